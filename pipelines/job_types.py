@@ -34,7 +34,7 @@ class ShardsJob:
     """A run: ``sources`` are here, those ``wanted`` are to be fetched first, and what is in the ``bucket``.
 
     Attributes:
-        drop_in: a finished directory of abstracts, of which those that the articles hold are to be listed.
+        find_overlap_with: a finished directory of abstracts, of which those that the articles hold are to be listed.
         excluded: the list of ids of documents that are to be left out, which is in the work folder.
     """
 

@@ -89,5 +89,5 @@ def run(parser: Parser, args: Any, beam_args: Sequence[str], argv: Sequence[str]
     Raises:
         MissingExtraError: a library of the extra is not installed.
     """
-    exit_code: int = load_extra_module(NAME, "words_job").run(parser, args, beam_args, argv)
+    exit_code: int = load_extra_module(NAME, "drivers.words_driver").run(parser, args, beam_args, argv)
     return exit_code

@@ -1,6 +1,6 @@
 """``python -m bioshards.train``: pretrain a model, or draw how it went.
 
-DATA --out RUN      train on a finished pretraining set; the same command again goes on
+DATA --output RUN      train on a finished pretraining set; the same command again goes on
 plot RUN...         the curves of one run or several, as a picture and a page
 """
 
@@ -42,17 +42,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if argv[:1] == ["plot"]:
             plot_args = _build_plot_parser().parse_args(argv[1:])
             return _report(
-                progress, "\n".join(plot(plot_args.runs, plot_args.out or f"{plot_args.runs[0]}/curves"))
+                progress, "\n".join(plot(plot_args.runs, plot_args.output or f"{plot_args.runs[0]}/curves"))
             )
         args = _build_parser().parse_args(argv)
         with _stop_on_signals(progress) as stop:
             return _report(progress, train(_job_from_args(args, argv), progress, stop))
     except KeyboardInterrupt:
         return _report(
-            progress, f"stopped. {_format_resume_hint(args.out)}" if args else "stopped", INTERRUPTED
+            progress, f"stopped. {_format_resume_hint(args.output)}" if args else "stopped", INTERRUPTED
         )
     except Exception as error:
-        return _report(progress, *report_error(error, "give a lower --micro-batch"))
+        return _report(progress, *report_error(error, "give a lower --micro-batch-size"))
 
 
 def _format_resume_hint(run: str) -> str:
@@ -105,7 +105,7 @@ def _build_plot_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("runs", nargs="+", metavar="RUN", help="folders of runs")
     parser.add_argument(
-        "--out", metavar="FILE", help="what to write, without an ending; else curves in the first run"
+        "--output", metavar="FILE", help="what to write, without an ending; else curves in the first run"
     )
     return parser
 
@@ -117,16 +117,17 @@ def _build_parser() -> argparse.ArgumentParser:
         "'python -m bioshards.train plot RUN...' draws how it went.",
     )
     parser.add_argument("data", metavar="DATA", help="a finished output of shards_to_pretraining")
-    parser.add_argument("--out", required=True, metavar="RUN", help="the folder to write")
+    parser.add_argument("--output", required=True, metavar="RUN", help="the folder to write")
     parser.add_argument("--vocab", metavar="FOLDER", help="its vocabulary, if that is no longer where it was")
     parser.add_argument("--preset", choices=PRESETS, default="tiny", help="a recipe; what follows changes it")
     parser.add_argument(
         "--config", metavar="FILE.toml", help="lines of NAME = VALUE: the names below, with _ for -"
     )
-    parser.add_argument("--init", metavar="FOLDER", help="begin from a Hugging Face checkpoint's weights")
     parser.add_argument(
-        "--continue",
-        dest="continued",
+        "--init-checkpoint", metavar="FOLDER", help="begin from a Hugging Face checkpoint's weights"
+    )
+    parser.add_argument(
+        "--continue-from",
         metavar="RUN",
         help="go on from another run, on these data: weights, Adam, step",
     )
@@ -157,17 +158,20 @@ def _job_from_args(args: Any, argv: Sequence[str]) -> TrainJob:
     changes = dataclass_options.from_toml(args.config, TrainRecipe) if args.config else {}
     changes |= dataclass_options.from_args(args, TrainRecipe)
     return TrainJob(
-        *(args.data, args.out, dataclasses.replace(PRESETS[args.preset], **changes), args.preset),
+        args.data,
+        args.output,
+        dataclasses.replace(PRESETS[args.preset], **changes),
+        args.preset,
         vocabulary=args.vocab,
-        init_checkpoint=args.init,
-        continue_from=args.continued,
+        init_checkpoint=args.init_checkpoint,
+        continue_from=args.continue_from,
         device=args.device,
-        micro_batch_size=args.micro_batch,
+        micro_batch_size=args.micro_batch_size,
         log_every=args.log_every,
         save_every=args.save_every,
         validate_every=args.validate_every,
-        keep_checkpoints=args.keep,
-        max_validation_rows=args.validation_rows,
+        keep_checkpoints=args.keep_checkpoints,
+        max_validation_rows=args.max_validation_rows,
         verify_checksums=not args.no_verify,
         command=["python", "-m", "bioshards.train", *argv],
     )

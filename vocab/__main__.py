@@ -1,6 +1,6 @@
 """``python -m bioshards.vocab``: build a vocabulary, or report on one again.
 
-build DIR... --out VOCAB     from finished directories of documents, or of words counted by
+build DIR... --output VOCAB     from finished directories of documents, or of words counted by
                              beam run shards_to_words
 report VOCAB                 its report anew, beside other vocabularies or with other evaluation sets
 """
@@ -41,16 +41,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def run_command() -> str:
         if args.command == "report":
-            return commands.run_report(LocalStorage(), args.folder, args.beside, args.benchmarks, progress)
+            return commands.run_report(LocalStorage(), args.folder, args.compare, args.benchmarks, progress)
         return commands.run_build(
             LocalStorage(),
             args.folders,
-            args.out,
+            args.output,
             _recipe_from_args(args),
             min_count=args.min_count,
-            validation_fraction=args.hold_out,
+            validation_fraction=args.validation_fraction,
             seed=args.seed,
-            baseline_paths=args.beside,
+            baseline_paths=args.compare,
             benchmark_folder=args.benchmarks,
             command=argv,
             progress=progress,
@@ -103,7 +103,7 @@ def _make_parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="finished outputs of pubmed_to_shards, pmc_to_shards or shards_to_words",
     )
-    build_parser.add_argument("--out", required=True, metavar="VOCAB", help="the folder to write")
+    build_parser.add_argument("--output", required=True, metavar="VOCAB", help="the folder to write")
     _add_recipe_options(build_parser.add_argument_group("which vocabulary"))
     _add_word_options(build_parser.add_argument_group("of which words"))
     report_parser = subparsers.add_parser("report", help="report on one again")
@@ -111,7 +111,7 @@ def _make_parser() -> argparse.ArgumentParser:
     for subparser in (build_parser, report_parser):
         group = subparser.add_argument_group("what the report has beside it")
         group.add_argument(
-            "--beside",
+            "--compare",
             action="append",
             type=_parse_named_path,
             metavar="NAME=PATH",
@@ -145,9 +145,9 @@ def _add_recipe_options(group: Any) -> None:
         "--cased", action="store_true", default=None, help="letters as they are written (default: lower case)"
     )
     group.add_argument(
-        "--accents",
-        choices=["keep", "strip"],
-        help="(default: as BERT, stripped in lower case and kept if --cased)",
+        "--strip-accents",
+        action=argparse.BooleanOptionalAction,
+        help="strip accents from letters (default: as BERT, if not --cased)",
     )
     group.add_argument(
         "--sentencepiece",
@@ -156,14 +156,16 @@ def _add_recipe_options(group: Any) -> None:
         help="with --algorithm unigram: keep the model, for Albert",
     )
     group.add_argument(
-        "--coverage",
+        "--character-coverage",
         type=float,
         metavar="SHARE",
         help="of all characters, those to have a piece (default: 0.99999)",
     )
-    group.add_argument("--unused", type=int, metavar="N", help="reserve [unused0] and on (default: 0)")
     group.add_argument(
-        "--dummies",
+        "--num-unused-tokens", type=int, metavar="N", help="reserve [unused0] and on (default: 0)"
+    )
+    group.add_argument(
+        "--entity-placeholders",
         metavar="TOKENS",
         help="reserve tokens that are never split: '@GENE$,@CHEMICAL$,@DISEASE$'",
     )
@@ -178,7 +180,7 @@ def _add_word_options(group: Any) -> None:
         "distinct ones are left)",
     )
     group.add_argument(
-        "--hold-out",
+        "--validation-fraction",
         type=float,
         metavar="SHARE",
         default=0.0,
@@ -207,13 +209,15 @@ def _recipe_from_args(args: Any) -> VocabularyRecipe:
         "algorithm": args.algorithm,
         "size": args.size,
         "lower_case": None if args.cased is None else not args.cased,
-        "strip_accents": None if args.accents is None else args.accents == "strip",
+        "strip_accents": args.strip_accents,
         "sentencepiece": args.sentencepiece,
-        "coverage": args.coverage,
-        "unused": args.unused,
-        "dummies": None if args.dummies is None else tuple(filter(None, args.dummies.split(","))),
+        "character_coverage": args.character_coverage,
+        "num_unused_tokens": args.num_unused_tokens,
+        "entity_placeholders": None
+        if args.entity_placeholders is None
+        else tuple(filter(None, args.entity_placeholders.split(","))),
     }
-    if args.cased and args.accents is None:
+    if args.cased and args.strip_accents is None:
         overrides["strip_accents"] = False
     return dataclasses.replace(
         recipe, **{name: value for name, value in overrides.items() if value is not None}

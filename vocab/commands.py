@@ -67,7 +67,7 @@ def run_build(
         raise InvalidValueError(f"--min-count {min_count} is below 1")
     if not output or "://" in output:
         raise OutputMismatchError(
-            f"--out {output!r} is no folder of this machine, and a vocabulary is built on one"
+            f"--output {output!r} is no folder of this machine, and a vocabulary is built on one"
         )
     count_config = CountConfig(recipe.pretokenizer, validation_fraction, seed)
     check_disjoint(folders, output)
@@ -76,7 +76,7 @@ def run_build(
         isinstance(corpus_input, DocumentsInput) for corpus_input in corpus_inputs
     ):
         raise InputError(
-            "--hold-out: words that are counted already are held out by shards_to_words --hold-out"
+            "--validation-fraction: words that are counted already are held out by shards_to_words --validation-fraction"
         )
     comparison = _load_comparison(baseline_paths, benchmark_folder)
     output_dir = OutputDir(os.path.abspath(output))
@@ -85,7 +85,7 @@ def run_build(
     if vocabulary_dir.is_up_to_date(storage, output_dir):
         return (
             f"{output_dir.path} is finished and its input is unchanged: nothing to do. For another report: "
-            f"python -m bioshards.vocab report {output} --beside NAME=PATH"
+            f"python -m bioshards.vocab report {output} --compare NAME=PATH"
         )
     os.makedirs(output_dir.path, exist_ok=True)
     run = vocabulary_dir.make_run_info(command, corpus_inputs)
@@ -174,7 +174,7 @@ def _manifest(files: LocalStorage, folder: str, work: OutputDir) -> VocabularyMa
     if found.config.format != vocabulary_dir.FORMAT:
         raise InputError(
             f"{folder} was made by another version of bioshards (format {found.config.format}, this is "
-            f"{vocabulary_dir.FORMAT}). Build it again: python -m bioshards.vocab build with another --out"
+            f"{vocabulary_dir.FORMAT}). Build it again: python -m bioshards.vocab build with another --output"
         )
     return found
 
@@ -233,7 +233,7 @@ def _load_comparison(baseline_paths: BaselinePaths, benchmark_folder: str | None
     names = [name for name, _ in baseline_paths]
     if len({*names, reporting.DEFAULT_NAME}) <= len(names):
         raise InvalidValueError(
-            f"--beside: each needs its own name, which is not {reporting.DEFAULT_NAME!r}: {', '.join(names)}"
+            f"--compare: each needs its own name, which is not {reporting.DEFAULT_NAME!r}: {', '.join(names)}"
         )
     with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always", UserWarning)

@@ -93,7 +93,7 @@ class Encoder:
         except Exception as error:  # the library raises nothing more special
             raise InvalidValueError(
                 f"{path} is no tokenizer that the tokenizers library can read: {error}. "
-                "Give the --out of a `python -m bioshards.vocab build` that has ended, or build it again."
+                "Give the --output of a `python -m bioshards.vocab build` that has ended, or build it again."
             ) from None
         self._hf_tokenizer.encode_special_tokens = special_as_text
         tokenizer_json = json.loads(self._hf_tokenizer.to_str())
@@ -178,7 +178,7 @@ def _read_tokenizer_file(storage: LocalStorage, folder: str, path: str) -> bytes
     except (FileNotFoundError, NotADirectoryError):
         problem = "has no tokenizer.json" if storage.is_folder(folder) else "is no folder"
         raise InputNotFoundError(
-            f"{folder} {problem}, so it is no vocabulary. Give the --out of a `python -m bioshards.vocab "
+            f"{folder} {problem}, so it is no vocabulary. Give the --output of a `python -m bioshards.vocab "
             "build` "
             "that has ended."
         ) from None

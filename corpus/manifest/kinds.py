@@ -317,7 +317,7 @@ class WordsConfig:
     """Pipeline that made the directory."""
     format: int
     """Version of the data files."""
-    kind: Literal["bert", "white-space"]
+    pretokenizer: Literal["bert", "white-space"]
     """Pre-tokenisation: that of BERT, or at white space."""
     validation_fraction: float
     """Fraction of documents whose words are counted separately."""
@@ -404,7 +404,7 @@ class WordsManifest:
 class CountingConfig:
     """How words of documents were counted."""
 
-    kind: Literal["bert", "white-space"]
+    pretokenizer: Literal["bert", "white-space"]
     """Pre-tokenisation: that of BERT, or at white space."""
     validation_fraction: float
     """Fraction of documents whose words are counted separately."""
@@ -507,11 +507,11 @@ class PretrainingConfig:
     """Version of the data files."""
     objective: Literal["electra", "bert", "albert", "plain"]
     """Value of ``--objective``."""
-    length: int
+    max_seq_length: int
     """Maximum number of tokens in a row."""
-    short: float
+    short_seq_prob: float
     """Fraction of rows with a random lower target length."""
-    single: float
+    single_segment_prob: float
     """Fraction of rows with one segment."""
     dupe_factor: int
     """Number of passes over each document."""
@@ -521,7 +521,7 @@ class PretrainingConfig:
     """True if the reference code is reproduced with its defects."""
     whole_words: bool
     """True if whole words are masked in TFRecord files."""
-    max_predictions: int
+    max_predictions_per_seq: int
     """Maximum number of masked tokens of a row in TFRecord files; 0: 15 % of the length."""
     seed: int
     """Seed of all random choices."""

@@ -37,7 +37,7 @@ def compute_pretraining_stats(
     counts_by_split = {"train": counts.train, "validation": counts.validation}
     return {
         "objective": config.objective,
-        "length": config.length,
+        "length": config.max_seq_length,
         "vocabulary": encode(config.vocabulary),
         "inputs": encode(manifest.inputs),
         "documents": counts.documents,
@@ -75,7 +75,7 @@ def _compute_split_stats(
     rows = lengths.total()
     row_lengths, documents_per_row = summarise_distribution(lengths), summarise_distribution(document_counts)
     tokens = row_lengths["sum"]
-    fill = _compute_ratio(tokens, rows * config.length)
+    fill = _compute_ratio(tokens, rows * config.max_seq_length)
     document_tokens = tokens - counts.special_tokens - counts.other_document_tokens
     return {
         "shards": len(shard_entries),
@@ -85,7 +85,7 @@ def _compute_split_stats(
         "tokens": tokens,
         "fill": fill,
         "padding": None if fill is None else 1 - fill,
-        "full_rows": _compute_ratio(lengths[config.length], rows),
+        "full_rows": _compute_ratio(lengths[config.max_seq_length], rows),
         "single_segment": _compute_ratio(single_segment_rows, rows),
         "labels": {
             str(label): {"rows": label_rows, "share": _compute_ratio(label_rows, rows)}

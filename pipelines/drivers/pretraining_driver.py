@@ -89,7 +89,13 @@ def recipe_from_args(args: Any) -> ExampleRecipe:
         raise UsageError(
             "--max-predictions-per-seq says nothing without --tfrecord: other rows are not masked"
         )
-    names = ("length", "short", "single", "dupe_factor", "max_predictions")
+    names = (
+        "max_seq_length",
+        "short_seq_prob",
+        "single_segment_prob",
+        "dupe_factor",
+        "max_predictions_per_seq",
+    )
     option_values = {name: getattr(args, name) for name in names}
     overrides = {name: value for name, value in option_values.items() if value is not None}
     try:

@@ -61,7 +61,7 @@ def run(
 ) -> int:
     """Do what the command line asks for; returns the exit code."""
     input_args = args.input or [pipeline.sample_folder()]
-    overlap_with = getattr(args, "drop_in", None)
+    overlap_with = getattr(args, "find_overlap_with", None)
     paths = [
         *input_args,
         *(path or "" for path in (args.output, args.mirror, overlap_with, args.exclude_ids)),
@@ -196,7 +196,7 @@ def _make_job(
         keep_dropped=args.keep_dropped,
         dedup=args.dedup,
         overlap_with=make_absolute(overlap_with)
-        if (overlap_with := getattr(args, "drop_in", None))
+        if (overlap_with := getattr(args, "find_overlap_with", None))
         else None,
         exclusion_list=exclusions,
         max_shard_bytes=args.max_shard_mb * 1_000_000,

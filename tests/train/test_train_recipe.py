@@ -44,7 +44,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def call(*words: object) -> TrainRecipe:
         monkeypatch.setattr("bioshards.train.__main__.train", note)
-        assert main(["DATA", "--out", "RUN", *map(str, words)]) == 0
+        assert main(["DATA", "--output", "RUN", *map(str, words)]) == 0
         return seen[-1].recipe
 
     return call
@@ -57,7 +57,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Any:
     def call(*words: object) -> str:
         monkeypatch.setattr("bioshards.train.__main__.train", lambda *_: pytest.fail("it was begun"))
         try:
-            code = main(["DATA", "--out", "RUN", *map(str, words)])
+            code = main(["DATA", "--output", "RUN", *map(str, words)])
         except SystemExit as error:  # argparse's own
             code = error.code  # type: ignore[assignment]
         said = capsys.readouterr().err
@@ -111,7 +111,7 @@ def test_an_option_sets_its_field_and_no_other(name: str, asked: Any) -> None:
 
 def test_flags_override_the_file_and_the_file_the_preset(asked: Any, tmp_path: Path) -> None:
     path = toml(tmp_path, "batch = 32", "learning_rate = 1e-4", 'mask_unit = "word"', "padded = true")
-    found = asked("--preset", "electramed", "--config", path, "--batch", 64, "--no-padded")
+    found = asked("--preset", "electramed", "--config", path, "--batch-size", 64, "--no-pad-rows")
     assert found == dataclasses.replace(
         PRESETS["electramed"], batch_size=64, learning_rate=1e-4, mask_unit="word", pad_rows=False
     )
@@ -153,7 +153,7 @@ def test_a_file_of_every_field_is_read(tmp_path: Path) -> None:
         (["steps = true"], "recipe.toml: --steps True is no int"),
         (["learning_rate = [1]"], "recipe.toml: --learning-rate [1] is no float"),
         (["[steps]", "a = 1"], "recipe.toml: --steps {'a': 1} is no int"),
-        (["padded = 1"], "recipe.toml: --padded 1 is no bool"),
+        (["padded = 1"], "recipe.toml: --pad-rows 1 is no bool"),
         (['family = "gpt"'], "recipe.toml: --family gpt is none of auto, electra, bert, albert"),
         (["family = [1]"], "recipe.toml: --family [1] is none of auto"),
         (["steps = 0"], "--steps 0 is below 1"),
@@ -203,14 +203,14 @@ def test_files_that_cannot_be_read(refused: Any, tmp_path: Path) -> None:
             for name in ("adversarial", "learning-rate", "warmup", "epsilon", "decay", "clip")
             for value in ("-1", "inf", "nan")
         ),
-        ("--max-predictions -1", "--max-predictions -1 is below 0"),
+        ("--max-predictions-per-seq -1", "--max-predictions-per-seq -1 is below 0"),
         ("--seed -1", "--seed -1 is below 0"),
         (f"--seed {1 << 64}", "is not below 2^63"),
         ("--epsilon 0", "--epsilon 0 is not above 0"),
         ("--warmup 201", "--warmup 201 is more than --steps 200: give fewer, or a share below 1"),
-        ("--hidden 130 --heads 4", "--hidden 130 cannot be dealt out to --heads 4"),
+        ("--hidden-size 130 --num-heads 4", "--hidden-size 130 cannot be dealt out to --num-heads 4"),
         ("--schedule cosine", "invalid choice: 'cosine'"),
-        ("--optimiser sgd", "invalid choice: 'sgd'"),
+        ("--optimizer sgd", "invalid choice: 'sgd'"),
         ("--precision float16", "invalid choice: 'float16'"),
         ("--preset biobert", "invalid choice: 'biobert'"),
         ("--no-such-thing 1", "unrecognized arguments: --no-such-thing 1"),

@@ -219,7 +219,7 @@ def test_a_run_without_a_step_is_noted_beside_others_and_refused_alone(tmp_path:
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
-    with pytest.raises(NoLogsError, match=r"is no run: it has no log.jsonl. Name what was given to --out"):
+    with pytest.raises(NoLogsError, match=r"is no run: it has no log.jsonl. Name what was given to --output"):
         plot([str(tmp_path)], str(tmp_path / "curves"))
     with pytest.raises(NoLogsError, match="nowhere: there is no such folder"):
         plot([str(tmp_path / "nowhere")], str(tmp_path / "curves"))

@@ -26,7 +26,7 @@ RECIPES = {
     "bpe": [],
     "cased": ["--cased"],
     "unigram": ["--algorithm", "unigram"],
-    "wordpiece": ["--algorithm", "wordpiece", "--accents", "keep"],
+    "wordpiece": ["--algorithm", "wordpiece", "--strip-accents", "keep"],
     "bioalbert": ["--preset", "bioalbert"],
 }
 
@@ -37,8 +37,8 @@ def built(
 ) -> Path:
     name: str = request.param
     out = tmp_path_factory.mktemp("vocabulary") / name
-    options = ["--size", str(SIZE), "--hold-out", "0.1", *RECIPES[name]]
-    assert vocab.main(["build", str(real_abstracts), "--out", str(out), *options]) == 0
+    options = ["--size", str(SIZE), "--validation-fraction", "0.1", *RECIPES[name]]
+    assert vocab.main(["build", str(real_abstracts), "--output", str(out), *options]) == 0
     return out
 
 
@@ -72,7 +72,16 @@ def test_every_library_gives_the_same_ids_for_all_sentences(
 @pytest.mark.parametrize("built", ["bpe", "bioalbert"], indirect=True)
 def test_the_pipeline_counts_the_same_words(built: Path, real_abstracts: Path, tmp_path: Path) -> None:
     kind = "white-space" if built.name == "bioalbert" else "bert"
-    options = ["--words", kind, "--hold-out", "0.1", "--workers", "1", "--output", str(tmp_path / "words")]
+    options = [
+        "--words",
+        kind,
+        "--validation-fraction",
+        "0.1",
+        "--workers",
+        "1",
+        "--output",
+        str(tmp_path / "words"),
+    ]
     assert cli.main(["run", "shards_to_words", "--input", str(real_abstracts), *options]) == 0
     for name in ("words.tsv", "validation-words.tsv"):
         assert (tmp_path / "words" / name).read_bytes() == (built / name).read_bytes()
@@ -83,10 +92,10 @@ def test_on_text_it_was_not_trained_on_it_is_not_far_from_those_trained_on_milli
 ) -> None:
     """2,000 abstracts are no corpus; what is held to is the order of magnitude, and that [UNK] is rarer."""
     beside = [
-        *("--beside", f"Bio-ELECTRA={DATA}/benchmarks/bio_electra/pmc_2017_abstracts_wp_vocab_sorted.txt"),
-        *("--beside", f"SciVocab={DATA}/benchmarks/electramed/vocab/vocab.txt"),
+        *("--compare", f"Bio-ELECTRA={DATA}/benchmarks/bio_electra/pmc_2017_abstracts_wp_vocab_sorted.txt"),
+        *("--compare", f"SciVocab={DATA}/benchmarks/electramed/vocab/vocab.txt"),
     ]
-    options = ["--size", "20000", "--hold-out", "0.1", "--out", str(tmp_path / "v"), *beside]
+    options = ["--size", "20000", "--validation-fraction", "0.1", "--output", str(tmp_path / "v"), *beside]
     assert vocab.main(["build", str(real_abstracts), *options]) == 0
     report = json.loads((tmp_path / "v" / "report.json").read_text())
     ours, *published = [found["on_words"] for found in report["vocabularies"]]

@@ -40,7 +40,12 @@ def shards(reference: Path, full_text: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def built(shards: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("vocabulary") / "out"
-    assert vocab.main(["build", *shards, "--out", str(out), "--size", str(SIZE), "--hold-out", "0.1"]) == 0
+    assert (
+        vocab.main(
+            ["build", *shards, "--output", str(out), "--size", str(SIZE), "--validation-fraction", "0.1"]
+        )
+        == 0
+    )
     return out
 
 
@@ -118,7 +123,7 @@ def test_transformers_reads_it(built: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("as_published", [False, True])
 def test_the_papers_vocabularies(name: str, as_published: bool, shards: list[str], tmp_path: Path) -> None:
     flags = ["--as-published"] if as_published else []
-    assert build(*shards, "--out", tmp_path / "v", "--preset", name, "--size", SIZE, *flags) == 0
+    assert build(*shards, "--output", tmp_path / "v", "--preset", name, "--size", SIZE, *flags) == 0
     tokenizer = Tokenizer.from_file(str(tmp_path / "v" / "tokenizer.json"))
     assert tokenizer.get_vocab_size() == SIZE
     text = "Insulin binds 12.5% of it."
@@ -149,7 +154,7 @@ def test_a_kept_sentencepiece_model_and_its_tokenizer_say_the_same(shards: list[
     import sentencepiece
 
     out = tmp_path / "v"
-    assert build(*shards, "--out", out, "--algorithm", "unigram", "--sentencepiece", "--size", SIZE) == 0
+    assert build(*shards, "--output", out, "--algorithm", "unigram", "--sentencepiece", "--size", SIZE) == 0
     model = sentencepiece.SentencePieceProcessor(model_file=str(out / "spiece.model"))
     tokenizer = Tokenizer.from_file(str(out / "tokenizer.json"))
     with open(out / "words.tsv", "rb") as file:
@@ -162,8 +167,8 @@ def test_a_kept_sentencepiece_model_and_its_tokenizer_say_the_same(shards: list[
 def test_dummies_and_unused_tokens_have_ids_of_their_own(
     algorithm: str, shards: list[str], tmp_path: Path
 ) -> None:
-    extra = ["--dummies", "@GENE$,@CHEMICAL$", "--unused", 3, "--algorithm", algorithm]
-    assert build(*shards, "--out", tmp_path / "v", "--size", SIZE, *extra) == 0
+    extra = ["--entity-placeholders", "@GENE$,@CHEMICAL$", "--num-unused-tokens", 3, "--algorithm", algorithm]
+    assert build(*shards, "--output", tmp_path / "v", "--size", SIZE, *extra) == 0
     found = pieces(tmp_path / "v")
     assert found[:10] == [
         *("[PAD]", "[unused0]", "[unused1]", "[unused2]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
@@ -178,12 +183,12 @@ def test_dummies_and_unused_tokens_have_ids_of_their_own(
     [
         ([], Casing(True, True)),
         (["--cased"], Casing(False, False)),
-        (["--accents", "keep"], Casing(True, False)),
-        (["--cased", "--accents", "strip"], Casing(False, True)),
+        (["--strip-accents", "keep"], Casing(True, False)),
+        (["--cased", "--strip-accents", "strip"], Casing(False, True)),
     ],
 )
 def test_casings(flags: list[str], casing: Casing, shards: list[str], tmp_path: Path) -> None:
-    assert build(*shards, "--out", tmp_path / "v", "--size", SIZE, *flags) == 0
+    assert build(*shards, "--output", tmp_path / "v", "--size", SIZE, *flags) == 0
     split = Pretokenizer(casing)
     for piece in pieces(tmp_path / "v")[5:]:
         text = piece.removeprefix("##") if len(piece) > 2 else piece
@@ -195,14 +200,19 @@ def test_casings(flags: list[str], casing: Casing, shards: list[str], tmp_path: 
 def test_the_same_input_in_any_order_gives_the_same_bytes(
     built: Path, shards: list[str], tmp_path: Path
 ) -> None:
-    assert build(*reversed(shards), "--out", tmp_path / "v", "--size", SIZE, "--hold-out", 0.1) == 0
+    assert (
+        build(*reversed(shards), "--output", tmp_path / "v", "--size", SIZE, "--validation-fraction", 0.1)
+        == 0
+    )
     assert published_digests(tmp_path / "v") == published_digests(built)
 
 
 def test_another_process_gives_the_same_bytes(built: Path, shards: list[str], tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "bioshards.vocab", "build", *shards, "--out", str(tmp_path / "v")]
+    command = [sys.executable, "-m", "bioshards.vocab", "build", *shards, "--output", str(tmp_path / "v")]
     environment = {**os.environ, "PYTHONHASHSEED": "7", "RAYON_NUM_THREADS": "1"}
-    subprocess.run([*command, "--size", str(SIZE), "--hold-out", "0.1"], check=True, env=environment)
+    subprocess.run(
+        [*command, "--size", str(SIZE), "--validation-fraction", "0.1"], check=True, env=environment
+    )
     assert published_digests(tmp_path / "v") == published_digests(built)
 
 
@@ -213,11 +223,21 @@ def test_words_counted_by_the_pipeline_give_the_same_vocabulary(
     inputs = [part for folder in shards for part in ("--input", folder)]
     assert (
         cli.main(
-            ["run", "shards_to_words", *inputs, "--output", words, "--hold-out", "0.1", "--workers", "1"]
+            [
+                "run",
+                "shards_to_words",
+                *inputs,
+                "--output",
+                words,
+                "--validation-fraction",
+                "0.1",
+                "--workers",
+                "1",
+            ]
         )
         == 0
     )
-    assert build(words, "--out", tmp_path / "v", "--size", SIZE) == 0
+    assert build(words, "--output", tmp_path / "v", "--size", SIZE) == 0
     ours, theirs = published_digests(tmp_path / "v"), published_digests(built)
     told = {"manifest.json", "report.json", "report.html"}  # they say what it was made of
     assert {name: ours[name] for name in ours.keys() - told} == {
@@ -234,15 +254,25 @@ def test_words_between_white_space_serve_every_vocabulary(
 ) -> None:
     words = str(tmp_path / "words")
     inputs = [part for folder in shards for part in ("--input", folder)]
-    run = ["run", "shards_to_words", *inputs, "--output", words, "--workers", "1", "--hold-out", "0.1"]
+    run = [
+        "run",
+        "shards_to_words",
+        *inputs,
+        "--output",
+        words,
+        "--workers",
+        "1",
+        "--validation-fraction",
+        "0.1",
+    ]
     assert cli.main([*run, "--words", "white-space"]) == 0
-    assert build(words, "--out", tmp_path / "v", "--size", SIZE) == 0
+    assert build(words, "--output", tmp_path / "v", "--size", SIZE) == 0
     assert pieces(tmp_path / "v") == pieces(built)
-    assert build(words, "--out", tmp_path / "a", "--preset", "bioalbert", "--size", SIZE) == 0
+    assert build(words, "--output", tmp_path / "a", "--preset", "bioalbert", "--size", SIZE) == 0
 
 
 def test_rare_words_are_left_out_if_asked_for(shards: list[str], tmp_path: Path) -> None:
-    assert build(*shards, "--out", tmp_path / "v", "--size", 500, "--min-count", 5) == 0
+    assert build(*shards, "--output", tmp_path / "v", "--size", 500, "--min-count", 5) == 0
     with open(tmp_path / "v" / "words.tsv", "rb") as file:
         assert min(word_counts.read_counts(file).values()) >= 5
     assert load_manifest(tmp_path / "v")["counts"]["min_count"] == 5
@@ -252,7 +282,7 @@ def test_of_very_many_words_the_most_frequent_are_taken(
     shards: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(count_inputs, "MAX_WORDS", 300)
-    assert build(*shards, "--out", tmp_path / "v", "--size", 500) == 0
+    assert build(*shards, "--output", tmp_path / "v", "--size", 500) == 0
     totals = load_manifest(tmp_path / "v")["counts"]
     assert 100 < totals["distinct_words"] <= 300
     assert totals["min_count"] > 1
@@ -265,7 +295,7 @@ def test_a_finished_vocabulary_is_left_alone(
     built: Path, shards: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = {path: path.stat().st_mtime_ns for path in built.iterdir()}
-    assert build(*shards, "--out", built, "--size", SIZE, "--hold-out", 0.1) == 0
+    assert build(*shards, "--output", built, "--size", SIZE, "--validation-fraction", 0.1) == 0
     assert "nothing to do" in capsys.readouterr().out
     assert {path: path.stat().st_mtime_ns for path in built.iterdir()} == before
 
@@ -274,7 +304,7 @@ def test_a_report_beside_others_changes_nothing_else(built: Path, tmp_path: Path
     folder = tmp_path / "v"
     shutil.copytree(built, folder)
     shutil.rmtree(folder / ".bioshards")
-    assert vocab.main(["report", str(folder), "--beside", f"Itself={built}"]) == 0
+    assert vocab.main(["report", str(folder), "--compare", f"Itself={built}"]) == 0
     report = json.loads((folder / "report.json").read_text())
     first, second = report["vocabularies"]
     assert {**first, "name": ""} == {**second, "name": ""}
@@ -302,7 +332,7 @@ def test_a_report_that_was_stopped_half_way_is_made_again_and_nothing_else_is_lo
 
     with monkeypatch.context() as patch:
         patch.setattr(vocabulary_dir, "_write", stops)
-        assert vocab.main(["report", str(folder), "--beside", f"Itself={built}"]) == 1
+        assert vocab.main(["report", str(folder), "--compare", f"Itself={built}"]) == 1
     assert load_manifest(folder) == load_manifest(built)
     assert vocab.main(["report", str(folder)]) == 0
     assert published_digests(folder) == published_digests(built)
@@ -312,7 +342,7 @@ def test_a_lost_file_is_made_again(built: Path, shards: list[str], tmp_path: Pat
     folder = tmp_path / "v"
     shutil.copytree(built, folder)
     (folder / "vocab.txt").unlink()
-    assert build(*shards, "--out", folder, "--size", SIZE, "--hold-out", 0.1) == 0
+    assert build(*shards, "--output", folder, "--size", SIZE, "--validation-fraction", 0.1) == 0
     assert published_digests(folder) == published_digests(built)
 
 
@@ -327,7 +357,7 @@ def fails(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Fail:
 
     def call(*arguments: object, code: int = 2) -> str:
         capsys.readouterr()
-        assert build(*arguments, "--out", tmp_path / "failed") == code
+        assert build(*arguments, "--output", tmp_path / "failed") == code
         said = capsys.readouterr().err.splitlines()[-1]
         assert said.startswith("vocab: ")
         assert not (tmp_path / "failed" / "manifest.json").exists()
@@ -362,7 +392,7 @@ def test_a_size_smaller_than_the_alphabet_says_what_is_needed(fails: Fail, shard
     said = fails(*shards, "--size", 100)
     assert "no room" in said
     least = said.split("give ")[1].split(" ")[0]
-    assert "larger --size or a smaller --coverage" in fails(*shards, "--size", least)
+    assert "larger --size or a smaller --character-coverage" in fails(*shards, "--size", least)
 
 
 def test_a_corpus_too_small_says_how_large_a_vocabulary_it_gives(
@@ -372,22 +402,22 @@ def test_a_corpus_too_small_says_how_large_a_vocabulary_it_gives(
         said = fails(*shards, "--size", 30_522, *flags)
         assert "or less, or more text" in said
         largest = said.split("give --size ")[1].split(" ")[0]
-        assert build(*shards, "--out", tmp_path / f"v{number}", *flags, "--size", largest) == 0
+        assert build(*shards, "--output", tmp_path / f"v{number}", *flags, "--size", largest) == 0
 
 
 def test_after_a_failure_another_size_can_be_built_in_the_same_place(
     fails: Fail, shards: list[str], tmp_path: Path
 ) -> None:
     fails(*shards, "--size", 100)
-    assert build(*shards, "--size", SIZE, "--out", tmp_path / "failed") == 0
+    assert build(*shards, "--size", SIZE, "--output", tmp_path / "failed") == 0
 
 
 def test_one_sentence(fails: Fail, tmp_path: Path) -> None:
     folder = documents(tmp_path, ["Insulin binds its receptor."])
     assert "or less, or more text" in fails(folder)
-    assert "no word to train on" in fails(folder, "--hold-out", 0.999999)
+    assert "no word to train on" in fails(folder, "--validation-fraction", 0.999999)
     assert "give a lower --min-count" in fails(folder, "--min-count", 2)
-    assert build(folder, "--out", tmp_path / "v", "--size", 190) == 0
+    assert build(folder, "--output", tmp_path / "v", "--size", 190) == 0
 
 
 def test_no_words_at_all(fails: Fail, tmp_path: Path) -> None:
@@ -432,19 +462,19 @@ def documents(folder: Path, sentences: list[str]) -> Path:
     [
         (["--as-published"], "give --preset"),
         (["--sentencepiece"], "--algorithm unigram"),
-        (["--coverage", 0.5], "not from 0.98 to 1"),
-        (["--unused", -1], "below 0"),
-        (["--dummies", "@a b"], "cannot be one"),
-        (["--dummies", "[UNK]"], "cannot be one"),
-        (["--dummies", "[unused0]"], "cannot be one"),
-        (["--dummies", "gene"], "cannot be one"),
-        (["--dummies", "@GENE$,@GENE$"], "there twice"),
+        (["--character-coverage", 0.5], "not from 0.98 to 1"),
+        (["--num-unused-tokens", -1], "below 0"),
+        (["--entity-placeholders", "@a b"], "cannot be one"),
+        (["--entity-placeholders", "[UNK]"], "cannot be one"),
+        (["--entity-placeholders", "[unused0]"], "cannot be one"),
+        (["--entity-placeholders", "gene"], "cannot be one"),
+        (["--entity-placeholders", "@GENE$,@GENE$"], "there twice"),
         (["--min-count", 0], "below 1"),
-        (["--hold-out", 1], "hold_out"),
+        (["--validation-fraction", 1], "hold_out"),
         (["--size", 0], "no room"),
         (["--size", -5], "no room"),
         (["--preset", "bioalbert", "--size", 50], "no room"),
-        (["--beside", "X=/nowhere/vocab.txt"], "/nowhere/vocab.txt"),
+        (["--compare", "X=/nowhere/vocab.txt"], "/nowhere/vocab.txt"),
         (["--benchmarks", "/nowhere"], "/nowhere"),
     ],
 )
@@ -453,11 +483,11 @@ def test_options_that_make_no_sense(fails: Fail, shards: list[str], flags: list[
 
 
 @pytest.mark.parametrize(
-    "flags", [["--algorithm", "bpf"], ["--preset", "x"], ["--beside", "x"], ["--sise", "3"]]
+    "flags", [["--algorithm", "bpf"], ["--preset", "x"], ["--compare", "x"], ["--sise", "3"]]
 )
 def test_misspelt_options(flags: list[str], shards: list[str], tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as left:
-        build(*shards, "--out", tmp_path / "v", *flags)
+        build(*shards, "--output", tmp_path / "v", *flags)
     assert left.value.code == 2
 
 
@@ -465,7 +495,7 @@ def test_a_folder_that_holds_something_else_is_not_written_to(
     shards: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "thesis.txt").write_text("precious")
-    assert build(*shards, "--out", tmp_path, "--size", SIZE) == 2
+    assert build(*shards, "--output", tmp_path, "--size", SIZE) == 2
     assert "thesis.txt" in capsys.readouterr().err
     assert os.listdir(tmp_path) == ["thesis.txt"]
 
@@ -474,7 +504,7 @@ def test_another_vocabulary_is_not_written_over(
     built: Path, shards: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = published_digests(built)
-    assert build(*shards, "--out", built, "--size", SIZE + 1) == 2
+    assert build(*shards, "--output", built, "--size", SIZE + 1) == 2
     assert "size was 900, now 901" in capsys.readouterr().err
     assert published_digests(built) == before
 
@@ -485,7 +515,7 @@ def test_words_without_marks_do_not_serve_albert(shards: list[str], tmp_path: Pa
         cli.main(["run", "shards_to_words", "--input", shards[0], "--output", words, "--workers", "1"]) == 0
     )
     assert "--words white-space" in fails(words, "--preset", "bioalbert")
-    assert "shards_to_words --hold-out" in fails(words, "--hold-out", 0.1)
+    assert "shards_to_words --validation-fraction" in fails(words, "--validation-fraction", 0.1)
     assert "the same" in fails(words, words)
     Path(words, "words.tsv").write_text("a\tb\n")
     assert "words.tsv is damaged" in fails(words)
@@ -496,7 +526,7 @@ def test_an_input_is_not_written_into(
     inside: str, shards: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = published_digests(Path(shards[0]))
-    assert build(*shards, "--out", f"{shards[0]}/{inside}", "--size", SIZE) == 2
+    assert build(*shards, "--output", f"{shards[0]}/{inside}", "--size", SIZE) == 2
     assert shards[0] in capsys.readouterr().err
     assert published_digests(Path(shards[0])) == before
 
@@ -505,7 +535,7 @@ def test_an_input_is_not_written_into(
 def test_a_place_to_write_that_is_none(
     out: str, shards: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert build(*shards, "--out", out, "--size", SIZE) == 2
+    assert build(*shards, "--output", out, "--size", SIZE) == 2
     assert "no folder of this machine" in capsys.readouterr().err
 
 
@@ -513,7 +543,7 @@ def test_a_file_where_the_folder_should_be(
     shards: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
-    assert build(*shards, "--out", tmp_path / "file", "--size", SIZE) == 1
+    assert build(*shards, "--output", tmp_path / "file", "--size", SIZE) == 1
     assert str(tmp_path / "file") in capsys.readouterr().err
 
 
@@ -546,8 +576,8 @@ def test_a_full_disk_is_said_and_the_next_run_is_whole(
 
     with monkeypatch.context() as patch:
         patch.setattr(vocabulary_dir, "_write", full)
-        assert "the disk is full" in fails(*shards, "--size", SIZE, "--hold-out", 0.1, code=1)
-    assert build(*shards, "--out", tmp_path / "failed", "--size", SIZE, "--hold-out", 0.1) == 0
+        assert "the disk is full" in fails(*shards, "--size", SIZE, "--validation-fraction", 0.1, code=1)
+    assert build(*shards, "--output", tmp_path / "failed", "--size", SIZE, "--validation-fraction", 0.1) == 0
     assert published_digests(tmp_path / "failed") == published_digests(built)
 
 
@@ -557,7 +587,16 @@ def test_a_full_disk_is_said_and_the_next_run_is_whole(
 def test_stopped_and_run_again(
     sent: signal.Signals, code: int, built: Path, shards: list[str], tmp_path: Path
 ) -> None:
-    arguments = ["build", *shards, "--out", str(tmp_path / "v"), "--size", str(SIZE), "--hold-out", "0.1"]
+    arguments = [
+        "build",
+        *shards,
+        "--output",
+        str(tmp_path / "v"),
+        "--size",
+        str(SIZE),
+        "--validation-fraction",
+        "0.1",
+    ]
     running = subprocess.Popen(
         [sys.executable, "-m", "bioshards.vocab", *arguments], stderr=subprocess.PIPE, text=True
     )
@@ -581,7 +620,7 @@ def test_ctrl_c_is_obeyed_while_a_library_trains(shards: list[str], tmp_path: Pa
         "sys.exit(vocab.main(sys.argv[1:]))"
     )
     running = subprocess.Popen(
-        [sys.executable, "-c", script, "build", shards[0], "--out", str(tmp_path / "v")],
+        [sys.executable, "-c", script, "build", shards[0], "--output", str(tmp_path / "v")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -596,7 +635,7 @@ def test_ctrl_c_is_obeyed_while_a_library_trains(shards: list[str], tmp_path: Pa
 
 def test_without_the_libraries_of_its_extra_it_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "sentencepiece.py").write_text("raise ImportError('No module named sentencepiece')")
-    command = [sys.executable, "-m", "bioshards.vocab", "build", "x", "--out", "y"]
+    command = [sys.executable, "-m", "bioshards.vocab", "build", "x", "--output", "y"]
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 2

@@ -40,7 +40,7 @@ class TrainRecipe:
     attention_dropout: Annotated[float, "of attention; 0 lets the fastest kernels be used"] = 0.1
     start_from: Annotated[
         Literal["random", "checkpoint", "run"],
-        "from random weights, from --init's checkpoint, or where another run ended (--continue)",
+        "from random weights, from --init-checkpoint's checkpoint, or where another run ended (--continue-from)",
     ] = "random"
 
     mask_unit: Annotated[Literal["token", "word", "ngram"], "what is masked as a whole"] = "token"
@@ -108,7 +108,7 @@ class TrainRecipe:
             )
         if self.hidden_size % self.num_heads:
             raise InvalidValueError(
-                f"--hidden {self.hidden_size} cannot be dealt out to --heads {self.num_heads}"
+                f"--hidden-size {self.hidden_size} cannot be dealt out to --num-heads {self.num_heads}"
             )
 
     @property

@@ -64,7 +64,7 @@ def partition_batch(
     rows_per_process, remainder = divmod(batch_size, world_size)
     if remainder:
         raise InvalidValueError(
-            f"--batch {batch_size:,} cannot be dealt out to {world_size} processes: give a multiple"
+            f"--batch-size {batch_size:,} cannot be dealt out to {world_size} processes: give a multiple"
         )
     if micro_batch_size is None:
         num_micro_batches = math.ceil(
@@ -72,7 +72,7 @@ def partition_batch(
         )
         micro_batch_size = math.ceil(rows_per_process / num_micro_batches)
     if micro_batch_size < 1:
-        raise InvalidValueError(f"--micro-batch {micro_batch_size} is below 1")
+        raise InvalidValueError(f"--micro-batch-size {micro_batch_size} is below 1")
     return BatchPartition(rows_per_process, min(micro_batch_size, rows_per_process))
 
 

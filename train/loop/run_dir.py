@@ -81,13 +81,13 @@ def claim_run_dir(run: str) -> Iterator[None]:
     """
     if not run or "://" in run:
         raise OutputMismatchError(
-            f"--out {run!r} is no folder of this machine, and a model is trained on one"
+            f"--output {run!r} is no folder of this machine, and a model is trained on one"
         )
     try:
         os.makedirs(run, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise OutputMismatchError(
-            f"{error.filename} is a file, and --out is to be a folder: give another"
+            f"{error.filename} is a file, and --output is to be a folder: give another"
         ) from error
     swept_prefixes = (
         ".lock",
@@ -97,7 +97,7 @@ def claim_run_dir(run: str) -> Iterator[None]:
         name.startswith(swept_prefixes) for name in os.listdir(run)
     ):
         raise OutputMismatchError(
-            f"{run} holds something else than a run: give another --out, or an empty folder"
+            f"{run} holds something else than a run: give another --output, or an empty folder"
         )
     with open(f"{run}/.lock", "w") as lock:
         try:
@@ -120,7 +120,9 @@ def read_run_info(run: str) -> dict[str, Any] | None:
         run_info: dict[str, Any] = LocalStorage().read_json(f"{run}/{RUN_FILE}")
         run_info["identity"]["recipe"]["steps"]
     except (ValueError, KeyError, TypeError) as error:
-        raise OutputMismatchError(f"{run}/{RUN_FILE} is damaged ({error!r}): give another --out") from error
+        raise OutputMismatchError(
+            f"{run}/{RUN_FILE} is damaged ({error!r}): give another --output"
+        ) from error
     return run_info
 
 
@@ -148,7 +150,7 @@ def check_identity(run: str, requested: Mapping[str, Any]) -> None:
         if recorded.get(name) != requested[name]:
             differences.append(difference)
     raise OutputMismatchError(
-        f"{run} was begun with {'; '.join(differences)}. Go on with it as it was begun, or give another --out"
+        f"{run} was begun with {'; '.join(differences)}. Go on with it as it was begun, or give another --output"
     )
 
 

@@ -147,7 +147,7 @@ def _resolve_recipe(job: TrainJob, dataset: PretrainingDataset) -> TrainRecipe:
         )
     if dataset.max_seq_length > recipe.max_positions:
         raise TrainingDataError(
-            f"{job.data} has rows of up to {dataset.max_seq_length:,} tokens, and the model --positions "
+            f"{job.data} has rows of up to {dataset.max_seq_length:,} tokens, and the model --max-positions "
             f"{recipe.max_positions:,}: give more, or build a set with a lower --length"
         )
     return replace(recipe, family=family)
@@ -161,23 +161,25 @@ def _find_vocabulary(job: TrainJob) -> str:
 def _resolve_start(job: TrainJob) -> TrainRecipe:
     """The recipe, with what the model begins from."""
     if job.init_checkpoint and job.continue_from:
-        raise InvalidValueError("--init and --continue are both given: a model begins from one of them")
+        raise InvalidValueError(
+            "--init-checkpoint and --continue-from are both given: a model begins from one of them"
+        )
     if job.init_checkpoint:
         return replace(job.recipe, start_from="checkpoint")
     if job.continue_from:
         if os.path.realpath(job.continue_from) == os.path.realpath(job.output):
             raise InitialWeightsError(
-                "--continue and --out are one folder: a run that has stopped goes on without --continue"
+                "--continue-from and --output are one folder: a run that has stopped goes on without --continue-from"
             )
         return replace(job.recipe, start_from="run")
     if job.recipe.start_from != "random":
         required_option = (
-            "--init FOLDER, a Hugging Face checkpoint"
+            "--init-checkpoint FOLDER, a Hugging Face checkpoint"
             if job.recipe.start_from == "checkpoint"
-            else "--continue RUN"
+            else "--continue-from RUN"
         )
         raise InvalidValueError(
-            f"this recipe begins from a {job.recipe.start_from}: give {required_option}, or --begins "
+            f"this recipe begins from a {job.recipe.start_from}: give {required_option}, or --start-from "
             "random for random weights"
         )
     return job.recipe
@@ -193,7 +195,7 @@ def _find_continue_checkpoint(job: TrainJob, recipe: TrainRecipe, dataset: Pretr
     source_info, source_checkpoint = run_dir.read_run_info(source_run), checkpoint.find_latest(source_run)
     if source_info is None or source_checkpoint is None:
         raise InitialWeightsError(
-            f"--continue {source_run} is no run with a checkpoint in it: give the --out of a run"
+            f"--continue-from {source_run} is no run with a checkpoint in it: give the --output of a run"
         )
     source_identity = source_info["identity"]
     own_recipe = recipe.to_dict()
@@ -206,7 +208,7 @@ def _find_continue_checkpoint(job: TrainJob, recipe: TrainRecipe, dataset: Pretr
         differences.append("another vocabulary")
     if differences:
         raise InitialWeightsError(
-            f"--continue {source_run} cannot be done with this model: that one has {', '.join(differences)}"
+            f"--continue-from {source_run} cannot be done with this model: that one has {', '.join(differences)}"
         )
     return source_checkpoint
 

@@ -207,7 +207,7 @@ class TrainingLoop:
         return (
             f"no finite gradient in {MAX_NON_FINITE_STEPS} steps in a row, the last of them "
             f"{self.steps_done:,}: the model "
-            "is beyond help. Its last checkpoint is from before; begin anew with another --out and a lower "
+            "is beyond help. Its last checkpoint is from before; begin anew with another --output and a lower "
             "--learning-rate, a longer --warmup, or --precision float32"
         )
 

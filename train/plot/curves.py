@@ -111,7 +111,9 @@ def _read_log(folder: str, name: str) -> RunLog:
         with open(path, "rb") as file:
             content = file.read()
     except FileNotFoundError:
-        raise NoLogsError(f"{folder} is no run: it has no {LOG_FILE}. Name what was given to --out") from None
+        raise NoLogsError(
+            f"{folder} is no run: it has no {LOG_FILE}. Name what was given to --output"
+        ) from None
     except OSError as error:
         raise NoLogsError(f"{path} cannot be read: {error.strerror}") from error
     run = RunLog(name)

@@ -175,7 +175,7 @@ def _load_word_counts_input(storage: LocalStorage, folder: str) -> WordCountsInp
         )
     word_input = WordCountsInput(
         folder,
-        pretokenizer=words.config.kind,
+        pretokenizer=words.config.pretokenizer,
         min_count=words.config.min_count,
         document_digests=tuple(documents.shards_sha256 for documents in words.inputs),
         files={output.file: output for output in words.outputs},

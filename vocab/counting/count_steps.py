@@ -239,6 +239,6 @@ def _find_problem(shard_counts: Sequence[ShardCounts], totals: WordCounts, min_c
     if totals.distinct == totals.pruned.distinct:
         return (
             f"no word is left: {totals.documents:,} documents to train on have {totals.distinct:,} "
-            f"words, none of them {min_count} times. Look at --input, --hold-out and --min-count"
+            f"words, none of them {min_count} times. Look at --input, --validation-fraction and --min-count"
         )
     return None

@@ -73,7 +73,11 @@ class CountConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a manifest."""
-        return {"kind": self.pretokenizer, "validation_fraction": self.validation_fraction, "seed": self.seed}
+        return {
+            "pretokenizer": self.pretokenizer,
+            "validation_fraction": self.validation_fraction,
+            "seed": self.seed,
+        }
 
     def is_validation(self, document_id: str, pmid: int | None = None) -> bool:
         """Is the document of this id, and of this PMID if it has one, held out?"""

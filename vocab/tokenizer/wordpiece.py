@@ -91,7 +91,7 @@ def assemble_vocabulary(
     if len(vocabulary) > size:
         raise InvalidValueError(
             f"--size {size:,} has no room for the {len(reserved_tokens):,} reserved tokens and the alphabet, "
-            f"{len(vocabulary):,} together: give a larger --size or a smaller --coverage"
+            f"{len(vocabulary):,} together: give a larger --size or a smaller --character-coverage"
         )
     for piece in learned_pieces:
         if len(vocabulary) == size:

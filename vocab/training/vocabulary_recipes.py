@@ -34,8 +34,8 @@ class VocabularyRecipe:
             turn it into WordPiece.  Its words are those between white space, marks with them.
         coverage: the alphabet has the most frequent characters that are this share of all (alphabet.py).
         unused: so many ``[unusedN]`` after ``[PAD]``, for whoever needs new tokens later.
-        dummies: what stands for an entity in tasks on relations, ``@GENE$``: one token each, never split.
-        by_collation: are pieces ordered as in a dictionary, and not as they were learned?
+        entity_placeholders: what stands for an entity in tasks on relations, ``@GENE$``: one token each, never split.
+        sort_by_collation: are pieces ordered as in a dictionary, and not as they were learned?
         as_published: as the paper's authors did it, with the faults: words are what stands between white
             space, though BERT's pre-tokenisation will take them apart; no character is looked after but by
             ``coverage``, each in both forms; no piece is passed over.  What the texts went through before is
@@ -61,16 +61,16 @@ class VocabularyRecipe:
                 "--sentencepiece keeps a unigram model, for Albert: give --algorithm unigram with it"
             )
         if not 0.98 <= self.character_coverage <= 1:
-            raise InvalidValueError(f"--coverage {self.character_coverage} is not from 0.98 to 1")
+            raise InvalidValueError(f"--character-coverage {self.character_coverage} is not from 0.98 to 1")
         if self.num_unused_tokens < 0:
-            raise InvalidValueError(f"--unused {self.num_unused_tokens} is below 0")
+            raise InvalidValueError(f"--num-unused-tokens {self.num_unused_tokens} is below 0")
         for placeholder in self.entity_placeholders:
             if not _ENTITY_PLACEHOLDER.fullmatch(placeholder):
                 raise InvalidValueError(
-                    f"--dummies: {placeholder!r} cannot be one; it must be a word with a mark, like @GENE$"
+                    f"--entity-placeholders: {placeholder!r} cannot be one; it must be a word with a mark, like @GENE$"
                 )
         if len(set(self.entity_placeholders)) < len(self.entity_placeholders):
-            raise InvalidValueError("--dummies: one is there twice")
+            raise InvalidValueError("--entity-placeholders: one is there twice")
         if self.size < self.min_size:
             raise InvalidValueError(
                 f"--size {self.size:,} has no room for the {len(self.reserved_tokens):,} reserved tokens "
@@ -80,7 +80,7 @@ class VocabularyRecipe:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a manifest."""
-        return {**dataclasses.asdict(self), "dummies": list(self.entity_placeholders)}
+        return {**dataclasses.asdict(self), "entity_placeholders": list(self.entity_placeholders)}
 
     @property
     def casing(self) -> Casing:

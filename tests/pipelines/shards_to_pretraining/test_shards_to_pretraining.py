@@ -488,7 +488,7 @@ def test_the_manifest_says_what_was_made_of_what(
         "keep_overflow": False,
         "as_published": False,
         "whole_words": False,
-        "max_predictions": 0,
+        "max_predictions_per_seq": 0,
         "seed": 0,
         "validation": 0.2,
         "shuffle": "shard",

@@ -39,7 +39,7 @@ fork_server.preload_modules(
 
 def trainer_options(data: Path, out: Path, *options: object) -> list[str]:
     """The words of a command that trains a small model."""
-    return [str(word) for word in (data, "--out", out, *SMALL_MODEL_OPTIONS, *options)]
+    return [str(word) for word in (data, "--output", out, *SMALL_MODEL_OPTIONS, *options)]
 
 
 # Stopped in this process

@@ -22,8 +22,8 @@ flops.measure_peak.__defaults__ = (128,)
 """What a processor can do is measured on matrices of this size: half a second less in every run."""
 
 SMALL_MODEL_OPTIONS = (
-    *("--hidden", "32", "--ffn", "64", "--embedding", "32", "--positions", "64"),
-    *("--steps", "12", "--batch", "8", "--log-every", "4", "--save-every", "6"),
+    *("--hidden-size", "32", "--intermediate-size", "64", "--embedding-size", "32", "--max-positions", "64"),
+    *("--steps", "12", "--batch-size", "8", "--log-every", "4", "--save-every", "6"),
 )
 """A model that takes a second for its steps, and checkpoints at 6 and 12 of them."""
 
@@ -46,12 +46,12 @@ def build_pretraining_set(folder: Path, objective: str, documents: Path, vocabul
 
 def run_trainer(data: Path, out: Path, *options: object) -> int:
     """Train a small model in this process; returns the exit code."""
-    return main([str(data), "--out", str(out), *SMALL_MODEL_OPTIONS, *map(str, options)])
+    return main([str(data), "--output", str(out), *SMALL_MODEL_OPTIONS, *map(str, options)])
 
 
 def trainer_argv(data: Path, out: Path, *options: object) -> list[str]:
     """The same as words for a process of its own."""
-    argv = [sys.executable, "-m", "bioshards.train", data, "--out", out, *SMALL_MODEL_OPTIONS, *options]
+    argv = [sys.executable, "-m", "bioshards.train", data, "--output", out, *SMALL_MODEL_OPTIONS, *options]
     return [str(word) for word in argv]
 
 

@@ -323,7 +323,7 @@ def test_a_run_that_is_stopped_where_nothing_can_be_written_says_so(
 def test_a_run_keeps_the_last_ones_and_each_can_be_gone_on_from(
     pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    data, options = pretraining_sets["bert"], ("--save-every", 2, "--keep", 3, "--log-every", 1)
+    data, options = pretraining_sets["bert"], ("--save-every", 2, "--keep-checkpoints", 3, "--log-every", 1)
     assert run_trainer(data, tmp_path / "whole", *options) == 0
     assert [path.name for path in sorted((tmp_path / "whole").glob("step-*"))] == [
         f"step-{step:07d}" for step in (8, 10, 12)
@@ -401,7 +401,7 @@ def test_a_damaged_run_json_is_named(
     assert run_trainer(pretraining_sets["bert"], tmp_path / "run", *OFTEN) == 2
     said = capsys.readouterr().err
     assert f"train: {tmp_path}/run/run.json is damaged (" in said
-    assert "give another --out" in said
+    assert "give another --output" in said
 
 
 def test_without_its_run_json_a_folder_is_no_runs(
@@ -410,7 +410,7 @@ def test_without_its_run_json_a_folder_is_no_runs(
     shutil.copytree(half, tmp_path / "run")
     (tmp_path / "run" / "run.json").unlink()
     assert run_trainer(pretraining_sets["bert"], tmp_path / "run", *OFTEN) == 2
-    assert "holds something else than a run: give another --out" in capsys.readouterr().err
+    assert "holds something else than a run: give another --output" in capsys.readouterr().err
 
 
 def test_another_model_is_refused_before_anything_is_touched(
@@ -418,7 +418,7 @@ def test_another_model_is_refused_before_anything_is_touched(
 ) -> None:
     shutil.copytree(half, tmp_path / "run")
     before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
-    for options in (("--hidden", 64), ("--seed", 1), ("--steps", 13)):
+    for options in (("--hidden-size", 64), ("--seed", 1), ("--steps", 13)):
         assert run_trainer(pretraining_sets["bert"], tmp_path / "run", *OFTEN, *options) == 2
         name, value = options
         assert f"{name} {before_of(half, name)}, not {value}" in capsys.readouterr().err

@@ -126,7 +126,7 @@ def test_with_dropout_too_where_the_micro_batches_are_the_same(
     family: str, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     """Two of four rows each, in one process or in two: dropout's seed is the micro-batch's."""
-    data, options = pretraining_sets[family], ("--micro-batch", 4)
+    data, options = pretraining_sets[family], ("--micro-batch-size", 4)
     assert codes(together(data, tmp_path / "two", *options)) == [0, 0]
     assert run_trainer(data, tmp_path / "one", *OPTIONS, *options) == 0
     assert_same_but_for_rounding(tmp_path / "one", tmp_path / "two", 1e-5)
@@ -138,8 +138,8 @@ def test_with_dropout_too_where_the_micro_batches_are_the_same(
 def test_three_processes_with_everything_else_too(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
     data = pretraining_sets["electra"]
     options = (
-        *("--batch", 12, "--micro-batch", 2, "--steps", 6),
-        *("--adversarial", 1.0, "--mask-rate-end", 0.25, "--optimiser", "lamb"),
+        *("--batch-size", 12, "--micro-batch-size", 2, "--steps", 6),
+        *("--adversarial-weight", 1.0, "--final-mask-rate", 0.25, "--optimizer", "lamb"),
     )
     assert codes(together(data, tmp_path / "three", *options, world=3)) == [0, 0, 0]
     assert run_trainer(data, tmp_path / "one", *OPTIONS, *options) == 0
@@ -152,7 +152,7 @@ def test_a_signal_to_one_of_two_stops_both_and_one_process_can_go_on(
 ) -> None:
     """With the checkpoint that the two have left, which is that of the step at which one was told."""
     data, out = pretraining_sets["electra"], tmp_path / "stopped"
-    options = ("--micro-batch", 4)
+    options = ("--micro-batch-size", 4)
     number = (signal.SIGINT, signal.SIGTERM)[rank]
     told_to_stop = partial(call_after_step, 4, partial(send_signal, number))
     children = together(data, out, *options, within={rank: told_to_stop})

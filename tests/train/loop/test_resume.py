@@ -48,16 +48,16 @@ BFLOAT16 = ("--precision", "bfloat16") if CPU.exists() and "bf16" in CPU.read_te
 
 EVERYTHING = {
     "electra": (
-        *("--micro-batch", 4, "--adversarial", 1.0, "--layer-decay", 0.8, "--bias-correction"),
+        *("--micro-batch-size", 4, "--adversarial-weight", 1.0, "--layer-decay", 0.8, "--bias-correction"),
         *("--mask-rate", 0.1, "--schedule", "electra"),
     ),
     "bert": (
-        *("--micro-batch", 2, "--mask-unit", "word", "--mask-rate", 0.05, "--mask-rate-end", 0.25),
+        *("--micro-batch-size", 2, "--mask-unit", "word", "--mask-rate", 0.05, "--final-mask-rate", 0.25),
         *("--schedule", "bert", *BFLOAT16),
     ),
     "albert": (
-        *("--micro-batch", 4, "--mask-unit", "ngram", "--optimiser", "lamb", "--padded"),
-        *("--adversarial", 0.5, "--mask-rate-end", 0.3),
+        *("--micro-batch-size", 4, "--mask-unit", "ngram", "--optimizer", "lamb", "--pad-rows"),
+        *("--adversarial-weight", 0.5, "--final-mask-rate", 0.3),
     ),
 }
 """Between them, all that a step may do."""
@@ -105,7 +105,7 @@ def test_it_may_be_stopped_at_an_epochs_very_end_and_on_either_side_of_it(
     rows = PretrainingDataset(str(data)).rows
     batch = max(size for size in range(2, 9) if rows % size == 0)
     end = rows // batch
-    options = ("--steps", end + 5, "--batch", batch, "--log-every", 1, "--validate-every", 10)
+    options = ("--steps", end + 5, "--batch-size", batch, "--log-every", 1, "--validate-every", 10)
     assert run_trainer(data, tmp_path / "whole", *options) == 0
     stopped(data, tmp_path / "stopped", *options, at=(end - 1, end, end + 1))
     assert_same_runs(tmp_path / "whole", tmp_path / "stopped")
@@ -126,8 +126,15 @@ def test_whatever_a_step_does_is_gone_on_with(
 @pytest.mark.parametrize("objective", FAMILIES)
 def test_so_it_is_with_two_threads(objective: str, pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
     data = pretraining_sets[objective]
-    wide = ("--hidden", 128, "--ffn", 512, "--embedding", 128)  # enough to be dealt out to threads
-    options = (*wide, "--layers", 1, "--steps", 4)
+    wide = (
+        "--hidden-size",
+        128,
+        "--intermediate-size",
+        512,
+        "--embedding-size",
+        128,
+    )  # enough to be dealt out to threads
+    options = (*wide, "--num-layers", 1, "--steps", 4)
     with use_torch_threads(2):
         assert run_trainer(data, tmp_path / "whole", *options) == 0
         stopped(data, tmp_path / "halves", *options, at=(2,))
@@ -148,7 +155,7 @@ def test_a_run_that_continues_another_is_gone_on_with(
     """Its rows are counted from where it began, which every checkpoint of it knows."""
     data = pretraining_sets["electra"]
     assert run_trainer(data, tmp_path / "before") == 0
-    options = ("--continue", tmp_path / "before", "--steps", 24, "--log-every", 1)
+    options = ("--continue-from", tmp_path / "before", "--steps", 24, "--log-every", 1)
     assert run_trainer(data, tmp_path / "whole", *options) == 0
     stopped(data, tmp_path / "halves", *options, at=(15, 20))
     assert_same_runs(tmp_path / "whole", tmp_path / "halves")
@@ -203,7 +210,7 @@ def test_signals_end_a_process_with_a_checkpoint_of_that_very_step(
 ) -> None:
     """The command as it is given in a shell, stopped by a scheduler, gone on with, stopped by Ctrl-C."""
     data, out = pretraining_sets["bert"], tmp_path / "run"
-    endless = ("--steps", 1_000_000, "--log-every", 1, "--save-every", 1_000_000, "--keep", 2)
+    endless = ("--steps", 1_000_000, "--log-every", 1, "--save-every", 1_000_000, "--keep-checkpoints", 2)
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     with open(tmp_path / "told", "wb") as told:
         process = subprocess.Popen(trainer_argv(data, out, *endless), stderr=told, env=environment)
@@ -316,7 +323,18 @@ def test_killed_again_and_again_while_it_writes_it_ends_as_if_nothing_had_been(
 ) -> None:
     """A checkpoint every two steps, and each process dies somewhere within the next three or so."""
     data, out = pretraining_sets[objective], tmp_path / "killed"
-    options = ("--steps", 16, "--save-every", 2, "--validate-every", 5, "--log-every", 3, "--keep", 2)
+    options = (
+        "--steps",
+        16,
+        "--save-every",
+        2,
+        "--validate-every",
+        5,
+        "--log-every",
+        3,
+        "--keep-checkpoints",
+        2,
+    )
     assert run_trainer(data, tmp_path / "whole", *options) == 0
     chance = random.Random(objective)
     killed, before = 0, -1

@@ -300,6 +300,6 @@ def test_the_same_command_writes_the_same_files_but_for_times(
 
 
 def timeless(path: Path, run: Path) -> Any:
-    """A run.json without times, whatever its --out."""
+    """A run.json without times, whatever its --output."""
     said = json.loads(path.read_text().replace(json.dumps(str(run)), '"RUN"'))
     return {name: value for name, value in said.items() if name not in ("begun", "saved")}

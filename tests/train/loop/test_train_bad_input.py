@@ -81,7 +81,7 @@ def says(capsys: Capture) -> Says:
     def call(data: object, out: object, *options: object, code: int = 2) -> str:
         capsys.readouterr()
         try:
-            ended = main([str(data), "--out", str(out), *SMALL_MODEL_OPTIONS, *map(str, options)])
+            ended = main([str(data), "--output", str(out), *SMALL_MODEL_OPTIONS, *map(str, options)])
         except SystemExit as error:  # argparse's own
             ended = error.code  # type: ignore[assignment]
         said = capsys.readouterr()
@@ -229,8 +229,8 @@ def test_labels_of_the_other_kind(
 
 
 def test_rows_longer_than_the_model_can_take(says: Says, data: Path, tmp_path: Path) -> None:
-    said = says(data, tmp_path / "out", "--positions", 63)
-    assert "has rows of up to 64 tokens, and the model --positions 63: give more, or build a set" in said
+    said = says(data, tmp_path / "out", "--max-positions", 63)
+    assert "has rows of up to 64 tokens, and the model --max-positions 63: give more, or build a set" in said
 
 
 # Vocabularies
@@ -277,7 +277,7 @@ def test_a_vocabulary_without_settings_is_found_before_training(
     assert not (tmp_path / "out").exists()
 
 
-# --out
+# --output
 
 
 def test_a_folder_of_something_else(says: Says, data: Path, tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_a_folder_of_something_else(says: Says, data: Path, tmp_path: Path) -> N
     out.mkdir()
     (out / "thesis.tex").write_text("chapter one")
     before = published_digests(tmp_path)
-    assert "holds something else than a run: give another --out, or an empty folder" in says(data, out)
+    assert "holds something else than a run: give another --output, or an empty folder" in says(data, out)
     assert "holds something else than a run" in says(data, data)
     assert published_digests(tmp_path) == before
 
@@ -300,13 +300,13 @@ def test_a_file_as_out(below: str, says: Says, data: Path, tmp_path: Path) -> No
     (tmp_path / "file").write_text("text")
     said = says(data, tmp_path / "file" / below)
     assert f"{tmp_path}/file" in said
-    assert "is a file, and --out is to be a folder: give another" in said
+    assert "is a file, and --output is to be a folder: give another" in said
     assert (tmp_path / "file").read_text() == "text"
 
 
 def test_an_out_that_is_no_folder_of_this_machine(says: Says, data: Path) -> None:
     for out in ("", "s3://bucket/run"):
-        assert f"--out {out!r} is no folder of this machine" in says(data, out)
+        assert f"--output {out!r} is no folder of this machine" in says(data, out)
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
@@ -339,11 +339,11 @@ def test_a_run_of_another_recipe_says_every_difference(
     says: Says, pretraining_sets: dict[str, Path], finished: Path
 ) -> None:
     before = published_digests(finished)
-    said = says(pretraining_sets["electra"], finished, "--steps", 24, "--learning-rate", 0.5, "--padded")
+    said = says(pretraining_sets["electra"], finished, "--steps", 24, "--learning-rate", 0.5, "--pad-rows")
     assert f"{finished} was begun with --steps 12, not 24; " in said
     assert "--learning-rate 0.001, not 0.5" in said
-    assert "--padded False, not True" in said
-    assert "Go on with it as it was begun, or give another --out" in said
+    assert "--pad-rows False, not True" in said
+    assert "Go on with it as it was begun, or give another --output" in said
     assert "hidden" not in said
     assert published_digests(finished) == before
 
@@ -361,8 +361,8 @@ def test_a_run_on_other_data_or_of_another_vocabulary(
 
 
 def test_a_run_from_other_weights(says: Says, pretraining_sets: dict[str, Path], finished: Path) -> None:
-    said = says(pretraining_sets["electra"], finished, "--init", finished / LAST / "hf")
-    assert "--begins random, not checkpoint; other weights to begin from: None" in said
+    said = says(pretraining_sets["electra"], finished, "--init-checkpoint", finished / LAST / "hf")
+    assert "--start-from random, not checkpoint; other weights to begin from: None" in said
 
 
 def test_a_run_that_another_version_has_begun(
@@ -415,14 +415,17 @@ def test_a_damaged_checkpoint_names_itself_and_the_one_before_goes_on(
             for name in ("log-every", "save-every", "validate-every", "keep", "validation-rows")
         ),
         *((f"--{name} -3", f"--{name} -3 is below 1") for name in ("log-every", "save-every", "keep")),
-        ("--keep x", "invalid int value: 'x'"),
-        ("--micro-batch 0", "--micro-batch 0 is below 1"),
-        ("--micro-batch -2", "--micro-batch -2 is below 1"),
+        ("--keep-checkpoints x", "invalid int value: 'x'"),
+        ("--micro-batch-size 0", "--micro-batch-size 0 is below 1"),
+        ("--micro-batch-size -2", "--micro-batch-size -2 is below 1"),
         ("--device gpu", "--device gpu is none that is trained on: give cpu, cuda or cuda:1"),
         ("--device meta", "--device meta is none that is trained on"),
         ("--device mps", "--device mps is none that is trained on"),
         ("--device cuda:99", "--device cuda:99 cannot be used here: "),
-        ("--generator 0.001", "the generator would have 2 layers of 0 with 1 heads, which cannot be"),
+        (
+            "--generator-hidden-fraction 0.001",
+            "the generator would have 2 layers of 0 with 1 heads, which cannot be",
+        ),
     ],
 )
 def test_options_that_make_no_sense(options: str, said: str, says: Says, data: Path, tmp_path: Path) -> None:
@@ -433,7 +436,7 @@ def test_options_that_make_no_sense(options: str, said: str, says: Says, data: P
 def test_a_library_that_is_missing() -> None:
     for library in ("torch", "transformers"):
         code = (
-            f"import sys, runpy; sys.modules[{library!r}] = None; sys.argv = ['train', 'DATA', '--out', 'R'];"
+            f"import sys, runpy; sys.modules[{library!r}] = None; sys.argv = ['train', 'DATA', '--output', 'R'];"
             " runpy.run_module('bioshards.train', run_name='__main__')"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -548,7 +551,7 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def test_a_step_without_a_finite_gradient_is_left_out(
     data: Path, tmp_path: Path, poisoned: Callable[..., None]
 ) -> None:
-    out, every = tmp_path / "out", ("--save-every", 1, "--log-every", 1, "--keep", 20)
+    out, every = tmp_path / "out", ("--save-every", 1, "--log-every", 1, "--keep-checkpoints", 20)
     poisoned(5)
     assert run_trainer(data, out, *every) == 0
     before, left_out, after = (load_state(out / f"step-{step:07d}") for step in (4, 5, 6))

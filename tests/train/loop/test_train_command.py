@@ -70,7 +70,7 @@ def refused(capsys: Capture) -> Says:
 
     def call(data: Path, out: Path, *options: object) -> str:
         capsys.readouterr()
-        assert main([str(data), "--out", str(out), *SMALL_MODEL_OPTIONS, *map(str, options)]) == 2
+        assert main([str(data), "--output", str(out), *SMALL_MODEL_OPTIONS, *map(str, options)]) == 2
         said = capsys.readouterr().err.splitlines()[-1]
         assert said.startswith("train: ")
         assert not (out / "run.json").exists()
@@ -97,7 +97,7 @@ def test_help(words: list[str], capsys: Capture) -> None:
     assert words[0] != "--help" or all(name in said for name in PRESETS)
 
 
-@pytest.mark.parametrize("words", [[], ["DATA"], ["--out", "RUN"], ["plot"]])
+@pytest.mark.parametrize("words", [[], ["DATA"], ["--output", "RUN"], ["plot"]])
 def test_words_that_are_missing(words: list[str], capsys: Capture) -> None:
     with pytest.raises(SystemExit) as ended:
         main(words)
@@ -111,7 +111,7 @@ def test_curves_are_drawn_into_the_first_run(runs: dict[str, Path], tmp_path: Pa
     assert main(["plot", str(first), str(runs["bert"])]) == 0
     assert capsys.readouterr().out.split() == [f"{first}/curves.png", f"{first}/curves.html"]
     assert (first / "curves.png").read_bytes().startswith(b"\x89PNG")
-    assert main(["plot", str(first), "--out", str(tmp_path / "picture")]) == 0
+    assert main(["plot", str(first), "--output", str(tmp_path / "picture")]) == 0
     assert (tmp_path / "picture.html").exists()
 
 
@@ -136,7 +136,7 @@ def test_the_end_says_how_the_model_is_loaded(
 
 def test_the_last_checkpoints_stay(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert run_trainer(pretraining_sets["bert"], out, "--save-every", 5, "--keep", 2) == 0
+    assert run_trainer(pretraining_sets["bert"], out, "--save-every", 5, "--keep-checkpoints", 2) == 0
     assert sorted(path.name for path in out.glob("step-*")) == ["step-0000010", LAST]
 
 
@@ -149,39 +149,39 @@ def test_the_last_checkpoints_stay(pretraining_sets: dict[str, Path], tmp_path: 
         (
             "bioalbert-base",
             "albert",
-            "begins from a checkpoint: give --init FOLDER, a Hugging Face checkpoint",
+            "begins from a checkpoint: give --init-checkpoint FOLDER, a Hugging Face checkpoint",
         ),
-        ("bioalbert-large", "albert", "begins from a checkpoint: give --init FOLDER"),
-        ("bio-electra-pp", "electra", "begins from a run: give --continue RUN"),
+        ("bioalbert-large", "albert", "begins from a checkpoint: give --init-checkpoint FOLDER"),
+        ("bio-electra-pp", "electra", "begins from a run: give --continue-from RUN"),
     ],
 )
 def test_a_preset_says_what_it_begins_with(
     preset: str, data: str, says: str, refused: Says, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    options = ("--preset", preset, "--steps", 4_000_000, "--heads", 2)
+    options = ("--preset", preset, "--steps", 4_000_000, "--num-heads", 2)
     said = refused(pretraining_sets[data], tmp_path / "out", *options)
     assert f"this recipe {says}" in said
-    assert said.endswith("or --begins random for random weights")
+    assert said.endswith("or --start-from random for random weights")
 
 
 @pytest.mark.parametrize(("preset", "data"), [("bioalbert-base", "albert"), ("bio-electra-pp", "electra")])
 def test_it_may_begin_with_random_weights_all_the_same(
     preset: str, data: str, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    options = ("--preset", preset, "--begins", "random", "--warmup", 0.1)
-    sizes = ("--layers", 2, "--heads", 2, "--steps", 2)
+    options = ("--preset", preset, "--start-from", "random", "--warmup", 0.1)
+    sizes = ("--num-layers", 2, "--num-heads", 2, "--steps", 2)
     assert run_trainer(pretraining_sets[data], tmp_path / "out", *options, *sizes) == 0
 
 
 def test_not_both(
     refused: Says, pretraining_sets: dict[str, Path], runs: dict[str, Path], tmp_path: Path
 ) -> None:
-    options = ("--init", runs["electra"] / LAST / "hf", "--continue", runs["electra"])
+    options = ("--init-checkpoint", runs["electra"] / LAST / "hf", "--continue-from", runs["electra"])
     said = refused(pretraining_sets["electra"], tmp_path / "out", *options)
-    assert "--init and --continue are both given: a model begins from one of them" in said
+    assert "--init-checkpoint and --continue-from are both given: a model begins from one of them" in said
 
 
-# --init
+# --init-checkpoint
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -190,7 +190,18 @@ def test_a_checkpoints_weights_are_taken_over_exactly(
 ) -> None:
     """The learning rate of the first step is 0: after it the weights are those it began with."""
     hf = runs[family] / LAST / "hf"
-    options = ("--init", hf, "--save-every", 1, "--keep", 20, "--warmup", 5, "--seed", 7)
+    options = (
+        "--init-checkpoint",
+        hf,
+        "--save-every",
+        1,
+        "--keep-checkpoints",
+        20,
+        "--warmup",
+        5,
+        "--seed",
+        7,
+    )
     assert run_trainer(pretraining_sets[family], tmp_path / "out", *options) == 0
     assert load_log(tmp_path / "out")[-2]["lr"] > 0
     assert is_same_state(model(tmp_path / "out" / "step-0000001"), model(runs[family] / LAST))
@@ -206,7 +217,7 @@ def test_an_encoder_without_heads_will_do(
 ) -> None:
     tagger = AutoModelForTokenClassification.from_pretrained(runs["bert"] / LAST / "hf")
     tagger.save_pretrained(tmp_path / "tagger")
-    options = ("--init", tmp_path / "tagger", "--save-every", 1, "--keep", 20)
+    options = ("--init-checkpoint", tmp_path / "tagger", "--save-every", 1, "--keep-checkpoints", 20)
     assert run_trainer(pretraining_sets["bert"], tmp_path / "out", *options) == 0
     ours, theirs = (
         model(tmp_path / "out" / "step-0000001"),
@@ -220,9 +231,9 @@ def test_an_encoder_without_heads_will_do(
     ("options", "says"),
     [
         (("--family", "bert"), "its model is of the family electra, and bert is to be trained"),
-        (("--layers", 3), "its model has other sizes: num_hidden_layers is 2 there and 3 here"),
-        (("--hidden", 64), "generator: its model has other sizes: hidden_size is 8 there and 16 here"),
-        (("--positions", 128), "max_position_embeddings is 64 there and 128 here"),
+        (("--num-layers", 3), "its model has other sizes: num_hidden_layers is 2 there and 3 here"),
+        (("--hidden-size", 64), "generator: its model has other sizes: hidden_size is 8 there and 16 here"),
+        (("--max-positions", 128), "max_position_embeddings is 64 there and 128 here"),
     ],
 )
 def test_another_model_is_none_to_begin_with(
@@ -234,7 +245,7 @@ def test_another_model_is_none_to_begin_with(
     tmp_path: Path,
 ) -> None:
     hf = runs["electra"] / LAST / "hf"
-    assert says in refused(pretraining_sets["electra"], tmp_path / "out", "--init", hf, *options)
+    assert says in refused(pretraining_sets["electra"], tmp_path / "out", "--init-checkpoint", hf, *options)
 
 
 def test_neither_is_one_of_another_vocabulary(
@@ -245,7 +256,7 @@ def test_neither_is_one_of_another_vocabulary(
     tmp_path: Path,
 ) -> None:
     hf = runs["electra"] / LAST / "hf"
-    said = refused(others["other"], tmp_path / "out", "--init", hf)
+    said = refused(others["other"], tmp_path / "out", "--init-checkpoint", hf)
     assert "its model has a vocabulary of 300 entries, and the data one of " in said
     # As many pieces, two of them the other way round.
     changed = shutil.copytree(hf, tmp_path / "hf")
@@ -254,7 +265,7 @@ def test_neither_is_one_of_another_vocabulary(
     one, two = [piece for piece, number in pieces.items() if number in (200, 201)]
     pieces[one], pieces[two] = pieces[two], pieces[one]
     (changed / "tokenizer.json").write_text(json.dumps(tokenizer))
-    said = refused(pretraining_sets["electra"], tmp_path / "out", "--init", changed)
+    said = refused(pretraining_sets["electra"], tmp_path / "out", "--init-checkpoint", changed)
     assert "2 of its 300 pieces are not the data's, or have other ids" in said
 
 
@@ -262,17 +273,17 @@ def test_neither_is_what_is_no_model(
     refused: Says, runs: dict[str, Path], pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     data, out = pretraining_sets["electra"], tmp_path / "out"
-    assert "there is no such folder" in refused(data, out, "--init", tmp_path / "nowhere")
-    said = refused(data, out, "--init", runs["electra"])
+    assert "there is no such folder" in refused(data, out, "--init-checkpoint", tmp_path / "nowhere")
+    said = refused(data, out, "--init-checkpoint", runs["electra"])
     assert (
         "there is no config.json in it. Give a folder that save_pretrained wrote, such as a run's hf/" in said
     )
     damaged = shutil.copytree(runs["electra"] / LAST / "hf", tmp_path / "damaged")
     (damaged / "model.safetensors").write_bytes(b"weights")
-    assert "its weights cannot be read" in refused(data, out, "--init", damaged)
+    assert "its weights cannot be read" in refused(data, out, "--init-checkpoint", damaged)
 
 
-# --continue
+# --continue-from
 
 
 def test_a_run_is_continued_on_other_data(
@@ -280,8 +291,11 @@ def test_a_run_is_continued_on_other_data(
 ) -> None:
     """The schedule is that of all steps; Adam's moments, the step and the tokens go on; the data begin."""
     before = published_digests(runs["electra"])
-    out, more = tmp_path / "out", ("--steps", 24, "--log-every", 1, "--save-every", 1, "--keep", 20)
-    fixed = ("--continue", runs["electra"], "--schedule", "electra", "--warmup", 4)
+    out, more = (
+        tmp_path / "out",
+        ("--steps", 24, "--log-every", 1, "--save-every", 1, "--keep-checkpoints", 20),
+    )
+    fixed = ("--continue-from", runs["electra"], "--schedule", "electra", "--warmup", 4)
     assert run_trainer(others["same"], out, *fixed, *more) == 0
     lines = [line for line in load_log(out) if line["kind"] == "train"]
     assert [line["step"] for line in lines] == list(range(13, 25))
@@ -302,7 +316,18 @@ def test_what_is_continued_is_the_model_and_its_moments(
     runs: dict[str, Path], others: dict[str, Path], tmp_path: Path
 ) -> None:
     """With a learning rate of 0 the model is the other run's; the moments are no longer those of nothing."""
-    fixed = ("--continue", runs["electra"], "--steps", 13, "--learning-rate", 0, "--decay", 0, "--warmup", 0)
+    fixed = (
+        "--continue-from",
+        runs["electra"],
+        "--steps",
+        13,
+        "--learning-rate",
+        0,
+        "--weight-decay",
+        0,
+        "--warmup",
+        0,
+    )
     assert run_trainer(others["same"], tmp_path / "out", *fixed) == 0
     there, here = load_state(runs["electra"] / LAST), load_state(tmp_path / "out" / "step-0000013")
     assert is_same_state(there["model"], here["model"])
@@ -315,7 +340,7 @@ def test_what_is_continued_is_the_model_and_its_moments(
 def test_a_continued_run_that_is_stopped_goes_on(
     runs: dict[str, Path], others: dict[str, Path], tmp_path: Path
 ) -> None:
-    options = ("--continue", runs["electra"], "--steps", 24)
+    options = ("--continue-from", runs["electra"], "--steps", 24)
     for name in ("whole", "halves"):
         assert run_trainer(others["same"], tmp_path / name, *options) == 0
     halves = tmp_path / "halves"
@@ -329,10 +354,13 @@ def test_a_continued_run_that_is_stopped_goes_on(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--layers", 3), "cannot be done with this model: that one has --layers 2"),
-        (("--hidden", 64, "--ffn", 128), "that one has --hidden 32, --ffn 64"),
-        (("--optimiser", "lamb"), "that one has --optimiser adam"),
-        (("--generator", 0.5), "that one has --generator 0.25"),
+        (("--num-layers", 3), "cannot be done with this model: that one has --num-layers 2"),
+        (
+            ("--hidden-size", 64, "--intermediate-size", 128),
+            "that one has --hidden-size 32, --intermediate-size 64",
+        ),
+        (("--optimizer", "lamb"), "that one has --optimizer adam"),
+        (("--generator-hidden-fraction", 0.5), "that one has --generator-hidden-fraction 0.25"),
         (("--family", "bert"), "that one has --family electra"),
         (("--steps", 12), "--steps 12 are all, and "),
         (("--steps", 6), "has done 12 of them already: give more"),
@@ -346,7 +374,7 @@ def test_another_model_or_no_more_steps_cannot_be_continued(
     others: dict[str, Path],
     tmp_path: Path,
 ) -> None:
-    more = ("--continue", runs["electra"], "--steps", 24)
+    more = ("--continue-from", runs["electra"], "--steps", 24)
     assert says in refused(others["same"], tmp_path / "out", *more, *options)
 
 
@@ -354,24 +382,25 @@ def test_what_else_cannot_be_continued(
     refused: Says, runs: dict[str, Path], others: dict[str, Path], tmp_path: Path, capsys: Capture
 ) -> None:
     def said(run: Path, data: Path = others["same"]) -> str:
-        return refused(data, tmp_path / "out", "--continue", run, "--steps", 24)
+        return refused(data, tmp_path / "out", "--continue-from", run, "--steps", 24)
 
     assert "that one has another vocabulary" in said(runs["electra"], others["other"])
     for nothing in (tmp_path / "nowhere", tmp_path, runs["electra"] / LAST, others["same"]):
-        assert f"--continue {nothing} is no run with a checkpoint in it: give the --out of a run" in said(
-            nothing
+        assert (
+            f"--continue-from {nothing} is no run with a checkpoint in it: give the --output of a run"
+            in said(nothing)
         )
     itself = [
         str(others["same"]),
-        "--out",
+        "--output",
         str(runs["electra"]),
         *SMALL_MODEL_OPTIONS,
-        "--continue",
+        "--continue-from",
         str(runs["electra"]),
     ]
     assert main(itself) == 2
     assert (
-        "--continue and --out are one folder: a run that has stopped goes on without"
+        "--continue-from and --output are one folder: a run that has stopped goes on without"
         in capsys.readouterr().err
     )
 
@@ -411,7 +440,16 @@ def test_a_model_learns_more_than_how_frequent_tokens_are(
 ) -> None:
     """Masked tokens better than by their frequencies, replaced ones than by their share, pairs as by chance
     at least (what order sentences were in cannot be known here)."""
-    sizes = ("--hidden", 64, "--ffn", 64, "--embedding", 64, "--generator", 0.5)
+    sizes = (
+        "--hidden-size",
+        64,
+        "--intermediate-size",
+        64,
+        "--embedding-size",
+        64,
+        "--generator-hidden-fraction",
+        0.5,
+    )
     how = ("--steps", 250, "--dropout", 0, "--attention-dropout", 0, "--log-every", 50, "--save-every", 250)
     assert run_trainer(topics[family], tmp_path / "out", *sizes, *how) == 0
     *_, last, validation = load_log(tmp_path / "out")

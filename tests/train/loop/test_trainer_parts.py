@@ -91,13 +91,13 @@ def test_a_folder_in_which_a_run_was_killed_before_it_said_what_it_is_can_be_use
         assert [path.name for path in tmp_path.iterdir()] == [".lock"]
 
 
-@pytest.mark.parametrize("option", ["--continue", "--init"])
+@pytest.mark.parametrize("option", ["--continue-from", "--init-checkpoint"])
 def test_what_a_run_began_from_may_be_gone_when_it_goes_on(
     option: str, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     data, first, out = pretraining_sets["electra"], tmp_path / "first", tmp_path / "out"
     assert run_trainer(data, first) == 0
-    origin = first if option == "--continue" else first / "step-0000012" / "hf"
+    origin = first if option == "--continue-from" else first / "step-0000012" / "hf"
     options = ("--steps", "24", option, origin)
     assert run_trainer(data, out, *options) == 0
     before = load_state(out / "step-0000024")
@@ -129,7 +129,7 @@ def test_parts_of_other_sizes_give_the_same_losses(
     for micro in (8, 3):
         assert (
             run_trainer(
-                pretraining_sets[family], tmp_path / str(micro), *without_chance, "--micro-batch", micro
+                pretraining_sets[family], tmp_path / str(micro), *without_chance, "--micro-batch-size", micro
             )
             == 0
         )

@@ -96,7 +96,7 @@ def test_a_shard_that_is_cut_changed_or_missing_is_named(mice: Path) -> None:
 def test_a_file_of_words_that_is_not_what_its_manifest_lists_is_named(
     name: str, mice: Path, tmp_path: Path
 ) -> None:
-    words = count(tmp_path / "words", "--input", mice, "--hold-out", 0.5)
+    words = count(tmp_path / "words", "--input", mice, "--validation-fraction", 0.5)
     whole = (words / name).read_bytes()
     for data in (whole.replace(b"mice", b"rats"), whole[:-2], None):
         (words / name).unlink()
@@ -106,7 +106,7 @@ def test_a_file_of_words_that_is_not_what_its_manifest_lists_is_named(
         assert f"{words}/{name} is damaged" in said
         assert "beam run shards_to_words once more" in said
         (words / name).write_bytes(whole)
-    count(words, "--input", mice, "--hold-out", 0.5)
+    count(words, "--input", mice, "--validation-fraction", 0.5)
     assert read(words)
 
 
@@ -141,7 +141,7 @@ def test_of_many_words_the_most_frequent_are_taken_and_the_bound_is_said(
 
 def test_no_word_held_out_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mice = write_texts(tmp_path / "mice", {"n": {at: f"Mouse word{at}." for at in range(40)}})
-    words = count(tmp_path / "words", "--input", mice, "--hold-out", 0.5)
+    words = count(tmp_path / "words", "--input", mice, "--validation-fraction", 0.5)
     expected = count_directly(mice, hold_out=0.5)
     assert len(expected.validation_words) > 5
     monkeypatch.setattr(count_inputs, "MAX_WORDS", 2)
@@ -175,7 +175,7 @@ def test_an_abstract_and_its_article_are_held_out_together(tmp_path: Path) -> No
     held = {word.removeprefix("abstract") for word in text.validation_words if word.startswith("abstract")}
     assert 5 < len(held) < 40
     assert text.validation_words.keys() == {f"{name}{at}" for name in ("abstract", "article") for at in held}
-    words = count(tmp_path / "words", "--input", abstracts, "--input", articles, "--hold-out", 0.2)
+    words = count(tmp_path / "words", "--input", abstracts, "--input", articles, "--validation-fraction", 0.2)
     assert read(words) == text
 
 

@@ -30,7 +30,7 @@ class ExampleRecipe:
         keep_overflow: what does not fit into a row begins the next one (``electra``); else it is lost.
         as_published: as the reference code does it, with its faults: a chunk of one sentence is paired with
             a random document's text for ``albert``.
-        whole_words, max_predictions: of rows that are masked once and for all (record_encoder.py): are words
+        whole_words, max_predictions_per_seq: of rows that are masked once and for all (record_encoder.py): are words
             masked as a whole, and how many tokens at most; 0 is 15 % of the length.
     """
 
@@ -42,7 +42,7 @@ class ExampleRecipe:
     keep_overflow: bool = False
     as_published: bool = False
     whole_words: bool = False
-    max_predictions: int = 0
+    max_predictions_per_seq: int = 0
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
@@ -59,8 +59,8 @@ class ExampleRecipe:
         for name, value in (("short", self.short_seq_prob), ("single", self.single_segment_prob)):
             if not 0 <= value <= 1:
                 raise InvalidValueError(f"--{name} {value} is not between 0 and 1")
-        if self.max_predictions < 0:
-            raise InvalidValueError(f"--max-predictions-per-seq {self.max_predictions} is below 0")
+        if self.max_predictions_per_seq < 0:
+            raise InvalidValueError(f"--max-predictions-per-seq {self.max_predictions_per_seq} is below 0")
         if self.dupe_factor < 1:
             raise InvalidValueError(f"--dupe-factor {self.dupe_factor} is below 1")
         for option, option_value, objectives in (
@@ -68,7 +68,7 @@ class ExampleRecipe:
             ("--single-segment-prob", self.single_segment_prob, ("electra",)),
             ("--keep-overflow", self.keep_overflow, ("electra",)),
             ("--as-published", self.as_published, ("albert",)),
-            ("--max-predictions-per-seq", self.max_predictions, LABELLED_OBJECTIVES),
+            ("--max-predictions-per-seq", self.max_predictions_per_seq, LABELLED_OBJECTIVES),
         ):
             if option_value and self.objective not in objectives:
                 raise InvalidValueError(
@@ -95,7 +95,7 @@ DEFAULTS: Final[dict[str, ExampleRecipe]] = {
     "bert": ExampleRecipe("bert", 128, short_seq_prob=0.1),
     # google-research/albert, create_pretraining_data.py: max_seq_length 512, short_seq_prob 0.1.  Its
     # dupe_factor is 40, as for bert; max_predictions_per_seq 20, do_whole_word_mask True.
-    "albert": ExampleRecipe("albert", 512, short_seq_prob=0.1, whole_words=True, max_predictions=20),
+    "albert": ExampleRecipe("albert", 512, short_seq_prob=0.1, whole_words=True, max_predictions_per_seq=20),
     # No reference: the length that BERT's positions have.
     "plain": ExampleRecipe("plain", 512),
 }
@@ -122,6 +122,6 @@ PRESETS: Final[dict[str, ExampleRecipe]] = {
     # sequences of 128 and then of 512, a dupe factor of 5, short_seq_prob 0.1.  Here the second phase; the
     # first: --max-seq-length 128.  Whole words are masked, says the paper; 80 predictions are NVIDIA's.
     "pubmedbert": replace(
-        DEFAULTS["bert"], max_seq_length=512, dupe_factor=5, whole_words=True, max_predictions=80
+        DEFAULTS["bert"], max_seq_length=512, dupe_factor=5, whole_words=True, max_predictions_per_seq=80
     ),
 }

@@ -54,21 +54,26 @@ class RecordEncoder:
         if not row_keys:
             return b"", 0
         keyed_rows = zip(labelled_batch["input_ids"].to_pylist(), row_keys, strict=True)
-        max_predictions = self.masking.max_predictions
+        max_predictions_per_seq = self.masking.max_predictions_per_seq
         if self.recipe.objective == "bert":
             masked_rows = [
                 static_masks.mask_bert_row(ids, self.masking, random.Random(key)) for ids, key in keyed_rows
             ]
             return file_format.encode_records(
                 row_features.make_bert_features(
-                    labelled_batch, masked_rows, max_seq_length, max_predictions, self.pad_id
+                    labelled_batch, masked_rows, max_seq_length, max_predictions_per_seq, self.pad_id
                 )
             ), len(labelled_batch)
         masked_rows = [
             static_masks.mask_albert_row(ids, self.masking, random.Random(key)) for ids, key in keyed_rows
         ]
         features = row_features.make_albert_features(
-            labelled_batch, masked_rows, max_seq_length, max_predictions, self.pad_id, self.is_continuation
+            labelled_batch,
+            masked_rows,
+            max_seq_length,
+            max_predictions_per_seq,
+            self.pad_id,
+            self.is_continuation,
         )
         return file_format.encode_records(features), len(labelled_batch)
 
@@ -88,13 +93,13 @@ def make_record_encoder(encoder: Encoder, recipe: ExampleRecipe) -> RecordEncode
     if recipe.objective == "electra":
         return RecordEncoder(recipe, pad_id, is_continuation, None)
     special_ids = frozenset((encoder.special_ids["[CLS]"], encoder.special_ids["[SEP]"]))
-    max_predictions = recipe.max_predictions or math.ceil(_MASK_PROB * recipe.max_seq_length)
+    max_predictions_per_seq = recipe.max_predictions_per_seq or math.ceil(_MASK_PROB * recipe.max_seq_length)
     word_continuation = is_continuation if recipe.whole_words else None
     masking = StaticMasking(
         encoder.special_ids["[MASK]"],
         special_ids,
         encoder.size,
-        max_predictions,
+        max_predictions_per_seq,
         _MASK_PROB,
         word_continuation,
     )

@@ -63,13 +63,13 @@ def make_bert_features(
     batch: pa.RecordBatch,
     masked_rows: Sequence[MaskedRow],
     max_seq_length: int,
-    max_predictions: int,
+    max_predictions_per_seq: int,
     pad_id: int,
 ) -> Features:
     """ELECTRA's three, of which ``input_ids`` are masked, and what is to be predicted.
 
     These are ``masked_lm_positions``, ``masked_lm_ids`` and ``masked_lm_weights`` (1.0, and 0.0 where there
-    are fewer than ``max_predictions``), and ``next_sentence_labels``: 1 where segment B is another text's.
+    are fewer than ``max_predictions_per_seq``), and ``next_sentence_labels``: 1 where segment B is another text's.
 
     Args:
         batch: rows that have labels (:func:`pairs`).
@@ -93,7 +93,7 @@ def make_bert_features(
         _concat_rows(row.ids for row in masked_rows), features["input_mask"] > 0, pad_id
     )
     is_used = _make_padding_mask(
-        np.array([len(row.positions) for row in masked_rows], np.int64), max_predictions
+        np.array([len(row.positions) for row in masked_rows], np.int64), max_predictions_per_seq
     )
     return features | {
         "masked_lm_positions": _pad_rows(_concat_rows(row.positions for row in masked_rows), is_used, 0),
@@ -107,7 +107,7 @@ def make_albert_features(
     batch: pa.RecordBatch,
     masked_rows: Sequence[MaskedRow],
     max_seq_length: int,
-    max_predictions: int,
+    max_predictions_per_seq: int,
     pad_id: int,
     is_continuation: bytes,
 ) -> Features:
@@ -119,7 +119,7 @@ def make_albert_features(
         is_continuation: for each id 1 where its piece continues a word (as in ``Masking``).
         Others, and errors: as for :func:`bert`.
     """
-    features = make_bert_features(batch, masked_rows, max_seq_length, max_predictions, pad_id)
+    features = make_bert_features(batch, masked_rows, max_seq_length, max_predictions_per_seq, pad_id)
     is_word_start = 1 - np.frombuffer(is_continuation, np.uint8).astype(np.int64)
     ids = batch["input_ids"].flatten().to_numpy()
     return features | {"token_boundary": _pad_rows(is_word_start[ids], features["input_mask"] > 0, 0)}

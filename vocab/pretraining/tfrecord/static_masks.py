@@ -44,7 +44,7 @@ class StaticMasking:
         mask: the id of [MASK].
         special: the ids of [CLS] and [SEP], which are not predicted.
         size: a random piece has an id below it.
-        max_predictions: the most pieces of a row that may be predicted; the file's features are that long.
+        max_predictions_per_seq: the most pieces of a row that may be predicted; the file's features are that long.
         probability: the share of a row's pieces, special ones counted, that are predicted.
         continues: for each id 1 where its piece continues a word (``Encoder.continues``; of SentencePiece's
             vocabularies :func:`sentencepiece_continues`), for masks of whole words; None for single pieces.
@@ -53,7 +53,7 @@ class StaticMasking:
     mask_id: int
     special_ids: frozenset[int]
     vocabulary_size: int
-    max_predictions: int = 20
+    max_predictions_per_seq: int = 20
     mask_prob: float = 0.15
     is_continuation: bytes | None = None
 
@@ -140,7 +140,7 @@ def _group_words(ids: Sequence[int], masking: StaticMasking) -> list[list[int]]:
 
 
 def _max_masked(ids: Sequence[int], masking: StaticMasking) -> int:
-    return min(masking.max_predictions, max(1, round(len(ids) * masking.mask_prob)))
+    return min(masking.max_predictions_per_seq, max(1, round(len(ids) * masking.mask_prob)))
 
 
 def _replace_ids(

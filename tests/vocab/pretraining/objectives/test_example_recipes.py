@@ -58,9 +58,9 @@ def test_there_is_one_pass_at_least(passes: int) -> None:
 
 @pytest.mark.parametrize("objective", ["bert", "albert"])
 def test_predictions_may_be_any_number_as_the_trainers_features_may(objective: Any) -> None:
-    assert ExampleRecipe(objective, 16, max_predictions=20).max_predictions == 20
+    assert ExampleRecipe(objective, 16, max_predictions_per_seq=20).max_predictions_per_seq == 20
     with pytest.raises(ValueError, match="--max-predictions-per-seq -1 is below 0"):
-        ExampleRecipe(objective, max_predictions=-1)
+        ExampleRecipe(objective, max_predictions_per_seq=-1)
 
 
 SAYS_NOTHING = {
@@ -68,7 +68,7 @@ SAYS_NOTHING = {
     "single": (0.1, {"bert", "albert", "plain"}),
     "keep_overflow": (True, {"bert", "albert", "plain"}),
     "as_published": (True, {"electra", "bert", "plain"}),
-    "max_predictions": (9, {"electra", "plain"}),
+    "max_predictions_per_seq": (9, {"electra", "plain"}),
 }
 
 
@@ -110,7 +110,7 @@ def test_the_reference_codes_recipes() -> None:
     assert {name: (recipe.max_seq_length, fields(recipe)) for name, recipe in DEFAULTS.items()} == {
         "electra": (128, {"short": 0.05, "single": 0.1}),
         "bert": (128, {"short": 0.1}),
-        "albert": (512, {"length": 512, "short": 0.1, "whole_words": True, "max_predictions": 20}),
+        "albert": (512, {"length": 512, "short": 0.1, "whole_words": True, "max_predictions_per_seq": 20}),
         "plain": (512, {"length": 512}),
     }
     assert tuple(DEFAULTS) == OBJECTIVES
@@ -124,11 +124,23 @@ def test_the_papers_recipes() -> None:
         "electramed": ("electra", {"length": 512, "short": 0.05, "single": 0.1}),
         "bioalbert": (
             "albert",
-            {"length": 512, "short": 0.1, "dupe_factor": 5, "whole_words": True, "max_predictions": 20},
+            {
+                "length": 512,
+                "short": 0.1,
+                "dupe_factor": 5,
+                "whole_words": True,
+                "max_predictions_per_seq": 20,
+            },
         ),
         "pubmedbert": (
             "bert",
-            {"length": 512, "short": 0.1, "dupe_factor": 5, "whole_words": True, "max_predictions": 80},
+            {
+                "length": 512,
+                "short": 0.1,
+                "dupe_factor": 5,
+                "whole_words": True,
+                "max_predictions_per_seq": 80,
+            },
         ),
     }
 

@@ -145,7 +145,7 @@ def test_records_of_pairs_are_the_labelled_rows_with_the_masks_of_their_keys(
     objective: Any, encoder: Encoder, drawn: list[tuple[list[int], int, int]], seed: int
 ) -> None:
     keys = keys_of(seed, len(drawn))
-    writer = make_record_encoder(encoder, ExampleRecipe(objective, LENGTH, max_predictions=4))
+    writer = make_record_encoder(encoder, ExampleRecipe(objective, LENGTH, max_predictions_per_seq=4))
     assert writer.masking
     data, count = writer.encode_batch(batch(*drawn), keys)
     found = records(data)
@@ -225,8 +225,8 @@ def test_a_written_file_has_the_records_of_all_batches(
         (example_recipes.PRESETS["bioalbert"], 20),
         (ExampleRecipe("bert", 512), 77),
         (ExampleRecipe("bert", 5), 1),
-        (ExampleRecipe("bert", 128, max_predictions=7), 7),
-        (ExampleRecipe("albert", 16, max_predictions=20), 20),
+        (ExampleRecipe("bert", 128, max_predictions_per_seq=7), 7),
+        (ExampleRecipe("albert", 16, max_predictions_per_seq=20), 20),
     ],
 )
 def test_the_most_predictions_are_those_asked_for_or_15_percent(
@@ -234,7 +234,7 @@ def test_the_most_predictions_are_those_asked_for_or_15_percent(
 ) -> None:
     writer = make_record_encoder(encoder, recipe)
     assert writer.masking
-    assert writer.masking.max_predictions == most
+    assert writer.masking.max_predictions_per_seq == most
     ids = [CLS, 9, SEP, 10, SEP]
     (record,) = records(writer.encode_batch(batch((ids, 3, 1)), keys_of(0, 1))[0])
     of_predictions = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")

@@ -32,7 +32,7 @@ rows = st.lists(st.sampled_from([CLS, SEP, *range(5, 50)]), min_size=1, max_size
 hows = st.builds(
     replace,
     st.just(HOW),
-    max_predictions=st.integers(1, 20),
+    max_predictions_per_seq=st.integers(1, 20),
     probability=st.floats(0.01, 0.9),
     continues=st.sampled_from([CONTINUES, None]),
 )
@@ -88,7 +88,7 @@ def test_masks_keep_to_their_budget_and_to_what_is_text(
     before = list(ids)
     masked = mask(ids, how, Random(seed))
     assert ids == before
-    assert len(masked.positions) <= min(how.max_predictions, max(1, round(len(ids) * how.mask_prob)))
+    assert len(masked.positions) <= min(how.max_predictions_per_seq, max(1, round(len(ids) * how.mask_prob)))
     assert masked.positions == sorted(set(masked.positions))
     assert masked.labels == [ids[place] for place in masked.positions]
     assert not how.special_ids & set(masked.labels)
@@ -107,7 +107,7 @@ def test_single_pieces_use_the_whole_budget_where_there_is_text(
 ) -> None:
     single = replace(how, is_continuation=None)
     text = sum(piece not in how.special_ids for piece in ids)
-    budget = min(how.max_predictions, max(1, round(len(ids) * how.mask_prob)))
+    budget = min(how.max_predictions_per_seq, max(1, round(len(ids) * how.mask_prob)))
     assert len(static_masks.mask_bert_row(ids, single, Random(seed)).positions) == min(text, budget)
     assert len(mask(ids, single, Random(seed)).positions) <= min(text, budget)
 
@@ -115,7 +115,7 @@ def test_single_pieces_use_the_whole_budget_where_there_is_text(
 @BOTH
 def test_a_word_longer_than_the_budget_is_never_taken(mask: Mask) -> None:
     ids = [CLS, 10, *[30] * 9, SEP, 11, SEP]
-    how = replace(HOW, max_predictions=4)
+    how = replace(HOW, max_predictions_per_seq=4)
     for seed in range(50):
         assert set(mask(ids, how, Random(seed)).positions) <= {12}
 
@@ -128,7 +128,7 @@ def test_a_row_without_text_has_nothing_to_predict(mask: Mask) -> None:
 @BOTH
 def test_what_begins_the_second_segment_within_a_word_goes_with_the_first_segments_last(mask: Mask) -> None:
     """As in the reference, where [SEP] does not end a word: a segment may be cut off in front."""
-    how = replace(HOW, max_predictions=2, mask_prob=0.3)
+    how = replace(HOW, max_predictions_per_seq=2, mask_prob=0.3)
     masks = {tuple(mask([CLS, 10, SEP, 30, 11, SEP], how, Random(seed)).positions) for seed in range(40)}
     assert masks <= {(1, 3), (4,)}
     assert (1, 3) in masks
@@ -138,7 +138,9 @@ def test_what_begins_the_second_segment_within_a_word_goes_with_the_first_segmen
 def test_eight_in_ten_pieces_are_masked_one_stays_one_is_random(mask: Mask) -> None:
     """Bounds of five standard deviations, for some 38,000 pieces."""
     fates: Counter[str] = Counter()
-    how = replace(HOW, vocabulary_size=1_000_000, is_continuation=None, max_predictions=77, mask_prob=0.15)
+    how = replace(
+        HOW, vocabulary_size=1_000_000, is_continuation=None, max_predictions_per_seq=77, mask_prob=0.15
+    )
     ids = [CLS, *range(10, 49), SEP] * 6
     for seed in range(1000):
         masked = mask(ids, how, Random(seed))
@@ -173,7 +175,7 @@ class Scripted(Random):
 )
 def test_n_grams_of_one_two_and_three_words_are_six_three_and_two_of_eleven(drawn: float, n: int) -> None:
     """The first n-gram's pieces are drawn to be [MASK], all later ones to be replaced."""
-    how = replace(HOW, is_continuation=None, max_predictions=5, mask_prob=0.5)
+    how = replace(HOW, is_continuation=None, max_predictions_per_seq=5, mask_prob=0.5)
     masked = static_masks.mask_albert_row([CLS, *range(10, 20), SEP], how, Scripted(drawn, *[0.0] * n))
     assert masked.ids == [CLS, *[MASK] * n, *[49] * (5 - n), *range(15, 20), SEP]
 
@@ -181,7 +183,7 @@ def test_n_grams_of_one_two_and_three_words_are_six_three_and_two_of_eleven(draw
 def test_an_n_gram_is_shortened_to_what_is_left_and_one_that_meets_another_is_left_out() -> None:
     """Three words are taken; what begins in them meets them; of two more there is room for one."""
     ids = [CLS, *range(10, 20), SEP]
-    how = replace(HOW, is_continuation=None, max_predictions=4, mask_prob=0.5)
+    how = replace(HOW, is_continuation=None, max_predictions_per_seq=4, mask_prob=0.5)
     masked = static_masks.mask_albert_row(ids, how, Scripted(0.99, 0.0, 0.0, 0.0, 0.0, 0.99, 0.7, 0.0))
     assert masked.positions == [1, 2, 3, 4]
     assert masked.ids[1:5] == [MASK] * 4
@@ -189,7 +191,7 @@ def test_an_n_gram_is_shortened_to_what_is_left_and_one_that_meets_another_is_le
 
 def test_a_piece_is_masked_kept_or_replaced_by_the_draws() -> None:
     ids = [CLS, 10, 11, 12, SEP]
-    how = replace(HOW, is_continuation=None, max_predictions=3, mask_prob=0.6)
+    how = replace(HOW, is_continuation=None, max_predictions_per_seq=3, mask_prob=0.6)
     masked = static_masks.mask_bert_row(ids, how, Scripted(0.79, 0.8, 0.49, 0.8, 0.5))
     assert masked == MaskedRow([CLS, MASK, 11, 49, SEP], [1, 2, 3], [10, 11, 12])
 
