@@ -64,7 +64,7 @@ def verify_benchmarks(benchmarks_dir: str, names: Iterable[str] | None = None) -
     benchmark_names = list(BENCHMARKS) if names is None else list(dict.fromkeys(names))
     for name in benchmark_names:
         if name not in BENCHMARKS:
-            raise InvalidValueError(f"there is no set {name}. There are: {', '.join(BENCHMARKS)}")
+            raise InvalidValueError(f"there is no benchmark {name}. There are: {', '.join(BENCHMARKS)}")
     return [check for name in benchmark_names for check in check_benchmark(benchmarks_dir, BENCHMARKS[name])]
 
 
@@ -157,7 +157,7 @@ def _check_count(
         )
     if any(unit not in actual_counts[name] for name in split_names):
         return CountCheck(
-            *fields, None, "missing", benchmark.counts_source, (f"these files do not tell {unit}",)
+            *fields, None, "missing", benchmark.counts_source, (f"these files do not have {unit}",)
         )
     actual = sum(actual_counts[name][unit] for name in split_names)
     known_reasons = {
@@ -194,7 +194,7 @@ def _format_group(checks: Sequence[CountCheck]) -> Iterator[str]:
     first = checks[0]
     yield f"{first.benchmark}: {first.title}" + ("" if first.unit else f" - {first.verdict}")
     if first.unit:
-        yield f"  {'':<26}{'part':<16}{'expected':>10}{'found':>10}"
+        yield f"  {'':<26}{'split':<16}{'expected':>10}{'actual':>10}"
     for check in checks:
         if check.unit:
             actual_text = "-" if check.actual is None else str(check.actual)
@@ -220,12 +220,12 @@ def _format_summary(checks: Sequence[CountCheck]) -> str:
         f"{verdict_counts['ok']} counts ok",
         f"{verdict_counts['differs'] + verdict_counts['known']} differ ({verdict_counts['known']} of them "
         "for a known reason)",
-        f"{benchmark_counts['absent']} sets absent",
+        f"{benchmark_counts['missing']} benchmarks missing",
     ]
     if verdict_counts["own split"]:
         phrases.append(f"{verdict_counts['own split']} not comparable (own split)")
     if verdict_counts["missing"]:
-        phrases.append(f"{verdict_counts['absent']} that the files do not allow")
+        phrases.append(f"{verdict_counts['missing']} without data in these files")
     if benchmark_counts["damaged"]:
-        phrases.append(f"{benchmark_counts['damaged']} sets damaged")
+        phrases.append(f"{benchmark_counts['damaged']} benchmarks damaged")
     return textwrap.fill(", ".join(phrases), _LINE_WIDTH)

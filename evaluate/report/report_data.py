@@ -63,7 +63,9 @@ def _describe_models(results: Mapping[str, Result]) -> list[dict[str, Any]]:
     """The models in the order of the results, and by which versions and on what they were fine-tuned."""
     models: dict[str, dict[str, Any]] = {}
     for result in results.values():
-        model = models.setdefault(result["model"]["name"], {**result["model"], "library_versions": {}, "devices": []})
+        model = models.setdefault(
+            result["model"]["name"], {**result["model"], "library_versions": {}, "devices": []}
+        )
         model["devices"] = sorted({*model["devices"], result["device"]})
         for name, version in result["library_versions"].items():
             model["library_versions"][name] = sorted({*model["library_versions"].get(name, []), version})
@@ -120,9 +122,8 @@ def _build_scores(
     if abs(100 * interval.score - test[main_score]["mean"]) > _TOLERANCE:
         raise ResultError(
             f"the {main_score} of {seed_results.label} on {result['task']} ({result['suite']}) is "
-            f"{test[main_score]['mean']:.2f} in its results, but their units give "
-            f"{100 * interval.score:.2f}: they "
-            "were changed, or counted by another version. Run those seeds again"
+            f"{test[main_score]['mean']:.2f} in its results, but their per-example statistics give "
+            f"{100 * interval.score:.2f}: the files were edited or written by another version. Run those seeds again"
         )
     settings = result["settings"]
     return {
@@ -243,7 +244,9 @@ def _describe_published(table: PublishedTable) -> dict[str, Any]:
         "notes": table.notes_for(),
         "models": {model: table.notes_for(model=model) for model in table.models},
         "charted_models": list(table.charted_models),
-        "blurb_scores": dict(zip(table.models, table.blurb_scores, strict=True)) if table.blurb_scores else None,
+        "blurb_scores": dict(zip(table.models, table.blurb_scores, strict=True))
+        if table.blurb_scores
+        else None,
         "rows": [
             {
                 "task": task,

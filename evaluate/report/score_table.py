@@ -41,7 +41,9 @@ def build_score_table(suite: Mapping[str, Any], published: Mapping[str, Any]) ->
         rows.append([*cells, *make_published_cells(row, published["models"], footnotes)])
     if suite["blurb"]:
         rows += _make_blurb_rows(suite, published, footnotes)
-    intro = [f"Published scores: {published['source']}; {published['runs_note']}."] if published["models"] else []
+    intro = (
+        [f"Published scores: {published['source']}; {published['runs_note']}."] if published["models"] else []
+    )
     missing_titles = dict.fromkeys(
         get_task_title(row["task"]) for row in published["rows"] if row["task"] not in suite["tasks"]
     )
@@ -103,7 +105,8 @@ def _make_blurb_rows(
             type_mean = blurb_report["models"][label]["type_means"][type_name]
             row.append(_make_blurb_cell(type_mean, add_marks(label, tasks) if type_mean is not None else ""))
         yield row + [
-            Cell(f"{blurb_report['published'][model]['type_means'][type_name]:.2f}") for model in published_models
+            Cell(f"{blurb_report['published'][model]['type_means'][type_name]:.2f}")
+            for model in published_models
         ]
     row = [Cell("BLURB score"), Cell("")]
     for label in our_labels:

@@ -47,7 +47,11 @@ def build_models_table(report: Mapping[str, Any]) -> ReportTable:
             Cell(model["type"]),
             Cell(f"{model['parameters']:,}"),
             Cell(model["sha256"][:12]),
-            Cell("; ".join(f"{name} {', '.join(versions)}" for name, versions in model["library_versions"].items())),
+            Cell(
+                "; ".join(
+                    f"{name} {', '.join(versions)}" for name, versions in model["library_versions"].items()
+                )
+            ),
             Cell(", ".join(model["devices"])),
         ]
         for model in report["models"]
@@ -112,7 +116,12 @@ def _make_difference_cells(comparison: Mapping[str, Any]) -> list[str]:
     seeds = ", ".join(map(str, comparison["seeds"]))
     if comparison["unshared_seeds"]:
         seeds += f" (only one has {', '.join(map(str, comparison['unshared_seeds']))})"
-    return [f"{comparison['difference']:+.2f}", format_interval(comparison), f"{comparison['p_value']:.3f}", seeds]
+    return [
+        f"{comparison['difference']:+.2f}",
+        format_interval(comparison),
+        f"{comparison['p_value']:.3f}",
+        seeds,
+    ]
 
 
 def _build_settings_table(suite: Mapping[str, Any]) -> ReportTable:

@@ -50,28 +50,45 @@ class PerExampleStats(TypedDict):
     documents: NotRequired[list[int]]
 
 
-class Result(TypedDict):
-    """What a run says of one model, task and seed.
+class RunIdentity(TypedDict):
+    """Inputs that determine a result.
 
-    ``scores`` has for ``dev`` and ``test`` the figures of the metric as shares (correlations from -1 on),
-    ``main`` which of them is the score.  ``sampled`` is None, or how many examples were drawn of each part;
-    ``legacy`` names the papers' own ways of counting that were switched on.
+    An existing result is reused if its identity and its model are the same.
+
+    Attributes:
+        settings: fields of the recipe.
+        sample_sizes: number of examples of each split; None if all are used.
+        legacy: legacy modes of reading and counting (metrics/legacy.py).
+        provenance: files with SHA-256, counts, ``verified`` and notes.
     """
 
-    format: int
-    model: ModelInfo
     task: str
     suite: str
-    metric: str
-    main_score: str
     seed: int
-    scores: dict[str, dict[str, float]]
-    per_example_stats: PerExampleStats
     settings: dict[str, Any]
     sample_sizes: dict[str, int] | None
     legacy: list[str]
     provenance: dict[str, Any]
-    epochs: list[dict[str, float]]
+
+
+class Result(RunIdentity):
+    """Scores of one model on one task with one seed.
+
+    Attributes:
+        metric: name of the metric.
+        main_score: name of the score that represents the task.
+        scores: of ``dev`` and ``test``, by name, from 0 to 1 (correlations from -1).
+        epochs: mean training loss and dev score of each epoch.
+        selected_epoch: 1-based epoch whose weights were scored.
+    """
+
+    format: int
+    model: ModelInfo
+    metric: str
+    main_score: str
+    scores: dict[str, dict[str, float]]
+    per_example_stats: PerExampleStats
+    epochs: list[dict[str, Any]]
     selected_epoch: int
     seconds: float
     device: str
@@ -144,7 +161,7 @@ def find_results(storage: LocalStorage, sources: Iterable[str]) -> dict[str, Res
     results_by_path: dict[str, Result] = {}
     for source in sources:
         if storage.is_folder(source):
-            paths = [one.path for one in storage.walk(source) if _is_result_file(one.path)]
+            paths = [info.path for info in storage.walk(source) if _is_result_file(info.path)]
             if not paths:
                 raise ResultError(
                     f"{source} has no results (seed-*.json, at any depth): give the --output of a run"
@@ -154,9 +171,9 @@ def find_results(storage: LocalStorage, sources: Iterable[str]) -> dict[str, Res
         else:
             raise InputNotFoundError(f"there is no file or folder {source}: give the --output of a run")
         results_by_path |= {
-            real_path: read_result(storage, one)
-            for one in paths
-            if (real_path := os.path.realpath(one)) not in results_by_path
+            real_path: read_result(storage, path)
+            for path in paths
+            if (real_path := os.path.realpath(path)) not in results_by_path
         }
     return results_by_path
 
@@ -207,7 +224,11 @@ def _find_scores_problem(scores: Mapping[str, Any], main_score: str) -> str | No
 
 def _find_stats_problem(stats: Mapping[str, Any]) -> str | None:
     names, columns = stats.get("names"), stats.get("test")
-    if not isinstance(names, list) or not isinstance(columns, list) or not isinstance(stats.get("examples_sha256"), str):
+    if (
+        not isinstance(names, list)
+        or not isinstance(columns, list)
+        or not isinstance(stats.get("examples_sha256"), str)
+    ):
         return "its 'per_example_stats' have no names, numbers and examples_sha256"
     try:
         array = numpy.array(columns)

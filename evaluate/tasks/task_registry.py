@@ -4,7 +4,7 @@ fine-tuned is suites.py's, where the set lies sets/'s."""
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -24,10 +24,10 @@ from bioshards.evaluate.metrics.single_label import accuracy, micro_f1, positive
 from bioshards.evaluate.metrics.tag_f1 import entity_f1, word_f1
 from bioshards.evaluate.modeling.tokenization import ModelTokenizer
 
-from . import token_classification
 from .adapter import TaskAdapter
 from .classification import Classification, ClassificationType
 from .question_answering import QuestionAnswering
+from .token_classification import ElectraTruncation, TokenClassification, find_entity_types
 
 LegacyMode = Literal["electra-truncation", "lower-case", "merged-types", "biobert-tags"]
 """The papers' own ways of reading and counting tags (legacy.py)."""
@@ -46,7 +46,9 @@ class Task:
 
     name: str
     benchmark: str
-    problem_type: ClassificationType | Literal["entities", "word_labels", "span_per_passage", "span_per_question"]
+    problem_type: (
+        ClassificationType | Literal["entities", "word_labels", "span_per_passage", "span_per_question"]
+    )
     metric: Metric
     labels: tuple[str, ...] = ()
     has_entity_pairs: bool = False
@@ -61,7 +63,10 @@ class Task:
                 "head": "bilstm" if "bilstm" in recipe.head else "linear",
             }
         if not self.has_entity_pairs:
-            unused_settings |= {"entity_format": defaults.entity_format, "relation_feature": defaults.relation_feature}
+            unused_settings |= {
+                "entity_format": defaults.entity_format,
+                "relation_feature": defaults.relation_feature,
+            }
         if self.problem_type not in ("single_label", "ranking"):
             unused_settings["class_weights"] = defaults.class_weights
         if self.problem_type in ("span_per_passage", "span_per_question"):
@@ -75,7 +80,7 @@ class Task:
         tokenizer: ModelTokenizer,
         recipe: FineTuneRecipe,
         train_records: Sequence[Record],
-        legacy_modes: Iterable[LegacyMode],
+        legacy_modes: Collection[LegacyMode],
     ) -> TaskAdapter:
         """The problem for a model.
 
@@ -90,14 +95,19 @@ class Task:
             )
         match self.problem_type:
             case "entities" | "word_labels":
-                return token_classification.TokenClassification(
+                adapter_type = (
+                    ElectraTruncation if "electra-truncation" in legacy_modes else TokenClassification
+                )
+                return adapter_type(
                     tokenizer,
                     recipe,
-                    token_classification.find_entity_types(train_records),
-                    "lower-case" in legacy_modes,
+                    find_entity_types(train_records),
+                    should_lowercase="lower-case" in legacy_modes,
                 )
             case "span_per_passage" | "span_per_question":
-                return QuestionAnswering(tokenizer, recipe, is_per_question=self.problem_type == "span_per_question")
+                return QuestionAnswering(
+                    tokenizer, recipe, is_per_question=self.problem_type == "span_per_question"
+                )
             case classification_type:
                 return Classification(tokenizer, recipe, classification_type, self.labels)
 
@@ -105,7 +115,7 @@ class Task:
         """Of the papers' ways those that this task can have: they are of entities."""
         return sorted(set(requested)) if self.problem_type == "entities" else []
 
-    def metric_for(self, legacy_modes: Iterable[LegacyMode]) -> Metric:
+    def metric_for(self, legacy_modes: Collection[LegacyMode]) -> Metric:
         """The measure, or what a paper took for it."""
         metric = legacy.biobert_tag_f1() if "biobert-tags" in legacy_modes else self.metric
         return legacy.merge_entity_types(metric) if "merged-types" in legacy_modes else metric
@@ -159,7 +169,7 @@ class PlannedTask:
         return f"{self.suite}/{self.task.name}"
 
 
-def plan_tasks(selectors: Iterable[str], overrides: dict[str, Any]) -> list[PlannedTask]:
+def plan_tasks(selectors: Iterable[str], overrides: Mapping[str, Any]) -> list[PlannedTask]:
     """The tasks that are meant: suites (``blurb``), tasks (``gad``), or a suite's task
     (``bio-electra/gad``).
 
@@ -173,11 +183,11 @@ def plan_tasks(selectors: Iterable[str], overrides: dict[str, Any]) -> list[Plan
     for selector in selectors:
         suite, _, task_name = selector.rpartition("/")
         if selector in SUITES:
-            recipes |= {(selector, one): recipe for one, recipe in SUITES[selector].items()}
+            recipes |= {(selector, name): recipe for name, recipe in SUITES[selector].items()}
         elif suite in SUITES and task_name in SUITES[suite]:
             recipes[suite, task_name] = SUITES[suite][task_name]
         elif not suite and task_name in TASKS:
-            first_suite = next(one for one in SUITES if task_name in SUITES[one])
+            first_suite = next(name for name in SUITES if task_name in SUITES[name])
             recipes[first_suite, task_name] = SUITES[first_suite][task_name]
         else:
             known_names = [*SUITES, *TASKS]

@@ -285,7 +285,9 @@ def test_as_by_brute_force(
         folder, out = Path(name), Path(name) / "out"
         written = {id_: [words.replace("@GENE$", "gene")] for id_, words in zip(held, texts, strict=True)}
         abstracts = write_corpus(folder / "pubmed", written, a_batch=data.draw(st.integers(1, 3)))
-        run_contamination_check(write_benchmark_dir(folder / "data", ours), [abstracts], out, ours, min_shared_ngrams=2)
+        run_contamination_check(
+            write_benchmark_dir(folder / "data", ours), [abstracts], out, ours, min_shared_ngrams=2
+        )
         found = {
             row["id"]: (int(row["13-grams"]), int(row["in corpus"])) for row in read_tsv(out / "examples.tsv")
         }

@@ -89,7 +89,9 @@ def test_published_scores_are_beside_ours() -> None:
 def test_notes_of_development_scores_are_at_their_cells() -> None:
     (suite,) = report(make_result(suite="bio-electra", task="ncbi-disease"))["suites"]
     (row,) = [
-        row for row in suite["published"][0]["rows"] if (row["task"], row["score_name"]) == ("ncbi-disease", "F1")
+        row
+        for row in suite["published"][0]["rows"]
+        if (row["task"], row["score_name"]) == ("ncbi-disease", "F1")
     ]
     assert any("development set" in note for note in row["scores"]["Bio-ELECTRA++ optimised"]["notes"])
     assert row["scores"]["BERT-Base cased"] == {"mean": 86.24, "sd": 0.55, "notes": []}
@@ -110,7 +112,7 @@ def test_with_all_sets_there_is_a_blurb_score() -> None:
     assert found["models"]["tiny"]["score"] == pytest.approx(f1)
     assert found["models"]["tiny"]["missing_tasks"] == []
     assert found["shared_tasks"]["tasks"] == list(BLURB_TASKS)
-    assert f"{found['in_common']['models']['PubMedBERT']:.2f}" == "81.16"
+    assert f"{found['shared_tasks']['models']['PubMedBERT']:.2f}" == "81.16"
 
 
 def test_with_a_set_missing_there_is_none_but_what_all_have_compares() -> None:
@@ -119,7 +121,9 @@ def test_with_a_set_missing_there_is_none_but_what_all_have_compares() -> None:
     assert (found["models"]["tiny"]["score"], found["models"]["other"]["score"]) == (None, None)
     assert found["models"]["tiny"]["missing_tasks"] == ["ddi", "gad"]
     assert found["models"]["tiny"]["type_means"]["Relation extraction"] is None
-    assert found["shared_tasks"]["tasks"] == [task for task in BLURB_TASKS if task not in ("ddi", "gad", "hoc")]
+    assert found["shared_tasks"]["tasks"] == [
+        task for task in BLURB_TASKS if task not in ("ddi", "gad", "hoc")
+    ]
     by_hand = numpy.mean(
         [86.08 - 0.002, 73.38, 77.24, 92.30, 71.70]
     )  # of PubMedBERT, without the type of HoC
@@ -170,7 +174,9 @@ def test_what_does_not_compare_is_said(other: Any, why_not: str) -> None:
 def test_a_score_that_its_units_do_not_give_is_refused() -> None:
     forged = make_result()
     forged["scores"]["test"]["F1"] += 0.01
-    with pytest.raises(ResultError, match=r"the F1 of tiny on bc5-chem \(blurb\) is .* but their units give"):
+    with pytest.raises(
+        ResultError, match=r"the F1 of tiny on bc5-chem \(blurb\) is .* but per-example statistics give"
+    ):
         report(forged)
 
 
@@ -192,7 +198,7 @@ def test_suites_and_tasks_are_in_the_papers_order() -> None:
 
 
 def test_models_tell_with_what_they_were_tuned() -> None:
-    later = make_result(seed=1, versions={"bioshards": "1.0"}, device="cuda")
+    later = make_result(seed=1, library_versions={"bioshards": "1.0"}, device="cuda")
     (model,) = report(make_result(), later)["models"]
     assert (model["library_versions"], model["devices"]) == ({"bioshards": ["0.9", "1.0"]}, ["cpu", "cuda"])
 
@@ -209,7 +215,14 @@ def test_the_json_is_the_same_for_the_same_results(tmp_path: Path) -> None:
         assert told == f"2 results: 1 task of blurb\nreport: {out}"
         texts.append(Path(out).read_text(encoding="utf-8"))
     assert texts[0] == texts[1]
-    assert list(json.loads(texts[0])) == ["format", "score_unit", "standard_deviation", "interval", "models", "suites"]
+    assert list(json.loads(texts[0])) == [
+        "format",
+        "score_unit",
+        "standard_deviation",
+        "interval",
+        "models",
+        "suites",
+    ]
     assert json.loads(texts[0])["suites"][0]["tasks"]["bc5-chem"]["models"]["tiny"]["seeds"] == [0, 1]
 
 
@@ -219,7 +232,18 @@ def test_keys_of_the_json() -> None:
     assert list(suite) == ["suite", "title", "tasks", "blurb", "published"]
     assert list(suite["tasks"]["bc5-chem"]) == ["title", "models", "comparisons"]
     assert list(suite["tasks"]["bc5-chem"]["models"]["tiny"]) == [
-        *("metric", "main_score", "seeds", "score", "test", "dev", "sample_sizes", "verified", "legacy", "notes"),
+        *(
+            "metric",
+            "main_score",
+            "seeds",
+            "score",
+            "test",
+            "dev",
+            "sample_sizes",
+            "verified",
+            "legacy",
+            "notes",
+        ),
         *("settings", "changed_settings", "selected_epochs", "seconds"),
     ]
     assert list(suite["blurb"]) == ["models", "published", "shared_tasks"]
@@ -275,5 +299,5 @@ def test_documents_that_cannot_be_are_refused(tmp_path: Path, documents: Any) ->
     run = make_result(rows=drawn(0, 0.7))
     run["per_example_stats"]["documents"] = documents
     (tmp_path / "seed-0.json").write_text(json.dumps(run))
-    with pytest.raises(ResultError, match="'units'"):
+    with pytest.raises(ResultError, match="'per_example_stats'"):
         results.read_result(FILES, str(tmp_path / "seed-0.json"))

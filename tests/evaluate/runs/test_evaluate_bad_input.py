@@ -112,7 +112,7 @@ def test_entities_can_be_shown_only_where_the_files_tell_of_them(
     model: Path, tmp_path: Path, says: Says
 ) -> None:
     said = says(model, tmp_path, *ONE, "--entity-format", "markers", code=1)
-    assert "the files of gad do not tell: leave both at dummies and cls" in said
+    assert "which the files of gad do not have: use placeholders and cls" in said
 
 
 # Results that are there
@@ -160,7 +160,10 @@ def test_another_model_and_other_files_are_refused(
         (lambda _: "", "is damaged ("),
         (lambda _: "[1]", "is not a result of bioshards.evaluate"),
         (lambda text: text.replace('"format": 1', '"format": 2'), "is of format 2, and this version reads 1"),
-        (lambda text: text.replace('"main_score": "F1"', '"main_score": "F2"'), "it has no F2 of the test set"),
+        (
+            lambda text: text.replace('"main_score": "F1"', '"main_score": "F2"'),
+            "it has no F2 of the test set",
+        ),
         (lambda text: text.replace('"seed": 0', '"seed": 4'), "was made with other seed"),
         (lambda text: text.replace('"task": "gad"', '"task": "ddi"'), "was made with other task"),
         (
@@ -260,9 +263,9 @@ def test_a_folder_of_benchmarks_that_is_not_there(model: Path, tmp_path: Path, s
 def test_an_empty_folder_of_benchmarks(model: Path, tmp_path: Path, says: Says) -> None:
     (tmp_path / "data").mkdir()
     said = says(model, tmp_path / "out", "--tasks", *SUITES, data=tmp_path / "data", code=1)
-    assert "blurb/gad is not there: GAD: no train and no test in" in said
+    assert "blurb/gad is missing: GAD: no train and no test in" in said
     assert "https://github.com/SciCrunch/bio_electra" in said
-    assert "0 results made, 0 were there, 38 tasks absent, 0 failed" in said
+    assert "0 results written, 0 skipped (finished before), 38 tasks without benchmark, 0 failed" in said
 
 
 def test_a_damaged_file_is_named_with_its_line_and_ends_only_its_task(
@@ -286,7 +289,7 @@ def test_a_damaged_file_is_named_with_its_line_and_ends_only_its_task(
     assert f"blurb/ncbi-disease failed: {tagged}, line 1: a tag is O, B-Type or I-Type, not 'Q'" in said
     assert f"blurb/pubmedqa failed: {asked}" in said
     assert f"blurb/ddi failed: {xml}, line 6: it is not well-formed XML" in said
-    assert "1 results made, 0 were there, 0 tasks absent, 4 failed" in said
+    assert "1 results written, 0 skipped (finished before), 0 tasks without benchmark, 4 failed" in said
     assert load_result(tmp_path / "out", "blurb/biosses")
 
 
@@ -296,7 +299,7 @@ def test_a_file_that_cannot_be_read_ends_only_its_task(model: Path, tmp_path: Pa
     (data / "bio_electra/gad/test.tsv").mkdir()
     said = says(model, tmp_path / "out", "--tasks", "gad", "biosses", "--seeds", 1, data=data, code=1)
     assert f"blurb/gad failed: {data}/bio_electra/gad/test.tsv: it cannot be read" in said
-    assert "1 results made" in said
+    assert "1 results written" in said
 
 
 def test_verify_prints_its_table_whatever_it_says(tmp_path: Path, capsys: Capture) -> None:

@@ -81,7 +81,7 @@ def test_it_can_be_stopped_and_goes_on(
 ) -> None:
     with call_after_update(update, partial(send_signal, how)):
         assert run_evaluate(model, tmp_path, *TWO) == 130
-    assert "evaluate: stopped. The same command goes on with what is left" in capsys.readouterr().err
+    assert "evaluate: interrupted. Rerun the command to resume" in capsys.readouterr().err
     assert load_results(tmp_path).items() <= whole.items()
     assert not list_temporary_files(tmp_path)
     assert run_evaluate(model, tmp_path, *TWO) == 0

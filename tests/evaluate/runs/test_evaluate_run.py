@@ -104,7 +104,7 @@ def test_the_same_command_again_does_nothing(
     before = {path: path.stat().st_mtime_ns for path in whole.rglob("seed-*")}
     assert run_evaluate(model, whole, "--tasks", *SUITES, "--seeds", 1, "--first-seed", 3) == 0
     assert {path: path.stat().st_mtime_ns for path in whole.rglob("seed-*")} == before
-    assert f"0 results made, {len(PLANNED)} were there" in capsys.readouterr().out
+    assert f"0 results written, {len(PLANNED)} skipped" in capsys.readouterr().out
 
 
 def test_results_are_the_same_to_the_bit_and_others_with_another_seed(
@@ -145,7 +145,10 @@ TAGGED, RELATIONS, QUESTIONS = "blurb/ncbi-disease", "blurb/chemprot", "electram
 def plain(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What three tasks come to with no option."""
     out = tmp_path_factory.mktemp("plain")
-    assert run_evaluate(model, out, "--tasks", TAGGED, RELATIONS, QUESTIONS, *TRIED, "--squad-transfer", "no") == 0
+    assert (
+        run_evaluate(model, out, "--tasks", TAGGED, RELATIONS, QUESTIONS, *TRIED, "--squad-transfer", "no")
+        == 0
+    )
     return out
 
 
@@ -171,7 +174,9 @@ def test_tags_and_heads(model: Path, plain: Path, tmp_path: Path, tags: str, hea
 @pytest.mark.parametrize("entities", ["placeholders", "markers", "original"])
 def test_entities_and_features(model: Path, plain: Path, tmp_path: Path, entities: str, feature: str) -> None:
     if (entities, feature) != ("placeholders", "cls"):
-        _changed(model, plain, tmp_path, RELATIONS, "--entity-format", entities, "--relation-feature", feature)
+        _changed(
+            model, plain, tmp_path, RELATIONS, "--entity-format", entities, "--relation-feature", feature
+        )
 
 
 @pytest.mark.parametrize(
@@ -209,7 +214,9 @@ def test_other_options(
 
 
 def test_the_last_epoch_needs_no_dev(model: Path, tmp_path: Path) -> None:
-    assert run_evaluate(model, tmp_path, "--tasks", TAGGED, *TRIED, "--select-epoch", "last", "--epochs", 3) == 0
+    assert (
+        run_evaluate(model, tmp_path, "--tasks", TAGGED, *TRIED, "--select-epoch", "last", "--epochs", 3) == 0
+    )
     found = load_result(tmp_path, TAGGED)
     assert found["selected_epoch"] == 3
     assert "dev" not in found["scores"]
@@ -232,7 +239,10 @@ def test_however_little_is_read_at_once_all_is_scored(
     tasks = OF_EACH_KIND if length > 8 else OF_EACH_KIND[:-2]  # no answer is of so few letters
     assert run_evaluate(model, tmp_path, "--tasks", *tasks, "--seeds", 1, "--max-seq-length", length) == 0
     for name in tasks:
-        here, there = load_result(tmp_path, name)["per_example_stats"], load_result(whole, name, 3)["per_example_stats"]
+        here, there = (
+            load_result(tmp_path, name)["per_example_stats"],
+            load_result(whole, name, 3)["per_example_stats"],
+        )
         assert here["examples_sha256"] == there["examples_sha256"]
         for statistic, column, other in zip(here["names"], here["test"], there["test"], strict=True):
             if statistic in ("gold", "n"):

@@ -276,9 +276,9 @@ def test_class_weights() -> None:
     assert given_.class_weights is not None
     assert given_.class_weights.tolist() == [1, 99]
     with pytest.raises(ValueError, match="has 3 numbers, and there are 2 classes: yes, no"):
-        Classification(tokens, FineTuneRecipe(class_weights="1,2,3"), "single_label", ("yes", "no")).make_examples(
-            texts, is_training=True
-        )
+        Classification(
+            tokens, FineTuneRecipe(class_weights="1,2,3"), "single_label", ("yes", "no")
+        ).make_examples(texts, is_training=True)
     with pytest.raises(ValueError, match="not none, balanced"):
         FineTuneRecipe(class_weights="1,x")
 
@@ -289,11 +289,11 @@ class _Letters(ModelTokenizer):
     def __init__(self) -> None:
         super().__init__(None, 64)
 
-    def texts(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
+    def encode_texts(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
         return [([ord(one) for one in text], [(at, at + 1) for at in range(len(text))]) for text in texts]
 
-    def _specials(self, pair: bool) -> tuple[list[int], list[int], list[int], list[int]]:
-        return [1], [2] if pair else [], [2], [0, 1 if pair else 0]
+    def _find_special_tokens(self, is_pair: bool) -> tuple[list[int], list[int], list[int], list[int]]:
+        return [1], [2] if is_pair else [], [2], [0, 1 if is_pair else 0]
 
 
 # Questions

@@ -25,7 +25,9 @@ def evaluate_argv(
     command: str, model: object, out: object, *options: object, data: object = BENCHMARK_SAMPLE
 ) -> list[str]:
     """The words of a command that is quick; ``options`` come after what makes it so, and win."""
-    return [str(one) for one in (command, model, "--benchmarks", data, "--output", out, *QUICK_OPTIONS, *options)]
+    return [
+        str(one) for one in (command, model, "--benchmarks", data, "--output", out, *QUICK_OPTIONS, *options)
+    ]
 
 
 def run_evaluate(model: object, out: object, *options: object, data: object = BENCHMARK_SAMPLE) -> int:
