@@ -169,7 +169,7 @@ def publish_words(
         inputs=tuple(inputs),
         outputs=tuple(outputs),
         counts=totals,
-        run=dataclasses.replace(run, finished=utc_now()),
+        run=dataclasses.replace(run, finished_at=utc_now()),
     )
     write_manifest(storage, output_dir.manifest_path, manifest)
     return None
@@ -212,15 +212,15 @@ def _sum_counts(shard_counts: Sequence[ShardCounts], bucket_counts: Sequence[Buc
     return WordCounts(
         documents=sum(shard.documents for shard in shard_counts),
         tokens=sum(shard.tokens for shard in shard_counts),
-        distinct=sum(bucket.distinct_words for bucket in bucket_counts),
+        distinct_words=sum(bucket.distinct_words for bucket in bucket_counts),
         pruned=PrunedWords(
-            distinct=sum(bucket.pruned_distinct_words for bucket in bucket_counts),
+            distinct_words=sum(bucket.pruned_distinct_words for bucket in bucket_counts),
             tokens=sum(bucket.pruned_tokens for bucket in bucket_counts),
         ),
         validation=ValidationWords(
             documents=sum(shard.validation_documents for shard in shard_counts),
             tokens=sum(shard.validation_tokens for shard in shard_counts),
-            distinct=sum(bucket.validation_distinct_words for bucket in bucket_counts),
+            distinct_words=sum(bucket.validation_distinct_words for bucket in bucket_counts),
         ),
     )
 
@@ -236,9 +236,9 @@ def _find_problem(shard_counts: Sequence[ShardCounts], totals: WordCounts, min_c
             "are counted. Delete them and run the command that made them once more, which makes them anew; "
             "then run this one again"
         )
-    if totals.distinct == totals.pruned.distinct:
+    if totals.distinct_words == totals.pruned.distinct_words:
         return (
-            f"no word is left: {totals.documents:,} documents to train on have {totals.distinct:,} "
+            f"no word is left: {totals.documents:,} documents to train on have {totals.distinct_words:,} "
             f"words, none of them {min_count} times. Look at --input, --validation-fraction and --min-count"
         )
     return None

@@ -135,7 +135,7 @@ def publish_pretraining_set(
         inputs=tuple(inputs),
         outputs=tuple(outputs),
         counts=totals,
-        run=dataclasses.replace(run, finished=utc_now()),
+        run=dataclasses.replace(run, finished_at=utc_now()),
     )
     write_manifest(storage, output_dir.manifest_path, manifest)
     remove_spill_files(storage, output_dir)
@@ -192,8 +192,8 @@ def _of_split(made: Sequence[BuildResult], split: str, objective: str) -> SplitC
         special_tokens=total["special_tokens"],
         other_document_tokens=total["other_document_tokens"],
         input_tokens=total["input_tokens"],
-        unknown=total["unknown"],
-        unlabelled=total["unlabelled"],
+        unknown_tokens=total["unknown"],
+        unlabelled_rows=total["unlabelled"],
     )
 
 
