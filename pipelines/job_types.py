@@ -21,8 +21,9 @@ if TYPE_CHECKING:  # vocab needs the libraries of an extra
         WordsRun,
     )
     from bioshards.corpus.shards.input_dirs import DocumentsInput
-    from bioshards.corpus.storage.source_file import SourceFile
     from bioshards.corpus.storage.local_storage import LocalStorage
+    from bioshards.corpus.storage.source_file import SourceFile
+    from bioshards.corpus.storage.storage_protocol import Storage
     from bioshards.corpus.text_config import TextConfig
     from bioshards.pipelines.inputs.downloads import DownloadPlan, SourceListing
     from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
@@ -36,7 +37,7 @@ class Job(Protocol):
     """What every job has."""
 
     @property
-    def storage(self) -> LocalStorage:
+    def storage(self) -> Storage:
         """Return the storage of inputs and output."""
         ...
 
@@ -78,7 +79,7 @@ class ShardsJob:
         excluded_ids: the ids of documents to drop, to be written to the work folder.
     """
 
-    storage: LocalStorage
+    storage: Storage
     output_dir: OutputDir
     sources: list[SourceFile]
     run_inputs: RunInputs
@@ -132,7 +133,7 @@ class FetchJob:
         return bool(self.article_plan or any(listing.to_fetch for listing in self.listings.values()))
 
     @property
-    def storage(self) -> LocalStorage:
+    def storage(self) -> Storage:
         """Return the storage of the mirror."""
         return self.mirror.storage
 

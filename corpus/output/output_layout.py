@@ -59,6 +59,26 @@ class OutputDir:
         return f"{self.work_folder}/lock.json"
 
     @property
+    def staged_folder(self) -> str:
+        """Reports of staged source files."""
+        return f"{self.work_folder}/staged"
+
+    @property
+    def input_digests_folder(self) -> str:
+        """MD5s of unchanged inputs."""
+        return f"{self.work_folder}/input_digests"
+
+    @property
+    def word_counts_folder(self) -> str:
+        """Word counts of document shards."""
+        return f"{self.work_folder}/word_counts"
+
+    @property
+    def build_reports_folder(self) -> str:
+        """Reports of built shard groups."""
+        return f"{self.work_folder}/build_reports"
+
+    @property
     def exclusion_list_path(self) -> str:
         """Where the ids that are to be left out are for every worker to read."""
         return f"{self.work_folder}/exclusion_list.arrow"
@@ -66,14 +86,14 @@ class OutputDir:
     def input_digest_path(self, path: str, stamp: str) -> str:
         """Where the MD5 of an unchanged input is remembered."""
         digest = hashlib.md5(f"{path} {stamp}".encode(errors="surrogateescape"), usedforsecurity=False)
-        return f"{self.work_folder}/input_digests/{digest.hexdigest()}.json"
+        return f"{self.input_digests_folder}/{digest.hexdigest()}.json"
 
     def part_list_path(self, stamp: str) -> str:
         """Where the files of a source that is made of many are listed."""
         return f"{self.work_folder}/part_lists/{stamp}.json"
 
     def staged_path(self, output_name: str, suffix: str) -> str:
-        return f"{self.work_folder}/staged/{output_name}.{suffix}"
+        return f"{self.staged_folder}/{output_name}.{suffix}"
 
     def decisions_path(self, bucket: int) -> str:
         return f"{self.work_folder}/decisions/{bucket:05d}.arrow"
@@ -94,7 +114,7 @@ class OutputDir:
 
     def word_counts_path(self, sha256: str, suffix: str) -> str:
         """Where the words of a shard of documents are counted; ``sha256`` is the shard's SHA-256."""
-        return f"{self.work_folder}/word_counts/{sha256}.{suffix}"
+        return f"{self.word_counts_folder}/{sha256}.{suffix}"
 
     def merged_bucket_path(self, bucket: int, file: str) -> str:
         """Where a bucket's part of a published list of words is."""
@@ -102,7 +122,7 @@ class OutputDir:
 
     def build_report_path(self, name: str, suffix: str) -> str:
         """Where it is said what examples have been made of a portion of documents."""
-        return f"{self.work_folder}/build_reports/{name}.{suffix}"
+        return f"{self.build_reports_folder}/{name}.{suffix}"
 
     def shuffle_spill_path(self, file: str) -> str:
         """Where the rows of a portion wait for those of the others."""

@@ -32,9 +32,9 @@ from bioshards.corpus.shards import input_dirs
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.input_dirs import InputError
 from bioshards.corpus.storage.checksums import HashingWriter
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import parallel_for_each
 from bioshards.corpus.storage.retry import retry
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.progress_line import ProgressLine
 from bioshards.pipelines.execution.session import (
     FILESYSTEM_OPTION_PREFIXES,
@@ -96,7 +96,7 @@ class CopyDriver:
         return OK
 
 
-def copy_directory(storage: LocalStorage, source: str, target: str) -> tuple[int, int]:
+def copy_directory(storage: Storage, source: str, target: str) -> tuple[int, int]:
     """Copy a finished directory; returns how many files it has, and how many had to be copied.
 
     Raises:
@@ -129,13 +129,18 @@ def copy_directory(storage: LocalStorage, source: str, target: str) -> tuple[int
     return len(source_names), num_copied + 1
 
 
-def _check_is_copy(storage: LocalStorage, output_dir: OutputDir) -> None:
+def _check_is_copy(storage: Storage, output_dir: OutputDir) -> None:
     """See that no run has made what is at the target, perhaps of other inputs: it is no copy.
 
     Raises:
         OutputMismatchError: one has.
     """
-    if any(storage.is_folder(f"{output_dir.work_folder}/{step}") for step in ("staged", "word_counts", "build_reports")):
+    work_folders = (
+        output_dir.staged_folder,
+        output_dir.word_counts_folder,
+        output_dir.build_reports_folder,
+    )
+    if any(storage.is_folder(folder) for folder in work_folders):
         raise OutputMismatchError(
             f"{output_dir.path} is the output of a run, which a copy would replace. Choose another folder, or "
             "delete that one"
@@ -143,7 +148,7 @@ def _check_is_copy(storage: LocalStorage, output_dir: OutputDir) -> None:
 
 
 def _copy_data_files(
-    storage: LocalStorage,
+    storage: Storage,
     source: str,
     target: str,
     entries: Mapping[str, Listed],
@@ -173,7 +178,7 @@ def _copy_data_files(
     return num_copied
 
 
-def _read_manifest(storage: LocalStorage, source: str) -> tuple[OutputManifest, Shard]:
+def _read_manifest(storage: Storage, source: str) -> tuple[OutputManifest, Shard]:
     """The manifest of a directory that can be copied; and the file itself, as any other that is listed."""
     path = f"{source}/{_MANIFEST}"
     try:
@@ -190,7 +195,7 @@ def _read_manifest(storage: LocalStorage, source: str) -> tuple[OutputManifest, 
 
 
 def _copy_file(
-    storage: LocalStorage, source: str, target: str, name: str, entry: Listed | None, is_at_target: bool
+    storage: Storage, source: str, target: str, name: str, entry: Listed | None, is_at_target: bool
 ) -> bool:
     """Copy a file, unless it is there as it is listed; returns whether it was copied."""
     if entry and is_at_target and not input_dirs.find_damage(storage, f"{target}/{name}", entry):

@@ -16,7 +16,7 @@ from bioshards.corpus.manifest import InventoryIdentity, MirrorConfig, MirrorRun
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.lock import lock_output
 from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines import fetch
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext
 from bioshards.pipelines.execution.executor import ProgressMonitor
@@ -189,7 +189,7 @@ class FetchDriver(Driver[FetchOptions, FetchJob]):
         return [f"mirror:   {job.mirror.folder}", f"report:   {job.output_dir.manifest_path}"]
 
 
-def _check_is_mirror(storage: LocalStorage, output_dir: OutputDir) -> None:
+def _check_is_mirror(storage: Storage, output_dir: OutputDir) -> None:
     """Check that the folder is no other pipeline's output, whose manifest would be removed.
 
     Raises:

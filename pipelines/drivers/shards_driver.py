@@ -18,7 +18,7 @@ from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import FORMAT, OutputDir
 from bioshards.corpus.sentences import splitters
 from bioshards.corpus.shards.arrow_io import read_documents_manifest
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines import pmc_to_shards, pubmed_to_shards
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext
 from bioshards.pipelines.execution.executor import ProgressMonitor
@@ -40,7 +40,7 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
     """Runs a pipeline that writes document shards."""
 
     @abstractmethod
-    def find_inputs(self, storage: LocalStorage, output: str, is_local_run: bool) -> RunInputs:
+    def find_inputs(self, storage: Storage, output: str, is_local_run: bool) -> RunInputs:
         """Return the files that ``--input`` names: local, mirrored, and to be downloaded.
 
         Raises:
@@ -190,7 +190,7 @@ class PubMedDriver(ShardsDriver):
         """Return the options of parsed arguments."""
         return pubmed_to_shards.options_from_args(args)
 
-    def find_inputs(self, storage: LocalStorage, output: str, is_local_run: bool) -> RunInputs:
+    def find_inputs(self, storage: Storage, output: str, is_local_run: bool) -> RunInputs:
         """Return the files of PubMed."""
         return pubmed_files.find_inputs(storage, self.options, output, is_local_run)
 
@@ -208,7 +208,7 @@ class PmcDriver(ShardsDriver):
         """Return the options of parsed arguments."""
         return pmc_to_shards.options_from_args(args)
 
-    def find_inputs(self, storage: LocalStorage, output: str, is_local_run: bool) -> RunInputs:
+    def find_inputs(self, storage: Storage, output: str, is_local_run: bool) -> RunInputs:
         """Return the article files, and PMC's articles to download."""
         return article_files.find_inputs(storage, self.options, output, is_local_run)
 
@@ -217,7 +217,7 @@ class PmcDriver(ShardsDriver):
         pmc_to_shards.build(root, job)
 
 
-def _read_abstracts_digest(storage: LocalStorage, overlap_with: str) -> str:
+def _read_abstracts_digest(storage: Storage, overlap_with: str) -> str:
     """Return the digest that identifies the abstracts to look for in the articles."""
     try:
         return full_text_overlap.digest_abstracts(storage, overlap_with.rstrip("/"))
@@ -225,7 +225,7 @@ def _read_abstracts_digest(storage: LocalStorage, overlap_with: str) -> str:
         raise UsageError(f"--find-overlap-with: {str(error).rstrip('.')}") from error
 
 
-def _read_excluded_ids(storage: LocalStorage, path: str) -> ExcludedIds:
+def _read_excluded_ids(storage: Storage, path: str) -> ExcludedIds:
     """Read the ids of the documents to drop."""
     if not storage.exists(path):
         raise UsageError(f"--exclude-ids {path}: there is no such file")

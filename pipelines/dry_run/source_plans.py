@@ -13,9 +13,9 @@ from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, inve
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION
 from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines.inputs.downloads import (
     DownloadPlan,
     check_free_space,
@@ -233,15 +233,12 @@ def _total_size(files: Iterable[SourceFile | RemoteFile]) -> int:
 
 
 def _load_staged_reports(
-    storage: LocalStorage, output_dir: OutputDir, sources: Iterable[SourceFile]
+    storage: Storage, output_dir: OutputDir, sources: Iterable[SourceFile]
 ) -> dict[SourceFile, Any]:
     """The reports of the sources that were staged before."""
     digest_paths, report_paths = (
-        {
-            f"{output_dir.work_folder}/{subfolder}/{name}"
-            for name in storage.list_names(f"{output_dir.work_folder}/{subfolder}")
-        }
-        for subfolder in ("seen", "staged")
+        {f"{folder}/{name}" for name in storage.list_names(folder)}
+        for folder in (output_dir.input_digests_folder, output_dir.staged_folder)
     )
     digest_path_by_source = {
         source: path

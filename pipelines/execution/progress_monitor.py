@@ -17,9 +17,8 @@ from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.pubmed.discovery import source_from_file
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import prefetch_map
-from bioshards.corpus.storage.storage_protocol import FileInfo
+from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 
 if TYPE_CHECKING:
     from bioshards.pipelines.inputs.run_inputs import RunInputs
@@ -61,7 +60,7 @@ class _StepProgress:
 
     def __init__(
         self,
-        storage: LocalStorage,
+        storage: Storage,
         folder: str,
         total: int,
         is_expected: Callable[[str], bool],
@@ -146,14 +145,17 @@ class ShardsProgress(_StepProgress):
     NEXT_STEP = "finishing the shards"
 
     def __init__(
-        self, storage: LocalStorage, output_dir: OutputDir, run_inputs: RunInputs, out: TextIO | None = None
+        self, storage: Storage, output_dir: OutputDir, run_inputs: RunInputs, out: TextIO | None = None
     ) -> None:
         stems = {source.stem for source in run_inputs.available} | {
             source_from_file(FileInfo(name, 0, "")).stem for name in _list_paths_to_fetch(run_inputs)
         }
-        folder = f"{output_dir.work_folder}/staged"
         super().__init__(
-            storage, folder, run_inputs.num_items, lambda name: name[:_REPORT_SUFFIX_START] in stems, out
+            storage,
+            output_dir.staged_folder,
+            run_inputs.num_items,
+            lambda name: name[:_REPORT_SUFFIX_START] in stems,
+            out,
         )
         self._downloads = (
             run_inputs.download_plan
@@ -191,8 +193,7 @@ class WordsProgress(_StepProgress):
 
     def __init__(self, job: WordsJob, out: TextIO | None = None) -> None:
         names = {f"{shard.sha256}.json" for document_input in job.inputs for shard in document_input.shards}
-        folder = f"{job.output_dir.work_folder}/word_counts"
-        super().__init__(job.storage, folder, len(names), names.__contains__, out)
+        super().__init__(job.storage, job.output_dir.word_counts_folder, len(names), names.__contains__, out)
 
     def _describe(self, name: str, report: Any) -> tuple[str, int]:
         counts = report["shard_counts"]
@@ -211,7 +212,7 @@ class PretrainingProgress(_StepProgress):
             self.NEXT_STEP = "merging the shards"
         names = {f"{group.name}.json" for group in job.shard_groups}
         super().__init__(
-            job.storage, f"{job.output_dir.work_folder}/build_reports", len(names), names.__contains__, out
+            job.storage, job.output_dir.build_reports_folder, len(names), names.__contains__, out
         )
 
     def _describe(self, name: str, report: Any) -> tuple[str, int]:

@@ -15,6 +15,7 @@ from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.lock import lock_output
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines.context import PathOption, RunContext
 from bioshards.pipelines.dataflow import settings
 from bioshards.pipelines.options.parser import Parser, parse_beam_options
@@ -159,7 +160,7 @@ def translate_output_errors(output: str, option: str = "--output") -> Iterator[N
 
 @contextlib.contextmanager
 def claim_output(
-    storage: LocalStorage, output_dir: OutputDir, config: dict[str, Any], option: str = "--output"
+    storage: Storage, output_dir: OutputDir, config: dict[str, Any], option: str = "--output"
 ) -> Iterator[None]:
     """Inside, the output is marked as begun with this configuration, and this run alone writes it.
 

@@ -7,9 +7,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any, BinaryIO, cast
 
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.resumable_file import ResumableFile
-from bioshards.corpus.storage.storage_protocol import FileInfo
+from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 
 
 class ByteCounter:
@@ -26,13 +25,13 @@ class ByteCounter:
             self.written += written
 
 
-class CountingStorage(LocalStorage):
+class CountingStorage(Storage):
     """A storage that counts the bytes of the files that are opened through it.
 
     Memory-mapped files and resumable downloads are not counted.
     """
 
-    def __init__(self, inner: LocalStorage, counter: ByteCounter) -> None:
+    def __init__(self, inner: Storage, counter: ByteCounter) -> None:
         self._inner, self._counter = inner, counter
 
     @property

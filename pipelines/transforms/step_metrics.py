@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 import apache_beam as beam
 
@@ -93,7 +93,7 @@ def run_step(
         WorkerError: the work failed.
     """
     byte_counter = ByteCounter()
-    counting_storage = CountingStorage(storage, byte_counter)
+    counting_storage = cast(StorageT, CountingStorage(storage, byte_counter))
     started = time.monotonic()
     with wrap_worker_errors():
         result = retry(lambda: function(counting_storage))

@@ -305,7 +305,7 @@ def test_an_update_counts_what_is_new_alone(
         assert run(*command) == 0
         assert counted_now == new
         assert (tmp_path / "out" / "words.tsv").read_bytes() == lines(count_directly(abstracts).words)
-    kept = {path.stem for path in (tmp_path / "out" / ".bioshards" / "counts").iterdir()}
+    kept = {path.stem for path in (tmp_path / "out" / ".bioshards" / "word_counts").iterdir()}
     assert kept == {shard["sha256"] for shard in load_manifest(abstracts)["outputs"]}
 
 

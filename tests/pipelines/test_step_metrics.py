@@ -234,7 +234,7 @@ def test_what_is_fetched(ran: Ran, tmp_path: Path) -> None:
 
 @pytest.fixture
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "PAUSES_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr(retry, "STEP_BACKOFF_SECONDS", (0.0, 0.0))
 
 
 @pytest.mark.usefixtures("no_pauses")

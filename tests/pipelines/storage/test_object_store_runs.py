@@ -86,10 +86,10 @@ def ways(
         way.reset()
         for name, value in way.store.environment.items():
             monkeypatch.setenv(name, value)
-    monkeypatch.setattr(retry, "PAUSES_SECONDS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(retry, "STEP_BACKOFF_SECONDS", (0.0, 0.0, 0.0))
     monkeypatch.setattr(lock, "LEASE_RENEWAL_SECONDS", 3600)  # requests are counted
     monkeypatch.setattr(gcs, "DEFAULT_RETRY", DEFAULT_RETRY.with_delay(initial=0.01))
-    monkeypatch.setattr(gcs, "_RETRY_TIMEOUT_SECONDS", 5.0)
+    monkeypatch.setattr(gcs, "GCS_RETRY_SECONDS", 5.0)
     patience = RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
     monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (patience,))
     monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", patience)
@@ -279,7 +279,7 @@ def test_a_mirror_on_one_store_and_an_output_on_the_other(
     ]
     create_bucket(tmp_path / "servers/bucket", articles, "2026-11-01")
     gs, s3_url = (way.store.url for way in ways.values())
-    monkeypatch.setattr(s3, "_MAX_ATTEMPTS", 2)
+    monkeypatch.setattr(s3, "S3_MAX_ATTEMPTS", 2)
     with FakeServer(tmp_path / "servers") as server:
         server.schedule_fault("pubmed/baseline/*2.xml.gz", ServerBusy())
         server.schedule_fault("bucket/PMC1200001.1/*.xml", ServerBusy())
@@ -309,7 +309,9 @@ def test_a_mirror_on_one_store_and_an_output_on_the_other(
 
 
 @pytest.mark.parametrize(
-    ("on", "asking"), [("gs", ("DELETE", "*/finished/*")), ("s3", ("PUT", "*/staged/*"))], ids=["gs", "s3"]
+    ("on", "asking"),
+    [("gs", ("DELETE", "*/final_reports/*")), ("s3", ("PUT", "*/staged/*"))],
+    ids=["gs", "s3"],
 )
 def test_killed_and_continued_it_ends_with_the_same_bytes(
     ways: dict[str, ObjectStoreProxy],
@@ -410,7 +412,7 @@ def test_a_run_says_that_it_goes_on_also_when_it_could_not_for_a_moment(
     ways: dict[str, ObjectStoreProxy], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lock, "LEASE_RENEWAL_SECONDS", 0.1)
-    monkeypatch.setattr(s3, "_MAX_ATTEMPTS", 1)
+    monkeypatch.setattr(s3, "S3_MAX_ATTEMPTS", 1)
     routed.configure_stores(PipelineOptions(reaching(ways)))
     way = ways["s3"]
     output_dir = OutputDir(f"{way.store.url}/renewed")
@@ -487,7 +489,7 @@ def test_a_copy_goes_on_when_a_store_fails_for_longer_than_its_client_asks(
     ways: dict[str, ObjectStoreProxy], reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a step does: else hours of copying end, and all that is there is read anew."""
-    monkeypatch.setattr(s3, "_MAX_ATTEMPTS", 2)
+    monkeypatch.setattr(s3, "S3_MAX_ATTEMPTS", 2)
     url = f"{ways['s3'].store.url}/copied"
     ways["s3"].schedule_fault("PUT", "*/data-*", UploadReset(100), times=3)
     ways["s3"].schedule_fault("PUT", "*/manifest.json", ServiceUnavailable(), times=3)

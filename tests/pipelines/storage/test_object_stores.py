@@ -67,11 +67,11 @@ def way(running: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> ObjectSto
     for name, value in running.store.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(gcs, "DEFAULT_RETRY", DEFAULT_RETRY.with_delay(initial=0.01))
-    monkeypatch.setattr(gcs, "_RETRY_TIMEOUT_SECONDS", 1.0)
-    monkeypatch.setattr(s3, "_MAX_ATTEMPTS", 2)
+    monkeypatch.setattr(gcs, "GCS_RETRY_SECONDS", 1.0)
+    monkeypatch.setattr(s3, "S3_MAX_ATTEMPTS", 2)
     monkeypatch.setattr(object_store, "FIRST_READ_BYTES", 1 << 14)
     monkeypatch.setattr(object_store, "MAX_READ_BYTES", 1 << 16)
-    monkeypatch.setattr(again_module, "PAUSES_SECONDS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(again_module, "STEP_BACKOFF_SECONDS", (0.0, 0.0, 0.0))
     storage.configure_stores(PipelineOptions(running.store.options))
     running.reset()
     return running
@@ -80,10 +80,10 @@ def way(running: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> ObjectSto
 @pytest.fixture
 def impatient(way: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a second of silence is a failure; on a busy machine it may be one of the machine's."""
-    monkeypatch.setattr(gcs, "_RETRY_TIMEOUT_SECONDS", 5.0)
-    monkeypatch.setattr(s3, "_MAX_ATTEMPTS", 4)
+    monkeypatch.setattr(gcs, "GCS_RETRY_SECONDS", 5.0)
+    monkeypatch.setattr(s3, "S3_MAX_ATTEMPTS", 4)
     for module in (gcs, s3):
-        monkeypatch.setattr(module, "READ_TIMEOUT_SECONDS", 0.5)
+        monkeypatch.setattr(module, "STORE_READ_TIMEOUT_SECONDS", 0.5)
     storage.configure_stores(PipelineOptions(way.store.options))
 
 
@@ -295,7 +295,7 @@ def test_connections_are_kept_for_all_threads(
 ) -> None:
     """A new one for each call would be two more round trips, and a warning on people's screens."""
     monkeypatch.setattr(
-        again_module, "PAUSES_SECONDS", (0.2,) * 5
+        again_module, "STEP_BACKOFF_SECONDS", (0.2,) * 5
     )  # an emulator lets some of so many wait outside
     parallel_for_each(FILES, lambda number: retry(lambda: written(f"{folder}/{number}", b"")), range(60))
     assert len(FILES.list_names(folder)) == 60
@@ -688,7 +688,7 @@ def test_stopped_at_any_write_it_goes_on_to_the_same_bytes(
     source = Path(shutil.copytree(PUBMED_SAMPLE, tmp_path / "source"))
     later = (source / "pubmed26n0003.xml").rename(tmp_path / "later.xml")
     monkeypatch.setattr(lock, "LEASE_RENEWAL_SECONDS", 3600)
-    monkeypatch.setattr(again_module, "PAUSES_SECONDS", ())
+    monkeypatch.setattr(again_module, "STEP_BACKOFF_SECONDS", ())
     monkeypatch.setattr(Memory, "there", {})
 
     def run() -> int:
