@@ -18,6 +18,7 @@ from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import FORMAT, OutputDir
 from bioshards.corpus.sentences import splitters
 from bioshards.corpus.shards.arrow_io import read_documents_manifest
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines import pmc_to_shards, pubmed_to_shards
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext
@@ -40,7 +41,7 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
     """Runs a pipeline that writes document shards."""
 
     @abstractmethod
-    def find_inputs(self, storage: Storage, output: str, is_local_run: bool) -> RunInputs:
+    def find_inputs(self, storage: LocalStorage, output: str, is_local_run: bool) -> RunInputs:
         """Return the files that ``--input`` names: local, mirrored, and to be downloaded.
 
         Raises:
@@ -190,7 +191,7 @@ class PubMedDriver(ShardsDriver):
         """Return the options of parsed arguments."""
         return pubmed_to_shards.options_from_args(args)
 
-    def find_inputs(self, storage: Storage, output: str, is_local_run: bool) -> RunInputs:
+    def find_inputs(self, storage: LocalStorage, output: str, is_local_run: bool) -> RunInputs:
         """Return the files of PubMed."""
         return pubmed_files.find_inputs(storage, self.options, output, is_local_run)
 
@@ -208,7 +209,7 @@ class PmcDriver(ShardsDriver):
         """Return the options of parsed arguments."""
         return pmc_to_shards.options_from_args(args)
 
-    def find_inputs(self, storage: Storage, output: str, is_local_run: bool) -> RunInputs:
+    def find_inputs(self, storage: LocalStorage, output: str, is_local_run: bool) -> RunInputs:
         """Return the article files, and PMC's articles to download."""
         return article_files.find_inputs(storage, self.options, output, is_local_run)
 

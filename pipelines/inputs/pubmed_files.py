@@ -10,14 +10,14 @@ from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.download.source_spec import FileSelection
 from bioshards.corpus.pubmed.discovery import discover_sources, source_from_file
 from bioshards.corpus.storage.source_file import SourceFile
-from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines.options.shard_options import ShardsOptions
 
 from .downloads import list_source, resolve_mirror_folder
 from .run_inputs import RunInputs, measure_download_rate, split_specs_and_paths
 
 
-def find_inputs(storage: Storage, options: ShardsOptions, output: str, is_local_run: bool) -> RunInputs:
+def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_local_run: bool) -> RunInputs:
     """Find what the inputs of ``pubmed_to_shards`` name: look at folders, listings and the mirror.
 
     Raises:

@@ -134,8 +134,8 @@ def test_the_whole_chain(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert found["count"]["documents"] == counts["documents"]
     assert found["count"]["tokens"] == counts["tokens"]
     assert found["count"]["validation_tokens"] == counts["validation"]["tokens"] > 0
-    assert found["merge"]["distinct"] == counts["distinct"]
-    assert found["merge"]["pruned_distinct"] == counts["pruned"]["distinct"] > 0
+    assert found["merge"]["distinct_words"] == counts["distinct_words"]
+    assert found["merge"]["pruned_distinct_words"] == counts["pruned"]["distinct_words"] > 0
     assert found["merge"]["items"] == 64
 
     monkeypatch.setattr(pretraining_driver, "_TOKENS_PER_BYTE", 9000.0)  # several shards, as of large inputs
