@@ -211,7 +211,7 @@ def test_a_run_killed_while_a_changed_list_is_applied_is_no_trap(
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patched:
-        patched.setattr(finalize._Finalizer, "_count_funnel", killed)  # the shard is written, its report is not
+        patched.setattr(finalize._Finalizer, "_count_funnel", killed)  # shard written, no report
         assert run(*words, "--exclude-ids", ids_file(tmp_path, 10)) == 1
     assert run(*words) == 0
     assert published_digests(tmp_path / "out") == whole

@@ -436,7 +436,7 @@ def test_a_shards_schema_says_what_it_holds(entries: int, type_: str, shuffle: s
             assert schema.names == ["input_ids", "split", "spans"]
             assert pretraining_schema.metadata_from_schema(schema) == {
                 "objective": "electra",
-                "max_seq_length": 60,
+                "length": 60,
                 "vocabulary_sha256": hashlib.sha256(tokenizer_json).hexdigest(),
                 "vocabulary_size": library.get_vocab_size(),
                 "special": {"[PAD]": 0, "[UNK]": 1, "[CLS]": CLS, "[SEP]": SEP, "[MASK]": 4},
