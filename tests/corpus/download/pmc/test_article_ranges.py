@@ -186,13 +186,16 @@ def test_the_mirror_may_be_an_object_store(bucket: FakeBucket, connection: Folde
 @pytest.mark.parametrize(
     ("change", "left"),
     [
-        (lambda bucket: bucket.put(FakeArticle(1, 2)), ["PMC1.2", "PMC2.10", "PMC8.1", "PMC11.1"]),
+        (lambda bucket: bucket.put_article(FakeArticle(1, 2)), ["PMC1.2", "PMC2.10", "PMC8.1", "PMC11.1"]),
         (
-            lambda bucket: bucket.put(replace(FIRST, text="Revised.")),
+            lambda bucket: bucket.put_article(replace(FIRST, text="Revised.")),
             ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"],
         ),
         (lambda bucket: bucket.remove(1), ["PMC2.10", "PMC8.1", "PMC11.1"]),
-        (lambda bucket: bucket.put(replace(FIRST, licence="CC BY-NC")), ["PMC2.10", "PMC8.1", "PMC11.1"]),
+        (
+            lambda bucket: bucket.put_article(replace(FIRST, licence="CC BY-NC")),
+            ["PMC2.10", "PMC8.1", "PMC11.1"],
+        ),
         (lambda bucket: bucket.remove(2, 10), ["PMC1.1", "PMC2.9", "PMC8.1", "PMC11.1"]),
     ],
 )
