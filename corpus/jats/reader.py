@@ -146,22 +146,22 @@ def _iter_articles_of_files(storage: Storage, entries: list[_ArticleFile]) -> It
         except BadFileError as error:
             return error
 
-    readable_entries = (of for of in entries if not of.error)
+    readable_entries = (entry for entry in entries if not entry.error)
     prefetched = prefetch_map(storage, read_first_bytes, readable_entries)
-    for of in entries:
-        if of.error:
-            yield _RawArticle(of.name, error=of.error)
+    for entry in entries:
+        if entry.error:
+            yield _RawArticle(entry.name, error=entry.error)
             continue
         first_bytes = next(prefetched)
         try:
             if isinstance(first_bytes, BadFileError):
                 raise first_bytes
             is_whole = len(first_bytes) < _PREFETCH_BYTES
-            with io.BytesIO(first_bytes) if is_whole else open_source(storage, of.path) as file:
+            with io.BytesIO(first_bytes) if is_whole else open_source(storage, entry.path) as file:
                 for xml in article_stream.iter_articles(file):
-                    yield _RawArticle(of.name, xml, list_row=of.list_row)
-        except BadFileError as bad:
-            yield _RawArticle(of.name, error=BadRecordError(bad.reason, bad.detail))
+                    yield _RawArticle(entry.name, xml, list_row=entry.list_row)
+        except BadFileError as error:
+            yield _RawArticle(entry.name, error=BadRecordError(error.reason, error.detail))
 
 
 def _read_article_list(storage: Storage, source: SourceFile) -> list[_ArticleFile]:

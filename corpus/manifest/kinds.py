@@ -318,7 +318,7 @@ class WordsConfig:
     format: int
     """Version of the data files."""
     pretokenizer: Literal["bert", "white-space"]
-    """Pre-tokenisation: that of BERT, or at white space."""
+    """Rule that splits text into words: that of BERT, or at white space."""
     validation_fraction: float
     """Fraction of documents whose words are counted separately."""
     seed: int
@@ -405,7 +405,7 @@ class CountingConfig:
     """How words of documents were counted."""
 
     pretokenizer: Literal["bert", "white-space"]
-    """Pre-tokenisation: that of BERT, or at white space."""
+    """Rule that splits text into words: that of BERT, or at white space."""
     validation_fraction: float
     """Fraction of documents whose words are counted separately."""
     seed: int
@@ -505,7 +505,7 @@ class PretrainingConfig:
     """Pipeline that made the directory."""
     format: int
     """Version of the data files."""
-    objective: Literal["electra", "bert", "albert", "plain"]
+    objective: str
     """Value of ``--objective``."""
     max_seq_length: int
     """Maximum number of tokens in a row."""

@@ -64,7 +64,7 @@ EVERY: dict[str, Manifest] = {
     "pretraining": of_pretraining([dataclasses.replace(SHARD, file="train/data-a-00000.arrow")]),
     "mirror": of_mirror(),
     "training": TrainingManifest(
-        config={"steps": 1, "begins": None},
+        config={"steps": 1, "start_from": None},
         inputs=(TrainingInput("ab", "cd", None),),
         outputs=(OutputFile("step-0000001/hf/config.json", 5, "ab"),),
         final_metrics={"losses": {"mlm": 1.5}},

@@ -86,7 +86,7 @@ def count_shard(
     """Count one of a directory's shards, unless that is done already."""
     report_path = output_dir.word_counts_path(shard.sha256, "json")
     if storage.exists(report_path):
-        return ShardCounts(**storage.read_json(report_path)["counted"])
+        return ShardCounts(**storage.read_json(report_path)["shard_counts"])
     path = f"{folder}/{shard.file}"
     if damage := inputs.find_damage(storage, path, shard):
         return ShardCounts(shard.sha256, failure=f"{path}: {damage}")
@@ -102,7 +102,9 @@ def count_shard(
         distinct_words=len(result.words.keys() | result.validation_words.keys()),
     )
     seconds = round(time.monotonic() - started, 3)
-    storage.write_json(report_path, {"file": shard.file, "seconds": seconds, "counted": asdict(shard_counts)})
+    storage.write_json(
+        report_path, {"file": shard.file, "seconds": seconds, "shard_counts": asdict(shard_counts)}
+    )
     return shard_counts
 
 
@@ -121,14 +123,14 @@ def merge_bucket(
     _write_lines(
         storage,
         output_dir.merged_bucket_path(bucket, VALIDATION_WORDS_FILE),
-        word_counts.lines_from_table(table, "held_out"),
+        word_counts.lines_from_table(table, "validation_count"),
     )
     occurrences = table["count"]
     pruned = table.filter(pc.and_(pc.greater(occurrences, 0), pc.less(occurrences, min_count)))["count"]
     return BucketCounts(
         index=bucket,
         distinct_words=_count_positive(occurrences),
-        validation_distinct_words=_count_positive(table["held_out"]),
+        validation_distinct_words=_count_positive(table["validation_count"]),
         pruned_distinct_words=len(pruned),
         pruned_tokens=pc.sum(pruned, min_count=0).as_py(),
     )
@@ -163,7 +165,12 @@ def publish_words(
         paths = [output_dir.merged_bucket_path(bucket, name) for bucket in buckets]
         outputs.append(_merge_files(storage, paths, output_dir.path, name))
     names = {shard.sha256 for shard in shard_counts}
-    sweep(storage, [f"{output_dir.work_folder}/counts"], (), lambda name: name.partition(".")[0] not in names)
+    sweep(
+        storage,
+        [f"{output_dir.work_folder}/word_counts"],
+        (),
+        lambda name: name.partition(".")[0] not in names,
+    )
     manifest = WordsManifest(
         config=wanted,
         inputs=tuple(inputs),
