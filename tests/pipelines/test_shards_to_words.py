@@ -486,9 +486,9 @@ def test_an_output_in_an_input_or_of_something_else(
     before = published_digests(abstracts)
     for output in (abstracts, abstracts / "words"):
         assert run("--input", abstracts, "--output", output) == 2
-        assert f"{output} lies in {abstracts}, which is to stay as it is" in capsys.readouterr().err
+        assert f"{output} is inside the input {abstracts}" in capsys.readouterr().err
     assert run("--input", abstracts, "--output", tmp_path) == 2
-    assert f"{abstracts} lies in {tmp_path}, which is to be written" in capsys.readouterr().err
+    assert f"the input {abstracts} is inside {tmp_path}" in capsys.readouterr().err
     other = write_texts(tmp_path / "other", {"third": THIRD})
     assert run("--input", abstracts, "--output", other) == 2
     assert "was begun by pubmed_to_shards, and this is shards_to_words" in capsys.readouterr().err

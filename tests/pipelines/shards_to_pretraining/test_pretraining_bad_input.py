@@ -478,9 +478,9 @@ def test_an_output_in_an_input_or_of_something_else(
 ) -> None:
     for output in (abstracts, abstracts / "rows"):
         said = refused("--input", abstracts, output=output)
-        assert f"{output} lies in {abstracts}, which is to stay as it is. Write to another folder" in said
+        assert f"{output} is inside the input {abstracts}. Choose another --output" in said
     said = refused("--input", abstracts, output=tmp_path)
-    assert f"{abstracts} lies in {tmp_path}, which is to be written" in said
+    assert f"the input {abstracts} is inside {tmp_path}" in said
     other = sets.write_abstracts(tmp_path / "other", one=range(300, 305))
     said = refused("--input", abstracts, output=other)
     assert "was begun by pubmed_to_shards, and this is shards_to_pretraining. Choose another folder" in said
