@@ -420,9 +420,9 @@ def test_a_selection_of_nothing_is_an_error_that_says_what_there_is(text: str) -
         pubmed.select_files(name(text), BASE, LATER)
     assert str(caught.value) == (
         f"--input {text} selects no file. There are 4 files, pubmed31n0001.xml.gz to pubmed31n0004.xml.gz, "
-        "put there from 2031-01-29 to 2031-01-29."
+        "modified from 2031-01-29 to 2031-01-29."
     )
-    with pytest.raises(EmptySelectionError, match="Nothing is listed"):
+    with pytest.raises(EmptySelectionError, match="No file is listed"):
         pubmed.select_files(name("pubmed:"), [], [])
 
 

@@ -320,7 +320,7 @@ def test_what_is_not_an_article_is_not_taken_even_with_the_right_checksum(
     bucket.publish_inventory("2026-09-05")
     [bad] = bring().failures
     assert bad.reason == "damaged"
-    assert "not the XML of an article" in bad.detail
+    assert "root element is not <article>" in bad.detail
     assert "PMC1.1" not in there(mirror)
 
 
