@@ -7,8 +7,8 @@ Its listing is a table with rows like this::
     <td><a href="PMC13900_PMC17829.xml.gz">PMC13900_PMC17829.xml.gz</a></td>
     <td align="right">2026-07-25 03:10  </td><td align="right">1.1M</td><td>&nbsp;</td></tr>
 
-The file name gives a range of PMC ids that includes all ids of the package.  The ranges have gaps.  All packages
-are rebuilt once a week under the same names, and no list of changes is published
+The file name gives a range of PMC ids that includes all ids of the package.  The ranges have gaps.  All
+packages are rebuilt once a week under the same names, and no list of changes is published
 (https://groups.google.com/a/ebi.ac.uk/g/epmc-webservices/c/nNIVJqZMsdI).  No checksums are published.
 """
 

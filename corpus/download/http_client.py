@@ -42,7 +42,7 @@ class NotFoundError(DownloadError):
 
 
 class RefusedError(DownloadError):
-    """The request was refused, redirected to another host, or its response is too large.  It is not retried."""
+    """The request is refused, redirected to another host, or has too large a response; not retried."""
 
 
 class UnreachableError(DownloadError):
@@ -82,7 +82,7 @@ class Server:
 
 
 class _Session(requests.Session):
-    """A session that does not read redirects: requests parses their bodies even if it must not follow them."""
+    """A session that ignores redirects: requests reads their bodies even if it must not follow them."""
 
     def get_redirect_target(self, _response: object) -> None:
         return None

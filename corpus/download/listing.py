@@ -1,7 +1,8 @@
 """Parse directory listings of HTTP servers: rows of a link, a date and a size.
 
-The module of a source (``pubmed.py``, ``europepmc.py``) selects the rows that are its files, by a pattern of the
-file name.  Pages are untrusted: links are only compared with patterns, and parsing takes linear time.
+The module of a source (``pubmed.py``, ``europepmc.py``) selects the rows that are its files, by a pattern
+of the file name.  Pages are untrusted: links are only compared with patterns, and parsing takes linear
+time.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
                           /.part-5c1b09f2-...         incomplete download
                           /.records/...xml.gz.json    record of the verification
 
-Other programs can read the folder, and ``--input MIRROR/pubmed`` works without a network.  A file with the right
-checksum is not fetched again.
+Other programs can read the folder, and ``--input MIRROR/pubmed`` works without a network.  A file with the
+right checksum is not fetched again.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ UNREACHABLE: Final = "unreachable"
 """Reason of a file whose server does not answer."""
 
 _SETTLE_TIME: Final = timedelta(days=1)
-"""Listings give minutes in an unknown time zone: a file that was verified sooner than this after its modification may
-have been replaced without a change of the listing."""
+"""Listings give minutes in an unknown time zone: a file that was verified sooner than this after its
+modification may have been replaced without a change of the listing."""
 _RECORD_FIELDS: Final = {
     "url",
     "md5",
@@ -142,7 +142,7 @@ class Mirror:
             except NotFoundError as not_found:
                 raise BadFileError(
                     "gone",
-                    f"{not_found}; it was listed when the run started. Rerun the command to read the new listing",
+                    f"{not_found}; it was listed when the run started. Rerun the command for the new listing",
                 ) from not_found
             except BadFileError as error:
                 if attempt == MAX_READ_ATTEMPTS:

@@ -6,10 +6,10 @@ has rows like these, a data file and its checksum, among others and a README.txt
     <a href="pubmed26n0001.xml.gz">pubmed26n0001.xml.gz</a>       2026-01-29 14:02   19M
     <a href="pubmed26n0001.xml.gz.md5">pubmed26n0001.xml.gz.md5</a>   2026-01-29 14:02   60
 
-The baseline of a year is numbered from 1, and its update files continue the numbers; a new baseline includes all
-updates of the year before.  Files must be applied in the order of their numbers
-(https://pubmed.ncbi.nlm.nih.gov/download/).  ``baseline/README.txt`` names the last file of the baseline: "files
-pubmed26n0001.xml through pubmed26n1334.xml".
+The baseline of a year is numbered from 1, and its update files continue the numbers; a new baseline
+includes all updates of the year before.  Files must be applied in the order of their numbers
+(https://pubmed.ncbi.nlm.nih.gov/download/).  ``baseline/README.txt`` names the last file of the baseline:
+"files pubmed26n0001.xml through pubmed26n1334.xml".
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def select_files(
 
     Args:
         spec: parsed ``--input``.
-        baseline: listed files of the baseline; empty if none is requested.  With ``pubmed:updates`` it gives the
-            first number of the updates.
+        baseline: listed files of the baseline; empty if none is requested.  With ``pubmed:updates`` it
+            gives the first number of the updates.
         updates: listed update files; empty if none is requested.
         readme: text of ``baseline/README.txt``, or ''.
 
@@ -169,7 +169,7 @@ def _parse_announced_last(readme: str, year: int) -> int:
 
 
 def _check_unfinished(year: int, baseline: Sequence[ListedFile], announced: int) -> list[str]:
-    """Return a notice if the baseline is incomplete: its end is missing, or more files of another year are listed.
+    """Return a notice if the baseline is incomplete: shorter than announced or than that of another year.
 
     An incomplete baseline would replace a complete corpus.
     """
@@ -235,7 +235,7 @@ def _check_md5_files(files: Iterable[ListedFile]) -> Iterator[str]:
     if names:
         more = f" and {len(names) - _MAX_SHOWN:,} more" if len(names) > _MAX_SHOWN else ""
         yield (
-            f"No .md5 is listed beside {', '.join(names[:_MAX_SHOWN])}{more}: NLM may be posting them just now. "
+            f"No .md5 is listed for {', '.join(names[:_MAX_SHOWN])}{more}: NLM may be posting them just now. "
             "These files are fetched without a check of their MD5."
         )
 
@@ -300,8 +300,8 @@ def check_replaced_baseline(names: Iterable[str], selected: Sequence[RemoteFile]
     years = ", ".join(f"pubmed{year:02d}" for year in old_years)
     return [
         f"The new baseline pubmed{new_year:02d} replaces {years}: all of it is fetched and processed. "
-        f"The mirror's {len(old_matches):,} files of {years} are no longer used: delete them before its folder "
-        "is an --input."
+        f"The mirror's {len(old_matches):,} files of {years} are no longer used: delete them before "
+        "its folder is an --input."
     ]
 
 

@@ -1,8 +1,8 @@
 """Machine-wide rate limiter for a server.
 
-The state is in lock files in the temporary folder, so that independent worker processes and jobs share one budget
-of connections and requests.  The system releases the lock of a process that dies.  On several machines, the
-width of the download step keeps the limit (pipelines/transforms/document_shards.py).
+The state is in lock files in the temporary folder, so that independent worker processes and jobs share one
+budget of connections and requests.  The system releases the lock of a process that dies.  On several
+machines, the width of the download step keeps the limit (pipelines/transforms/document_shards.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bioshards.corpus.storage.retry import MAX_RETRY_AFTER_SECONDS
 
 _POLL_SECONDS: Final = 0.05
 _MAX_QUEUE_SECONDS: Final = 60.0
-"""Longest time ahead for which a request can be scheduled: the few processes with a slot schedule one each."""
+"""Longest time ahead of a scheduled request: only processes that hold a slot schedule one."""
 _TIMES_STRUCT: Final = struct.Struct("<dd")
 
 

@@ -1,7 +1,7 @@
 """Schema of the shards of a pretraining set.
 
-vocab/pretraining/ writes them and the trainer memory-maps them.  A row is a sequence of unmasked token ids: the
-trainer masks them.
+vocab/pretraining/ writes them and the trainer memory-maps them.  A row is a sequence of unmasked token ids:
+the trainer masks them.
 """
 
 from __future__ import annotations

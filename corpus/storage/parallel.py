@@ -1,7 +1,7 @@
 """Concurrent calls to an object store.
 
-Each call has a latency of 20 to 50 ms, so that up to :data:`MAX_CONCURRENT_CALLS` run at a time.  On local disks
-the calls run one after the other.
+Each call has a latency of 20 to 50 ms, so that up to :data:`MAX_CONCURRENT_CALLS` run at a time.  On local
+disks the calls run one after the other.
 """
 
 from __future__ import annotations

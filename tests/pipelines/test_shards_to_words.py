@@ -491,7 +491,7 @@ def test_an_output_in_an_input_or_of_something_else(
     assert f"the input {abstracts} is inside {tmp_path}" in capsys.readouterr().err
     other = write_texts(tmp_path / "other", {"third": THIRD})
     assert run("--input", abstracts, "--output", other) == 2
-    assert "was begun by pubmed_to_shards, and this is shards_to_words" in capsys.readouterr().err
+    assert "was written by pubmed_to_shards, and this is shards_to_words" in capsys.readouterr().err
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "thesis.tex").write_text("dear to its author")
     assert run("--input", abstracts, "--output", tmp_path / "thesis") == 2

@@ -2,8 +2,9 @@
 
 Every article has the licence that its authors or publisher chose
 (https://pmc.ncbi.nlm.nih.gov/tools/textmining/ groups them; the codes are Creative Commons' names,
-https://creativecommons.org/share-your-work/cclicenses/).  By default an article is used if its licence permits
-everybody to adapt, to redistribute and to use it commercially, as a corpus of cleaned sentences requires:
+https://creativecommons.org/share-your-work/cclicenses/).  By default an article is used if its licence
+permits everybody to adapt, to redistribute and to use it commercially, as a corpus of cleaned sentences
+requires:
 
 * CC0, CC-BY and CC-BY-SA do, with attribution, and SA under the same licence.
 * NC forbids commercial use.
@@ -46,8 +47,8 @@ class ArticleFilter:
 
     Attributes:
         licences: accepted licences, of :data:`~bioshards.corpus.licences.LICENCES`.
-        sets: accepted data sets, of :data:`SETS`.  An article must be in one of them; an article in ``ocr`` is
-            dropped unless ``ocr`` is accepted, because of the quality of scanned pages.
+        sets: accepted data sets, of :data:`SETS`.  An article must be in one of them; an article in ``ocr``
+            is dropped unless ``ocr`` is accepted, because of the quality of scanned pages.
         drop_retracted: drop retracted articles.
         versions: versions of an article to keep.
     """
@@ -65,8 +66,8 @@ class ArticleFilter:
     def select(self, table: pa.Table) -> SelectedArticles:
         """Select rows of :data:`~.metadata_cache.METADATA_SCHEMA`.
 
-        A row is dropped for the first reason that applies: ``no-xml``, ``unreadable-metadata``, ``not-newest``,
-        ``licence:CODE``, ``set:ocr``, ``set:none``, ``retracted``.
+        A row is dropped for the first reason that applies: ``no-xml``, ``unreadable-metadata``,
+        ``not-newest``, ``licence:CODE``, ``set:ocr``, ``set:none``, ``retracted``.
         """
         table = table.sort_by([("pmcid", "ascending"), ("version", "ascending")])
         reasons = self._find_drop_reasons(table)

@@ -1,7 +1,7 @@
 """Fetch PMC's articles from the bucket into the mirror, by ranges of ids.
 
-An article is stored as ``pmc/xml/PMC0123xxxx/PMC1230001.1-0a1b2c3d.xml``: range, name and first digits of the MD5.
-It is written after its check, so that a file of this name is complete and current.
+An article is stored as ``pmc/xml/PMC0123xxxx/PMC1230001.1-0a1b2c3d.xml``: range, name and first digits of
+the MD5. It is written after its check, so that a file of this name is complete and current.
 ``pmc/selected/PMC0123xxxx.parquet`` lists the articles of a range.
 """
 

@@ -1,16 +1,16 @@
 """List of all article versions of PMC, from the newest inventory of its bucket.
 
-A row of the CSV files of an inventory (inventory_manifest.py) is a metadata object.  There is no header, and keys
-are URL-encoded (https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory.html):
+A row of the CSV files of an inventory (inventory_manifest.py) is a metadata object.  There is no header,
+and keys are URL-encoded (https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory.html):
 
     "pmc-oa-opendata","metadata/PMC12345.1.json","2026-01-08T11:47:59.000Z","32 hexadecimal digits"
 
 The metadata of an article version contains the MD5 of its other objects, so that any change of an article
 changes this ETag.
 
-The inventory is stored as a sorted Parquet file with one row group for each range of ids, so that ranges can be
-read separately.  The nine million rows of 2026 are read in batches, partitioned by hundred ranges in compressed
-memory, and sorted and written one partition at a time.
+The inventory is stored as a sorted Parquet file with one row group for each range of ids, so that ranges
+can be read separately.  The nine million rows of 2026 are read in batches, partitioned by hundred ranges in
+compressed memory, and sorted and written one partition at a time.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ def _write_inventory(
             total_rows += table.num_rows
         if not total_rows:
             raise BadInventory(
-                f"PMC's inventory of {manifest.date} has {num_rows:,} rows and not one article among them. If "
+                f"PMC's inventory of {manifest.date} has {num_rows:,} rows and no article. If "
                 "the bucket's names have changed, corpus/download/pmc/bucket_inventory.py is the file to "
                 "mend."
             )
@@ -264,8 +264,8 @@ def _write_inventory(
             raise BadInventory(
                 f"PMC's inventory of {manifest.date} has {total_rows:,} articles, and the one in the mirror "
                 "has "
-                f"{previous_rows:,}: what it lacks would be taken out of the mirror. Wait for the next one; if "
-                f"this is right, delete {_inventory_path(mirror)} and run again."
+                f"{previous_rows:,}: the missing ones would be removed from the mirror. Wait for the next "
+                f"inventory; if this is right, delete {_inventory_path(mirror)} and rerun the command."
             )
         inventory = Inventory(manifest.date, manifest.md5, total_rows, num_rows - total_rows, range_numbers)
         parquet.add_key_value_metadata({"inventory": json.dumps(asdict(inventory))})

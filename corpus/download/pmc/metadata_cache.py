@@ -1,7 +1,7 @@
 """Cache of the metadata of PMC's articles in the mirror, updated by the ETags of the inventory.
 
-There are millions of metadata objects (metadata_object.py).  Their content is cached in one Parquet file for each
-range of ids, and an object is read again only when the inventory lists another ETag for it.
+There are millions of metadata objects (metadata_object.py).  Their content is cached in one Parquet file
+for each range of ids, and an object is read again only when the inventory lists another ETag for it.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ METADATA_SCHEMA: Final = pa.schema(
 )
 """An article version.
 
-``etag`` is the ETag of the metadata object that was read, ``inventory_etag`` that of the inventory: they differ if
-the object changed after the inventory.  ``md5`` is the MD5 of the XML, null without XML.  ``problem`` is the reason
-why the metadata could not be read; ``pmid`` to ``md5`` are null then.
+``etag`` is the ETag of the metadata object that was read, ``inventory_etag`` that of the inventory: they
+differ if the object changed after the inventory.  ``md5`` is the MD5 of the XML, null without XML.
+``problem`` is the reason why the metadata could not be read; ``pmid`` to ``md5`` are null then.
 """
 
 Versions = Literal["newest", "all"]
@@ -207,8 +207,8 @@ def update_metadata(
 def _read_object(connection: Connection, base_url: str, row: dict[str, Any], today: date) -> dict[str, Any]:
     """Read the metadata of a row of the inventory as a row of :data:`METADATA_SCHEMA`.
 
-    The object may have changed since the inventory: it is intact if its MD5 is the ETag of the inventory or of the
-    response.  If neither is an MD5 of it, it must parse.
+    The object may have changed since the inventory: it is intact if its MD5 is the ETag of the inventory or
+    of the response.  If neither is an MD5 of it, it must parse.
     """
     pmcid, version, inventory_etag = row["pmcid"], row["version"], row["etag"]
     url = f"{base_url}metadata/{version_name(pmcid, version)}.json"

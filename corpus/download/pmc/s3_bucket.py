@@ -160,7 +160,8 @@ def read_verified(connection: Connection, url: str, max_bytes: int, md5: str) ->
         if actual_md5 == md5:
             return body
     raise ChecksumError(
-        f"{url}: its MD5 should be {md5} and is {actual_md5} ({len(body)} bytes), read {MAX_READ_ATTEMPTS} times"
+        f"{url}: its MD5 should be {md5} and is {actual_md5} ({len(body)} bytes), "
+        f"read {MAX_READ_ATTEMPTS} times"
     )
 
 

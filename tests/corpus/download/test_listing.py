@@ -409,7 +409,7 @@ def test_a_missing_sidecar_is_said_of_the_files_that_are_fetched() -> None:
     bare = pubmed.parse_listing(page + row("pubmed31n0008.xml.gz.md5"), pubmed.URL, pubmed.BASELINE)
     assert all(file.remote_file.has_md5_file for file in bare)
     [notice] = pubmed.select_files(name("pubmed:baseline"), bare, []).notices
-    assert "No .md5 is listed beside pubmed31n0001.xml.gz, " in notice
+    assert "No .md5 is listed for pubmed31n0001.xml.gz, " in notice
     assert "pubmed31n0005.xml.gz and 2 more" in notice
     assert pubmed.select_files(name("pubmed:baseline[8]"), bare, []).notices == ()
 

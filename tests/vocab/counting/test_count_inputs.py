@@ -251,7 +251,7 @@ def test_the_documents_folder_as_output_is_said_to_be_of_its_pipeline(mice: Path
         facts["config"]["format"] = made_in
         FILES.write_json(f"{mice}/manifest.json", facts)
         with pytest.raises(
-            OutputMismatchError, match="was begun by pubmed_to_shards, and this is vocab"
+            OutputMismatchError, match="was written by pubmed_to_shards, and this is vocab"
         ) as raised:
             output_layout.check_config(FILES, OutputDir(str(mice)), {"pipeline": "vocab"})
         assert "delete" not in str(raised.value)
