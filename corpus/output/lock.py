@@ -1,8 +1,8 @@
 """Exclusive lock on an output directory.
 
-On local disks it is flock(), on object stores a lease: a JSON object that is renewed every 30 seconds and expires
-after 120.  The lease is written without a compare-and-swap, so that two runs that start at the same moment both
-get it, and it does not cover detached cluster jobs.
+On local disks it is flock(), on object stores a lease: a JSON object that is renewed every 30 seconds and
+expires after 120.  The lease is written without a compare-and-swap, so that two runs that start at the same
+moment both get it, and it does not cover detached cluster jobs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Layout of an output directory, and the check of its configuration.
 
-The work folder ``OUT/.bioshards/`` has the state from which a run resumes and an update reuses results.  It may be
-deleted after a run; the next one then starts from the inputs.
+The work folder ``OUT/.bioshards/`` has the state from which a run resumes and an update reuses results.  It
+may be deleted after a run; the next one then starts from the inputs.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ TFRECORD_FOLDERS: Final = {"train": "pretrain_tfrecords", "validation": "validat
 (configure_pretraining.py of google-research/electra)."""
 
 FORMAT: Final = 4
-"""Version of the data files.  Raise it whenever the same inputs and options give other bytes, so that results of an
-older version are not reused."""
+"""Version of the data files.  Raise it whenever the same inputs and options give other bytes, so that
+results of an older version are not reused."""
 
 _OUTPUT_FOLDERS: Final = ("", "dropped", "rejected", *SPLITS, *TFRECORD_FOLDERS.values())
 """Folders of an output directory that runs write to and sweep; the first is the directory itself."""
