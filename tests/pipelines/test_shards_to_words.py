@@ -486,12 +486,12 @@ def test_an_output_in_an_input_or_of_something_else(
     before = published_digests(abstracts)
     for output in (abstracts, abstracts / "words"):
         assert run("--input", abstracts, "--output", output) == 2
-        assert f"{output} lies in {abstracts}, which is to stay as it is" in capsys.readouterr().err
+        assert f"{output} is inside the input {abstracts}" in capsys.readouterr().err
     assert run("--input", abstracts, "--output", tmp_path) == 2
-    assert f"{abstracts} lies in {tmp_path}, which is to be written" in capsys.readouterr().err
+    assert f"the input {abstracts} is inside {tmp_path}" in capsys.readouterr().err
     other = write_texts(tmp_path / "other", {"third": THIRD})
     assert run("--input", abstracts, "--output", other) == 2
-    assert "was begun by pubmed_to_shards, and this is shards_to_words" in capsys.readouterr().err
+    assert "was written by pubmed_to_shards, and this is shards_to_words" in capsys.readouterr().err
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "thesis.tex").write_text("dear to its author")
     assert run("--input", abstracts, "--output", tmp_path / "thesis") == 2
@@ -527,7 +527,10 @@ def test_an_output_of_another_configuration(
     [
         (("--output", "x"), "--input DIR is missing: a finished --output of pubmed_to_shards or"),
         (("--input", "x"), "--output DIR is missing"),
-        (("--output", "x", "--validation-fraction", 1), "--validation-fraction: validation_fraction 1.0 is not"),
+        (
+            ("--output", "x", "--validation-fraction", 1),
+            "--validation-fraction: validation_fraction 1.0 is not",
+        ),
         (("--output", "x", "--validation-fraction", 1.5), "1.5 is not between 0 and 1"),
         (("--output", "x", "--validation-fraction", "nan"), "nan is not between 0 and 1"),
         (("--output", "x", "--validation-fraction", "tenth"), "invalid fraction value: 'tenth'"),

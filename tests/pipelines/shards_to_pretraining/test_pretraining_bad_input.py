@@ -478,12 +478,14 @@ def test_an_output_in_an_input_or_of_something_else(
 ) -> None:
     for output in (abstracts, abstracts / "rows"):
         said = refused("--input", abstracts, output=output)
-        assert f"{output} lies in {abstracts}, which is to stay as it is. Write to another folder" in said
+        assert f"{output} is inside the input {abstracts}. Choose another --output" in said
     said = refused("--input", abstracts, output=tmp_path)
-    assert f"{abstracts} lies in {tmp_path}, which is to be written" in said
+    assert f"the input {abstracts} is inside {tmp_path}" in said
     other = sets.write_abstracts(tmp_path / "other", one=range(300, 305))
     said = refused("--input", abstracts, output=other)
-    assert "was begun by pubmed_to_shards, and this is shards_to_pretraining. Choose another folder" in said
+    assert (
+        "was written by pubmed_to_shards, and this is shards_to_pretraining. Choose another --output" in said
+    )
     (tmp_path / "file").write_text("")
     said = refused("--input", abstracts, output=tmp_path / "file" / "out")
     assert f"--output {tmp_path}/file/out cannot be written" in said
@@ -501,7 +503,7 @@ def test_an_output_that_holds_somebodys_files(
     path.write_text("dear to its author")
     said = refused("--input", abstracts, output=tmp_path / "mine")
     assert (
-        f"{tmp_path}/mine is not empty and was not begun by this version of bioshards (it holds {name})"
+        f"{tmp_path}/mine is not empty and was not written by this version of bioshards (it has {name})"
         in said
     )
     assert path.read_text() == "dear to its author"

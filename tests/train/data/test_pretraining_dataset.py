@@ -492,4 +492,4 @@ def test_document_shards_under_a_sets_manifest(made: Path) -> None:
     )
     assert folder / shard.file == path
     relisted(made)
-    assert "is no shard of a pretraining set, or is damaged: its schema does not say" in refused(made)
+    assert "is no shard of a pretraining set, or is damaged: its schema lacks" in refused(made)

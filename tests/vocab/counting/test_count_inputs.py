@@ -254,7 +254,7 @@ def test_the_documents_folder_as_output_is_said_to_be_of_its_pipeline(mice: Path
         facts["config"]["format"] = made_in
         FILES.write_json(f"{mice}/manifest.json", facts)
         with pytest.raises(
-            OutputMismatchError, match="was begun by pubmed_to_shards, and this is vocab"
+            OutputMismatchError, match="was written by pubmed_to_shards, and this is vocab"
         ) as raised:
             output_layout.check_config(FILES, OutputDir(str(mice)), {"pipeline": "vocab"})
         assert "delete" not in str(raised.value)
@@ -280,12 +280,12 @@ def test_what_is_written_lies_apart_from_what_is_read(tmp_path: Path) -> None:
         str(tmp_path / "link" / "out"),
         os.path.relpath(inside),
     ):
-        with pytest.raises(InputError, match=f"^{out} lies in {inside}, which is to stay as it is"):
+        with pytest.raises(InputError, match=f"^{out} is inside the input {inside}"):
             input_dirs.check_disjoint([inside], out)
     for above in (str(tmp_path), f"{tmp_path}/"):
-        with pytest.raises(InputError, match=f"^{inside} lies in {above}, which is to be written"):
+        with pytest.raises(InputError, match=f"^the input {inside} is inside {above}"):
             input_dirs.check_disjoint(["/elsewhere", inside], above)
-    with pytest.raises(InputError, match=r"^gs://bucket/in/out lies in gs://bucket/in,"):
+    with pytest.raises(InputError, match=r"^gs://bucket/in/out is inside the input gs://bucket/in\."):
         input_dirs.check_disjoint(["gs://bucket/in"], "gs://bucket/in/out")
     input_dirs.check_disjoint([inside, "gs://bucket/in"], f"{inside}-out")
     input_dirs.check_disjoint([inside, "gs://bucket/in"], "gs://bucket/in2")
