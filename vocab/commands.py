@@ -227,6 +227,11 @@ def format_summary(totals: VocabularyCounts) -> str:
 
 
 _REPORT_NAMES: Final = {
+    "character_coverage": "coverage",
+    "num_unused_tokens": "unused",
+    "entity_placeholders": "dummies",
+    "sort_by_collation": "by_collation",
+    "pretokenizer": "kind",
     "validation_words": "held_out_words",
     "validation_fraction": "hold_out",
     "library_versions": "tools",

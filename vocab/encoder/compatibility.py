@@ -1,8 +1,7 @@
-"""Which tokenizers encode a text chunk by chunk, so that each distinct chunk need be encoded once only.
+"""Check that a tokenizer can be applied chunk by chunk, so that each distinct chunk is encoded once.
 
-A chunk is what stands between two blanks (U+0020).  Accepted are the tokenizers that vocabularies are built
-with, BERT's and ALBERT's, not whatever the library can read.  A tokenizer here is what its ``tokenizer.json``
-says.
+A chunk is the text between two blanks (U+0020).  The tokenizers of BERT and ALBERT are accepted, which are
+those that ``vocab build`` writes.  ``tokenizer_json`` is the parsed ``tokenizer.json``.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from tokenizers import Tokenizer
 from bioshards.vocab.tokenizer import wordpiece
 
 _LOCAL_NORMALIZERS: Final = ("BertNormalizer", "NFC", "NFD", "NFKC", "NFKD", "StripAccents", "Lowercase")
-"""Normalisers that never look across a blank: it composes with nothing and no mark moves past it."""
+"""Normalisers that never look across a blank: nothing composes with it, and no mark moves past it."""
 
 
 def find_incompatibilities(tokenizer_json: Any, hf_tokenizer: Tokenizer) -> Iterator[str]:
-    """What there is in a tokenizer with which a text's ids may not be those of its chunks in a row."""
+    """Yield the settings because of which the ids of a text may differ from those of its chunks."""
     if tokenizer_json["truncation"] or tokenizer_json["padding"]:
         yield "truncation or padding"
     model = tokenizer_json["model"]
@@ -41,7 +40,7 @@ def find_incompatibilities(tokenizer_json: Any, hf_tokenizer: Tokenizer) -> Iter
 
 
 def is_bert_pretokenizer(tokenizer_json: Any) -> bool:
-    """Does it split at white space and punctuation?"""
+    """Return True if the tokenizer splits at white space and punctuation."""
     match tokenizer_json["pre_tokenizer"]:
         case {"type": "BertPreTokenizer"}:
             return True
@@ -49,7 +48,7 @@ def is_bert_pretokenizer(tokenizer_json: Any) -> bool:
 
 
 def is_albert_pretokenizer(tokenizer_json: Any) -> bool:
-    """Does it split at white space only, each word then with SentencePiece's mark before it?"""
+    """Return True if the tokenizer splits at white space only and puts SentencePiece's sign before words."""
     match tokenizer_json["pre_tokenizer"]:
         case {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]}:
             match metaspace:
@@ -69,7 +68,7 @@ def _flatten_normalizers(normalizer: Any) -> list[Any]:
 
 
 def _is_local_replacement(normalizer: Any) -> bool:
-    """Is it ALBERT's replacement of quotation marks, or that of several blanks by one?"""
+    """Return True for ALBERT's replacement of quotation marks and for the one of several blanks by one."""
     match normalizer:
         case {"type": "Replace", "pattern": {"String": str(pattern)}}:
             return pattern != "" and pattern.isprintable() and " " not in pattern

@@ -1,6 +1,4 @@
-"""The report (vocabulary_report.py) as one HTML page: no script, nothing from elsewhere, for light, dark and
-paper.
-"""
+"""The report of a vocabulary as one HTML page, without scripts and external files."""
 
 from __future__ import annotations
 
@@ -16,11 +14,11 @@ from .vocabulary_report import DEFAULT_NAME, MAX_INPUT_LENGTH
 
 
 def render_page(report: dict[str, Any], name: str | None = None) -> str:
-    """The page of a report (vocabulary_report.py).
+    """Return the page of a report (vocabulary_report.py).
 
     Args:
-        name: what to call the vocabulary on the page, its folder's name for example, where the report has no
-            name for it and none beside it is called so.
+        name: name to show for a vocabulary without one, for example that of its folder; ignored if a baseline
+            has the same name.
     """
     if (
         name
@@ -52,7 +50,7 @@ _WORD_DEFINITIONS: Final = {
     "of their own.",
     "white-space": "A word is what stands between white space, with the punctuation marks on it.",
 }
-"""What a word is, by kind of words."""
+"""Definition of a word by pretokenizer."""
 
 
 def _render_names(report: dict[str, Any]) -> list[str]:

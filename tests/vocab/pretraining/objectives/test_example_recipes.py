@@ -23,7 +23,7 @@ from bioshards.vocab.pretraining.objectives.registry import OBJECTIVES
 
 def test_an_objective_nobody_knows_is_refused() -> None:
     wrong: Any = "roberta"
-    with pytest.raises(ValueError, match="--objective roberta is none of electra, bert, albert, plain"):
+    with pytest.raises(ValueError, match="--objective roberta is not one of electra, bert, albert, plain"):
         ExampleRecipe(wrong)
 
 
