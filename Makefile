@@ -67,6 +67,7 @@ lint: $(VENV)/.dev build/typing/bioshards
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/hadolint docker/Dockerfile
+	cd build/typing && PYTHONPATH=. $(abspath $(BIN))/lint-imports --config $(CURDIR)/pyproject.toml --no-cache
 	MYPYPATH=build/typing:. $(BIN)/mypy -p bioshards -p tests
 
 bench: $(VENV)/.bench

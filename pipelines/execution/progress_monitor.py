@@ -17,8 +17,9 @@ from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.pubmed.discovery import source_from_file
-from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import prefetch_map
+from bioshards.corpus.storage.storage_protocol import FileInfo
 
 if TYPE_CHECKING:
     from bioshards.pipelines.inputs.run_inputs import RunInputs

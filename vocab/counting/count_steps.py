@@ -179,7 +179,7 @@ def publish_words(
         inputs=tuple(inputs),
         outputs=tuple(outputs),
         counts=totals,
-        run=dataclasses.replace(run, finished=utc_now()),
+        run=dataclasses.replace(run, finished_at=utc_now()),
     )
     write_manifest(storage, output_dir.manifest_path, manifest)
     return None

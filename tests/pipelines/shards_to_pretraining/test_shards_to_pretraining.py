@@ -518,7 +518,7 @@ def test_the_manifest_says_what_was_made_of_what(
     assert facts["run"]["command"][:3] == ["beam", "run", "shards_to_pretraining"]
     assert facts["run"]["vocabulary"] == str(corpus.vocabulary)
     assert sorted(facts["run"]["inputs"]) == sorted(map(str, corpus.folders))
-    assert facts["run"]["started"] <= facts["run"]["finished"]
+    assert facts["run"]["started_at"] <= facts["run"]["finished_at"]
     del facts["run"]
     assert str(corpus.vocabulary.parent) not in json.dumps(facts)
     assert {path.name for path in output.iterdir()} == {

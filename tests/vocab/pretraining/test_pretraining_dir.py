@@ -70,7 +70,7 @@ def publish(
     **config: Any,
 ) -> str | None:
     output_dir = OutputDir(str(out))
-    run = PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere", started="then")
+    run = PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere", started_at="then")
     return pretraining_dir.publish_pretraining_set(
         FILES, output_dir, CONFIG | config, INPUTS, made, merged, run, max_rejected
     )
@@ -112,8 +112,8 @@ def test_a_published_set_accounts_for_every_token_and_opens(
     years = counts["years"]["pubmed"]
     assert list(years) == ["2000", "2001", "2002"]
     assert sum(years.values()) == counts["train"]["input_tokens"] + counts["validation"]["input_tokens"]
-    assert found["run"]["started"] == "then"
-    assert found["run"]["finished"]
+    assert found["run"]["started_at"] == "then"
+    assert found["run"]["finished_at"]
     opened = datasets.load_from_disk(str(out))
     assert {name: len(of) for name, of in opened.items()} == {
         split: counts[split]["rows"] for split in ("train", "validation")
