@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import json
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,10 +22,11 @@ from tokenizers import Tokenizer
 
 from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.encoder.arrow_chunks import join_chunk_ids
 from bioshards.vocab.encoder.bounded_cache import BoundedCache
 from bioshards.vocab.encoder.chunk_encoders import make_chunk_encoder
-from bioshards.vocab.encoder.compatibility import find_incompatibilities
+from bioshards.vocab.encoder.compatibility import TokenizerJson, find_incompatibilities
 from bioshards.vocab.tokenizer.wordpiece import SENTENCEPIECE_SPACE
 
 CACHE_BYTES: Final = 160_000_000
@@ -71,9 +72,7 @@ class Encoder:
             token.
     """
 
-    def __init__(
-        self, folder: str, special_as_text: bool = False, storage: LocalStorage | None = None
-    ) -> None:
+    def __init__(self, folder: str, special_as_text: bool = False, storage: Storage | None = None) -> None:
         """Read ``folder/tokenizer.json``; no other file is needed.
 
         Args:
@@ -173,7 +172,7 @@ def _get_process_encoder(path: str, data: bytes, special_as_text: bool) -> Encod
     return encoder
 
 
-def _read_tokenizer_file(storage: LocalStorage, folder: str, path: str) -> bytes:
+def _read_tokenizer_file(storage: Storage, folder: str, path: str) -> bytes:
     try:
         with storage.open(path) as file:
             return file.read()
@@ -185,12 +184,12 @@ def _read_tokenizer_file(storage: LocalStorage, folder: str, path: str) -> bytes
         ) from None
 
 
-def _find_unknown_id(model: Any, ids: dict[str, int]) -> int:
+def _find_unknown_id(model: Mapping[str, Any], ids: dict[str, int]) -> int:
     token_id: int | None = ids[model["unk_token"]] if model["type"] == "WordPiece" else model["unk_id"]
     return -1 if token_id is None else token_id
 
 
-def _continuation_flags(tokenizer_json: Any, ids: dict[str, int], size: int) -> bytes:
+def _continuation_flags(tokenizer_json: TokenizerJson, ids: dict[str, int], size: int) -> bytes:
     added = {token["content"] for token in tokenizer_json["added_tokens"]}
     prefix = tokenizer_json["model"].get("continuing_subword_prefix")
     flags = bytearray(size)
@@ -202,7 +201,7 @@ def _continuation_flags(tokenizer_json: Any, ids: dict[str, int], size: int) -> 
     return bytes(flags)
 
 
-def _arrow_from_strings(sentences: Any) -> pa.Array:
+def _arrow_from_strings(sentences: Sequence[str] | pa.Array) -> pa.Array:
     try:
         strings = sentences if isinstance(sentences, pa.Array) else pa.array(sentences, pa.large_string())
     except UnicodeEncodeError as error:

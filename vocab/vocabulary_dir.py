@@ -29,7 +29,7 @@ from bioshards.corpus.manifest import (
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.storage.checksums import HashingWriter
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.counting.count_inputs import CorpusInput, TrainingCounts
 from bioshards.vocab.counting.count_steps import VALIDATION_WORDS_FILE, WORDS_FILE
 from bioshards.vocab.counting.word_counts import CountConfig
@@ -68,9 +68,7 @@ def make_config(
     }
 
 
-def is_up_to_date(
-    storage: LocalStorage, output_dir: OutputDir, replaceable_files: Collection[str] = ()
-) -> bool:
+def is_up_to_date(storage: Storage, output_dir: OutputDir, replaceable_files: Collection[str] = ()) -> bool:
     """Return True if the manifest exists and every file that it lists has its size.
 
     Args:
@@ -83,7 +81,7 @@ def is_up_to_date(
 
 
 def publish_vocabulary(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     vocabulary: Vocabulary,
     recipe: VocabularyRecipe,
@@ -132,7 +130,7 @@ def compute_totals(vocabulary: Vocabulary, training_counts: TrainingCounts) -> V
 
 
 def replace_report(
-    storage: LocalStorage, output_dir: OutputDir, manifest: VocabularyManifest, report: Mapping[str, Any]
+    storage: Storage, output_dir: OutputDir, manifest: VocabularyManifest, report: Mapping[str, Any]
 ) -> None:
     """Replace the report files and update the manifest; safe to repeat after an interruption."""
     new_outputs = {
@@ -157,7 +155,7 @@ def _render_report(report: Mapping[str, Any]) -> dict[str, Iterable[bytes]]:
     return dict(zip(REPORT_FILES, ([report_json.encode()], [report_html.encode()]), strict=True))
 
 
-def _write_file(storage: LocalStorage, folder: str, name: str, data: Iterable[bytes]) -> OutputFile:
+def _write_file(storage: Storage, folder: str, name: str, data: Iterable[bytes]) -> OutputFile:
     with storage.write(f"{folder}/{name}") as file:
         writer = HashingWriter(file)
         for block in data:

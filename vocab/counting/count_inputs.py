@@ -11,7 +11,7 @@ from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.corpus.shards import arrow_io, input_dirs
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.input_dirs import DOCUMENT_PIPELINES, DocumentsInput, InputError
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.tokenizer.pretokenizer import Pretokenizer
 
 from . import word_counts
@@ -66,7 +66,7 @@ class TrainingCounts(NamedTuple):
 CorpusInput = DocumentsInput | WordCountsInput
 
 
-def load_corpus_inputs(storage: LocalStorage, folders: Sequence[str]) -> list[CorpusInput]:
+def load_corpus_inputs(storage: Storage, folders: Sequence[str]) -> list[CorpusInput]:
     """Read the manifests of the inputs, and return the inputs in an order that depends on their content only.
 
     Raises:
@@ -90,7 +90,7 @@ def load_corpus_inputs(storage: LocalStorage, folders: Sequence[str]) -> list[Co
 
 
 def read_training_counts(
-    storage: LocalStorage,
+    storage: Storage,
     corpus_inputs: Sequence[CorpusInput],
     count_config: CountConfig,
     min_count: int | None,
@@ -148,7 +148,7 @@ def read_training_counts(
     return TrainingCounts(words, validation_words, max(*bounds, bound))
 
 
-def _load_word_counts_input(storage: LocalStorage, folder: str) -> WordCountsInput | None:
+def _load_word_counts_input(storage: Storage, folder: str) -> WordCountsInput | None:
     """Return the input if the directory holds counted words, else None; input_dirs checks the others."""
     try:
         manifest = storage.read_json(f"{folder}/manifest.json")
@@ -204,7 +204,7 @@ def _check_disjoint_documents(corpus_inputs: Sequence[CorpusInput]) -> None:
 
 
 def _read_words(
-    storage: LocalStorage,
+    storage: Storage,
     word_input: WordCountsInput,
     pretokenizer: str,
     file_name: str,

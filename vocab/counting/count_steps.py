@@ -38,7 +38,7 @@ from bioshards.corpus.shards import input_dirs
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.storage.checksums import HashingWriter
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import word_counts
 from .word_counts import CountConfig
@@ -84,7 +84,7 @@ class BucketCounts:
 
 
 def count_shard(
-    storage: LocalStorage, output_dir: OutputDir, folder: str, shard: Shard, count_config: CountConfig
+    storage: Storage, output_dir: OutputDir, folder: str, shard: Shard, count_config: CountConfig
 ) -> ShardCounts:
     """Count a shard of a directory, or return its cached counts."""
     report_path = output_dir.word_counts_path(shard.sha256, "json")
@@ -112,7 +112,7 @@ def count_shard(
 
 
 def merge_bucket(
-    storage: LocalStorage, output_dir: OutputDir, sha256s: Iterable[str], bucket: int, min_count: int
+    storage: Storage, output_dir: OutputDir, sha256s: Iterable[str], bucket: int, min_count: int
 ) -> BucketCounts:
     """Merge one bucket of all shards, and write its training and validation words as sorted lines."""
     table = word_counts.merge_bucket_counts(
@@ -140,7 +140,7 @@ def merge_bucket(
 
 
 def publish_words(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     config: dict[str, Any],
     inputs: Sequence[InputDocuments],
@@ -185,7 +185,7 @@ def publish_words(
     return None
 
 
-def is_up_to_date(storage: LocalStorage, output_dir: OutputDir, inputs: Sequence[DocumentsInput]) -> bool:
+def is_up_to_date(storage: Storage, output_dir: OutputDir, inputs: Sequence[DocumentsInput]) -> bool:
     """Return True if the manifest is of these inputs and all files that it lists are in place."""
     manifest = find_manifest(storage, output_dir.path, WordsManifest)
     return (
@@ -195,7 +195,7 @@ def is_up_to_date(storage: LocalStorage, output_dir: OutputDir, inputs: Sequence
     )
 
 
-def _write_lines(storage: LocalStorage, path: str, lines: Iterator[bytes]) -> Shard:
+def _write_lines(storage: Storage, path: str, lines: Iterator[bytes]) -> Shard:
     """Write lines as they are produced."""
     rows = 0
     with storage.write(path) as file:
@@ -206,7 +206,7 @@ def _write_lines(storage: LocalStorage, path: str, lines: Iterator[bytes]) -> Sh
     return Shard(path.rpartition("/")[2], rows, writer.size, writer.sha256)
 
 
-def _merge_files(storage: LocalStorage, paths: Sequence[str], folder: str, name: str) -> Shard:
+def _merge_files(storage: Storage, paths: Sequence[str], folder: str, name: str) -> Shard:
     """Merge sorted files into one."""
     with ExitStack() as stack:
         sorted_files = [stack.enter_context(storage.open(path)) for path in paths]
@@ -248,6 +248,7 @@ def _find_problem(shard_counts: Sequence[ShardCounts], totals: WordCounts, min_c
     if totals.distinct_words == totals.pruned.distinct_words:
         return (
             f"no word is left: {totals.documents:,} training documents have {totals.distinct_words:,} "
-            f"words, all with fewer than {min_count} occurrences. Check --input, --validation-fraction and --min-count"
+            f"words, all with fewer than {min_count} occurrences. Check --input, --validation-fraction "
+            "and --min-count"
         )
     return None

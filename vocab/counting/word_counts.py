@@ -26,8 +26,8 @@ import pyarrow.compute as pc
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import prefetch_map
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.tokenizer.pretokenizer import PretokenizeFn, Pretokenizer
 
 NUM_BUCKETS: Final = 64
@@ -123,9 +123,7 @@ def count_words(batches: Iterable[pa.RecordBatch], count_config: CountConfig) ->
     return WordCounts(words, validation_words, *documents)
 
 
-def count_shard_words(
-    storage: LocalStorage, folder: str, shard: Shard, count_config: CountConfig
-) -> WordCounts:
+def count_shard_words(storage: Storage, folder: str, shard: Shard, count_config: CountConfig) -> WordCounts:
     """Count the words of a shard of a finished directory."""
     return count_words(
         arrow_io.read_shards(storage, folder, [shard], ["id", "pmid", "sentences"]), count_config
@@ -141,7 +139,7 @@ def convert_counts(counts: Mapping[str, int], pretokenize: PretokenizeFn) -> Cou
     return converted
 
 
-def write_counts(storage: LocalStorage, path: str, word_counts: WordCounts) -> None:
+def write_counts(storage: Storage, path: str, word_counts: WordCounts) -> None:
     """Write the counts of a shard in buckets, sorted, so that equal counts give equal bytes."""
     buckets: list[list[str]] = [[] for _ in range(NUM_BUCKETS)]
     for word in sorted(word_counts.words.keys() | word_counts.validation_words.keys()):
@@ -164,7 +162,7 @@ def write_counts(storage: LocalStorage, path: str, word_counts: WordCounts) -> N
             writer.write_batch(pa.record_batch(arrays, schema=SCHEMA))
 
 
-def merge_bucket_counts(storage: LocalStorage, paths: Iterable[str], bucket: int) -> pa.Table:
+def merge_bucket_counts(storage: Storage, paths: Iterable[str], bucket: int) -> pa.Table:
     """Add up one bucket of the counts of all shards, one unordered row of :data:`SCHEMA` per word."""
 
     def read_bucket(path: str) -> pa.Table:

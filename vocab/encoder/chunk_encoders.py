@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from tokenizers import Tokenizer
@@ -19,7 +19,7 @@ from bioshards.vocab.tokenizer.wordpiece import SENTENCEPIECE_SPACE
 
 from .arrow_chunks import join_chunk_ids
 from .bounded_cache import BoundedCache
-from .compatibility import is_albert_pretokenizer, is_bert_pretokenizer
+from .compatibility import TokenizerJson, is_albert_pretokenizer, is_bert_pretokenizer
 
 _CONTEXT_FREE: Final = re.compile("[\0-\u02ff\u0370-\u0482\u1e00-\u20cf\u2100-\u2bff]")
 """Characters of blocks without combining marks, so that each is normalised on its own: Latin, Greek,
@@ -45,7 +45,7 @@ class LibraryChunkEncoder:
 class ModelChunkEncoder(LibraryChunkEncoder):
     """Base of encoders that pass the words of simple chunks straight to the library's model."""
 
-    def __init__(self, tokenizer_json: Any, hf_tokenizer: Tokenizer, typecode: str) -> None:
+    def __init__(self, tokenizer_json: TokenizerJson, hf_tokenizer: Tokenizer, typecode: str) -> None:
         super().__init__(hf_tokenizer, typecode)
         added_tokens = "|".join(re.escape(token["content"]) for token in tokenizer_json["added_tokens"])
         self._added_tokens = re.compile(added_tokens or "(?!)")  # which is nowhere
@@ -59,7 +59,7 @@ class WordPieceChunkEncoder(ModelChunkEncoder):
     """Encoder for BERT's tokenizer, with a cache of words: a chunk may have several."""
 
     def __init__(
-        self, tokenizer_json: Any, hf_tokenizer: Tokenizer, typecode: str, max_cache_bytes: int
+        self, tokenizer_json: TokenizerJson, hf_tokenizer: Tokenizer, typecode: str, max_cache_bytes: int
     ) -> None:
         super().__init__(tokenizer_json, hf_tokenizer, typecode)
         self._character_map = _CharacterMap(hf_tokenizer)
@@ -93,7 +93,7 @@ class WordPieceChunkEncoder(ModelChunkEncoder):
 class UnigramChunkEncoder(ModelChunkEncoder):
     """Encoder for ALBERT's tokenizer: a chunk is one word, after SentencePiece's word-start sign."""
 
-    def __init__(self, tokenizer_json: Any, hf_tokenizer: Tokenizer, typecode: str) -> None:
+    def __init__(self, tokenizer_json: TokenizerJson, hf_tokenizer: Tokenizer, typecode: str) -> None:
         super().__init__(tokenizer_json, hf_tokenizer, typecode)
         self._normalize = hf_tokenizer.normalizer.normalize_str if hf_tokenizer.normalizer else str
 
@@ -134,7 +134,7 @@ class _CharacterMap(dict[int, str]):
 
 
 def make_chunk_encoder(
-    tokenizer_json: Any, hf_tokenizer: Tokenizer, typecode: str, max_cache_bytes: int
+    tokenizer_json: TokenizerJson, hf_tokenizer: Tokenizer, typecode: str, max_cache_bytes: int
 ) -> Callable[[list[str]], list[bytes]]:
     """Return the fastest encoder that gives the library's ids.
 

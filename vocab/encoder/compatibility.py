@@ -6,18 +6,21 @@ those that ``vocab build`` writes.  ``tokenizer_json`` is the parsed ``tokenizer
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from tokenizers import Tokenizer
 
 from bioshards.vocab.tokenizer import wordpiece
 
+TokenizerJson = Mapping[str, Any]
+"""Parsed ``tokenizer.json``."""
+
 _LOCAL_NORMALIZERS: Final = ("BertNormalizer", "NFC", "NFD", "NFKC", "NFKD", "StripAccents", "Lowercase")
 """Normalisers that never look across a blank: nothing composes with it, and no mark moves past it."""
 
 
-def find_incompatibilities(tokenizer_json: Any, hf_tokenizer: Tokenizer) -> Iterator[str]:
+def find_incompatibilities(tokenizer_json: TokenizerJson, hf_tokenizer: Tokenizer) -> Iterator[str]:
     """Yield the settings because of which the ids of a text may differ from those of its chunks."""
     if tokenizer_json["truncation"] or tokenizer_json["padding"]:
         yield "truncation or padding"
@@ -39,7 +42,7 @@ def find_incompatibilities(tokenizer_json: Any, hf_tokenizer: Tokenizer) -> Iter
             yield f"an added token with a blank in it ({token['content']!r})"
 
 
-def is_bert_pretokenizer(tokenizer_json: Any) -> bool:
+def is_bert_pretokenizer(tokenizer_json: TokenizerJson) -> bool:
     """Return True if the tokenizer splits at white space and punctuation."""
     match tokenizer_json["pre_tokenizer"]:
         case {"type": "BertPreTokenizer"}:
@@ -47,7 +50,7 @@ def is_bert_pretokenizer(tokenizer_json: Any) -> bool:
     return False
 
 
-def is_albert_pretokenizer(tokenizer_json: Any) -> bool:
+def is_albert_pretokenizer(tokenizer_json: TokenizerJson) -> bool:
     """Return True if the tokenizer splits at white space only and puts SentencePiece's sign before words."""
     match tokenizer_json["pre_tokenizer"]:
         case {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]}:
@@ -61,13 +64,13 @@ def is_albert_pretokenizer(tokenizer_json: Any) -> bool:
     return False
 
 
-def _flatten_normalizers(normalizer: Any) -> list[Any]:
+def _flatten_normalizers(normalizer: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
     if normalizer and normalizer["type"] == "Sequence":
         return [leaf for inner in normalizer["normalizers"] for leaf in _flatten_normalizers(inner)]
     return [normalizer] if normalizer else []
 
 
-def _is_local_replacement(normalizer: Any) -> bool:
+def _is_local_replacement(normalizer: Mapping[str, Any]) -> bool:
     """Return True for ALBERT's replacement of quotation marks and for the one of several blanks by one."""
     match normalizer:
         case {"type": "Replace", "pattern": {"String": str(pattern)}}:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from bioshards.corpus.manifest import encode
 from bioshards.corpus.output.output_layout import SPLITS, OutputDir
 from bioshards.corpus.shards import arrow_io, input_dirs, pretraining_schema
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.encode import EncodedBatch, Encoder
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
@@ -29,7 +29,7 @@ from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 from . import global_shuffle, overlap_filter, row_planner, shard_writer
 from .build_result import BuildResult, RejectsWriter
 from .shard_groups import ShardGroup
-from .token_block import TokenBlock
+from .token_block import Int64Array, TokenBlock
 
 MAX_DOCUMENT_TOKENS: Final = 10_000_000
 """Maximum tokens of a document, else it is rejected.  The longest of 2,254 articles has 152,000 words."""
@@ -62,7 +62,7 @@ class BuildConfig:
 
 
 def build_group(
-    storage: LocalStorage, output_dir: OutputDir, shard_group: ShardGroup, build_config: BuildConfig
+    storage: Storage, output_dir: OutputDir, shard_group: ShardGroup, build_config: BuildConfig
 ) -> BuildResult:
     """Build the rows of a group, or return the cached result."""
     report_path = output_dir.build_report_path(shard_group.name, "json")
@@ -104,14 +104,12 @@ class _Builder:
     """One pass over a group: a block of documents is written when it reaches the size limit of a shard."""
 
     def __init__(
-        self, storage: LocalStorage, output_dir: OutputDir, shard_group: ShardGroup, build_config: BuildConfig
+        self, storage: Storage, output_dir: OutputDir, shard_group: ShardGroup, build_config: BuildConfig
     ) -> None:
-        self._storage, self._output_dir, self._shard_group, self._build_config = (
-            storage,
-            output_dir,
-            shard_group,
-            build_config,
-        )
+        self._storage = storage
+        self._output_dir = output_dir
+        self._shard_group = shard_group
+        self._build_config = build_config
         self._blocks = {split: TokenBlock(build_config.encoder) for split in SPLITS}
         self._num_written = Counter[str]()
         self._result = BuildResult(
@@ -238,7 +236,7 @@ def make_schema(build_config: BuildConfig, split: str, rows: int, tokens: int) -
     return pretraining_schema.make_schema(encoder.size, recipe.has_labels, metadata)
 
 
-def _encode_documents(batch: pa.RecordBatch, encoder: Encoder) -> tuple[Any, EncodedBatch, Any]:
+def _encode_documents(batch: pa.RecordBatch, encoder: Encoder) -> tuple[Int64Array, EncodedBatch, Int64Array]:
     """Return sentences per document, the ids of all documents, and tokens per document."""
     sentences = pc.list_value_length(batch["sentences"]).to_numpy(zero_copy_only=False).astype(np.int64)
     encoded = encoder.encode_all(batch["sentences"].flatten())
@@ -246,7 +244,7 @@ def _encode_documents(batch: pa.RecordBatch, encoder: Encoder) -> tuple[Any, Enc
     return sentences, encoded, np.diff(ends)
 
 
-def _sum_tokens_by_year(batch: pa.RecordBatch, tokens: Any) -> Iterable[tuple[str, str, int]]:
+def _sum_tokens_by_year(batch: pa.RecordBatch, tokens: Int64Array) -> Iterable[tuple[str, str, int]]:
     table = pa.table({"source": batch["source"], "year": batch["year"], "tokens": pa.array(tokens)})
     for group in table.group_by(["source", "year"]).aggregate([("tokens", "sum")]).to_pylist():
         year = "unknown" if group["year"] is None else str(group["year"])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from bioshards.corpus.manifest import Shard, decode
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 
 @dataclass
@@ -52,7 +52,7 @@ class BuildResult:
 class RejectsWriter:
     """Writer of rejected documents as JSON lines; the file is created with the first one."""
 
-    def __init__(self, storage: LocalStorage, path: str, stack: ExitStack) -> None:
+    def __init__(self, storage: Storage, path: str, stack: ExitStack) -> None:
         self._storage, self._path, self._stack = storage, path, stack
         self._file: BinaryIO | None = None
 

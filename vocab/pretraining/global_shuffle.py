@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.pretraining_schema import BATCH_ROWS
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import prefetch_map
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from .row_keys import KeyArray
 from .row_plan import RowPlan
@@ -28,7 +28,7 @@ _KEY_FIELD: Final = pa.field("key", pa.uint64(), nullable=False)
 
 
 def spill_rows(
-    storage: LocalStorage,
+    storage: Storage,
     path: str,
     row_plan: RowPlan,
     order: Int64Array,
@@ -66,7 +66,7 @@ class ShuffleBucket(NamedTuple):
     keys: KeyArray
 
 
-def read_bucket(storage: LocalStorage, paths: Sequence[str], bucket_index: int) -> ShuffleBucket:
+def read_bucket(storage: Storage, paths: Sequence[str], bucket_index: int) -> ShuffleBucket:
     """Read all rows of a bucket."""
     parts = list(prefetch_map(storage, lambda path: _read_part(storage, path, bucket_index), paths))
     rows = _concat_batches(parts, parts[0].schema)
@@ -74,7 +74,7 @@ def read_bucket(storage: LocalStorage, paths: Sequence[str], bucket_index: int) 
     return ShuffleBucket(rows.select(rows.schema.names[:-1]), order, rows["key"].take(order).to_numpy())
 
 
-def _read_part(storage: LocalStorage, path: str, bucket_index: int) -> pa.RecordBatch:
+def _read_part(storage: Storage, path: str, bucket_index: int) -> pa.RecordBatch:
     """Read a bucket of one file and close it: there may be more files than can be open."""
     with arrow_io.open_mapped(storage, path) as file, pa.ipc.open_file(file) as reader:
         return reader.get_batch(bucket_index)

@@ -15,13 +15,13 @@ from bioshards.corpus.lifecycle import full_text_overlap
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError, find_damage
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 OverlapLists = dict[str, dict[str, str]]
 """By directory of abstracts: the directories of full text that list some of them, and ``rows_sha256``."""
 
 
-def load_overlap_lists(storage: LocalStorage, inputs: Sequence[DocumentsInput]) -> OverlapLists:
+def load_overlap_lists(storage: Storage, inputs: Sequence[DocumentsInput]) -> OverlapLists:
     """Return the overlap lists that apply to these inputs.
 
     Raises:
@@ -54,7 +54,7 @@ def load_overlap_lists(storage: LocalStorage, inputs: Sequence[DocumentsInput]) 
 
 
 def read_overlap_ids(
-    storage: LocalStorage,
+    storage: Storage,
     folder: str,
     overlap_lists: Sequence[tuple[str, str]],
     shard_entries: Sequence[Shard],
@@ -82,7 +82,7 @@ _cached_ids: dict[tuple[str, str], pa.ChunkedArray] = {}
 """Ids of lists on object stores, by directory and SHA-256: every group of a process needs the same ones."""
 
 
-def _read_list_ids(storage: LocalStorage, full_text_folder: str, sha256: str, folder: str) -> pa.ChunkedArray:
+def _read_list_ids(storage: Storage, full_text_folder: str, sha256: str, folder: str) -> pa.ChunkedArray:
     """Return the ids of the list with this SHA-256 in a directory of full text."""
     if "://" not in full_text_folder:
         return full_text_overlap.read(storage, full_text_folder, folder)["id"]

@@ -29,8 +29,8 @@ from bioshards.corpus.manifest import (
 from bioshards.corpus.output.output_layout import SPLITS, TFRECORD_FOLDERS, OutputDir
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import parallel_for_each
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import global_shuffle, shard_writer
 from .build import BuildConfig, make_schema
@@ -48,7 +48,7 @@ class MergeResult:
 
 
 def merge_bucket(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     build_config: BuildConfig,
     spill_files: Sequence[str],
@@ -67,7 +67,7 @@ def merge_bucket(
         cached_report = storage.read_json(report_path)
         cached_outputs = [decode(Shard, listed) for listed in cached_report["outputs"]]
         if cached_report["cache_key"] == cache_key and shard_writer.has_all_outputs(
-            storage, output_dir.path, there
+            storage, output_dir.path, cached_outputs
         ):
             return MergeResult(split, bucket, cached_outputs)
         storage.remove(report_path)  # before a new shard of the same name
@@ -86,7 +86,7 @@ def merge_bucket(
 
 
 def publish_pretraining_set(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     config: dict[str, Any],
     inputs: Sequence[PretrainingInput],
@@ -143,7 +143,7 @@ def publish_pretraining_set(
     return None
 
 
-def remove_spill_files(storage: LocalStorage, output_dir: OutputDir) -> None:
+def remove_spill_files(storage: Storage, output_dir: OutputDir) -> None:
     """Remove the spill files of a global shuffle."""
     parallel_for_each(
         storage,
@@ -152,7 +152,7 @@ def remove_spill_files(storage: LocalStorage, output_dir: OutputDir) -> None:
     )
 
 
-def is_up_to_date(storage: LocalStorage, output_dir: OutputDir, inputs: Sequence[PretrainingInput]) -> bool:
+def is_up_to_date(storage: Storage, output_dir: OutputDir, inputs: Sequence[PretrainingInput]) -> bool:
     """Return True if the manifest is of these inputs and all files that it lists are in place."""
     manifest = find_manifest(storage, output_dir.path, PretrainingManifest)
     if manifest is None or list(manifest.inputs) != list(inputs):
@@ -245,15 +245,15 @@ def _find_inconsistency(totals: PretrainingCounts, outputs: Sequence[Shard]) -> 
         if written_rows != split_totals.rows or accounted_tokens != split_totals.input_tokens:
             return (
                 f"{split} does not add up: {written_rows:,} of {split_totals.rows:,} rows are in shards, "
-                f"and {accounted_tokens:,} of {split_totals.input_tokens:,} tokens are accounted for. This is "
-                "a bug of bioshards, or OUT/.bioshards is damaged: please report it, delete that folder and "
-                "rerun"
+                f"and {accounted_tokens:,} of {split_totals.input_tokens:,} tokens are accounted for. This "
+                "is a bug of bioshards, or OUT/.bioshards is damaged: please report it, delete that folder "
+                "and rerun"
             )
     return None
 
 
 def _remove_stale_files(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     outputs: Sequence[Shard],
     build_results: Sequence[BuildResult],

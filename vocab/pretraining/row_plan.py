@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import DTypeLike
 
 from bioshards.corpus.shards.pretraining_schema import BATCH_ROWS, NO_LABEL, SPAN_TYPE
 from bioshards.vocab.pretraining.objectives.rows import CLS_RANGE, SEP_RANGE, ExampleRow, count_tokens
@@ -146,8 +147,8 @@ class RowPlan:
         return pa.StructArray.from_arrays(columns, fields=list(SPAN_TYPE))
 
 
-def _numpy_from_array(values: array[int], type_: Any) -> np.ndarray[Any, np.dtype[Any]]:
-    return np.frombuffer(values, type_) if values else np.zeros(0, type_)
+def _numpy_from_array(values: array[int], dtype: DTypeLike) -> np.ndarray[Any, np.dtype[Any]]:
+    return np.frombuffer(values, dtype) if values else np.zeros(0, dtype)
 
 
 def _table_from_array(values: array[int], columns: int) -> Int64Array:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from bioshards.corpus.output.output_layout import TFRECORD_FOLDERS
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.checksums import HashingWriter
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.pretraining.tfrecord.record_encoder import RecordEncoder
 
 from .row_keys import KeyArray
@@ -29,7 +29,7 @@ class ShardWriter:
 
     def write(
         self,
-        storage: LocalStorage,
+        storage: Storage,
         output: str,
         split: str,
         name: str,
@@ -67,7 +67,7 @@ class ShardWriter:
         ]
 
 
-def has_all_outputs(storage: LocalStorage, output: str, outputs: Iterable[Shard]) -> bool:
+def has_all_outputs(storage: Storage, output: str, outputs: Iterable[Shard]) -> bool:
     """Return True if all files exist with the listed sizes."""
     return all(
         [file_info.size for file_info in storage.glob(f"{output}/{entry.file}")] == [entry.bytes]
@@ -78,7 +78,7 @@ def has_all_outputs(storage: LocalStorage, output: str, outputs: Iterable[Shard]
 class _OutputFile:
     """A file being written, and its manifest entry once it is complete."""
 
-    def __init__(self, storage: LocalStorage, output: str, path: str, stack: ExitStack) -> None:
+    def __init__(self, storage: Storage, output: str, path: str, stack: ExitStack) -> None:
         self._path = path
         self.writer = HashingWriter(stack.enter_context(storage.write(f"{output}/{path}")))
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from bioshards.corpus.errors import TransientStorageError
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.encode import Encoder
 
 _SAMPLE_DOCUMENTS: Final = 500
@@ -26,7 +26,7 @@ _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz"
 
 
 def check_vocabulary(
-    storage: LocalStorage, inputs: Sequence[DocumentsInput], encoder: Encoder, vocabulary_folder: str
+    storage: Storage, inputs: Sequence[DocumentsInput], encoder: Encoder, vocabulary_folder: str
 ) -> None:
     """Check that a vocabulary suits the documents.
 
@@ -48,7 +48,7 @@ def check_vocabulary(
         _check_sample(sentences, encoder, vocabulary_folder, documents.folder)
 
 
-def _sample_sentences(storage: LocalStorage, documents: DocumentsInput) -> pa.Array | None:
+def _sample_sentences(storage: Storage, documents: DocumentsInput) -> pa.Array | None:
     """Return the sentences of the first documents; None if there are no documents."""
     shard_entries = [shard for shard in documents.shards if shard.rows]
     try:

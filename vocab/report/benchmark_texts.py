@@ -14,7 +14,7 @@ import os
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from xml.etree import ElementTree
 
 from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
@@ -293,7 +293,7 @@ def _read_inputs(benchmark: BenchmarkSpec, path: str) -> list[ModelInput]:
     return inputs
 
 
-def _unreadable_file_error(benchmark: BenchmarkSpec, path: str, reason: Any) -> ValueError:
+def _unreadable_file_error(benchmark: BenchmarkSpec, path: str, reason: object) -> ValueError:
     return ValueError(
         f"{path} cannot be read as a file of {benchmark.name}: {reason}. "
         "Put the authors' file there, or take this one away."

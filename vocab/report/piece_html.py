@@ -23,7 +23,8 @@ def render_piece(piece_text: str) -> str:
         "",
     )
     mark_html = f"<i>{mark}</i>" if mark else ""
-    return f'<bdi class="piece">{mark_html}{html.escape(spell_out_invisible(piece_text.removeprefix(mark)))}</bdi>'
+    text = html.escape(spell_out_invisible(piece_text.removeprefix(mark)))
+    return f'<bdi class="piece">{mark_html}{text}</bdi>'
 
 
 def render_pieces(piece_texts: Iterable[str]) -> str:

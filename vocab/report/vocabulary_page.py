@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from bioshards.corpus.ui.html_page import escape_html, format_percent, render_html_page, render_table
@@ -98,7 +98,7 @@ def _render_summary(report: dict[str, Any]) -> str:
     )
     vocabularies = report["vocabularies"]
 
-    def make_row(label: str, render_cell: Any) -> list[str]:
+    def make_row(label: str, render_cell: Callable[[dict[str, Any]], str]) -> list[str]:
         return [label, *(render_cell(vocabulary) for vocabulary in vocabularies)]
 
     rows = [
@@ -243,9 +243,14 @@ def _render_benchmarks(report: dict[str, Any]) -> str:
     )
     own_name, *baseline_names = _render_names(report)
     header = [
-        *("Set", "Input", "Inputs", f"{own_name}, inputs over {MAX_INPUT_LENGTH}", own_name),
+        "Set",
+        "Input",
+        "Inputs",
+        f"{own_name}, inputs over {MAX_INPUT_LENGTH}",
+        own_name,
         *baseline_names,
-        *("BERT, published", "PubMedBERT, published"),
+        "BERT, published",
+        "PubMedBERT, published",
     ]
     return (
         "<h2>Length of the evaluation sets\u2019 inputs</h2>"
@@ -307,7 +312,7 @@ def _render_unreachable(report: dict[str, Any]) -> str:
     for name, vocabulary in zip(_render_names(report), report["vocabularies"], strict=True):
         unreachable = vocabulary["unreachable"]
         if unreachable is None:
-            rows.append([name, *["not looked for"] * 3, ""])
+            rows.append([name, "not looked for", "not looked for", "not looked for", ""])
         else:
             numbers = [f"{unreachable[key]:,}" for key in ("all", "several_characters", "with_punctuation")]
             rows.append([name, *numbers, render_pieces(unreachable["examples"]) or "none"])
@@ -339,8 +344,12 @@ def _render_overlap(report: dict[str, Any]) -> str:
         rows.append(cells)
     header = [
         "Vocabulary",
-        *("In common, as written", "of ours", "of theirs"),
-        *("In common, folded", "of ours", "of theirs"),
+        "In common, as written",
+        "of ours",
+        "of theirs",
+        "In common, folded",
+        "of ours",
+        "of theirs",
     ]
     return (
         "<h2>Overlap with other vocabularies</h2>"

@@ -50,12 +50,13 @@ class ExampleRecipe:
             raise InvalidValueError(f"--objective {self.objective} is not one of {', '.join(OBJECTIVES)}")
         if self.max_seq_length < 5:
             raise InvalidValueError(
-                f"--max-seq-length {self.max_seq_length} is below 5: [CLS], [SEP] and [SEP] would leave no room for "
-                "a pair"
+                f"--max-seq-length {self.max_seq_length} is below 5: [CLS], [SEP] and [SEP] leave no room "
+                "for a pair"
             )
         if self.max_seq_length > MAX_SEQ_LENGTH:
             raise InvalidValueError(
-                f"--max-seq-length {self.max_seq_length:,} is above {MAX_SEQ_LENGTH:,}: places in a row are 16 bits"
+                f"--max-seq-length {self.max_seq_length:,} is above {MAX_SEQ_LENGTH:,}: positions in a row "
+                "are 16 bits"
             )
         for name, value in (
             ("short-seq-prob", self.short_seq_prob),

@@ -126,8 +126,8 @@ def _make_padding_mask(lengths: np.ndarray[Any, Any], length: int) -> np.ndarray
     """Return which positions of ``length`` columns are used, where row i has ``lengths[i]`` values."""
     if lengths.max(initial=0) > length:
         raise InvalidValueError(
-            f"a row has {lengths.max()} values, more than the feature length {length}. Give the length, or the "
-            "number of predictions, that the rows were built with."
+            f"a row has {lengths.max()} values, more than the feature length {length}. Give the length, or "
+            "the number of predictions, that the rows were built with."
         )
     padding_mask: np.ndarray[Any, np.dtype[np.bool_]] = np.arange(length) < lengths[:, None]
     return padding_mask
