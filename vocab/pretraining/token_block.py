@@ -42,7 +42,10 @@ class TokenBlock:
 
     def __init__(self, encoder: Encoder) -> None:
         self._dtype: Final = np.dtype(np.uint16 if encoder.size <= 1 << 16 else np.uint32)
-        special_ids = [encoder.special_ids["[CLS]"], encoder.special_ids["[SEP]"]]  # rows.CLS and rows.SEP
+        special_ids = [
+            encoder.special_ids["[CLS]"],
+            encoder.special_ids["[SEP]"],
+        ]  # objectives.rows.CLS_RANGE and SEP_RANGE
         self._token_bytes = bytearray(np.array(special_ids, self._dtype).tobytes())
         self._document_ids: list[pa.Array] = []
         self._edges: list[Int64Array] = [np.full(1, len(special_ids))]
