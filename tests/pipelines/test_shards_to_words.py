@@ -408,8 +408,8 @@ def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
     command = ("--input", abstracts, "--output", tmp_path / "out")
     assert run(*command) == 3
     said = capsys.readouterr().err
-    assert f"1 of 2 shards cannot be used ({shard}: {message})" in said
-    assert "run the command that made them once more" in said
+    assert f"1 of 2 shards cannot be read ({shard}: {message})" in said
+    assert "rerun the command that made them" in said
     assert [path.name for path in (tmp_path / "out").glob("*")] == [".bioshards"]
     # Mended, the same command goes on.
     if shard.is_dir():
