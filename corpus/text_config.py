@@ -9,7 +9,7 @@ from typing import ClassVar
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.sentences import splitters
 from bioshards.corpus.text.cleaning import CLEANING_RULES
-from bioshards.corpus.text.line_format import ASCII_ONLY, SHORT_LINES
+from bioshards.corpus.text.line_format import ASCII_ONLY, SHORT_LINES, LineFormatter
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,21 @@ class TextConfig:
             name: list(value) if isinstance(value, tuple) else value
             for name, value in dataclasses.asdict(self).items()
         }
+
+    def make_line_formatter(self) -> LineFormatter | None:
+        """Return the formatter of sentences, or None if sentences are written as they are.
+
+        Raises:
+            MissingExtraError: ``treebank`` is set and NLTK is not installed.
+        """
+        if not (self.lower_case or self.ascii_only or self.treebank or self.min_line_characters):
+            return None
+        return LineFormatter(
+            lower_case=self.lower_case,
+            ascii_only=self.ascii_only,
+            treebank=self.treebank,
+            min_characters=self.min_line_characters,
+        )
 
     def removal_names(self) -> tuple[str, ...]:
         """The names under which removed characters are counted, of all that is on."""

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from bioshards.corpus.errors import BadFileError
+from bioshards.corpus.xml.decoder import ByteStream
 
 MAX_HEADER_BYTES: Final = 1 << 20
 """Largest extended header or long name.  Real ones have some hundred bytes."""
@@ -31,14 +32,6 @@ _LONG_LINK: Final = b"K"
 _PAX: Final = (b"x", b"X")
 _PAX_GLOBAL: Final = b"g"
 _SPARSE: Final = b"S"
-
-
-class ByteStream(Protocol):
-    """What an archive is read from."""
-
-    def read(self, size: int, /) -> bytes:
-        """At most ``size`` bytes; none at the end."""
-        ...
 
 
 class TarEntry(NamedTuple):

@@ -16,7 +16,7 @@ from bioshards.corpus.errors import BadRecordError
 from . import article_metadata, article_stream, text_blocks, xml_tree
 from .document_builder import ArticleDocumentBuilder, identify_article
 from .filters import PmcConfig
-from .text_blocks import TextBlock
+from .section_walker import TextBlock
 
 
 def document(xml: bytes, config: PmcConfig | None = None) -> Document:

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from lxml import etree
 
 from bioshards.corpus import licences
+from bioshards.corpus.xml.element_text import text_content
 
 from . import languages
 from .xml_tree import XLINK_HREF, XML_LANG
@@ -101,9 +102,14 @@ def parse_metadata(article: etree._Element) -> ArticleMetadata:
 _ChildrenByName = dict[str, list[etree._Element]]
 
 _READ_ELEMENTS: Final = (
-    *("article-id", "article-version", "article-version-alternatives", "title-group", "pub-date"),
+    "article-id",
+    "article-version",
+    "article-version-alternatives",
+    "title-group",
+    "pub-date",
     *("related-article", "permissions", "copyright-statement", "license", _LICENSE_REF),
-    *("custom-meta-group", "custom-meta-wrap"),
+    "custom-meta-group",
+    "custom-meta-wrap",
 )
 
 
@@ -127,11 +133,7 @@ def _leading_text(element: etree._Element | None) -> str:
 
 def _one_line_text(element: etree._Element | None) -> str:
     """All text in an element, in one line."""
-    return "" if element is None else " ".join(_text_content(element).split())
-
-
-def _text_content(element: etree._Element) -> str:
-    return etree.tostring(element, method="text", encoding="unicode", with_tail=False)
+    return "" if element is None else " ".join(text_content(element).split())
 
 
 # Ids
@@ -322,7 +324,7 @@ def _find_licence(children: _ChildrenByName, properties: dict[str, str]) -> str 
     codes = {_licence_from_name(properties.get("pmc-license-ref"))}
     for container in (children, *map(_group_children, children.get("permissions", []))):
         for statement in container.get("copyright-statement", []):
-            codes.add(licences.licence_from_text(_text_content(statement)))
+            codes.add(licences.licence_from_text(text_content(statement)))
         for reference in container.get(_LICENSE_REF, []):
             codes |= _licences_from_reference(reference)
         for license_element in container.get("license", []):
@@ -345,7 +347,7 @@ def _licences_from_element(license_element: etree._Element) -> set[str | None]:
     codes = {
         _licence_from_url(license_element.get(XLINK_HREF)),
         _licence_from_name(license_element.get("license-type")),
-        licences.licence_from_text(_text_content(license_element)),
+        licences.licence_from_text(text_content(license_element)),
     }
     for reference in license_element.iterchildren(_LICENSE_REF):
         codes |= _licences_from_reference(reference)

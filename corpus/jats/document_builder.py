@@ -11,14 +11,13 @@ from collections.abc import Iterator
 
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
 from bioshards.corpus.errors import BadRecordError
-from bioshards.corpus.sentences import collapse_whitespace, split_line
+from bioshards.corpus.sentences import collapse_whitespace, count_line_words, split_line
 from bioshards.corpus.sentences.splitters import load_splitter
 from bioshards.corpus.text.cleaning import Cleaner
-from bioshards.corpus.text.line_format import LineFormatter
 
 from .article_metadata import ArticleMetadata
-from .filters import DROPPED_PART_PREFIX, PmcConfig
-from .text_blocks import TextBlock
+from .filters import DROPPED_PART_PREFIX, PmcConfig, find_text_drop_reason
+from .section_walker import TextBlock
 
 _NON_PMC_NUMBER_BIT = 1 << 40
 
@@ -33,32 +32,10 @@ class ArticleDocumentBuilder:
     def __init__(self, config: PmcConfig) -> None:
         self._config = config
         self._parts = frozenset(config.parts)
-        self._dropped_types = frozenset(map(str.lower, config.drop_article_types))
         self._cleaner = Cleaner(config.cleaning)
         # Blocks are of one line already, which the usual splitter would look for again.
         self._split = split_line if config.splitter == "rules" else load_splitter(config.splitter)
-        self._line_formatter: LineFormatter | None = None
-        if config.lower_case or config.ascii_only or config.treebank or config.min_line_characters:
-            self._line_formatter = LineFormatter(
-                config.lower_case, config.ascii_only, config.treebank, config.min_line_characters
-            )
-
-    def find_drop_reason(self, metadata: ArticleMetadata, has_body: bool) -> str | None:
-        """Why an article is dropped for what it says of itself; None where it is not."""
-        config = self._config
-        if (metadata.licence or "unknown") not in config.licences:
-            return "licence"
-        if config.languages and metadata.language not in config.languages:
-            return "language"
-        if metadata.article_type in self._dropped_types:
-            return "article-type"
-        if config.drop_retracted and metadata.retracted:
-            return "retracted"
-        if metadata.ocr and not config.keep_ocr:
-            return "ocr"
-        if not has_body and not config.keep_abstract_only:
-            return "no-body"
-        return None
+        self._line_formatter = config.make_line_formatter()
 
     def build_document(
         self, metadata: ArticleMetadata, has_body: bool, blocks: list[TextBlock], file: str, position: int
@@ -70,10 +47,10 @@ class ArticleDocumentBuilder:
         if self._config.titles and title:
             sentences += self._split_and_format(title, removed_characters)
         sections: list[tuple[str, int]] = []
-        num_words = _count_words(title) if self._config.titles else 0
+        num_words = count_line_words(title) if self._config.titles else 0
         current_heading = None
         for heading, label, text in self._iter_texts(blocks, removed_characters):
-            num_words += _count_words(text)
+            num_words += count_line_words(text)
             new_sentences = self._split_and_format(text, removed_characters)
             if not new_sentences:
                 continue
@@ -82,7 +59,7 @@ class ArticleDocumentBuilder:
                 sections.append((heading, len(sentences)))
                 if self._config.section_labels:
                     sentences += self._split_and_format(label, removed_characters)
-                    num_words += _count_words(label)
+                    num_words += count_line_words(label)
             sentences += new_sentences
         document_id, _ = identify_article(metadata)
         document = Document(
@@ -104,13 +81,11 @@ class ArticleDocumentBuilder:
             sections=sections,
             file=file,
             position=position,
-            num_words=sum(map(_count_words, sentences)) if self._line_formatter else num_words,
+            num_words=sum(map(count_line_words, sentences)) if self._line_formatter else num_words,
             num_characters=sum(map(len, sentences)),
             removed_characters=removed_characters,
         )
-        if not sections:
-            return "no-text", document
-        return "short" if num_words < self._config.min_words else None, document
+        return find_text_drop_reason(document, self._config, num_words), document
 
     def _extract_title(
         self, blocks: list[TextBlock], removed_characters: dict[str, int]
@@ -203,8 +178,3 @@ def identify_article(metadata: ArticleMetadata) -> tuple[str, int]:
 def _list_flags(metadata: ArticleMetadata, has_body: bool) -> list[str]:
     flags = (("manuscript", metadata.manuscript), ("ocr", metadata.ocr), ("no-body", not has_body))
     return [*([metadata.notice] if metadata.notice else []), *(name for name, is_set in flags if is_set)]
-
-
-def _count_words(line: str) -> int:
-    """Words of a text of one line."""
-    return line.count(" ") + 1 if line else 0

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from bioshards.corpus.document import Document
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
+from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES, UNKNOWN_LICENCE
 from bioshards.corpus.text_config import TextConfig
 
+from .article_metadata import ArticleMetadata
 from .text_blocks import ARTICLE_PARTS
 
 OPTIONAL_ARTICLE_PARTS: Final = tuple(part for part in ARTICLE_PARTS if part != "title")
@@ -48,8 +50,17 @@ class PmcConfig(TextConfig):
     formula_placeholder: str = ""
 
     drop_reasons: ClassVar[tuple[str, ...]] = (
-        *("superseded", "licence", "language", "article-type", "retracted", "ocr", "no-body", "no-text"),
-        *("short", "duplicate", "excluded"),
+        "superseded",
+        "licence",
+        "language",
+        "article-type",
+        "retracted",
+        "ocr",
+        "no-body",
+        "no-text",
+        "short",
+        "duplicate",
+        "excluded",
     )
     """Every reason for which an article is no document, in the order in which they are asked."""
     highest_version_wins: ClassVar[bool] = True
@@ -74,3 +85,42 @@ class PmcConfig(TextConfig):
             f"{DROPPED_PART_PREFIX}{part}" for part in OPTIONAL_ARTICLE_PARTS if part not in self.parts
         )
         return (*TextConfig.removal_names(self), *dropped_parts)
+
+
+def find_drop_reason(metadata: ArticleMetadata, has_body: bool, config: PmcConfig) -> str | None:
+    """Apply the filters that need the metadata only, before the text is built.
+
+    Returns:
+        The drop reason, or None if no filter applies.
+    """
+    if (metadata.licence or UNKNOWN_LICENCE) not in config.licences:
+        return "licence"
+    if config.languages and metadata.language not in config.languages:
+        return "language"
+    if metadata.article_type in {name.lower() for name in config.drop_article_types}:
+        return "article-type"
+    if config.drop_retracted and metadata.retracted:
+        return "retracted"
+    if metadata.ocr and not config.keep_ocr:
+        return "ocr"
+    if not has_body and not config.keep_abstract_only:
+        return "no-body"
+    return None
+
+
+def find_text_drop_reason(document: Document, config: PmcConfig, num_words: int) -> str | None:
+    """Apply the filters that need the text.
+
+    Args:
+        document: the document, cleaned and split.
+        config: the filters.
+        num_words: words of the cleaned text, before sentences are reformatted.
+
+    Returns:
+        The drop reason, or None if no filter applies.
+    """
+    if not document.sections:
+        return "no-text"
+    if num_words < config.min_words:
+        return "short"
+    return None

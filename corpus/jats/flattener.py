@@ -12,7 +12,13 @@ import html
 import re
 from typing import Final
 
-from .in_text_citations import CITATION_MARK, REMOVAL_MARK, has_only_citations, is_numeric_citation
+from .in_text_citations import (
+    CITATION_MARK,
+    CITATION_XREF_TYPES,
+    REMOVAL_MARK,
+    has_only_citations,
+    is_numeric_citation,
+)
 
 _PRESENTATION_TAG = re.compile(r'</?(?:italic(?: toggle="yes")?|sub|bold|sc|underline|monospace)>')
 _INDENTED_SCRIPT = re.compile(r"\n(?:[ \t]|<[^<>]*>)*?<su[bp][\s>]")
@@ -21,11 +27,19 @@ _XREF = re.compile(
 )
 _SUPERSCRIPT = re.compile(r"<sup>([^<>]*)</sup>")
 
-_CITATION_TYPES: Final = frozenset({"bibr", "ref"})
 _TEXT_XREF_TYPES: Final = frozenset(
     {
-        *("fig", "table", "supplementary-material", "media", "sec", "disp-formula", "app", "boxed-text"),
-        *("table-wrap", "video", "scheme"),
+        "fig",
+        "table",
+        "supplementary-material",
+        "media",
+        "sec",
+        "disp-formula",
+        "app",
+        "boxed-text",
+        "table-wrap",
+        "video",
+        "scheme",
     }
 )
 """Types of references that are text, whatever it is."""
@@ -46,7 +60,7 @@ def flatten_inline_markup(text: str) -> str:
 def _flatten_xref(xref: re.Match[str]) -> str:
     ref_type, plain_text, superscript = xref.groups()
     text: str = superscript if plain_text is None else plain_text
-    if ref_type in _CITATION_TYPES:
+    if ref_type in CITATION_XREF_TYPES:
         if is_numeric_citation(_unescape(text)):
             return CITATION_MARK
         return xref[0] if text[-1] in ")]" else text

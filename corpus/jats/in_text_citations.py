@@ -16,6 +16,9 @@ REMOVAL_MARK: Final = "\ufdd1"
 """Stand where a citation, or something else, is to vanish: noncharacters, which XML can hold and no text does
 (flattener.py sees to that).  What separates citations vanishes with them."""
 
+CITATION_XREF_TYPES: Final = frozenset({"bibr", "ref"})
+"""Values of ``ref-type`` of an ``xref`` to the reference list."""
+
 _DASHES: Final = "‐‑‒–—―−-"
 _NUMBER: Final = r"[Ss]?(?:\d{1,3}|1[0-4]\d\d)[a-z]?•*"  # "12••": of outstanding interest
 _NUMERIC_CITATION = re.compile(

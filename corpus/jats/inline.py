@@ -13,15 +13,14 @@ from typing import Final
 from lxml import etree
 
 from bioshards.corpus.mathml import formula
+from bioshards.corpus.mathml.formula import MATHML_NAMESPACE
 from bioshards.corpus.sentences import collapse_whitespace
 
 from . import in_text_citations
-from .in_text_citations import CITATION_MARK, REMOVAL_MARK
-from .xml_tree import MATHML_NAMESPACE
+from .in_text_citations import CITATION_MARK, CITATION_XREF_TYPES, REMOVAL_MARK
 
 TextPieces = list[str]
 
-_CITATION_TYPES: Final = frozenset({"bibr", "ref"})
 _FOOTNOTE_TYPES: Final = frozenset({"fn", "table-fn", "author-notes", "aff", "corresp"})
 _NON_CITATION_ID = re.compile("eq|fig|tab|sec", re.IGNORECASE)
 """How the ids begin that a reference without a type names when it is to no reference."""
@@ -83,7 +82,7 @@ def append_inline(element: etree._Element, pieces: TextPieces) -> None:
 def mark_citations(article: etree._Element) -> None:
     """Make all citations of an article's tree vanish from its text, those by name and year too."""
     for xref in article.iter("xref"):
-        if xref.get("ref-type") in _CITATION_TYPES:
+        if xref.get("ref-type") in CITATION_XREF_TYPES:
             xref.tag = _REMOVED_XREF_TAG
 
 
@@ -116,7 +115,7 @@ def _append_xref(xref: etree._Element, pieces: TextPieces) -> None:
     inner_pieces: TextPieces = []
     append_text(xref, inner_pieces)
     text = "".join(inner_pieces)
-    if ref_type in _CITATION_TYPES or not ref_type:
+    if ref_type in CITATION_XREF_TYPES or not ref_type:
         if in_text_citations.is_numeric_citation(text.replace(CITATION_MARK, "")):
             if ref_type or not (
                 _NON_CITATION_ID.match(xref.get("rid", ""))
@@ -192,11 +191,27 @@ _HANDLERS: Final[dict[object, Callable[[etree._Element, TextPieces], None]]] = {
     ),
     **dict.fromkeys(
         (
-            *("tex-math", "object-id"),
-            *("supplementary-material", "index-term", "fn", "table", "array"),
-            *("mixed-citation", "element-citation", "nlm-citation", "citation", "citation-alternatives"),
-            *("ref-list", "related-article", "related-object", "alt-text", "long-desc", "processing-meta"),
-            *("contrib-group", "permissions", "label-alternatives"),
+            "tex-math",
+            "object-id",
+            "supplementary-material",
+            "index-term",
+            "fn",
+            "table",
+            "array",
+            "mixed-citation",
+            "element-citation",
+            "nlm-citation",
+            "citation",
+            "citation-alternatives",
+            "ref-list",
+            "related-article",
+            "related-object",
+            "alt-text",
+            "long-desc",
+            "processing-meta",
+            "contrib-group",
+            "permissions",
+            "label-alternatives",
         ),
         _skip,
     ),

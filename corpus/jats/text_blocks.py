@@ -13,12 +13,22 @@ from lxml import etree
 
 from . import inline
 from .inline import extract_text
-from .section_walker import SectionWalker
-from .section_walker import TextBlock as TextBlock
+from .section_walker import SectionWalker, TextBlock
 
 ARTICLE_PARTS: Final = (
-    *("title", "abstract", "summary", "other-abstract", "translated-abstract", "body", "caption", "footnote"),
-    *("acknowledgements", "appendix", "glossary", "boilerplate", "sub-article"),
+    "title",
+    "abstract",
+    "summary",
+    "other-abstract",
+    "translated-abstract",
+    "body",
+    "caption",
+    "footnote",
+    "acknowledgements",
+    "appendix",
+    "glossary",
+    "boilerplate",
+    "sub-article",
 )
 """The parts of an article.  ``summary`` is an abstract for other readers, ``other-abstract`` one that only
 teases (graphical, table of contents, highlights); ``sub-article`` all of a review, a reply, a translation."""
@@ -47,9 +57,19 @@ def extract_blocks(
 
 _SUMMARY_TYPES: Final = frozenset(
     {
-        *("summary", "synopsis", "author-summary", "executive-summary", "editor-summary", "editors-summary"),
-        *("plain-language-summary", "plain-language", "lay-abstract", "lay-summary", "patient-summary"),
-        *("longsummary", "short"),
+        "summary",
+        "synopsis",
+        "author-summary",
+        "executive-summary",
+        "editor-summary",
+        "editors-summary",
+        "plain-language-summary",
+        "plain-language",
+        "lay-abstract",
+        "lay-summary",
+        "patient-summary",
+        "longsummary",
+        "short",
     }
 )
 _ABSTRACT_TYPES: Final = frozenset({"", "abstract", "normal", "structured", "section"})

@@ -18,7 +18,6 @@ from bioshards.corpus.errors import BadRecordError
 
 from . import flattener
 
-MATHML_NAMESPACE: Final = "{http://www.w3.org/1998/Math/MathML}"
 XLINK_HREF: Final = "{http://www.w3.org/1999/xlink}href"
 XML_LANG: Final = "{http://www.w3.org/XML/1998/namespace}lang"
 

@@ -33,7 +33,7 @@ MAX_DEPTH: Final = 50
 """Elements within elements that are read as a formula: real ones have up to 22.  What lies deeper is
 written as its characters in their order, so that no formula is too deep to be read."""
 
-_NAMESPACE: Final = "{http://www.w3.org/1998/Math/MathML}"
+MATHML_NAMESPACE: Final = "{http://www.w3.org/1998/Math/MathML}"
 _EMPTY_ELEMENT: Final = etree.Element("none")
 
 
@@ -179,7 +179,7 @@ def _append_with_scripts(
         pieces += attach_scripts(base_text, sub, sup, lambda: _is_upright(base))
 
 
-_TEXT_TAGS: Final = ("mtext", _NAMESPACE + "mtext")
+_TEXT_TAGS: Final = ("mtext", MATHML_NAMESPACE + "mtext")
 
 
 def _is_upright(base: etree._Element) -> bool:
@@ -229,7 +229,7 @@ def _append_multiscripts(element: etree._Element, pieces: list[str], depth: int,
     pieces.append("_".join(above_and_below) + join_pieces(inner_pieces, tight=tight))
 
 
-_PRESCRIPTS_TAGS: Final = ("mprescripts", _NAMESPACE + "mprescripts")
+_PRESCRIPTS_TAGS: Final = ("mprescripts", MATHML_NAMESPACE + "mprescripts")
 
 # Accents and limits
 
@@ -285,7 +285,7 @@ def _append_table(element: etree._Element, pieces: list[str], depth: int, tight:
     pieces.append(matrix if ends_with_opening_bracket(pieces) or not matrix else f"[{matrix}]")
 
 
-_LABELED_ROW_TAGS: Final = ("mlabeledtr", _NAMESPACE + "mlabeledtr")
+_LABELED_ROW_TAGS: Final = ("mlabeledtr", MATHML_NAMESPACE + "mlabeledtr")
 
 _Handler = Callable[[etree._Element, list[str], int, bool], None]
 _HANDLERS_BY_LOCAL_NAME: Final[dict[str, _Handler]] = {
@@ -309,6 +309,6 @@ _HANDLERS_BY_LOCAL_NAME: Final[dict[str, _Handler]] = {
     "mtable": _append_table,
 }
 _HANDLERS: Final = _HANDLERS_BY_LOCAL_NAME | {
-    _NAMESPACE + name: handler for name, handler in _HANDLERS_BY_LOCAL_NAME.items()
+    MATHML_NAMESPACE + name: handler for name, handler in _HANDLERS_BY_LOCAL_NAME.items()
 }
 """All other elements are rows: what is in them is written one after the other."""

@@ -20,6 +20,7 @@ from lxml import etree
 
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.xml import tag_balance
+from bioshards.corpus.xml.element_text import text_content
 
 RETRACTED_PUBLICATION_TYPE: Final = "Retracted Publication"
 """Publication type of a retracted article (D016441); D016440 marks the notice, which is not one."""
@@ -230,7 +231,7 @@ def _parse_title(text: str, start: int) -> tuple[str, int]:
     if match and not _has_forbidden_character(match[0]):
         return _unescape(match[1] or ""), match.end()
     title_end = _find_end_tag(text, "ArticleTitle", title_start)[1]
-    return _text_content(_parse_xml(text[title_start:title_end])), title_end
+    return text_content(_parse_xml(text[title_start:title_end])), title_end
 
 
 _XML_BYTES: Final = bytes(set(range(256)) - set(range(0x20)) | set(b"\t\n\r"))
@@ -303,14 +304,9 @@ def _parse_abstract(text: str, start: int, end: int) -> tuple[AbstractSection, .
 def _parse_marked_up_abstract(abstract: str) -> list[AbstractSection]:
     """The sections of an Abstract in which something is not plain text."""
     return [
-        _make_section(part.get("Label"), _text_content(part))
+        _make_section(part.get("Label"), text_content(part))
         for part in _parse_xml(abstract).iterchildren("AbstractText")
     ]
-
-
-def _text_content(element: etree._Element) -> str:
-    """All text in an element, joined as written."""
-    return etree.tostring(element, method="text", encoding="unicode", with_tail=False)
 
 
 def _make_section(label: str | None, text: str) -> AbstractSection:

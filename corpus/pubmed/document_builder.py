@@ -8,10 +8,9 @@ recipe.
 from __future__ import annotations
 
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
-from bioshards.corpus.sentences import collapse_whitespace
+from bioshards.corpus.sentences import collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
 from bioshards.corpus.text.cleaning import Cleaner
-from bioshards.corpus.text.line_format import LineFormatter
 
 from .citation import Citation
 from .filters import PubMedConfig, find_drop_reason
@@ -28,11 +27,7 @@ class CitationDocumentBuilder:
         self._config = config
         self._cleaner = Cleaner(config.cleaning)
         self._split = load_splitter(config.splitter)
-        self._line_formatter: LineFormatter | None = None
-        if config.lower_case or config.ascii_only or config.treebank or config.min_line_characters:
-            self._line_formatter = LineFormatter(
-                config.lower_case, config.ascii_only, config.treebank, config.min_line_characters
-            )
+        self._line_formatter = config.make_line_formatter()
 
     def build_document(self, citation: Citation, file: str, position: int) -> tuple[str | None, Document]:
         """Shape a citation into a document: (reason to drop it or None, document).
@@ -43,7 +38,7 @@ class CitationDocumentBuilder:
         removed_characters: dict[str, int] = {}
         title = collapse_whitespace(self._cleaner.clean_title(citation.title, removed_characters))
         sentences = split(title) if config.titles else []
-        num_words = _count_words(title) if config.titles else 0
+        num_words = count_line_words(title) if config.titles else 0
         if line_formatter:
             sentences = line_formatter(sentences, removed_characters)
         sections: list[tuple[str, int]] = []
@@ -52,14 +47,14 @@ class CitationDocumentBuilder:
             text = collapse_whitespace(text)
             if not text:
                 continue
-            abstract_words += _count_words(text)
+            abstract_words += count_line_words(text)
             heading = "Abstract"
             if label is not None:
                 label = collapse_whitespace(label)
                 heading = f"Abstract{HEADING_SEPARATOR}{label}"
                 if config.section_labels:
                     text = f"{label}: {text}"
-                    num_words += _count_words(label)
+                    num_words += count_line_words(label)
             new_sentences = split(text)
             if line_formatter:
                 new_sentences = line_formatter(new_sentences, removed_characters)
@@ -85,13 +80,8 @@ class CitationDocumentBuilder:
             sections=sections,
             file=file,
             position=position,
-            num_words=sum(map(_count_words, sentences)) if line_formatter else num_words + abstract_words,
+            num_words=sum(map(count_line_words, sentences)) if line_formatter else num_words + abstract_words,
             num_characters=sum(map(len, sentences)),
             removed_characters=removed_characters,
         )
         return find_drop_reason(citation, config, document, abstract_words), document
-
-
-def _count_words(line: str) -> int:
-    """Words of a text of :func:`one_line`."""
-    return line.count(" ") + 1 if line else 0

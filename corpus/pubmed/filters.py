@@ -35,8 +35,19 @@ class PubMedConfig(TextConfig):
     keep_title_only: bool = False
 
     drop_reasons: ClassVar[tuple[str, ...]] = (
-        *("deleted", "superseded", "book", "below-min-pmid", "language", "publication-type", "retracted"),
-        *("no-text", "stub", "no-abstract", "short-abstract", "duplicate", "excluded"),
+        "deleted",
+        "superseded",
+        "book",
+        "below-min-pmid",
+        "language",
+        "publication-type",
+        "retracted",
+        "no-text",
+        "stub",
+        "no-abstract",
+        "short-abstract",
+        "duplicate",
+        "excluded",
     )
     """Every reason for which a record is no document, in the order in which they are asked.
 

@@ -42,6 +42,11 @@ def collapse_whitespace(text: str) -> str:
     return " ".join(text.split())
 
 
+def count_line_words(line: str) -> int:
+    """Return the number of words of a line whose white space is single blanks."""
+    return line.count(" ") + 1 if line else 0
+
+
 def split(text: str) -> list[str]:
     """The sentences of a text, in order, white space collapsed to single blanks.
 

@@ -108,7 +108,10 @@ def _extract_non_ascii(text: str) -> str:
 
 CLEANING_RULES: Final[tuple[str, ...]] = (
     *(*_CHARACTER_RULES, _NFC_RULE, "in-process", "author-translation", "translated-titles"),
-    *("truncation-notes", "copyright", "empty-labels", "stubs"),
+    "truncation-notes",
+    "copyright",
+    "empty-labels",
+    "stubs",
 )
 """Every rule, in the order in which they are applied; those at an abstract's end until none finds more."""
 

@@ -30,7 +30,7 @@ class LineFormatter:
         MissingExtraError: ``treebank``, and NLTK is not installed.
     """
 
-    def __init__(self, lower_case: bool, ascii_only: bool, treebank: bool, min_characters: int) -> None:
+    def __init__(self, *, lower_case: bool, ascii_only: bool, treebank: bool, min_characters: int) -> None:
         self._lower_case, self._ascii_only = lower_case, ascii_only
         self._tokenize: Callable[[str], list[str]] | None = load_treebank_tokenizer() if treebank else None
         self._min_characters = min_characters

@@ -111,27 +111,46 @@ def _make_end_rule(pattern: re.Pattern[str]) -> Callable[[str, int], int]:
 
 _NOTE_LAST_WORDS: Final = frozenset(
     {
-        *("WORDS", "TRUNCATED", "B.V.", "GmbH.", "Inc.", "Ltd.", "Press.", "Sons.", "Stuttgart.", "York."),
-        *("cited.", "Commons.", "commons.", "Licence.", "licence.", "License.", "license."),
-        *("reserved", "reserved.", "RESERVED."),
+        "WORDS",
+        "TRUNCATED",
+        "B.V.",
+        "GmbH.",
+        "Inc.",
+        "Ltd.",
+        "Press.",
+        "Sons.",
+        "Stuttgart.",
+        "York.",
+        "cited.",
+        "Commons.",
+        "commons.",
+        "Licence.",
+        "licence.",
+        "License.",
+        "license.",
+        "reserved",
+        "reserved.",
+        "RESERVED.",
     }
 )
 
 
 _BRACKETED_NOTE_HINTS: Final = (
-    *(
-        "RUNCATED",
-        "runcated",
-        "transl",
-        "TRANSL",
-        "itation",
-        "ITATION",
-        "icense",
-        "icence",
-        "ommons",
-        "eserved",
-    ),
-    *("RESERVED", "(c)", "(C)", "://", "www."),
+    "RUNCATED",
+    "runcated",
+    "transl",
+    "TRANSL",
+    "itation",
+    "ITATION",
+    "icense",
+    "icence",
+    "ommons",
+    "eserved",
+    "RESERVED",
+    "(c)",
+    "(C)",
+    "://",
+    "www.",
 )
 """What a note has that ends with a bracket; many abstracts end with one, few of these have it."""
 
@@ -201,9 +220,20 @@ MAX_TITLE_STUB_LENGTH: Final = 30
 _STRIPPED_AROUND_STUB: Final = _BLANKS_AND_PUNCTUATION + "()[]"
 _STUBS: Final = frozenset(
     {
-        *("", "n/a", "na", "none", "not applicable", "not available", "abstract not available"),
-        *("abstract unavailable", "summary not available", "no abstract", "no abstract available"),
-        *("no abstract is available", "no abstract provided", "there is no abstract available"),
+        "",
+        "n/a",
+        "na",
+        "none",
+        "not applicable",
+        "not available",
+        "abstract not available",
+        "abstract unavailable",
+        "summary not available",
+        "no abstract",
+        "no abstract available",
+        "no abstract is available",
+        "no abstract provided",
+        "there is no abstract available",
         "abstract available from the publisher",
     }
 )
