@@ -1,8 +1,7 @@
-"""Shape a citation into a document by the rules of a corpus: clean, split, and say why not to keep it.
+"""Build a document from a citation: clean, split into sentences, apply the filters.
 
-Sentences are found first and shaped as a paper's recipe wants them (line_format.py) then.  Selection counts
-the words of the cleaned text as it was before that, so that a number of words means the same with every
-recipe.
+Sentences are split before they are reformatted (text/line_format.py). Filters count the words of the cleaned
+text before reformatting, so that a word limit means the same with every format.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from .filters import PubMedConfig, find_drop_reason
 
 
 class CitationDocumentBuilder:
-    """Shapes citations into documents by one set of rules; built once, used for every record.
+    """Builder of documents with a fixed config; create one per process.
 
     Raises:
-        MissingExtraError: the rules need a library that is not installed.
+        MissingExtraError: the config needs a library that is not installed.
     """
 
     def __init__(self, config: PubMedConfig) -> None:
@@ -30,9 +29,15 @@ class CitationDocumentBuilder:
         self._line_formatter = config.make_line_formatter()
 
     def build_document(self, citation: Citation, file: str, position: int) -> tuple[str | None, Document]:
-        """Shape a citation into a document: (reason to drop it or None, document).
+        """Build the document of a citation and apply the filters.
 
-        The document is whole even where there is a reason, so that it can be kept aside.
+        Args:
+            citation: the parsed record.
+            file: name of the source file.
+            position: 0-based index of the record in the file.
+
+        Returns:
+            (drop reason or None, document). The document is complete in both cases, so that it can be stored.
         """
         config, split, line_formatter = self._config, self._split, self._line_formatter
         removed_characters: dict[str, int] = {}
