@@ -1,7 +1,6 @@
-"""Shape an article into a document by the rules of a corpus: choose its parts, clean, split, count.
+"""Build a document from an article: select its parts, clean, split into sentences, count.
 
-The counterpart of document_builder.py for full text.  A paragraph's end ends a sentence; every run of blocks
-under the same headings is a section of the document.
+A paragraph's end ends a sentence. Consecutive blocks with the same headings form a section of the document.
 """
 
 from __future__ import annotations
@@ -23,24 +22,35 @@ _NON_PMC_NUMBER_BIT = 1 << 40
 
 
 class ArticleDocumentBuilder:
-    """Shapes articles into documents by one set of rules; built once, used for every article.
+    """Builder of documents with a fixed config; create one per process.
 
     Raises:
-        MissingExtraError: the rules need a library that is not installed.
+        MissingExtraError: the config needs a library that is not installed.
     """
 
     def __init__(self, config: PmcConfig) -> None:
         self._config = config
         self._parts = frozenset(config.parts)
         self._cleaner = Cleaner(config.cleaning)
-        # Blocks are of one line already, which the usual splitter would look for again.
+        # Blocks are in one line already; split_line skips that check.
         self._split = split_line if config.splitter == "rules" else load_splitter(config.splitter)
         self._line_formatter = config.make_line_formatter()
 
     def build_document(
         self, metadata: ArticleMetadata, has_body: bool, blocks: list[TextBlock], file: str, position: int
     ) -> tuple[str | None, Document]:
-        """Shape an article into a document: (reason to drop it for its text or None, document)."""
+        """Build the document of an article and apply the filters that need the text.
+
+        Args:
+            metadata: the article's metadata.
+            has_body: True if the article has a body.
+            blocks: the article's text.
+            file: name of the source file.
+            position: 0-based index of the article in the source.
+
+        Returns:
+            (drop reason or None, document). The document is complete in both cases.
+        """
         removed_characters: dict[str, int] = {}
         title, blocks = self._extract_title(blocks, removed_characters)
         sentences: list[str] = []
@@ -90,7 +100,7 @@ class ArticleDocumentBuilder:
     def _extract_title(
         self, blocks: list[TextBlock], removed_characters: dict[str, int]
     ) -> tuple[str, list[TextBlock]]:
-        """The cleaned title, and the other blocks."""
+        """Return the cleaned title and the other blocks."""
         if not blocks or blocks[0].part != "title":
             return "", blocks
         return collapse_whitespace(self._cleaner.clean_title(blocks[0].text, removed_characters)), blocks[1:]
@@ -102,12 +112,12 @@ class ArticleDocumentBuilder:
     def _iter_texts(
         self, blocks: list[TextBlock], removed_characters: dict[str, int]
     ) -> Iterator[tuple[str, str, str]]:
-        """(heading path, last heading, text) of the blocks of the chosen parts, cleaned."""
+        """Yield (heading path, last heading, text) of the blocks of included parts, cleaned."""
         abstract_blocks = [block for block in blocks if block.part == "abstract"]
         if abstract_blocks and "abstract" in self._parts:
             yield from self._iter_abstract_texts(abstract_blocks, removed_characters)
         heading_paths: dict[tuple[str, ...], tuple[str, str]] = {}
-        cleaned_headings: dict[str, str] = {}  # headings: most head many blocks, and are counted once
+        cleaned_headings: dict[str, str] = {}  # each heading is cleaned and counted once
         for block in blocks:
             if block.part not in self._parts:
                 removal_name = f"{DROPPED_PART_PREFIX}{block.part}"
@@ -131,7 +141,7 @@ class ArticleDocumentBuilder:
     def _iter_abstract_texts(
         self, blocks: list[TextBlock], removed_characters: dict[str, int]
     ) -> Iterator[tuple[str, str, str]]:
-        """The abstract as PubMed's are cleaned: its notices go, and labels that head nothing."""
+        """Yield the abstract, cleaned as PubMed's: without notices and empty labels."""
         sections = [(HEADING_SEPARATOR.join(block.headings[1:]) or None, block.text) for block in blocks]
         parent_heading = (
             self._clean_text(blocks[0].headings[0], removed_characters) if blocks[0].headings else ""
@@ -155,13 +165,13 @@ class ArticleDocumentBuilder:
 
 
 def identify_article(metadata: ArticleMetadata) -> tuple[str, int]:
-    """An article's id, and the number that is the same for all its versions.
+    """Return the document id, and an article number that all versions share.
 
-    The id is ``pmc:PMC123456.1``; of articles that PMC does not have, ``doi:10.5555/1`` or ``pmid:123``.
-    Numbers of these are hashes beyond all PMCIDs.
+    The id is ``pmc:PMC123456.1``, or ``doi:10.5555/1`` or ``pmid:123`` of articles outside PMC. The numbers
+    of the latter are hashes above all PMCIDs.
 
     Raises:
-        BadRecordError: it has none of the three.
+        BadRecordError: the article has no PMCID, DOI or PMID.
     """
     if metadata.pmcid:
         return f"pmc:{metadata.pmcid}.{metadata.version}", int(metadata.pmcid[3:])

@@ -1,9 +1,8 @@
-"""Join inline mark-up into the text around it before an article is parsed: the same text, in half the time.
+"""Flatten simple inline markup into text before an article is parsed: the same text in half the time.
 
-Most elements of a paragraph only look different (``<italic>``) or are references of which the reading is
-simple (``<xref ref-type="bibr">12</xref>``).  An element costs a parser and a walk more than a hundred
-characters of text do, so these are joined into plain text by a few regular expressions.  What is not simple,
-``inline.py`` reads as it reads everything; tests hold that both give the same.
+Most elements in a paragraph are presentation (``<italic>``) or simple references (``<xref
+ref-type="bibr">12</xref>``). An element costs the parser more than a hundred characters of text, so regular
+expressions flatten them first. ``inline.py`` handles the remaining elements; tests check that both agree.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ _TEXT_XREF_TYPES: Final = frozenset(
         "scheme",
     }
 )
-"""Types of references that are text, whatever it is."""
+"""Values of ``ref-type`` whose text is always kept."""
 
 
 def flatten_inline_markup(text: str) -> str:
-    """An article's XML without the inline mark-up that only joins into the text around it.
+    """Remove inline markup that only joins into the text around it.
 
-    XML that is indented at scripts stays as it is, as the line break before them is then no blank.
+    XML with line breaks before scripts is returned unchanged, as these breaks must not become blanks.
     """
     if CITATION_MARK in text or REMOVAL_MARK in text:
         text = text.replace(CITATION_MARK, "\ufffd").replace(REMOVAL_MARK, "\ufffd")
@@ -73,5 +72,5 @@ def _flatten_superscript(superscript: re.Match[str]) -> str:
 
 
 def _unescape(text: str) -> str:
-    """The text with its characters for references to them: a range's dash may be written ``&#x2013;``."""
+    """Resolve character references: a range's dash may be written ``&#x2013;``."""
     return html.unescape(text) if "&" in text else text

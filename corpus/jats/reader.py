@@ -1,4 +1,4 @@
-"""Read a source of full text: its articles, from files and archives, shaped into documents."""
+"""Read a full-text source: extract its articles from files and archives, and build their documents."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ from .filters import PmcConfig, find_drop_reason
 from .inputs import ARTICLE_LIST_EXTENSION
 
 _MIRROR_FILE_NAME: Final = re.compile(r"PMC\d{1,10}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
-"""How download/pmc.py names an article in the mirror."""
+"""File name of an article in a mirror (download/pmc/)."""
 _PREFETCH_BYTES: Final = 4_000_000
-"""Bytes of a file that is read ahead of its turn; of a larger one these are read twice.  Articles have 0.2 MB
-on average."""
+"""Bytes prefetched of a file; larger files are read again. Articles have 0.2 MB on average."""
 
 
 class _ListedMetadata(NamedTuple):
@@ -72,13 +71,14 @@ class _RawArticle(NamedTuple):
 
 
 class ArticleReader:
-    """Reads sources of full text by one set of rules.
+    """Reader of full-text sources with a fixed config.
 
     Args:
-        keep_dropped: make documents of those articles too that their front matter drops.
+        config: filters and text settings.
+        keep_dropped: also build documents of articles that the metadata filters drop.
 
     Raises:
-        MissingExtraError: the rules need a library that is not installed.
+        MissingExtraError: the config needs a library that is not installed.
     """
 
     def __init__(self, config: PmcConfig, keep_dropped: bool) -> None:
@@ -86,10 +86,10 @@ class ArticleReader:
         self._document_builder = ArticleDocumentBuilder(config)
 
     def read_records(self, storage: LocalStorage, source: SourceFile) -> Iterator[SourceRecord]:
-        """The source's articles, in order.
+        """Yield the articles of the source, in order.
 
         Raises:
-            BadFileError: a package or an archive as a whole cannot be used.
+            BadFileError: a package or an archive as a whole is unusable.
         """
         for position, article in enumerate(_iter_raw_articles(storage, source)):
             if article.error:
@@ -108,7 +108,7 @@ class ArticleReader:
     def _read_article(self, article: _RawArticle, position: int) -> tuple[VersionKey, Document | None]:
         tree = xml_tree.parse_article(article.xml, flatten=self._config.author_year_citations)
         if tree.tag != "article":
-            raise BadRecordError("unexpected-element", f"<{tree.tag}> is no article")
+            raise BadRecordError("unexpected-element", f"<{tree.tag}> is not an article")
         metadata = article_metadata.parse_metadata(tree)
         if article.listed:
             metadata = _update_metadata(metadata, article.listed)
@@ -159,7 +159,7 @@ def _iter_raw_articles(storage: LocalStorage, source: SourceFile) -> Iterator[_R
 
 
 def _iter_articles_of_files(storage: LocalStorage, entries: list[_ArticleFile]) -> Iterator[_RawArticle]:
-    """The articles of many files; if one cannot be used, that is no other file's fault."""
+    """Yield the articles of many files; an unusable file is rejected alone."""
 
     def read_first_bytes(entry: _ArticleFile) -> bytes | BadFileError:
         try:
@@ -187,13 +187,13 @@ def _iter_articles_of_files(storage: LocalStorage, entries: list[_ArticleFile]) 
 
 
 def _read_article_list(storage: LocalStorage, source: SourceFile) -> list[_ArticleFile]:
-    """The files of the articles that a mirror's list of a range selects."""
+    """Return the article files that a mirror's list of a range contains."""
     columns = [*_ListedMetadata._fields, "file"]
     with open_source(storage, source.path) as file:
         try:
             rows = pq.ParquetFile(file).read(columns).select(columns).to_pylist()
         except (pa.ArrowException, KeyError) as error:
-            raise BadFileError("not-a-list", f"it is no list of a mirror's articles: {error}") from error
+            raise BadFileError("not-a-list", f"not a mirror's list of articles: {error}") from error
     mirror_folder, _, range_name = source.path.removesuffix(ARTICLE_LIST_EXTENSION).rpartition(
         "/pmc/selected/"
     )

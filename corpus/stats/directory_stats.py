@@ -61,7 +61,7 @@ def compute_stats(storage: LocalStorage, folder: str) -> dict[str, Any]:
         origin = f"was made by {pipeline}" if pipeline else "is not of bioshards"
         *all_but_last, last = _SUPPORTED_PIPELINES
         raise StatsError(
-            f"{folder} holds nothing that can be counted: by its manifest.json it {origin}. Give an output of "
+            f"{folder} has no statistics: by its manifest.json it {origin}. Give an output of "
             f"{', '.join(all_but_last)} or {last}"
         )
     return {"pipeline": manifest.pipeline, "kind": kind, **stats}

@@ -22,7 +22,7 @@ YEAR_COLUMNS: Final = {"documents": ("documents", "words"), "pretraining": ("tok
 """Columns of the statistics by source and year, by the directory's kind."""
 LENGTHS_TITLE: Final = "Lengths"
 BY_SOURCE_TITLE: Final = "By source"
-"""Title of the table by source, which html_report.py extends with charts, as it does :data:`LENGTHS_TITLE`."""
+"""html_report.py adds charts to the tables with this title and :data:`LENGTHS_TITLE`."""
 _LABEL_NAMES: Final = {"0": "in order", "1": "not in order", str(NO_LABEL): "no pair"}
 
 
