@@ -61,8 +61,8 @@ def discover(storage: LocalStorage, inputs: Iterable[str]) -> list[SourceFile]:
             )
             raise InputNotFoundError(
                 f"--input {input_path} {problem}. Give a folder, a file or a quoted glob of articles (.xml, "
-                ".nxml, .xml.gz), archives of them (.tar.gz, .zip) or Europe PMC's packages (PMC1_PMC20000.xml.gz). "
-                "PubMed's files are read by pubmed_to_shards."
+                ".nxml, .xml.gz), archives of them (.tar.gz, .zip) or Europe PMC's packages "
+                "(PMC1_PMC20000.xml.gz). PubMed's files are read by pubmed_to_shards."
             )
         info_by_path.update((info.path, info) for info in infos)
     mirror_prefixes = {match[1] for path in info_by_path if (match := _ARTICLE_LIST_PATH.fullmatch(path))}
