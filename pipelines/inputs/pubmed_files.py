@@ -9,8 +9,8 @@ from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.download.source_spec import FileSelection
 from bioshards.corpus.pubmed.discovery import discover_sources, source_from_file
-from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.pipelines.options.shard_options import ShardsOptions
 
 from .downloads import list_source, resolve_mirror_folder
