@@ -89,6 +89,51 @@ class FileLayout:
     known_discrepancies: tuple[KnownDiscrepancy, ...] = ()
 
 
+ProblemType = Literal[
+    "single_label",
+    "multi_label",
+    "regression",
+    "ranking",
+    "entities",
+    "word_labels",
+    "span_per_passage",
+    "span_per_question",
+]
+MetricName = Literal[
+    "accuracy",
+    "micro_f1",
+    "positive_f1",
+    "yes_no_f1",
+    "multilabel_f1",
+    "pearson",
+    "mean_reciprocal_rank",
+    "entity_f1",
+    "word_f1",
+    "squad_f1",
+    "bioasq_factoid",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """What a model predicts on a benchmark, and the metric of it.
+
+    Attributes:
+        problem_type: selects the task adapter and the head.
+        metric: key of the table of metrics in tasks/task_registry.py.
+        labels: classes in the order of the model's outputs; of a ranking and of ``positive_f1`` the second
+            is the positive one; of ``word_f1`` the entity types.
+        negative_label: class that ``micro_f1`` leaves out.
+        has_entity_pairs: True if an example is a pair of entities in a text.
+    """
+
+    problem_type: ProblemType
+    metric: MetricName
+    labels: tuple[str, ...] = ()
+    negative_label: str | None = None
+    has_entity_pairs: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Benchmark:
     """A benchmark.
@@ -115,6 +160,7 @@ class Benchmark:
     licence: str
     download_from: str
     has_pmids: bool = False
+    task: TaskSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,8 @@ def _blurb_recipe(
     )
 
 
+DEFAULT_SUITE: Final = "further"
+"""Suite of tasks that no paper's suite lists."""
 SUITES: Final[Mapping[str, Mapping[str, FineTuneRecipe]]] = {
     # PubMedBERT's paper gives the grid and not what was chosen from it.  Rates, batches, epochs and lengths
     # are BioLinkBERT-base's (michiyasunaga/LinkBERT, src/run_examples_blurb_*.sh), the only complete ones
@@ -127,7 +129,7 @@ SUITES: Final[Mapping[str, Mapping[str, FineTuneRecipe]]] = {
     },
     "bioalbert": dict.fromkeys(_NER_TASKS, _BIOALBERT_RECIPE),
     # Of none of these papers: SciBERT's ChemProt (allenai/scibert: 2e-5, batch 32, 4 epochs).
-    "further": {
+    DEFAULT_SUITE: {
         "chemprot-scibert": _blurb_recipe(2e-5, 32, 4),
     },
 }

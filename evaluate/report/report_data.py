@@ -16,8 +16,9 @@ from bioshards.evaluate.runs.results import Result, ResultError
 
 from . import bootstrap
 from .blurb import TASKS_BY_TYPE, compute_blurb
-from .published import PUBLISHED_TABLES, TASK_TITLES, PublishedTable
+from .published import PUBLISHED_TABLES, PublishedTable
 from .seed_results import SeedResults, group_by_model, test_set_key
+from .table import get_task_title
 
 FORMAT: Final = 2
 _SUITE_ORDER: Final = ("blurb", "bio-electra", "electramed", "bioalbert")
@@ -99,7 +100,7 @@ def _build_task(
 ) -> dict[str, Any]:
     baseline, *other_models = models
     return {
-        "title": TASK_TITLES.get(baseline.first_result["task"], baseline.first_result["task"]),
+        "title": get_task_title(baseline.first_result["task"]),
         "models": {
             model.label: _build_scores(model, find_metric, find_defaults(model.first_result))
             for model in models

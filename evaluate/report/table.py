@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
+
 from .published import TASK_TITLES
 
 NO_SCORE: Final = "\u2013"
@@ -74,7 +76,9 @@ def list_model_labels(suite: Mapping[str, Any]) -> list[str]:
 
 def get_task_title(task: str) -> str:
     """What a task is called."""
-    return TASK_TITLES.get(task, task)
+    if task in TASK_TITLES:
+        return TASK_TITLES[task]
+    return BENCHMARKS[task].title if task in BENCHMARKS else task
 
 
 def get_footnote_symbols(scores: Mapping[str, Any]) -> str:

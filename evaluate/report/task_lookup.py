@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bioshards.evaluate.config.suites import SUITES
 from bioshards.evaluate.metrics.metric import Metric
 from bioshards.evaluate.runs.results import Result, ResultError
-from bioshards.evaluate.tasks.task_registry import TASKS
+from bioshards.evaluate.tasks.task_registry import TASKS, find_recipe
 
 
 def find_metric(result: Result) -> Metric:
@@ -28,5 +27,5 @@ def find_metric(result: Result) -> Metric:
 
 def find_suite_settings(result: Result) -> Mapping[str, Any]:
     """The settings that a suite has for a result's task; none, if it is of no suite that there is."""
-    recipe = SUITES.get(result["suite"], {}).get(result["task"])
+    recipe = find_recipe(result["suite"], result["task"])
     return TASKS[result["task"]].drop_unused_settings(recipe).to_dict() if recipe else {}

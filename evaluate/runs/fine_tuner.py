@@ -86,7 +86,7 @@ class FineTuner:
         training_examples = self.adapter.make_examples(records, is_training=True)
         if not training_examples:
             raise InvalidValueError(
-                "there is no example to learn from: no passage has an answer marked that fits into --max-seq-length"
+                "no training examples: no passage has a marked answer that fits into --max-seq-length"
             )
         torch.manual_seed(seed)
         shuffle_generator = torch.Generator().manual_seed(seed)

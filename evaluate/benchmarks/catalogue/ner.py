@@ -15,6 +15,7 @@ from bioshards.evaluate.benchmarks.definition import (
     FileLayout,
     KnownDiscrepancy,
     MissingSplitPolicy,
+    TaskSpec,
 )
 from bioshards.evaluate.benchmarks.formats import iob, standoff
 from bioshards.evaluate.benchmarks.readers import pico, species
@@ -62,6 +63,7 @@ def _make_crichton_benchmark(
         counts_source=source,
         licence=licence,
         download_from=ner_common.CRICHTON_DOWNLOAD.format(folder),
+        task=ner_common.ENTITY_TASK,
     )
 
 
@@ -178,6 +180,7 @@ NER_BENCHMARKS: Final[tuple[Benchmark, ...]] = (
         counts_source=ner_common.ELECTRAMED_TABLE_SOURCE,
         licence="MIT (the repository's)",
         download_from=ner_common.ELECTRAMED_NER_DOWNLOAD.format("bc5cdr"),
+        task=ner_common.ENTITY_TASK,
     ),
     Benchmark(
         name="ebm-pico",
@@ -194,6 +197,7 @@ NER_BENCHMARKS: Final[tuple[Benchmark, ...]] = (
         "for "
         "labels of its own, https://github.com/allenai/scibert, data/pico/ebmnlp",
         has_pmids=True,
+        task=TaskSpec("word_labels", "word_f1", labels=tuple(pico.ELEMENTS.values())),
     ),
     Benchmark(
         name="s800",
@@ -210,6 +214,7 @@ NER_BENCHMARKS: Final[tuple[Benchmark, ...]] = (
         "https://species.jensenlab.org, "
         "S800-1.0.tar.gz unpacked, with https://github.com/spyysalo/s800",
         has_pmids=True,
+        task=ner_common.ENTITY_TASK,
     ),
     Benchmark(
         name="bc5cdr-pubtator",

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from bioshards.evaluate.benchmarks.definition import SPLITS, PathsByName, RecordsBySplit, Split
+from bioshards.evaluate.benchmarks.definition import SPLITS, PathsByName, RecordsBySplit, Split, TaskSpec
 from bioshards.evaluate.benchmarks.formats.text_files import get_only_path
 from bioshards.evaluate.benchmarks.record_types import Record, TaggedSentence
 
@@ -15,6 +15,7 @@ BLURB_TABLE_SOURCE: Final = "BLURB (Gu et al. 2021, table 3)"
 ELECTRAMED_TABLE_SOURCE: Final = "ELECTRAMed (Miolo et al. 2021, table 2)"
 ELECTRAMED_NER_DOWNLOAD: Final = "https://github.com/gmpoli/electramed, NER/{}"
 
+ENTITY_TASK: Final = TaskSpec("entities", "entity_f1")
 ONE_FILE_PER_SPLIT: Final[Mapping[Split, tuple[str, ...]]] = {part: (part,) for part in SPLITS}
 """Every part is one file of the same name."""
 

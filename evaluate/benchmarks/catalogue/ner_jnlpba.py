@@ -89,6 +89,7 @@ JNLPBA_BENCHMARKS: Final = (
         download_from="http://www.nactem.ac.uk/GENIA/current/Shared-tasks/JNLPBA/, "
         "Train/Genia4ERtraining.tar.gz and "
         f"Evaluation/Genia4ERtest.tar.gz unpacked, or {ner_common.CRICHTON_DOWNLOAD.format('JNLPBA')}",
+        task=ner_common.ENTITY_TASK,
     ),
     Benchmark(
         name="jnlpba-typed",
@@ -102,5 +103,6 @@ JNLPBA_BENCHMARKS: Final = (
         counts_source=ner_common.ELECTRAMED_TABLE_SOURCE,
         licence=_LICENCE,
         download_from=ner_common.ELECTRAMED_NER_DOWNLOAD.format("JNLPBA"),
+        task=ner_common.ENTITY_TASK,
     ),
 )

@@ -13,6 +13,7 @@ from bioshards.evaluate.benchmarks.definition import (
     MissingSplitPolicy,
     PathsByName,
     RecordsBySplit,
+    TaskSpec,
 )
 from bioshards.evaluate.benchmarks.formats import tsv
 from bioshards.evaluate.benchmarks.formats.text_files import get_only_path
@@ -23,6 +24,12 @@ from bioshards.evaluate.benchmarks.record_types import Record
 
 from . import attributions as sources
 from .record_counts import count_examples, counts_by_split
+
+
+def _relation_task(labels: tuple[str, ...], negative_label: str | None = None) -> TaskSpec:
+    return TaskSpec(
+        "single_label", "micro_f1", labels=labels, negative_label=negative_label, has_entity_pairs=True
+    )
 
 
 def _map_to_itself(labels: Sequence[str]) -> dict[str, str]:
@@ -73,6 +80,7 @@ CHEMPROT: Final = Benchmark(
     download_from="https://biocreative.bioinformatics.udel.edu/news/corpora/chemprot-corpus-biocreative-vi/ "
     "(ChemProt_Corpus.zip, unpacked anywhere below)",
     has_pmids=True,
+    task=_relation_task((chemprot.NEGATIVE, *chemprot.GROUPS), chemprot.NEGATIVE),
 )
 
 CHEMPROT_BLUE: Final = Benchmark(
@@ -102,6 +110,7 @@ CHEMPROT_BLUE: Final = Benchmark(
     licence="ELECTRAMed's files: MIT; the corpus: BioCreative VI, research",
     download_from=sources.ELECTRAMED_DOWNLOAD,
     has_pmids=True,
+    task=_relation_task((chemprot.NEGATIVE, *chemprot.GROUPS), chemprot.NEGATIVE),
 )
 
 CHEMPROT_LIM_KANG: Final = Benchmark(
@@ -132,6 +141,7 @@ CHEMPROT_LIM_KANG: Final = Benchmark(
     counts_source=f"{sources.BIO_ELECTRA_SOURCE}, table 1; by label: {sources.BIO_ELECTRA_FILES_SOURCE}",
     licence=sources.REGENTS_LICENCE,
     download_from=sources.BIO_ELECTRA_DOWNLOAD,
+    task=_relation_task(("False", *chemprot.GROUPS), "False"),
 )
 
 CHEMPROT_SCIBERT: Final = Benchmark(
@@ -149,6 +159,7 @@ CHEMPROT_SCIBERT: Final = Benchmark(
     counts_source="the files of Beltagy et al. 2019 (SciBERT), github.com/allenai/scibert at 06793f7",
     licence="SciBERT's files: Apache-2.0; the corpus: BioCreative VI, research",
     download_from="https://github.com/allenai/scibert, data/, to be put into scibert/",
+    task=_relation_task(scibert.CHEMPROT_LABELS),
 )
 
 _DDI_LISTS: Final = "**/indexing/DDI/*_files.tsv"
@@ -197,6 +208,7 @@ DDI: Final = Benchmark(
     licence="CC BY-NC 4.0",
     download_from="https://github.com/isegura/DDICorpus (DDICorpus-2013.zip, as it is or unpacked, in "
     "ddi2013/)",
+    task=_relation_task(ddi.LABELS, ddi.NEGATIVE),
 )
 
 DDI_BLUE: Final = Benchmark(
@@ -230,6 +242,7 @@ DDI_BLUE: Final = Benchmark(
     counts_source=sources.BLUE_SOURCE,
     licence="ELECTRAMed's files: MIT; the corpus: CC BY-NC 4.0",
     download_from=sources.ELECTRAMED_DOWNLOAD,
+    task=_relation_task(ddi.LABELS, ddi.NEGATIVE),
 )
 
 _GAD_COLUMNS: Final = TableColumns(text="sentence", label_names=_map_to_itself(("0", "1")))
@@ -269,6 +282,7 @@ GAD: Final = Benchmark(
     licence=sources.REGENTS_LICENCE,
     download_from=f"{sources.BIO_ELECTRA_DOWNLOAD}; or BioBERT's RE data "
     "(https://github.com/dmis-lab/biobert), GAD/1",
+    task=TaskSpec("single_label", "positive_f1", labels=("0", "1"), has_entity_pairs=True),
 )
 
 RELATION_BENCHMARKS: Final = (

@@ -107,7 +107,7 @@ two-sided and of one comparison alone: of 1, chance makes about 0.1 smaller than
 
 | Model | Setting | Here | Suite's own | Tasks |
 | --- | --- | --: | --: | --- |
-| other | batch | 16 | 32 | zebra |
+| other | batch_size | 16 | 32 | zebra |
 
 <details><summary>Runs</summary>
 
@@ -144,9 +144,9 @@ def test_markdown_is_golden() -> None:
             task="zebra",
             suite="further",
             rows=rows_counted(9),
-            sampled=SAMPLED,
-            settings={**DEFAULTS, "batch": 16},
-            data={"verified": True, "notes": ["Stripes are invented."], "files": {}, "counts": {}},
+            sample_sizes=SAMPLED,
+            settings={**DEFAULTS, "batch_size": 16},
+            provenance={"verified": True, "notes": ["Stripes are invented."], "files": {}, "counts": {}},
             seconds=3599.6,
         ),
     ]
