@@ -1,6 +1,6 @@
-"""The sets of tagged sentences (named entities, PICO), and the documents that BC5CDR's are from.
+"""Tagging benchmarks: named entities, PICO, and BC5CDR's documents.
 
-Counts are those that papers print, each with its source; what nobody printed is not expected.
+Expected counts are the published ones; each has a source.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _make_crichton_benchmark(
     licence: str = "CC BY 4.0 (the collection's)",
     folder: str | None = None,
 ) -> Benchmark:
-    """A set of the collection of Crichton et al. (2017), each of one type of entity."""
+    """Return a benchmark of the collection of Crichton et al. (2017); each has one entity type."""
     folder = folder or f"{title}-IOB"
     patterns = ner_common.split_patterns(f"**/{folder}/{{}}.tsv", dev_name="devel")
     return Benchmark(
@@ -68,12 +68,12 @@ def _make_crichton_benchmark(
 
 
 def _read_single_type(path: str) -> list[TaggedSentence]:
-    """ELECTRAMed's BC5CDR, in which a mention of one word is ``I-``, and of more begins with ``B-``."""
+    """Read ELECTRAMed's BC5CDR, where mentions of one word are ``I-`` and longer ones begin with ``B-``."""
     return iob.convert_to_iob2(iob.read_sentences(path))
 
 
 def _make_pico_layouts() -> tuple[FileLayout, ...]:
-    """EBM-NLP's own files, and SciBERT's."""
+    """Return the layouts of EBM-NLP's own files and of SciBERT's."""
     span_pattern = "**/ebm_nlp_2_00/annotations/aggregated/starting_spans/{}/{}/*.ann"
     patterns = {"tokens": "**/ebm_nlp_2_00/documents/*.tokens", "dev": "**/pico/ebmnlp/dev.txt"}
     for element in pico.ELEMENTS:
@@ -110,7 +110,7 @@ def _make_pico_layouts() -> tuple[FileLayout, ...]:
 
 
 def _make_species_layouts() -> tuple[FileLayout, ...]:
-    """BioBERT's files, and the corpus's own."""
+    """Return the layouts of BioBERT's files and of the corpus's own."""
     corpus_patterns = {"mentions": "**/S800.tsv", "pmids": "**/pubmedid.tsv", "texts": "**/abstracts/*.txt"}
     missing_lists_policy = MissingSplitPolicy(
         "the lists of spyysalo/s800, s800/split/*.txt, are absent: the split is our own",
@@ -133,7 +133,7 @@ def _make_species_layouts() -> tuple[FileLayout, ...]:
 
 
 def _count_documents(records: Sequence[Record]) -> dict[str, int]:
-    """What can be counted in the texts of BC5CDR."""
+    """Count documents, chemicals and diseases of BC5CDR."""
     texts = [record for record in records if isinstance(record, LabelledText)]
     labels = [record.label for record in texts if isinstance(record.label, frozenset)]
     type_counts = Counter(mention.split()[1] for label in labels for mention in label)

@@ -1,7 +1,7 @@
-"""JNLPBA in the two forms in which papers score it, and the ways in which its training part is had.
+"""JNLPBA with merged and with five entity types, in every distribution of its training split.
 
-Its training part is the one that some copies of the collections leave out, for its size; GENIA's
-standoff files give nearly the same.
+Some copies of the collections omit the training file. A rebuilt one, from GENIA's standoff files, is nearly
+the same.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _REBUILT_REASON: Final = (
     "which the file has too, it lacks 49 of 4551 mentions, nearly all of them in sentences that it lacks"
 )
 _REBUILT_MENTIONS: Final = 46316
-"""In the rebuilt train."""
+"""Mentions in the rebuilt train."""
 _LICENCE: Final = "GENIA Project License for Annotated Corpora"
 
 
 def _make_merged_layouts() -> tuple[FileLayout, ...]:
-    """Crichton's files, the shared task's, and Crichton's with a rebuilt train."""
+    """Return the layouts of Crichton's files, the shared task's files, and Crichton's with a rebuilt train."""
     read = partial(iob.read_sentences, entity_type="Entity")
     original_patterns = {"training": "**/Genia4ERtask2.iob2", "test": "**/Genia4EReval2.iob2"}
     return (
@@ -55,7 +55,7 @@ def _make_merged_layouts() -> tuple[FileLayout, ...]:
 
 
 def _make_typed_layouts() -> tuple[FileLayout, ...]:
-    """ELECTRAMed's files, and these with a rebuilt train."""
+    """Return the layouts of ELECTRAMed's files, and these with a rebuilt train."""
     return (
         FileLayout(
             _ELECTRAMED_PATTERNS,

@@ -1,4 +1,4 @@
-"""The sets of questions: yes or no, answers to rank, and answers to find in a passage."""
+"""Question benchmarks: yes or no, candidates to rank, answers in a passage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sets of relations: four ChemProts, which are not the same and never to be mixed, two DDIs, and GAD."""
+"""Relation benchmarks: four versions of ChemProt with different pairs, two of DDI, and GAD."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def _document_from_id(example_id: str) -> str:
 
 
 def _document_from_pair_id(pair_id: str) -> str:
-    """From DDI-DrugBank.d0.s1.p0, of a pair, to DDI-DrugBank.d0."""
+    """Return the document of a pair: DDI-DrugBank.d0 for DDI-DrugBank.d0.s1.p0."""
     return pair_id.rsplit(".", 2)[0]
 
 
 def _make_split_layout(folder: str, ending: str, read: Callable[[str], Sequence[Record]]) -> FileLayout:
-    """A layout of a file for each part."""
+    """Return a layout with one file per split."""
     patterns: dict[str, str] = {split: f"{folder}/{split}.{ending}" for split in SPLITS}
     return FileLayout(patterns, {split: (split,) for split in SPLITS}, read_each_split(read))
 
@@ -250,12 +250,13 @@ _GAD_COLUMNS_NO_HEADER: Final = TableColumns(
     text="sentence", label_names=_map_to_itself(("0", "1")), has_header=False
 )
 _GAD_TRAIN_LINES, _GAD_ALL_LINES = 4261, 4796
-"""Of the lines of train.tsv, those for training come first, then those for dev (BLURB's
-``preprocess_GAD_corpus``); of a file of another length it is the same share."""
+"""Lines of train.tsv for train; the rest is dev (BLURB's ``preprocess_GAD_corpus``). Files of another length are
+split in the same ratio.
+"""
 
 
 def _read_gad(files: PathsByName) -> RecordsBySplit:
-    """BioBERT's fold 1: ``train`` without a header, ``test`` with one.  Its dev.tsv is test.tsv."""
+    """Read BioBERT's fold 1: train without a header, test with one. Its dev.tsv equals test.tsv and is not read."""
     train = tsv.read_texts(get_only_path(files, "train"), _GAD_COLUMNS_NO_HEADER) if "train" in files else []
     test = tsv.read_texts(get_only_path(files, "test"), _GAD_COLUMNS) if "test" in files else []
     num_train = len(train) * _GAD_TRAIN_LINES // _GAD_ALL_LINES

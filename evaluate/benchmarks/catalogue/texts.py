@@ -1,4 +1,4 @@
-"""All sets but the tagging ones (ner.py): relations, similarity, documents and questions."""
+"""Sentence similarity and document classification benchmarks, and the list of all text benchmarks."""
 
 from __future__ import annotations
 
