@@ -34,7 +34,10 @@ class BenchmarkFileError(UserError):
 
 
 class BenchmarkNotFoundError(UserError):
-    """A benchmark or one of its splits is missing. The message names the patterns and the download address."""
+    """A benchmark or one of its splits is missing.
+
+    The message names the file patterns and the download address.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +147,8 @@ class Benchmark:
         name: name on the command line.
         title: name in papers.
         layouts: supported file layouts. The one with most splits is used; of equal ones the first.
-        published_counts: expected counts by unit (``mentions``, ``pairs`` ...) and split; ``train+dev`` is a sum.
+        published_counts: expected counts by unit (``mentions``, ``pairs`` ...) and split; ``train+dev`` is a
+            sum.
         count_records: function that counts the units in the records of a split.
         counts_source: publication of the counts.
         licence: licence of the files.
@@ -245,7 +249,10 @@ def load_records(benchmark_files: BenchmarkFiles) -> RecordsBySplit:
 
 
 def compute_checksums(benchmark_files: BenchmarkFiles) -> dict[str, str]:
-    """Return the SHA-256 of each file by relative path; groups of more than 20 files have one combined digest."""
+    """Return the SHA-256 of each file by relative path.
+
+    A group of more than 20 files has one combined digest, by their folder.
+    """
     digest_by_path = {}
     for paths in benchmark_files.paths.values():
         digests = {os.path.relpath(path, benchmark_files.folder): _hash_file(path) for path in paths}

@@ -46,7 +46,10 @@ class LabelledText:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Entity at characters ``start`` to ``end`` (exclusive) of a text; ``type`` in capitals, such as ``CHEMICAL``."""
+    """Entity at characters ``start`` to ``end`` (exclusive) of a text.
+
+    ``type`` is in capitals, such as ``CHEMICAL``.
+    """
 
     start: int
     end: int

@@ -1,5 +1,4 @@
-"""How a model is fine-tuned, as data: every suite's numbers for each of its tasks, with where they are
-written."""
+"""The papers' suites: fine-tuning recipe of each task, with sources."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ SQUAD_RECIPE: Final = replace(
     epochs=2,
     max_seq_length=384,
 )
-"""What a model is fine-tuned by on SQuAD, before a question set with ``squad_transfer="first"``."""
+"""Recipe for SQuAD before a question task with ``squad_transfer="first"``."""
 
 
 _NER_TASKS: Final = (
@@ -133,4 +132,4 @@ SUITES: Final[Mapping[str, Mapping[str, FineTuneRecipe]]] = {
         "chemprot-scibert": _blurb_recipe(2e-5, 32, 4),
     },
 }
-"""The tasks of each paper, with what their models were fine-tuned by."""
+"""Recipes by suite and task."""

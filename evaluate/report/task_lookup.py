@@ -1,4 +1,4 @@
-"""find_metric: to be described."""
+"""Look up metric and suite settings of a result."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from bioshards.evaluate.tasks.task_registry import TASKS, find_recipe
 
 
 def find_metric(result: Result) -> Metric:
-    """By which measure a result was scored.
+    """Return the metric of a result.
 
     Raises:
-        ResultError: there is no such task, or it is measured in another way by now.
+        ResultError: the task is unknown, or its metric has other statistics.
     """
     task = TASKS.get(result["task"])
     metric = task.metric_for(result["legacy"]) if task else None  # type: ignore[arg-type]  # of a file
@@ -26,6 +26,6 @@ def find_metric(result: Result) -> Metric:
 
 
 def find_suite_settings(result: Result) -> Mapping[str, Any]:
-    """The settings that a suite has for a result's task; none, if it is of no suite that there is."""
+    """Return the settings of a result's suite for its task; empty if the suite does not have it."""
     recipe = find_recipe(result["suite"], result["task"])
     return TASKS[result["task"]].drop_unused_settings(recipe).to_dict() if recipe else {}

@@ -1,5 +1,7 @@
-"""What is asked of a model on a set: the kind of problem, its classes, and the measure. How it is
-fine-tuned is suites.py's, where the set lies sets/'s."""
+"""Tasks by name: benchmark, metric and task adapter; and the selection of tasks by ``--tasks``.
+
+A benchmark's TaskSpec (benchmarks/catalogue/) defines its task. Recipes are in config/suites.py.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ from .question_answering import QuestionAnswering
 from .token_classification import ElectraTruncation, TokenClassification, find_entity_types
 
 LegacyMode = Literal["electra-truncation", "lower-case", "merged-types", "biobert-tags"]
-"""The papers' own ways of reading and counting tags (legacy.py)."""
+"""Published deviations in reading and counting tags (metrics/legacy.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +40,10 @@ class Task:
     """A task.
 
     Attributes:
-        set: which benchmark (sets/).
-        kind: of problem.
-        labels: the classes, if there are any, as models number them.
-        pairs: is it about two entities of a text?
+        benchmark: name of the benchmark.
+        problem_type: selects the task adapter and the head.
+        labels: classes in the order of the outputs.
+        has_entity_pairs: True if an example is a pair of entities in a text.
     """
 
     name: str
@@ -52,7 +54,7 @@ class Task:
     has_entity_pairs: bool = False
 
     def drop_unused_settings(self, recipe: FineTuneRecipe) -> FineTuneRecipe:
-        """A recipe without what this kind of task has not, so that a result's settings were in effect."""
+        """Reset settings that this kind of task ignores, so that results list settings in effect."""
         defaults = FineTuneRecipe()
         unused_settings: dict[str, Any] = {}
         if self.problem_type not in ("entities", "word_labels"):
@@ -80,16 +82,17 @@ class Task:
         train_records: Sequence[Record],
         legacy_modes: Collection[LegacyMode],
     ) -> TaskAdapter:
-        """The problem for a model.
+        """Return the task adapter.
 
         Raises:
-            ValueError: the recipe wants entities that the set's files do not have.
+            InvalidValueError: the recipe needs entity positions that the benchmark's files do not have.
         """
         needs_entities = recipe.entity_format != "placeholders" or recipe.relation_feature != "cls"
         if needs_entities and not all(isinstance(record, Relation) for record in train_records):
             raise InvalidValueError(
                 f"--entity-format {recipe.entity_format} and --relation-feature "
-                f"{recipe.relation_feature} need entity positions, which the files of {self.benchmark} do not have: use placeholders and cls"
+                f"{recipe.relation_feature} need entity positions, which the files of {self.benchmark} do "
+                "not have: use placeholders and cls"
             )
         match self.problem_type:
             case "entities" | "word_labels":
@@ -110,11 +113,11 @@ class Task:
                 return Classification(tokenizer, recipe, classification_type, self.labels)
 
     def applicable_legacy_modes(self, requested: Iterable[LegacyMode]) -> list[LegacyMode]:
-        """Of the papers' ways those that this task can have: they are of entities."""
+        """Return the requested legacy modes that apply: all for entity tasks, none for others."""
         return sorted(set(requested)) if self.problem_type == "entities" else []
 
     def metric_for(self, legacy_modes: Collection[LegacyMode]) -> Metric:
-        """The measure, or what a paper took for it."""
+        """Return the metric, or its legacy variant."""
         metric = legacy.biobert_tag_f1() if "biobert-tags" in legacy_modes else self.metric
         return legacy.merge_entity_types(metric) if "merged-types" in legacy_modes else metric
 
@@ -144,13 +147,14 @@ TASKS: Final = {
     for benchmark in BENCHMARKS.values()
     if benchmark.task
 }
+"""All tasks by name: one for each benchmark with a TaskSpec, and a weighted variant of ``reranker``."""
 TASKS["reranker-weighted"] = replace(TASKS["reranker"], name="reranker-weighted")
 """All tasks by name: one for each benchmark that has a TaskSpec, and a second one of ``reranker``."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedTask:
-    """A task as a suite has it, and how it is fine-tuned."""
+    """A task of a suite with its recipe."""
 
     suite: str
     task: Task
@@ -158,7 +162,7 @@ class PlannedTask:
 
     @property
     def name(self) -> str:
-        """``blurb/gad``."""
+        """Suite and task, such as ``blurb/gad``."""
         return f"{self.suite}/{self.task.name}"
 
 
@@ -174,14 +178,15 @@ def find_recipe(suite: str, task_name: str) -> FineTuneRecipe | None:
 
 
 def plan_tasks(selectors: Iterable[str], overrides: Mapping[str, Any]) -> list[PlannedTask]:
-    """The tasks that are meant: suites (``blurb``), tasks (``gad``), or a suite's task
-    (``bio-electra/gad``).
+    """Return the selected tasks with their recipes.
 
     Args:
-        overrides: fields of every recipe.
+        selectors: suites (``blurb``), tasks (``gad``, from the first suite that has it), or
+            ``bio-electra/gad``.
+        overrides: recipe fields that replace those of every task.
 
     Raises:
-        ValueError: there is no such suite or task, or a recipe with these changes cannot be.
+        InvalidValueError: a selector is unknown, or a changed recipe is invalid.
     """
     recipes: dict[tuple[str, str], FineTuneRecipe] = {}
     for selector in selectors:

@@ -19,10 +19,12 @@ from bioshards.evaluate.benchmarks.definition import (
 )
 from bioshards.evaluate.benchmarks.formats import iob, standoff
 from bioshards.evaluate.benchmarks.readers import pico, species
+from bioshards.evaluate.benchmarks.readers.split_reader import read_each_split
 from bioshards.evaluate.benchmarks.record_types import LabelledText, Record, TaggedSentence
 
 from . import ner_common
 from .ner_jnlpba import JNLPBA_BENCHMARKS
+from .record_counts import counts_by_split
 
 _BIO_ELECTRA_TABLE_SOURCE: Final = "Bio-ELECTRA (Ozyurt 2020, table 1)"
 _ST_ANTHONY_DISCREPANCY: Final = KnownDiscrepancy(
@@ -54,7 +56,7 @@ def _make_crichton_benchmark(
             FileLayout(
                 patterns,
                 ner_common.ONE_FILE_PER_SPLIT,
-                ner_common.make_split_reader(iob.read_sentences),
+                read_each_split(iob.read_sentences),
                 known_discrepancies=known_discrepancies,
             ),
         ),
@@ -99,7 +101,7 @@ def _make_pico_layouts() -> tuple[FileLayout, ...]:
         FileLayout(
             ner_common.split_patterns("**/pico/ebmnlp/{}.txt"),
             ner_common.ONE_FILE_PER_SPLIT,
-            ner_common.make_split_reader(iob.read_sentences),
+            read_each_split(iob.read_sentences),
             note="the labels are SciBERT's, and scores not comparable with BLURB's",
             known_discrepancies=(
                 KnownDiscrepancy("labelled words", "dev", 87913, reason),
@@ -120,7 +122,7 @@ def _make_species_layouts() -> tuple[FileLayout, ...]:
         FileLayout(
             ner_common.split_patterns("**/s800/{}.tsv", dev_name="devel"),
             ner_common.ONE_FILE_PER_SPLIT,
-            ner_common.make_split_reader(partial(iob.read_sentences, entity_type="Species")),
+            read_each_split(partial(iob.read_sentences, entity_type="Species")),
         ),
         FileLayout(
             {**corpus_patterns, **ner_common.split_patterns("**/s800/split/{}.txt", dev_name="devel")},
@@ -141,26 +143,26 @@ def _count_documents(records: Sequence[Record]) -> dict[str, int]:
 
 
 NER_BENCHMARKS: Final[tuple[Benchmark, ...]] = (
-    _make_crichton_benchmark("bc5-chem", "BC5CDR-chem", ner_common.split_counts(5203, 5347, 5385)),
+    _make_crichton_benchmark("bc5-chem", "BC5CDR-chem", counts_by_split(5203, 5347, 5385)),
     _make_crichton_benchmark(
         "bc5-disease",
         "BC5CDR-disease",
-        ner_common.split_counts(4182, 4244, 4424),
+        counts_by_split(4182, 4244, 4424),
         known_discrepancies=(_ST_ANTHONY_DISCREPANCY,),
     ),
-    _make_crichton_benchmark("ncbi-disease", "NCBI-disease", ner_common.split_counts(5134, 787, 960)),
-    _make_crichton_benchmark("bc2gm", "BC2GM", ner_common.split_counts(15197, 3061, 6325)),
+    _make_crichton_benchmark("ncbi-disease", "NCBI-disease", counts_by_split(5134, 787, 960)),
+    _make_crichton_benchmark("bc2gm", "BC2GM", counts_by_split(15197, 3061, 6325)),
     _make_crichton_benchmark(
         "linnaeus",
         "LINNAEUS",
-        ner_common.split_counts(2119, 711, 1433),
+        counts_by_split(2119, 711, 1433),
         _BIO_ELECTRA_TABLE_SOURCE,
         folder="linnaeus-IOB",
     ),
     _make_crichton_benchmark(
         "bc4chemd",
         "BC4CHEMD",
-        ner_common.split_counts(29478, 29486, 25346),
+        counts_by_split(29478, 29486, 25346),
         _BIO_ELECTRA_TABLE_SOURCE,
         licence="not clear, says the collection; the corpus is BioCreative's",
     ),
@@ -172,10 +174,10 @@ NER_BENCHMARKS: Final[tuple[Benchmark, ...]] = (
             FileLayout(
                 ner_common.split_patterns("**/NER/bc5cdr/{}.txt"),
                 ner_common.ONE_FILE_PER_SPLIT,
-                ner_common.make_split_reader(_read_single_type),
+                read_each_split(_read_single_type),
             ),
         ),
-        published_counts={"sentences": ner_common.split_counts(3951, 3957, 4145)},
+        published_counts={"sentences": counts_by_split(3951, 3957, 4145)},
         count_records=ner_common.count_tagged_sentences,
         counts_source=ner_common.ELECTRAMED_TABLE_SOURCE,
         licence="MIT (the repository's)",
@@ -187,7 +189,7 @@ NER_BENCHMARKS: Final[tuple[Benchmark, ...]] = (
         title="EBM PICO",
         layouts=_make_pico_layouts(),
         published_counts={
-            "labelled words": ner_common.split_counts(339167, 85321, 16364),
+            "labelled words": counts_by_split(339167, 85321, 16364),
             "documents": {"train+dev+test": 4993},
         },
         count_records=ner_common.count_tagged_sentences,
@@ -205,7 +207,7 @@ NER_BENCHMARKS: Final[tuple[Benchmark, ...]] = (
         layouts=_make_species_layouts(),
         published_counts={
             "mentions": {"train+dev+test": 3708},
-            "documents": ner_common.split_counts(560, 80, 160),
+            "documents": counts_by_split(560, 80, 160),
         },
         count_records=ner_common.count_tagged_sentences,
         counts_source="BioALBERT (Naseem et al. 2020, table IV); documents: spyysalo/s800, split/",
@@ -231,9 +233,9 @@ NER_BENCHMARKS: Final[tuple[Benchmark, ...]] = (
             ),
         ),
         published_counts={
-            "documents": ner_common.split_counts(500, 500, 500),
-            "chemicals": ner_common.split_counts(5203, 5347, 5385),
-            "diseases": ner_common.split_counts(4182, 4244, 4424),
+            "documents": counts_by_split(500, 500, 500),
+            "chemicals": counts_by_split(5203, 5347, 5385),
+            "diseases": counts_by_split(4182, 4244, 4424),
         },
         count_records=_count_documents,
         counts_source=f"{ner_common.BLURB_TABLE_SOURCE}, and its section 2.3.1",

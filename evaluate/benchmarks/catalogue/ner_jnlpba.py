@@ -12,8 +12,10 @@ from typing import Final
 from bioshards.evaluate.benchmarks.definition import Benchmark, FileLayout, KnownDiscrepancy
 from bioshards.evaluate.benchmarks.formats import iob
 from bioshards.evaluate.benchmarks.readers import jnlpba
+from bioshards.evaluate.benchmarks.readers.split_reader import read_each_split
 
 from . import ner_common
+from .record_counts import counts_by_split
 
 _CRICHTON_PATTERNS: Final = ner_common.split_patterns("**/JNLPBA/{}.tsv", dev_name="devel")
 _ELECTRAMED_PATTERNS: Final = ner_common.split_patterns("**/NER/JNLPBA/{}.txt")
@@ -34,11 +36,11 @@ _LICENCE: Final = "GENIA Project License for Annotated Corpora"
 
 
 def _make_merged_layouts() -> tuple[FileLayout, ...]:
-    """Return the layouts of Crichton's files, the shared task's files, and Crichton's with a rebuilt train."""
+    """Return the layouts of Crichton's files, the shared task's, and Crichton's with a rebuilt train."""
     read = partial(iob.read_sentences, entity_type="Entity")
     original_patterns = {"training": "**/Genia4ERtask2.iob2", "test": "**/Genia4EReval2.iob2"}
     return (
-        FileLayout(_CRICHTON_PATTERNS, ner_common.ONE_FILE_PER_SPLIT, ner_common.make_split_reader(read)),
+        FileLayout(_CRICHTON_PATTERNS, ner_common.ONE_FILE_PER_SPLIT, read_each_split(read)),
         FileLayout(
             original_patterns,
             {"train": ("training",), "dev": ("training",), "test": ("test",)},
@@ -60,7 +62,7 @@ def _make_typed_layouts() -> tuple[FileLayout, ...]:
         FileLayout(
             _ELECTRAMED_PATTERNS,
             ner_common.ONE_FILE_PER_SPLIT,
-            ner_common.make_split_reader(iob.read_sentences),
+            read_each_split(iob.read_sentences),
         ),
         FileLayout(
             {**_ELECTRAMED_PATTERNS, "train": _REBUILT_PATTERN},
@@ -82,7 +84,7 @@ JNLPBA_BENCHMARKS: Final = (
         name="jnlpba",
         title="JNLPBA, its types merged",
         layouts=_make_merged_layouts(),
-        published_counts={"mentions": ner_common.split_counts(46750, 4551, 8662)},
+        published_counts={"mentions": counts_by_split(46750, 4551, 8662)},
         count_records=ner_common.count_tagged_sentences,
         counts_source=ner_common.BLURB_TABLE_SOURCE,
         licence=_LICENCE,
@@ -96,7 +98,7 @@ JNLPBA_BENCHMARKS: Final = (
         title="JNLPBA, five types",
         layouts=_make_typed_layouts(),
         published_counts={
-            "sentences": ner_common.split_counts(16845, 1743, 3869),
+            "sentences": counts_by_split(16845, 1743, 3869),
             "mentions": {"train+dev+test": 59963},
         },
         count_records=ner_common.count_tagged_sentences,

@@ -250,13 +250,17 @@ _GAD_COLUMNS_NO_HEADER: Final = TableColumns(
     text="sentence", label_names=_map_to_itself(("0", "1")), has_header=False
 )
 _GAD_TRAIN_LINES, _GAD_ALL_LINES = 4261, 4796
-"""Lines of train.tsv for train; the rest is dev (BLURB's ``preprocess_GAD_corpus``). Files of another length are
-split in the same ratio.
+"""Lines of train.tsv for train; the rest is dev (BLURB's ``preprocess_GAD_corpus``).
+
+Files of another length are split in the same ratio.
 """
 
 
 def _read_gad(files: PathsByName) -> RecordsBySplit:
-    """Read BioBERT's fold 1: train without a header, test with one. Its dev.tsv equals test.tsv and is not read."""
+    """Read BioBERT's fold 1: train without a header, test with one.
+
+    Its dev.tsv equals test.tsv and is not read.
+    """
     train = tsv.read_texts(get_only_path(files, "train"), _GAD_COLUMNS_NO_HEADER) if "train" in files else []
     test = tsv.read_texts(get_only_path(files, "test"), _GAD_COLUMNS) if "test" in files else []
     num_train = len(train) * _GAD_TRAIN_LINES // _GAD_ALL_LINES

@@ -1,8 +1,7 @@
 """CoNLL files of named entities: a word and its tag on each line, sentences separated by blank lines.
 
-Crichton et al. (2017, MTL-Bioinformatics-2016) published fifteen corpora in this form, which BLURB, BioBERT and
-most later papers use. SciBERT and ELECTRAMed separate columns by blanks. Middle columns are skipped.
-"""
+Crichton et al. (2017, MTL-Bioinformatics-2016) published fifteen corpora in this form, which BLURB, BioBERT
+and most later papers use. SciBERT and ELECTRAMed separate columns by blanks. Middle columns are skipped."""
 
 from __future__ import annotations
 
@@ -87,7 +86,10 @@ def _parse_tag(path: str, line_number: int, raw_tag: str, entity_type: str | Non
 
 
 def find_mention_starts(tags: Sequence[str]) -> list[bool]:
-    """Return which words start a mention by conlleval's rule: ``B-``, or ``I-X`` after a word that is not ``X``."""
+    """Return which words start a mention by conlleval's rule.
+
+    ``B-`` starts one, and so does ``I-X`` after a word that is not ``X``.
+    """
     return [
         tag[0] == "B" or (tag[0] == "I" and previous[1:] != tag[1:])
         for previous, tag in zip(["O", *tags], tags, strict=False)

@@ -30,8 +30,8 @@ class PubTatorDocument:
 def read_pubtator(path: str) -> list[PubTatorDocument]:
     """Read ``PMID|t|title``, ``PMID|a|abstract`` and mention lines.
 
-    A mention of several concepts ("visual or auditory toxicity") is one mention. Relation lines (four columns) are
-    skipped.
+    A mention of several concepts ("visual or auditory toxicity") is one mention. Relation lines (four
+    columns) are skipped.
 
     Raises:
         BenchmarkFileError: a line has another form or document, or its offsets do not match the text.

@@ -42,10 +42,10 @@ class TableColumns:
 
 
 def read_texts(path: str, table_columns: TableColumns) -> list[LabelledText]:
-    """Read the sentences of a file; ids are line numbers.
+    """Read the rows of a table. A repeated id gets a suffix: ``id#2`` (BLUE has pairs with two labels).
 
     Raises:
-        BenchmarkFileError: the file cannot be read, or a label is not one of ``labels``.
+        BenchmarkFileError: the table has other columns or labels.
     """
     columns = [*filter(None, (table_columns.text, table_columns.label, table_columns.pair, table_columns.id))]
     labelled_texts = []

@@ -1,8 +1,7 @@
 """BioASQ 7b (2019): yes/no questions from BioASQ's JSON, factoid questions in SQuAD's format.
 
-BioASQ's JSON holds a question, snippets of abstracts, and the exact answer: ``yes`` or ``no``, or the accepted
-spellings of a factoid.
-"""
+BioASQ's JSON holds a question, snippets of abstracts, and the exact answer: ``yes`` or ``no``, or the
+accepted spellings of a factoid."""
 
 from __future__ import annotations
 
@@ -56,7 +55,7 @@ def _iter_questions(path: str, question_type: str) -> Iterator[JsonValue]:
 
 
 def _make_text(question: JsonValue) -> LabelledText:
-    """Return a question paired with its abstract without the conclusion (LONG_ANSWER), which contains the answer."""
+    """Return a question paired with all of its snippets, joined by blanks, as in BLURB."""
     answer = question["exact_answer"].as_one_of(ANSWERS)
     snippets = " ".join(snippet["text"].as_text() for snippet in question["snippets"].items())
     question_id = question["id"].as_text()

@@ -1,10 +1,9 @@
 """ChemProt of BioCreative VI (Krallinger et al. 2017): abstracts, mentions with offsets, and relations.
 
-As in BLURB (``prepare_chemprot_data`` of its preprocessor), every pair of a chemical and a gene in a sentence is
-an example. Five relation groups are positive, all other pairs ``false``; of several relations of a pair the last
-counts. BLURB splits sentences with NLTK's punkt, this reader with bioshards' splitter, so the number of pairs
-differs slightly.
-"""
+As in BLURB (``prepare_chemprot_data`` of its preprocessor), every pair of a chemical and a gene in a sentence
+is an example. Five relation groups are positive, all other pairs ``false``; of several relations of a pair
+the last counts. BLURB splits sentences with NLTK's punkt, this reader with bioshards' splitter, so the number
+of pairs differs slightly."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """DDI corpus (Herrero-Zazo et al. 2013): XML with sentences, drugs, and every pair of drugs.
 
-As in BLURB (``prepare_DDI_data`` of its preprocessor), every pair is an example, a discontinuous drug spans from
-its first to its last piece, and 90 of the 714 training files are dev.
-"""
+As in BLURB (``prepare_DDI_data`` of its preprocessor), every pair is an example, a discontinuous drug spans
+from its first to its last piece, and 90 of the 714 training files are dev."""
 
 from __future__ import annotations
 
@@ -70,8 +69,8 @@ def _stem(path: str) -> str:
 def parse_relations(path: str, data: bytes) -> Iterator[Relation]:
     """Yield the pairs of a file.
 
-    One pair of the corpus (DDI-DrugBank.d236.s29.p0, a drug and a laboratory test) has ``ddi="true"`` and no type.
-    It is negative here, as in the published count of 4,020 training interactions (Quan et al. 2016, doi
+    One pair of the corpus (DDI-DrugBank.d236.s29.p0, a drug and a laboratory test) has ``ddi="true"`` and no
+    type. It is negative here, as in the published count of 4,020 training interactions (Quan et al. 2016, doi
     10.1155/2016/1850404, table 4).
 
     Raises:

@@ -1,9 +1,8 @@
 """Hallmarks of Cancer (Baker et al. 2016): one file of sentences and one of labels for each abstract.
 
-The label file has one line; each sentence's labels follow a ``<``: none, ``NULL``, or taxonomy classes joined by
-``AND``, such as ``Resisting cell death--Apoptosis``, of which the first level counts. An abstract has the
-hallmarks of all its sentences (BLURB scores abstracts; LinkBERT's ``process_HOC``).
-"""
+The label file has one line; each sentence's labels follow a ``<``: none, ``NULL``, or taxonomy classes joined
+by ``AND``, such as ``Resisting cell death--Apoptosis``, of which the first level counts. An abstract has the
+hallmarks of all its sentences (BLURB scores abstracts; LinkBERT's ``process_HOC``)."""
 
 from __future__ import annotations
 

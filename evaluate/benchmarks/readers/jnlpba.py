@@ -21,14 +21,7 @@ _MIN_SHARED_CHARACTERS: Final = 40
 
 
 def read_original(files: PathsByName, entity_type: str | None = None) -> RecordsBySplit:
-    """Read the splits from ``tokens``, ``train ELEMENT`` and ``gold ELEMENT``, for each of :data:`ELEMENTS`.
-
-    ``dev`` is SciBERT's file, which defines the dev split, as in BLURB. Without it every fifth abstract that is not
-    gold is dev: the same number (960 of 4,802), but other abstracts.
-
-    Raises:
-        BenchmarkFileError: numbers and tokens of an abstract differ in length, or its tokens are missing.
-    """
+    """Read the shared task's files: ``training`` becomes train and dev, ``test`` stays."""
     training_path = get_only_path(files, "training")
     numbered_lines = read_lines(training_path)
     return {

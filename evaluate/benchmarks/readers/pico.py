@@ -1,9 +1,8 @@
 """EBM-NLP (Nye et al. 2018): tokens of each abstract, and one number per token for each of P, I and O.
 
-Each word gets one tag, as in EBM-NLP's script (models/lstm-crf/build_data.py) and in BLURB: in the order P, I, O
-the last nonzero label wins, and a sentence ends at each token that is a full stop. SciBERT's files resolve
-overlaps differently (PubMedBERT, section 2.3.2); formats/iob.py reads those.
-"""
+Each word gets one tag, as in EBM-NLP's script (models/lstm-crf/build_data.py) and in BLURB: in the order P,
+I, O the last nonzero label wins, and a sentence ends at each token that is a full stop. SciBERT's files
+resolve overlaps differently (PubMedBERT, section 2.3.2); formats/iob.py reads those."""
 
 from __future__ import annotations
 
@@ -30,13 +29,13 @@ Annotations = Mapping[str, Mapping[str, str]]
 
 
 def read_original(files: PathsByName) -> RecordsBySplit:
-    """The parts from ``token_paths``, ``train ELEMENT`` and ``gold ELEMENT``, for each of :data:`ELEMENTS`.
+    """Read the splits from ``tokens``, ``train ELEMENT`` and ``gold ELEMENT``, for each of :data:`ELEMENTS`.
 
-    ``dev_pmids`` is SciBERT's file, which says what dev is, as for BLURB.  Without it every fifth abstract
-    that is not gold is: as many (960 of 4802), but not the same.
+    ``dev`` is SciBERT's file, which defines the dev split, as in BLURB. Without it every fifth abstract that
+    is not gold is dev: the same number (960 of 4,802), but other abstracts.
 
     Raises:
-        BenchmarkFileError: a file has not as many numbers as there are tokens, or an abstract has no tokens.
+        BenchmarkFileError: numbers and tokens of an abstract differ in length, or its tokens are missing.
     """
     token_paths = _index_by_pmid(files.get("tokens", ()))
     gold_paths = {element: _index_by_pmid(files.get(f"gold {element}", ())) for element in ELEMENTS}

@@ -47,7 +47,10 @@ def read_pubmedqa(files: PathsByName) -> RecordsBySplit:
 
 
 def _make_text(pmid: str, value: json_values.JsonValue) -> LabelledText:
-    """A question with its abstract but the conclusion (LONG_ANSWER), which gives the answer away."""
+    """Return a question paired with its abstract without the conclusion (LONG_ANSWER).
+
+    The conclusion contains the answer.
+    """
     contexts = " ".join(context.as_text() for context in value["CONTEXTS"].items())
     answer = value["final_decision"].as_one_of(ANSWERS)
     return LabelledText(pmid, value["QUESTION"].as_text(), answer, text_pair=contexts, document_id=pmid)

@@ -1,8 +1,7 @@
 """SciBERT's classification files: JSON Lines with ``text`` and ``label``.
 
-ChemProt marks its two entities as ``<< aspirin >>`` and ``[[ COX-1 ]]``. Their types are not given, so the marks
-stay in the text.
-"""
+ChemProt marks its two entities as ``<< aspirin >>`` and ``[[ COX-1 ]]``. Their types are not given, so the
+marks stay in the text."""
 
 from __future__ import annotations
 
@@ -31,10 +30,10 @@ CHEMPROT_LABELS: Final = (
 
 
 def read_texts(path: str, labels: Collection[str]) -> list[LabelledText]:
-    """The sentences of a file; their ids are its lines.
+    """Read the sentences of a file; ids are line numbers.
 
     Raises:
-        BenchmarkFileError: no such file, or a label is none of these.
+        BenchmarkFileError: the file cannot be read, or a label is not one of ``labels``.
     """
     return [
         LabelledText(str(value.line), value["text"].as_text(), value["label"].as_one_of(labels))

@@ -1,8 +1,7 @@
 """Species-800 (Pafilis et al. 2013) from its own texts and mentions, converted to tagged sentences.
 
-Papers score the sentences of spyysalo/s800's tools, distributed with BioBERT (formats/iob.py reads those). This
-reader uses bioshards' sentence and word splitting, so scores are close but differ.
-"""
+Papers score the sentences of spyysalo/s800's tools, distributed with BioBERT (formats/iob.py reads those).
+This reader uses bioshards' sentence and word splitting, so scores are close but differ."""
 
 from __future__ import annotations
 
@@ -36,8 +35,9 @@ _WORD: Final = re.compile(r"\w+|[^\w\s]")
 def read_species(files: PathsByName) -> RecordsBySplit:
     """Read the splits of 560, 80 and 160 abstracts.
 
-    ``mentions`` is S800.tsv, ``pmids`` is pubmedid.tsv beside it, ``texts`` are in abstracts/; ``train``, ``dev`` and
-    ``test`` are the PMID lists of spyysalo/s800. Without the lists every tenth text is dev, and two of ten are test.
+    ``mentions`` is S800.tsv, ``pmids`` is pubmedid.tsv beside it, ``texts`` are in abstracts/; ``train``,
+    ``dev`` and ``test`` are the PMID lists of spyysalo/s800. Without the lists every tenth text is dev, and
+    two of ten are test.
 
     Raises:
         BenchmarkFileError: a line has another form, offsets do not match, or a list names an unknown text.
@@ -106,11 +106,10 @@ def _convert_byte_offsets(text: str, *offsets: int) -> list[str]:
 
 
 def tag_document(document: PubTatorDocument, entity_type: str) -> list[TaggedSentence]:
-    """Convert the mentions of one type to tags of words: runs of letters and digits, and single punctuation marks.
+    """Convert the mentions of one type to tags of words.
 
-    Of overlapping mentions the first and longest is kept. A word that a mention covers in part is tagged as a whole.
-    No sentence ends within a mention.
-    """
+    Words are runs of letters and digits, and single punctuation marks. Of overlapping mentions the first and longest is kept. A word that a mention covers in part is tagged as a
+    whole. No sentence ends within a mention."""
     kept_mentions: list[Mention] = []
     for entity_mention in sorted(document.mentions, key=lambda mention: (mention.start, -mention.end)):
         if entity_mention.type == entity_type.upper() and (
@@ -152,7 +151,7 @@ def _make_tags(
 
 
 def _join_spans(sentences: Iterable[tuple[int, int]], mentions: Sequence[Mention]) -> list[tuple[int, int]]:
-    """Spans of sentences, those made one between which a mention stands."""
+    """Join the spans of sentences that a mention connects."""
     joined: list[tuple[int, int]] = []
     for start, end in sentences:
         if joined and any(
