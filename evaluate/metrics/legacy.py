@@ -2,7 +2,8 @@
 
 Off by default. Bio-ELECTRA used ELECTRA's tagging code, which lower-cases words for cased vocabularies,
 truncates sentences too early, and scores only the words that are left (google-research/electra, issue 99).
-BioBERT's code reports an F1 of tags."""
+BioBERT's code reports an F1 of tags.
+"""
 
 from __future__ import annotations
 

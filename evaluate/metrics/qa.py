@@ -21,7 +21,8 @@ def squad_f1() -> Metric:
     """Return exact match and F1 of SQuAD v1.1 (evaluate-v1.1.py), averaged over questions.
 
     Gold is the list of marked answers, of which the best match counts; predicted is one text. An empty list
-    of gold answers scores 0."""
+    of gold answers scores 0.
+    """
     stat_names = ("exact match", "F1", "questions")
 
     def compute_stats(gold: Sequence[Collection[str]], predicted: Sequence[str]) -> Numbers:
@@ -63,7 +64,8 @@ def bioasq_factoid() -> Metric:
 
     Gold is the accepted spellings, predicted the ranked answers, of which five count. SOURCE:
     BioASQ/Evaluation-Measures (QuestionAnswerEvaluator.java, Task1bData.java): answers match if they are
-    equal in lower case. Strict counts the first answer, lenient any."""
+    equal in lower case. Strict counts the first answer, lenient any.
+    """
     stat_names = ("strict", "lenient", "reciprocal rank", "questions")
 
     def compute_stats(gold: Sequence[Collection[str]], predicted: Sequence[Sequence[str]]) -> Numbers:

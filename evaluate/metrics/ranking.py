@@ -16,7 +16,8 @@ def mean_reciprocal_rank() -> Metric:
 
     Gold is (question id, is relevant) of each candidate, predicted its score; a row of statistics is a
     question. SOURCE: show_reranker_performance.py of SciCrunch/bio_electra: consecutive candidates of one
-    question form a group, and ties keep their order."""
+    question form a group, and ties keep their order.
+    """
     stat_names = ("reciprocal rank", "questions")
 
     def compute_stats(gold: Sequence[tuple[str, bool]], predicted: Sequence[float]) -> Numbers:

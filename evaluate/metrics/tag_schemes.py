@@ -3,7 +3,8 @@
 PubMedBERT's authors compare the three and find little difference (arXiv:2007.15779). BIO is IOB2: every
 entity begins with ``B-``. BIOUL (BILOU, BIOES) also marks the last word (L) and single-word entities (U). IO
 marks inside and outside only, so adjacent entities of a type merge. A tag is ``O`` or ``B-Type``; untyped
-files have ``B``."""
+files have ``B``.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ def convert_to_bio(scheme: TagScheme, tags: Sequence[str]) -> tuple[str, ...]:
     BIO is unchanged, so that lenient and strict metrics see the prediction. In BIOUL, U becomes B and L
     becomes I; an I or L of the same type after U or L begins another entity and becomes B. Entities without B
     keep their I: lenient metrics count them, strict ones do not. In IO each run of a type is an entity that
-    begins with B."""
+    begins with B.
+    """
     if scheme == "IO":
         return convert_from_bio("BIO", tags)
     if scheme == "BIO":
@@ -103,7 +105,8 @@ def allowed_transitions(scheme: TagScheme, labels: Sequence[str]) -> NDArray[num
     """Return which tag may follow which, bool[L + 1, L + 1].
 
     ``[i, j]``: label j may follow label i; ``[-1, j]``: j may start a sentence; ``[i, -1]``: i may end one.
-    Sentence edges behave like ``O``."""
+    Sentence edges behave like ``O``.
+    """
     tags = (*labels, "O")
     return numpy.array([[_may_follow(scheme, tag, previous) for tag in tags] for previous in tags])
 

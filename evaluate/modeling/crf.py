@@ -2,7 +2,8 @@
 
 Lafferty, McCallum and Pereira 2001 (ICML), with emission scores from a network: the score of a path is the
 sum of its emission and transition scores. PubMedBERT's paper names it as a tagging head (section 2.4.2).
-Invalid transitions, such as ``O`` to ``I-``, are masked in loss and decoding."""
+Invalid transitions, such as ``O`` to ``I-``, are masked in loss and decoding.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Task heads: linear layers on encoder vectors, with an optional BiLSTM below and an optional CRF above.
 
 Linear layers follow a dropout and are initialised as BERT's. BiLSTM and CRF are the alternatives of
-PubMedBERT's paper (section 2.4.2)."""
+PubMedBERT's paper (section 2.4.2).
+"""
 
 from __future__ import annotations
 
@@ -207,7 +208,7 @@ def weighted_cross_entropy(logits: Tensor, gold: Tensor, weights: Tensor | None 
 
 
 def mean_squared_error(outputs: Tensor, gold: Tensor) -> Tensor:
-    """Return the mean squared error of ``outputs`` [B, 1] (PubMedBERT, section 2.4.1); ``gold`` is float[B]."""
+    """Return the mean squared error (PubMedBERT, section 2.4.1); ``outputs`` [B, 1], ``gold`` float[B]."""
     return F.mse_loss(outputs.squeeze(1), gold)
 
 

@@ -159,6 +159,7 @@ def lowercase_without_accents(word: str) -> str:
     """Lower-case a word and strip its accents, as ELECTRA's tagging code does for every vocabulary.
 
     SOURCE: ``tokenize_and_align`` in finetune/tagging/tagging_tasks.py of google-research/electra, where
-    ``cased`` is never set."""
+    ``cased`` is never set.
+    """
     decomposed = unicodedata.normalize("NFD", word.lower())
     return "".join(character for character in decomposed if unicodedata.category(character) != "Mn")

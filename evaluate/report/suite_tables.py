@@ -29,11 +29,12 @@ _NO_PUBLISHED_TABLE: Final[Mapping[str, Any]] = {"models": {}, "rows": [], "note
 
 def format_legend(report: Mapping[str, Any]) -> str:
     """Explain the numbers of all tables."""
+    interval = report["interval"]
     return (
-        "Scores are in per cent. Of our models they are means over n seeds, with the standard deviation in "
-        f"brackets ({report['standard_deviation']}); below it is the "
-        f"{report['interval']['level']:.0%} interval of {report['interval']['resamples']:,} bootstrap resamples, which covers the choice of test documents "
-        "(examples, where files name none), not that of seeds. Footnotes say what does not compare."
+        "Scores are in per cent. Scores of our models are means over n seeds, with the standard deviation in "
+        f"brackets ({report['standard_deviation']}). Below is the {interval['level']:.0%} interval of "
+        f"{interval['resamples']:,} bootstrap resamples; it covers the choice of test documents (examples, if "
+        "files name no documents), not the choice of seeds. Footnotes name limits of comparability."
     )
 
 

@@ -1,7 +1,8 @@
 """CoNLL files of named entities: a word and its tag on each line, sentences separated by blank lines.
 
 Crichton et al. (2017, MTL-Bioinformatics-2016) published fifteen corpora in this form, which BLURB, BioBERT
-and most later papers use. SciBERT and ELECTRAMed separate columns by blanks. Middle columns are skipped."""
+and most later papers use. SciBERT and ELECTRAMed separate columns by blanks. Middle columns are skipped.
+"""
 
 from __future__ import annotations
 

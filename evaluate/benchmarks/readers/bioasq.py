@@ -1,7 +1,8 @@
 """BioASQ 7b (2019): yes/no questions from BioASQ's JSON, factoid questions in SQuAD's format.
 
 BioASQ's JSON holds a question, snippets of abstracts, and the exact answer: ``yes`` or ``no``, or the
-accepted spellings of a factoid."""
+accepted spellings of a factoid.
+"""
 
 from __future__ import annotations
 

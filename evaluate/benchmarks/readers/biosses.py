@@ -1,7 +1,8 @@
 """BIOSSES (Soğancıoğlu et al. 2017): 100 sentence pairs with similarity scores of five annotators, 0 to 4.
 
 Distributed as two Word documents, or by BigBIO as tab-separated text. The splits are BLUE's and BLURB's;
-their ids are in the code of both (BLURB's ``prepare_biosses_data``)."""
+their ids are in the code of both (BLURB's ``prepare_biosses_data``).
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 As in BLURB (``prepare_chemprot_data`` of its preprocessor), every pair of a chemical and a gene in a sentence
 is an example. Five relation groups are positive, all other pairs ``false``; of several relations of a pair
 the last counts. BLURB splits sentences with NLTK's punkt, this reader with bioshards' splitter, so the number
-of pairs differs slightly."""
+of pairs differs slightly.
+"""
 
 from __future__ import annotations
 

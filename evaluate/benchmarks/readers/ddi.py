@@ -1,7 +1,8 @@
 """DDI corpus (Herrero-Zazo et al. 2013): XML with sentences, drugs, and every pair of drugs.
 
 As in BLURB (``prepare_DDI_data`` of its preprocessor), every pair is an example, a discontinuous drug spans
-from its first to its last piece, and 90 of the 714 training files are dev."""
+from its first to its last piece, and 90 of the 714 training files are dev.
+"""
 
 from __future__ import annotations
 

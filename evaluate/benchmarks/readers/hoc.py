@@ -2,7 +2,8 @@
 
 The label file has one line; each sentence's labels follow a ``<``: none, ``NULL``, or taxonomy classes joined
 by ``AND``, such as ``Resisting cell death--Apoptosis``, of which the first level counts. An abstract has the
-hallmarks of all its sentences (BLURB scores abstracts; LinkBERT's ``process_HOC``)."""
+hallmarks of all its sentences (BLURB scores abstracts; LinkBERT's ``process_HOC``).
+"""
 
 from __future__ import annotations
 

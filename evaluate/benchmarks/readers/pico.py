@@ -2,7 +2,8 @@
 
 Each word gets one tag, as in EBM-NLP's script (models/lstm-crf/build_data.py) and in BLURB: in the order P,
 I, O the last nonzero label wins, and a sentence ends at each token that is a full stop. SciBERT's files
-resolve overlaps differently (PubMedBERT, section 2.3.2); formats/iob.py reads those."""
+resolve overlaps differently (PubMedBERT, section 2.3.2); formats/iob.py reads those.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """SciBERT's classification files: JSON Lines with ``text`` and ``label``.
 
 ChemProt marks its two entities as ``<< aspirin >>`` and ``[[ COX-1 ]]``. Their types are not given, so the
-marks stay in the text."""
+marks stay in the text.
+"""
 
 from __future__ import annotations
 

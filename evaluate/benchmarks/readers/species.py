@@ -1,7 +1,8 @@
 """Species-800 (Pafilis et al. 2013) from its own texts and mentions, converted to tagged sentences.
 
 Papers score the sentences of spyysalo/s800's tools, distributed with BioBERT (formats/iob.py reads those).
-This reader uses bioshards' sentence and word splitting, so scores are close but differ."""
+This reader uses bioshards' sentence and word splitting, so scores are close but differ.
+"""
 
 from __future__ import annotations
 
@@ -108,8 +109,9 @@ def _convert_byte_offsets(text: str, *offsets: int) -> list[str]:
 def tag_document(document: PubTatorDocument, entity_type: str) -> list[TaggedSentence]:
     """Convert the mentions of one type to tags of words.
 
-    Words are runs of letters and digits, and single punctuation marks. Of overlapping mentions the first and longest is kept. A word that a mention covers in part is tagged as a
-    whole. No sentence ends within a mention."""
+    Words are runs of letters and digits, and single punctuation marks. Of overlapping mentions the first and
+    longest is kept. A word that a mention covers in part is tagged as a whole. No sentence ends within a
+    mention."""
     kept_mentions: list[Mention] = []
     for entity_mention in sorted(document.mentions, key=lambda mention: (mention.start, -mention.end)):
         if entity_mention.type == entity_type.upper() and (

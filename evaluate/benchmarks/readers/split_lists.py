@@ -1,7 +1,8 @@
 """Assign names to splits by published lists, or by a hash if the lists are missing.
 
 BLURB's lists of files and ids are in data_generation.tar.gz, folder ``indexing``: one name a line (DDI), or
-all on one line, separated by commas (HoC, BioASQ)."""
+all on one line, separated by commas (HoC, BioASQ).
+"""
 
 from __future__ import annotations
 

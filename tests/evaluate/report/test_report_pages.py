@@ -72,10 +72,10 @@ def rows_counted(correct: int) -> list[tuple[int, ...]]:
 GOLDEN = """\
 # Evaluation
 
-Scores are in per cent. Of our models they are means over n seeds, with the standard deviation in brackets \
-(numpy.std over seeds, ddof 0); below it is the 95% interval of 1,000 bootstrap resamples, which covers the \
-choice of test documents \
-(examples, where files name none), not that of seeds. Footnotes say what does not compare.
+Scores are in per cent. Scores of our models are means over n seeds, with the standard deviation in brackets \
+(numpy.std over seeds, ddof 0). Below is the 95% interval of 1,000 bootstrap resamples; it covers the choice of \
+test documents (examples, if files name no documents), not the choice of seeds. Footnotes name limits of \
+comparability.
 
 ## Models
 
