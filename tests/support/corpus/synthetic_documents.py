@@ -38,9 +38,9 @@ def make_document(id_: str, sentences: Sequence[str], pmid: int | None = None, *
         "sections": [],
         "file": "invented.xml",
         "position": 0,
-        "words": 0,
-        "characters": 0,
-        "cleaned": {},
+        "num_words": 0,
+        "num_characters": 0,
+        "removed_characters": {},
     }
     return Document(**{**defaults, **overrides})
 
