@@ -14,9 +14,9 @@ from bioshards.corpus.archives import members
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadFileError, BadRecordError
 from bioshards.corpus.source_record import SourceRecord, VersionKey
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile, open_source
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import article_metadata, article_stream, text_blocks, xml_tree
 from .article_metadata import ArticleMetadata
@@ -63,7 +63,7 @@ class ArticleReader:
         self._config, self._keep_dropped = config, keep_dropped
         self._document_builder = ArticleDocumentBuilder(config)
 
-    def read_records(self, storage: LocalStorage, source: SourceFile) -> Iterator[SourceRecord]:
+    def read_records(self, storage: Storage, source: SourceFile) -> Iterator[SourceRecord]:
         """The source's articles, in order.
 
         Raises:
@@ -121,7 +121,7 @@ def _update_from_list_row(metadata: ArticleMetadata, list_row: dict[str, Any]) -
     )
 
 
-def _iter_raw_articles(storage: LocalStorage, source: SourceFile) -> Iterator[_RawArticle]:
+def _iter_raw_articles(storage: Storage, source: SourceFile) -> Iterator[_RawArticle]:
     if source.parts:
         yield from _iter_articles_of_files(
             storage, [_ArticleFile(part.name, part.path) for part in source.parts]
@@ -136,7 +136,7 @@ def _iter_raw_articles(storage: LocalStorage, source: SourceFile) -> Iterator[_R
                 yield _RawArticle(source.name, xml)
 
 
-def _iter_articles_of_files(storage: LocalStorage, entries: list[_ArticleFile]) -> Iterator[_RawArticle]:
+def _iter_articles_of_files(storage: Storage, entries: list[_ArticleFile]) -> Iterator[_RawArticle]:
     """The articles of many files; if one cannot be used, that is no other file's fault."""
 
     def read_first_bytes(entry: _ArticleFile) -> bytes | BadFileError:
@@ -146,25 +146,25 @@ def _iter_articles_of_files(storage: LocalStorage, entries: list[_ArticleFile]) 
         except BadFileError as error:
             return error
 
-    readable_entries = (of for of in entries if not of.error)
+    readable_entries = (entry for entry in entries if not entry.error)
     prefetched = prefetch_map(storage, read_first_bytes, readable_entries)
-    for of in entries:
-        if of.error:
-            yield _RawArticle(of.name, error=of.error)
+    for entry in entries:
+        if entry.error:
+            yield _RawArticle(entry.name, error=entry.error)
             continue
         first_bytes = next(prefetched)
         try:
             if isinstance(first_bytes, BadFileError):
                 raise first_bytes
             is_whole = len(first_bytes) < _PREFETCH_BYTES
-            with io.BytesIO(first_bytes) if is_whole else open_source(storage, of.path) as file:
+            with io.BytesIO(first_bytes) if is_whole else open_source(storage, entry.path) as file:
                 for xml in article_stream.iter_articles(file):
-                    yield _RawArticle(of.name, xml, list_row=of.list_row)
-        except BadFileError as bad:
-            yield _RawArticle(of.name, error=BadRecordError(bad.reason, bad.detail))
+                    yield _RawArticle(entry.name, xml, list_row=entry.list_row)
+        except BadFileError as error:
+            yield _RawArticle(entry.name, error=BadRecordError(error.reason, error.detail))
 
 
-def _read_article_list(storage: LocalStorage, source: SourceFile) -> list[_ArticleFile]:
+def _read_article_list(storage: Storage, source: SourceFile) -> list[_ArticleFile]:
     """The files of the articles that a mirror's list of a range selects."""
     columns = ["pmcid", "version", "pmid", "doi", "licence", "retracted", "manuscript", "ocr", "file"]
     with open_source(storage, source.path) as file:
@@ -185,7 +185,7 @@ def _read_article_list(storage: LocalStorage, source: SourceFile) -> list[_Artic
     ]
 
 
-def _iter_articles_of_archive(storage: LocalStorage, source: SourceFile) -> Iterator[_RawArticle]:
+def _iter_articles_of_archive(storage: Storage, source: SourceFile) -> Iterator[_RawArticle]:
     with open_source(storage, source.path) as file:
         for member in members.iter_members(file, source.name):
             name = f"{source.name}/{member.name}"

@@ -309,6 +309,6 @@ _HANDLERS_BY_LOCAL_NAME: Final[dict[str, _Handler]] = {
     "mtable": _append_table,
 }
 _HANDLERS: Final = _HANDLERS_BY_LOCAL_NAME | {
-    _NAMESPACE + name: add for name, add in _HANDLERS_BY_LOCAL_NAME.items()
+    _NAMESPACE + name: handler for name, handler in _HANDLERS_BY_LOCAL_NAME.items()
 }
 """All other elements are rows: what is in them is written one after the other."""

@@ -98,7 +98,7 @@ def _compute_split_stats(
         "special_tokens": counts.special_tokens,
         "other_document_tokens": counts.other_document_tokens,
         "lost_tokens": dict(sorted(counts.lost_tokens.items())),
-        "unaccounted": counts.input_tokens - document_tokens - sum(counts.lost_tokens.values()),
+        "unaccounted_tokens": counts.input_tokens - document_tokens - sum(counts.lost_tokens.values()),
     }
 
 

@@ -173,7 +173,7 @@ def _token_rows(splits: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
             split_stats["other_document_tokens"] for split_stats in all_stats
         ],
         "in rows, all": [split_stats["tokens"] for split_stats in all_stats],
-        "not accounted for": [split_stats["unaccounted"] for split_stats in all_stats],
+        "not accounted for": [split_stats["unaccounted_tokens"] for split_stats in all_stats],
     }
     return [[name, *map(format_number, numbers)] for name, numbers in rows.items()]
 

@@ -94,7 +94,7 @@ _WIDE_SPACES: Final = frozenset("\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | se
 """Spaces of some width, which become blanks: a tenth of all abstracts has one."""
 _COMBINING_MARKS: Final = "\u0300-\u036f"
 _UNUSUAL_CHARACTERS = re.compile(
-    f"[{''.join(of for of, _ in _CHARACTER_RULES.values())}{''.join(_WIDE_SPACES)}{_COMBINING_MARKS}]"
+    f"[{''.join(characters for characters, _ in _CHARACTER_RULES.values())}{''.join(_WIDE_SPACES)}{_COMBINING_MARKS}]"
 )
 _ASCII_BYTES: Final = bytes(range(0x7F))
 

@@ -120,7 +120,6 @@ def _transcode_to_utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:
         raise BadFileError("bad-encoding", f"cannot be read as {encoding}: {error}") from error
 
 
-_MARKUP_SECTION = re.compile(rb"<[!?]")
 _MARKUP_SECTION = re.compile(rb"<!--.*?-->|<\?.*?\?>|<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 
 

@@ -519,7 +519,7 @@ def test_a_tar_of_many_members_needs_no_memory_for_them() -> None:
 
 
 def test_a_gzip_bomb_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(members, "BOMB_BYTES", 1 << 20)
+    monkeypatch.setattr(members, "RATIO_EXEMPT_BYTES", 1 << 20)
     for name in ("PMC1.xml", "PMC1.pdf"):  # passed over or not
         bomb = gzip.compress(pack_tar([(name, bytes(30_000_000))]))
         assert peak(lambda bomb=bomb: refusal(bomb, "a.tar.gz")) < 12_000_000  # type: ignore[misc]
@@ -527,7 +527,7 @@ def test_a_gzip_bomb_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_zip_bomb_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(members, "BOMB_BYTES", 1 << 20)
+    monkeypatch.setattr(members, "RATIO_EXEMPT_BYTES", 1 << 20)
     bomb = pack_zip([(f"PMC{number}.xml", bytes(3_000_000)) for number in range(5)])
     assert peak(lambda: refusal(bomb, "a.zip")) < 9_000_000
     assert refusal(bomb, "a.zip").reason == "bomb"
@@ -536,7 +536,7 @@ def test_a_zip_bomb_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_members_that_overlap_in_a_zip_are_a_bomb(monkeypatch: pytest.MonkeyPatch) -> None:
     """A directory of 2,000 entries that all point to the same data."""
-    monkeypatch.setattr(members, "BOMB_BYTES", 1 << 20)
+    monkeypatch.setattr(members, "RATIO_EXEMPT_BYTES", 1 << 20)
     one = pack_zip([("PMC1.xml", bytes(500_000))])
     directory, end = one.index(b"PK\1\2"), one.index(b"PK\5\6")
     listed = one[directory:end] * 2000
@@ -547,7 +547,7 @@ def test_members_that_overlap_in_a_zip_are_a_bomb(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_packs_as_text_does_is_no_bomb(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(members, "BOMB_BYTES", 1 << 20)
+    monkeypatch.setattr(members, "RATIO_EXEMPT_BYTES", 1 << 20)
     words = ["cells", "were", "grown", "in", "medium", "<p>", "</p>", "with", "and", "without"]
     text = " ".join(random.Random(1).choices(words, k=400_000)).encode()
     files = [("PMC1.xml", text), ("PMC2.xml", text)]

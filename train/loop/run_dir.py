@@ -34,7 +34,8 @@ from bioshards.corpus.manifest import (
     utc_now,
     write_manifest,
 )
-from bioshards.corpus.storage.local_storage import TEMPORARY_PREFIX, LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 
 from . import checkpoint
 from .metrics_log import SPEED_FIELDS
@@ -182,8 +183,8 @@ def write_run_manifest(
         final_metrics={name: value for name, value in final_metrics.items() if name not in SPEED_FIELDS},
         run=TrainingRun(
             command=tuple(run_of["command"]),
-            started=begun,
-            finished=utc_now(),
+            started_at=begun,
+            finished_at=utc_now(),
             world_size=run_of["world_size"],
             device=run_of["device"],
             micro_batch_size=run_of["micro_batch_size"],

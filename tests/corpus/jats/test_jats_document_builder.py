@@ -171,7 +171,7 @@ def test_each_part_is_text_or_is_left_out_and_counted(part: str) -> None:
         TextBlock(part, ("A",), "Three."),
         TextBlock("body", ("B",), "Four."),
     ]
-    found = shaped(blocks, sections=tuple(name for name in ARTICLE_PARTS[1:] if name in (part, "body")))
+    found = shaped(blocks, parts=tuple(name for name in ARTICLE_PARTS[1:] if name in (part, "body")))
     assert [sentence for _, sentences in read_back(found) for sentence in sentences] == [
         "One two.",
         "Three.",
@@ -179,14 +179,14 @@ def test_each_part_is_text_or_is_left_out_and_counted(part: str) -> None:
     ]
     assert [heading for heading, _ in found.sections] == ["A", "B"]
     assert found.removed_characters == {}
-    left = shaped(blocks, sections=tuple(name for name in ARTICLE_PARTS[1:] if name != part))
+    left = shaped(blocks, parts=tuple(name for name in ARTICLE_PARTS[1:] if name != part))
     body = [] if part == "body" else [("B", ["Four."])]
     assert read_back(left) == body
     assert left.removed_characters == {f"{DROPPED_PART_PREFIX}{part}": 8 + 6 + (5 if part == "body" else 0)}
 
 
 def test_what_is_left_out_is_not_cleaned() -> None:
-    found = shaped([TITLE, TextBlock("footnote", ("N\u00ad",), "A\u00adb."), BLOCKS[3]], sections=("body",))
+    found = shaped([TITLE, TextBlock("footnote", ("N\u00ad",), "A\u00adb."), BLOCKS[3]], parts=("body",))
     assert found.removed_characters == {f"{DROPPED_PART_PREFIX}footnote": 4}
 
 
@@ -397,9 +397,9 @@ BLOCKS_OF_PARTS = st.lists(
 def test_counts_and_sections_are_those_of_the_sentences(
     title: str | None, blocks: list[TextBlock], titles: bool, labels: bool, parts: set[str]
 ) -> None:
-    sections = tuple(part for part in ARTICLE_PARTS[1:] if part in parts)
+    included = tuple(part for part in ARTICLE_PARTS[1:] if part in parts)
     heads = [] if title is None else [TextBlock("title", (), title)]
-    found = shaped(heads + blocks, titles=titles, section_labels=labels, sections=sections, cleaning=())
+    found = shaped(heads + blocks, titles=titles, section_labels=labels, parts=included, cleaning=())
     assert found.title == (title or "")
     assert found.num_words == sum(len(sentence.split()) for sentence in found.sentences)
     assert found.num_characters == sum(map(len, found.sentences))

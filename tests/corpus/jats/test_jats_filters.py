@@ -169,8 +169,8 @@ def test_the_default_licences_are_the_downloads() -> None:
         ({"licences": ("CC-BY", "CC0")}, "licences is CC-BY, CC0; it must be some of these, in this order"),
         ({"licences": ("cc-by",)}, "licences is cc-by"),
         ({"licences": ("CC-BY", "CC-BY")}, "licences is CC-BY, CC-BY"),
-        ({"sections": ("title",)}, "sections is title; it must be some of these, in this order: abstract"),
-        ({"sections": ("body", "abstract")}, "in this order"),
+        ({"parts": ("title",)}, "parts is title; it must be some of these, in this order: abstract"),
+        ({"parts": ("body", "abstract")}, "in this order"),
         ({"cleaning": ("x",)}, "cleaning is x"),
         ({"splitter": "nltk"}, "splitter is nltk"),
     ],
@@ -199,13 +199,13 @@ def test_rules_are_plain_data_for_a_manifest() -> None:
         "treebank": False,
         "min_line_characters": 0,
         "licences": [code for code in LICENCES if code in DEFAULT_LICENCES],
-        "sections": list(DEFAULT_ARTICLE_PARTS),
+        "parts": list(DEFAULT_ARTICLE_PARTS),
         "min_words": 5,
         "drop_article_types": ["letter"],
         "keep_ocr": False,
-        "keep_bodiless": False,
-        "author_year": True,
-        "formula": "[FORMULA]",
+        "keep_abstract_only": False,
+        "author_year_citations": True,
+        "formula_placeholder": "[FORMULA]",
     }
     assert json.loads(json.dumps(plain)) == plain
 

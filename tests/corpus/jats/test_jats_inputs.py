@@ -19,8 +19,9 @@ from bioshards.corpus.jats import inputs as article_sources
 from bioshards.corpus.jats.inputs import discover
 from bioshards.corpus.lifecycle.input_digests import compute_input_md5
 from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile, is_unchanged
+from bioshards.corpus.storage.storage_protocol import FileInfo
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 FILES = LocalStorage()
@@ -38,7 +39,7 @@ class Named(LocalStorage):
     def walk(self, folder: str) -> list[FileInfo]:
         return [FileInfo(path, 10, "1-1") for path in self.paths if path.startswith(f"{folder}/")]
 
-    def find(self, pattern: str) -> list[FileInfo]:
+    def glob(self, pattern: str) -> list[FileInfo]:
         return [FileInfo(path, 10, "1-1") for path in self.paths if path == pattern]
 
 
@@ -251,7 +252,7 @@ def test_an_article_that_is_added_changes_its_own_group_only(names: set[str], ad
 
 @pytest.mark.parametrize("pattern", ["in/{:05}.xml", "{:05}/fulltext.xml"])
 def test_many_unnamed_files_are_dealt_out_evenly(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(article_sources, "PER_GROUP", 100)
+    monkeypatch.setattr(article_sources, "MEAN_FILES_PER_GROUP", 100)
     paths = [f"/in/{pattern.format(number)}" for number in range(700)]
     sources = discover(Named(paths), ["/in"])
     assert [source.name for source in sources] == [f"articles-{group:03}-of-008" for group in range(8)]
@@ -262,7 +263,7 @@ def test_many_unnamed_files_are_dealt_out_evenly(pattern: str, monkeypatch: pyte
 
 
 def test_more_groups_than_a_byte_can_tell_are_all_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(article_sources, "PER_GROUP", 2)
+    monkeypatch.setattr(article_sources, "MEAN_FILES_PER_GROUP", 2)
     sources = discover(Named([f"/in/in/{number}.xml" for number in range(2000)]), ["/in"])
     assert all(source.name.endswith("-of-1024") for source in sources)
     assert len(sources) > 800

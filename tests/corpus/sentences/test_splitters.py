@@ -191,6 +191,6 @@ def test_another_version_of_a_library_is_another_configuration(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("--treebank", "--output", tmp_path) == 0
-    monkeypatch.setattr("bioshards.corpus.sentences.splitters._version", lambda library: "99.0")
+    monkeypatch.setattr("bioshards.corpus.sentences.splitters._installed_version", lambda library: "99.0")
     assert run("--treebank", "--output", tmp_path) == 2
     assert "nltk was" in capsys.readouterr().err

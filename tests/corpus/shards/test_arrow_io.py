@@ -101,9 +101,9 @@ DOCUMENTS = st.builds(
     sections=st.lists(st.tuples(SHORT, st.integers(0, 99)), max_size=3),
     file=SHORT,
     position=st.integers(0, 2**31 - 1),
-    words=st.integers(0, 9),
-    characters=st.integers(0, 9),
-    cleaned=st.just({}),
+    num_words=st.integers(0, 9),
+    num_characters=st.integers(0, 9),
+    removed_characters=st.just({}),
 )
 
 

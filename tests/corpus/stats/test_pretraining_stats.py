@@ -64,10 +64,10 @@ def test_figures_by_hand(small: Path) -> None:
     assert [train["documents_per_row"][key] for key in ("mean", "max")] == [5 / 3, 3]
     assert train["rows_per_document"] == 5 / 3
     assert train["lost_tokens"] == {"idle": 2, "overflow": 2}
-    assert train["unaccounted"] == 15 - (21 - 8 - 2) - 4 == 0
+    assert train["unaccounted_tokens"] == 15 - (21 - 8 - 2) - 4 == 0
     validation = found["splits"]["validation"]
     assert (validation["fill"], validation["single_segment"], validation["lost_tokens"]) == (0.5, 1.0, {})
-    assert validation["unaccounted"] == 0
+    assert validation["unaccounted_tokens"] == 0
 
 
 def test_the_summary_has_train_and_validation_side_by_side(small: Path) -> None:
@@ -98,7 +98,7 @@ def test_tokens_that_are_nowhere_are_told(tmp_path: Path) -> None:
         {"train": [[(8, 0, 0, ["d"])]]},
         {"train": split_counts(1, read=20, special=2, short=4)},
     )
-    assert figures(folder)["splits"]["train"]["unaccounted"] == 10
+    assert figures(folder)["splits"]["train"]["unaccounted_tokens"] == 10
     assert "not accounted for 10" in lines_of(figures(folder))
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.corpus.storage.local_storage import TEMPORARY_PREFIX
+from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 from bioshards.train.config.masking_config import mask_rate
 from bioshards.train.config.model_presets import PRESETS
 from bioshards.train.data.loader import MAX_MICRO_BATCH_TOKENS, StepLoader, partition_batch
