@@ -40,8 +40,8 @@ each citation, cleaned of markup, split into sentences, in Arrow files with a ma
 
 INPUT_HELP: Final = """\
 a folder, a file or a quoted glob, also on gs:// or s3://; or a source to fetch, by name: pubmed: (NLM's
-baseline and update files), 'pubmed:baseline[1-10]', 'pubmed:updates[-3:]', 'pubmed:[since=2026-08-01]'; repeatable
-(default: the sample that comes with bioshards)"""
+baseline and update files), 'pubmed:baseline[1-10]', 'pubmed:updates[-3:]', 'pubmed:[since=2026-08-01]';
+repeatable (default: the sample that comes with bioshards)"""
 
 
 def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:

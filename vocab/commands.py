@@ -26,7 +26,7 @@ from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.lock import lock_output
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError, check_disjoint
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.counting.count_steps import VALIDATION_WORDS_FILE, WORDS_FILE
 from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.report.benchmark_texts import BenchmarkTexts
@@ -83,7 +83,7 @@ class BuildOptions:
     command: tuple[str, ...]
 
 
-def run_build(storage: LocalStorage, options: BuildOptions, progress: Callable[[str], None]) -> str:
+def run_build(storage: Storage, options: BuildOptions, progress: Callable[[str], None]) -> str:
     """Build the vocabulary of a recipe.
 
     Args:
@@ -100,7 +100,7 @@ def run_build(storage: LocalStorage, options: BuildOptions, progress: Callable[[
         raise InvalidValueError(f"--min-count {options.min_count} is below 1")
     if not options.output or "://" in options.output:
         raise OutputMismatchError(
-            f"--output {options.output!r} is not a local directory; vocabularies are built on local disks only"
+            f"--output {options.output!r} is not a local directory, where vocabularies are built"
         )
     count_config = CountConfig(recipe.pretokenizer, options.validation_fraction, options.seed)
     check_disjoint(options.folders, options.output)
@@ -152,9 +152,7 @@ def run_build(storage: LocalStorage, options: BuildOptions, progress: Callable[[
     )
 
 
-def run_report(
-    storage: LocalStorage, folder: str, options: ReportOptions, progress: Callable[[str], None]
-) -> str:
+def run_report(storage: Storage, folder: str, options: ReportOptions, progress: Callable[[str], None]) -> str:
     """Rewrite the report of a finished vocabulary, and return the message to print.
 
     Raises:
@@ -184,9 +182,7 @@ def run_report(
     return f"report:     {output_dir.path}/report.html"
 
 
-def _read_vocabulary_manifest(
-    storage: LocalStorage, folder: str, output_dir: OutputDir
-) -> VocabularyManifest:
+def _read_vocabulary_manifest(storage: Storage, folder: str, output_dir: OutputDir) -> VocabularyManifest:
     """Read the manifest of a finished vocabulary.
 
     Raises:
@@ -227,6 +223,11 @@ def format_summary(totals: VocabularyCounts) -> str:
 
 
 _REPORT_NAMES: Final = {
+    "character_coverage": "coverage",
+    "num_unused_tokens": "unused",
+    "entity_placeholders": "dummies",
+    "sort_by_collation": "by_collation",
+    "pretokenizer": "kind",
     "validation_words": "held_out_words",
     "validation_fraction": "hold_out",
     "library_versions": "tools",
@@ -318,7 +319,7 @@ class _MeasuredWords:
         )
 
 
-def _read_counts(storage: LocalStorage, path: str) -> Mapping[str, int]:
+def _read_counts(storage: Storage, path: str) -> Mapping[str, int]:
     if not storage.exists(path):
         return {}
     with storage.open(path) as file:

@@ -97,11 +97,11 @@ def test_nothing_is_copied_over_what_is_something_else(
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "dear.txt").write_text("Dear")
     assert run_copy(source, tmp_path / "letters") == 2
-    assert "is not empty and was not begun by" in capsys.readouterr().err
+    assert "is not empty and was not written by" in capsys.readouterr().err
     shutil.copytree(full_text, tmp_path / "articles")
     before = bytes_of(tmp_path / "articles")
     assert run_copy(source, tmp_path / "articles") == 2
-    assert "was begun by pmc_to_shards, and this is pubmed_to_shards" in capsys.readouterr().err
+    assert "was written by pmc_to_shards, and this is pubmed_to_shards" in capsys.readouterr().err
     assert bytes_of(tmp_path / "articles") == before
 
 
@@ -177,7 +177,7 @@ def test_no_folder_is_copied_into_itself(source: Path, tmp_path: Path, capsys: C
     os.symlink(source, tmp_path / "link")
     for target in (source, source / "copy", tmp_path, tmp_path / "link"):
         assert run_copy(source, target) == 2
-        assert "lies in" in capsys.readouterr().err or target == tmp_path
+        assert "inside" in capsys.readouterr().err or target == tmp_path
         assert bytes_of(source) == before
 
 

@@ -408,8 +408,8 @@ def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
     command = ("--input", abstracts, "--output", tmp_path / "out")
     assert run(*command) == 3
     said = capsys.readouterr().err
-    assert f"1 of 2 shards cannot be used ({shard}: {message})" in said
-    assert "run the command that made them once more" in said
+    assert f"1 of 2 shards cannot be read ({shard}: {message})" in said
+    assert "rerun the command that made them" in said
     assert [path.name for path in (tmp_path / "out").glob("*")] == [".bioshards"]
     # Mended, the same command goes on.
     if shard.is_dir():
@@ -486,12 +486,12 @@ def test_an_output_in_an_input_or_of_something_else(
     before = published_digests(abstracts)
     for output in (abstracts, abstracts / "words"):
         assert run("--input", abstracts, "--output", output) == 2
-        assert f"{output} lies in {abstracts}, which is to stay as it is" in capsys.readouterr().err
+        assert f"{output} is inside the input {abstracts}" in capsys.readouterr().err
     assert run("--input", abstracts, "--output", tmp_path) == 2
-    assert f"{abstracts} lies in {tmp_path}, which is to be written" in capsys.readouterr().err
+    assert f"the input {abstracts} is inside {tmp_path}" in capsys.readouterr().err
     other = write_texts(tmp_path / "other", {"third": THIRD})
     assert run("--input", abstracts, "--output", other) == 2
-    assert "was begun by pubmed_to_shards, and this is shards_to_words" in capsys.readouterr().err
+    assert "was written by pubmed_to_shards, and this is shards_to_words" in capsys.readouterr().err
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "thesis.tex").write_text("dear to its author")
     assert run("--input", abstracts, "--output", tmp_path / "thesis") == 2

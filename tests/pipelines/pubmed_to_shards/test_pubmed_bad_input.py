@@ -225,7 +225,7 @@ def test_an_output_of_another_configuration(tmp_path: Path, run: Run, capsys: Ca
     assert run("--output", tmp_path / "out", "--min-abstract-words", 50) == 2
     said = capsys.readouterr().err
     assert "min_abstract_words was 0, now 50" in said
-    assert "Choose another folder" in said
+    assert "Choose another --output" in said
     assert published_digests(tmp_path / "out") == before
 
 
@@ -236,7 +236,7 @@ def test_an_output_of_another_version_of_the_tool(
     monkeypatch.setattr(shards_driver, "FORMAT", 999)
     assert run("--output", tmp_path / "out", "--languages", "eng") == 2
     said = capsys.readouterr().err
-    assert "was begun by another version of bioshards" in said
+    assert "was written by another version of bioshards" in said
     assert "this is 999" in said
     assert "languages" not in said
 

@@ -344,9 +344,9 @@ def test_a_second_run_of_an_output_does_not_begin(
         assert beam_run(*command) == 2
         said = capsys.readouterr().err
         assert f"another run is writing {url}: process {os.getpid()} of {socket.gethostname()}" in said
-        assert FILES.list_names(f"{url}/.bioshards") == ["running.json"]
+        assert FILES.list_names(f"{url}/.bioshards") == ["lock.json"]
     assert beam_run(*command) == 0
-    assert "running.json" not in FILES.list_names(f"{url}/.bioshards")
+    assert "lock.json" not in FILES.list_names(f"{url}/.bioshards")
 
 
 @pytest.mark.parametrize("on", ["gs", "disk"])
@@ -370,7 +370,7 @@ def test_an_output_that_is_begun_while_another_run_looks_for_its_inputs_is_that_
 
     monkeypatch.setattr(driver, "prepare_run", prepared)
     assert beam_run(*command) == 2
-    assert "was begun with another configuration" in capsys.readouterr().err
+    assert "has another configuration" in capsys.readouterr().err
     assert beam_run(*command, "--keep-title-only") == 0
     assert "nothing to do" in capsys.readouterr().out
 
@@ -395,14 +395,14 @@ def test_a_killed_run_stops_nobody_for_long(
     output_dir = OutputDir(f"{ways['gs'].store.url}/noted-{host}-{since}")
     note = {
         "host": host if host == "elsewhere" else socket.gethostname(),
-        "process": os.getpid() if host == "ours" else ended.pid,
-        "renewed": int(time.time()) - since,
+        "pid": os.getpid() if host == "ours" else ended.pid,
+        "renewed_at": int(time.time()) - since,
     }
     FILES.write_json(output_dir.lock_path, note)
     with contextlib.ExitStack() as stack:
         if not begins:
             stack.enter_context(
-                pytest.raises(OutputMismatchError, match=r"if it was killed, run again in \d+ sec")
+                pytest.raises(OutputMismatchError, match=r"if it was killed, rerun the command in \d+ sec")
             )
         stack.enter_context(lock_output(FILES, output_dir))
     assert FILES.exists(output_dir.lock_path) is not begins
@@ -417,10 +417,10 @@ def test_a_run_says_that_it_goes_on_also_when_it_could_not_for_a_moment(
     way = ways["s3"]
     output_dir = OutputDir(f"{way.store.url}/renewed")
     with lock_output(FILES, output_dir):
-        way.schedule_fault("PUT", "*/running.json", ServiceUnavailable(), times=2)
-        before = FILES.read_json(output_dir.lock_path)["renewed"]
+        way.schedule_fault("PUT", "*/lock.json", ServiceUnavailable(), times=2)
+        before = FILES.read_json(output_dir.lock_path)["renewed_at"]
         deadline = time.monotonic() + 60
-        while FILES.read_json(output_dir.lock_path)["renewed"] == before:
+        while FILES.read_json(output_dir.lock_path)["renewed_at"] == before:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         assert not way.pending_fault_count()
@@ -434,7 +434,7 @@ def test_a_run_of_a_store_that_is_silent_is_left_at_once(
     way = ways["gs"]
     output_dir = OutputDir(f"{way.store.url}/silent")
     with lock_output(FILES, output_dir):
-        way.schedule_fault("DELETE", "*running.json*", Stall(0, 4))
+        way.schedule_fault("DELETE", "*lock.json*", Stall(0, 4))
         began = time.monotonic()
     assert time.monotonic() - began < 3
     assert FILES.exists(output_dir.lock_path)

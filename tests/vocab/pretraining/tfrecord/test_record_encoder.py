@@ -86,11 +86,6 @@ def predicted(record: Record) -> set[int]:
     return set(record["masked_lm_positions"][: int(sum(record["masked_lm_weights"]))])
 
 
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
-    return make_word_encoder(tmp_path_factory.mktemp("vocabulary"))
-
-
 def batch(*rows: tuple[list[int], int, int | None]) -> pa.RecordBatch:
     """Rows of ids, where segment B starts, and their labels, or none of them labelled."""
     columns = make_schema(labelled=any(label is not None for *_, label in rows))
@@ -346,7 +341,7 @@ def test_albert_has_whole_words_by_the_rule_of_its_code(tmp_path: Path) -> None:
 
 
 def made_files(out: Path, folder: Path, encoder: Encoder, recipe: ExampleRecipe, **how: Any) -> list[Shard]:
-    """What is listed of two portions, merged where rows are dealt out."""
+    """What is listed of two groups, merged where rows are dealt out."""
     output_dir, storage = OutputDir(str(out)), LocalStorage()
     given_ = make_build_config(
         encoder, recipe, writer=ShardWriter(make_record_encoder(encoder, recipe)), **how
@@ -356,9 +351,9 @@ def made_files(out: Path, folder: Path, encoder: Encoder, recipe: ExampleRecipe,
         for first in (1, 50)
     ]
     made = [build_group(storage, output_dir, make_single_group(documents), given_) for documents in several]
-    listed = [one for portion in made for one in portion.outputs]
+    listed = [one for group in made for one in group.outputs]
     for split, buckets in given_.num_buckets.items():
-        names = [name for portion in made for name in portion.spill_files[split]]
+        names = [name for group in made for name in group.spill_files[split]]
         for bucket in range(buckets):
             listed += pretraining_dir.merge_bucket(storage, output_dir, given_, names, split, bucket).outputs
     return listed
