@@ -65,6 +65,26 @@ class OutputDir:
         return f"{self.work_folder}/lock.json"
 
     @property
+    def staged_folder(self) -> str:
+        """Reports of staged source files."""
+        return f"{self.work_folder}/staged"
+
+    @property
+    def input_digests_folder(self) -> str:
+        """MD5s of unchanged inputs."""
+        return f"{self.work_folder}/input_digests"
+
+    @property
+    def word_counts_folder(self) -> str:
+        """Word counts of document shards."""
+        return f"{self.work_folder}/word_counts"
+
+    @property
+    def build_reports_folder(self) -> str:
+        """Reports of built shard groups."""
+        return f"{self.work_folder}/build_reports"
+
+    @property
     def exclusion_list_path(self) -> str:
         """Ids of ``--exclude-ids``, for all workers."""
         return f"{self.work_folder}/exclusion_list.arrow"
@@ -72,7 +92,7 @@ class OutputDir:
     def input_digest_path(self, path: str, stamp: str) -> str:
         """Return the path of the cached MD5 of an input."""
         digest = hashlib.md5(f"{path} {stamp}".encode(errors="surrogateescape"), usedforsecurity=False)
-        return f"{self.work_folder}/input_digests/{digest.hexdigest()}.json"
+        return f"{self.input_digests_folder}/{digest.hexdigest()}.json"
 
     def part_list_path(self, stamp: str) -> str:
         """Return the path of the file list of a multi-file source."""
@@ -80,7 +100,7 @@ class OutputDir:
 
     def staged_path(self, output_name: str, suffix: str) -> str:
         """Return the path of a file of a staged source."""
-        return f"{self.work_folder}/staged/{output_name}.{suffix}"
+        return f"{self.staged_folder}/{output_name}.{suffix}"
 
     def decisions_path(self, bucket: int) -> str:
         """Return the path of the version decisions of a bucket of keys."""
@@ -104,7 +124,7 @@ class OutputDir:
 
     def word_counts_path(self, sha256: str, suffix: str) -> str:
         """Return the path of the word counts of a shard with this SHA-256."""
-        return f"{self.work_folder}/word_counts/{sha256}.{suffix}"
+        return f"{self.word_counts_folder}/{sha256}.{suffix}"
 
     def merged_bucket_path(self, bucket: int, file: str) -> str:
         """Return the path of a merged bucket of words or rows."""
@@ -112,7 +132,7 @@ class OutputDir:
 
     def build_report_path(self, name: str, suffix: str) -> str:
         """Return the path of the report on the rows built from a shard group."""
-        return f"{self.work_folder}/build_reports/{name}.{suffix}"
+        return f"{self.build_reports_folder}/{name}.{suffix}"
 
     def shuffle_spill_path(self, file: str) -> str:
         """Return the path of a file of rows that wait for the global shuffle."""

@@ -25,6 +25,10 @@ BATCH_CHARACTERS: Final = 8_000_000
 """Characters in a record batch of longer documents: about 200 articles."""
 
 
+_NESTED_COLUMNS: Final = ("sentences", "sections", "origin")
+"""Columns that :func:`record_batch_from_documents` builds from several values of a document."""
+
+
 def flatten_lists(rows: list[list[Any]]) -> tuple[pa.Array, list[Any]]:
     """Flatten a list column: return offsets (int32) and values."""
     offsets = [0]
@@ -39,21 +43,13 @@ def record_batch_from_documents(documents: list[Document]) -> pa.RecordBatch:
     """Convert documents to a record batch of :data:`~bioshards.corpus.document.DOCUMENT_SCHEMA`."""
     sentence_offsets, sentences = flatten_lists([document.sentences for document in documents])
     section_offsets, sections = flatten_lists([document.sections for document in documents])
+    # Columns of the same name and type as an attribute of the document need no line here.
     columns = {
-        "id": pa.array([document.id for document in documents], pa.string()),
-        "source": pa.array([document.source for document in documents], pa.string()),
-        "pmid": pa.array([document.pmid for document in documents], pa.int32()),
-        "pmcid": pa.array([document.pmcid for document in documents], pa.string()),
-        "doi": pa.array([document.doi for document in documents], pa.string()),
-        "version": pa.array([document.version for document in documents], pa.int16()),
-        "year": pa.array([document.year for document in documents], pa.int16()),
-        "journal": pa.array([document.journal for document in documents], pa.string()),
-        "article_type": pa.array([document.article_type for document in documents], pa.string()),
-        "language": pa.array([document.language for document in documents], pa.string()),
-        "licence": pa.array([document.licence for document in documents], pa.string()),
-        "retracted": pa.array([document.retracted for document in documents], pa.bool_()),
-        "flags": pa.array([document.flags for document in documents], pa.list_(pa.string())),
-        "title": pa.array([document.title for document in documents], pa.string()),
+        field.name: pa.array([getattr(document, field.name) for document in documents], field.type)
+        for field in DOCUMENT_SCHEMA
+        if field.name not in _NESTED_COLUMNS
+    }
+    columns |= {
         "sentences": pa.ListArray.from_arrays(sentence_offsets, pa.array(sentences, pa.string())),
         "sections": pa.ListArray.from_arrays(
             section_offsets,

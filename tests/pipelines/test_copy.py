@@ -143,7 +143,7 @@ def test_an_original_that_changes_meanwhile_gives_no_finished_copy(
         (source / "manifest.json").write_text(json.dumps({"config": {}, "outputs": []}))
         return copied
 
-    monkeypatch.setattr(copy, "_all_but_manifest", slow)
+    monkeypatch.setattr(copy, "_copy_data_files", slow)
     assert run_copy(source, tmp_path / "copy") == 2
     assert "or was written anew meanwhile" in capsys.readouterr().err
     assert not (tmp_path / "copy" / "manifest.json").exists()
@@ -203,7 +203,7 @@ def test_a_write_that_fails_leaves_a_copy_that_is_gone_on_with(
 @pytest.mark.parametrize("word", ["--dry-run", "--job_name=x", "--runner=DirectRunner"])
 def test_what_a_copy_does_not_do_is_refused(source: Path, tmp_path: Path, capsys: Capture, word: str) -> None:
     assert cli.main(["copy", str(source), str(tmp_path / "copy"), word]) == 2
-    assert f"{word} says nothing to beam copy" in capsys.readouterr().err
+    assert f"{word} is no option of beam copy" in capsys.readouterr().err
     assert not (tmp_path / "copy").exists()
 
 

@@ -347,7 +347,7 @@ def test_a_job_service_is_looked_for_before_anything_begins(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(executor, "JOB_SERVICE_SECONDS", 1)
+    monkeypatch.setattr(executor, "JOB_SERVICE_TIMEOUT_SECONDS", 1)
     assert run("--output", tmp_path / "out", "--runner=PortableRunner", *words) == code
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -19,11 +19,11 @@ import pytest
 
 from bioshards.corpus.download import http_client
 from bioshards.corpus.download.pubmed import MAX_CONNECTIONS, REQUESTS_PER_SECOND
+from bioshards.corpus.errors import UsageError
 from bioshards.corpus.storage.resumable_file import PARTIAL_PREFIX
 from bioshards.corpus.storage.retry import RetryPolicy
 from bioshards.pipelines import cli
 from bioshards.pipelines.inputs import downloads
-from bioshards.pipelines.options.parser import UsageError
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import kill_when, run_beam, start_beam
 from tests.support.outputs import load_manifest, published_digests
