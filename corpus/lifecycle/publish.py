@@ -22,7 +22,7 @@ from bioshards.corpus.manifest import (
     DocumentsConfig,
     DocumentsManifest,
     DocumentsRun,
-    ExcludedIds,
+    ExclusionSummary,
     InputFile,
     OverlapFile,
     RemovedText,
@@ -117,7 +117,7 @@ def publish_output(
             document_config, decode(DocumentsConfig, config), stage_results, ordered_results, run
         ),
         overlap=tuple(overlaps),
-        exclusion_list=ExcludedIds(exclusion_list.num_ids, exclusion_list.sha256, matched)
+        exclusion_list=ExclusionSummary(exclusion_list.num_ids, exclusion_list.sha256, matched)
         if exclusion_list
         else None,
         warnings=tuple(warnings),

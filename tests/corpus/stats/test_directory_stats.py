@@ -191,7 +191,7 @@ def refused(folder: Path) -> str:
 
 def test_an_unfinished_directory(small: Path, tmp_path: Path) -> None:
     (small / "manifest.json").unlink()
-    assert "run it again to its end" in refused(small)
+    assert "rerun the command to complete it" in refused(small)
     assert "no manifest.json" in refused(tmp_path / "nowhere")
 
 
