@@ -439,8 +439,8 @@ def test_an_input_that_cannot_be_counted_is_explained(
         folders[name].mkdir()
         (folders[name] / "manifest.json").write_text(text)
     expected = {
-        "nowhere": "has no manifest.json: it is no finished output",
-        "unfinished": "run it again to its end",
+        "nowhere": "has no manifest.json: it is not a finished output",
+        "unfinished": "rerun the command to complete it",
         "fetched": "does not hold documents: by its manifest.json it was made by fetch. Give the --output of",
         "strange": "does not hold documents: by its manifest.json it is not of bioshards",
         "broken": "/manifest.json cannot be read",
