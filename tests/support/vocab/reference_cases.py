@@ -36,7 +36,7 @@ def document_offsets(documents: Sequence[Sequence[int]]) -> list[list[int]]:
 
 
 def random_documents(count: int, seed: int) -> list[list[int]]:
-    """Return documents of a sentence or more, half of them with up to 8, half of the sentences with 23 tokens."""
+    """Return documents, half with 1 to 8 sentences and half with more; half the sentences have 23 tokens."""
     rng = random.Random(seed)
     return [
         [1 + min(int(rng.lognormvariate(3.1, 0.6)), 250) for _ in range(1 + int(rng.expovariate(1 / 11)))]
