@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from .document import Document
 from .errors import BadRecordError
@@ -44,7 +44,7 @@ class SourceRecord(NamedTuple):
 class RecordReader(Protocol):
     """A reader of sources with a fixed config."""
 
-    def read_records(self, storage: LocalStorage, source: SourceFile) -> Iterator[SourceRecord]:
+    def read_records(self, storage: Storage, source: SourceFile) -> Iterator[SourceRecord]:
         """Yield the records of a source, in order.
 
         Raises:

@@ -1,12 +1,4 @@
-"""``python -m bioshards.evaluate``: scores of a model on the papers' tasks, and what they can be trusted
-for.
-
-run MODEL --data DIR            fine-tune and score, one JSON for each task and seed; the same command
-goes on verify DIR                      are the benchmarks what their authors count? search MODEL --data
-DIR         the best settings for tasks, on their dev sets only report RESULTS...               tables
-beside the published numbers, as text, Markdown, HTML or JSON contamination --data DIR --corpus SHARDS
-which benchmark texts are in a pretraining corpus
-"""
+"""``python -m bioshards.evaluate``: fine-tune, score and compare models on the papers' benchmarks."""
 
 from __future__ import annotations
 
@@ -15,15 +7,14 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from typing import Any, get_args
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, get_args
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.exit_codes import FAILED, INTERRUPTED, OK
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.progress_line import ProgressLine
-from bioshards.evaluate.report.task_lookup import find_metric, find_suite_settings
 
 try:
     import torch
@@ -41,97 +32,116 @@ try:
         load_grid,
         search_hyperparameters,
     )
+    from bioshards.evaluate.tasks.task_registry import LegacyMode, plan_tasks
     from bioshards.train.config import dataclass_options
 
     from .benchmarks import verification
     from .modeling import pretrained
     from .report import report_file
-    from .tasks import task_registry
+    from .report.task_lookup import find_metric, find_suite_settings
 except ImportError as error:
     print(f"evaluate: a library is missing ({error}): pip install 'bioshards[evaluate]'", file=sys.stderr)
     sys.exit(2)
 
 
+class CommandResult(NamedTuple):
+    """Last message and exit code of a command."""
+
+    message: str
+    exit_code: int
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code."""
+    """Run a command and return its exit code.
+
+    Args:
+        argv: command line without the program; default: ``sys.argv``.
+    """
     args = _build_parser().parse_args(list(sys.argv[1:] if argv is None else argv))
+    command: Callable[[argparse.Namespace, ProgressLine], CommandResult] = args.command
     progress = ProgressLine()
     previous_handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        result: tuple[str, int] = args.work(args, progress)
-        _print_line(progress, result[0])
-        return result[1]
+        result = command(args, progress)
+        _print_line(progress, result.message)
+        return result.exit_code
     except KeyboardInterrupt:
-        message, code = "stopped. The same command goes on with what is left", INTERRUPTED
+        message, code = "interrupted. Rerun the command to resume", INTERRUPTED
     except Exception as error:
-        memory_hint = "give a lower --batch or --length"
-        message, code = report_error(error, memory_hint)
+        message, code = report_error(error, "give a lower --batch-size or --max-seq-length")
     finally:
         signal.signal(signal.SIGTERM, previous_handler)
     progress.clear()
-    with contextlib.suppress(OSError):  # nobody reads it
+    with contextlib.suppress(OSError):  # standard error is closed
         print(f"evaluate: {message}", file=sys.stderr)
     return code
 
 
-def _run_command(args: Any, progress: ProgressLine) -> tuple[str, int]:
-    summary = run_evaluation(
-        _job_from_args(args, progress, tuple(range(args.first_seed, args.first_seed + args.seeds)))
-    )
+def _run_command(args: argparse.Namespace, progress: ProgressLine) -> CommandResult:
+    seeds = range(args.first_seed, args.first_seed + args.seeds)
+    summary = run_evaluation(_job_from_args(args, progress, seeds))
     is_empty = not summary.written and not summary.skipped
-    return _format_run_summary(summary, args), FAILED if summary.failed or is_empty else OK
+    return CommandResult(_format_run_summary(summary), FAILED if summary.failed or is_empty else OK)
 
 
-def _search_command(args: Any, progress: ProgressLine) -> tuple[str, int]:
-    config = SearchConfig(load_grid(args.grid), args.method, args.trials, args.first_seed)
-    lines, failures = search_hyperparameters(_job_from_args(args, progress, (args.first_seed,)), config)
-    return "\n".join([*lines, *failures]), FAILED if failures else OK
+def _search_command(args: argparse.Namespace, progress: ProgressLine) -> CommandResult:
+    config = SearchConfig(load_grid(args.grid), args.method, args.max_trials, args.first_seed)
+    lines, failures = search_hyperparameters(_job_from_args(args, progress, [args.first_seed]), config)
+    return CommandResult("\n".join([*lines, *failures]), FAILED if failures else OK)
 
 
-def _verify_command(args: Any, progress: ProgressLine) -> tuple[str, int]:
-    checks = verification.verify_benchmarks(args.folder)
-    return verification.format_table(checks), FAILED if verification.has_failures(checks) else OK
+def _verify_command(args: argparse.Namespace, _progress: ProgressLine) -> CommandResult:
+    checks = verification.verify_benchmarks(args.benchmarks)
+    return CommandResult(
+        verification.format_table(checks), FAILED if verification.has_failures(checks) else OK
+    )
 
 
-def _report_command(args: Any, _progress: ProgressLine) -> tuple[str, int]:
-    return report_file.write_report(
-        LocalStorage(), args.results, args.out, find_metric, find_suite_settings
-    ), OK
+def _report_command(args: argparse.Namespace, _progress: ProgressLine) -> CommandResult:
+    message = report_file.write_report(
+        LocalStorage(), args.results, args.output, find_metric, find_suite_settings
+    )
+    return CommandResult(message, OK)
 
 
-def _contamination_command(args: Any, progress: ProgressLine) -> tuple[str, int]:
-    summary = check_contamination(
-        *(args.data, args.corpus, args.out),
+def _contamination_command(args: argparse.Namespace, progress: ProgressLine) -> CommandResult:
+    message = check_contamination(
+        args.benchmarks,
+        args.corpus,
+        args.output,
         known_benchmarks=BENCHMARKS.values(),
         workers=args.workers,
-        splits=args.parts,
-        min_shared_ngrams=args.least,
+        splits=args.splits,
+        min_shared_ngrams=args.min_shared_ngrams,
         progress=progress,
     )
-    return summary, OK
+    return CommandResult(message, OK)
 
 
-def _job_from_args(args: Any, progress: ProgressLine, seeds: Sequence[int]) -> EvaluateJob:
+def _job_from_args(args: argparse.Namespace, progress: ProgressLine, seeds: Sequence[int]) -> EvaluateJob:
+    """Build the job of ``run`` and ``search`` from their options."""
     overrides = dataclass_options.from_toml(args.config, FineTuneRecipe) if args.config else {}
     overrides |= dataclass_options.from_args(args, FineTuneRecipe)
-    checkpoint = pretrained.inspect_checkpoint(args.model, args.name)
+    checkpoint = pretrained.inspect_checkpoint(args.model, args.model_name)
     return EvaluateJob(
-        *(checkpoint, args.data, args.out or f"scores/{checkpoint.name}"),
-        task_registry.plan_tasks(args.tasks, overrides),
-        seeds,
-        _select_device(args.device or ("cuda" if torch.cuda.is_available() else "cpu")),
-        progress,
-        lambda line: _print_line(progress, line),
-        args.sample,
-        args.legacy,
+        checkpoint=checkpoint,
+        benchmarks_dir=args.benchmarks,
+        output=args.output or f"scores/{checkpoint.name}",
+        tasks=plan_tasks(args.tasks, overrides),
+        seeds=seeds,
+        device=_select_device(args.device or ("cuda" if torch.cuda.is_available() else "cpu")),
+        progress=progress,
+        log=lambda line: _print_line(progress, line),
+        max_examples=args.max_examples,
+        legacy_modes=args.legacy,
     )
 
 
 def _select_device(name: str) -> torch.device:
-    """What to compute on; on a GPU, products are rounded to TF32.
+    """Return the torch device of a name, and switch on TF32 for a GPU.
 
     Raises:
-        ValueError: it is not there.
+        InvalidValueError: the device is not available.
     """
     try:
         device = torch.device(name)
@@ -139,7 +149,7 @@ def _select_device(name: str) -> torch.device:
     except (AssertionError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         raise InvalidValueError(
-            f"--device {name} cannot be used here ({reason}): give cpu, or a GPU that is"
+            f"--device {name} cannot be used here ({reason}): give cpu, or a GPU of this machine"
         ) from error
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")
@@ -148,135 +158,152 @@ def _select_device(name: str) -> torch.device:
 
 def _print_line(progress: ProgressLine, line: str) -> None:
     progress.clear()
-    with contextlib.suppress(OSError):  # nobody reads it: what was done is done
+    with contextlib.suppress(OSError):  # standard output is closed: results are on disk
         print(line, flush=True)
 
 
-def _format_run_summary(summary: RunSummary, args: Any) -> str:
-    """What became of a run."""
-    lines = [f"{name} is not there: {reason}" for name, reason in summary.missing.items()]
+def _format_run_summary(summary: RunSummary) -> str:
+    lines = [f"{name} is missing: {reason}" for name, reason in summary.missing.items()]
     lines += [f"{name} failed: {reason}" for name, reason in summary.failed.items()]
     lines.append(
-        f"{summary.written} results made, {summary.skipped} were there, {len(summary.missing)} tasks absent, "
-        f"{len(summary.failed)} failed"
+        f"{summary.written} results written, {summary.skipped} skipped (finished before), "
+        f"{len(summary.missing)} tasks without benchmark, {len(summary.failed)} failed"
     )
     return "\n".join(lines)
 
 
 def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bioshards.evaluate", description="Score a model on the papers' tasks."
+        prog="python -m bioshards.evaluate",
+        description="Fine-tune, score and compare models on the papers' benchmarks.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    run_parser = commands.add_parser("run", help="fine-tune and score a model on tasks")
-    run_parser.set_defaults(work=_run_command)
+    run_parser = commands.add_parser(
+        "run", help="fine-tune and score a model: one JSON for each task and seed"
+    )
+    run_parser.set_defaults(command=_run_command)
     run_parser.add_argument(
-        "--seeds", type=_positive_int, default=5, metavar="N", help="how many (%(default)s)"
+        "--seeds", type=_positive_int, default=5, metavar="N", help="number of seeds (default: %(default)s)"
     )
     _add_model_options(run_parser)
-    search_parser = commands.add_parser("search", help="the best settings for tasks, on their dev sets only")
-    search_parser.set_defaults(work=_search_command)
-    search_parser.add_argument(
+    _add_search_options(commands.add_parser("search", help="search hyperparameters by the score on dev"))
+    verify_parser = commands.add_parser(
+        "verify", help="compare benchmark files with the counts of their papers"
+    )
+    verify_parser.set_defaults(command=_verify_command)
+    verify_parser.add_argument("benchmarks", metavar="DIR", help="directory of the benchmarks")
+    report_parser = commands.add_parser("report", help="compare results with published scores")
+    report_parser.set_defaults(command=_report_command)
+    report_parser.add_argument(
+        "results", nargs="+", metavar="RESULTS", help="output directories of run, or single result files"
+    )
+    report_parser.add_argument(
+        "--output", default="report.html", metavar="FILE", help=".html, .md or .json (default: %(default)s)"
+    )
+    _add_contamination_options(
+        commands.add_parser("contamination", help="find benchmark texts in a pretraining corpus")
+    )
+    return parser
+
+
+def _add_search_options(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_search_command)
+    parser.add_argument(
         "--grid",
         default="pubmedbert",
         metavar="NAME|FILE.toml",
-        help="pubmedbert, bio-electra, or lines NAME = [...]",
+        help="pubmedbert, bio-electra, or a file of lines NAME = [...] (default: %(default)s)",
     )
-    search_parser.add_argument(
-        "--method", choices=get_args(SearchMethod), default="grid", help="how to go through it (%(default)s)"
+    parser.add_argument(
+        "--method",
+        choices=get_args(SearchMethod),
+        default="grid",
+        help="order of the trials (default: %(default)s)",
     )
-    search_parser.add_argument(
-        "--trials", type=_positive_int, default=25, metavar="N", help="at most (%(default)s)"
+    parser.add_argument(
+        "--max-trials", type=_positive_int, default=25, metavar="N", help="default: %(default)s"
     )
-    _add_model_options(search_parser)
-    verify_parser = commands.add_parser("verify", help="are the benchmarks what their authors count?")
-    verify_parser.set_defaults(work=_verify_command)
-    verify_parser.add_argument("folder", metavar="DIR", help="the benchmarks, a folder each")
-    report_parser = commands.add_parser("report", help="tables of results beside the published numbers")
-    report_parser.set_defaults(work=_report_command)
-    report_parser.add_argument(
-        "results", nargs="+", metavar="RESULTS", help="folders of runs, or single results"
-    )
-    report_parser.add_argument(
-        "--out", default="report.html", metavar="FILE", help=".html, .md or .json (%(default)s)"
-    )
-    contamination_parser = commands.add_parser(
-        "contamination", help="which benchmark texts are in a pretraining corpus"
-    )
-    contamination_parser.set_defaults(work=_contamination_command)
-    contamination_parser.add_argument(
-        "--data", required=True, metavar="DIR", help="the benchmarks, a folder each"
-    )
-    contamination_parser.add_argument(
+    _add_model_options(parser)
+
+
+def _add_contamination_options(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=_contamination_command)
+    _add_benchmarks_option(parser)
+    parser.add_argument(
         "--corpus",
         required=True,
         nargs="+",
         action="extend",
         metavar="DIR",
-        help="finished outputs of pubmed_to_shards and pmc_to_shards",
+        help="output directories of pubmed_to_shards and pmc_to_shards; repeatable",
     )
-    contamination_parser.add_argument(
-        "--out", required=True, metavar="FOLDER", help="where the report and the list of ids go"
+    parser.add_argument(
+        "--output", required=True, metavar="DIR", help="directory for the report and the list of ids"
     )
-    contamination_parser.add_argument(
-        "--parts",
+    parser.add_argument(
+        "--splits",
         nargs="+",
         choices=SPLITS,
         default=["test"],
-        help="whose documents are listed for --exclude-ids (test)",
+        help="splits whose documents are listed for --exclude-ids (default: test)",
     )
-    contamination_parser.add_argument(
-        "--least",
+    parser.add_argument(
+        "--min-shared-ngrams",
         type=_positive_int,
         default=DEFAULT_MIN_SHARED_NGRAMS,
         metavar="N",
-        help="13-grams that a listed document shares (%(default)s)",
+        help="13-grams that a document must share to be excluded (default: %(default)s)",
     )
-    contamination_parser.add_argument(
+    parser.add_argument(
         "--workers",
         type=_positive_int,
         default=os.cpu_count() or 1,
         metavar="N",
-        help="processes (%(default)s)",
+        help="processes (default: %(default)s)",
     )
-    return parser
+
+
+def _add_benchmarks_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--benchmarks", required=True, metavar="DIR", help="directory of the benchmarks")
 
 
 def _add_model_options(parser: argparse.ArgumentParser) -> None:
-    """The options of commands that fine-tune a model."""
+    """Add the options that ``run`` and ``search`` share."""
     parser.add_argument(
-        "model", metavar="MODEL", help="a folder that save_pretrained wrote, with its tokenizer"
+        "model", metavar="MODEL", help="directory that save_pretrained wrote, with its tokenizer"
     )
-    parser.add_argument("--data", required=True, metavar="DIR", help="the benchmarks, a folder each")
+    _add_benchmarks_option(parser)
     parser.add_argument(
         "--tasks",
         nargs="+",
         default=["blurb"],
         metavar="NAME",
-        help=f"suites ({', '.join(SUITES)}), tasks, or one of a suite (bio-electra/gad); else blurb",
+        help=f"suites ({', '.join(SUITES)}), tasks, or SUITE/TASK such as bio-electra/gad (default: blurb)",
     )
-    parser.add_argument("--out", metavar="FOLDER", help="where results go; else scores/ and the model's name")
-    parser.add_argument("--name", help="what reports call the model; else its folder")
-    parser.add_argument("--first-seed", type=int, default=0, metavar="N", help="(%(default)s)")
     parser.add_argument(
-        "--sample",
+        "--output", metavar="DIR", help="directory of the results (default: scores/MODEL_NAME)"
+    )
+    parser.add_argument("--model-name", help="name of the model in reports (default: its directory's name)")
+    parser.add_argument("--first-seed", type=int, default=0, metavar="N", help="default: %(default)s")
+    parser.add_argument(
+        "--max-examples",
         type=_positive_int,
         default=0,
         metavar="N",
-        help="use so many examples of each part only, for a first try: no such score can be compared",
+        help="examples of each split, for a quick try; scores are marked as not comparable (default: all)",
     )
     parser.add_argument(
         "--legacy",
         nargs="+",
-        choices=get_args(task_registry.LegacyMode),
+        choices=get_args(LegacyMode),
         default=[],
-        help="read and count tags as papers did, to compare with their numbers",
+        help="read and count tags as published code did, to compare with its numbers",
     )
-    parser.add_argument("--device", help="cpu, cuda, cuda:1; else a GPU where there is one")
+    parser.add_argument("--device", help="cpu, cuda, cuda:1 (default: a GPU if there is one)")
     parser.add_argument(
-        "--config", metavar="FILE.toml", help="lines of NAME = VALUE: the names below, with _ for -"
+        "--config", metavar="FILE.toml", help="recipe options as lines NAME = VALUE, with _ for -"
     )
-    recipe_group = parser.add_argument_group("the recipe, instead of each task's own (suites.py)")
+    recipe_group = parser.add_argument_group("recipe (default: each task's own, config/suites.py)")
     dataclass_options.add_arguments(recipe_group, FineTuneRecipe, show_defaults=False)
 
 

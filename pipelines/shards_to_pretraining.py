@@ -13,6 +13,7 @@ from bioshards.pipelines.options.argument_types import fraction, int_at_least
 from bioshards.pipelines.options.common import add_io_options, add_run_options
 from bioshards.pipelines.options.parser import Parser
 from bioshards.vocab.pretraining.objectives import example_recipes
+from bioshards.vocab.pretraining.objectives.registry import OBJECTIVES
 
 from .job_types import PretrainingJob
 from .registry import load_extra_module
@@ -62,7 +63,7 @@ def make_parser() -> Parser:
     )
     examples.add_argument(
         "--objective",
-        choices=example_recipes.OBJECTIVES,
+        choices=list(OBJECTIVES),
         help="electra: one or two segments of a document; bert: pairs for next-sentence prediction; albert: "
         "pairs for sentence-order prediction; plain: documents joined, rows full (default: electra)",
     )

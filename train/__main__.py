@@ -42,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if argv[:1] == ["plot"]:
             plot_args = _build_plot_parser().parse_args(argv[1:])
             return _report(
-                progress, "\n".join(plot(plot_args.runs, plot_args.output or f"{plot_args.runs[0]}/curves"))
+                progress,
+                "\n".join(plot(plot_args.runs, plot_args.outputput or f"{plot_args.runs[0]}/curves")),
             )
         args = _build_parser().parse_args(argv)
         with _stop_on_signals(progress) as stop:
@@ -141,12 +142,12 @@ def _build_parser() -> argparse.ArgumentParser:
 def _add_run_options(group: Any) -> None:
     group.add_argument("--device", help="cpu, cuda, cuda:1; else a GPU where there is one")
     for name, option_type, default, help_text in (
-        ("micro-batch", int, None, "rows in a forward pass, at most; else as many as fit"),
+        ("micro-batch-size", int, None, "rows in a forward pass, at most; else as many as fit"),
         ("log-every", int, None, "steps between lines in log.jsonl; else by --steps"),
         ("save-every", int, None, "steps between checkpoints; else by --steps"),
         ("validate-every", int, None, "steps between validations; else by --steps"),
-        ("validation-rows", int, 1024, "rows to validate on, at most (%(default)s)"),
-        ("keep", int, 3, "checkpoints that stay (%(default)s)"),
+        ("max-validation-rows", int, 1024, "rows to validate on, at most (%(default)s)"),
+        ("keep-checkpoints", int, 3, "checkpoints that stay (%(default)s)"),
     ):
         group.add_argument(f"--{name}", type=option_type, default=default, metavar="N", help=help_text)
     group.add_argument(
@@ -158,10 +159,7 @@ def _job_from_args(args: Any, argv: Sequence[str]) -> TrainJob:
     changes = dataclass_options.from_toml(args.config, TrainRecipe) if args.config else {}
     changes |= dataclass_options.from_args(args, TrainRecipe)
     return TrainJob(
-        args.data,
-        args.output,
-        dataclasses.replace(PRESETS[args.preset], **changes),
-        args.preset,
+        *(args.data, args.output, dataclasses.replace(PRESETS[args.preset], **changes), args.preset),
         vocabulary=args.vocab,
         init_checkpoint=args.init_checkpoint,
         continue_from=args.continue_from,

@@ -34,11 +34,9 @@ from bioshards.vocab.training.vocabulary_recipes import VocabularyRecipe
 
 from . import vocabulary_dir
 from .counting import count_inputs, word_counts
-from .report import baselines as published
-from .report import benchmark_texts as evaluation_texts
-from .report import vocabulary_metrics
-from .report import vocabulary_report as reporting
-from .training import vocabulary as building
+from .report import baselines, vocabulary_metrics, vocabulary_report
+from .report.benchmark_texts import load_benchmark_texts
+from .training.vocabulary import build_vocabulary
 
 BaselinePaths = Sequence[tuple[str, str]]
 """Other vocabularies: name and path of each."""
@@ -93,7 +91,7 @@ def run_build(
         storage, corpus_inputs, count_config, min_count, progress
     )
     progress(f"training on {len(training_counts.words):,} distinct words")
-    vocabulary = building.build_vocabulary(recipe, training_counts.words)
+    vocabulary = build_vocabulary(recipe, training_counts.words)
     totals = vocabulary_dir.compute_totals(vocabulary, training_counts)
     progress("measuring")
     measured_words = _MeasuredWords.from_counts(
@@ -231,18 +229,16 @@ def _load_comparison(baseline_paths: BaselinePaths, benchmark_folder: str | None
         FileNotFoundError, ValueError: one of them, or the folder of evaluation sets, is not right.
     """
     names = [name for name, _ in baseline_paths]
-    if len({*names, reporting.DEFAULT_NAME}) <= len(names):
+    if len({*names, vocabulary_report.DEFAULT_NAME}) <= len(names):
         raise InvalidValueError(
-            f"--compare: each needs its own name, which is not {reporting.DEFAULT_NAME!r}: {', '.join(names)}"
+            f"--compare: each needs its own name, which is not {vocabulary_report.DEFAULT_NAME!r}: {', '.join(names)}"
         )
     with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always", UserWarning)
-        tokenizers = {name: published.load_tokenizer(path) for name, path in baseline_paths}
+        tokenizers = {name: baselines.load_tokenizer(path) for name, path in baseline_paths}
     for warning in caught_warnings:
         print(f"notice: {warning.message}", file=sys.stderr)
-    return _Comparison(
-        tokenizers, evaluation_texts.load_benchmark_texts(benchmark_folder) if benchmark_folder else None
-    )
+    return _Comparison(tokenizers, load_benchmark_texts(benchmark_folder) if benchmark_folder else None)
 
 
 class _MeasuredWords(NamedTuple):
@@ -275,7 +271,7 @@ class _MeasuredWords(NamedTuple):
         about: Mapping[str, Any],
     ) -> dict[str, Any]:
         """The report's data."""
-        return reporting.build_report(
+        return vocabulary_report.build_report(
             *(
                 tokenizer,
                 self.words,

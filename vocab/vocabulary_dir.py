@@ -109,7 +109,7 @@ def publish_vocabulary(
         config=decode(VocabularyConfig, config),
         outputs=tuple(_write_file(storage, output_dir.path, name, data) for name, data in contents.items()),
         counts=totals,
-        run=dataclasses.replace(run, finished=utc_now()),
+        run=dataclasses.replace(run, finished_at=utc_now()),
     )
     write_manifest(storage, output_dir.manifest_path, manifest)
 

@@ -21,9 +21,9 @@ import requests
 import urllib3.exceptions
 
 from bioshards.corpus.errors import RunError
-from bioshards.corpus.storage.retry import RetryPolicy
+from bioshards.corpus.storage.retry import DEFAULT_RETRY_POLICY, MAX_RETRY_AFTER_SECONDS, RetryPolicy
 
-from .rate_limit import MAX_PAUSE_SECONDS, RateLimiter
+from .rate_limit import RateLimiter
 
 _BLOCK_BYTES: Final = 1 << 17
 _RETRYABLE_STATUSES: Final = frozenset({408, 425, 429, *range(500, 600)} - {501, 505})
@@ -72,7 +72,7 @@ class Server:
     base_url: str
     user_agent: str
     rate_limiter: RateLimiter
-    retry_policy: RetryPolicy = RetryPolicy()
+    retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY
 
     @contextlib.contextmanager
     def connect(self) -> Iterator[Connection]:
@@ -172,7 +172,7 @@ class Connection:
                 return
             num_failures = 1 if attempt.has_progressed else num_failures + 1
             pause = attempt.failure.pause
-            if num_failures >= policy.max_attempts or (pause or 0) > MAX_PAUSE_SECONDS:
+            if num_failures >= policy.max_attempts or (pause or 0) > MAX_RETRY_AFTER_SECONDS:
                 raise UnreachableError(
                     f"{url} cannot be had: {attempt.failure} (tried {num_failures} times in a row)"
                     if num_failures >= policy.max_attempts

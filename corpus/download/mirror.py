@@ -21,9 +21,10 @@ from typing import Any, Final
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.storage import checksums
-from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.resumable_file import ResumableFile
+from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS
+from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 
 from .http_client import Connection, DownloadError, NotFoundError, RefusedError
 from .remote_file import RemoteFile
@@ -32,13 +33,20 @@ from .verifier import DownloadVerifier
 REFUSED: Final = "refused"
 UNREACHABLE: Final = "unreachable"
 """The reason where a server gives no answer: it may be the file, or the network."""
-MAX_ATTEMPTS: Final = 3
-"""How often a file whose content is wrong is read again from its beginning."""
 
 _SETTLE_TIME: Final = timedelta(days=1)
 """A listing gives minutes of an unnamed time zone: a file that was put there less than this before it
 was verified may have been replaced since without a change in the listing."""
-_RECORD_FIELDS: Final = {"url", "md5", "published", "stamp", "listed", "retrieved", "checked", "seconds"}
+_RECORD_FIELDS: Final = {
+    "url",
+    "md5",
+    "md5_published",
+    "stamp",
+    "listing_text",
+    "retrieved_at",
+    "checked_at",
+    "download_seconds",
+}
 """What a record must say to be used."""
 _MAX_SIDECAR_BYTES: Final = 1 << 20
 _MD5_PATTERN = re.compile(rb"\b[0-9a-fA-F]{32}\b")
@@ -67,7 +75,7 @@ class MirroredFile:
 class Mirror:
     """A mirror folder, on any storage."""
 
-    storage: LocalStorage
+    storage: Storage
     folder: str
 
     def path(self, remote_file: RemoteFile) -> str:
@@ -102,13 +110,15 @@ class Mirror:
                 if published_md5 is None or published_md5 != record["md5"]:
                     continue
                 if not is_read_only:
-                    self.storage.write_json(self._record_path(remote_file), {**record, "checked": utc_now()})
+                    self.storage.write_json(
+                        self._record_path(remote_file), {**record, "checked_at": utc_now()}
+                    )
             mirrored[remote_file] = MirroredFile(
                 info,
                 record["md5"],
-                record["published"],
-                record["retrieved"],
-                download_seconds=record["seconds"],
+                record["md5_published"],
+                record["retrieved_at"],
+                download_seconds=record["download_seconds"],
             )
         return mirrored
 
@@ -119,7 +129,7 @@ class Mirror:
             BadFileError: what the server has is not the file it should be, however often it is read.
             DownloadError: the server does not give it.
         """
-        for attempt in range(1, MAX_ATTEMPTS + 1):
+        for attempt in range(1, MAX_READ_ATTEMPTS + 1):
             try:
                 published_md5 = self._read_published_md5(connection, remote_file)
                 return self._find_verified(remote_file, published_md5) or self._download(
@@ -131,9 +141,9 @@ class Mirror:
                     f"{not_found}; it was listed when the run began. Run again to read the new listing",
                 ) from not_found
             except BadFileError as error:
-                if attempt == MAX_ATTEMPTS:
+                if attempt == MAX_READ_ATTEMPTS:
                     raise BadFileError(
-                        error.reason, f"{remote_file.url}: {error.detail} (read {MAX_ATTEMPTS} times)"
+                        error.reason, f"{remote_file.url}: {error.detail} (read {MAX_READ_ATTEMPTS} times)"
                     ) from error
                 time.sleep(attempt)
         raise AssertionError("attempts end with a file or an error")
@@ -169,9 +179,13 @@ class Mirror:
             return None
         record = self._read_record(remote_file)
         if record and _is_unchanged(record, info, remote_file) and published_md5 in (None, record["md5"]):
-            is_published = published_md5 is not None or record["published"]
+            is_published = published_md5 is not None or record["md5_published"]
             mirrored_file = MirroredFile(
-                info, record["md5"], is_published, record["retrieved"], download_seconds=record["seconds"]
+                info,
+                record["md5"],
+                is_published,
+                record["retrieved_at"],
+                download_seconds=record["download_seconds"],
             )
             return self._write_record(remote_file, mirrored_file)
         # Copied here, or touched: its bytes say whether it is the same.
@@ -247,13 +261,13 @@ class Mirror:
         record = {
             "url": remote_file.url,
             "md5": mirrored_file.md5,
-            "published": mirrored_file.is_md5_published,
+            "md5_published": mirrored_file.is_md5_published,
             "bytes": mirrored_file.info.size,
             "stamp": mirrored_file.info.stamp,
-            "listed": remote_file.listing_text,
-            "retrieved": mirrored_file.retrieved_at,
-            "checked": utc_now(),
-            "seconds": mirrored_file.download_seconds,
+            "listing_text": remote_file.listing_text,
+            "retrieved_at": mirrored_file.retrieved_at,
+            "checked_at": utc_now(),
+            "download_seconds": mirrored_file.download_seconds,
         }
         self.storage.write_json(self._record_path(remote_file), record)
         return mirrored_file
@@ -272,7 +286,7 @@ def _has_same_listing(record: dict[str, Any], remote_file: RemoteFile) -> bool:
     return bool(
         record["url"] == remote_file.url
         and remote_file.listing_text
-        and record["listed"] == remote_file.listing_text
+        and record["listing_text"] == remote_file.listing_text
     )
 
 
@@ -280,7 +294,7 @@ def _is_settled(record: dict[str, Any], remote_file: RemoteFile) -> bool:
     """Was it checked so long after it was put there that another file would show in the listing?"""
     if remote_file.modified_at is None:
         return False
-    checked_at = datetime.fromisoformat(record["checked"]).replace(tzinfo=None)
+    checked_at = datetime.fromisoformat(record["checked_at"]).replace(tzinfo=None)
     return checked_at - remote_file.modified_at > _SETTLE_TIME
 
 

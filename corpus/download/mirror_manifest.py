@@ -19,7 +19,7 @@ from bioshards.corpus.manifest import (
     MissingFile,
     write_manifest,
 )
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from .mirror import MirroredFile
 from .remote_file import RemoteFile
@@ -122,9 +122,7 @@ def find_problem(manifest: MirrorManifest, max_rejected: float) -> str | None:
     return None
 
 
-def publish_mirror(
-    storage: LocalStorage, path: str, manifest: MirrorManifest, max_rejected: float
-) -> str | None:
+def publish_mirror(storage: Storage, path: str, manifest: MirrorManifest, max_rejected: float) -> str | None:
     """Write the manifest, unless something is missing: then say what."""
     found = find_problem(manifest, max_rejected)
     if found is None:
@@ -139,7 +137,7 @@ def _make_file_entry(remote: RemoteFile, mirrored: MirroredFile) -> MirrorFile:
         bytes=mirrored.info.size,
         md5=mirrored.md5,
         md5_published=mirrored.is_md5_published,
-        retrieved=mirrored.retrieved_at,
+        retrieved_at=mirrored.retrieved_at,
     )
 
 

@@ -22,6 +22,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS
+
 from .http_client import Connection, NotFoundError
 from .listing import (
     MAX_PAGE_BYTES,
@@ -43,8 +45,6 @@ connections well and answers 503 to 48, and to more than some 20 requests a seco
 BASELINE: Final = "baseline"
 UPDATES: Final = "updatefiles"
 
-_MAX_ATTEMPTS: Final = 3
-"""How often a page that is no listing is read."""
 _FILE_NAME = re.compile(r"(pubmed([0-9]{2})n([0-9]{4,6})\.xml\.gz)(\.md5)?")
 _README_RANGE = re.compile(
     r"pubmed([0-9]{2})n[0-9]{4,6}(?:\.xml)?(?:\.gz)?\s{1,9}through\s{1,9}pubmed\1n([0-9]{4,6})(?![0-9])"
@@ -257,14 +257,14 @@ def list_files(connection: Connection, base_url: str, spec: SourceSpec) -> Selec
 
 def _read_listing(connection: Connection, base_url: str, folder: str) -> list[ListedFile]:
     """The files of one folder's listing.  Of updates there may be none, just after a new baseline."""
-    for attempt in range(1, _MAX_ATTEMPTS + 1):
+    for attempt in range(1, MAX_READ_ATTEMPTS + 1):
         page = connection.read(f"{base_url}{folder}/", MAX_PAGE_BYTES).body.decode("utf-8", "replace")
         try:
             return parse_listing(page, base_url, folder)
         except ListingError:
             if folder == UPDATES and "Parent Directory" in page:
                 return []
-            if attempt == _MAX_ATTEMPTS:
+            if attempt == MAX_READ_ATTEMPTS:
                 raise
             time.sleep(attempt)
     raise AssertionError("attempts end with a listing or an error")

@@ -20,8 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import BinaryIO, Final
 
-MAX_PAUSE_SECONDS: Final = 3600.0
-"""Seconds: no pause that a server asks for is taken for longer."""
+from bioshards.corpus.storage.retry import MAX_RETRY_AFTER_SECONDS
 
 _POLL_SECONDS: Final = 0.05
 _MAX_QUEUE_SECONDS: Final = 60.0
@@ -91,7 +90,7 @@ class RateLimiter:
     def pause(self, seconds: float) -> None:
         """Let nobody on this machine ask the server for so long; a longer pause stays."""
         with self._open_times() as times:
-            times[1] = max(times[1], time.time() + min(seconds, MAX_PAUSE_SECONDS))
+            times[1] = max(times[1], time.time() + min(seconds, MAX_RETRY_AFTER_SECONDS))
 
     @contextlib.contextmanager
     def _open_times(self) -> Iterator[list[float]]:
@@ -101,7 +100,10 @@ class RateLimiter:
             data = file.read(_TIMES_STRUCT.size)
             stored = _TIMES_STRUCT.unpack(data) if len(data) == _TIMES_STRUCT.size else (0.0, 0.0)
             # A time further ahead is no plan of ours: the clock has been set back, or the file is damaged.
-            limits = time.time() + _MAX_QUEUE_SECONDS, time.time() + MAX_PAUSE_SECONDS + _MAX_QUEUE_SECONDS
+            limits = (
+                time.time() + _MAX_QUEUE_SECONDS,
+                time.time() + MAX_RETRY_AFTER_SECONDS + _MAX_QUEUE_SECONDS,
+            )
             times = [value if value <= limit else 0.0 for value, limit in zip(stored, limits, strict=True)]
             yield times
             if tuple(times) != stored:

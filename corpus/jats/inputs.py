@@ -15,8 +15,9 @@ from typing import Final
 
 from bioshards.corpus.archives.members import ARCHIVE_EXTENSIONS
 from bioshards.corpus.errors import InputNotFoundError
-from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile, SourcePart, list_input_files
+from bioshards.corpus.storage.storage_protocol import FileInfo
 
 ARTICLE_LIST_EXTENSION: Final = ".parquet"
 """File name extension of a mirror's list of a range (download/pmc/)."""

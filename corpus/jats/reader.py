@@ -15,9 +15,9 @@ from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadFileError, BadRecordError
 from bioshards.corpus.licences import UNKNOWN_LICENCE
 from bioshards.corpus.source_record import SourceRecord, VersionKey
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile, open_source
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import article_metadata, article_stream, text_blocks, xml_tree
 from .article_metadata import ArticleMetadata
@@ -85,7 +85,7 @@ class ArticleReader:
         self._config, self._keep_dropped = config, keep_dropped
         self._document_builder = ArticleDocumentBuilder(config)
 
-    def read_records(self, storage: LocalStorage, source: SourceFile) -> Iterator[SourceRecord]:
+    def read_records(self, storage: Storage, source: SourceFile) -> Iterator[SourceRecord]:
         """Yield the articles of the source, in order.
 
         Raises:
@@ -143,7 +143,7 @@ def _update_metadata(metadata: ArticleMetadata, listed: _ListedMetadata) -> Arti
     )
 
 
-def _iter_raw_articles(storage: LocalStorage, source: SourceFile) -> Iterator[_RawArticle]:
+def _iter_raw_articles(storage: Storage, source: SourceFile) -> Iterator[_RawArticle]:
     if source.parts:
         yield from _iter_articles_of_files(
             storage, [_ArticleFile(part.name, part.path) for part in source.parts]
@@ -158,7 +158,7 @@ def _iter_raw_articles(storage: LocalStorage, source: SourceFile) -> Iterator[_R
                 yield _RawArticle(source.name, xml)
 
 
-def _iter_articles_of_files(storage: LocalStorage, entries: list[_ArticleFile]) -> Iterator[_RawArticle]:
+def _iter_articles_of_files(storage: Storage, entries: list[_ArticleFile]) -> Iterator[_RawArticle]:
     """Yield the articles of many files; an unusable file is rejected alone."""
 
     def read_first_bytes(entry: _ArticleFile) -> bytes | BadFileError:
@@ -186,7 +186,7 @@ def _iter_articles_of_files(storage: LocalStorage, entries: list[_ArticleFile]) 
             yield _RawArticle(entry.name, error=BadRecordError(error.reason, error.detail))
 
 
-def _read_article_list(storage: LocalStorage, source: SourceFile) -> list[_ArticleFile]:
+def _read_article_list(storage: Storage, source: SourceFile) -> list[_ArticleFile]:
     """Return the article files that a mirror's list of a range contains."""
     columns = [*_ListedMetadata._fields, "file"]
     with open_source(storage, source.path) as file:
@@ -209,7 +209,7 @@ def _read_article_list(storage: LocalStorage, source: SourceFile) -> list[_Artic
     return entries
 
 
-def _iter_articles_of_archive(storage: LocalStorage, source: SourceFile) -> Iterator[_RawArticle]:
+def _iter_articles_of_archive(storage: Storage, source: SourceFile) -> Iterator[_RawArticle]:
     with open_source(storage, source.path) as file:
         for member in members.iter_members(file, source.name):
             name = f"{source.name}/{member.name}"

@@ -23,14 +23,14 @@ import pyarrow.compute as pc
 
 from bioshards.corpus.errors import UserError
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import versions
 
 ExcludedIds: TypeAlias = pa.StringArray
 """The ids of a list, sorted, once each: as ``12345678``, ``PMC123456`` or ``doi:10.5555/1``."""
 
-STAGED_COLUMNS: Final = ("id", "pmid", "pmcid", "origin", "drop")
+STAGED_COLUMNS: Final = ("id", "pmid", "pmcid", "origin", "drop_reason")
 """What is looked at of staged documents."""
 
 _ID_PATTERN: Final = re.compile(
@@ -88,13 +88,13 @@ def summarise(ids: ExcludedIds) -> ExclusionList:
     return ExclusionList(len(ids), digest.hexdigest())
 
 
-def write(storage: LocalStorage, path: str, ids: ExcludedIds) -> None:
+def write(storage: Storage, path: str, ids: ExcludedIds) -> None:
     """Write the ids where every worker can :func:`read` them."""
     with storage.write(path) as out, pa.ipc.new_stream(out, _SCHEMA) as stream:
         stream.write_table(pa.table([ids], schema=_SCHEMA))
 
 
-def read(storage: LocalStorage, path: str) -> ExcludedIds:
+def read(storage: Storage, path: str) -> ExcludedIds:
     """The ids that :func:`write` has written; of a local file they are mapped, not read into memory."""
     with arrow_io.open_mapped(storage, path) as file, pa.ipc.open_stream(file) as stream:
         return stream.read_all()["id"].combine_chunks()
@@ -146,7 +146,7 @@ def _select_kept(batch: pa.RecordBatch, dropped_positions: pa.Array) -> pa.Table
     position = pc.struct_field(batch["origin"], "position")
     columns = {"position": position, "pmid": batch["pmid"].cast(pa.string())}
     columns |= {name: batch[name] for name in ("pmcid", "id")}
-    is_dropped = pc.or_(pc.is_valid(batch["drop"]), pc.is_in(position, value_set=dropped_positions))
+    is_dropped = pc.or_(pc.is_valid(batch["drop_reason"]), pc.is_in(position, value_set=dropped_positions))
     return pa.table(columns).filter(pc.invert(is_dropped))
 
 

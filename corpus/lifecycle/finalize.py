@@ -21,8 +21,8 @@ from bioshards.corpus.manifest import decode, encode
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io as shards
 from bioshards.corpus.shards.arrow_io import Shard
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import prefetch_map
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import dedup, exclusion_list, versions
 from .stage import StageResult, order_stage_results
@@ -68,7 +68,7 @@ def usable_output_names(stage_results: list[StageResult]) -> list[str]:
 
 
 def write_version_decisions(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     stage_results: list[StageResult],
     bucket: int,
@@ -99,7 +99,7 @@ def write_version_decisions(
 
 
 def write_duplicate_decisions(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     stage_results: list[StageResult],
     decision_files: list[str],
@@ -130,7 +130,7 @@ def write_duplicate_decisions(
 
 
 def finalize_source(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     output_name: str,
     source_index: int,
@@ -150,7 +150,7 @@ def finalize_source(
     cached_report = _read_current_report(storage, output_dir, output_name)
     cache_key = [versions.digest_decisions(decisions), exclusion_digest]
     if cached_report and cached_report.get("cache_key") == cache_key:
-        return decode(FinalizeResult, cached_report["finished"])
+        return decode(FinalizeResult, cached_report["result"])
     matched_exclusions = 0
     if exclusion_digest:
         documents = shards.read_file(
@@ -162,26 +162,24 @@ def finalize_source(
         decisions = decisions.sort_by("position")
     decisions_digest = versions.digest_decisions(decisions)
     if cached_report and cached_report["fingerprint"] == decisions_digest:
-        result = decode(FinalizeResult, cached_report["finished"])
+        result = decode(FinalizeResult, cached_report["result"])
     else:
         # A run killed from here on leaves shards that are not those the report speaks of.
         for path in (output_dir.final_report_path(output_name), output_dir.duplicate_pairs_path(output_name)):
             storage.remove(path)
         result = _Finalizer(storage, output_dir, output_name, decisions).run(keep_dropped, max_bytes)
     result = dataclasses.replace(result, matched_exclusions=matched_exclusions)
-    report = {"cache_key": cache_key, "fingerprint": decisions_digest, "finished": encode(result)}
+    report = {"cache_key": cache_key, "fingerprint": decisions_digest, "result": encode(result)}
     storage.write_json(output_dir.final_report_path(output_name), report)
     return result
 
 
-def _read_current_report(
-    storage: LocalStorage, output_dir: OutputDir, output_name: str
-) -> dict[str, Any] | None:
+def _read_current_report(storage: Storage, output_dir: OutputDir, output_name: str) -> dict[str, Any] | None:
     """The report on a source whose final shards are all there; None where it has none."""
     if not storage.exists(output_dir.final_report_path(output_name)):
         return None
     report: dict[str, Any] = storage.read_json(output_dir.final_report_path(output_name))
-    manifest_entries = [*report["finished"]["shards"], *report["finished"]["dropped"]]
+    manifest_entries = [*report["result"]["shards"], *report["result"]["dropped"]]
     if all(
         [info.size for info in storage.glob(f"{output_dir.path}/{shard['file']}")] == [shard["bytes"]]
         for shard in manifest_entries
@@ -190,19 +188,19 @@ def _read_current_report(
     return None
 
 
-def _read_staged_table(storage: LocalStorage, path: str) -> pa.Table:
+def _read_staged_table(storage: Storage, path: str) -> pa.Table:
     with storage.open(path) as file, pa.ipc.open_stream(file) as stream:
         return stream.read_all()
 
 
-def _write_decisions(storage: LocalStorage, path: str, batches: Iterable[pa.RecordBatch]) -> str:
+def _write_decisions(storage: Storage, path: str, batches: Iterable[pa.RecordBatch]) -> str:
     with storage.write(path) as out, pa.ipc.new_file(out, versions.DECISION_SCHEMA) as writer:
         for batch in batches:
             writer.write_batch(batch)
     return path
 
 
-def _read_decisions(storage: LocalStorage, decision_files: list[str], source_index: int) -> pa.Table:
+def _read_decisions(storage: Storage, decision_files: list[str], source_index: int) -> pa.Table:
     """All verdicts on the ``source_index``-th good source."""
 
     def read_batch(path: str) -> pa.RecordBatch:
@@ -214,7 +212,7 @@ def _read_decisions(storage: LocalStorage, decision_files: list[str], source_ind
     )
 
 
-def _read_all_decisions(storage: LocalStorage, decision_files: list[str]) -> list[pa.Table]:
+def _read_all_decisions(storage: Storage, decision_files: list[str]) -> list[pa.Table]:
     """All verdicts on each good source; those of files on this machine are mapped."""
 
     def read_batches(path: str) -> list[pa.RecordBatch]:
@@ -227,7 +225,7 @@ def _read_all_decisions(storage: LocalStorage, decision_files: list[str]) -> lis
 
 class _Finalizer:
     def __init__(
-        self, storage: LocalStorage, output_dir: OutputDir, output_name: str, decisions: pa.Table
+        self, storage: Storage, output_dir: OutputDir, output_name: str, decisions: pa.Table
     ) -> None:
         self._storage, self._output_dir, self._output_name = storage, output_dir, output_name
         self._decision_positions = decisions["position"].combine_chunks()
@@ -283,7 +281,9 @@ class _Finalizer:
 
     def _find_drop_reasons(self, batch: pa.RecordBatch, position: pa.Array) -> pa.Array:
         """Why each row is dropped, null where it is not; a verdict comes before a rule's reason."""
-        return pc.coalesce(self._look_up(self._decision_reasons, position), batch["drop"].cast(pa.string()))
+        return pc.coalesce(
+            self._look_up(self._decision_reasons, position), batch["drop_reason"].cast(pa.string())
+        )
 
     def _look_up(self, column: pa.Array, position: pa.Array) -> pa.Array:
         """What the verdicts say of each position in a column of theirs, null where nothing."""
@@ -328,13 +328,13 @@ class _Finalizer:
         for column, counter in self._documents_by_column.items():
             for item in batch[column].value_counts():
                 counter[str(item["values"].as_py() or "unknown")] += item["counts"].as_py()
-        for item in pc.list_flatten(batch["cleaned"]).to_pylist():
+        for item in pc.list_flatten(batch["removals"]).to_pylist():
             self._cleaned_documents[item["rule"]] += 1
             self._cleaned_characters[item["rule"]] += item["characters"]
 
     def _count_funnel(self) -> dict[str, int]:
         keys = _read_staged_table(self._storage, self._output_dir.staged_path(self._output_name, "keys"))
-        records = keys.filter(pc.invert(keys["deletes"])).combine_chunks()
+        records = keys.filter(pc.invert(keys["is_deletion"])).combine_chunks()
         batch = records.to_batches()[0] if records.num_rows else None
         if batch is None:
             return {}

@@ -27,7 +27,7 @@ from bioshards.corpus.manifest import DocumentsManifest, ForeignManifestError, O
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.checksums import HashingWriter
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 MATCH_KEY_SCHEMA: Final = pa.schema(
     [
@@ -109,7 +109,7 @@ def select_pmc_articles(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
         yield batch.filter(pc.starts_with(batch["id"], "pmc:"))
 
 
-def list_abstract_shards(storage: LocalStorage, folder: str) -> Sequence[Shard]:
+def list_abstract_shards(storage: Storage, folder: str) -> Sequence[Shard]:
     """The shards of a finished PubMed directory, as its manifest lists them.
 
     Raises:
@@ -132,7 +132,7 @@ def list_abstract_shards(storage: LocalStorage, folder: str) -> Sequence[Shard]:
     return manifest.outputs
 
 
-def digest_abstracts(storage: LocalStorage, folder: str) -> str:
+def digest_abstracts(storage: Storage, folder: str) -> str:
     """A digest of the shards of a finished PubMed directory: another one once it has been updated.
 
     Raises:
@@ -142,7 +142,7 @@ def digest_abstracts(storage: LocalStorage, folder: str) -> str:
 
 
 def write(
-    storage: LocalStorage,
+    storage: Storage,
     path: str,
     abstracts_folder: str,
     abstracts_digest: str,
@@ -172,13 +172,13 @@ def write(
         rows=rows,
         bytes=writer.size,
         sha256=writer.sha256,
-        of=abstracts_folder,
-        abstracts=abstracts_digest,
+        abstracts_path=abstracts_folder,
+        abstracts_sha256=abstracts_digest,
         rows_sha256=hashed_writer.sha256,
     )
 
 
-def read(storage: LocalStorage, folder: str, abstracts_folder: str) -> pa.Table:
+def read(storage: Storage, folder: str, abstracts_folder: str) -> pa.Table:
     """The rows of :data:`OVERLAP` of a finished PMC directory; a local file is mapped, not read into memory.
 
     Args:

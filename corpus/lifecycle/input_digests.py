@@ -9,12 +9,12 @@ from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.lifecycle.part_lists import load_parts
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.checksums import md5_of_file
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile, SourcePart, open_source
+from bioshards.corpus.storage.storage_protocol import Storage
 
 
-def compute_input_md5(storage: LocalStorage, output_dir: OutputDir, source: SourceFile) -> str:
+def compute_input_md5(storage: Storage, output_dir: OutputDir, source: SourceFile) -> str:
     """The source's MD5 in hexadecimal; it is read for that only if it is new or has changed.
 
     Of a source of several files it is that of a list of their names and MD5s.
@@ -44,7 +44,7 @@ def compute_input_md5(storage: LocalStorage, output_dir: OutputDir, source: Sour
     return digest
 
 
-def _digest_parts(storage: LocalStorage, source: SourceFile) -> str:
+def _digest_parts(storage: Storage, source: SourceFile) -> str:
     def digest_part(part: SourcePart) -> str:
         try:
             with open_source(storage, part.path) as file:

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import astuple, replace
 
 from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import parallel_for_each
 from bioshards.corpus.storage.source_file import SourceFile, SourcePart
+from bioshards.corpus.storage.storage_protocol import Storage
 
 
 def without_parts(sources: Iterable[SourceFile]) -> list[SourceFile]:
@@ -20,13 +20,13 @@ def without_parts(sources: Iterable[SourceFile]) -> list[SourceFile]:
     return [replace(source, parts=()) for source in sources]
 
 
-def save_part_lists(storage: LocalStorage, output_dir: OutputDir, sources: Iterable[SourceFile]) -> None:
+def save_part_lists(storage: Storage, output_dir: OutputDir, sources: Iterable[SourceFile]) -> None:
     """Write the sources' parts to where :func:`take_up` finds them."""
 
     def save_part_list(source: SourceFile) -> None:
         storage.write_json(output_dir.part_list_path(source.stamp), [astuple(part) for part in source.parts])
 
-    existing = set(storage.list_names(f"{output_dir.work_folder}/parts"))
+    existing = set(storage.list_names(f"{output_dir.work_folder}/part_lists"))
     multi_file_sources = [source for source in sources if source.parts]
     parallel_for_each(
         storage,
@@ -35,7 +35,7 @@ def save_part_lists(storage: LocalStorage, output_dir: OutputDir, sources: Itera
     )
 
 
-def load_parts(storage: LocalStorage, output_dir: OutputDir, source: SourceFile) -> SourceFile:
+def load_parts(storage: Storage, output_dir: OutputDir, source: SourceFile) -> SourceFile:
     """The source with its parts."""
     if not source.num_files or source.parts:
         return source

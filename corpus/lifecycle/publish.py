@@ -38,9 +38,9 @@ from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.checksums import HashingWriter
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text_config import TextConfig
 
 from . import checks, full_text_overlap, shard_keys
@@ -75,7 +75,7 @@ class PublishResult:
 
 
 def publish_output(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     document_config: TextConfig,
     config: dict[str, Any],
@@ -110,7 +110,7 @@ def publish_output(
             document_config, decode(DocumentsConfig, config), stage_results, ordered_results, run
         ),
         overlap=tuple(overlaps),
-        excluded=ExcludedIds(exclusion_list.num_ids, exclusion_list.sha256, matched)
+        exclusion_list=ExcludedIds(exclusion_list.num_ids, exclusion_list.sha256, matched)
         if exclusion_list
         else None,
         warnings=tuple(warnings),
@@ -165,7 +165,7 @@ def _build_manifest(
         dropped=tuple(shard for finalize_result in finalize_results for shard in finalize_result.dropped),
         duplicates=(),
         overlap=(),
-        excluded=None,
+        exclusion_list=None,
         funnel={
             "records": records,
             **{f"rejected: {reason}": count for reason, count in sorted(rejected.items())},
@@ -196,7 +196,7 @@ def _build_manifest(
         licences=_sum_counts(finalize_result.licences for finalize_result in finalize_results),
         article_types=_sum_counts(finalize_result.article_types for finalize_result in finalize_results),
         warnings=(),
-        run=dataclasses.replace(run, retrieved=_collect_retrieval_times(usable_results)),
+        run=dataclasses.replace(run, retrieved_at=_collect_retrieval_times(usable_results)),
     )
 
 
@@ -223,7 +223,7 @@ def _make_input_entry(stage_result: StageResult, finalize_result: FinalizeResult
     return InputFile(
         file=stage_result.source.name,
         path=stage_result.source.path,
-        files=stage_result.source.num_files or 1,
+        num_files=stage_result.source.num_files or 1,
         bytes=stage_result.source.size,
         md5=str(stage_result.md5),
         records=stage_result.records,
@@ -251,7 +251,7 @@ def _sum_counts(counters: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(sorted(total.items()))
 
 
-def _publish_rejects(storage: LocalStorage, output_dir: OutputDir, stage_results: list[StageResult]) -> None:
+def _publish_rejects(storage: Storage, output_dir: OutputDir, stage_results: list[StageResult]) -> None:
     folder = f"{output_dir.path}/rejected"
     results_by_file = {
         f"{stage_result.output_name}.jsonl": stage_result
@@ -286,7 +286,7 @@ def _publish_rejects(storage: LocalStorage, output_dir: OutputDir, stage_results
 
 
 def _publish_duplicates(
-    storage: LocalStorage, output_dir: OutputDir, finalize_results: list[FinalizeResult]
+    storage: Storage, output_dir: OutputDir, finalize_results: list[FinalizeResult]
 ) -> Shard:
     """Write each duplicate's id and the id it duplicates, in the order of sources and positions."""
 
@@ -305,7 +305,7 @@ def _publish_duplicates(
 
 
 def _sweep(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     manifest: DocumentsManifest,
     usable_results: list[StageResult],
@@ -323,14 +323,17 @@ def _sweep(
         return match is None or match[1] not in output_names
 
     sweep(
-        storage, [f"{output_dir.work_folder}/staged", f"{output_dir.work_folder}/finished"], (), is_replaced
+        storage,
+        [f"{output_dir.work_folder}/staged", f"{output_dir.work_folder}/final_reports"],
+        (),
+        is_replaced,
     )
     part_lists = {
         output_dir.part_list_path(stage_result.source.stamp)
         for stage_result in usable_results
         if stage_result.source.num_files
     }
-    sweep(storage, [f"{output_dir.work_folder}/parts"], part_lists)
+    sweep(storage, [f"{output_dir.work_folder}/part_lists"], part_lists)
 
 
 def _is_shard(name: str) -> bool:
@@ -338,7 +341,7 @@ def _is_shard(name: str) -> bool:
 
 
 def is_up_to_date(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     sources: list[SourceFile],
     abstracts_digest: str | None = None,
@@ -354,14 +357,16 @@ def is_up_to_date(
     manifest = find_manifest(storage, output_dir.path, DocumentsManifest)
     if manifest is None or manifest.bad_files:
         return False
-    if [entry.abstracts for entry in manifest.overlap] != ([abstracts_digest] if abstracts_digest else []):
+    if [entry.abstracts_sha256 for entry in manifest.overlap] != (
+        [abstracts_digest] if abstracts_digest else []
+    ):
         return False
-    if (manifest.excluded.sha256 if manifest.excluded else None) != exclusion_digest:
+    if (manifest.exclusion_list.sha256 if manifest.exclusion_list else None) != exclusion_digest:
         return False
     if not is_complete(storage, output_dir.path, manifest):
         return False
     digest_paths = [output_dir.input_digest_path(source.path, source.stamp) for source in sources]
-    existing = set(storage.list_names(f"{output_dir.work_folder}/seen"))
+    existing = set(storage.list_names(f"{output_dir.work_folder}/input_digests"))
     if not all(path.rpartition("/")[2] in existing for path in digest_paths):
         return False
     md5s = [record["md5"] for record in prefetch_map(storage, storage.read_json, digest_paths)]

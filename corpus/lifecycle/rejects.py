@@ -9,13 +9,13 @@ import json
 from typing import BinaryIO
 
 from bioshards.corpus.errors import BadRecordError
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 
 class RejectWriter(contextlib.ExitStack):
     """The rejected records of a file, as JSON lines; the file is there only if there are any."""
 
-    def __init__(self, storage: LocalStorage, path: str) -> None:
+    def __init__(self, storage: Storage, path: str) -> None:
         super().__init__()
         self._storage, self._path = storage, path
         self._file: BinaryIO | None = None

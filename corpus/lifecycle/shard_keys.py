@@ -17,13 +17,13 @@ from bioshards.corpus.manifest import sweep as sweep_files
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import prefetch_map
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from .full_text_overlap import MATCH_KEY_SCHEMA
 
 
-def extract_keys(storage: LocalStorage, output_dir: OutputDir, folder: str, shard: Shard) -> None:
+def extract_keys(storage: Storage, output_dir: OutputDir, folder: str, shard: Shard) -> None:
     """Write the keys of a directory's shard, as a manifest lists it, unless they are there already.
 
     An article that PMC has no text of is not among them: it holds no abstract in full.
@@ -43,7 +43,7 @@ def extract_keys(storage: LocalStorage, output_dir: OutputDir, folder: str, shar
 
 
 def read_keys(
-    storage: LocalStorage, output_dir: OutputDir, folder: str, manifest_entries: Sequence[Shard]
+    storage: Storage, output_dir: OutputDir, folder: str, manifest_entries: Sequence[Shard]
 ) -> Iterator[pa.RecordBatch]:
     """The keys of a directory's shards, in order: batches of :data:`KEYS`.  What is not there is taken."""
 
@@ -59,7 +59,7 @@ def read_keys(
         yield from batches
 
 
-def sweep(storage: LocalStorage, output_dir: OutputDir, manifest_entries: Sequence[Shard]) -> None:
+def sweep(storage: Storage, output_dir: OutputDir, manifest_entries: Sequence[Shard]) -> None:
     """Remove the keys of all other shards than these."""
     expected = {output_dir.shard_keys_path(shard.sha256) for shard in manifest_entries}
-    sweep_files(storage, [f"{output_dir.work_folder}/keys"], expected)
+    sweep_files(storage, [f"{output_dir.work_folder}/shard_keys"], expected)

@@ -23,8 +23,8 @@ from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.readers import make_reader
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.source_record import SourceRecord
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile, is_unchanged
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text_config import TextConfig
 
 from . import dedup
@@ -34,12 +34,14 @@ from .rejects import RejectWriter
 from .versions import VERSION_KEY_SCHEMA
 
 STAGED_SCHEMA: Final = (
-    DOCUMENT_SCHEMA.append(pa.field("drop", pa.dictionary(pa.int8(), pa.string())))
+    DOCUMENT_SCHEMA.append(pa.field("drop_reason", pa.dictionary(pa.int8(), pa.string())))
     .append(pa.field("words", pa.int32()))
     .append(pa.field("characters", pa.int32()))
-    .append(pa.field("cleaned", pa.list_(pa.struct([("rule", pa.string()), ("characters", pa.int32())]))))
+    .append(pa.field("removals", pa.list_(pa.struct([("rule", pa.string()), ("characters", pa.int32())]))))
 )
-STAGED_KEY_SCHEMA: Final = VERSION_KEY_SCHEMA.append(pa.field("drop", pa.dictionary(pa.int8(), pa.string())))
+STAGED_KEY_SCHEMA: Final = VERSION_KEY_SCHEMA.append(
+    pa.field("drop_reason", pa.dictionary(pa.int8(), pa.string()))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class StageResult:
 
 
 def stage_source(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     source: SourceFile,
     document_config: TextConfig,
@@ -131,7 +133,7 @@ class _Stager:
 
     def __init__(
         self,
-        storage: LocalStorage,
+        storage: Storage,
         output_dir: OutputDir,
         source: SourceFile,
         document_config: TextConfig,
@@ -245,7 +247,7 @@ def _make_staged_batch(documents: list[Document], drop_reasons: list[str | None]
         [list(document.removed_characters.items()) for document in documents]
     )
     staged_columns = [
-        pa.array(drop_reasons, STAGED_SCHEMA.field("drop").type),
+        pa.array(drop_reasons, STAGED_SCHEMA.field("drop_reason").type),
         pa.array([document.num_words for document in documents], pa.int32()),
         pa.array([document.num_characters for document in documents], pa.int32()),
         pa.ListArray.from_arrays(

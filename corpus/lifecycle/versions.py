@@ -26,7 +26,7 @@ VERSION_KEY_SCHEMA: Final = pa.schema(
         pa.field("key", pa.int64(), nullable=False),
         pa.field("version", pa.int16(), nullable=False),
         pa.field("position", pa.int32(), nullable=False),
-        pa.field("deletes", pa.bool_(), nullable=False),
+        pa.field("is_deletion", pa.bool_(), nullable=False),
     ]
 )
 """One row a record, in the order of the source; the key is the number of what it is a version of: a PMID, a
@@ -130,8 +130,8 @@ def _find_dropped(keys: pa.Table, highest_version_wins: bool) -> pa.Table:
         keys["position"].cast(pa.int64()),
     )
     keys = keys.append_column("when", apply_order)
-    deletions = keys.filter(keys["deletes"])
-    records = keys.filter(pc.invert(keys["deletes"])).drop_columns(["deletes"])
+    deletions = keys.filter(keys["is_deletion"])
+    records = keys.filter(pc.invert(keys["is_deletion"])).drop_columns(["is_deletion"])
     last_deletions = deletions.group_by("key").aggregate([("when", "max")])
     deletion_order = last_deletions["when_max"].take(
         pc.index_in(records["key"], value_set=last_deletions["key"])

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from bioshards.corpus.errors import InputNotFoundError, TransientStorageError, UserError
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import parallel_for_each
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from .json_codec import FieldError, decode, encode
 from .kinds import (
@@ -71,7 +71,7 @@ class ForeignManifestError(ManifestError):
     pipeline: str | None = None
 
 
-def write_manifest(storage: LocalStorage, path: str, manifest: Manifest) -> None:
+def write_manifest(storage: Storage, path: str, manifest: Manifest) -> None:
     """Write a manifest; the directory is complete then.
 
     Raises:
@@ -82,7 +82,7 @@ def write_manifest(storage: LocalStorage, path: str, manifest: Manifest) -> None
     storage.write_json(path, value)
 
 
-def read_manifest(storage: LocalStorage, folder: str) -> Manifest:
+def read_manifest(storage: Storage, folder: str) -> Manifest:
     """Read the manifest of a finished directory.
 
     Raises:
@@ -150,7 +150,7 @@ def _described(value: Mapping[str, Any], version: object) -> str:
     return f"format {made_in}, its manifest has no schema_version" if made_in else "no schema_version"
 
 
-def find_manifest(storage: LocalStorage, folder: str, kind: type[T]) -> T | None:
+def find_manifest(storage: Storage, folder: str, kind: type[T]) -> T | None:
     """Return the manifest of a run's own output, None if it is absent, damaged or of another kind.
 
     A run that finds none does its work again, which writes it anew.
@@ -162,7 +162,7 @@ def find_manifest(storage: LocalStorage, folder: str, kind: type[T]) -> T | None
     return manifest if isinstance(manifest, kind) else None
 
 
-def config_of(storage: LocalStorage, folder: str) -> dict[str, Json] | None:
+def config_of(storage: Storage, folder: str) -> dict[str, Json] | None:
     """Return the configuration that a manifest of any version names; None without one."""
     path = f"{folder}/{NAME}"
     if not storage.exists(path):
@@ -182,7 +182,7 @@ def listed_files(manifest: OutputManifest) -> Iterator[Listed]:
 
 
 def is_complete(
-    storage: LocalStorage,
+    storage: Storage,
     folder: str,
     manifest: Manifest,
     *,
@@ -205,7 +205,7 @@ def is_complete(
 
 
 def sweep(
-    storage: LocalStorage,
+    storage: Storage,
     folders: Iterable[str],
     keep: Collection[str],
     is_ours: Callable[[str], bool] = lambda name: True,

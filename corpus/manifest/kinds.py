@@ -94,9 +94,9 @@ class RunInfo:
     """Version of bioshards."""
     command: tuple[str, ...]
     """Command line, with secrets replaced by ``***``."""
-    started: str = field(default_factory=utc_now)
+    started_at: str = field(default_factory=utc_now)
     """UTC time at which the run started."""
-    finished: str = ""
+    finished_at: str = ""
     """UTC time at which the manifest was written."""
 
 
@@ -136,7 +136,7 @@ class InputFile:
     """Name of the file."""
     path: str
     """Path or URL of the file."""
-    files: int
+    num_files: int
     """Number of files that the source consists of: 1, or the articles of a folder."""
     bytes: int
     """Size."""
@@ -210,9 +210,9 @@ class OverlapFile:
     """Size."""
     sha256: str
     """SHA-256 of the content."""
-    of: str
+    abstracts_path: str
     """Directory of the abstracts."""
-    abstracts: str
+    abstracts_sha256: str
     """SHA-256 of the SHA-256 sums of the shards of that directory, in order."""
     rows_sha256: str
     """SHA-256 of the rows.  The names of the shards of a pretraining set depend on it."""
@@ -222,11 +222,11 @@ class OverlapFile:
 class ExcludedIds:
     """The list of ``--exclude-ids``."""
 
-    ids: int
+    num_ids: int
     """Number of different ids."""
     sha256: str
     """SHA-256 of the sorted ids, one a line."""
-    found: int
+    matched: int
     """Number of ids that name a dropped document."""
 
 
@@ -252,7 +252,7 @@ class DocumentsRun(RunInfo):
     """UTC time at which the listing of the server was read; null without downloads."""
     notices: tuple[str, ...] = ()
     """Messages about the listing."""
-    retrieved: Retrieval | None = None
+    retrieved_at: Retrieval | None = None
     """Download times of the source files; null without downloads."""
 
 
@@ -282,7 +282,7 @@ class DocumentsManifest:
     """List of duplicates; empty without ``--dedup exact``."""
     overlap: tuple[OverlapFile, ...]
     """List of abstracts whose full text is here; empty if none was requested."""
-    excluded: ExcludedIds | None
+    exclusion_list: ExcludedIds | None
     """List of ids to exclude; null without ``--exclude-ids``."""
     funnel: Mapping[str, int]
     """Number of records: all, rejected and dropped by reason, kept."""
@@ -318,7 +318,7 @@ class WordsConfig:
     format: int
     """Version of the data files."""
     pretokenizer: Literal["bert", "white-space"]
-    """Pre-tokenisation: that of BERT, or at white space."""
+    """Rule that splits text into words: that of BERT, or at white space."""
     validation_fraction: float
     """Fraction of documents whose words are counted separately."""
     seed: int
@@ -333,7 +333,7 @@ class WordsConfig:
 class PrunedWords:
     """Words below ``min_count``."""
 
-    distinct: int
+    distinct_words: int
     """Number of different words."""
     tokens: int
     """Number of occurrences."""
@@ -347,7 +347,7 @@ class ValidationWords:
     """Number of documents."""
     tokens: int
     """Number of occurrences."""
-    distinct: int
+    distinct_words: int
     """Number of different words."""
 
 
@@ -359,7 +359,7 @@ class WordCounts:
     """Number of documents, without the validation split."""
     tokens: int
     """Number of occurrences of words, rare words included."""
-    distinct: int
+    distinct_words: int
     """Number of different words, rare words included."""
     pruned: PrunedWords
     """Words left out because they are rare."""
@@ -405,7 +405,7 @@ class CountingConfig:
     """How words of documents were counted."""
 
     pretokenizer: Literal["bert", "white-space"]
-    """Pre-tokenisation: that of BERT, or at white space."""
+    """Rule that splits text into words: that of BERT, or at white space."""
     validation_fraction: float
     """Fraction of documents whose words are counted separately."""
     seed: int
@@ -505,7 +505,7 @@ class PretrainingConfig:
     """Pipeline that made the directory."""
     format: int
     """Version of the data files."""
-    objective: Literal["electra", "bert", "albert", "plain"]
+    objective: str
     """Value of ``--objective``."""
     max_seq_length: int
     """Maximum number of tokens in a row."""
@@ -573,9 +573,9 @@ class SplitCounts:
     """Number of tokens in the rows that are a random second segment, of another document."""
     input_tokens: int
     """Number of tokens of the documents, times the passes over them."""
-    unknown: int
+    unknown_tokens: int
     """Number of [UNK] tokens of the documents, in one pass."""
-    unlabelled: int
+    unlabelled_rows: int
     """Number of rows without a pair of segments."""
 
 
@@ -676,7 +676,7 @@ class MirrorFile:
     """MD5 of the content."""
     md5_published: bool
     """True if the server publishes this MD5."""
-    retrieved: str
+    retrieved_at: str
     """UTC time at which the file was verified."""
 
 
@@ -769,9 +769,9 @@ class MirrorManifest:
 class TrainingInput:
     """What a model was trained on."""
 
-    data: str
+    data_fingerprint: str
     """SHA-256 of the names and SHA-256 sums of the shards of the training split."""
-    vocabulary: str
+    vocabulary_sha256: str
     """SHA-256 of the ``tokenizer.json`` of the vocabulary."""
     origin: str | None
     """Checkpoint or run that the weights come from; null for random weights."""
@@ -781,13 +781,13 @@ class TrainingInput:
 class TrainingRun(RunInfo):
     """Facts about one run of ``python -m bioshards.train``."""
 
-    processes: int
+    world_size: int
     """Number of processes."""
     device: str
     """Type of device: ``cuda`` or ``cpu``."""
-    micro_batch: int
+    micro_batch_size: int
     """Number of rows in a forward pass."""
-    versions: Mapping[str, str]
+    library_versions: Mapping[str, str]
     """Versions of Python and of the libraries that the numbers depend on."""
     seconds: float
     """Duration of the run since it was last started."""
@@ -807,7 +807,7 @@ class TrainingManifest:
     """What the model was trained on."""
     outputs: tuple[OutputFile, ...]
     """Files of the last checkpoint."""
-    last: Mapping[str, Json]
+    final_metrics: Mapping[str, Json]
     """Last line of the log about training, without what depends on the machine."""
     run: TrainingRun
     """Facts about this run only."""

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from bioshards.corpus.errors import OutputMismatchError
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from .output_layout import OutputDir
 
@@ -33,7 +33,7 @@ _leased_outputs: set[str] = set()
 
 
 @contextlib.contextmanager
-def lock_output(storage: LocalStorage, output_dir: OutputDir) -> Iterator[None]:
+def lock_output(storage: Storage, output_dir: OutputDir) -> Iterator[None]:
     """Inside, this run alone writes the output.
 
     Raises:
@@ -55,13 +55,13 @@ def lock_output(storage: LocalStorage, output_dir: OutputDir) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _hold_lease(storage: LocalStorage, output_dir: OutputDir) -> Iterator[None]:
+def _hold_lease(storage: Storage, output_dir: OutputDir) -> Iterator[None]:
     """Inside, a note in the work folder says that this run goes on."""
     _check_not_running(storage, output_dir)
     stopped = threading.Event()
 
     def renew() -> None:
-        lease = {"host": socket.gethostname(), "process": os.getpid(), "renewed": int(time.time())}
+        lease = {"host": socket.gethostname(), "pid": os.getpid(), "renewed_at": int(time.time())}
         storage.write_json(output_dir.lock_path, lease)
 
     def renew_until_stopped() -> None:
@@ -83,7 +83,7 @@ def _hold_lease(storage: LocalStorage, output_dir: OutputDir) -> Iterator[None]:
         renewal_thread.join(RELEASE_TIMEOUT_SECONDS)
 
 
-def _check_not_running(storage: LocalStorage, output_dir: OutputDir) -> None:
+def _check_not_running(storage: Storage, output_dir: OutputDir) -> None:
     """See that no fresh note is there but that of a process of this machine that has ended.
 
     Raises:
@@ -93,11 +93,11 @@ def _check_not_running(storage: LocalStorage, output_dir: OutputDir) -> None:
         lease = storage.read_json(output_dir.lock_path)
     except FileNotFoundError:
         return
-    age = int(time.time()) - lease["renewed"]
+    age = int(time.time()) - lease["renewed_at"]
     if abs(age) >= LEASE_EXPIRY_SECONDS or _is_stale(lease, output_dir.path):
         return
     raise OutputMismatchError(
-        f"another run is writing {output_dir.path}: process {lease['process']} of {lease['host']} said so "
+        f"another run is writing {output_dir.path}: process {lease['pid']} of {lease['host']} said so "
         f"{max(0, age)} seconds ago. Wait for it or stop it; if it was killed, run again in "
         f"{LEASE_EXPIRY_SECONDS - max(0, age)} seconds"
     )
@@ -107,10 +107,10 @@ def _is_stale(lease: dict[str, Any], output: str) -> bool:
     """Was it a run of this machine, which is there no more?"""
     if lease["host"] != socket.gethostname():
         return False
-    if lease["process"] == os.getpid():  # an earlier run of ours, or of the process that had our number
+    if lease["pid"] == os.getpid():  # an earlier run of ours, or of the process that had our number
         return output not in _leased_outputs
     try:
-        os.kill(lease["process"], 0)
+        os.kill(lease["pid"], 0)
     except ProcessLookupError:
         return True
     except PermissionError:  # somebody else's

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from bioshards.corpus.errors import OutputMismatchError
 from bioshards.corpus.manifest import config_of
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 SPLITS: Final = ("train", "validation")
 """The folders of a pretraining set, each a directory of shards; ``datasets`` opens both as a DatasetDict."""
@@ -51,69 +51,69 @@ class OutputDir:
 
     @property
     def result_path(self) -> str:
-        return f"{self.work_folder}/outcome.json"
+        return f"{self.work_folder}/result.json"
 
     @property
     def lock_path(self) -> str:
         """Where a run says that it goes on, if the output is on an object store (lock.py)."""
-        return f"{self.work_folder}/running.json"
+        return f"{self.work_folder}/lock.json"
 
     @property
     def exclusion_list_path(self) -> str:
         """Where the ids that are to be left out are for every worker to read."""
-        return f"{self.work_folder}/excluded.arrow"
+        return f"{self.work_folder}/exclusion_list.arrow"
 
     def input_digest_path(self, path: str, stamp: str) -> str:
         """Where the MD5 of an unchanged input is remembered."""
         digest = hashlib.md5(f"{path} {stamp}".encode(errors="surrogateescape"), usedforsecurity=False)
-        return f"{self.work_folder}/seen/{digest.hexdigest()}.json"
+        return f"{self.work_folder}/input_digests/{digest.hexdigest()}.json"
 
     def part_list_path(self, stamp: str) -> str:
         """Where the files of a source that is made of many are listed."""
-        return f"{self.work_folder}/parts/{stamp}.json"
+        return f"{self.work_folder}/part_lists/{stamp}.json"
 
     def staged_path(self, output_name: str, suffix: str) -> str:
         return f"{self.work_folder}/staged/{output_name}.{suffix}"
 
     def decisions_path(self, bucket: int) -> str:
-        return f"{self.work_folder}/verdicts/{bucket:05d}.arrow"
+        return f"{self.work_folder}/decisions/{bucket:05d}.arrow"
 
     def duplicate_decisions_path(self, bucket: int) -> str:
-        return f"{self.work_folder}/verdicts/duplicates-{bucket:05d}.arrow"
+        return f"{self.work_folder}/decisions/duplicates-{bucket:05d}.arrow"
 
     def final_report_path(self, output_name: str) -> str:
-        return f"{self.work_folder}/finished/{output_name}.json"
+        return f"{self.work_folder}/final_reports/{output_name}.json"
 
     def duplicate_pairs_path(self, output_name: str) -> str:
         """Where a source's duplicates are listed, if it has any."""
-        return f"{self.work_folder}/finished/{output_name}.tsv"
+        return f"{self.work_folder}/final_reports/{output_name}.tsv"
 
     def shard_keys_path(self, sha256: str) -> str:
         """Where the keys of a shard's documents are (shard_keys.py)."""
-        return f"{self.work_folder}/keys/{sha256}.arrow"
+        return f"{self.work_folder}/shard_keys/{sha256}.arrow"
 
     def word_counts_path(self, sha256: str, suffix: str) -> str:
         """Where the words of a shard of documents are counted; ``sha256`` is the shard's SHA-256."""
-        return f"{self.work_folder}/counts/{sha256}.{suffix}"
+        return f"{self.work_folder}/word_counts/{sha256}.{suffix}"
 
     def merged_bucket_path(self, bucket: int, file: str) -> str:
         """Where a bucket's part of a published list of words is."""
-        return f"{self.work_folder}/merged/{bucket:05d}-{file}"
+        return f"{self.work_folder}/merged_buckets/{bucket:05d}-{file}"
 
     def build_report_path(self, name: str, suffix: str) -> str:
         """Where it is said what examples have been made of a portion of documents."""
-        return f"{self.work_folder}/made/{name}.{suffix}"
+        return f"{self.work_folder}/build_reports/{name}.{suffix}"
 
     def shuffle_spill_path(self, file: str) -> str:
         """Where the rows of a portion wait for those of the others."""
-        return f"{self.work_folder}/dealt/{file}"
+        return f"{self.work_folder}/shuffle_spill/{file}"
 
     def rejects_path(self, name: str) -> str:
         """Where it is said what could not be used of a portion, or of a source."""
         return f"{self.path}/rejected/{name}.jsonl"
 
 
-def check_config(storage: LocalStorage, output_dir: OutputDir, config: dict[str, Any]) -> None:
+def check_config(storage: Storage, output_dir: OutputDir, config: dict[str, Any]) -> None:
     """Make sure that the output directory is new, or begun with the same configuration.
 
     Raises:
@@ -155,7 +155,7 @@ def check_config(storage: LocalStorage, output_dir: OutputDir, config: dict[str,
         )
 
 
-def list_output_files(storage: LocalStorage, output: str) -> list[str]:
+def list_output_files(storage: Storage, output: str) -> list[str]:
     """The files of an output by their names in it; what lies in other folders there is somebody else's."""
     return [
         f"{folder}/{name}".lstrip("/")
@@ -165,12 +165,12 @@ def list_output_files(storage: LocalStorage, output: str) -> list[str]:
     ]
 
 
-def mark_started(storage: LocalStorage, output_dir: OutputDir, config: dict[str, Any]) -> None:
+def mark_started(storage: Storage, output_dir: OutputDir, config: dict[str, Any]) -> None:
     """Mark the output directory, once checked, as begun with this configuration."""
     storage.write_json(output_dir.config_path, config)
 
 
-def reset(storage: LocalStorage, output_dir: OutputDir) -> None:
+def reset(storage: Storage, output_dir: OutputDir) -> None:
     """Nothing to be opened while unfinished; nothing left of what a killed run was just writing."""
     dataset_files = ("state.json", "dataset_info.json", "dataset_dict.json")  # by which datasets finds shards
     dataset_paths = [
@@ -186,7 +186,17 @@ def reset(storage: LocalStorage, output_dir: OutputDir) -> None:
     ):
         storage.remove(path)
     folders = [*(f"/{subfolder}" if subfolder else "" for subfolder in _OUTPUT_FOLDERS), "/.bioshards"]
-    work_folders = ("seen", "parts", "staged", "verdicts", "finished", "counts", "merged", "made", "dealt")
+    work_folders = (
+        "input_digests",
+        "part_lists",
+        "staged",
+        "decisions",
+        "final_reports",
+        "word_counts",
+        "merged_buckets",
+        "build_reports",
+        "shuffle_spill",
+    )
     folders += [f"/.bioshards/{step}" for step in work_folders]
     for folder in [f"{output_dir.path}{subfolder}" for subfolder in folders]:
         storage.remove_temporaries(folder)

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from bioshards.corpus.errors import InputNotFoundError
-from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import UNORDERED_YEAR, SourceFile, list_input_files
+from bioshards.corpus.storage.storage_protocol import FileInfo
 
 
 def source_from_file(file_info: FileInfo, retrieved_at: str = "") -> SourceFile:

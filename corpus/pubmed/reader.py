@@ -9,8 +9,8 @@ from typing import Final
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.source_record import SourceRecord, VersionKey
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile, open_source
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.xml.tag_balance import have_balanced_tags
 
 from . import citation as medline
@@ -35,7 +35,7 @@ class CitationReader:
     def __init__(self, config: PubMedConfig) -> None:
         self._document_builder = CitationDocumentBuilder(config)
 
-    def read_records(self, storage: LocalStorage, source: SourceFile) -> Iterator[SourceRecord]:
+    def read_records(self, storage: Storage, source: SourceFile) -> Iterator[SourceRecord]:
         """Yield the records of the file, in order.
 
         Raises:

@@ -31,8 +31,8 @@ _BRACKET_LOOKBACK: Final = 200
 """Characters before the mark that are searched for an open bracket."""
 
 BoundaryContext = tuple[str, str, str, str, str, str]
-"""Input of the model: the classes of the second word before, the word before, the mark, the word after, the
-second word after, and the position in the sentence.
+"""Input of the model: the classes of the second word before, the word before, the mark, the word after,
+the second word after, and the position in the sentence.
 """
 
 

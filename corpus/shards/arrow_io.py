@@ -17,7 +17,7 @@ from bioshards.corpus.document import DOCUMENT_SCHEMA, Document
 from bioshards.corpus.manifest import DocumentsManifest, ManifestError, read_manifest
 from bioshards.corpus.manifest import Shard as Shard
 from bioshards.corpus.storage.checksums import HashingWriter
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 BATCH_ROWS: Final = 2048
 """Documents a record batch: 3-4 MB of abstracts, the unit that is in memory at a time."""
@@ -80,7 +80,7 @@ def _max_stream_bytes(record_batch: pa.RecordBatch) -> int:
 
 
 def write_shards(
-    storage: LocalStorage,
+    storage: Storage,
     folder: str,
     stem: str,
     batches: Iterable[pa.RecordBatch],
@@ -110,7 +110,7 @@ def write_shards(
     return shards
 
 
-def write_dataset_info(storage: LocalStorage, folder: str, shards: list[Shard]) -> None:
+def write_dataset_info(storage: Storage, folder: str, shards: list[Shard]) -> None:
     """Write what ``datasets.load_from_disk`` looks for beside the shards."""
     fingerprint = combine_digests(shard.sha256 for shard in shards)
     storage.write_json(f"{folder}/dataset_info.json", {})
@@ -133,7 +133,7 @@ def combine_digests(sha256s: Iterable[str]) -> str:
     return hashlib.sha256("".join(sha256s).encode()).hexdigest()
 
 
-def read_documents_manifest(files: LocalStorage, folder: str) -> DocumentsManifest:
+def read_documents_manifest(files: Storage, folder: str) -> DocumentsManifest:
     """Read the manifest of a finished directory of documents.
 
     Raises:
@@ -151,7 +151,7 @@ def read_documents_manifest(files: LocalStorage, folder: str) -> DocumentsManife
 
 
 def read_directory(
-    storage: LocalStorage, folder: str, columns: Sequence[str] = DOCUMENT_SCHEMA.names
+    storage: Storage, folder: str, columns: Sequence[str] = DOCUMENT_SCHEMA.names
 ) -> Iterator[pa.RecordBatch]:
     """All record batches of a finished directory, in its shards' order.
 
@@ -166,14 +166,14 @@ def read_directory(
 
 
 def read_shards(
-    storage: LocalStorage, folder: str, manifest_entries: Iterable[Shard], columns: Sequence[str]
+    storage: Storage, folder: str, manifest_entries: Iterable[Shard], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """The record batches of some of a directory's shards, as its manifest lists them; only these columns."""
     for shard in manifest_entries:
         yield from read_file(storage, f"{folder}/{shard.file}", columns)
 
 
-def read_file(storage: LocalStorage, path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def read_file(storage: Storage, path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The record batches of one file; only these columns."""
     with open_mapped(storage, path) as file:
         schema = pa.ipc.read_schema(file)  # an older version's may have fewer columns
@@ -183,6 +183,6 @@ def read_file(storage: LocalStorage, path: str, columns: Sequence[str]) -> Itera
             yield from stream
 
 
-def open_mapped(storage: LocalStorage, path: str) -> Any:
+def open_mapped(storage: Storage, path: str) -> Any:
     """An Arrow stream's file, mapped where it is local, so that only what is looked at is read."""
     return storage.open(path) if "://" in path else pa.memory_map(path)

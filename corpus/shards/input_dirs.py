@@ -23,7 +23,7 @@ from bioshards.corpus.manifest import (
     read_manifest,
 )
 from bioshards.corpus.output.output_layout import FORMAT
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import arrow_io as shards
 from .arrow_io import Shard
@@ -66,7 +66,7 @@ class DocumentsInput:
 
 
 def load_document_inputs(
-    storage: LocalStorage, folders: Sequence[str], accepted_pipelines: Sequence[str] = DOCUMENT_PIPELINES
+    storage: Storage, folders: Sequence[str], accepted_pipelines: Sequence[str] = DOCUMENT_PIPELINES
 ) -> list[DocumentsInput]:
     """The directories of these paths, in an order that depends only on what they hold.
 
@@ -92,7 +92,7 @@ def load_document_inputs(
     )
 
 
-def find_damage(storage: LocalStorage, path: str, shard: Listed) -> str | None:
+def find_damage(storage: Storage, path: str, shard: Listed) -> str | None:
     """What is wrong with a file of a finished directory; None where it is as its manifest lists it."""
     digest, size = hashlib.sha256(), 0
     try:
@@ -131,9 +131,7 @@ def _resolve_folder(folder: str) -> str:
     return path.rstrip("/") + "/"
 
 
-def _load_documents_input(
-    storage: LocalStorage, folder: str, accepted_pipelines: Sequence[str]
-) -> DocumentsInput:
+def _load_documents_input(storage: Storage, folder: str, accepted_pipelines: Sequence[str]) -> DocumentsInput:
     manifest: Manifest | None
     pipeline: str | None
     try:

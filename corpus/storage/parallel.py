@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, TypeVar
 
-from .local_storage import LocalStorage
+from .storage_protocol import Storage
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -21,7 +21,7 @@ MAX_CONCURRENT_CALLS: Final = 16
 
 
 def prefetch_map(
-    storage: LocalStorage, function: Callable[[Item], Result], items: Iterable[Item]
+    storage: Storage, function: Callable[[Item], Result], items: Iterable[Item]
 ) -> Iterator[Result]:
     """The results of ``function`` on files, in the order of the items, some :data:`WIDTH` of them made ahead.
 
@@ -32,7 +32,7 @@ def prefetch_map(
         yield from map(function, items)
         return
     pending: deque[Future[Result]] = deque()
-    with ThreadPoolExecutor(MAX_CONCURRENT_CALLS, "ahead") as executor:
+    with ThreadPoolExecutor(MAX_CONCURRENT_CALLS, "prefetch") as executor:
         try:
             for item in items:
                 pending.append(executor.submit(function, item))
@@ -45,9 +45,7 @@ def prefetch_map(
                 future.cancel()
 
 
-def parallel_for_each(
-    storage: LocalStorage, function: Callable[[Item], object], items: Iterable[Item]
-) -> None:
+def parallel_for_each(storage: Storage, function: Callable[[Item], object], items: Iterable[Item]) -> None:
     """Do ``function`` on files for every item, some :data:`WIDTH` at a time."""
     for _ in prefetch_map(storage, function, items):
         pass

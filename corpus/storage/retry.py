@@ -1,7 +1,8 @@
-"""Do a step's work again when an object store fails for a moment, as Dataflow does with a bundle.
+"""Retry policy: how often, and after which pauses, a failed request, read or step is repeated.
 
-Local runners fail a job at its first exception.  Every step's work may be done again: what it writes
-appears whole under its final name, and is the same each time.
+Every constant of retrying is in this file.  http_client.py retries requests by :class:`RetryPolicy`, download/
+reads damaged content again, pipelines/storage/ configures the clients of object stores, and :func:`retry`
+repeats a step on a transient storage error.
 """
 
 from __future__ import annotations
@@ -10,44 +11,24 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from bioshards.corpus.errors import TransientStorageError
-
-PAUSES_SECONDS = (2.0, 10.0, 30.0)
-"""Seconds before each further try: four in all, as many as Dataflow allows a bundle.
-
-A store's client has tried for a while itself by then.
-"""
 
 Result = TypeVar("Result")
 
 
-def retry(function: Callable[[], Result]) -> Result:
-    """What ``function`` returns, tried once more after each of :data:`PAUSES` if an object store fails.
-
-    Raises:
-        TransientStorageError: the last try's.
-        Exception: any other error, at once.
-    """
-    for pause in PAUSES_SECONDS:
-        try:
-            return function()
-        except TransientStorageError as error:
-            logging.getLogger(__name__).warning("%s; trying again in %g seconds", error, pause)
-            time.sleep(pause)
-    return function()
-
-
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long to wait for a server.
+    """Time-outs and retries of HTTP requests.
 
     Attributes:
-        connect, stall: seconds to wait for a connection, and for the next byte of an answer.
-        slowest: bytes a second; a body that comes more slowly than that for ``stall`` seconds is broken off.
-        tries: without a byte of progress, before giving up.
-        first_pause, longest_pause: seconds between tries: the first, doubled each time up to the longest.
+        connect_timeout: seconds to wait for a connection.
+        read_timeout: seconds to wait for the next byte of a response.
+        min_bytes_per_second: a body that is slower than this for ``read_timeout`` seconds is a failure.
+        max_attempts: consecutive failures, without a byte of progress, before the request is given up.
+        initial_backoff: seconds before the first retry; doubled for every further one.
+        max_backoff: upper bound of the backoff in seconds.
     """
 
     connect_timeout: float = 20
@@ -56,3 +37,56 @@ class RetryPolicy:
     max_attempts: int = 10
     initial_backoff: float = 1
     max_backoff: float = 120
+
+
+DEFAULT_RETRY_POLICY: Final = RetryPolicy()
+"""Policy of downloads in a pipeline."""
+
+INTERACTIVE_RETRY_POLICY: Final = RetryPolicy(max_attempts=4)
+"""Policy of the driver, which reads listings while a person waits."""
+
+MAX_RETRY_AFTER_SECONDS: Final = 3600.0
+"""Longest pause that a server may request (``Retry-After``); the request is given up if it is longer."""
+
+MAX_READ_ATTEMPTS: Final = 3
+"""Reads of a file, page or object whose content is wrong: a bad checksum, or another format."""
+
+MAX_CONSECUTIVE_FAILURES: Final = 3
+"""Files of a source that fail in a row before the source is considered unreachable."""
+
+MAX_UNREACHABLE_OBJECTS: Final = 20
+"""Objects of PMC's bucket that fail, after all retries, before the bucket is considered unreachable."""
+
+STORE_CONNECT_TIMEOUT_SECONDS: Final = 10
+"""Seconds that the client of an object store waits for a connection."""
+
+STORE_READ_TIMEOUT_SECONDS: Final = 60
+"""Seconds that the client of an object store waits for the next byte."""
+
+S3_MAX_ATTEMPTS: Final = 5
+"""Attempts of the client of S3, with exponential backoff, before the error reaches :func:`retry`."""
+
+GCS_RETRY_SECONDS: Final = 1.5 * STORE_READ_TIMEOUT_SECONDS
+"""Duration of the retries of the client of Google Cloud Storage: long enough for one after a read time-out."""
+
+STEP_BACKOFF_SECONDS = (2.0, 10.0, 30.0)
+"""Pauses between the attempts of a step: four attempts, as many as Dataflow grants a bundle."""
+
+
+def retry(function: Callable[[], Result]) -> Result:
+    """Retry a step on transient storage errors.
+
+    Local runners fail a job at its first exception.  Steps are idempotent: outputs are written atomically under
+    their final names, with the same bytes each time.
+
+    Raises:
+        TransientStorageError: the last attempt failed.
+        Exception: any other error of ``function``, at once.
+    """
+    for pause in STEP_BACKOFF_SECONDS:
+        try:
+            return function()
+        except TransientStorageError as error:
+            logging.getLogger(__name__).warning("%s; retrying in %g seconds", error, pause)
+            time.sleep(pause)
+    return function()

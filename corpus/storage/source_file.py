@@ -15,8 +15,8 @@ from typing import BinaryIO, Final
 
 from bioshards.corpus.errors import BadFileError, TransientStorageError
 
-from .local_storage import FileInfo, LocalStorage
 from .parallel import prefetch_map
+from .storage_protocol import FileInfo, Storage
 
 UNORDERED_YEAR: Final = 10**9
 
@@ -71,9 +71,7 @@ class SourceFile:
         return re.sub(r"[^A-Za-z0-9_.@-]+", "_", stem).lstrip(".") or "file"
 
 
-def list_input_files(
-    storage: LocalStorage, input_path: str, extensions: tuple[str, ...]
-) -> Iterator[FileInfo]:
+def list_input_files(storage: Storage, input_path: str, extensions: tuple[str, ...]) -> Iterator[FileInfo]:
     """The files that an input names: a folder those with one of these endings, at any depth."""
     if storage.is_folder(input_path):
         for file_info in storage.walk(input_path):
@@ -91,7 +89,7 @@ def _make_absolute(file_info: FileInfo) -> FileInfo:
 
 
 @contextlib.contextmanager
-def open_source(storage: LocalStorage, path: str) -> Iterator[BinaryIO]:
+def open_source(storage: Storage, path: str) -> Iterator[BinaryIO]:
     """An open file.
 
     Raises:
@@ -112,7 +110,7 @@ def bad_file_from_os_error(error: OSError) -> BadFileError:
     return BadFileError("unreadable", f"cannot be read: {error.strerror or error}")
 
 
-def is_unchanged(storage: LocalStorage, source: SourceFile) -> bool:
+def is_unchanged(storage: Storage, source: SourceFile) -> bool:
     """Is the source as it was when it was found?"""
 
     def has_same_stamp(item: SourceFile | SourcePart) -> bool:

@@ -155,7 +155,7 @@ def locate_benchmark(folder: str, benchmark: Benchmark) -> BenchmarkFiles | None
         FileNotFoundError: there is no such folder.
     """
     if not os.path.isdir(folder):
-        raise InputNotFoundError(f"there is no folder {folder} with benchmarks: give --data FOLDER")
+        raise InputNotFoundError(f"there is no folder {folder} with benchmarks: give --benchmarks FOLDER")
     candidates = [_match_layout(folder, benchmark, layout) for layout in benchmark.layouts]
     best = max(candidates, key=lambda candidate: len(candidate.splits))
     return best if best.splits else None

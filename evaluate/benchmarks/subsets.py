@@ -49,7 +49,7 @@ def _group_records(records: Sequence[_RecordT]) -> dict[str, list[_RecordT]]:
 
 def _get_group_id(record: Record) -> str:
     """What a record must not be parted from: its question's others; else it stands alone."""
-    return getattr(record, "group", "") or record.id
+    return getattr(record, "group_id", "") or record.id
 
 
 def _sort_by_hash(names: Iterable[str]) -> list[str]:

@@ -26,7 +26,7 @@ from .definition import (
     locate_benchmark,
 )
 
-Verdict = Literal["ok", "known", "own split", "differs", "absent", "damaged"]
+Verdict = Literal["ok", "known", "own split", "differs", "missing", "damaged"]
 """``known``: another count than the published one, of which the set says why."""
 _VERDICT_TEXTS: Final[Mapping[str, str]] = {"known": "differs: see below", "own split": "own split"}
 _LINE_WIDTH: Final = 105
@@ -64,7 +64,7 @@ def verify_benchmarks(benchmarks_dir: str, names: Iterable[str] | None = None) -
     benchmark_names = list(BENCHMARKS) if names is None else list(dict.fromkeys(names))
     for name in benchmark_names:
         if name not in BENCHMARKS:
-            raise InvalidValueError(f"there is no set {name}. There are: {', '.join(BENCHMARKS)}")
+            raise InvalidValueError(f"there is no benchmark {name}. There are: {', '.join(BENCHMARKS)}")
     return [check for name in benchmark_names for check in check_benchmark(benchmarks_dir, BENCHMARKS[name])]
 
 
@@ -85,7 +85,7 @@ def check_benchmark(benchmarks_dir: str, benchmark: Benchmark) -> list[CountChec
                 "",
                 None,
                 None,
-                "absent",
+                "missing",
                 benchmark.counts_source,
                 (download_note,),
             )
@@ -151,13 +151,13 @@ def _check_count(
         return CountCheck(
             *fields,
             None,
-            "absent",
+            "missing",
             benchmark.counts_source,
             (*benchmark_files.notes, _format_download_note(benchmark)),
         )
     if any(unit not in actual_counts[name] for name in split_names):
         return CountCheck(
-            *fields, None, "absent", benchmark.counts_source, (f"these files do not tell {unit}",)
+            *fields, None, "missing", benchmark.counts_source, (f"these files do not have {unit}",)
         )
     actual = sum(actual_counts[name][unit] for name in split_names)
     known_reasons = {
@@ -179,14 +179,14 @@ def _check_count(
 def has_failures(checks: Sequence[CountCheck]) -> bool:
     """Is a count another without a known reason, or a file damaged, or is nothing there at all?"""
     verdicts = {check.verdict for check in checks}
-    return bool(verdicts & {"differs", "damaged"}) or verdicts <= {"absent"}
+    return bool(verdicts & {"differs", "damaged"}) or verdicts <= {"missing"}
 
 
 def format_table(checks: Sequence[CountCheck]) -> str:
     """The rows as text, of 110 columns at most, set by set; absent sets are last."""
     benchmark_names = list(dict.fromkeys(check.benchmark for check in checks))
     groups = [[check for check in checks if check.benchmark == name] for name in benchmark_names]
-    groups.sort(key=lambda group: not group[0].unit and group[0].verdict == "absent")
+    groups.sort(key=lambda group: not group[0].unit and group[0].verdict == "missing")
     return "\n".join([*(line for group in groups for line in _format_group(group)), _format_summary(checks)])
 
 
@@ -194,7 +194,7 @@ def _format_group(checks: Sequence[CountCheck]) -> Iterator[str]:
     first = checks[0]
     yield f"{first.benchmark}: {first.title}" + ("" if first.unit else f" - {first.verdict}")
     if first.unit:
-        yield f"  {'':<26}{'part':<16}{'expected':>10}{'found':>10}"
+        yield f"  {'':<26}{'split':<16}{'expected':>10}{'actual':>10}"
     for check in checks:
         if check.unit:
             actual_text = "-" if check.actual is None else str(check.actual)
@@ -220,12 +220,12 @@ def _format_summary(checks: Sequence[CountCheck]) -> str:
         f"{verdict_counts['ok']} counts ok",
         f"{verdict_counts['differs'] + verdict_counts['known']} differ ({verdict_counts['known']} of them "
         "for a known reason)",
-        f"{benchmark_counts['absent']} sets absent",
+        f"{benchmark_counts['missing']} benchmarks missing",
     ]
     if verdict_counts["own split"]:
         phrases.append(f"{verdict_counts['own split']} not comparable (own split)")
-    if verdict_counts["absent"]:
-        phrases.append(f"{verdict_counts['absent']} that the files do not allow")
+    if verdict_counts["missing"]:
+        phrases.append(f"{verdict_counts['missing']} without data in these files")
     if benchmark_counts["damaged"]:
-        phrases.append(f"{benchmark_counts['damaged']} sets damaged")
+        phrases.append(f"{benchmark_counts['damaged']} benchmarks damaged")
     return textwrap.fill(", ".join(phrases), _LINE_WIDTH)

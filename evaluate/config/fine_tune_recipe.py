@@ -38,7 +38,7 @@ class FineTuneRecipe:
     dropout: Annotated[float, "before the head's last layer"] = 0.1
     grad_clip: Annotated[float, "the longest gradient"] = 1.0
     train_on: Annotated[
-        Literal["train", "train+dev"], "train+dev leaves no dev to choose by, and needs --keep last"
+        Literal["train", "train+dev"], "train+dev leaves no dev to choose by, and needs --select-epoch last"
     ] = "train"
     select_epoch: Annotated[Literal["best", "last"], "the epoch that is best on dev, or the last one"] = (
         "best"
@@ -48,9 +48,9 @@ class FineTuneRecipe:
         Literal["linear", "bilstm", "crf", "bilstm-crf"], "on the encoder; a CRF is for tags only"
     ] = "linear"
     entity_format: Annotated[
-        Literal["dummies", "markers", "original"],
+        Literal["placeholders", "markers", "original"],
         "how a pair's entities are shown, where the files have their text",
-    ] = "dummies"
+    ] = "placeholders"
     relation_feature: Annotated[
         Literal["cls", "mention", "start"],
         "what a pair is classified by: [CLS], the entities' pieces, their first",
@@ -66,24 +66,24 @@ class FineTuneRecipe:
     def __post_init__(self) -> None:
         for name, field_type in typing.get_type_hints(FineTuneRecipe).items():
             check_type(name, getattr(self, name), field_type)
-        for name in ("batch", "epochs", "stride"):
+        for name in ("batch_size", "epochs", "stride"):
             if getattr(self, name) < 1:
                 raise InvalidValueError(f"{option_from_field(name)} {getattr(self, name)} is below 1")
         if self.max_seq_length < 8:
             raise InvalidValueError(
-                f"--length {self.max_seq_length} is below 8: nothing but special tokens would fit"
+                f"--max-seq-length {self.max_seq_length} is below 8: nothing but special tokens would fit"
             )
         if not 0 < self.layer_decay <= 1:
             raise InvalidValueError(f"--layer-decay {self.layer_decay} is not above 0 and at most 1")
         if not 0 <= self.dropout < 1:
             raise InvalidValueError(f"--dropout {self.dropout} is not from 0 to below 1")
-        for name in ("learning_rate", "steps", "warmup", "epsilon", "weight_decay", "clip"):
+        for name in ("learning_rate", "steps", "warmup", "epsilon", "weight_decay", "grad_clip"):
             value = getattr(self, name)
             if value < 0 or not math.isfinite(value):
                 raise InvalidValueError(f"{option_from_field(name)} {value} is below 0 or no number")
         if self.train_on != "train" and self.select_epoch != "last":
             raise InvalidValueError(
-                "--learn-from train+dev leaves no dev to choose the best epoch by: add --keep last"
+                "--train-on train+dev leaves no dev set to select an epoch: add --select-epoch last"
             )
         if self.class_weights not in ("none", "balanced"):
             self.parse_class_weights()
@@ -125,6 +125,6 @@ def override_recipe(recipe: FineTuneRecipe, overrides: Mapping[str, Any]) -> Fin
         ValueError: there can be no such recipe.
     """
     implied: dict[str, Any] = {"steps": 0} if "epochs" in overrides else {}
-    if overrides.get("keep") == "best":
-        implied["learn_from"] = "train"
+    if overrides.get("select_epoch") == "best":
+        implied["train_on"] = "train"
     return replace(recipe, **{**implied, **overrides})

@@ -54,7 +54,7 @@ SQUAD_RECIPE: Final = replace(
     epochs=2,
     max_seq_length=384,
 )
-"""What a model is fine-tuned by on SQuAD, before a question set with ``squad="first"``."""
+"""What a model is fine-tuned by on SQuAD, before a question set with ``squad_transfer="first"``."""
 
 
 _NER_TASKS: Final = (
@@ -93,7 +93,7 @@ SUITES: Final[Mapping[str, Mapping[str, FineTuneRecipe]]] = {
         "ncbi-disease": _blurb_recipe(5e-5, 32, 20),
         "bc2gm": _blurb_recipe(6e-5, 32, 50),
         "jnlpba": _blurb_recipe(1e-5, 16, 5),
-        "ebm-pico": _blurb_recipe(5e-5, 32, 1, tags="IO"),
+        "ebm-pico": _blurb_recipe(5e-5, 32, 1, tag_scheme="IO"),
         "chemprot": _blurb_recipe(3e-5, 32, 10, 256),
         "ddi": _blurb_recipe(2e-5, 32, 5, 256),
         "gad": _blurb_recipe(3e-5, 32, 10, 256),

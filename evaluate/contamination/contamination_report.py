@@ -18,7 +18,7 @@ from .ngrams import NGRAM_SIZE
 from .split_summary import TABLE_HEADER, SplitSummary
 
 EXCLUDE_IDS_FILE: Final = "exclude-ids.txt"
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 
 
 def write_report(storage: LocalStorage, output: str, result: ContaminationResult) -> None:
@@ -69,7 +69,7 @@ def _format_exclusions(result: ContaminationResult) -> Iterator[str]:
 def _format_documents(result: ContaminationResult) -> Iterator[str]:
     yield (
         f"id\tpmid\tpmcid\tby PMID\tshared {NGRAM_SIZE}-grams\t{MOSTLY_COVERED_SHARE:.0%} of an "
-        "example\tleave out\tsets"
+        "example\tleave out\tbenchmarks"
     )
     for match in result.document_matches:
         flags = (
@@ -85,7 +85,7 @@ def _format_documents(result: ContaminationResult) -> Iterator[str]:
 def _format_examples(result: ContaminationResult) -> Iterator[str]:
     """The examples of the parts asked for that are in the corpus."""
     columns = (f"{NGRAM_SIZE}-grams", "in corpus", "closest document", f"shared {NGRAM_SIZE}-grams")
-    yield "\t".join(("set", "part", "id", "document", "PMIDs in corpus", *columns))
+    yield "\t".join(("benchmark", "split", "id", "document", "PMIDs in corpus", *columns))
     for match in result.example_matches:
         example = match.example
         if example.split in result.splits and (match.matched_pmids or match.num_covered):
@@ -108,10 +108,10 @@ def _to_json(result: ContaminationResult, summaries: list[SplitSummary]) -> dict
     excluded = [match for match in result.document_matches if match.should_exclude]
     return {
         "format": _FORMAT,
-        "words": NGRAM_SIZE,
-        "parts": list(result.splits),
-        "least": result.min_shared_ngrams,
-        "mostly": MOSTLY_COVERED_SHARE,
+        "ngram_size": NGRAM_SIZE,
+        "splits": list(result.splits),
+        "min_shared_ngrams": result.min_shared_ngrams,
+        "mostly_covered_share": MOSTLY_COVERED_SHARE,
         "corpora": [
             {
                 "folder": corpus.folder,
@@ -122,11 +122,11 @@ def _to_json(result: ContaminationResult, summaries: list[SplitSummary]) -> dict
             for corpus in result.corpora
         ],
         "text_bytes": result.text_bytes,
-        "sets": [asdict(split_summary) for split_summary in summaries],
+        "benchmarks": [asdict(split_summary) for split_summary in summaries],
         "notes": words.collect_notes(result),
-        "absent": result.benchmark_examples.missing,
+        "missing": result.benchmark_examples.missing,
         "documents": {
-            "sharing": len(result.document_matches),
+            "matched": len(result.document_matches),
             "excluded": len(excluded),
             "excluded_by_pmid": sum(1 for match in excluded if match.has_pmid),
         },

@@ -89,7 +89,7 @@ def read_benchmarks(
     if not result.examples:
         names = ", ".join(result.missing)
         raise BenchmarkNotFoundError(
-            f"{benchmarks_dir} holds none of the sets {names}: give --data the folder of the benchmarks"
+            f"{benchmarks_dir} holds none of the sets {names}: give --benchmarks their directory"
         )
     result.texts.extend(id_by_text)
     return result

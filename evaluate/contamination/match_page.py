@@ -75,7 +75,7 @@ def _render_documents(result: ContaminationResult) -> str:
         )
         for match in shown_matches
     ]
-    header = ("document", "PMID", "by PMID", f"shared {NGRAM_SIZE}-grams", "", "sets")
+    header = ("document", "PMID", "by PMID", f"shared {NGRAM_SIZE}-grams", "", "benchmarks")
     note = f"{len(shown_matches):,} of {len(result.document_matches):,}; all are in documents.tsv."
     return html_page.render_table(
         header, [list(map(html_page.escape_html, row)) for row in cells], left_aligned=(5,)

@@ -13,8 +13,8 @@ from .matches import MOSTLY_COVERED_SHARE, ContaminationResult, ExampleMatch
 from .ngrams import NGRAM_SIZE
 
 TABLE_HEADER: Final = (
-    "set",
-    "part",
+    "benchmark",
+    "split",
     "examples",
     "in corpus",
     "by PMID",

@@ -74,13 +74,15 @@ class ModelTokenizer:
         ]
         ids_by_sentence = []
         for words, (ids, offsets) in zip(
-            normalised, self.encode_texts([" ".join(one) for one in normalised]), strict=True
+            normalised, self.encode_texts([" ".join(words) for words in normalised]), strict=True
         ):
             word_starts = list(accumulate((len(word) + 1 for word in words[:-1]), initial=-1))
             ids_by_word: list[list[int]] = [[] for _ in words]
             for token_id, (_, end) in zip(ids, offsets, strict=True):  # the blank before a word is the word's
                 ids_by_word[bisect_right(word_starts, end - 1) - 1].append(token_id)
-            ids_by_sentence.append([one or [self.hf_tokenizer.unk_token_id] for one in ids_by_word])
+            ids_by_sentence.append(
+                [token_ids or [self.hf_tokenizer.unk_token_id] for token_ids in ids_by_word]
+            )
         return ids_by_sentence
 
     def count_special_tokens(self, is_pair: bool) -> int:

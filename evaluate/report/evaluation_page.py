@@ -67,7 +67,7 @@ def _render_chart(suite: Mapping[str, Any]) -> str:
     ]
     if suite["published"]:
         table = suite["published"][0]
-        for model in table["charted"]:
+        for model in table["charted_models"]:
             bars = [_make_published_bar(suite["tasks"][task], task, table, model) for task in tasks]
             chart_models.append(ModelBars(model, bars, is_published=True))
     caption = (
@@ -92,9 +92,9 @@ def _make_published_bar(
     task_report: Mapping[str, Any], task: str, table: Mapping[str, Any], model: str
 ) -> ScoreBar | None:
     """A model's published score, by the figure that is ours."""
-    main_scores = {scores["main"] for scores in task_report["models"].values()}
+    main_scores = {scores["main_score"] for scores in task_report["models"].values()}
     for row in table["rows"]:
-        if row["task"] == task and row["figure"] in main_scores and model in row["scores"]:
+        if row["task"] == task and row["score_name"] in main_scores and model in row["scores"]:
             score = row["scores"][model]["mean"]
             return ScoreBar(score, f"{score:.2f}")
     return None

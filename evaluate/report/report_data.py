@@ -19,7 +19,7 @@ from .blurb import TASKS_BY_TYPE, compute_blurb
 from .published import PUBLISHED_TABLES, TASK_TITLES, PublishedTable
 from .seed_results import SeedResults, group_by_model, test_set_key
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 _SUITE_ORDER: Final = ("blurb", "bio-electra", "electramed", "bioalbert")
 """The papers', in the order of a report; others follow by name."""
 _TOLERANCE: Final = 1e-6
@@ -48,8 +48,8 @@ def build_report(
     known_suites = [suite for suite in _SUITE_ORDER if suite in suites]
     return {
         "format": FORMAT,
-        "scores": "per cent",
-        "deviation": "numpy.std over seeds, ddof 0",
+        "score_unit": "per cent",
+        "standard_deviation": "numpy.std over seeds, ddof 0",
         "interval": {"level": bootstrap.CONFIDENCE_LEVEL, "resamples": bootstrap.RESAMPLES},
         "models": _describe_models(results),
         "suites": [
@@ -63,10 +63,12 @@ def _describe_models(results: Mapping[str, Result]) -> list[dict[str, Any]]:
     """The models in the order of the results, and by which versions and on what they were fine-tuned."""
     models: dict[str, dict[str, Any]] = {}
     for result in results.values():
-        model = models.setdefault(result["model"]["name"], {**result["model"], "versions": {}, "devices": []})
+        model = models.setdefault(
+            result["model"]["name"], {**result["model"], "library_versions": {}, "devices": []}
+        )
         model["devices"] = sorted({*model["devices"], result["device"]})
         for name, version in result["library_versions"].items():
-            model["versions"][name] = sorted({*model["versions"].get(name, []), version})
+            model["library_versions"][name] = sorted({*model["library_versions"].get(name, []), version})
     return list(models.values())
 
 
@@ -120,14 +122,13 @@ def _build_scores(
     if abs(100 * interval.score - test[main_score]["mean"]) > _TOLERANCE:
         raise ResultError(
             f"the {main_score} of {seed_results.label} on {result['task']} ({result['suite']}) is "
-            f"{test[main_score]['mean']:.2f} in its results, but their units give "
-            f"{100 * interval.score:.2f}: they "
-            "were changed, or counted by another version. Run those seeds again"
+            f"{test[main_score]['mean']:.2f} in its results, but their per-example statistics give "
+            f"{100 * interval.score:.2f}: the files were edited or written by another version. Run those seeds again"
         )
     settings = result["settings"]
     return {
         "metric": result["metric"],
-        "main": main_score,
+        "main_score": main_score,
         "seeds": seed_results.seeds,
         "score": {**test[main_score], "low": 100 * interval.low, "high": 100 * interval.high},
         "test": test,
@@ -137,12 +138,12 @@ def _build_scores(
         "legacy": result["legacy"],
         "notes": result["provenance"]["notes"],
         "settings": settings,
-        "changed": {
+        "changed_settings": {
             name: {"value": value, "default": defaults.get(name)}
             for name, value in settings.items()
             if name not in defaults or defaults[name] != value
         },
-        "best_epochs": [seed_result["selected_epoch"] for seed_result in seed_results.results],
+        "selected_epochs": [seed_result["selected_epoch"] for seed_result in seed_results.results],
         "seconds": sum(seed_result["seconds"] for seed_result in seed_results.results),
     }
 
@@ -163,7 +164,7 @@ def _compare_models(first: SeedResults, second: SeedResults, find_metric: Metric
     first_result, second_result = first.first_result, second.first_result
     shared_seeds = [seed for seed in first.seeds if seed in second.seeds]
     comparison: dict[str, Any] = {"first": first.label, "second": second.label, "seeds": shared_seeds}
-    comparison["left_out"] = sorted(set(first.seeds) ^ set(second.seeds))
+    comparison["unshared_seeds"] = sorted(set(first.seeds) ^ set(second.seeds))
     skip_reason = (
         "not measured alike"
         if any(first_result[name] != second_result[name] for name in ("metric", "main_score", "legacy"))
@@ -174,7 +175,7 @@ def _compare_models(first: SeedResults, second: SeedResults, find_metric: Metric
         else "no seed in common"
     )
     if skip_reason:
-        return {**comparison, "why_not": skip_reason}
+        return {**comparison, "skip_reason": skip_reason}
     stats = [
         [_resampling_stats(result) for result in seed_results.results if result["seed"] in shared_seeds]
         for seed_results in (second, first)
@@ -187,7 +188,7 @@ def _compare_models(first: SeedResults, second: SeedResults, find_metric: Metric
         "difference": 100 * difference.score,
         "low": 100 * difference.low,
         "high": 100 * difference.high,
-        "p": difference.p_value,
+        "p_value": difference.p_value,
     }
 
 
@@ -213,18 +214,18 @@ def _build_blurb(tasks: Mapping[str, Any], published: PublishedTable) -> dict[st
     return {
         "models": {
             label: {
-                "types": dict(blurb_score.type_means),
+                "type_means": dict(blurb_score.type_means),
                 "score": blurb_score.score,
-                "missing": list(blurb_score.missing_tasks),
+                "missing_tasks": list(blurb_score.missing_tasks),
             }
             for label, scores in our_scores.items()
             for blurb_score in [compute_blurb(scores)]
         },
         "published": {
-            model: {"types": dict(compute_blurb(scores).type_means)}
+            model: {"type_means": dict(compute_blurb(scores).type_means)}
             for model, scores in published_scores.items()
         },
-        "in_common": {
+        "shared_tasks": {
             "tasks": shared_tasks,
             "models": {
                 name: compute_blurb({task: scores[task] for task in shared_tasks}).partial_mean
@@ -239,15 +240,17 @@ def _describe_published(table: PublishedTable) -> dict[str, Any]:
     return {
         "title": table.title,
         "source": table.source,
-        "runs": table.runs_note,
+        "runs_note": table.runs_note,
         "notes": table.notes_for(),
         "models": {model: table.notes_for(model=model) for model in table.models},
-        "charted": list(table.charted_models),
-        "blurb": dict(zip(table.models, table.blurb_scores, strict=True)) if table.blurb_scores else None,
+        "charted_models": list(table.charted_models),
+        "blurb_scores": dict(zip(table.models, table.blurb_scores, strict=True))
+        if table.blurb_scores
+        else None,
         "rows": [
             {
                 "task": task,
-                "figure": score_name,
+                "score_name": score_name,
                 "notes": table.notes_for(task=task),
                 "scores": {
                     model: {"mean": score.mean, "sd": score.sd, "notes": table.notes_for(model, task)}

@@ -48,7 +48,7 @@ def write_report(
     """
     suffix = os.path.splitext(output)[1].lower()
     if suffix not in FORMATTERS:
-        raise InvalidValueError(f"--out {output}: a report is .html, .md or .json")
+        raise InvalidValueError(f"--output {output}: a report is .html, .md or .json")
     result_by_path = results.find_results(storage, sources)
     report = build_report(result_by_path, find_metric, find_defaults)
     with storage.write(output) as file:

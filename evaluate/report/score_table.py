@@ -29,7 +29,7 @@ def build_score_table(suite: Mapping[str, Any], published: Mapping[str, Any]) ->
     our_labels, footnotes = list_model_labels(suite), Footnotes()
     header = [
         Cell("Task"),
-        Cell("Figure"),
+        Cell("Score"),
         *(Cell(label, is_ours=True) for label in our_labels),
         *make_model_headers(published, footnotes),
     ]
@@ -37,11 +37,13 @@ def build_score_table(suite: Mapping[str, Any], published: Mapping[str, Any]) ->
     for row in [*published["rows"], *_iter_extra_rows(suite, published)]:
         models = suite["tasks"].get(row["task"], {"models": {}})["models"]
         cells = make_row_header(row, footnotes)
-        cells += [_make_our_cell(models.get(label), row["figure"], footnotes) for label in our_labels]
+        cells += [_make_our_cell(models.get(label), row["score_name"], footnotes) for label in our_labels]
         rows.append([*cells, *make_published_cells(row, published["models"], footnotes)])
     if suite["blurb"]:
         rows += _make_blurb_rows(suite, published, footnotes)
-    intro = [f"Published scores: {published['source']}; {published['runs']}."] if published["models"] else []
+    intro = (
+        [f"Published scores: {published['source']}; {published['runs_note']}."] if published["models"] else []
+    )
     missing_titles = dict.fromkeys(
         get_task_title(row["task"]) for row in published["rows"] if row["task"] not in suite["tasks"]
     )
@@ -53,11 +55,11 @@ def build_score_table(suite: Mapping[str, Any], published: Mapping[str, Any]) ->
 
 def _iter_extra_rows(suite: Mapping[str, Any], published: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Rows for scores that the paper does not have."""
-    known_rows = {(row["task"], row["figure"]) for row in published["rows"]}
-    our_rows = dict.fromkeys((task, scores["main"]) for task, _, scores in iter_scores(suite))
+    known_rows = {(row["task"], row["score_name"]) for row in published["rows"]}
+    our_rows = dict.fromkeys((task, scores["main_score"]) for task, _, scores in iter_scores(suite))
     for task, score_name in our_rows:
         if (task, score_name) not in known_rows:
-            yield {"task": task, "figure": score_name, "scores": {}, "notes": []}
+            yield {"task": task, "score_name": score_name, "scores": {}, "notes": []}
 
 
 def _make_our_cell(scores: Mapping[str, Any] | None, score_name: str, footnotes: Footnotes) -> Cell:
@@ -65,7 +67,7 @@ def _make_our_cell(scores: Mapping[str, Any] | None, score_name: str, footnotes:
         return Cell(NO_SCORE, is_ours=True)
     marks = footnotes.add(get_footnote_symbols(scores), scores["notes"])
     score, num_seeds = scores["test"][score_name], len(scores["seeds"])
-    if score_name != scores["main"]:
+    if score_name != scores["main_score"]:
         return Cell(format_mean(score, num_seeds), marks, is_ours=True)
     return Cell(
         f"{format_mean(score, num_seeds)} n={num_seeds}",
@@ -100,17 +102,18 @@ def _make_blurb_rows(
     for type_name, tasks in TASKS_BY_TYPE.items():
         row = [Cell(f"{type_name}, mean of {len(tasks)}" if len(tasks) > 1 else type_name), Cell("")]
         for label in our_labels:
-            type_mean = blurb_report["models"][label]["types"][type_name]
+            type_mean = blurb_report["models"][label]["type_means"][type_name]
             row.append(_make_blurb_cell(type_mean, add_marks(label, tasks) if type_mean is not None else ""))
         yield row + [
-            Cell(f"{blurb_report['published'][model]['types'][type_name]:.2f}") for model in published_models
+            Cell(f"{blurb_report['published'][model]['type_means'][type_name]:.2f}")
+            for model in published_models
         ]
     row = [Cell("BLURB score"), Cell("")]
     for label in our_labels:
         model_report = blurb_report["models"][label]
         missing_notes = (
-            [f"No BLURB score without {', '.join(map(get_task_title, model_report['missing']))}."]
-            if model_report["missing"]
+            [f"No BLURB score without {', '.join(map(get_task_title, model_report['missing_tasks']))}."]
+            if model_report["missing_tasks"]
             else []
         )
         row.append(
@@ -119,14 +122,14 @@ def _make_blurb_rows(
                 add_marks(label, list(suite["tasks"]) if not missing_notes else [], missing_notes),
             )
         )
-    yield row + [Cell(f"{published['blurb'][model]:.2f}") for model in published_models]
-    shared_tasks = blurb_report["in_common"]["tasks"]
-    if shared_tasks and any(model_entry["missing"] for model_entry in blurb_report["models"].values()):
+    yield row + [Cell(f"{published['blurb_scores'][model]:.2f}") for model in published_models]
+    shared_tasks = blurb_report["shared_tasks"]["tasks"]
+    if shared_tasks and any(model_entry["missing_tasks"] for model_entry in blurb_report["models"].values()):
         explanation = [
             "Not the BLURB score: the same average of types over the sets alone that all models here have, "
             f"{', '.join(map(get_task_title, shared_tasks))}."
         ]
-        means = blurb_report["in_common"]["models"]
+        means = blurb_report["shared_tasks"]["models"]
         row = [Cell(f"Average over {len(shared_tasks)} of 13 sets", footnotes.add("", explanation)), Cell("")]
         row += [_make_blurb_cell(means[label], add_marks(label, shared_tasks)) for label in our_labels]
         yield row + [Cell(f"{means[model]:.2f}") for model in published_models]

@@ -12,7 +12,7 @@ import numpy
 
 from bioshards.evaluate.runs.results import Result, ResultError
 
-_VOLATILE_FIELDS: Final = ("seconds", "device", "versions")
+_VOLATILE_FIELDS: Final = ("seconds", "device", "library_versions")
 """What may differ between two files that say the same."""
 _SHARED_FIELDS: Final = ("metric", "main_score", "settings", "sample_sizes", "provenance")
 """What the seeds of a model and task have in common, or their mean says nothing."""

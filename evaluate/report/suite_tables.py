@@ -25,7 +25,7 @@ from .table import (
     make_row_header,
 )
 
-_NO_PUBLISHED_TABLE: Final[Mapping[str, Any]] = {"models": {}, "rows": [], "notes": [], "blurb": None}
+_NO_PUBLISHED_TABLE: Final[Mapping[str, Any]] = {"models": {}, "rows": [], "notes": [], "blurb_scores": None}
 """In place of a paper's table, for a suite that is none's."""
 
 
@@ -33,7 +33,7 @@ def format_legend(report: Mapping[str, Any]) -> str:
     """What the numbers of all tables are."""
     return (
         "Scores are in per cent. Of our models they are means over n seeds, with the standard deviation in "
-        f"brackets ({report['deviation']}); below it is the {report['interval']['level']:.0%} interval of "
+        f"brackets ({report['standard_deviation']}); below it is the {report['interval']['level']:.0%} interval of "
         f"{report['interval']['resamples']:,} bootstrap resamples, which covers the choice of test documents "
         "(examples, where files name none), not that of seeds. Footnotes say what does not compare."
     )
@@ -47,7 +47,11 @@ def build_models_table(report: Mapping[str, Any]) -> ReportTable:
             Cell(model["type"]),
             Cell(f"{model['parameters']:,}"),
             Cell(model["sha256"][:12]),
-            Cell("; ".join(f"{name} {', '.join(versions)}" for name, versions in model["versions"].items())),
+            Cell(
+                "; ".join(
+                    f"{name} {', '.join(versions)}" for name, versions in model["library_versions"].items()
+                )
+            ),
             Cell(", ".join(model["devices"])),
         ]
         for model in report["models"]
@@ -62,7 +66,7 @@ def build_suite_tables(suite: Mapping[str, Any]) -> Iterator[ReportTable]:
     yield build_score_table(suite, published)
     if any(task_report["comparisons"] for task_report in suite["tasks"].values()):
         yield _build_comparison_table(suite)
-    if any(scores["changed"] for _, _, scores in iter_scores(suite)):
+    if any(scores["changed_settings"] for _, _, scores in iter_scores(suite)):
         yield _build_settings_table(suite)
     yield _build_runs_table(suite)
     yield _build_all_scores_table(suite)
@@ -86,7 +90,7 @@ def _build_comparison_table(suite: Mapping[str, Any]) -> ReportTable:
                 [Cell(get_task_title(task), marks), *names, *map(Cell, _make_difference_cells(comparison))]
             )
     num_tests = sum(
-        "p" in comparison
+        "p_value" in comparison
         for task_report in suite["tasks"].values()
         for comparison in task_report["comparisons"]
     )
@@ -107,22 +111,28 @@ def _build_comparison_table(suite: Mapping[str, Any]) -> ReportTable:
 
 
 def _make_difference_cells(comparison: Mapping[str, Any]) -> list[str]:
-    if "why_not" in comparison:
-        return [NO_SCORE, NO_SCORE, NO_SCORE, comparison["why_not"]]
+    if "skip_reason" in comparison:
+        return [NO_SCORE, NO_SCORE, NO_SCORE, comparison["skip_reason"]]
     seeds = ", ".join(map(str, comparison["seeds"]))
-    if comparison["left_out"]:
-        seeds += f" (only one has {', '.join(map(str, comparison['left_out']))})"
-    return [f"{comparison['difference']:+.2f}", format_interval(comparison), f"{comparison['p']:.3f}", seeds]
+    if comparison["unshared_seeds"]:
+        seeds += f" (only one has {', '.join(map(str, comparison['unshared_seeds']))})"
+    return [
+        f"{comparison['difference']:+.2f}",
+        format_interval(comparison),
+        f"{comparison['p_value']:.3f}",
+        seeds,
+    ]
 
 
 def _build_settings_table(suite: Mapping[str, Any]) -> ReportTable:
     tasks: dict[tuple[str, str, str, str], list[str]] = {}
     for task, label, scores in iter_scores(suite):
-        for name, of in scores["changed"].items():
-            key = (label, name, _format_value(of["value"]), _format_value(of["default"]))
+        for name, change in scores["changed_settings"].items():
+            key = (label, name, _format_value(change["value"]), _format_value(change["default"]))
             tasks.setdefault(key, []).append(get_task_title(task))
     rows = [
-        [Cell(key[0], is_ours=True), *map(Cell, key[1:]), Cell(", ".join(of))] for key, of in tasks.items()
+        [Cell(key[0], is_ours=True), *map(Cell, key[1:]), Cell(", ".join(task_titles))]
+        for key, task_titles in tasks.items()
     ]
     header = ["Model", "Setting", "Here", "Suite's own", "Tasks"]
     return ReportTable("Settings that are not the suite's", list(map(Cell, header)), rows, (1, 4))
@@ -136,21 +146,21 @@ def _build_runs_table(suite: Mapping[str, Any]) -> ReportTable:
     rows = []
     for task, label, scores in iter_scores(suite):
         sample_text = ", ".join(
-            f"{split} {num_examples:,}" for split, num_examples in (scores["sampled"] or {}).items()
+            f"{split} {num_examples:,}" for split, num_examples in (scores["sample_sizes"] or {}).items()
         )
         cells = [
             scores["metric"] + (f"; legacy: {', '.join(scores['legacy'])}" if scores["legacy"] else ""),
             sample_text or "all",
             "yes" if scores["verified"] else "no",
             ", ".join(map(str, scores["seeds"])),
-            ", ".join(map(str, scores["best_epochs"])),
+            ", ".join(map(str, scores["selected_epochs"])),
             _format_duration(scores["seconds"]),
         ]
         rows.append([Cell(get_task_title(task)), Cell(label, is_ours=True), *map(Cell, cells)])
     header = [
         "Task",
         "Model",
-        "Measure",
+        "Metric",
         "Examples",
         "Counts as published",
         "Seeds",
@@ -177,8 +187,8 @@ def _build_all_scores_table(suite: Mapping[str, Any]) -> ReportTable:
                 cells += _make_split_cells(task_report["models"].get(label), score_name, footnotes)
             rows.append([Cell(get_task_title(task)), Cell(score_name), *cells])
     header = [Cell(f"{label}, {split}", is_ours=True) for label in our_labels for split in ("test", "dev")]
-    header = [Cell("Task"), Cell("Figure"), *header]
-    return ReportTable("All figures", header, rows, (1,), footnotes=footnotes.entries(), is_collapsed=True)
+    header = [Cell("Task"), Cell("Score"), *header]
+    return ReportTable("All scores", header, rows, (1,), footnotes=footnotes.entries(), is_collapsed=True)
 
 
 def _make_split_cells(scores: Mapping[str, Any] | None, score_name: str, footnotes: Footnotes) -> list[Cell]:
@@ -194,13 +204,13 @@ def _make_split_cells(scores: Mapping[str, Any] | None, score_name: str, footnot
 
 def _build_variant_table(published: Mapping[str, Any]) -> ReportTable:
     footnotes = Footnotes()
-    header = [Cell("Task"), Cell("Figure"), *make_model_headers(published, footnotes)]
+    header = [Cell("Task"), Cell("Score"), *make_model_headers(published, footnotes)]
     rows = [
         [*make_row_header(row, footnotes), *make_published_cells(row, published["models"], footnotes)]
         for row in published["rows"]
     ]
-    if published["blurb"]:
-        scores = (Cell(f"{score:.2f}") for score in published["blurb"].values())
+    if published["blurb_scores"]:
+        scores = (Cell(f"{score:.2f}") for score in published["blurb_scores"].values())
         rows.append([Cell("BLURB score"), Cell(""), *scores])
-    intro = [f"{published['source']}; {published['runs']}."]
+    intro = [f"{published['source']}; {published['runs_note']}."]
     return ReportTable(published["title"], header, rows, (1,), intro, footnotes.entries(), is_collapsed=True)

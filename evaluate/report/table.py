@@ -79,7 +79,7 @@ def get_task_title(task: str) -> str:
 
 def get_footnote_symbols(scores: Mapping[str, Any]) -> str:
     """The marks of a score that must not be read like others."""
-    flags = (scores["sampled"] is not None, not scores["verified"], bool(scores["legacy"]))
+    flags = (scores["sample_sizes"] is not None, not scores["verified"], bool(scores["legacy"]))
     return "".join(symbol for symbol, is_set in zip(FOOTNOTE_SYMBOLS, flags, strict=True) if is_set)
 
 
@@ -97,7 +97,7 @@ def make_model_headers(published: Mapping[str, Any], footnotes: Footnotes) -> li
 
 def make_row_header(row: Mapping[str, Any], footnotes: Footnotes) -> list[Cell]:
     """Task and figure of a paper's row."""
-    return [Cell(get_task_title(row["task"]), footnotes.add("", row["notes"])), Cell(row["figure"])]
+    return [Cell(get_task_title(row["task"]), footnotes.add("", row["notes"])), Cell(row["score_name"])]
 
 
 def make_published_cells(row: Mapping[str, Any], models: Iterable[str], footnotes: Footnotes) -> list[Cell]:

@@ -95,7 +95,12 @@ def _score_task(job: EvaluateJob, planned_task: PlannedTask, summary: RunSummary
         path = results.result_path(job.output, planned_task.suite, planned_task.task.name, seed)
         prefix = f"{planned_task.name}, seed {seed}: "
         fine_tune_run = FineTuneRun(
-            *(job.checkpoint, data, seed, job.device, legacy_modes, prefix_progress(job.progress, prefix))
+            checkpoint=job.checkpoint,
+            data=data,
+            seed=seed,
+            device=job.device,
+            legacy_modes=legacy_modes,
+            progress=prefix_progress(job.progress, prefix),
         )
         if storage.exists(path):
             _check_same_settings(path, results.read_result(storage, path), fine_tune_run)
@@ -133,14 +138,13 @@ def _check_same_settings(path: str, existing_result: results.Result, fine_tune_r
     Raises:
         OutputMismatchError: it is another.
     """
-    expected = {**build_identity(fine_tune_run), "model": fine_tune_run.checkpoint.sha256}
-    existing = {**existing_result, "model": existing_result["model"]["sha256"]}
+    expected: dict[str, object] = {**build_identity(fine_tune_run), "model": fine_tune_run.checkpoint.sha256}
+    existing: dict[str, object] = {**existing_result, "model": existing_result["model"]["sha256"]}
     for name, value in expected.items():
         if existing[name] != value:
             raise OutputMismatchError(
                 f"{path} was made with other {_describe_difference(name, existing[name], value)}: give "
-                "another --out, or "
-                "remove that file"
+                "another --output, or remove that file"
             )
 
 
@@ -154,9 +158,9 @@ def _describe_difference(name: str, existing: object, expected: object) -> str:
         )
         return f"settings ({', '.join(changes)})"
     descriptions = {
-        "data": "files or counts",
+        "provenance": "files or counts",
         "model": "weights",
-        "sampled": "--sample",
+        "sample_sizes": "--max-examples",
         "legacy": "--legacy",
     }
     return descriptions.get(name, name)
@@ -172,9 +176,7 @@ def lock_output(output: str) -> Iterator[None]:
     try:
         os.makedirs(output, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
-        raise OutputMismatchError(
-            f"{error.filename} is a file, and --out is to be a folder: give another"
-        ) from error
+        raise OutputMismatchError(f"{error.filename} is a file, and --output must be a directory") from error
     with open(f"{output}/.lock", "w") as lock_file:
         try:
             fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)

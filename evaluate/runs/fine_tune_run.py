@@ -16,9 +16,8 @@ import torch
 import transformers
 
 from bioshards import __version__
-from bioshards.evaluate.benchmarks.record_types import Question, Record, Relation, TaggedSentence
+from bioshards.evaluate.benchmarks.record_types import Question, Record, Relation
 from bioshards.evaluate.config import suites
-from bioshards.evaluate.metrics import legacy
 from bioshards.evaluate.metrics.metric import Metric, Numbers
 from bioshards.evaluate.modeling import pretrained
 from bioshards.evaluate.modeling.pretrained import Checkpoint
@@ -29,7 +28,7 @@ from bioshards.evaluate.tasks.task_registry import LegacyMode
 
 from . import results
 from .fine_tuner import EncoderWithHead, EpochResult, FineTuner
-from .results import Result
+from .results import PerExampleStats, Result, RunIdentity
 from .task_data import TaskData
 
 Progress = Callable[[str], None]
@@ -125,41 +124,13 @@ def fine_tune(run: FineTuneRun) -> FineTunedModel:
 
 
 def compute_example_stats(fine_tuned: FineTunedModel, records: Sequence[Record]) -> Numbers:
-    """What the score of records is made of."""
-    return fine_tuned.run.metric.compute_stats(*_gold_and_predictions(fine_tuned, records))
+    """Return the per-example statistics of the metric on records, float64 [examples, stats]."""
+    fine_tuner = fine_tuned.fine_tuner
+    gold, predicted = fine_tuner.adapter.gold_labels(records), fine_tuner.predict(records)
+    return fine_tuned.run.metric.compute_stats(gold, predicted)
 
 
-def _gold_and_predictions(
-    fine_tuned: FineTunedModel, records: Sequence[Record]
-) -> tuple[list[Any], list[Any]]:
-    """What is right and what is predicted; with ELECTRA's truncation, only of the words that it would
-    have read."""
-    gold, predicted = (
-        fine_tuned.fine_tuner.adapter.gold_labels(records),
-        fine_tuned.fine_tuner.predict(records),
-    )
-    if "electra-truncation" not in fine_tuned.run.legacy_modes:
-        return gold, predicted
-    sentences = [sentence for sentence in records if isinstance(sentence, TaggedSentence)]
-    should_lowercase = "lower-case" in fine_tuned.run.legacy_modes
-    encoded_sentences = fine_tuned.tokenizer.encode_words(
-        [sentence.words for sentence in sentences], should_lowercase
-    )
-    kept_words = []
-    for sentence, word_ids in zip(sentences, encoded_sentences, strict=True):
-        token_counts = {word: len(ids) for word, ids in zip(sentence.words, word_ids, strict=True)}
-        kept_words.append(
-            legacy.count_words_read(
-                sentence.words, token_counts.__getitem__, fine_tuned.fine_tuner.recipe.max_seq_length
-            )
-        )
-    return tuple(
-        [tags[:num_kept] for tags, num_kept in zip(side, kept_words, strict=True)]
-        for side in (gold, predicted)
-    )  # type: ignore[return-value]
-
-
-def build_identity(run: FineTuneRun) -> dict[str, Any]:
+def build_identity(run: FineTuneRun) -> RunIdentity:
     """What must be the same for a result not to be made again."""
     data = run.data
     return {
@@ -167,9 +138,9 @@ def build_identity(run: FineTuneRun) -> dict[str, Any]:
         "suite": data.planned_task.suite,
         "seed": run.seed,
         "settings": data.planned_task.recipe.to_dict(),
-        "sampled": data.sample_sizes,
+        "sample_sizes": None if data.sample_sizes is None else dict(data.sample_sizes),
         "legacy": list(run.legacy_modes),
-        "data": data.provenance,
+        "provenance": dict(data.provenance),
     }
 
 
@@ -178,7 +149,8 @@ def score_model(fine_tuned: FineTunedModel, start_time: float) -> tuple[Result, 
     examples."""
     run, metric = fine_tuned.run, fine_tuned.run.metric
     test_records = run.data.records_by_split["test"]
-    gold, predicted = _gold_and_predictions(fine_tuned, test_records)
+    fine_tuner = fine_tuned.fine_tuner
+    gold, predicted = fine_tuner.adapter.gold_labels(test_records), fine_tuner.predict(test_records)
     stats = metric.compute_stats(gold, predicted)
     ids = _prediction_ids(test_records, len(gold))
     lines = [
@@ -188,57 +160,61 @@ def score_model(fine_tuned: FineTunedModel, start_time: float) -> tuple[Result, 
         )
         for example_id, gold_label, prediction in zip(ids, gold, predicted, strict=True)
     ]
-    model = fine_tuned.fine_tuner.model.encoder.model
-    result = {
+    example_stats: PerExampleStats = {
+        "names": list(metric.stat_names),
+        "test": [[_int_if_whole(value) for value in column] for column in stats.T.tolist()],
+        "examples_sha256": _hash_examples(ids, gold),
+    }
+    if documents := _number_documents(test_records, len(stats)):
+        example_stats["documents"] = documents
+    model = fine_tuner.model.encoder.model
+    result: Result = {
         "format": results.FORMAT,
         "model": {
             "name": run.checkpoint.name,
             "path": run.checkpoint.folder,
             "type": run.checkpoint.model_type,
-            "parameters": sum(one.numel() for one in model.parameters()),
+            "parameters": sum(parameter.numel() for parameter in model.parameters()),
             "sha256": run.checkpoint.sha256,
         },
         **build_identity(run),
         "metric": metric.name,
-        "main": metric.main_score,
+        "main_score": metric.main_score,
         "scores": {
             **({"dev": fine_tuned.dev_scores} if fine_tuned.dev_scores else {}),
             "test": metric.scores_from_stats(stats) | _score_by_batch(metric, stats, test_records),
         },
-        "units": {
-            "names": list(metric.stat_names),
-            "test": [[_int_if_whole(value) for value in column] for column in stats.T.tolist()],
-            "ids": _hash_examples(ids, gold),
-            **_number_documents(test_records, len(stats)),
-        },
-        "epochs": [asdict(one) for one in fine_tuned.epochs],
-        "best_epoch": fine_tuned.selected_epoch,
+        "per_example_stats": example_stats,
+        "epochs": [asdict(epoch) for epoch in fine_tuned.epochs],
+        "selected_epoch": fine_tuned.selected_epoch,
         "seconds": round(time.monotonic() - start_time, 1),
         "device": describe_device(run.device),
-        "versions": get_library_versions(),
+        "library_versions": get_library_versions(),
     }
-    return result, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")  # type: ignore[return-value]
+    return result, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
 
 
-def _number_documents(records: Sequence[Record], num_examples: int) -> dict[str, list[int]]:
-    """The number of each example's document, where all records name one and each is an example."""
+def _number_documents(records: Sequence[Record], num_examples: int) -> list[int]:
+    """Return the document number of each example; empty unless each record is an example of a named document."""
     document_ids = [record.document_id for record in records]
     if len(document_ids) != num_examples or not all(document_ids):
-        return {}
+        return []
     numbers = {document_id: number for number, document_id in enumerate(dict.fromkeys(document_ids))}
-    return {"documents": [numbers[document_id] for document_id in document_ids]}
+    return [numbers[document_id] for document_id in document_ids]
 
 
 def _score_by_batch(metric: Metric, stats: Numbers, records: Sequence[Record]) -> dict[str, float]:
     """Figures of each of several test batches, as BioASQ and ELECTRAMed (table 9) have them; none without."""
-    questions = [one for one in records if isinstance(one, Question)]
+    questions = [record for record in records if isinstance(record, Question)]
     batches = [questions[members[0]].test_batch for members in group_by_question(questions).values()]
     if len(batches) != len(stats) or not any(batches):
         return {}
     return {
         f"{name} of batch {batch}": value
         for batch in sorted(set(batches))
-        for name, value in metric.scores_from_stats(stats[[one == batch for one in batches]]).items()
+        for name, value in metric.scores_from_stats(
+            stats[[question_batch == batch for question_batch in batches]]
+        ).items()
     }
 
 

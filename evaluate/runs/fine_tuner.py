@@ -25,6 +25,8 @@ from bioshards.train.optim.schedules import learning_rate
 
 _PROGRESS_INTERVAL: Final = 20
 """Updates between two lines of progress."""
+_PREDICT_BATCH_SIZE: Final = 64
+"""Examples of a batch in prediction."""
 
 
 class NaNLossError(RunError):
@@ -84,7 +86,7 @@ class FineTuner:
         training_examples = self.adapter.make_examples(records, is_training=True)
         if not training_examples:
             raise InvalidValueError(
-                "there is no example to learn from: no passage has an answer marked that fits into --length"
+                "there is no example to learn from: no passage has an answer marked that fits into --max-seq-length"
             )
         torch.manual_seed(seed)
         shuffle_generator = torch.Generator().manual_seed(seed)
@@ -125,7 +127,7 @@ class FineTuner:
             if optimizer.steps_done == optimizer.total_steps:
                 break
             batch = self._collate(
-                [training_examples[at] for at in order[start : start + self.recipe.batch_size]]
+                [training_examples[index] for index in order[start : start + self.recipe.batch_size]]
             )
             loss = self.adapter.loss(self.model.head, self._encode(batch), batch)
             optimizer.step(loss)
@@ -134,8 +136,8 @@ class FineTuner:
                 optimizer.steps_done % _PROGRESS_INTERVAL == 0
                 or optimizer.steps_done == optimizer.total_steps
             ):
-                at = f"epoch {epoch}, update {optimizer.steps_done:,} of {optimizer.total_steps:,}"
-                self.progress(f"{at}, loss {float(losses[-1]):.3f}")
+                position = f"epoch {epoch}, step {optimizer.steps_done:,} of {optimizer.total_steps:,}"
+                self.progress(f"{position}, loss {float(losses[-1]):.3f}")
         mean_loss = float(torch.stack(losses).float().mean())
         if not math.isfinite(mean_loss):
             raise NaNLossError(
@@ -150,20 +152,20 @@ class FineTuner:
             NaNLossError: the last update has ruined the weights.
         """
         inputs = self.adapter.make_examples(records, is_training=False)
-        order = sorted(range(len(inputs)), key=lambda at: len(inputs[at].input_ids))
+        order = sorted(range(len(inputs)), key=lambda index: len(inputs[index].input_ids))
         predictions: list[Any] = [None] * len(inputs)
         self.model.eval()
         with torch.inference_mode():
             for start in range(0, len(order), _PREDICT_BATCH_SIZE):
-                at = order[start : start + _PREDICT_BATCH_SIZE]
-                batch = self._collate([inputs[index] for index in at])
+                batch_indices = order[start : start + _PREDICT_BATCH_SIZE]
+                batch = self._collate([inputs[index] for index in batch_indices])
                 encoded = self._encode(batch)
                 if not encoded.hidden.isfinite().all():  # of which argmax makes a class nonetheless
                     raise NaNLossError("the model gives no numbers any more: give a lower --learning-rate")
                 batch_predictions = self.adapter.predict(self.model.head, encoded, batch)
-                for index, prediction in zip(at, batch_predictions, strict=True):
+                for index, prediction in zip(batch_indices, batch_predictions, strict=True):
                     predictions[index] = prediction
-                self.progress(f"{start + len(at):,} of {len(order):,} predicted")
+                self.progress(f"{start + len(batch_indices):,} of {len(order):,} predicted")
         return self.adapter.merge_predictions(records, inputs, predictions)
 
     def _collate(self, batch_examples: Sequence[TokenizedExample]) -> batches.PaddedBatch:
@@ -175,10 +177,6 @@ class FineTuner:
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=is_bfloat16):
             encoded: EncoderOutput = self.model.encoder(batch)
         return encoded
-
-
-_PREDICT_BATCH_SIZE: Final = 64
-"""Examples that are predicted at once."""
 
 
 class _ScheduledOptimizer:
@@ -215,13 +213,11 @@ class _ScheduledOptimizer:
         if self._recipe.grad_clip:
             self._gradients.clip(self._recipe.grad_clip)
         rate = learning_rate(
-            *(
-                self._recipe.schedule,
-                self.steps_done,
-                self.total_steps,
-                self._warmup_steps,
-                self._recipe.learning_rate,
-            )
+            self._recipe.schedule,
+            self.steps_done,
+            self.total_steps,
+            self._warmup_steps,
+            self._recipe.learning_rate,
         )
         self._adam.step(rate)
         self.steps_done += 1

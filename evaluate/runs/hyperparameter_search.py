@@ -8,11 +8,12 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import random
 import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
 from bioshards.corpus.errors import InvalidValueError
@@ -35,19 +36,21 @@ from .results import ResultError
 from .task_data import TaskData, load_task_data
 
 SearchMethod = Literal["grid", "random", "optuna"]
-Grid = Mapping[str, Sequence[Any]]
-JsonObject = dict[str, Any]
+ParamValue = int | float | str | bool
+Params = dict[str, ParamValue]
+"""Values of recipe fields by name."""
+Grid = Mapping[str, Sequence[ParamValue]]
 GRIDS: Final[Mapping[str, Grid]] = {
     # PubMedBERT (arXiv:2007.15779, section 4.2); of epochs it says 2 to 60.
     "pubmedbert": {
         "learning_rate": (1e-5, 3e-5, 5e-5),
-        "batch": (16, 32),
+        "batch_size": (16, 32),
         "epochs": (2, 5, 10, 20, 40, 60),
     },
     # SciCrunch/bio_electra, run_finetuning_opt.py: 25 trials by hyperopt's TPE.
     "bio-electra": {
         "learning_rate": (1e-5, 5e-5, 1e-4, 5e-4),
-        "batch": (12, 24, 32, 64),
+        "batch_size": (12, 24, 32, 64),
         "epochs": (3, 5, 10, 15, 20),
     },
 }
@@ -76,7 +79,7 @@ def load_grid(name: str) -> Grid:
             raise InvalidValueError(f"{name}: {field} is no list of values, such as [1e-5, 5e-5]")
         for value in values:
             try:
-                replace(FineTuneRecipe(), **{field: value})
+                override_recipe(FineTuneRecipe(), {field: value})
             except TypeError as error:
                 raise InvalidValueError(f"{name}: {field} is no part of a recipe") from error
     return grid_values
@@ -95,6 +98,21 @@ class SearchConfig:
     method: SearchMethod
     max_trials: int
     seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """Score of one trial.
+
+    Attributes:
+        params: recipe fields of the trial.
+        main_score: name of the score.
+        dev_score: its value on dev; None if the training diverged.
+    """
+
+    params: Params
+    main_score: str
+    dev_score: float | None
 
 
 def search_hyperparameters(job: EvaluateJob, config: SearchConfig) -> tuple[list[str], list[str]]:
@@ -117,7 +135,7 @@ def search_hyperparameters(job: EvaluateJob, config: SearchConfig) -> tuple[list
                 best = _search_task(job, planned_task, data, config)
                 lines.append(
                     f"{planned_task.name}: {_format_trial(best)}\n  "
-                    f"{_write_best_settings(job.output, planned_task, best)}"
+                    f"{_write_best_params(job.output, planned_task, best)}"
                 )
             except (BenchmarkNotFoundError, BenchmarkFileError, ValueError) as error:
                 failures.append(f"{planned_task.name} failed: {error}")
@@ -127,37 +145,36 @@ def search_hyperparameters(job: EvaluateJob, config: SearchConfig) -> tuple[list
 
 def _search_task(
     job: EvaluateJob, planned_task: PlannedTask, data: TaskData, config: SearchConfig
-) -> JsonObject:
-    """The first of the best trials."""
+) -> TrialResult:
+    """Run the trials of a task and return the best; of equal ones the first."""
     folder = f"{job.output}/{planned_task.suite}/{planned_task.task.name}"
-    best: JsonObject | None = None
+    best: TrialResult | None = None
+    best_score = -math.inf
     dev_scores: list[float | None] = []
-    for trial_number, settings in enumerate(
-        itertools.islice(_propose_settings(config, dev_scores), config.max_trials), 1
-    ):
-        recipe = planned_task.task.drop_unused_settings(override_recipe(planned_task.recipe, settings))
+    proposals = itertools.islice(_propose_params(config, dev_scores), config.max_trials)
+    for trial_number, params in enumerate(proposals, 1):
+        recipe = planned_task.task.drop_unused_settings(override_recipe(planned_task.recipe, params))
+        prefix = f"{planned_task.name}, trial {trial_number}: "
         fine_tune_run = FineTuneRun(
-            *(
-                job.checkpoint,
-                replace(data, planned_task=replace(planned_task, recipe=recipe)),
-                config.seed,
-                job.device,
-            ),
-            planned_task.task.applicable_legacy_modes(job.legacy_modes),
-            prefix_progress(job.progress, f"{planned_task.name}, trial {trial_number}: "),
+            checkpoint=job.checkpoint,
+            data=replace(data, planned_task=replace(planned_task, recipe=recipe)),
+            seed=config.seed,
+            device=job.device,
+            legacy_modes=planned_task.task.applicable_legacy_modes(job.legacy_modes),
+            progress=prefix_progress(job.progress, prefix),
         )
-        result = _run_trial(folder, fine_tune_run, settings)
-        dev_scores.append(result["dev"])
-        job.log(f"{planned_task.name}, trial {trial_number}: {_format_trial(result)}")
-        if result["dev"] is not None and (best is None or result["dev"] > best["dev"]):
-            best = result
+        trial = _run_trial(folder, fine_tune_run, params)
+        dev_scores.append(trial.dev_score)
+        job.log(f"{prefix}{_format_trial(trial)}")
+        if trial.dev_score is not None and trial.dev_score > best_score:
+            best, best_score = trial, trial.dev_score
     if best is None:
-        raise InvalidValueError("no trial came to a score; give lower learning rates")
+        raise InvalidValueError("no trial has a score: give lower learning rates")
     return best
 
 
-def _run_trial(folder: str, fine_tune_run: FineTuneRun, settings: JsonObject) -> JsonObject:
-    """What a trial comes to; what is finished is read."""
+def _run_trial(folder: str, fine_tune_run: FineTuneRun, params: Params) -> TrialResult:
+    """Run a trial, or read its file if it is finished."""
     storage = LocalStorage()
     trial_identity = {**build_identity(fine_tune_run), "model": fine_tune_run.checkpoint.sha256}
     trial_hash = hashlib.sha256(json.dumps(trial_identity, sort_keys=True).encode()).hexdigest()[:12]
@@ -165,44 +182,41 @@ def _run_trial(folder: str, fine_tune_run: FineTuneRun, settings: JsonObject) ->
     if storage.exists(path):
         return _read_trial(storage, path)
     start_time = time.monotonic()
+    metric = fine_tune_run.metric
     dev_score = None
     try:
         fine_tuned = fine_tune(fine_tune_run)
-        metric = fine_tune_run.metric
         scores = fine_tuned.dev_scores or metric.scores_from_stats(
             compute_example_stats(fine_tuned, fine_tune_run.data.records_by_split["dev"])
         )
         dev_score = scores[metric.main_score]
     except NaNLossError as error:
         fine_tune_run.progress(str(error))
-    result = {
-        "choice": settings,
-        "figure": fine_tune_run.metric.main_score,
-        "dev": dev_score,
-        **trial_identity,
+    trial = TrialResult(params, metric.main_score, dev_score)
+    run_facts = {
         "seconds": round(time.monotonic() - start_time, 1),
-        "versions": get_library_versions(),
+        "library_versions": get_library_versions(),
     }
-    storage.write_json(path, result)
-    return result
+    storage.write_json(path, asdict(trial) | trial_identity | run_facts)
+    return trial
 
 
-def _read_trial(storage: LocalStorage, path: str) -> JsonObject:
-    """A finished trial.
+def _read_trial(storage: LocalStorage, path: str) -> TrialResult:
+    """Read a finished trial.
 
     Raises:
         ResultError: the file is damaged.
     """
     try:
-        content: JsonObject = storage.read_json(path)
-        return {name: content[name] for name in ("choice", "figure", "dev")}
+        content = storage.read_json(path)
+        return TrialResult(content["params"], content["main_score"], content["dev_score"])
     except (ValueError, TypeError, KeyError) as error:
         raise ResultError(
-            f"{path} is damaged ({error}): remove it, and the same command makes that trial again"
+            f"{path} is damaged ({error}): remove it, and rerun the command to repeat that trial"
         ) from error
 
 
-def _propose_settings(config: SearchConfig, dev_scores: Sequence[float | None]) -> Iterator[JsonObject]:
+def _propose_params(config: SearchConfig, dev_scores: Sequence[float | None]) -> Iterator[Params]:
     """What to try, one after the other; before the next one is asked for, ``dev_scores`` has those of all
     before."""
     if config.method == "optuna":
@@ -217,7 +231,7 @@ def _propose_settings(config: SearchConfig, dev_scores: Sequence[float | None]) 
     yield from combinations
 
 
-def _propose_by_optuna(config: SearchConfig, dev_scores: Sequence[float | None]) -> Iterator[JsonObject]:
+def _propose_by_optuna(config: SearchConfig, dev_scores: Sequence[float | None]) -> Iterator[Params]:
     """By TPE, as hyperopt's of Bio-ELECTRA: the same choices for the same scores, so that trials are
     found again."""
     optuna = _import_optuna()
@@ -246,15 +260,15 @@ def _import_optuna() -> Any:
     return optuna
 
 
-def _format_trial(result: JsonObject) -> str:
-    score = "no score" if result["dev"] is None else f"dev {result['figure']} {100 * result['dev']:.2f}"
-    return f"{score} with " + ", ".join(f"{name} {value}" for name, value in result["choice"].items())
+def _format_trial(trial: TrialResult) -> str:
+    score = "no score" if trial.dev_score is None else f"dev {trial.main_score} {100 * trial.dev_score:.2f}"
+    return f"{score} with " + ", ".join(f"{name} {value}" for name, value in trial.params.items())
 
 
-def _write_best_settings(output: str, planned_task: PlannedTask, best: JsonObject) -> str:
+def _write_best_params(output: str, planned_task: PlannedTask, best: TrialResult) -> str:
     path = f"{output}/{planned_task.suite}/{planned_task.task.name}/best.toml"
     lines = [f"# {planned_task.name}: {_format_trial(best)}"]
-    lines += [f"{name} = {json.dumps(value)}" for name, value in best["choice"].items()]
+    lines += [f"{name} = {json.dumps(value)}" for name, value in best.params.items()]
     with LocalStorage().write(path) as file:
         file.write(("\n".join(lines) + "\n").encode())
     return path

@@ -17,7 +17,7 @@ import numpy
 from bioshards.corpus.errors import InputNotFoundError, UserError
 from bioshards.corpus.storage.local_storage import LocalStorage
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Of the files; another number is one that this version cannot read."""
 
 
@@ -50,28 +50,45 @@ class PerExampleStats(TypedDict):
     documents: NotRequired[list[int]]
 
 
-class Result(TypedDict):
-    """What a run says of one model, task and seed.
+class RunIdentity(TypedDict):
+    """Inputs that determine a result.
 
-    ``scores`` has for ``dev`` and ``test`` the figures of the metric as shares (correlations from -1 on),
-    ``main`` which of them is the score.  ``sampled`` is None, or how many examples were drawn of each part;
-    ``legacy`` names the papers' own ways of counting that were switched on.
+    An existing result is reused if its identity and its model are the same.
+
+    Attributes:
+        settings: fields of the recipe.
+        sample_sizes: number of examples of each split; None if all are used.
+        legacy: legacy modes of reading and counting (metrics/legacy.py).
+        provenance: files with SHA-256, counts, ``verified`` and notes.
     """
 
-    format: int
-    model: ModelInfo
     task: str
     suite: str
-    metric: str
-    main_score: str
     seed: int
-    scores: dict[str, dict[str, float]]
-    per_example_stats: PerExampleStats
     settings: dict[str, Any]
     sample_sizes: dict[str, int] | None
     legacy: list[str]
     provenance: dict[str, Any]
-    epochs: list[dict[str, float]]
+
+
+class Result(RunIdentity):
+    """Scores of one model on one task with one seed.
+
+    Attributes:
+        metric: name of the metric.
+        main_score: name of the score that represents the task.
+        scores: of ``dev`` and ``test``, by name, from 0 to 1 (correlations from -1).
+        epochs: mean training loss and dev score of each epoch.
+        selected_epoch: 1-based epoch whose weights were scored.
+    """
+
+    format: int
+    model: ModelInfo
+    metric: str
+    main_score: str
+    scores: dict[str, dict[str, float]]
+    per_example_stats: PerExampleStats
+    epochs: list[dict[str, Any]]
     selected_epoch: int
     seconds: float
     device: str
@@ -83,19 +100,19 @@ _FIELD_TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
     "task": str,
     "suite": str,
     "metric": str,
-    "main": str,
+    "main_score": str,
     "seed": int,
     "scores": dict,
-    "units": dict,
+    "per_example_stats": dict,
     "settings": dict,
-    "sampled": (dict, type(None)),
+    "sample_sizes": (dict, type(None)),
     "legacy": list,
-    "data": dict,
+    "provenance": dict,
     "epochs": list,
-    "best_epoch": int,
+    "selected_epoch": int,
     "seconds": (int, float),
     "device": str,
-    "versions": dict,
+    "library_versions": dict,
 }
 _MODEL_FIELD_TYPES: Final = {"name": str, "path": str, "type": str, "parameters": int, "sha256": str}
 
@@ -144,19 +161,19 @@ def find_results(storage: LocalStorage, sources: Iterable[str]) -> dict[str, Res
     results_by_path: dict[str, Result] = {}
     for source in sources:
         if storage.is_folder(source):
-            paths = [one.path for one in storage.walk(source) if _is_result_file(one.path)]
+            paths = [info.path for info in storage.walk(source) if _is_result_file(info.path)]
             if not paths:
                 raise ResultError(
-                    f"{source} has no results (seed-*.json, at any depth): give the --out of a run"
+                    f"{source} has no results (seed-*.json, at any depth): give the --output of a run"
                 )
         elif storage.exists(source):
             paths = [source]
         else:
-            raise InputNotFoundError(f"there is no file or folder {source}: give the --out of a run")
+            raise InputNotFoundError(f"there is no file or folder {source}: give the --output of a run")
         results_by_path |= {
-            real_path: read_result(storage, one)
-            for one in paths
-            if (real_path := os.path.realpath(one)) not in results_by_path
+            real_path: read_result(storage, path)
+            for path in paths
+            if (real_path := os.path.realpath(path)) not in results_by_path
         }
     return results_by_path
 
@@ -190,9 +207,9 @@ def _find_problem(result: Mapping[str, Any]) -> str | None:
             if not isinstance(fields[name], field_type) or isinstance(fields[name], bool):
                 return f"its {name!r} is {str(fields[name])[:40]!r}"
     return (
-        _find_scores_problem(result["scores"], result["main"])
-        or _find_stats_problem(result["units"])
-        or _find_provenance_problem(result["data"])
+        _find_scores_problem(result["scores"], result["main_score"])
+        or _find_stats_problem(result["per_example_stats"])
+        or _find_provenance_problem(result["provenance"])
     )
 
 
@@ -207,28 +224,32 @@ def _find_scores_problem(scores: Mapping[str, Any], main_score: str) -> str | No
 
 def _find_stats_problem(stats: Mapping[str, Any]) -> str | None:
     names, columns = stats.get("names"), stats.get("test")
-    if not isinstance(names, list) or not isinstance(columns, list) or not isinstance(stats.get("ids"), str):
-        return "its 'units' have no names, numbers and ids"
+    if (
+        not isinstance(names, list)
+        or not isinstance(columns, list)
+        or not isinstance(stats.get("examples_sha256"), str)
+    ):
+        return "its 'per_example_stats' have no names, numbers and examples_sha256"
     try:
         array = numpy.array(columns)
     except ValueError:
         array = numpy.array([])
     if array.ndim != 2 or len(array) != len(names):
-        return "its 'units' are not a list of equal length for each name"
+        return "its 'per_example_stats' are not a list of equal length for each name"
     if array.dtype.kind not in "iuf" or not array.size or not numpy.isfinite(array).all():
-        return "its 'units' are not all numbers, or there are none"
+        return "its 'per_example_stats' are not all numbers, or there are none"
     num_examples = array.shape[1]
     documents = stats.get("documents", [0] * num_examples)
     if not isinstance(documents, list) or len(documents) != num_examples:
-        return "its 'units' do not say of each example which document it is of"
+        return "its 'per_example_stats' do not say of each example which document it is of"
     if not all(isinstance(document, int) and 0 <= document < num_examples for document in documents):
-        return "its 'units' number documents that there cannot be"
+        return "its 'per_example_stats' number documents that there cannot be"
     return None
 
 
 def _find_provenance_problem(provenance: Mapping[str, Any]) -> str | None:
     if not isinstance(provenance.get("verified"), bool) or not isinstance(provenance.get("notes"), list):
-        return "its 'data' does not say whether it was verified, or has no notes"
+        return "its 'provenance' does not say whether it was verified, or has no notes"
     return None
 
 

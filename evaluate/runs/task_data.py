@@ -121,7 +121,7 @@ def _describe_provenance(benchmark_files: BenchmarkFiles, records_by_split: Reco
     checks = [
         check
         for check in verification.compare_counts(benchmark_files, records_by_split)
-        if check.verdict != "absent"
+        if check.verdict != "missing"
     ]
     same_data_counts = {
         (discrepancy.unit, discrepancy.split)

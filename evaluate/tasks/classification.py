@@ -20,7 +20,7 @@ from bioshards.evaluate.modeling.tokenization import ModelTokenizer
 
 from .relation_inputs import build_relation_input
 
-ClassificationType = Literal["class", "classes", "number", "ranking"]
+ClassificationType = Literal["single_label", "multi_label", "regression", "ranking"]
 """One class of several; any of several; a number; texts to be ranked by how likely they are of the
 second class."""
 
@@ -118,7 +118,7 @@ class Classification:
 
     def _encode_label(self, record: LabelledText | Relation) -> Any:
         label = record.label
-        if self.problem_type == "number":
+        if self.problem_type == "regression":
             return float(label)  # type: ignore[arg-type]  # of a set of numbers
         if isinstance(label, frozenset):
             return [float(name in label) for name in self.labels]
@@ -130,7 +130,7 @@ class Classification:
         Raises:
             ValueError: the recipe names another number of them than there are classes.
         """
-        if self.recipe.class_weights == "none" or self.problem_type not in ("class", "ranking"):
+        if self.recipe.class_weights == "none" or self.problem_type not in ("single_label", "ranking"):
             return None
         if self.recipe.class_weights == "balanced":  # as scikit-learn: examples / (classes x examples of one)
             class_counts = Counter(example.target for example in tokenized_examples)
@@ -155,7 +155,7 @@ class Classification:
         feature_size = {"cls": hidden_size, "mention": 2 * hidden_size, "start": 2 * hidden_size}[
             self.recipe.relation_feature
         ]
-        num_outputs = 1 if self.problem_type == "number" else len(self.labels)
+        num_outputs = 1 if self.problem_type == "regression" else len(self.labels)
         bilstm = heads.BiLSTM(hidden_size) if "bilstm" in self.recipe.head else None
         return ClassificationHead(bilstm, heads.PooledHead(feature_size, num_outputs, self.recipe.dropout))
 
@@ -179,9 +179,9 @@ class Classification:
         """Cross-entropy, weighted if so asked; of any of several binary cross-entropy; of a number the
         square."""
         outputs = self._compute_outputs(task_head, encoded, batch)
-        if self.problem_type == "number":
+        if self.problem_type == "regression":
             return heads.mean_squared_error(outputs, stack_targets(batch, torch.float32))
-        if self.problem_type == "classes":
+        if self.problem_type == "multi_label":
             return heads.binary_cross_entropy(outputs, stack_targets(batch, torch.float32))
         loss_weights = None if self.class_weights is None else self.class_weights.to(outputs.device)
         return heads.weighted_cross_entropy(outputs, stack_targets(batch, torch.int64), loss_weights)
@@ -190,11 +190,11 @@ class Classification:
         """A class, classes, a number, or the share of the second class."""
         outputs = self._compute_outputs(task_head, encoded, batch).float()
         match self.problem_type:
-            case "number":
+            case "regression":
                 return list(outputs[:, 0].tolist())
             case "ranking":
                 return list(outputs.softmax(-1)[:, 1].tolist())
-            case "classes":
+            case "multi_label":
                 return [
                     frozenset(
                         name for name, is_predicted in zip(self.labels, row, strict=True) if is_predicted

@@ -123,9 +123,9 @@ class QuestionAnswering:
         for example, logits, passage_mask in zip(
             batch.examples, batch_logits, answer_mask.cpu(), strict=True
         ):
-            start = torch.full_like(logits[:, 0], -torch.inf)
-            start[list(example.positions)] = logits[list(example.positions), 0]
-            spans = find_best_spans(start, logits[:, 1], passage_mask, _MAX_ANSWER_TOKENS, _N_BEST)
+            start_logits = torch.full_like(logits[:, 0], -torch.inf)
+            start_logits[list(example.positions)] = logits[list(example.positions), 0]
+            spans = find_best_spans(start_logits, logits[:, 1], passage_mask, _MAX_ANSWER_TOKENS, _N_BEST)
             predictions.append(
                 [(example.offsets[start][0], example.offsets[end][1], score) for start, end, score in spans]
             )
@@ -143,11 +143,11 @@ class QuestionAnswering:
         for example, spans in zip(tokenized_examples, predictions, strict=True):
             spans_by_passage[example.record_index] += spans
         answers_by_passage = [
-            rank_passage_answers(one.context, spans)
-            for one, spans in zip(questions, spans_by_passage, strict=True)
+            rank_passage_answers(question.context, spans)
+            for question, spans in zip(questions, spans_by_passage, strict=True)
         ]
         if not self.is_per_question:
-            return [one[0][0] if one else "" for one in answers_by_passage]
+            return [answers[0][0] if answers else "" for answers in answers_by_passage]
         return [
             [
                 text

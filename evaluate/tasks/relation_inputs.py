@@ -1,6 +1,6 @@
 """The text that a model reads for a relation, and where in it the two entities are.
 
-PubMedBERT's paper compares three texts (sections 2.4.2 and 3.3, table 14): ``dummies``, with the types
+PubMedBERT's paper compares three texts (sections 2.4.2 and 3.3, table 14): ``placeholders``, with the types
 of the entities in their places, as its main results have it; ``markers``, with tags around them; and the
 ``original``, where only features of the mentions (heads.py) can say which two entities are meant.
 """
@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.evaluate.benchmarks.record_types import Mention, Relation
 
-EntityFormat = Literal["dummies", "markers", "original"]
+EntityFormat = Literal["placeholders", "markers", "original"]
 CharacterRange = tuple[int, int]
 """Characters: from the first to before the last."""
 
@@ -50,7 +50,7 @@ def build_relation_input(relation: Relation, entity_format: EntityFormat) -> Rel
             f"relation {relation.id}: {first} and {second} are not two mentions, in order, in a text of"
             f" {len(relation.text)} characters"
         )
-    if entity_format == "dummies":
+    if entity_format == "placeholders":
         return _replace_entities(relation.text, first, second)
     if entity_format == "markers":
         return _insert_markers(relation.text, first, second)

@@ -4,7 +4,7 @@ fine-tuned is suites.py's, where the set lies sets/'s."""
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -24,10 +24,10 @@ from bioshards.evaluate.metrics.single_label import accuracy, micro_f1, positive
 from bioshards.evaluate.metrics.tag_f1 import entity_f1, word_f1
 from bioshards.evaluate.modeling.tokenization import ModelTokenizer
 
-from . import token_classification
 from .adapter import TaskAdapter
 from .classification import Classification, ClassificationType
 from .question_answering import QuestionAnswering
+from .token_classification import ElectraTruncation, TokenClassification, find_entity_types
 
 LegacyMode = Literal["electra-truncation", "lower-case", "merged-types", "biobert-tags"]
 """The papers' own ways of reading and counting tags (legacy.py)."""
@@ -46,7 +46,9 @@ class Task:
 
     name: str
     benchmark: str
-    problem_type: ClassificationType | Literal["entities", "words", "passages", "questions"]
+    problem_type: (
+        ClassificationType | Literal["entities", "word_labels", "span_per_passage", "span_per_question"]
+    )
     metric: Metric
     labels: tuple[str, ...] = ()
     has_entity_pairs: bool = False
@@ -55,19 +57,22 @@ class Task:
         """A recipe without what this kind of task has not, so that a result's settings were in effect."""
         defaults = FineTuneRecipe()
         unused_settings: dict[str, Any] = {}
-        if self.problem_type not in ("entities", "words"):
+        if self.problem_type not in ("entities", "word_labels"):
             unused_settings |= {
-                "tags": defaults.tag_scheme,
+                "tag_scheme": defaults.tag_scheme,
                 "head": "bilstm" if "bilstm" in recipe.head else "linear",
             }
         if not self.has_entity_pairs:
-            unused_settings |= {"entities": defaults.entity_format, "feature": defaults.relation_feature}
-        if self.problem_type not in ("class", "ranking"):
+            unused_settings |= {
+                "entity_format": defaults.entity_format,
+                "relation_feature": defaults.relation_feature,
+            }
+        if self.problem_type not in ("single_label", "ranking"):
             unused_settings["class_weights"] = defaults.class_weights
-        if self.problem_type in ("passages", "questions"):
+        if self.problem_type in ("span_per_passage", "span_per_question"):
             unused_settings["head"] = "linear"
         else:
-            unused_settings |= {"squad": defaults.squad_transfer, "stride": defaults.stride}
+            unused_settings |= {"squad_transfer": defaults.squad_transfer, "stride": defaults.stride}
         return replace(recipe, **unused_settings)
 
     def make_adapter(
@@ -75,30 +80,34 @@ class Task:
         tokenizer: ModelTokenizer,
         recipe: FineTuneRecipe,
         train_records: Sequence[Record],
-        legacy_modes: Iterable[LegacyMode],
+        legacy_modes: Collection[LegacyMode],
     ) -> TaskAdapter:
         """The problem for a model.
 
         Raises:
             ValueError: the recipe wants entities that the set's files do not have.
         """
-        needs_entities = recipe.entity_format != "dummies" or recipe.relation_feature != "cls"
+        needs_entities = recipe.entity_format != "placeholders" or recipe.relation_feature != "cls"
         if needs_entities and not all(isinstance(record, Relation) for record in train_records):
             raise InvalidValueError(
-                f"--entities {recipe.entity_format} and --feature {recipe.relation_feature} need to know "
-                "where entities "
-                f"are, and the files of {self.benchmark} do not tell: leave both at dummies and cls"
+                f"--entity-format {recipe.entity_format} and --relation-feature {recipe.relation_feature} need entity "
+                f"positions, which the files of {self.benchmark} do not have: use placeholders and cls"
             )
         match self.problem_type:
-            case "entities" | "words":
-                return token_classification.TokenClassification(
+            case "entities" | "word_labels":
+                adapter_type = (
+                    ElectraTruncation if "electra-truncation" in legacy_modes else TokenClassification
+                )
+                return adapter_type(
                     tokenizer,
                     recipe,
-                    token_classification.find_entity_types(train_records),
-                    "lower-case" in legacy_modes,
+                    find_entity_types(train_records),
+                    should_lowercase="lower-case" in legacy_modes,
                 )
-            case "passages" | "questions":
-                return QuestionAnswering(tokenizer, recipe, is_per_question=self.problem_type == "questions")
+            case "span_per_passage" | "span_per_question":
+                return QuestionAnswering(
+                    tokenizer, recipe, is_per_question=self.problem_type == "span_per_question"
+                )
             case classification_type:
                 return Classification(tokenizer, recipe, classification_type, self.labels)
 
@@ -106,7 +115,7 @@ class Task:
         """Of the papers' ways those that this task can have: they are of entities."""
         return sorted(set(requested)) if self.problem_type == "entities" else []
 
-    def metric_for(self, legacy_modes: Iterable[LegacyMode]) -> Metric:
+    def metric_for(self, legacy_modes: Collection[LegacyMode]) -> Metric:
         """The measure, or what a paper took for it."""
         metric = legacy.biobert_tag_f1() if "biobert-tags" in legacy_modes else self.metric
         return legacy.merge_entity_types(metric) if "merged-types" in legacy_modes else metric
@@ -117,7 +126,7 @@ def _ner_task(name: str) -> Task:
 
 
 def _relation_task(name: str, labels: tuple[str, ...], negative: str | None) -> Task:
-    return Task(name, name, "class", micro_f1(labels, negative), labels, has_entity_pairs=True)
+    return Task(name, name, "single_label", micro_f1(labels, negative), labels, has_entity_pairs=True)
 
 
 _YES_NO_LABELS: Final = ("no", "yes")
@@ -125,21 +134,21 @@ _RELEVANCE_LABELS: Final = ("0", "1")
 _ALL_TASKS: Final = (
     *(_ner_task(name) for name in ("bc5-chem", "bc5-disease", "ncbi-disease", "bc2gm", "jnlpba")),
     *(_ner_task(name) for name in ("bc4chemd", "linnaeus", "s800", "bc5cdr-merged", "jnlpba-typed")),
-    Task("ebm-pico", "ebm-pico", "words", word_f1(("PAR", "INT", "OUT"))),
+    Task("ebm-pico", "ebm-pico", "word_labels", word_f1(("PAR", "INT", "OUT"))),
     _relation_task("chemprot", ("false", *chemprot.GROUPS), "false"),
     _relation_task("chemprot-blue", ("false", *chemprot.GROUPS), "false"),
     _relation_task("chemprot-lim-kang", ("False", *chemprot.GROUPS), "False"),
     _relation_task("chemprot-scibert", scibert.CHEMPROT_LABELS, None),
     _relation_task("ddi", ddi.LABELS, ddi.NEGATIVE),
     _relation_task("ddi-blue", ddi.LABELS, ddi.NEGATIVE),
-    Task("gad", "gad", "class", positive_f1("1"), ("0", "1"), has_entity_pairs=True),
-    Task("biosses", "biosses", "number", pearson()),
-    Task("hoc", "hoc", "classes", multilabel_f1(HALLMARKS), HALLMARKS),
-    Task("pubmedqa", "pubmedqa", "class", accuracy(("yes", "no", "maybe")), ("yes", "no", "maybe")),
-    Task("bioasq-yesno", "bioasq-yesno", "class", accuracy(_YES_NO_LABELS), _YES_NO_LABELS),
-    Task("yesno-ideal", "yesno-ideal", "class", yes_no_f1(), _YES_NO_LABELS),
-    Task("factoid-8b", "factoid-8b", "passages", squad_f1()),
-    Task("factoid-7b", "factoid-7b", "questions", bioasq_factoid()),
+    Task("gad", "gad", "single_label", positive_f1("1"), ("0", "1"), has_entity_pairs=True),
+    Task("biosses", "biosses", "regression", pearson()),
+    Task("hoc", "hoc", "multi_label", multilabel_f1(HALLMARKS), HALLMARKS),
+    Task("pubmedqa", "pubmedqa", "single_label", accuracy(("yes", "no", "maybe")), ("yes", "no", "maybe")),
+    Task("bioasq-yesno", "bioasq-yesno", "single_label", accuracy(_YES_NO_LABELS), _YES_NO_LABELS),
+    Task("yesno-ideal", "yesno-ideal", "single_label", yes_no_f1(), _YES_NO_LABELS),
+    Task("factoid-8b", "factoid-8b", "span_per_passage", squad_f1()),
+    Task("factoid-7b", "factoid-7b", "span_per_question", bioasq_factoid()),
     Task("reranker", "reranker", "ranking", mean_reciprocal_rank(), _RELEVANCE_LABELS),
     Task("reranker-weighted", "reranker", "ranking", mean_reciprocal_rank(), _RELEVANCE_LABELS),
 )
@@ -160,7 +169,7 @@ class PlannedTask:
         return f"{self.suite}/{self.task.name}"
 
 
-def plan_tasks(selectors: Iterable[str], overrides: dict[str, Any]) -> list[PlannedTask]:
+def plan_tasks(selectors: Iterable[str], overrides: Mapping[str, Any]) -> list[PlannedTask]:
     """The tasks that are meant: suites (``blurb``), tasks (``gad``), or a suite's task
     (``bio-electra/gad``).
 
@@ -174,11 +183,11 @@ def plan_tasks(selectors: Iterable[str], overrides: dict[str, Any]) -> list[Plan
     for selector in selectors:
         suite, _, task_name = selector.rpartition("/")
         if selector in SUITES:
-            recipes |= {(selector, one): recipe for one, recipe in SUITES[selector].items()}
+            recipes |= {(selector, name): recipe for name, recipe in SUITES[selector].items()}
         elif suite in SUITES and task_name in SUITES[suite]:
             recipes[suite, task_name] = SUITES[suite][task_name]
         elif not suite and task_name in TASKS:
-            first_suite = next(one for one in SUITES if task_name in SUITES[one])
+            first_suite = next(name for name in SUITES if task_name in SUITES[name])
             recipes[first_suite, task_name] = SUITES[first_suite][task_name]
         else:
             known_names = [*SUITES, *TASKS]

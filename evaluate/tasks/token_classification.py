@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from bioshards.evaluate.benchmarks.record_types import Record, TaggedSentence
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
 from bioshards.evaluate.metrics import tag_schemes
+from bioshards.evaluate.metrics.legacy import count_words_read
 from bioshards.evaluate.modeling.batches import EncoderOutput, PaddedBatch, TokenizedExample, stack_positions
 from bioshards.evaluate.modeling.crf import CRF
 from bioshards.evaluate.modeling.heads import TokenClassificationHead
@@ -47,7 +48,7 @@ class TokenClassification:
         label_ids = {label: label_id for label_id, label in enumerate(self.labels)}
         examples = []
         encoded_sentences = self.tokenizer.encode_words(
-            [tagged_sentence.words for tagged_sentence in sentences], self.should_lowercase
+            [sentence.words for sentence in sentences], self.should_lowercase
         )
         for record_index, (sentence, word_ids) in enumerate(zip(sentences, encoded_sentences, strict=True)):
             scheme_tags = tag_schemes.convert_from_bio(self.recipe.tag_scheme, sentence.tags)
@@ -92,12 +93,10 @@ class TokenClassification:
             flat_ids += token_ids[: self._max_tokens]
         tokenized_input = self.tokenizer.build_input(flat_ids)
         return TokenizedExample(
-            *(
-                record_index,
-                tokenized_input.input_ids,
-                tokenized_input.token_type_ids,
-                tuple(tokenized_input.first_start + start for start in word_starts),
-            ),
+            record_index=record_index,
+            input_ids=tokenized_input.input_ids,
+            token_type_ids=tokenized_input.token_type_ids,
+            positions=tuple(tokenized_input.first_start + start for start in word_starts),
             target=tuple(label_ids[tag] for tag in target_tags),
             first_word=first_word,
         )
@@ -137,16 +136,52 @@ class TokenClassification:
         predictions: Sequence[Any],
     ) -> list[Any]:
         """BIO tags for all words of each sentence."""
-        tags_by_sentence: list[list[str]] = [["O"] * len(one.words) for one in _select_sentences(records)]
+        tags_by_sentence: list[list[str]] = [
+            ["O"] * len(sentence.words) for sentence in _select_sentences(records)
+        ]
         for example, predicted_tags in zip(tokenized_examples, predictions, strict=True):
             tags_by_sentence[example.record_index][
                 example.first_word : example.first_word + len(predicted_tags)
             ] = predicted_tags
-        return [tag_schemes.convert_to_bio(self.recipe.tag_scheme, one) for one in tags_by_sentence]
+        return [tag_schemes.convert_to_bio(self.recipe.tag_scheme, tags) for tags in tags_by_sentence]
 
     def gold_labels(self, records: Sequence[Record]) -> list[Any]:
         """The sentences' own tags, in full."""
         return [list(sentence.tags) for sentence in _select_sentences(records)]
+
+
+@dataclass(frozen=True, slots=True)
+class ElectraTruncation(TokenClassification):
+    """Token classification scored only on the words that ELECTRA's code reads (legacy mode).
+
+    Gold and predicted tags of each sentence end where ELECTRA's code cuts the sentence.
+    """
+
+    def merge_predictions(
+        self,
+        records: Sequence[Record],
+        tokenized_examples: Sequence[TokenizedExample],
+        predictions: Sequence[Any],
+    ) -> list[Any]:
+        """Return BIO tags of the words of each sentence that are read."""
+        tags = TokenClassification.merge_predictions(self, records, tokenized_examples, predictions)
+        return self._truncate(records, tags)
+
+    def gold_labels(self, records: Sequence[Record]) -> list[Any]:
+        """Return the gold tags of the words of each sentence that are read."""
+        return self._truncate(records, TokenClassification.gold_labels(self, records))
+
+    def _truncate(self, records: Sequence[Record], tags_by_sentence: Sequence[list[str]]) -> list[Any]:
+        sentences = _select_sentences(records)
+        encoded_sentences = self.tokenizer.encode_words(
+            [sentence.words for sentence in sentences], self.should_lowercase
+        )
+        truncated = []
+        for sentence, word_ids, tags in zip(sentences, encoded_sentences, tags_by_sentence, strict=True):
+            token_counts = {word: len(ids) for word, ids in zip(sentence.words, word_ids, strict=True)}
+            num_read = count_words_read(sentence.words, token_counts.__getitem__, self.recipe.max_seq_length)
+            truncated.append(tags[:num_read])
+        return truncated
 
 
 def find_entity_types(records: Sequence[Record]) -> tuple[str, ...]:

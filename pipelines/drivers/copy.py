@@ -125,7 +125,7 @@ def _check_is_copy(storage: LocalStorage, output_dir: OutputDir) -> None:
     Raises:
         OutputMismatchError: one has.
     """
-    if any(storage.is_folder(f"{output_dir.work_folder}/{step}") for step in ("staged", "counts", "made")):
+    if any(storage.is_folder(f"{output_dir.work_folder}/{step}") for step in ("staged", "word_counts", "build_reports")):
         raise OutputMismatchError(
             f"{output_dir.path} is the output of a run, which a copy would replace. Choose another folder, or "
             "delete that one"

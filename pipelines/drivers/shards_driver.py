@@ -213,7 +213,7 @@ def _make_job(
 def _format_overlap(manifest: DocumentsManifest) -> str:
     """A line of each list of abstracts that the articles hold in full."""
     return "".join(
-        f"  {overlap_entry.rows:>12,}  abstracts of {overlap_entry.of} are here in full: "
+        f"  {overlap_entry.rows:>12,}  abstracts of {overlap_entry.abstracts_path} are here in full: "
         f"{overlap_entry.file}\n"
         for overlap_entry in manifest.overlap
     )
@@ -221,9 +221,9 @@ def _format_overlap(manifest: DocumentsManifest) -> str:
 
 def _format_exclusions(manifest: DocumentsManifest) -> str:
     """A line on the list of ids that were to be left out, if there is one."""
-    if not (exclusion_entry := manifest.excluded):
+    if not (exclusion_entry := manifest.exclusion_list):
         return ""
-    return f"  {exclusion_entry.found:>12,}  of {exclusion_entry.ids:,} ids to exclude dropped a document\n"
+    return f"  {exclusion_entry.matched:>12,}  of {exclusion_entry.num_ids:,} ids to exclude dropped a document\n"
 
 
 def _print_report(job: ShardsJob, deferred_message: str) -> int:

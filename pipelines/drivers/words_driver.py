@@ -81,10 +81,10 @@ def _make_job(
 def _format_summary(job: WordsJob, manifest: WordsManifest) -> list[str]:
     counts = manifest.counts
     lines = [_format_counts(counts)]
-    if counts.pruned.distinct:
+    if counts.pruned.distinct_words:
         pruned, min_count = counts.pruned, job.min_count
         lines.append(
-            f"  {pruned.distinct:,} of the words are left out: below {min_count} times, {pruned.tokens:,} "
+            f"  {pruned.distinct_words:,} of the words are left out: below {min_count} times, {pruned.tokens:,} "
             "tokens"
         )
     if job.count_config.validation_fraction:
@@ -94,4 +94,4 @@ def _format_summary(job: WordsJob, manifest: WordsManifest) -> list[str]:
 
 
 def _format_counts(counts: WordCounts | ValidationWords) -> str:
-    return f"{counts.documents:,} documents, {counts.tokens:,} tokens of {counts.distinct:,} words"
+    return f"{counts.documents:,} documents, {counts.tokens:,} tokens of {counts.distinct_words:,} words"

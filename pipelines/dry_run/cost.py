@@ -53,38 +53,6 @@ OBJECT_DOWNLOAD_CORE_SECONDS: Final = 0.0025
 WORD_COUNT_RATE: Final = Rate(items_per_second=398, megabytes_per_second=16.6)
 """Articles of 41.6 kB whose words are counted, in document shards; of abstracts it is 27 MB."""
 
-
-@dataclass(frozen=True, slots=True)
-class ObjectiveRate:
-    """What one core does of an objective: in one pass, and seconds a megabyte of each further one."""
-
-    first_pass: Rate
-    extra_pass_seconds_per_megabyte: float
-
-    def estimate_core_seconds(self, size: float, passes: int) -> float:
-        """Seconds of one core, for so many bytes of document shards."""
-        return (
-            self.first_pass.estimate_core_seconds(size)
-            + (passes - 1) * self.extra_pass_seconds_per_megabyte * size / 1e6
-        )
-
-
-OBJECTIVE_RATES: Final = {
-    "electra": ObjectiveRate(
-        Rate(items_per_second=6_430, megabytes_per_second=12.3), extra_pass_seconds_per_megabyte=0.0181
-    ),
-    "bert": ObjectiveRate(
-        Rate(items_per_second=6_740, megabytes_per_second=12.9), extra_pass_seconds_per_megabyte=0.0212
-    ),
-    "albert": ObjectiveRate(
-        Rate(items_per_second=6_990, megabytes_per_second=13.4), extra_pass_seconds_per_megabyte=0.0138
-    ),
-    "plain": ObjectiveRate(
-        Rate(items_per_second=6_580, megabytes_per_second=12.6), extra_pass_seconds_per_megabyte=0.0039
-    ),
-}
-"""By objective; abstracts of 1,920 bytes, in document shards.  Of articles electra's are 11.1 MB."""
-
 STORE_CALLS_PER_FILE: Final = 20
 """Of a store, for a source file, each waiting for the one before it (tests/bench/FIGURES.md, "At scale")."""
 STORE_CALLS_PER_SHARD: Final = 8

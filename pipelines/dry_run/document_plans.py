@@ -8,6 +8,7 @@ from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.pipelines.inputs.downloads import format_size
 from bioshards.pipelines.job_types import PretrainingJob as ExampleJob
 from bioshards.pipelines.job_types import WordsJob as CountJob
+from bioshards.vocab.pretraining.objectives.registry import OBJECTIVES
 
 from . import cost
 from .source_plans import DryRunPlan
@@ -15,7 +16,7 @@ from .source_plans import DryRunPlan
 
 def plan_words(job: CountJob) -> DryRunPlan:
     """What ``beam run shards_to_words`` would do."""
-    report_names = set(job.storage.list_names(f"{job.output_dir.work_folder}/counts"))
+    report_names = set(job.storage.list_names(f"{job.output_dir.work_folder}/word_counts"))
     all_shards = [shard for document_input in job.inputs for shard in document_input.shards]
     to_do = [shard for shard in all_shards if f"{shard.sha256}.json" not in report_names]
     size = sum(shard.bytes for shard in to_do)
@@ -31,7 +32,7 @@ def plan_words(job: CountJob) -> DryRunPlan:
 
 def plan_pretraining(job: ExampleJob) -> DryRunPlan:
     """What ``beam run shards_to_pretraining`` would do."""
-    report_names = set(job.storage.list_names(f"{job.output_dir.work_folder}/made"))
+    report_names = set(job.storage.list_names(f"{job.output_dir.work_folder}/build_reports"))
     to_do = [group for group in job.shard_groups if f"{group.name}.json" not in report_names]
     size = sum(shard.bytes for group in to_do for shard in group.shards)
     recipe, buckets = job.build_config.recipe, job.build_config.num_buckets
@@ -43,7 +44,7 @@ def plan_pretraining(job: ExampleJob) -> DryRunPlan:
         f"{passes_text}{shuffle_text}",
         f"  made:      {len(job.shard_groups) - len(to_do):,} portions before, {len(to_do):,} to do",
     ]
-    seconds = cost.OBJECTIVE_RATES[recipe.objective].estimate_core_seconds(size, recipe.dupe_factor)
+    seconds = OBJECTIVES[recipe.objective].cost.estimate_core_seconds(size, recipe.dupe_factor)
     store_wait_seconds = cost.estimate_store_wait(cost.STORE_CALLS_PER_SHARD * len(to_do), size)
     return DryRunPlan(lines, seconds, size, len(to_do), store_wait_seconds)
 

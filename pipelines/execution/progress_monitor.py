@@ -17,8 +17,9 @@ from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.pubmed.discovery import source_from_file
-from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import prefetch_map
+from bioshards.corpus.storage.storage_protocol import FileInfo
 
 if TYPE_CHECKING:
     from bioshards.pipelines.inputs.run_inputs import RunInputs
@@ -192,12 +193,12 @@ class WordsProgress(_StepProgress):
 
     def __init__(self, job: CountJob, out: TextIO | None = None) -> None:
         names = {f"{shard.sha256}.json" for document_input in job.inputs for shard in document_input.shards}
-        folder = f"{job.output_dir.work_folder}/counts"
+        folder = f"{job.output_dir.work_folder}/word_counts"
         super().__init__(job.storage, folder, len(names), names.__contains__, out)
 
     def _describe(self, name: str, report: Any) -> tuple[str, int]:
-        counts = report["counted"]
-        return report["file"], counts["documents"] + counts["held_out_documents"]
+        counts = report["shard_counts"]
+        return report["file"], counts["documents"] + counts["validation_documents"]
 
 
 class PretrainingProgress(_StepProgress):
@@ -212,11 +213,11 @@ class PretrainingProgress(_StepProgress):
             self.NEXT_STEP = "merging the shards"
         names = {f"{group.name}.json" for group in job.shard_groups}
         super().__init__(
-            job.storage, f"{job.output_dir.work_folder}/made", len(names), names.__contains__, out
+            job.storage, f"{job.output_dir.work_folder}/build_reports", len(names), names.__contains__, out
         )
 
     def _describe(self, name: str, report: Any) -> tuple[str, int]:
-        return report["file"], report["made"]["documents"]
+        return report["file"], report["result"]["documents"]
 
 
 def _list_paths_to_fetch(run_inputs: RunInputs) -> list[str]:

@@ -19,7 +19,7 @@ from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.download.source_spec import SourceSpec
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.manifest import utc_now
-from bioshards.corpus.storage.retry import RetryPolicy, retry
+from bioshards.corpus.storage.retry import INTERACTIVE_RETRY_POLICY, MAX_CONSECUTIVE_FAILURES, retry
 from bioshards.pipelines.options.parser import UsageError
 
 REMOTE_SLOTS: Final = 4
@@ -27,11 +27,6 @@ REMOTE_SLOTS: Final = 4
 
 A lane is one element behind a Reshuffle: no runner splits an element, and what is tried again is a whole
 lane.  So there are never more at work, but where a machine is taken for lost and still works."""
-
-MAX_CONSECUTIVE_FAILURES: Final = 3
-"""So many files without an answer or refused, one after the other, and it is not the files."""
-
-_INTERACTIVE_RETRY_POLICY: Final = RetryPolicy(max_attempts=4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +117,7 @@ def list_source(
 
 def with_interactive_retry(server: Server) -> Server:
     """The server, asked for a listing while a person waits, who wants to hear soon of a missing network."""
-    return replace(server, retry_policy=_INTERACTIVE_RETRY_POLICY)
+    return replace(server, retry_policy=INTERACTIVE_RETRY_POLICY)
 
 
 def make_download_plan(mirror: Mirror, server: Server, workers: int, is_local_run: bool) -> DownloadPlan:

@@ -13,7 +13,7 @@ from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, s3_b
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.bucket_inventory import Inventory
 from bioshards.corpus.download.source_spec import SourceSpec
-from bioshards.corpus.storage.local_storage import TEMPORARY_PREFIX, LocalStorage
+from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX, Storage
 from bioshards.pipelines.options.parser import UsageError
 
 from .downloads import DownloadPlan, make_download_plan, make_server, with_interactive_retry
@@ -85,7 +85,7 @@ def plan_articles(
     )
 
 
-def _sweep_mirror(storage: LocalStorage, folder: str) -> None:
+def _sweep_mirror(storage: Storage, folder: str) -> None:
     """Remove what a killed run was just writing; of articles, each range's own is removed with it."""
     for subfolder in ("", "/inventory", "/metadata", "/selected", "/reports"):
         for name in storage.list_names(f"{folder}{subfolder}"):

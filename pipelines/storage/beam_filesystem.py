@@ -14,7 +14,7 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from bioshards.corpus.errors import TransientStorageError
-from bioshards.corpus.storage.local_storage import TEMPORARY_PREFIX, FileInfo
+from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX, FileInfo
 
 from .object_store import open_ranged
 

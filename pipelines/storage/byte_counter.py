@@ -6,9 +6,11 @@ import copy
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
+
+StorageT = TypeVar("StorageT", bound=Storage)
 
 
 class ByteCounter:
@@ -18,7 +20,7 @@ class ByteCounter:
         self.read = self.written = 0
         self._lock = threading.Lock()
 
-    def wrap_storage(self, storage: LocalStorage) -> LocalStorage:
+    def wrap_storage(self, storage: StorageT) -> StorageT:
         """The same storage, counted."""
 
         @contextmanager

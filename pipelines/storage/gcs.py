@@ -24,7 +24,7 @@ from google.cloud.storage.retry import DEFAULT_RETRY
 from requests.adapters import HTTPAdapter
 
 from bioshards.corpus.errors import CredentialsError, TransientStorageError
-from bioshards.corpus.storage.local_storage import FileInfo
+from bioshards.corpus.storage.storage_protocol import FileInfo
 
 from .object_store import (
     CONNECT_TIMEOUT_SECONDS,

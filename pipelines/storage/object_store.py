@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, Protocol, cast
 
 from bioshards.corpus.errors import CredentialsError, TransientStorageError
-from bioshards.corpus.storage.local_storage import FileInfo
+from bioshards.corpus.storage.storage_protocol import FileInfo
 
 FIRST_READ_BYTES: Final = 1 << 20
 """Read when a file is opened: all of a report, of keys or verdicts in one request."""

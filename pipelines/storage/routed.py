@@ -18,8 +18,9 @@ from typing import Any, BinaryIO, Final, cast
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.resumable_file import ResumableFile
+from bioshards.corpus.storage.storage_protocol import FileInfo
 
 from .object_store import ObjectStore
 

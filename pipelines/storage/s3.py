@@ -26,7 +26,7 @@ from botocore.exceptions import (
 )
 
 from bioshards.corpus.errors import CredentialsError, TransientStorageError
-from bioshards.corpus.storage.local_storage import FileInfo
+from bioshards.corpus.storage.storage_protocol import FileInfo
 
 from .object_store import (
     CONNECT_TIMEOUT_SECONDS,

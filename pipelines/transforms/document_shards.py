@@ -22,8 +22,9 @@ from bioshards.corpus.lifecycle.publish import PublishResult
 from bioshards.corpus.lifecycle.stage import StageResult
 from bioshards.corpus.manifest import DocumentsRun, OverlapFile, utc_now
 from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
+from bioshards.corpus.storage.storage_protocol import FileInfo
 from bioshards.corpus.text_config import TextConfig
 from bioshards.pipelines.inputs.downloads import DownloadPlan, stream_downloads
 
@@ -259,7 +260,7 @@ class PublishShards(beam.PTransform):
         overlap: Sequence[StepResult[OverlapFile]] = (),
     ) -> PublishResult:
         steps = sum_metrics(staged, decisions, finalized, overlap)
-        run_info = dataclasses.replace(self.run_info, finished=utc_now(), steps=steps)
+        run_info = dataclasses.replace(self.run_info, finished_at=utc_now(), steps=steps)
 
         def publish_output(storage: LocalStorage) -> PublishResult:
             publish_result = publish.publish_output(

@@ -19,8 +19,9 @@ from bioshards.corpus.lifecycle.stage import StageResult
 from bioshards.corpus.manifest import OverlapFile, Shard
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.retry import retry
+from bioshards.corpus.storage.storage_protocol import FileInfo
 from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
 
 from .document_shards import StageFiles

@@ -21,7 +21,7 @@ from bioshards.corpus.download.pmc.s3_bucket import range_label
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.manifest import Steps, encode, utc_now
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines.inputs.downloads import DownloadPlan, stream_downloads
 from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
 
@@ -85,7 +85,7 @@ def fetch_ranges(article_plan: PmcArticlePlan, numbers: list[int]) -> Iterator[S
         article_plan.download_plan.threads_per_slot,
     )
 
-    def fetch_range(storage: LocalStorage, number: int) -> RangeReport:
+    def fetch_range(storage: Storage, number: int) -> RangeReport:
         today = datetime.now(UTC).date()
         range_report = article_ranges.fetch_range(
             storage, mirror.folder, server.base_url, pool, number, article_plan.article_filter, today
@@ -143,7 +143,7 @@ class PublishMirror(beam.PTransform):
     ) -> None:
         steps = sum_metrics(file_results, range_results)
 
-        def publish_mirror(storage: LocalStorage) -> dict[str, Any]:
+        def publish_mirror(storage: Storage) -> dict[str, Any]:
             return _publish_mirror(
                 storage, self.job, unwrap_results(file_results), unwrap_results(range_results), steps
             )
@@ -156,7 +156,7 @@ def _counts_from_outcome(outcome: dict[str, Any]) -> dict[str, int]:
 
 
 def _publish_mirror(
-    storage: LocalStorage,
+    storage: Storage,
     job: FetchJob,
     fetched_files: list[FetchedFile],
     range_reports: list[RangeReport],
@@ -168,7 +168,7 @@ def _publish_mirror(
         for source, listing in job.listings.items()
         for remote_file, mirrored_file in listing.mirrored.items()
     ]
-    run_info = dataclasses.replace(job.run_info, finished=utc_now(), steps=steps)
+    run_info = dataclasses.replace(job.run_info, finished_at=utc_now(), steps=steps)
     manifest = mirror_manifest.build_manifest(
         job.config, [*mirrored_files, *fetched_files], range_reports, run_info
     )

@@ -29,8 +29,8 @@ import apache_beam as beam
 
 from bioshards.corpus.download.mirror import MirroredFile
 from bioshards.corpus.errors import BadFileError, WorkerError
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.retry import retry
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines.storage.byte_counter import ByteCounter
 
 NAMESPACE: Final = "bioshards"
@@ -38,6 +38,7 @@ NAMESPACE: Final = "bioshards"
 
 _MAX_ITEM_MS: Final = "max_item_ms"
 
+StorageT = TypeVar("StorageT", bound=Storage)
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
@@ -78,8 +79,8 @@ class StepResult(Generic[T_co]):
 
 def run_step(
     step: str,
-    storage: LocalStorage,
-    function: Callable[[LocalStorage], T],
+    storage: StorageT,
+    function: Callable[[StorageT], T],
     count_result: Callable[[T], Mapping[str, int]],
 ) -> StepResult[T]:
     """Do a step's work on one item, once more if an object store fails, and see what it takes.

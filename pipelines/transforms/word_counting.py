@@ -82,9 +82,9 @@ class MergeBuckets(beam.PTransform):
 
 def _counts_from_merge(merge_result: BucketCounts) -> dict[str, int]:
     return {
-        "distinct": merge_result.distinct_words,
-        "validation_distinct": merge_result.validation_distinct_words,
-        "pruned_distinct": merge_result.pruned_distinct_words,
+        "distinct_words": merge_result.distinct_words,
+        "validation_distinct_words": merge_result.validation_distinct_words,
+        "pruned_distinct_words": merge_result.pruned_distinct_words,
     }
 
 

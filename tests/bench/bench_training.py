@@ -20,7 +20,7 @@ from tests.bench.harness.text_corpora import build_pretraining_set
 from tests.bench.harness.timing import Figure
 
 LOG_EVERY = 5
-LAYOUTS = {"end to end": (), "padded": ("--padded",)}
+LAYOUTS = {"end to end": (), "padded": ("--pad-rows",)}
 
 
 def run_trainer(
@@ -35,7 +35,7 @@ def run_trainer(
         "--log-every",
         str(LOG_EVERY),
         "--no-verify",
-        "--validation-rows",
+        "--max-validation-rows",
         "1",
     )
     argv = (
@@ -44,16 +44,17 @@ def run_trainer(
         data,
         "--vocab",
         vocabulary,
-        "--out",
+        "--output",
         str(out),
         *trainer_options,
         *LAYOUTS[name],
     )
     bench.time_python(name, *argv, tries=options.tries)
     lines = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
-    steady_lines = [line for line in lines if line["kind"] == "train"][1:]
+    steady_lines = [line for line in lines if line["split"] == "train"][1:]
     return tuple(
-        statistics.fmean(line[what] for line in steady_lines) for what in ("tokens_per_s", "waiting")
+        statistics.fmean(line[what] for line in steady_lines)
+        for what in ("tokens_per_second", "data_wait_fraction")
     )  # type: ignore[return-value]
 
 

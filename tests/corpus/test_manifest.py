@@ -64,11 +64,13 @@ EVERY: dict[str, Manifest] = {
     "pretraining": of_pretraining([dataclasses.replace(SHARD, file="train/data-a-00000.arrow")]),
     "mirror": of_mirror(),
     "training": TrainingManifest(
-        config={"steps": 1, "begins": None},
+        config={"steps": 1, "start_from": None},
         inputs=(TrainingInput("ab", "cd", None),),
         outputs=(OutputFile("step-0000001/hf/config.json", 5, "ab"),),
-        last={"losses": {"mlm": 1.5}},
-        run=TrainingRun(command=("test",), processes=1, device="cpu", micro_batch=1, versions={}, seconds=1),
+        final_metrics={"losses": {"mlm": 1.5}},
+        run=TrainingRun(
+            command=("test",), world_size=1, device="cpu", micro_batch_size=1, library_versions={}, seconds=1
+        ),
     ),
 }
 

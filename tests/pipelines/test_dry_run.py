@@ -15,6 +15,7 @@ from bioshards.pipelines import cli
 from bioshards.pipelines.dry_run import cost, estimates
 from bioshards.pipelines.dry_run.cost import Prices, WorkerPool
 from bioshards.pipelines.storage import probe as reachable
+from bioshards.vocab.pretraining.objectives.registry import BuildCost
 from tests.bench.tables import full_corpora
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.paths import REPOSITORY
@@ -61,13 +62,9 @@ def test_a_job_reckoned_by_hand() -> None:
 def test_seconds_of_one_core() -> None:
     rate = cost.Rate(items_per_second=100, megabytes_per_second=4)
     assert rate.estimate_core_seconds(8_000_000) == 2
-    assert (
-        cost.ObjectiveRate(rate, extra_pass_seconds_per_megabyte=0.5).estimate_core_seconds(8_000_000, 1) == 2
-    )
-    assert (
-        cost.ObjectiveRate(rate, extra_pass_seconds_per_megabyte=0.5).estimate_core_seconds(8_000_000, 5)
-        == 2 + 4 * 8 * 0.5
-    )
+    build_cost = BuildCost(100, 4, extra_pass_seconds_per_megabyte=0.5)
+    assert build_cost.estimate_core_seconds(8_000_000, 1) == 2
+    assert build_cost.estimate_core_seconds(8_000_000, 5) == 2 + 4 * 8 * 0.5
 
 
 def test_waiting_by_hand() -> None:

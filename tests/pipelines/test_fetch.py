@@ -69,7 +69,7 @@ def servers(tmp_path: Path) -> Iterator[FakeServer]:
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     patience = RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
     monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (patience,))
-    monkeypatch.setattr(downloads, "_DRIVER_PATIENCE", patience)
+    monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", patience)
 
 
 @pytest.fixture

@@ -196,7 +196,7 @@ def test_the_manifest_says_what_was_counted(abstracts: Path, tmp_path: Path, run
         assert (item["bytes"], item["rows"]) == (len(data), data.count(b"\n"))
     assert sorted(facts["run"]["inputs"]) == sorted([str(abstracts), str(other)])
     assert facts["run"]["command"][:3] == ["beam", "run", "shards_to_words"]
-    assert facts["run"]["started"] <= facts["run"]["finished"]
+    assert facts["run"]["started_at"] <= facts["run"]["finished_at"]
     del facts["run"]
     assert str(tmp_path) not in json.dumps(facts)
 

@@ -91,7 +91,7 @@ def test_every_field_is_an_option_with_its_help(capsys: Capture) -> None:
 @pytest.mark.parametrize("name", FIELDS)
 def test_an_option_sets_its_field_and_no_other(name: str, asked: Any) -> None:
     kind, _ = FIELDS[name]
-    other: dict[str, Any] = {"hidden": 64, "heads": 4, "begins": "run"}
+    other: dict[str, Any] = {"hidden_size": 64, "num_heads": 4, "start_from": "run"}
     value = other.get(name)
     flag = f"--{name.replace('_', '-')}"
     if kind is bool:
@@ -110,7 +110,7 @@ def test_an_option_sets_its_field_and_no_other(name: str, asked: Any) -> None:
 
 
 def test_flags_override_the_file_and_the_file_the_preset(asked: Any, tmp_path: Path) -> None:
-    path = toml(tmp_path, "batch = 32", "learning_rate = 1e-4", 'mask_unit = "word"', "padded = true")
+    path = toml(tmp_path, "batch_size = 32", "learning_rate = 1e-4", 'mask_unit = "word"', "pad_rows = true")
     found = asked("--preset", "electramed", "--config", path, "--batch-size", 64, "--no-pad-rows")
     assert found == dataclasses.replace(
         PRESETS["electramed"], batch_size=64, learning_rate=1e-4, mask_unit="word", pad_rows=False
@@ -146,14 +146,14 @@ def test_a_file_of_every_field_is_read(tmp_path: Path) -> None:
     [
         (["stepps = 10"], "recipe.toml: stepps is no part of a recipe; steps is meant?"),
         (["learning-rate = 1"], "learning-rate is no part of a recipe; learning_rate is meant?"),
-        (["zzz = 1"], "zzz is no part of a recipe. There are: family, hidden, layers"),
+        (["zzz = 1"], "zzz is no part of a recipe. There are: family, hidden_size, num_layers"),
         (["[train]", "steps = 1"], "train is no part of a recipe"),
         (["steps = 10.5"], "recipe.toml: --steps 10.5 is no int"),
         (['steps = "10"'], "recipe.toml: --steps '10' is no int"),
         (["steps = true"], "recipe.toml: --steps True is no int"),
         (["learning_rate = [1]"], "recipe.toml: --learning-rate [1] is no float"),
         (["[steps]", "a = 1"], "recipe.toml: --steps {'a': 1} is no int"),
-        (["padded = 1"], "recipe.toml: --pad-rows 1 is no bool"),
+        (["pad_rows = 1"], "recipe.toml: --pad-rows 1 is no bool"),
         (['family = "gpt"'], "recipe.toml: --family gpt is none of auto, electra, bert, albert"),
         (["family = [1]"], "recipe.toml: --family [1] is none of auto"),
         (["steps = 0"], "--steps 0 is below 1"),
@@ -182,25 +182,41 @@ def test_files_that_cannot_be_read(refused: Any, tmp_path: Path) -> None:
     [
         *(
             (f"--{name} 0", f"--{name} 0 is below 1")
-            for name in ("steps", "batch", "hidden", "layers", "heads", "ffn", "embedding", "positions")
+            for name in (
+                "steps",
+                "batch_size",
+                "hidden_size",
+                "num_layers",
+                "num_heads",
+                "intermediate_size",
+                "embedding_size",
+                "max_positions",
+            )
         ),
-        *((f"--{name} x", "invalid int value: 'x'") for name in ("steps", "seed", "max-predictions")),
+        *((f"--{name} x", "invalid int value: 'x'") for name in ("steps", "seed", "max-predictions-per-seq")),
         ("--steps 1e6", "invalid int value: '1e6'"),
-        *((f"--{name} x", "invalid float value: 'x'") for name in ("clip", "mask-rate", "warmup")),
+        *((f"--{name} x", "invalid float value: 'x'") for name in ("grad-clip", "mask-rate", "warmup")),
         *(
             (f"--{name} {value}", f"--{name} {float(value)} is not above 0 and at most 1")
-            for name in ("layer-decay", "generator", "generator-layers")
+            for name in ("layer-decay", "generator-hidden-fraction", "generator-layers-fraction")
             for value in ("0", "1.01", "-0.5", "nan")
         ),
         *((f"--mask-rate {value}", "is not between 0 and 1") for value in ("0", "1", "-0.1", "nan")),
         *(
             (f"--{name} {value}", f"--{name} {float(value)} is not from 0 to below 1")
-            for name in ("mask-rate-end", "dropout", "attention-dropout", "beta1", "beta2")
+            for name in ("final-mask-rate", "dropout", "attention-dropout", "beta1", "beta2")
             for value in ("-0.1", "1", "nan")
         ),
         *(
             (f"--{name} {value}", f"--{name} {float(value)} is below 0 or no number")
-            for name in ("adversarial", "learning-rate", "warmup", "epsilon", "decay", "clip")
+            for name in (
+                "adversarial_weight",
+                "learning-rate",
+                "warmup",
+                "epsilon",
+                "weight_decay",
+                "grad_clip",
+            )
             for value in ("-1", "inf", "nan")
         ),
         ("--max-predictions-per-seq -1", "--max-predictions-per-seq -1 is below 0"),
@@ -241,125 +257,125 @@ def test_warmup_is_a_number_of_steps_or_a_share() -> None:
 _ELECTRA = {
     # google-research/electra: optimization.py, pretrain_helpers.py, configure_pretraining.py
     "family": "electra",
-    "optimiser": "adam",
+    "optimizer": "adam",
     "bias_correction": False,
     "schedule": "electra",
     "beta1": 0.9,
     "beta2": 0.999,
     "epsilon": 1e-6,
-    "decay": 0.01,
-    "clip": 1.0,
+    "weight_decay": 0.01,
+    "grad_clip": 1.0,
     "layer_decay": 1.0,
     "warmup": 10_000,
     "mask_rate": 0.15,
-    "mask_rate_end": 0,
+    "final_mask_rate": 0,
     "mask_unit": "token",
-    "max_predictions": 0,
+    "max_predictions_per_seq": 0,
     "dropout": 0.1,
     "attention_dropout": 0.1,
-    "positions": 512,
-    "generator_layers": 1.0,
-    "adversarial": 0,
-    "layers": 12,
+    "max_positions": 512,
+    "generator_layers_fraction": 1.0,
+    "adversarial_weight": 0,
+    "num_layers": 12,
 }
 _SMALL = {
     **_ELECTRA,
-    "hidden": 256,
-    "heads": 4,
-    "ffn": 1024,
-    "embedding": 128,
-    "generator": 0.25,
+    "hidden_size": 256,
+    "num_heads": 4,
+    "intermediate_size": 1024,
+    "embedding_size": 128,
+    "generator_hidden_fraction": 0.25,
     "learning_rate": 5e-4,
 }
 _BASE = {
     **_ELECTRA,
-    "hidden": 768,
-    "heads": 12,
-    "ffn": 3072,
-    "embedding": 768,
-    "generator": 1 / 3,
-    "batch": 256,
+    "hidden_size": 768,
+    "num_heads": 12,
+    "intermediate_size": 3072,
+    "embedding_size": 768,
+    "generator_hidden_fraction": 1 / 3,
+    "batch_size": 256,
     "steps": 1_000_000,
     "learning_rate": 2e-4,
-    "begins": "random",
+    "start_from": "random",
 }
 _BIOALBERT = {
     # Naseem et al. 2020, tables I and II; google-research/albert, optimization.py and the configurations of
     # its second version
     "family": "albert",
-    "embedding": 128,
-    "positions": 512,
+    "embedding_size": 128,
+    "max_positions": 512,
     "dropout": 0,
     "attention_dropout": 0,
-    "begins": "checkpoint",
-    "optimiser": "lamb",
+    "start_from": "checkpoint",
+    "optimizer": "lamb",
     "schedule": "bert",
     "warmup": 3125,
     "steps": 200_000,
     "mask_unit": "ngram",
     "mask_rate": 0.15,
-    "mask_rate_end": 0,
-    "max_predictions": 20,
+    "final_mask_rate": 0,
+    "max_predictions_per_seq": 20,
     "beta1": 0.9,
     "beta2": 0.999,
     "epsilon": 1e-6,
-    "decay": 0.01,
-    "clip": 1.0,
-    "adversarial": 0,
+    "weight_decay": 0.01,
+    "grad_clip": 1.0,
+    "adversarial_weight": 0,
 }
 PUBLISHED: dict[str, dict[str, Any]] = {
-    "electra-small": {**_SMALL, "batch": 128, "steps": 1_000_000, "begins": "random"},
+    "electra-small": {**_SMALL, "batch_size": 128, "steps": 1_000_000, "start_from": "random"},
     "electra-base": _BASE,
     # Ozyurt 2020 and its repository, pmc_config.json.example and pmc_config_v2.json.example
-    "bio-electra": {**_SMALL, "batch": 64, "steps": 1_800_000, "begins": "random"},
-    "bio-electra-pp": {**_SMALL, "batch": 64, "steps": 3_600_000, "begins": "run"},
+    "bio-electra": {**_SMALL, "batch_size": 64, "steps": 1_800_000, "start_from": "random"},
+    "bio-electra-pp": {**_SMALL, "batch_size": 64, "steps": 3_600_000, "start_from": "run"},
     # Miolo et al. 2021, table 1
     "electramed": _BASE,
     # Gu et al. 2020, section 4.1; google-research/bert for what it leaves open; no limit of predictions
     "pubmedbert": {
         "family": "bert",
-        "hidden": 768,
-        "layers": 12,
-        "heads": 12,
-        "ffn": 3072,
-        "positions": 512,
+        "hidden_size": 768,
+        "num_layers": 12,
+        "num_heads": 12,
+        "intermediate_size": 3072,
+        "max_positions": 512,
         "dropout": 0.1,
         "attention_dropout": 0.1,
-        "begins": "random",
+        "start_from": "random",
         "mask_unit": "word",
         "mask_rate": 0.15,
-        "mask_rate_end": 0,
-        "max_predictions": 0,
-        "optimiser": "adam",
+        "final_mask_rate": 0,
+        "max_predictions_per_seq": 0,
+        "optimizer": "adam",
         "bias_correction": False,
         "schedule": "triangular",
         "warmup": 0.1,
         "steps": 62_500,
-        "batch": 8_192,
+        "batch_size": 8_192,
         "learning_rate": 6e-4,
-        "adversarial": 0,
+        "adversarial_weight": 0,
         "beta1": 0.9,
         "beta2": 0.999,
         "epsilon": 1e-6,
-        "decay": 0.01,
-        "clip": 1.0,
+        "weight_decay": 0.01,
+        "grad_clip": 1.0,
     },
     "bioalbert-base": {
         **_BIOALBERT,
-        "hidden": 768,
-        "layers": 12,
-        "heads": 12,
-        "ffn": 3072,
-        "batch": 1024,
+        "hidden_size": 768,
+        "num_layers": 12,
+        "num_heads": 12,
+        "intermediate_size": 3072,
+        "batch_size": 1024,
         "learning_rate": 0.00176,
     },
     "bioalbert-large": {
         **_BIOALBERT,
-        "hidden": 1024,
-        "layers": 24,
-        "heads": 16,
-        "ffn": 4096,
-        "batch": 256,
+        "hidden_size": 1024,
+        "num_layers": 24,
+        "num_heads": 16,
+        "intermediate_size": 4096,
+        "batch_size": 256,
         "learning_rate": 0.00062,
     },
 }
@@ -380,8 +396,14 @@ def test_a_presets_number_is_as_published(preset: str, field: str, value: object
 @pytest.mark.parametrize("preset", PUBLISHED)
 def test_what_no_paper_tells_is_left_to_whoever_runs_it(preset: str) -> None:
     found = {name for name in TrainRecipe().to_dict() if name not in PUBLISHED[preset]}
-    machine = {"precision", "padded", "compile", "seed"}
-    of_other_families = {"generator", "generator_layers", "bias_correction", "layer_decay", "embedding"}
+    machine = {"precision", "pad_rows", "compile", "seed"}
+    of_other_families = {
+        "generator_hidden_fraction",
+        "generator_layers_fraction",
+        "bias_correction",
+        "layer_decay",
+        "embedding_size",
+    }
     assert machine <= found <= machine | of_other_families
 
 
@@ -456,7 +478,7 @@ def size(model: torch.nn.Module) -> int:
 def on_meta(preset: str, vocabulary: int) -> ElectraObjective | MlmObjective:
     """The preset's models, without their numbers."""
     special = {"[PAD]": 0, "[CLS]": 2, "[SEP]": 3}
-    facts = SimpleNamespace(vocabulary_size=vocabulary, special=special, labelled=True)
+    facts = SimpleNamespace(vocabulary_size=vocabulary, special_ids=special, labelled=True)
     with torch.device("meta"):
         found = build_objective(PRESETS[preset].model_config, facts)
     assert isinstance(found, (ElectraObjective, MlmObjective))
@@ -514,6 +536,6 @@ def test_tiny_is_tiny() -> None:
     special = {"[PAD]": 0, "[CLS]": 2, "[SEP]": 3}
     with torch.device("meta"):
         found = build_objective(
-            recipe.model_config, SimpleNamespace(vocabulary_size=30_522, special=special, labelled=False)
+            recipe.model_config, SimpleNamespace(vocabulary_size=30_522, special_ids=special, labelled=False)
         )
     assert size(found) < 5e6

@@ -25,16 +25,16 @@ from bioshards.train.plot.panels import format_title, format_value, select_panel
 
 ELECTRA = {
     "losses": {"mlm": 6.0, "rtd": 0.2},
-    "figures": {"mlm_accuracy": 0.2, "rtd_accuracy": 0.9, "replaced": 0.1, "replaced_entropy": 0.33},
+    "metrics": {"mlm_accuracy": 0.2, "rtd_accuracy": 0.9, "replaced": 0.1, "replaced_entropy": 0.33},
 }
-BERT = {"losses": {"mlm": 5.0, "nsp": 0.6}, "figures": {"mlm_accuracy": 0.3, "nsp_accuracy": 0.7}}
+BERT = {"losses": {"mlm": 5.0, "nsp": 0.6}, "metrics": {"mlm_accuracy": 0.3, "nsp_accuracy": 0.7}}
 
 
-REST = {"grad_norm": 1.5, "tokens": 1000, "tokens_per_s": 1234.5, "mfu": None}
+REST = {"grad_norm": 1.5, "tokens_seen": 1000, "tokens_per_second": 1234.5, "mfu": None}
 
 
 def line(step: int, kind: str = "train", **more: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"step": step, "kind": kind, "loss": 20.0 / (1 + step)}
+    found: dict[str, Any] = {"step": step, "split": kind, "loss": 20.0 / (1 + step)}
     if kind == "train":
         found |= {"lr": 5e-4}
     return found | more
@@ -141,7 +141,7 @@ HOSTILE = ["<script>x</script>", "$\\frac{", "_hidden", "a&b;", "\u202egnp", "x"
 
 def test_names_of_runs_and_quantities_are_text_only(tmp_path: Path) -> None:
     folders = [run(tmp_path / name.replace("/", "|"), both(2)) for name in HOSTILE]
-    odd = line(3, losses={"<b>$x": 1.0}, figures={"</svg>": 2.0}, more="<i>")
+    odd = line(3, losses={"<b>$x": 1.0}, metrics={"</svg>": 2.0}, more="<i>")
     folders.append(run(tmp_path / "odd", [odd]))
     _, page = plot(folders, str(tmp_path / "curves"))
     written_page = Path(page).read_text()
@@ -166,7 +166,7 @@ def test_a_last_line_that_is_cut_is_left_out_and_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", ["[]", "3", "{}", '{"step": "x", "kind": "train"}', "\x00\x00", "nonsense", '"']
+    "bad", ["[]", "3", "{}", '{"step": "x", "split": "train"}', "\x00\x00", "nonsense", '"']
 )
 def test_other_lines_that_are_none_are_left_out_and_counted(tmp_path: Path, bad: str) -> None:
     [found] = read_logs([run(tmp_path / "one", [line(1), bad + "\n", line(2)])])
@@ -175,7 +175,7 @@ def test_other_lines_that_are_none_are_left_out_and_counted(tmp_path: Path, bad:
 
 
 def test_a_kind_of_line_yet_to_come_is_passed_over(tmp_path: Path) -> None:
-    [found] = read_logs([run(tmp_path / "one", [line(1), {"step": 1, "kind": "checkpoint"}])])
+    [found] = read_logs([run(tmp_path / "one", [line(1), {"step": 1, "split": "checkpoint"}])])
     assert found.notes == []
 
 
@@ -199,7 +199,7 @@ def test_a_value_that_is_no_number_leaves_a_gap(tmp_path: Path, value: object) -
 
 
 def test_keys_may_be_missing(tmp_path: Path) -> None:
-    bare = [{"step": 1, "kind": "train", "losses": None}, {"step": 2, "kind": "train", "lr": 0.1}]
+    bare = [{"step": 1, "split": "train", "losses": None}, {"step": 2, "split": "train", "lr": 0.1}]
     folder = run(tmp_path / "one", bare)
     assert [panel.metric for panel in select_panels(read_logs([folder]))] == [("lr",)]
     plot([folder], str(tmp_path / "curves"))
@@ -294,11 +294,11 @@ def test_a_smoothed_value_is_the_mean_of_its_neighbours(values: list[float], hal
     ("place", "value", "said"),
     [
         (("loss",), 3.14159, "3.142"),
-        (("tokens",), 1234567, "1,234,567"),
-        (("waiting",), 0.00123, "0.123 %"),
+        (("tokens_seen",), 1234567, "1,234,567"),
+        (("data_wait_fraction",), 0.00123, "0.123 %"),
         (("mfu",), None, "–"),
         (("loss",), math.nan, "nan"),
-        (("figures", "rtd_recall"), 0.5, "50 %"),
+        (("metrics", "rtd_recall"), 0.5, "50 %"),
         (("losses", "replaced"), 0.5, "0.5"),
         (("epoch",), 0.31, "0.31"),
     ],
@@ -309,5 +309,5 @@ def test_values_are_written_by_what_they_are(place: tuple[str, ...], value: obje
 
 def test_quantities_nobody_has_named_are_called_by_their_keys() -> None:
     assert format_title(("losses", "adversarial")) == "loss: adversarial"
-    assert format_title(("figures", "sop_accuracy")) == "SOP accuracy"
+    assert format_title(("metrics", "sop_accuracy")) == "SOP accuracy"
     assert format_title(("mask_rate",)) == "mask rate"

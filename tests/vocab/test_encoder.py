@@ -323,7 +323,7 @@ def test_ids_take_two_bytes_or_four_and_go_to_arrow_as_they_are(
 def test_more_sentences_than_are_split_at_a_time(
     pairs: dict[str, tuple[Tokenizer, Encoder]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encode, "_BATCH", 3)
+    monkeypatch.setattr(encode, "_BATCH_SENTENCES", 3)
     texts = [text for text in HOSTILE if len(text) < 200]
     for number in (0, 1, 3, 4, len(texts)):
         check(pairs["uncased"], texts[:number])
@@ -332,11 +332,11 @@ def test_more_sentences_than_are_split_at_a_time(
 
 def test_memory_is_bounded_and_ids_stay_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ever new chunks, of which memory is full again and again."""
-    monkeypatch.setattr(encode, "MEMORY", 500_000)
+    monkeypatch.setattr(encode, "CACHE_BYTES", 500_000)
     for tokenizer in (bert(True, True), albert()):
         folder = saved(tmp_path / "one", tokenizer)
         library, encoder = Tokenizer.from_file(f"{folder}/tokenizer.json"), Encoder(folder)
-        remembered = [encoder._chunk_cache, getattr(encoder._chunk_cache._compute, "_words", {})]
+        remembered = [encoder._chunk_cache, getattr(encoder._chunk_cache._compute, "_word_cache", {})]
         most = [0, 0]
         for start in range(0, 4_000, 400):
             texts = [f"cell{n} (é{n * 7919}) {'y' * (n % 30)}{n} again" for n in range(start, start + 400)]
@@ -388,8 +388,8 @@ def test_a_pickled_encoder_is_its_tokenizer_alone(
     pickled = pickle.dumps(encoder)
     assert len(pickled) < len(library.to_str(pretty=True).encode()) + 1_000
     again = pickle.loads(pickled)
-    assert not again._chunks
-    assert (again.size, again.special, again.continues) == (
+    assert not again._chunk_cache
+    assert (again.size, again.special_ids, again.is_continuation) == (
         encoder.size,
         encoder.special_ids,
         encoder.is_continuation,
@@ -405,7 +405,9 @@ def test_special_tokens_in_a_text_are_text_where_that_is_asked_for(kind: str, tm
     library.encode_special_tokens = True
     texts = ["We hide [MASK] and x[SEP]y.", "[CLS]", "plain words", "[CLS] [PAD][UNK] [MASK]."]
     check((library, encoder), texts)
-    assert not {encoder.special["[CLS]"], encoder.special["[SEP]"]} & set(encoder.encode(" ".join(texts)))
+    assert not {encoder.special_ids["[CLS]"], encoder.special_ids["[SEP]"]} & set(
+        encoder.encode(" ".join(texts))
+    )
 
 
 def test_what_a_packer_asks_of_a_vocabulary(pairs: dict[str, tuple[Tokenizer, Encoder]]) -> None:
@@ -442,7 +444,7 @@ def test_pieces_are_all_of_the_library_and_unknown_is_what_it_says(
     assert encoder.encode("\U000f0000a 𓀀𓀁").count(encoder.unknown_id) >= 1
     assert encoder.is_sentencepiece == ("unigram" in kind)
     again = pickle.loads(pickle.dumps(encoder))
-    assert (again.unknown, again.sentencepiece, again.pieces()) == (
+    assert (again.unknown_id, again.is_sentencepiece, again.get_vocab()) == (
         encoder.unknown_id,
         encoder.is_sentencepiece,
         encoder.get_vocab(),

@@ -331,7 +331,7 @@ def test_a_report_that_was_stopped_half_way_is_made_again_and_nothing_else_is_lo
         return write(storage, folder, name, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(vocabulary_dir, "_write", stops)
+        patch.setattr(vocabulary_dir, "_write_file", stops)
         assert vocab.main(["report", str(folder), "--compare", f"Itself={built}"]) == 1
     assert load_manifest(folder) == load_manifest(built)
     assert vocab.main(["report", str(folder)]) == 0
@@ -514,7 +514,7 @@ def test_words_without_marks_do_not_serve_albert(shards: list[str], tmp_path: Pa
     assert (
         cli.main(["run", "shards_to_words", "--input", shards[0], "--output", words, "--workers", "1"]) == 0
     )
-    assert "--words white-space" in fails(words, "--preset", "bioalbert")
+    assert "--pretokenizer white-space" in fails(words, "--preset", "bioalbert")
     assert "shards_to_words --validation-fraction" in fails(words, "--validation-fraction", 0.1)
     assert "the same" in fails(words, words)
     Path(words, "words.tsv").write_text("a\tb\n")
@@ -575,7 +575,7 @@ def test_a_full_disk_is_said_and_the_next_run_is_whole(
         return write(storage, folder, name, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(vocabulary_dir, "_write", full)
+        patch.setattr(vocabulary_dir, "_write_file", full)
         assert "the disk is full" in fails(*shards, "--size", SIZE, "--validation-fraction", 0.1, code=1)
     assert build(*shards, "--output", tmp_path / "failed", "--size", SIZE, "--validation-fraction", 0.1) == 0
     assert published_digests(tmp_path / "failed") == published_digests(built)
@@ -614,8 +614,9 @@ def test_stopped_and_run_again(
 def test_ctrl_c_is_obeyed_while_a_library_trains(shards: list[str], tmp_path: Path) -> None:
     """The library is played by a minute of hashing, which does not look for signals either."""
     script = (
-        "import hashlib, sys; from bioshards.vocab import __main__ as vocab, build;"
-        "build.build = lambda *_: (print('training', flush=True),"
+        "import hashlib, sys; from bioshards.vocab import __main__ as vocab; "
+        "from bioshards.vocab import commands;"
+        "commands.build_vocabulary = lambda *_: (print('training', flush=True),"
         " hashlib.pbkdf2_hmac('sha256', b'', b'', 500_000_000));"
         "sys.exit(vocab.main(sys.argv[1:]))"
     )

@@ -78,17 +78,17 @@ class TrainRecipe:
     def __post_init__(self) -> None:
         for name, field_type in typing.get_type_hints(TrainRecipe).items():
             check_type(name, getattr(self, name), field_type)
-        for name in ("steps", "batch", "hidden", "layers", "heads", "ffn", "embedding", "positions"):
+        for name in _POSITIVE_FIELDS:
             if getattr(self, name) < 1:
                 raise InvalidValueError(f"{option_from_field(name)} {getattr(self, name)} is below 1")
         if not 0 < self.mask_rate < 1:
             raise InvalidValueError(f"--mask-rate {self.mask_rate} is not between 0 and 1")
-        for name in ("layer_decay", "generator", "generator_layers"):
+        for name in ("layer_decay", "generator_hidden_fraction", "generator_layers_fraction"):
             if not 0 < getattr(self, name) <= 1:
                 raise InvalidValueError(
                     f"{option_from_field(name)} {getattr(self, name)} is not above 0 and at most 1"
                 )
-        for name in ("mask_rate_end", "dropout", "attention_dropout", "beta1", "beta2"):
+        for name in ("final_mask_rate", "dropout", "attention_dropout", "beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise InvalidValueError(
                     f"{option_from_field(name)} {getattr(self, name)} is not from 0 to below 1"
@@ -159,7 +159,23 @@ class TrainRecipe:
         return dataclasses.asdict(self)
 
 
+_POSITIVE_FIELDS: Final = (
+    "steps",
+    "batch_size",
+    "hidden_size",
+    "num_layers",
+    "num_heads",
+    "intermediate_size",
+    "embedding_size",
+    "max_positions",
+)
 _NON_NEGATIVE_FIELDS: Final = (
-    *("max_predictions", "adversarial", "learning_rate", "warmup"),
-    *("epsilon", "decay", "clip", "seed"),
+    "max_predictions_per_seq",
+    "adversarial_weight",
+    "learning_rate",
+    "warmup",
+    "epsilon",
+    "weight_decay",
+    "grad_clip",
+    "seed",
 )

@@ -62,7 +62,7 @@ def gather_rows(
     )
     indices = (block_index.segment_b_starts[blocks] + row_in_block).tolist()
     segment_b_starts = np.array(
-        [shard.splits[index] for shard, index in zip(row_shards, indices, strict=True)], np.int64
+        [shard.segment_b_starts[index] for shard, index in zip(row_shards, indices, strict=True)], np.int64
     )
     labels = np.full(len(row_ids), NO_LABEL, np.int64)
     if dataset.labelled:

@@ -79,7 +79,7 @@ class PretrainingDataset:
         self._folder, self._manifest_entries = folder, _read_manifest_entries(folder, split)
         if not sum(entry.rows for entry in self._manifest_entries):
             raise TrainingDataError(
-                f"{folder} has no rows for {split}. Make a set with some: --validation of "
+                f"{folder} has no rows for {split}. Make a set with some: --validation-fraction of "
                 f"beam run {PIPELINE} is the share of documents that is held out."
             )
         digests = "".join(f"{entry.file} {entry.sha256}\n" for entry in self._manifest_entries)

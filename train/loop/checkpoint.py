@@ -16,7 +16,7 @@ from typing import Any, Final
 import torch
 
 from bioshards.corpus.errors import InvalidValueError, RunError
-from bioshards.corpus.storage.local_storage import TEMPORARY_PREFIX
+from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 
 STATE_FILE: Final = "state.pt"
 MODEL_FOLDER: Final = "hf"

@@ -15,7 +15,7 @@ from typing import Any, Final
 from bioshards.corpus.storage.local_storage import LocalStorage
 
 LOG_FILE: Final = "log.jsonl"
-SPEED_FIELDS: Final = ("tokens_per_s", "mfu", "waiting", "seconds")
+SPEED_FIELDS: Final = ("tokens_per_second", "mfu", "data_wait_fraction", "elapsed_seconds")
 """Of a line, what depends on the machine; all else is the same whenever a run is done again."""
 
 
@@ -32,7 +32,7 @@ class MetricsLog:
         entries = [entry for entry in _read_entries(path) if entry["step"] <= steps_done]
         with LocalStorage().write(path) as file:
             file.writelines(map(_format_line, entries))
-        train_entries = [entry for entry in entries if entry["kind"] == "train"]
+        train_entries = [entry for entry in entries if entry["split"] == "train"]
         self.last_train_entry: dict[str, Any] = train_entries[-1] if train_entries else {}
         self._file = open(path, "ab")  # noqa: SIM115 - open as long as the run is
 
@@ -41,7 +41,7 @@ class MetricsLog:
         entry = _replace_non_finite(entry)
         self._file.write(_format_line(entry))
         self._file.flush()
-        if entry["kind"] == "train":
+        if entry["split"] == "train":
             self.last_train_entry = entry
 
     def close(self) -> None:
@@ -61,7 +61,7 @@ def _read_entries(path: str) -> list[dict[str, Any]]:
 def _parse_entry(line: bytes) -> dict[str, Any] | None:
     with contextlib.suppress(ValueError):
         entry = json.loads(line)
-        if isinstance(entry, dict) and isinstance(entry.get("step"), int) and "kind" in entry:
+        if isinstance(entry, dict) and isinstance(entry.get("step"), int) and "split" in entry:
             return entry
     return None
 

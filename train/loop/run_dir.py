@@ -34,7 +34,8 @@ from bioshards.corpus.manifest import (
     utc_now,
     write_manifest,
 )
-from bioshards.corpus.storage.local_storage import TEMPORARY_PREFIX, LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 
 from . import checkpoint
 from .metrics_log import SPEED_FIELDS
@@ -58,8 +59,8 @@ def build_identity(
         "pipeline": "train",
         "format": FORMAT,
         "recipe": dict(recipe),
-        "data": data_fingerprint,
-        "vocabulary": vocabulary_sha256,
+        "data_fingerprint": data_fingerprint,
+        "vocabulary_sha256": vocabulary_sha256,
         "origin": origin,
     }
 
@@ -142,8 +143,8 @@ def check_identity(run: str, requested: Mapping[str, Any]) -> None:
         if recorded["recipe"].get(name) != value
     ]
     for name, difference in (
-        ("data", "another pretraining set, or one that has been made anew since"),
-        ("vocabulary", "another vocabulary"),
+        ("data_fingerprint", "another pretraining set, or one that has been made anew since"),
+        ("vocabulary_sha256", "another vocabulary"),
         ("origin", f"other weights to begin from: {recorded.get('origin')}"),
         ("format", "another version of bioshards"),
     ):
@@ -172,20 +173,22 @@ def write_run_manifest(
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         outputs.append(OutputFile(os.path.relpath(entry.path, run), entry.size, digest))
     identity, run_of = run_info["identity"], run_info["run"]
-    begun = LocalStorage().read_json(f"{run}/{RUN_FILE}")["begun"]
+    begun = LocalStorage().read_json(f"{run}/{RUN_FILE}")["started"]
     manifest = TrainingManifest(
         config={**identity["recipe"], "format": FORMAT},
-        inputs=(TrainingInput(identity["data"], identity["vocabulary"], identity["origin"]),),
+        inputs=(
+            TrainingInput(identity["data_fingerprint"], identity["vocabulary_sha256"], identity["origin"]),
+        ),
         outputs=tuple(outputs),
-        last={name: value for name, value in final_metrics.items() if name not in SPEED_FIELDS},
+        final_metrics={name: value for name, value in final_metrics.items() if name not in SPEED_FIELDS},
         run=TrainingRun(
             command=tuple(run_of["command"]),
-            started=begun,
-            finished=utc_now(),
-            processes=run_of["processes"],
+            started_at=begun,
+            finished_at=utc_now(),
+            world_size=run_of["world_size"],
             device=run_of["device"],
-            micro_batch=run_of["micro_batch"],
-            versions=run_of["versions"],
+            micro_batch_size=run_of["micro_batch_size"],
+            library_versions=run_of["library_versions"],
             seconds=round(seconds, 1),
         ),
     )

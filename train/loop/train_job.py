@@ -25,8 +25,16 @@ _DEFAULT_CHECKPOINTS: Final = 100
 _MIN_LOG_INTERVAL: Final = 10
 """Steps between two lines in the log of a short run, if nothing is said; of a long one ten times as many."""
 _FIXED_FIELDS: Final = (
-    *("family", "hidden", "layers", "heads", "ffn", "embedding", "positions"),
-    *("generator", "generator_layers", "optimiser"),
+    "family",
+    "hidden_size",
+    "num_layers",
+    "num_heads",
+    "intermediate_size",
+    "embedding_size",
+    "max_positions",
+    "generator_hidden_fraction",
+    "generator_layers_fraction",
+    "optimizer",
 )
 """The parts of a recipe in which a run that is continued must be the same."""
 
@@ -93,7 +101,10 @@ def plan_training(job: TrainJob, processes: ProcessGroup) -> TrainPlan:
         TrainingDataError, VocabularyError, InitialWeightsError, OutputMismatchError, ValueError: it cannot
             be done.
     """
-    for name, value in (("keep", job.keep_checkpoints), ("validation-rows", job.max_validation_rows)):
+    for name, value in (
+        ("keep-checkpoints", job.keep_checkpoints),
+        ("max-validation-rows", job.max_validation_rows),
+    ):
         if value < 1:
             raise InvalidValueError(f"--{name} {value} is below 1")
     dataset = PretrainingDataset(job.data)
@@ -148,7 +159,7 @@ def _resolve_recipe(job: TrainJob, dataset: PretrainingDataset) -> TrainRecipe:
     if dataset.max_seq_length > recipe.max_positions:
         raise TrainingDataError(
             f"{job.data} has rows of up to {dataset.max_seq_length:,} tokens, and the model --max-positions "
-            f"{recipe.max_positions:,}: give more, or build a set with a lower --length"
+            f"{recipe.max_positions:,}: give more, or build a set with a lower --max-seq-length"
         )
     return replace(recipe, family=family)
 
@@ -204,7 +215,7 @@ def _find_continue_checkpoint(job: TrainJob, recipe: TrainRecipe, dataset: Pretr
         for name in _FIXED_FIELDS
         if source_identity["recipe"][name] != own_recipe[name]
     ]
-    if source_identity["vocabulary"] != dataset.vocabulary_sha256:
+    if source_identity["vocabulary_sha256"] != dataset.vocabulary_sha256:
         differences.append("another vocabulary")
     if differences:
         raise InitialWeightsError(

@@ -77,7 +77,7 @@ class MetricSums:
         """Losses and figures of all processes, for the log; of no step at all they are no numbers."""
         sums, counts = self.state_dict(processes)["sums"], self.counts
         if not sums:
-            return {"loss": math.nan, "losses": dict.fromkeys(objective.losses, math.nan), "figures": {}}
+            return {"loss": math.nan, "losses": dict.fromkeys(objective.losses, math.nan), "metrics": {}}
         losses = {
             name: sums[name] / max(1, counts[count_field])
             for name, (_, count_field) in objective.losses.items()
@@ -85,7 +85,7 @@ class MetricSums:
         return {
             "loss": sum(weight * losses[name] for name, (weight, _) in objective.losses.items()),
             "losses": losses,
-            "figures": objective.compute_metrics(sums, counts),
+            "metrics": objective.compute_metrics(sums, counts),
         }
 
 

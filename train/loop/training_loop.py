@@ -77,9 +77,9 @@ class _ThroughputMeter:
     def compute_rates(self, wait_seconds: float, flops_model: FlopsModel) -> dict[str, float]:
         seconds = time.perf_counter() - self._started
         return {
-            "tokens_per_s": self._counts["tokens"] / seconds,
+            "tokens_per_second": self._counts["tokens"] / seconds,
             "mfu": flops_model.count_flops(self._counts) / seconds / flops_model.peak_flops_per_second,
-            "waiting": (wait_seconds - self._wait_seconds) / seconds,
+            "data_wait_fraction": (wait_seconds - self._wait_seconds) / seconds,
         }
 
 
@@ -139,12 +139,14 @@ class TrainingLoop:
                         batches.wait_seconds, self.flops_model
                     )
                     seconds = time.perf_counter() - started
-                    self._log_entry({**entry, "seconds": seconds}, seconds / (self.steps_done - first_step))
+                    self._log_entry(
+                        {**entry, "elapsed_seconds": seconds}, seconds / (self.steps_done - first_step)
+                    )
                     meter, self.metric_sums = _ThroughputMeter(batches.wait_seconds), MetricSums()
                 with meter.pause():
                     if self.validation_batches and self._is_due(self.intervals.validate):
                         metrics = self.trainer.validate(self.validation_batches())
-                        self._log_entry({"step": self.steps_done, "kind": "validation", **metrics})
+                        self._log_entry({"step": self.steps_done, "split": "validation", **metrics})
                     if self._is_due(self.intervals.save):
                         self._save()
 
@@ -173,13 +175,13 @@ class TrainingLoop:
         step = self.steps_done - 1
         return {
             "step": self.steps_done,
-            "kind": "train",
+            "split": "train",
             **self.metric_sums.compute_metrics(self.trainer.training_objective, self.processes),
             "lr": self.trainer.learning_rate(step),
             "mask_rate": self.recipe.mask_rate_at(step),
             "grad_norm": grad_norm,
-            "skipped": self.metric_sums.skipped_steps,
-            "tokens": self.tokens_seen,
+            "skipped_steps": self.metric_sums.skipped_steps,
+            "tokens_seen": self.tokens_seen,
             "epoch": self.loader.get_epoch(self.steps_done),
         }
 
@@ -193,13 +195,13 @@ class TrainingLoop:
             return
         self.log.write(entry)
         losses = " ".join(f"{name} {value:.3f}" for name, value in entry["losses"].items())
-        if entry["kind"] == "validation":
+        if entry["split"] == "validation":
             self.progress(f"step {self.steps_done:,}: validation {losses}")
             return
         self.progress(
-            f"step {self.steps_done:,} of {self.recipe.steps:,}: {losses}, {entry['tokens_per_s']:,.0f} "
+            f"step {self.steps_done:,} of {self.recipe.steps:,}: {losses}, {entry['tokens_per_second']:,.0f} "
             "tokens/s, "
-            f"waiting {entry['waiting']:.1%}, "
+            f"waiting {entry['data_wait_fraction']:.1%}, "
             f"{_format_duration((self.recipe.steps - self.steps_done) * seconds_per_step)} left"
         )
 

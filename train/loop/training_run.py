@@ -84,7 +84,7 @@ class _TrainingRun:
         state = self._restore_state(trainer, last_checkpoint)
         if last_checkpoint is None and processes.is_main:
             LocalStorage().write_json(
-                f"{job.output}/{run_dir.RUN_FILE}", {**self._build_run_info(state), "begun": utc_now()}
+                f"{job.output}/{run_dir.RUN_FILE}", {**self._build_run_info(state), "started": utc_now()}
             )
         metrics_log = MetricsLog(job.output, state["done"]) if processes.is_main else None
         loop = self._build_loop(trainer, state, metrics_log, stop)
@@ -147,7 +147,7 @@ class _TrainingRun:
             "data": {
                 "folder": os.path.abspath(self.job.data),
                 "objective": dataset.objective,
-                "length": dataset.max_seq_length,
+                "max_seq_length": dataset.max_seq_length,
                 "rows": dataset.rows,
                 "tokens": dataset.tokens,
             },
@@ -155,10 +155,10 @@ class _TrainingRun:
             "first_step": state["first"],
             "run": {
                 "command": list(self.job.command),
-                "processes": self.processes.world_size,
+                "world_size": self.processes.world_size,
                 "device": str(self.processes.device.type),
-                "micro_batch": self.plan.partition.micro_batch_size,
-                "versions": run_dir.get_library_versions(),
+                "micro_batch_size": self.plan.partition.micro_batch_size,
+                "library_versions": run_dir.get_library_versions(),
             },
         }
 

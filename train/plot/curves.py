@@ -61,7 +61,7 @@ class RunLog:
                 values.update(
                     {(name, nested_name): nested_value for nested_name, nested_value in value.items()}
                 )
-            elif name != "kind":
+            elif name != "split":
                 values[(name,)] = value
         return values
 
@@ -151,7 +151,7 @@ def _add_line(run: RunLog, written: bytes) -> bool:
         return False
     if not isinstance(entry, dict) or not isinstance(step := entry.get("step"), int):
         return False
-    if (split := entry.get("kind")) in run.entries:
+    if (split := entry.get("split")) in run.entries:
         if run.entries[split] and run.entries[split][-1]["step"] >= step:
             for other_split, entries in run.entries.items():
                 run.entries[other_split] = [previous for previous in entries if previous["step"] < step]

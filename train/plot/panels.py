@@ -10,22 +10,30 @@ import numpy as np
 
 from .curves import MetricPath, RunLog, number_from_value
 
-BASELINES: Final[dict[MetricPath, MetricPath]] = {("losses", "rtd"): ("figures", "replaced_entropy")}
+BASELINES: Final[dict[MetricPath, MetricPath]] = {("losses", "rtd"): ("metrics", "replaced_entropy")}
 """What a loss is compared with: here, the loss of who knows the share of replaced tokens and nothing else."""
 SMOOTHING_DIVISOR: Final = 100
 """A drawn point is the mean of its neighbours on either side, a point in so many of the line's."""
-_FRACTION_SUFFIXES: Final = ("accuracy", "precision", "recall", "replaced", "mfu", "waiting", "mask_rate")
+_FRACTION_SUFFIXES: Final = (
+    "accuracy",
+    "precision",
+    "recall",
+    "replaced",
+    "mfu",
+    "data_wait_fraction",
+    "mask_rate",
+)
 """How the names of shares end; they are written as per cent."""
 _METRIC_TITLES: Final[dict[MetricPath, str]] = {
     ("loss",): "loss (parts weighted, added up)",
     ("lr",): "learning rate",
     ("grad_norm",): "gradient norm before clipping",
-    ("tokens",): "tokens seen",
-    ("tokens_per_s",): "tokens a second",
+    ("tokens_seen",): "tokens seen",
+    ("tokens_per_second",): "tokens a second",
     ("mfu",): "model FLOP/s utilisation",
-    ("waiting",): "time spent waiting for data",
-    ("figures", "replaced"): "tokens replaced",
-    ("seconds",): "seconds of the last process",
+    ("data_wait_fraction",): "time spent waiting for data",
+    ("metrics", "replaced"): "tokens replaced",
+    ("elapsed_seconds",): "seconds of the last process",
 }
 
 
@@ -47,13 +55,13 @@ class Panel:
 def select_panels(runs: Sequence[RunLog]) -> list[Panel]:
     """A panel for every quantity that any of the runs knows a number of."""
     losses = [("loss",), *_list_metrics(runs, "losses")]
-    metrics = [metric for metric in _list_metrics(runs, "figures") if metric not in BASELINES.values()]
+    metrics = [metric for metric in _list_metrics(runs, "metrics") if metric not in BASELINES.values()]
     candidates = [
         *(Panel(metric, "nats", "far") for metric in losses),
         *(Panel(metric, scale="share" if is_fraction(metric) else "plain") for metric in metrics),
         Panel(("lr",), scale="from zero", is_smoothed=False),
         Panel(("grad_norm",), scale="far"),
-        Panel(("tokens_per_s",), scale="from zero"),
+        Panel(("tokens_per_second",), scale="from zero"),
     ]
     return [panel for panel in candidates if any(_has_values(run, panel.metric) for run in runs)]
 
@@ -74,7 +82,7 @@ def format_value(metric: MetricPath, value: Any) -> str:
         return str(value)
     if is_fraction(metric):
         return f"{100 * numeric_value:.4g} %"
-    if isinstance(value, int) or metric == ("tokens_per_s",):
+    if isinstance(value, int) or metric == ("tokens_per_second",):
         return f"{value:,.0f}"
     return f"{numeric_value:.4g}"
 

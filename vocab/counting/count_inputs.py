@@ -224,8 +224,8 @@ def _read_words(
         word_input.pretokenizer != pretokenizer and pretokenizer != "bert"
     ):  # BERT's words are made of all others
         raise InputError(
-            f"{word_input.folder} holds words without the marks at them (--words bert), and this vocabulary is "
-            "trained on what stands between white space: beam run shards_to_words --words white-space"
+            f"{word_input.folder} holds words without the marks at them (--pretokenizer bert), and this vocabulary is "
+            "trained on what stands between white space: beam run shards_to_words --pretokenizer white-space"
         )
     if file_name not in word_input.files:  # nothing was held out
         return Counter(), 1

@@ -86,7 +86,7 @@ def count_shard(
     """Count one of a directory's shards, unless that is done already."""
     report_path = output_dir.word_counts_path(shard.sha256, "json")
     if storage.exists(report_path):
-        return ShardCounts(**storage.read_json(report_path)["counted"])
+        return ShardCounts(**storage.read_json(report_path)["shard_counts"])
     path = f"{folder}/{shard.file}"
     if damage := inputs.find_damage(storage, path, shard):
         return ShardCounts(shard.sha256, failure=f"{path}: {damage}")
@@ -102,7 +102,9 @@ def count_shard(
         distinct_words=len(result.words.keys() | result.validation_words.keys()),
     )
     seconds = round(time.monotonic() - started, 3)
-    storage.write_json(report_path, {"file": shard.file, "seconds": seconds, "counted": asdict(shard_counts)})
+    storage.write_json(
+        report_path, {"file": shard.file, "seconds": seconds, "shard_counts": asdict(shard_counts)}
+    )
     return shard_counts
 
 
@@ -121,14 +123,14 @@ def merge_bucket(
     _write_lines(
         storage,
         output_dir.merged_bucket_path(bucket, VALIDATION_WORDS_FILE),
-        word_counts.lines_from_table(table, "held_out"),
+        word_counts.lines_from_table(table, "validation_count"),
     )
     occurrences = table["count"]
     pruned = table.filter(pc.and_(pc.greater(occurrences, 0), pc.less(occurrences, min_count)))["count"]
     return BucketCounts(
         index=bucket,
         distinct_words=_count_positive(occurrences),
-        validation_distinct_words=_count_positive(table["held_out"]),
+        validation_distinct_words=_count_positive(table["validation_count"]),
         pruned_distinct_words=len(pruned),
         pruned_tokens=pc.sum(pruned, min_count=0).as_py(),
     )
@@ -163,13 +165,18 @@ def publish_words(
         paths = [output_dir.merged_bucket_path(bucket, name) for bucket in buckets]
         outputs.append(_merge_files(storage, paths, output_dir.path, name))
     names = {shard.sha256 for shard in shard_counts}
-    sweep(storage, [f"{output_dir.work_folder}/counts"], (), lambda name: name.partition(".")[0] not in names)
+    sweep(
+        storage,
+        [f"{output_dir.work_folder}/word_counts"],
+        (),
+        lambda name: name.partition(".")[0] not in names,
+    )
     manifest = WordsManifest(
         config=wanted,
         inputs=tuple(inputs),
         outputs=tuple(outputs),
         counts=totals,
-        run=dataclasses.replace(run, finished=utc_now()),
+        run=dataclasses.replace(run, finished_at=utc_now()),
     )
     write_manifest(storage, output_dir.manifest_path, manifest)
     return None
@@ -212,15 +219,15 @@ def _sum_counts(shard_counts: Sequence[ShardCounts], bucket_counts: Sequence[Buc
     return WordCounts(
         documents=sum(shard.documents for shard in shard_counts),
         tokens=sum(shard.tokens for shard in shard_counts),
-        distinct=sum(bucket.distinct_words for bucket in bucket_counts),
+        distinct_words=sum(bucket.distinct_words for bucket in bucket_counts),
         pruned=PrunedWords(
-            distinct=sum(bucket.pruned_distinct_words for bucket in bucket_counts),
+            distinct_words=sum(bucket.pruned_distinct_words for bucket in bucket_counts),
             tokens=sum(bucket.pruned_tokens for bucket in bucket_counts),
         ),
         validation=ValidationWords(
             documents=sum(shard.validation_documents for shard in shard_counts),
             tokens=sum(shard.validation_tokens for shard in shard_counts),
-            distinct=sum(bucket.validation_distinct_words for bucket in bucket_counts),
+            distinct_words=sum(bucket.validation_distinct_words for bucket in bucket_counts),
         ),
     )
 
@@ -236,9 +243,9 @@ def _find_problem(shard_counts: Sequence[ShardCounts], totals: WordCounts, min_c
             "are counted. Delete them and run the command that made them once more, which makes them anew; "
             "then run this one again"
         )
-    if totals.distinct == totals.pruned.distinct:
+    if totals.distinct_words == totals.pruned.distinct_words:
         return (
-            f"no word is left: {totals.documents:,} documents to train on have {totals.distinct:,} "
+            f"no word is left: {totals.documents:,} documents to train on have {totals.distinct_words:,} "
             f"words, none of them {min_count} times. Look at --input, --validation-fraction and --min-count"
         )
     return None

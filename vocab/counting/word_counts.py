@@ -40,7 +40,7 @@ SentencePiece.
 White space is that of Python's ``str.split``.  Others disagree on U+0085 and U+001C to U+001F, of which there
 is none in documents of bioshards: one_line (corpus/sentences/__init__.py) makes blanks of them.
 """
-SCHEMA: Final = pa.schema([("word", pa.string()), ("count", pa.int64()), ("held_out", pa.int64())])
+SCHEMA: Final = pa.schema([("word", pa.string()), ("count", pa.int64()), ("validation_count", pa.int64())])
 _MAX_PENDING_ROWS: Final = 4_000_000
 """Rows of shards that wait to be added up while a bucket is merged: some 200 MB."""
 _HASH_RANGE: Final = 1 << 32
@@ -64,12 +64,10 @@ class CountConfig:
     def __post_init__(self) -> None:
         if self.pretokenizer not in PRETOKENIZERS:
             raise InvalidValueError(
-                f"kind is {self.pretokenizer}; it must be one of {', '.join(PRETOKENIZERS)}"
+                f"pretokenizer {self.pretokenizer} is not one of {', '.join(PRETOKENIZERS)}"
             )
         if not 0 <= self.validation_fraction < 1:
-            raise InvalidValueError(
-                f"hold_out is {self.validation_fraction}; it must be a share from 0 to below 1"
-            )
+            raise InvalidValueError(f"{self.validation_fraction} is not in [0, 1)")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a manifest."""
@@ -177,8 +175,8 @@ def merge_bucket_counts(storage: LocalStorage, paths: Iterable[str], bucket: int
     for table in prefetch_map(storage, read_bucket, paths):
         pending.append(table)
         if sum(map(len, pending)) > _MAX_PENDING_ROWS:
-            total, pending = _sum_by_word([total, *pending], ["count", "held_out"]), []
-    return _sum_by_word([total, *pending], ["count", "held_out"])
+            total, pending = _sum_by_word([total, *pending], ["count", "validation_count"]), []
+    return _sum_by_word([total, *pending], ["count", "validation_count"])
 
 
 def lines_from_table(table: pa.Table, column: str, min_count: int = 1) -> Iterator[bytes]:

@@ -67,12 +67,12 @@ def build_group(
     report_path = output_dir.build_report_path(shard_group.name, "json")
     if storage.exists(report_path):
         cached_report = storage.read_json(report_path)
-        result = BuildResult.from_dict(cached_report["made"])
+        result = BuildResult.from_dict(cached_report["result"])
         spill_paths = [
             output_dir.shuffle_spill_path(name) for names in result.spill_files.values() for name in names
         ]
         if (
-            cached_report["buckets"] == build_config.num_buckets
+            cached_report["num_buckets"] == build_config.num_buckets
             and shard_writer.has_all_outputs(storage, output_dir.path, result.outputs)
             and all(map(storage.exists, spill_paths))
         ):
@@ -89,7 +89,12 @@ def build_group(
     title = f"{first} and {len(other_files)} more" if other_files else first
     storage.write_json(
         report_path,
-        {"file": title, "seconds": seconds, "buckets": build_config.num_buckets, "made": encode(result)},
+        {
+            "file": title,
+            "seconds": seconds,
+            "num_buckets": build_config.num_buckets,
+            "result": encode(result),
+        },
     )
     return result
 
@@ -132,7 +137,7 @@ class _Builder:
                 for batch in arrow_io.read_shards(self._storage, shard_group.folder, [shard], _COLUMNS):
                     self._result.documents += len(batch)
                     is_overlap = pc.is_in(batch["id"], value_set=overlap_ids)
-                    self._result.dropped["in-full"] += is_overlap.true_count
+                    self._result.dropped["overlap"] += is_overlap.true_count
                     batch = batch.filter(pc.invert(is_overlap))
                     names = zip(batch["id"].to_pylist(), batch["pmid"].to_pylist(), strict=True)
                     is_validation = pa.array(
@@ -162,7 +167,7 @@ class _Builder:
             sentences, encoded, tokens = _encode_documents(batch, build_config.encoder)
         counts = self._result.split_counts[split]
         counts["documents"] += len(batch)
-        counts["unknown"] += int((encoded.ids == build_config.encoder.unknown_id).sum())
+        counts["unknown_tokens"] += int((encoded.ids == build_config.encoder.unknown_id).sum())
         for source, year, num_tokens in _sum_tokens_by_year(batch, tokens):
             self._result.tokens_by_year.setdefault(source, Counter())[year] += num_tokens
         block = self._blocks[split]
@@ -189,7 +194,7 @@ class _Builder:
         counts["special_tokens"] += row_plan.special_tokens
         counts["other_document_tokens"] += row_plan.other_document_tokens
         counts["lost_tokens"] += row_plan.lost_tokens
-        counts["unlabelled"] += row_plan.unlabelled_rows
+        counts["unlabelled_rows"] += row_plan.unlabelled_rows
         counts["input_tokens"] += block.tokens * num_passes
         schema = make_schema(build_config, split, len(row_plan), row_plan.tokens)
         order, keys = row_plan.sort_by_key()

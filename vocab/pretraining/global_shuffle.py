@@ -20,7 +20,8 @@ from bioshards.corpus.shards.pretraining_schema import BATCH_ROWS
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import prefetch_map
 
-from .row_plan import KeyArray, RowPlan
+from .row_keys import KeyArray
+from .row_plan import RowPlan
 from .token_block import Int64Array
 
 _KEY_FIELD: Final = pa.field("key", pa.uint64(), nullable=False)

@@ -38,7 +38,7 @@ def load_overlap_lists(storage: LocalStorage, inputs: Sequence[DocumentsInput]) 
             arrow_io.read_documents_manifest(storage, documents.folder).overlap if folder_by_identity else ()
         )
         for entry in entries:
-            if entry.abstracts not in folder_by_identity:
+            if entry.abstracts_sha256 not in folder_by_identity:
                 raise InputError(
                     f"{documents.folder}/{full_text_overlap.FILE_NAME} lists abstracts of other shards "
                     f"than {' and '.join(overlap_lists)} has. If that has been updated since, run "
@@ -52,7 +52,7 @@ def load_overlap_lists(storage: LocalStorage, inputs: Sequence[DocumentsInput]) 
                     "which "
                     "makes it anew"
                 )
-            overlap_lists[folder_by_identity[entry.abstracts]][documents.folder] = entry.rows_sha256
+            overlap_lists[folder_by_identity[entry.abstracts_sha256]][documents.folder] = entry.rows_sha256
     return overlap_lists
 
 

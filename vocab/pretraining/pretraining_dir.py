@@ -9,7 +9,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from bioshards.corpus.manifest import (
     PretrainingConfig,
@@ -35,9 +35,7 @@ from bioshards.corpus.storage.parallel import parallel_for_each
 from . import global_shuffle, shard_writer
 from .build import BuildConfig, make_schema
 from .build_result import BuildResult
-
-LOSS_REASONS: Final = {"electra": "overflow", "bert": "truncated", "albert": "truncated"}
-"""The reason for which an objective's builder loses tokens; plain packing loses none."""
+from .objectives.registry import OBJECTIVES
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,9 @@ def merge_bucket(
     if storage.exists(report_path):
         cached_report = storage.read_json(report_path)
         there = [decode(Shard, listed) for listed in cached_report["outputs"]]
-        if cached_report["of"] == cache_key and shard_writer.has_all_outputs(storage, output_dir.path, there):
+        if cached_report["cache_key"] == cache_key and shard_writer.has_all_outputs(
+            storage, output_dir.path, there
+        ):
             return MergeResult(split, bucket, there)
         storage.remove(report_path)  # before its shard, of the same name, is another one
     shuffle_bucket = global_shuffle.read_bucket(
@@ -81,7 +81,7 @@ def merge_bucket(
         outputs = build_config.writer.write(
             storage, output_dir.path, split, name, schema, batches, shuffle_bucket.keys
         )
-    storage.write_json(report_path, {"of": cache_key, "outputs": encode(outputs)})
+    storage.write_json(report_path, {"cache_key": cache_key, "outputs": encode(outputs)})
     return MergeResult(split, bucket, outputs)
 
 
@@ -135,7 +135,7 @@ def publish_pretraining_set(
         inputs=tuple(inputs),
         outputs=tuple(outputs),
         counts=totals,
-        run=dataclasses.replace(run, finished=utc_now()),
+        run=dataclasses.replace(run, finished_at=utc_now()),
     )
     write_manifest(storage, output_dir.manifest_path, manifest)
     remove_spill_files(storage, output_dir)
@@ -147,7 +147,7 @@ def remove_spill_files(storage: LocalStorage, output_dir: OutputDir) -> None:
     parallel_for_each(
         storage,
         storage.remove,
-        map(output_dir.shuffle_spill_path, storage.list_names(f"{output_dir.work_folder}/dealt")),
+        map(output_dir.shuffle_spill_path, storage.list_names(f"{output_dir.work_folder}/shuffle_spill")),
     )
 
 
@@ -184,16 +184,17 @@ def _sum_results(build_results: Sequence[BuildResult], objective: str) -> Pretra
 
 def _of_split(made: Sequence[BuildResult], split: str, objective: str) -> SplitCounts:
     total = _sum_counters(portion.split_counts.get(split, Counter()) for portion in made)
+    loss_reason = OBJECTIVES[objective].loss_reason
     return SplitCounts(
-        lost_tokens={LOSS_REASONS[objective]: total["lost_tokens"]} if total["lost_tokens"] else {},
+        lost_tokens={loss_reason: total["lost_tokens"]} if loss_reason and total["lost_tokens"] else {},
         documents=total["documents"],
         rows=total["rows"],
         tokens=total["tokens"],
         special_tokens=total["special_tokens"],
         other_document_tokens=total["other_document_tokens"],
         input_tokens=total["input_tokens"],
-        unknown=total["unknown"],
-        unlabelled=total["unlabelled"],
+        unknown_tokens=total["unknown_tokens"],
+        unlabelled_rows=total["unlabelled_rows"],
     )
 
 
@@ -229,7 +230,7 @@ def _find_problem(
         return (
             f"there is nothing to train on: of {totals.documents:,} documents "
             f"{totals.validation.documents:,} are held out, "
-            f"{totals.dropped.get('in-full', 0):,} are held in full, "
+            f"{totals.dropped.get('overlap', 0):,} are held in full, "
             f"{totals.dropped.get('no-tokens', 0):,} have no tokens and {rejected:,} are rejected. "
             "Look at --input and --validation-fraction"
         )
@@ -272,6 +273,10 @@ def _remove_stale_files(
     current_paths |= {output_dir.rejects_path(result.name) for result in build_results if result.rejected}
     sweep(
         storage,
-        [f"{output_dir.work_folder}/made", f"{output_dir.work_folder}/merged", f"{output_dir.path}/rejected"],
+        [
+            f"{output_dir.work_folder}/build_reports",
+            f"{output_dir.work_folder}/merged_buckets",
+            f"{output_dir.path}/rejected",
+        ],
         current_paths,
     )

@@ -14,12 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from bioshards.corpus.shards.pretraining_schema import BATCH_ROWS, NO_LABEL, SPAN_TYPE
-from bioshards.vocab.pretraining.objectives.document_rng import derive_row_keys
 from bioshards.vocab.pretraining.objectives.rows import CLS_RANGE, SEP_RANGE, ExampleRow, count_tokens
 
+from .row_keys import KeyArray, derive_row_keys
 from .token_block import Int64Array, TokenBlock
-
-KeyArray = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 class RowPlan:

@@ -14,7 +14,7 @@ from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.pretraining.tfrecord.record_encoder import RecordEncoder
 
-from .row_plan import KeyArray
+from .row_keys import KeyArray
 
 
 @dataclass(frozen=True, slots=True)

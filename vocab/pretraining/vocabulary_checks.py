@@ -37,7 +37,7 @@ def check_vocabulary(
         if name not in encoder.special_ids:
             raise InputError(
                 f"--vocab {vocabulary_folder} has no special token {name}, which every objective needs. Give "
-                "the --out of a python -m bioshards.vocab build"
+                "the --output of a python -m bioshards.vocab build"
             )
     for documents in inputs:
         sentences = _sample_sentences(storage, documents)

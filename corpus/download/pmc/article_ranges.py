@@ -18,8 +18,8 @@ from lxml import etree
 
 from bioshards.corpus.download.http_client import Connection, DownloadError
 from bioshards.corpus.download.pool import DownloadPool
-from bioshards.corpus.storage.local_storage import TEMPORARY_PREFIX, LocalStorage
 from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
+from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX, Storage
 
 from . import bucket_inventory, metadata_cache
 from .article_filter import ArticleFilter, SelectedArticles
@@ -71,7 +71,7 @@ class RangeReport:
     dropped: dict[str, int]
 
 
-def list_ranges(storage: LocalStorage, mirror: str) -> list[int]:
+def list_ranges(storage: Storage, mirror: str) -> list[int]:
     """The ranges to be worked on: all of the inventory, and those that the mirror has articles of still."""
     names = storage.list_names(f"{mirror}/pmc/selected")
     numbers = {
@@ -80,7 +80,7 @@ def list_ranges(storage: LocalStorage, mirror: str) -> list[int]:
     return sorted(numbers.union(bucket_inventory.list_ranges(storage, mirror)))
 
 
-def read_selected(storage: LocalStorage, mirror: str, range_number: int) -> pa.Table:
+def read_selected(storage: Storage, mirror: str, range_number: int) -> pa.Table:
     """The articles of range ``range_number`` that are in the mirror: a table of :data:`SCHEMA`."""
     path = selected_path(mirror, range_number)
     if not storage.exists(path):
@@ -90,7 +90,7 @@ def read_selected(storage: LocalStorage, mirror: str, range_number: int) -> pa.T
 
 
 def fetch_range(
-    storage: LocalStorage,
+    storage: Storage,
     mirror: str,
     base_url: str,
     pool: DownloadPool,
@@ -116,7 +116,7 @@ def fetch_range(
 
 
 def sync_articles(
-    storage: LocalStorage,
+    storage: Storage,
     mirror: str,
     base_url: str,
     pool: DownloadPool,
@@ -199,9 +199,7 @@ def _parse_root_name(body: bytes) -> str:
     return ""
 
 
-def _write_selected(
-    storage: LocalStorage, mirror: str, range_number: int, rows: list[dict[str, Any]]
-) -> None:
+def _write_selected(storage: Storage, mirror: str, range_number: int, rows: list[dict[str, Any]]) -> None:
     """Write the list of a range's articles, if it has changed: what was made of it is then out of date."""
     table = pa.Table.from_pylist(rows, ARTICLE_SCHEMA)
     path = selected_path(mirror, range_number)
@@ -226,7 +224,7 @@ def selected_path(mirror: str, range_number: int) -> str:
 # Looking ahead
 
 
-def sum_selected_bytes(storage: LocalStorage, path: str) -> int:
+def sum_selected_bytes(storage: Storage, path: str) -> int:
     """The size of all articles that a range's list names."""
     with storage.open(path) as file:
         return sum(pq.ParquetFile(file).read(["bytes"])["bytes"].to_pylist())
@@ -252,7 +250,7 @@ class FetchPlan:
 
 
 def plan_ranges(
-    storage: LocalStorage, mirror: str, range_numbers: list[int], article_filter: ArticleFilter
+    storage: Storage, mirror: str, range_numbers: list[int], article_filter: ArticleFilter
 ) -> FetchPlan:
     """What bringing these ranges would mean, from the inventory and the metadata in the mirror."""
 

@@ -26,7 +26,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from bioshards.corpus.download.http_client import Connection
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import inventory_manifest
 from .inventory_manifest import REQUIRED_COLUMNS, BadInventory, InventoryManifest
@@ -76,7 +76,7 @@ class Inventory:
 # What the mirror holds
 
 
-def read_inventory(storage: LocalStorage, mirror: str) -> Inventory | None:
+def read_inventory(storage: Storage, mirror: str) -> Inventory | None:
     """What is known of the inventory in the mirror, or None."""
     if not storage.exists(_inventory_path(mirror)):
         return None
@@ -84,13 +84,13 @@ def read_inventory(storage: LocalStorage, mirror: str) -> Inventory | None:
         return _inventory_from_metadata(pq.read_metadata(file))
 
 
-def list_ranges(storage: LocalStorage, mirror: str) -> list[int]:
+def list_ranges(storage: Storage, mirror: str) -> list[int]:
     """The numbers of the ranges that have articles, ascending; none if there is no inventory."""
     inventory = read_inventory(storage, mirror)
     return inventory.ranges if inventory else []
 
 
-def read_range(storage: LocalStorage, mirror: str, range_number: int) -> pa.Table:
+def read_range(storage: Storage, mirror: str, range_number: int) -> pa.Table:
     """The article versions of range ``range_number``, by pmcid and version: a table of :data:`SCHEMA`."""
     with storage.open(_inventory_path(mirror)) as file:
         parquet = pq.ParquetFile(file)
@@ -130,7 +130,7 @@ def mask_last_of_each(sorted_values: pa.ChunkedArray) -> pa.Array:
 # Bringing the newest one
 
 
-def update_inventory(storage: LocalStorage, mirror: str, connection: Connection, base_url: str) -> Inventory:
+def update_inventory(storage: Storage, mirror: str, connection: Connection, base_url: str) -> Inventory:
     """Bring the newest inventory into the mirror; nothing but its manifest is read if it is there.
 
     Args:
@@ -179,7 +179,7 @@ def _read_batches(body: bytes, manifest: InventoryManifest, name: str) -> Iterat
     except (pa.ArrowInvalid, OSError) as error:
         raise BadInventory(
             f"{name} of PMC's inventory of {manifest.date} cannot be read ({error}). "
-            "If its format has changed, corpus/download/pmc/bucket_inventory.py is the file to mend."
+            "If its format has changed, corpus/download/pmc/bucket_inventory.py must be updated."
         ) from error
 
 
@@ -226,7 +226,7 @@ class _Partitions:
 
 
 def _write_inventory(
-    storage: LocalStorage,
+    storage: Storage,
     mirror: str,
     manifest: InventoryManifest,
     num_rows: int,

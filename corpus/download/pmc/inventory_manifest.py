@@ -25,9 +25,10 @@ from typing import Any, Final
 from bioshards.corpus.download.http_client import Connection, NotFoundError
 from bioshards.corpus.download.listing import ListingError
 from bioshards.corpus.storage.checksums import md5_of_bytes
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS
+from bioshards.corpus.storage.storage_protocol import Storage
 
-from .s3_bucket import BUCKET_NAME, MAX_ATTEMPTS, list_folders, read_verified
+from .s3_bucket import BUCKET_NAME, list_folders, read_verified
 
 INVENTORY_FOLDER: Final = f"inventory-reports/{BUCKET_NAME}/metadata/"
 REQUIRED_COLUMNS: Final = ("Key", "LastModifiedDate", "ETag")
@@ -102,13 +103,13 @@ def find_newest(connection: Connection, base_url: str) -> InventoryManifest:
     raise BadInventory(
         f"{base_url}{INVENTORY_FOLDER} lists {len(dates)} inventories, and none of the newest "
         f"{_MAX_INVENTORIES} has a manifest. "
-        "If the bucket's layout has changed, corpus/download/pmc/inventory_manifest.py is the file to mend."
+        "If the bucket's layout has changed, corpus/download/pmc/inventory_manifest.py must be updated."
     )
 
 
 def _read_manifest(connection: Connection, folder: str) -> bytes:
     """manifest.json, with the MD5 that manifest.checksum names, if there is such a file."""
-    for _ in range(MAX_ATTEMPTS):
+    for _ in range(MAX_READ_ATTEMPTS):
         manifest = connection.read(f"{folder}manifest.json", _MAX_MANIFEST_BYTES).body
         try:
             checksum = (
@@ -138,7 +139,7 @@ def _parse_manifest(body: bytes, date: str) -> InventoryManifest:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadInventory(
             f"The manifest of PMC's inventory of {date} cannot be read ({type(error).__name__}: {error}). "
-            "If its format has changed, corpus/download/pmc/inventory_manifest.py is the file to mend."
+            "If its format has changed, corpus/download/pmc/inventory_manifest.py must be updated."
         ) from error
     return InventoryManifest(date, md5_of_bytes(body), columns, data)
 
@@ -156,7 +157,7 @@ def _parse_file_entry(entry: Any) -> DataFile:
 
 
 def read_data_file(
-    storage: LocalStorage, folder: str, connection: Connection, base_url: str, data_file: DataFile
+    storage: Storage, folder: str, connection: Connection, base_url: str, data_file: DataFile
 ) -> bytes:
     """A CSV file as it is compressed, checked; from ``folder`` if it is there, else put there.
 

@@ -18,18 +18,19 @@ import pyarrow.parquet as pq
 from bioshards.corpus.download.http_client import Connection, DownloadError, NotFoundError
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.storage.checksums import md5_of_bytes
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from .bucket_inventory import make_version_keys, select_newest
 from .metadata_object import ArticleMetadataError, parse_metadata
-from .s3_bucket import MAX_ATTEMPTS, ArticleFailure, ChecksumError, map_with_errors, range_label, version_name
+from .s3_bucket import ArticleFailure, ChecksumError, map_with_errors, range_label, version_name
 
 METADATA_SCHEMA: Final = pa.schema(
     [
         pa.field("pmcid", pa.int32(), nullable=False),
         pa.field("version", pa.int16(), nullable=False),
         pa.field("etag", pa.string(), nullable=False),
-        pa.field("listed", pa.string(), nullable=False),
+        pa.field("inventory_etag", pa.string(), nullable=False),
         pa.field("pmid", pa.int32()),
         pa.field("doi", pa.string()),
         pa.field("licence", pa.string()),
@@ -97,7 +98,7 @@ class MetadataUpdate:
     failures: tuple[ArticleFailure, ...]
 
 
-def read_metadata(storage: LocalStorage, mirror: str, range_number: int) -> pa.Table:
+def read_metadata(storage: Storage, mirror: str, range_number: int) -> pa.Table:
     """The metadata that the mirror holds of range ``range_number``: a table of :data:`SCHEMA`."""
     path = _metadata_path(mirror, range_number)
     if storage.exists(path):
@@ -119,14 +120,14 @@ def compare_with_inventory(
         pc.index_in(make_version_keys(wanted), value_set=make_version_keys(metadata).combine_chunks())
     )
     is_unchanged = pc.or_(
-        pc.equal(previous["etag"], wanted["etag"]), pc.equal(previous["listed"], wanted["etag"])
+        pc.equal(previous["etag"], wanted["etag"]), pc.equal(previous["inventory_etag"], wanted["etag"])
     )
     is_unchanged = pc.fill_null(is_unchanged, False)
     is_changed = pc.and_(pc.invert(is_unchanged), pc.is_valid(previous["pmcid"]))
     is_removed = pc.invert(
         pc.is_in(make_version_keys(metadata), value_set=make_version_keys(inventory_rows).combine_chunks())
     )
-    etag_index = METADATA_SCHEMA.get_field_index("listed")
+    etag_index = METADATA_SCHEMA.get_field_index("inventory_etag")
     return MetadataDifference(
         current=previous.set_column(etag_index, METADATA_SCHEMA.field(etag_index), wanted["etag"]).filter(
             is_unchanged
@@ -139,7 +140,7 @@ def compare_with_inventory(
 
 
 def update_metadata(
-    storage: LocalStorage,
+    storage: Storage,
     mirror: str,
     base_url: str,
     pool: DownloadPool,
@@ -201,7 +202,7 @@ def _read_object(connection: Connection, base_url: str, row: dict[str, Any], tod
     """
     pmcid, version, inventory_etag = row["pmcid"], row["version"], row["etag"]
     url = f"{base_url}metadata/{version_name(pmcid, version)}.json"
-    for _ in range(MAX_ATTEMPTS):
+    for _ in range(MAX_READ_ATTEMPTS):
         response = connection.read(url, _MAX_OBJECT_BYTES)
         md5 = md5_of_bytes(response.body)
         is_intact = md5 in (inventory_etag, response.etag)
@@ -220,14 +221,19 @@ def _read_object(connection: Connection, base_url: str, row: dict[str, Any], tod
                 return _make_row(row, response.etag or md5, inventory_etag, today, problem=str(error))
     raise ChecksumError(
         f"{url}: its MD5 is {md5} and its ETag {response.etag!r} ({len(response.body)} bytes), "
-        f"{MAX_ATTEMPTS} times"
+        f"{MAX_READ_ATTEMPTS} times"
     )
 
 
 def _make_row(
     row: dict[str, Any], etag: str, inventory_etag: str, today: date, **columns: Any
 ) -> dict[str, Any]:
-    fixed_columns = {"pmcid": row["pmcid"], "version": row["version"], "etag": etag, "listed": inventory_etag}
+    fixed_columns = {
+        "pmcid": row["pmcid"],
+        "version": row["version"],
+        "etag": etag,
+        "inventory_etag": inventory_etag,
+    }
     return fixed_columns | {"retrieved": today, "problem": None} | columns
 
 
@@ -236,7 +242,7 @@ def _build_table(current: pa.Table, rows_by_version: dict[tuple[int, int], dict[
     return table.sort_by([("pmcid", "ascending"), ("version", "ascending")])
 
 
-def _write_metadata(storage: LocalStorage, mirror: str, range_number: int, table: pa.Table) -> None:
+def _write_metadata(storage: Storage, mirror: str, range_number: int, table: pa.Table) -> None:
     with storage.write(_metadata_path(mirror, range_number)) as file:
         pq.write_table(table, file, compression="zstd")
 

@@ -36,6 +36,7 @@ from bioshards.corpus.download.http_client import (
 from bioshards.corpus.download.listing import ListingError
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.storage.checksums import md5_of_bytes
+from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS, MAX_UNREACHABLE_OBJECTS
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -48,12 +49,6 @@ IDS_PER_RANGE: Final = 10_000
 
 _MAX_PAGES: Final = 20  # of a thousand entries each: thirty are expected
 _MAX_PAGE_BYTES: Final = 4 << 20  # a thousand keys of 1,024 bytes, S3's longest, are 1 MB
-_MAX_UNANSWERED: Final = (
-    20  # objects without an answer, after all retries, until it is not the objects but the bucket
-)
-
-MAX_ATTEMPTS: Final = 3
-"""How often an object with the wrong checksum is read before it is given up."""
 
 
 class BadBucket(ListingError):
@@ -126,12 +121,12 @@ def list_folders(connection: Connection, base_url: str, prefix: str) -> list[str
     raise BadBucket(
         f"{base_url}: the listing of {prefix} has more than {_MAX_PAGES} pages, and some 30 entries were "
         "expected. "
-        "If the bucket's layout has changed, corpus/download/pmc/s3_bucket.py is the file to mend."
+        "If the bucket's layout has changed, corpus/download/pmc/s3_bucket.py must be updated."
     )
 
 
 def _read_listing(connection: Connection, url: str) -> etree._Element:
-    for _ in range(MAX_ATTEMPTS):
+    for _ in range(MAX_READ_ATTEMPTS):
         body = connection.read(url, _MAX_PAGE_BYTES).body
         parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
         with contextlib.suppress(etree.XMLSyntaxError):
@@ -140,7 +135,7 @@ def _read_listing(connection: Connection, url: str) -> etree._Element:
                 return page
     raise BadBucket(
         f"{url}: not a listing but {body[:200]!r}. If the format of listings has changed, "
-        "corpus/download/pmc/s3_bucket.py is the file to mend."
+        "corpus/download/pmc/s3_bucket.py must be updated."
     )
 
 
@@ -151,13 +146,13 @@ def read_verified(connection: Connection, url: str, max_bytes: int, md5: str) ->
         ChecksumError: it is not, three times.
         DownloadError: the bucket did not give it.
     """
-    for _ in range(MAX_ATTEMPTS):
+    for _ in range(MAX_READ_ATTEMPTS):
         body = connection.read(url, max_bytes).body
         actual_md5 = md5_of_bytes(body)
         if actual_md5 == md5:
             return body
     raise ChecksumError(
-        f"{url}: its MD5 should be {md5} and is {actual_md5} ({len(body)} bytes), read {MAX_ATTEMPTS} times"
+        f"{url}: its MD5 should be {md5} and is {actual_md5} ({len(body)} bytes), read {MAX_READ_ATTEMPTS} times"
     )
 
 
@@ -181,6 +176,6 @@ def map_with_errors(
     for item, result in pool.map(try_item, items):
         if isinstance(result, UnreachableError | RefusedError):
             unanswered += 1
-            if unanswered > _MAX_UNANSWERED:
+            if unanswered > MAX_UNREACHABLE_OBJECTS:
                 raise UnreachableError(str(result))
         yield item, result

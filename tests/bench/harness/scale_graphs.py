@@ -31,8 +31,9 @@ from bioshards.corpus.pubmed.discovery import source_from_file
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.input_dirs import DocumentsInput
-from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile, SourcePart
+from bioshards.corpus.storage.storage_protocol import FileInfo
 from bioshards.corpus.text_config import TextConfig
 from bioshards.pipelines import pmc_to_shards, pubmed_to_shards, shards_to_pretraining, shards_to_words
 from bioshards.pipelines.inputs.downloads import REMOTE_SLOTS, DownloadPlan

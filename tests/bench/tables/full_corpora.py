@@ -16,6 +16,7 @@ from bioshards.pipelines.dry_run import cost
 from bioshards.pipelines.dry_run.cost import WorkerPool
 from bioshards.pipelines.dry_run.source_plans import MEAN_ARTICLE_BYTES
 from bioshards.vocab.pretraining.objectives.example_recipes import PRESETS
+from bioshards.vocab.pretraining.objectives.registry import OBJECTIVES
 from bioshards.vocab.pretraining.shard_groups import MIN_GROUP_BYTES
 
 CITATION_BYTES: Final = 65e9
@@ -80,7 +81,7 @@ def iter_jobs() -> Iterator[CostedJob]:
             ("articles", ARTICLE_TEXT_BYTES) if preset == "bio-electra-pp" else ("abstracts", ABSTRACT_BYTES)
         )
         passes = f", {recipe.dupe_factor} passes" if recipe.dupe_factor > 1 else ""
-        seconds = cost.OBJECTIVE_RATES[recipe.objective].estimate_core_seconds(size, recipe.dupe_factor)
+        seconds = OBJECTIVES[recipe.objective].cost.estimate_core_seconds(size, recipe.dupe_factor)
         portions = math.ceil(size / MIN_GROUP_BYTES)
         yield CostedJob(
             f"shards_to_pretraining, {preset}",

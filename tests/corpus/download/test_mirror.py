@@ -25,12 +25,13 @@ import pytest
 
 from bioshards.corpus.download import mirror as module
 from bioshards.corpus.download.http_client import Connection, DownloadError, UnreachableError
-from bioshards.corpus.download.mirror import MAX_ATTEMPTS, Mirror, MirroredFile
+from bioshards.corpus.download.mirror import Mirror, MirroredFile
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.storage import resumable_file
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.resumable_file import PARTIAL_PREFIX
+from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS
 from tests.support.servers.fake_server import (
     ConnectionReset,
     CorruptByte,
@@ -364,7 +365,7 @@ def test_a_page_in_the_checksums_place_for_ever(
     with pytest.raises(BadFileError, match=r"no MD5; it begins b'<html>.*read 3 times") as caught:
         mirror.fetch(connection, listed)
     assert listed.url in caught.value.detail
-    assert len(server.requests_for(SIDECAR)) == MAX_ATTEMPTS
+    assert len(server.requests_for(SIDECAR)) == MAX_READ_ATTEMPTS
     assert server.requests_for(AT) == []
     assert left(mirror) == []
 
@@ -415,8 +416,8 @@ def test_what_is_wrong_for_ever_is_named_and_leaves_nothing(
     assert isinstance(said, BadFileError)
     assert said.reason in (reason, "checksum")
     assert listed.url in said.detail
-    assert f"read {MAX_ATTEMPTS} times" in said.detail
-    assert len(server.requests_for(AT)) == MAX_ATTEMPTS
+    assert f"read {MAX_READ_ATTEMPTS} times" in said.detail
+    assert len(server.requests_for(AT)) == MAX_READ_ATTEMPTS
     assert left(mirror) == []
 
 
@@ -667,6 +668,7 @@ def test_two_who_fetch_the_same_file_fetch_it_once(
 CHILD = """
 import sys
 from datetime import datetime
+from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.remote_file import Remote
 from bioshards.corpus.storage.local_storage import LocalFiles

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from bioshards.corpus.download import rate_limit
-from bioshards.corpus.download.rate_limit import MAX_PAUSE_SECONDS, RateLimiter
+from bioshards.corpus.download.rate_limit import RateLimiter
+from bioshards.corpus.storage.retry import MAX_RETRY_AFTER_SECONDS
 
 pytestmark = pytest.mark.usefixtures("own_temporary_folder")
 
@@ -200,9 +201,9 @@ def test_a_longer_pause_is_not_shortened(clock: Clock) -> None:
 
 
 def test_no_pause_is_longer_than_the_longest(clock: Clock) -> None:
-    FOUR.pause(10 * MAX_PAUSE_SECONDS)
+    FOUR.pause(10 * MAX_RETRY_AFTER_SECONDS)
     FOUR.wait_for_turn()
-    assert clock.slept == pytest.approx(MAX_PAUSE_SECONDS)
+    assert clock.slept == pytest.approx(MAX_RETRY_AFTER_SECONDS)
 
 
 def test_another_servers_pause_is_none_of_ours(clock: Clock) -> None:
@@ -239,7 +240,7 @@ def test_a_clock_set_back_does_not_keep_anybody_waiting(clock: Clock, seconds: f
 
 
 def test_a_clock_set_back_in_a_pause_ends_it_within_the_longest(clock: Clock) -> None:
-    FOUR.pause(MAX_PAUSE_SECONDS)
+    FOUR.pause(MAX_RETRY_AFTER_SECONDS)
     clock.now -= 86_400
     FOUR.pause(7)
     FOUR.wait_for_turn()

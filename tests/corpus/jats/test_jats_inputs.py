@@ -19,8 +19,9 @@ from bioshards.corpus.jats import inputs as article_sources
 from bioshards.corpus.jats.inputs import discover
 from bioshards.corpus.lifecycle.input_digests import compute_input_md5
 from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile, is_unchanged
+from bioshards.corpus.storage.storage_protocol import FileInfo
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 FILES = LocalStorage()

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.errors import InputNotFoundError
 from bioshards.corpus.pubmed.discovery import discover_sources, source_from_file
-from bioshards.corpus.storage.local_storage import FileInfo, LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
+from bioshards.corpus.storage.storage_protocol import FileInfo
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 

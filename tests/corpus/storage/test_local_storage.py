@@ -20,7 +20,8 @@ import pytest
 
 from bioshards.corpus.storage import local_storage as files_module
 from bioshards.corpus.storage.checksums import HashingWriter
-from bioshards.corpus.storage.local_storage import TEMPORARY_PREFIX, FileInfo, LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX, FileInfo
 
 FILES = LocalStorage()
 

@@ -113,27 +113,27 @@ def test_parts_of_our_own_split_are_told_and_their_sum_is_checked(tmp_path: Path
     assert verdicts(check_benchmark(str(tmp_path), toy))["mentions train"] == "differs"
 
 
-def test_what_is_absent_says_where_it_is_to_be_had(tmp_path: Path) -> None:
+def test_what_is_missing_says_where_it_is_to_be_had(tmp_path: Path) -> None:
     [found] = check_benchmark(str(tmp_path), TOY)
-    assert found.verdict == "absent"
+    assert found.verdict == "missing"
     assert found.notes == ("to be had from nowhere; licence: none",)
     assert has_failures([found]), "a folder with nothing in it is no folder of benchmarks"
     part = check_benchmark(str(write_benchmark_files(tmp_path, {"toy/dev.tsv": CRICHTON_SAMPLE})), TOY)
     assert verdicts(part) == {
-        "mentions train": "absent",
+        "mentions train": "missing",
         "mentions dev": "ok",
-        "mentions test": "absent",
-        "sentences train+dev+test": "absent",
+        "mentions test": "missing",
+        "sentences train+dev+test": "missing",
     }
     assert part[0].notes == ("a toy", "to be had from nowhere; licence: none")
     assert not has_failures(part)
 
 
-def test_what_the_files_do_not_tell_is_absent(tmp_path: Path) -> None:
+def test_what_the_files_do_not_tell_is_missing(tmp_path: Path) -> None:
     toy = replace(TOY, published_counts={"documents": ner_common.split_counts(1, 1, 1)})
     found = check_benchmark(str(write_benchmark_files(tmp_path, FILES)), toy)
-    assert {row.verdict for row in found} == {"absent"}
-    assert found[0].notes == ("these files do not tell documents",)
+    assert {row.verdict for row in found} == {"missing"}
+    assert found[0].notes == ("these files do not have documents",)
 
 
 def test_a_damaged_set_is_named_and_the_others_go_on(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_folder_in_a_file_s_place_is_damage(tmp_path: Path) -> None:
 
 
 def test_names_and_folders_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"no set bc5-chm\. There are: bc5-chem, "):
+    with pytest.raises(ValueError, match=r"no benchmark bc5-chm\. There are: bc5-chem, "):
         verification.verify_benchmarks(str(tmp_path), ["bc5-chm"])
     with pytest.raises(FileNotFoundError, match="no folder"):
         verification.verify_benchmarks(str(tmp_path / "nowhere"))
@@ -169,7 +169,7 @@ def test_each_verdict_in_the_table_and_nothing_wider_than_a_page(tmp_path: Path)
         if verdict != "damaged"
     ]
     alone = [
-        CountCheck("gone", "G", "", "", None, None, "absent", "C", ("to be had",)),
+        CountCheck("gone", "G", "", "", None, None, "missing", "C", ("to be had",)),
         CountCheck("torn", "T", "", "", None, None, "damaged", "C", ("f, line 3: torn",)),
     ]
     text = format_table([*alone, *every])
@@ -179,15 +179,15 @@ def test_each_verdict_in_the_table_and_nothing_wider_than_a_page(tmp_path: Path)
     assert [line for line in lines if line.startswith(("a:", "gone:", "torn:"))] == [
         "torn: T - damaged",
         "a: A",
-        "gone: G - absent",
+        "gone: G - missing",
     ]
     assert " ".join(lines[-2:]).split(", ") == [
         "1 counts ok",
         "2 differ (1 of them for a known reason)",
-        "1 sets absent",
+        "1 benchmarks missing",
         "1 not comparable (own split)",
-        "1 that the files do not allow",
-        "1 sets damaged",
+        "1 without data in these files",
+        "1 benchmarks damaged",
     ]
 
 
@@ -195,7 +195,7 @@ def test_the_table_of_a_set(tmp_path: Path) -> None:
     found = check_benchmark(str(write_benchmark_files(tmp_path, {**FILES, "toy/dev.tsv": "a\tO\n"})), TOY)
     assert format_table(found).split("\n") == [
         "toy: Toys",
-        "                            part              expected     found",
+        "                            split             expected    actual",
         "  mentions                  train                    2         2  ok",
         "  mentions                  dev                      2         0  differs",
         "  mentions                  test                     2         2  ok",
@@ -203,7 +203,7 @@ def test_the_table_of_a_set(tmp_path: Path) -> None:
         "  expected by Nobody (1900)",
         "  a toy",
         "",
-        "2 counts ok, 2 differ (0 of them for a known reason), 0 sets absent",
+        "2 counts ok, 2 differ (0 of them for a known reason), 0 benchmarks missing",
     ]
 
 

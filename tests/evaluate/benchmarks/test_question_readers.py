@@ -89,7 +89,7 @@ def test_factoids_accept_the_golden_answers_of_all_batches(tmp_path: Path) -> No
     )
     found = load_splits(tmp_path, "factoid-7b")
     assert found["train"] == [Question("c_004", "What moves?", "It is.", (Answer("is", 3),), group_id="c")]
-    of = {"document": "12 7"}
+    of = {"document_id": "12 7"}
     assert found["test"] == [
         Question("a_000", "What moves?", "It.", (), "a", ("one", "1"), "1", **of),
         Question("b_000", "What moves?", "I.", (), "b", ("two",), "3", **of),

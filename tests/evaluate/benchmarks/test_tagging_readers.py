@@ -146,7 +146,7 @@ def test_the_rebuilt_train_loses_the_abstracts_of_dev(tmp_path: Path) -> None:
 
 
 def test_the_shared_task_s_file_is_cut_after_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jnlpba, "CUT", 4)
+    monkeypatch.setattr(jnlpba, "TRAIN_LINES", 4)
     task = "###MEDLINE:95369245\n\na\tB-DNA\n\n###MEDLINE:95333264\n\nb\tB-RNA\n\n"
     files = {"Genia4ERtask2.iob2": task, "Genia4EReval2.iob2": "###MEDLINE:7\n\nc\tO\n"}
     parts = load_records(located(write_benchmark_files(tmp_path, files), "jnlpba"))

@@ -41,8 +41,8 @@ from tests.support.evaluate.contaminated_corpora import (
 
 def account(out: Path, name: str = "set", part: str = "test") -> dict[str, Any]:
     """What the report says of a part of a set."""
-    accounts = json.loads((out / "report.json").read_text())["sets"]
-    [found] = [one for one in accounts if (one["set"], one["part"]) == (name, part)]
+    accounts = json.loads((out / "report.json").read_text())["benchmarks"]
+    [found] = [one for one in accounts if (one["benchmark"], one["split"]) == (name, part)]
     return dict(found)
 
 
@@ -69,7 +69,7 @@ def test_examples_are_found_by_their_documents_pmids(tmp_path: Path) -> None:
     articles = {"pmc:PMC3.2": [random_prose("article", 40)], "pmc:PMC4.1": [random_prose("another", 40)]}
     full = write_corpus(tmp_path / "pmc", articles, {"pmc:PMC3.2": 14}, pipeline="pmc_to_shards")
     run_contamination_check(data, [abstracts, full], out, ours)
-    assert counts(out, "examples", "by_pmid", "pmids", "pmids_found", "by_ngrams") == [7, 4, 5, 4, 0]
+    assert counts(out, "examples", "by_pmid", "pmids", "pmids_matched", "by_ngrams") == [7, 4, 5, 4, 0]
     assert read_excluded_ids(out) == ["pmc:PMC3.2", "pubmed:11", "pubmed:12", "pubmed:13"]
     found = {row["id"]: row["PMIDs in corpus"] for row in read_tsv(out / "examples.tsv")}
     assert found == {"here": "11", "two": "12 13", "one of two": "13", "in PMC": "14"}
@@ -84,7 +84,7 @@ def test_without_pmids_what_a_document_is_called_says_nothing(tmp_path: Path) ->
         tmp_path / "out",
         ours,
     )
-    assert counts(tmp_path / "out", "by_pmid", "pmids", "found") == [0, 0, 0]
+    assert counts(tmp_path / "out", "by_pmid", "pmids", "matched") == [0, 0, 0]
     assert " ".join(said.splitlines()[1].split()) == "set test 1 0 - - 0 0 0.0 % 0"
 
 
@@ -110,11 +110,11 @@ def test_examples_are_found_by_their_words(tmp_path: Path) -> None:
         [write_corpus(tmp_path / "pubmed", texts)],
         out,
         ours,
-        least=10,
+        min_shared_ngrams=10,
     )
-    assert counts(out, "examples", "by_ngrams", "mostly", "too_short") == [6, 3, 1, 2]
+    assert counts(out, "examples", "by_ngrams", "mostly_covered", "too_short") == [6, 3, 1, 2]
     shares = [1.0, 16 / 28, 1 / 41, 0]
-    assert account(out)["share"] == pytest.approx(sum(shares) / 4)
+    assert account(out)["mean_coverage"] == pytest.approx(sum(shares) / 4)
     found = [[row[name] for name in list(row)[2:]] for row in read_tsv(out / "examples.tsv")]
     assert found == [
         ["whole", "", "", "13", "13", "pubmed:1", "13"],
@@ -192,9 +192,9 @@ def test_each_part_is_counted_and_those_asked_for_are_listed(tmp_path: Path) -> 
     run_contamination_check(data, [abstracts], out, ours)
     assert [counts(out, "by_pmid", "by_ngrams", part=part) for part in parts] == [[1, 1], [0, 1], [0, 1]]
     assert read_excluded_ids(out) == ["pubmed:6"]
-    run_contamination_check(data, [abstracts], out, ours, parts=["test", "train"])
+    run_contamination_check(data, [abstracts], out, ours, splits=["test", "train"])
     assert read_excluded_ids(out) == ["pubmed:1", "pubmed:4", "pubmed:6"]
-    assert [row["part"] for row in read_tsv(out / "examples.tsv")] == ["train", "test"]
+    assert [row["split"] for row in read_tsv(out / "examples.tsv")] == ["train", "test"]
 
 
 def test_a_document_is_left_out_for_most_of_an_example_or_for_much_of_all(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_document_is_left_out_for_most_of_an_example_or_for_much_of_all(tmp_pa
     }
     data, abstracts = write_benchmark_dir(tmp_path / "data", ours), write_corpus(tmp_path / "pubmed", texts)
     for least, ids in ((13, [2, 3]), (12, [1, 2, 3]), (1, [1, 2, 3, 4]), (14, [3])):
-        said = run_contamination_check(data, [abstracts], tmp_path / "out", ours, least=least)
+        said = run_contamination_check(data, [abstracts], tmp_path / "out", ours, min_shared_ngrams=least)
         assert read_excluded_ids(tmp_path / "out") == [f"pubmed:{at}" for at in ids]
         assert f"{len(ids)} documents to leave out for test" in said
         assert f"{4 - len(ids)} share fewer and stay" in said
@@ -285,7 +285,9 @@ def test_as_by_brute_force(
         folder, out = Path(name), Path(name) / "out"
         written = {id_: [words.replace("@GENE$", "gene")] for id_, words in zip(held, texts, strict=True)}
         abstracts = write_corpus(folder / "pubmed", written, a_batch=data.draw(st.integers(1, 3)))
-        run_contamination_check(write_benchmark_dir(folder / "data", ours), [abstracts], out, ours, least=2)
+        run_contamination_check(
+            write_benchmark_dir(folder / "data", ours), [abstracts], out, ours, min_shared_ngrams=2
+        )
         found = {
             row["id"]: (int(row["13-grams"]), int(row["in corpus"])) for row in read_tsv(out / "examples.tsv")
         }

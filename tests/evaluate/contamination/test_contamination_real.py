@@ -45,7 +45,7 @@ def test_bc5cdr_is_found_in_its_abstracts_however_it_is_tokenised(tmp_path: Path
 def test_abstracts_of_bc2gm_are_among_the_real_ones(real_abstracts: Path, tmp_path: Path) -> None:
     """It names no documents; these two were found by its sentences, and read to see that they are theirs."""
     data, parts = Path(f"{DATA}/benchmarks"), ["train", "test"]
-    run_contamination_check(data, [real_abstracts], tmp_path / "out", BENCHMARKS["bc2gm"], parts=parts)
+    run_contamination_check(data, [real_abstracts], tmp_path / "out", BENCHMARKS["bc2gm"], splits=parts)
     assert read_excluded_ids(tmp_path / "out") == ["pubmed:10022921", "pubmed:10075415"]
     found = read_tsv(tmp_path / "out/examples.tsv")
     assert [row["13-grams"] for row in found] == [row["in corpus"] for row in found]

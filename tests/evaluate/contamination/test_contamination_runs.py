@@ -99,7 +99,7 @@ def test_a_run_that_was_stopped_is_run_again(
 def test_a_worker_that_dies_is_not_waited_for(
     data: Path, abstracts: Path, tmp_path: Path, ours: Benchmark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(contamination_corpus, "_shard", lambda *_: os._exit(9))
+    monkeypatch.setattr(contamination_corpus, "_scan_shard", lambda *_: os._exit(9))
     with pytest.raises(CorpusError, match="a lower --workers"):
         run_contamination_check(data, [abstracts], tmp_path / "out", ours, workers=2)
 
@@ -109,7 +109,7 @@ def test_workers_end_when_the_run_is_killed(
 ) -> None:
     def run() -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(contamination_corpus, "_shard", lambda *_: time.sleep(100))
+            patch.setattr(contamination_corpus, "_scan_shard", lambda *_: time.sleep(100))
             run_contamination_check(data, [abstracts], tmp_path / "out", ours, workers=2)
 
     killed = multiprocessing.get_context("fork").Process(target=run)
@@ -217,7 +217,7 @@ def test_benchmarks_that_are_not_there_are_asked_for(
     with pytest.raises(FileNotFoundError, match=r"no folder .*nowhere"):
         run_contamination_check(tmp_path / "nowhere", [abstracts], tmp_path / "out", ours)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(BenchmarkNotFoundError, match="none of the sets set: give --data"):
+    with pytest.raises(BenchmarkNotFoundError, match="none of the sets set: give --benchmarks"):
         run_contamination_check(tmp_path / "empty", [abstracts], tmp_path / "out", ours)
 
 
@@ -231,7 +231,7 @@ def test_a_damaged_benchmark_is_not_passed_over(abstracts: Path, tmp_path: Path)
 
 def test_a_bound_below_one_is_none(data: Path, abstracts: Path, tmp_path: Path, ours: Benchmark) -> None:
     with pytest.raises(ValueError, match="give 1 or more"):
-        run_contamination_check(data, [abstracts], tmp_path / "out", ours, least=0)
+        run_contamination_check(data, [abstracts], tmp_path / "out", ours, min_shared_ngrams=0)
 
 
 def test_a_corpus_without_a_document_holds_nothing(data: Path, tmp_path: Path, ours: Benchmark) -> None:

@@ -88,7 +88,7 @@ def test_exactly_the_shared_ones_are_found(base: int | None, data: st.DataObject
     sentences = data.draw(st.lists(st.one_of(TEXTS, st.sampled_from(["", *texts])), max_size=6))
     with pytest.MonkeyPatch.context() as patch:
         if base is not None:
-            patch.setattr(ngrams, "_BASE", base)
+            patch.setattr(ngrams, "_HASH_BASE", base)
         index = NgramIndex(texts)
         hits = found(index, *sentences)
     known = [ngrams_by_brute_force(text) for text in texts]
@@ -106,7 +106,7 @@ def test_exactly_the_shared_ones_are_found(base: int | None, data: st.DataObject
 
 
 def test_a_collision_is_not_a_hit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ngrams, "_BASE", 1)
+    monkeypatch.setattr(ngrams, "_HASH_BASE", 1)
     text = random_prose("collision", 13)
     swapped = " ".join(reversed(text.split()))
     (_, one), (_, other) = hashed([text]), hashed([swapped])

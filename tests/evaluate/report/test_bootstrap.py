@@ -63,7 +63,7 @@ def test_blocks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     units = [answers(0.6, 300, seed) for seed in range(2)]
     whole = bootstrap_interval(ACCURACY, units)
     for block in (1, 1000, 300 * 999):
-        monkeypatch.setattr(bootstrap, "_BLOCK", block)
+        monkeypatch.setattr(bootstrap, "_BLOCK_SIZE", block)
         assert bootstrap_interval(ACCURACY, units) == whole
 
 

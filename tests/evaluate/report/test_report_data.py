@@ -79,7 +79,7 @@ def test_published_scores_are_beside_ours() -> None:
     assert first["title"] == "BLURB"
     assert [row["task"] for row in first["rows"]] == list(BLURB_TASKS)
     assert first["rows"][0]["scores"]["PubMedBERT"] == {"mean": 93.33, "sd": None, "notes": []}
-    assert first["blurb"]["PubMedBERT"] == 81.16
+    assert first["blurb_scores"]["PubMedBERT"] == 81.16
     assert [table["title"] for table in variants] == [
         "PubMedBERT pretrained otherwise",
         "PubMedBERT fine-tuned otherwise",
@@ -89,18 +89,20 @@ def test_published_scores_are_beside_ours() -> None:
 def test_notes_of_development_scores_are_at_their_cells() -> None:
     (suite,) = report(make_result(suite="bio-electra", task="ncbi-disease"))["suites"]
     (row,) = [
-        row for row in suite["published"][0]["rows"] if (row["task"], row["figure"]) == ("ncbi-disease", "F1")
+        row
+        for row in suite["published"][0]["rows"]
+        if (row["task"], row["score_name"]) == ("ncbi-disease", "F1")
     ]
     assert any("development set" in note for note in row["scores"]["Bio-ELECTRA++ optimised"]["notes"])
     assert row["scores"]["BERT-Base cased"] == {"mean": 86.24, "sd": 0.55, "notes": []}
 
 
 def test_settings_that_differ_are_named_with_the_suites_own() -> None:
-    other = {**DEFAULTS, "learning_rate": 1e-05, "tags": "IO"}
+    other = {**DEFAULTS, "learning_rate": 1e-05, "tag_scheme": "IO"}
     (suite,) = report(make_result(settings=other))["suites"]
-    assert suite["tasks"]["bc5-chem"]["models"]["tiny"]["changed"] == {
+    assert suite["tasks"]["bc5-chem"]["models"]["tiny"]["changed_settings"] == {
         "learning_rate": {"value": 1e-05, "default": 5e-05},
-        "tags": {"value": "IO", "default": None},
+        "tag_scheme": {"value": "IO", "default": None},
     }
 
 
@@ -108,22 +110,24 @@ def test_with_all_sets_there_is_a_blurb_score() -> None:
     found = report(*blurb_results())["suites"][0]["blurb"]
     f1 = 100 * METRICS[ENTITY_F1].scores_from_stats(numpy.array(drawn(1, 0.8)))["F1"]
     assert found["models"]["tiny"]["score"] == pytest.approx(f1)
-    assert found["models"]["tiny"]["missing"] == []
-    assert found["in_common"]["tasks"] == list(BLURB_TASKS)
-    assert f"{found['in_common']['models']['PubMedBERT']:.2f}" == "81.16"
+    assert found["models"]["tiny"]["missing_tasks"] == []
+    assert found["shared_tasks"]["tasks"] == list(BLURB_TASKS)
+    assert f"{found['shared_tasks']['models']['PubMedBERT']:.2f}" == "81.16"
 
 
 def test_with_a_set_missing_there_is_none_but_what_all_have_compares() -> None:
     runs = [*blurb_results(without=("ddi", "gad")), *blurb_results("other", without=("ddi", "hoc"))]
     found = report(*runs)["suites"][0]["blurb"]
     assert (found["models"]["tiny"]["score"], found["models"]["other"]["score"]) == (None, None)
-    assert found["models"]["tiny"]["missing"] == ["ddi", "gad"]
-    assert found["models"]["tiny"]["types"]["Relation extraction"] is None
-    assert found["in_common"]["tasks"] == [task for task in BLURB_TASKS if task not in ("ddi", "gad", "hoc")]
+    assert found["models"]["tiny"]["missing_tasks"] == ["ddi", "gad"]
+    assert found["models"]["tiny"]["type_means"]["Relation extraction"] is None
+    assert found["shared_tasks"]["tasks"] == [
+        task for task in BLURB_TASKS if task not in ("ddi", "gad", "hoc")
+    ]
     by_hand = numpy.mean(
         [86.08 - 0.002, 73.38, 77.24, 92.30, 71.70]
     )  # of PubMedBERT, without the type of HoC
-    assert found["in_common"]["models"]["PubMedBERT"] == pytest.approx(by_hand, abs=0.001)
+    assert found["shared_tasks"]["models"]["PubMedBERT"] == pytest.approx(by_hand, abs=0.001)
 
 
 def test_models_are_compared_with_the_first_on_the_seeds_that_both_have() -> None:
@@ -139,11 +143,11 @@ def test_models_are_compared_with_the_first_on_the_seeds_that_both_have() -> Non
         "first": "first",
         "second": "second",
         "seeds": [1, 2],
-        "left_out": [0, 3],
+        "unshared_seeds": [0, 3],
         "difference": pytest.approx(100 * expected.score),
         "low": pytest.approx(100 * expected.low),
         "high": pytest.approx(100 * expected.high),
-        "p": pytest.approx(expected.p_value),
+        "p_value": pytest.approx(expected.p_value),
     }
     means = [suite["tasks"]["bc5-chem"]["models"][name]["score"]["mean"] for name in ("first", "second")]
     assert (compared["difference"] > 0) == (means[1] > means[0])
@@ -154,7 +158,7 @@ def test_models_are_compared_with_the_first_on_the_seeds_that_both_have() -> Non
     [
         ({"seed": 5}, "no seed in common"),
         (
-            {"per_example_stats": {**make_result()["per_example_stats"], "ids": "others"}},
+            {"per_example_stats": {**make_result()["per_example_stats"], "examples_sha256": "others"}},
             "not the same test examples",
         ),
         ({"legacy": ["lower-case"]}, "not measured alike"),
@@ -163,14 +167,16 @@ def test_models_are_compared_with_the_first_on_the_seeds_that_both_have() -> Non
 def test_what_does_not_compare_is_said(other: Any, why_not: str) -> None:
     (suite,) = report(make_result("first"), make_result("second", **other))["suites"]
     (compared,) = suite["tasks"]["bc5-chem"]["comparisons"]
-    assert compared["why_not"] == why_not
-    assert "p" not in compared
+    assert compared["skip_reason"] == why_not
+    assert "p_value" not in compared
 
 
 def test_a_score_that_its_units_do_not_give_is_refused() -> None:
     forged = make_result()
     forged["scores"]["test"]["F1"] += 0.01
-    with pytest.raises(ResultError, match=r"the F1 of tiny on bc5-chem \(blurb\) is .* but their units give"):
+    with pytest.raises(
+        ResultError, match=r"the F1 of tiny on bc5-chem \(blurb\) is .* but per-example statistics give"
+    ):
         report(forged)
 
 
@@ -192,9 +198,9 @@ def test_suites_and_tasks_are_in_the_papers_order() -> None:
 
 
 def test_models_tell_with_what_they_were_tuned() -> None:
-    later = make_result(seed=1, versions={"bioshards": "1.0"}, device="cuda")
+    later = make_result(seed=1, library_versions={"bioshards": "1.0"}, device="cuda")
     (model,) = report(make_result(), later)["models"]
-    assert (model["versions"], model["devices"]) == ({"bioshards": ["0.9", "1.0"]}, ["cpu", "cuda"])
+    assert (model["library_versions"], model["devices"]) == ({"bioshards": ["0.9", "1.0"]}, ["cpu", "cuda"])
 
 
 def test_the_json_is_the_same_for_the_same_results(tmp_path: Path) -> None:
@@ -209,7 +215,14 @@ def test_the_json_is_the_same_for_the_same_results(tmp_path: Path) -> None:
         assert told == f"2 results: 1 task of blurb\nreport: {out}"
         texts.append(Path(out).read_text(encoding="utf-8"))
     assert texts[0] == texts[1]
-    assert list(json.loads(texts[0])) == ["format", "scores", "deviation", "interval", "models", "suites"]
+    assert list(json.loads(texts[0])) == [
+        "format",
+        "score_unit",
+        "standard_deviation",
+        "interval",
+        "models",
+        "suites",
+    ]
     assert json.loads(texts[0])["suites"][0]["tasks"]["bc5-chem"]["models"]["tiny"]["seeds"] == [0, 1]
 
 
@@ -219,12 +232,23 @@ def test_keys_of_the_json() -> None:
     assert list(suite) == ["suite", "title", "tasks", "blurb", "published"]
     assert list(suite["tasks"]["bc5-chem"]) == ["title", "models", "comparisons"]
     assert list(suite["tasks"]["bc5-chem"]["models"]["tiny"]) == [
-        *("metric", "main", "seeds", "score", "test", "dev", "sampled", "verified", "legacy", "notes"),
-        *("settings", "changed", "best_epochs", "seconds"),
+        *(
+            "metric",
+            "main_score",
+            "seeds",
+            "score",
+            "test",
+            "dev",
+            "sample_sizes",
+            "verified",
+            "legacy",
+            "notes",
+        ),
+        *("settings", "changed_settings", "selected_epochs", "seconds"),
     ]
-    assert list(suite["blurb"]) == ["models", "published", "in_common"]
+    assert list(suite["blurb"]) == ["models", "published", "shared_tasks"]
     assert list(suite["published"][0]) == [
-        *("title", "source", "runs", "notes", "models", "charted", "blurb", "rows"),
+        *("title", "source", "runs_note", "notes", "models", "charted_models", "blurb_scores", "rows"),
     ]
     assert list(suite["published"][0]["models"]) == list(BLURB_TABLE.models)
 
@@ -275,5 +299,5 @@ def test_documents_that_cannot_be_are_refused(tmp_path: Path, documents: Any) ->
     run = make_result(rows=drawn(0, 0.7))
     run["per_example_stats"]["documents"] = documents
     (tmp_path / "seed-0.json").write_text(json.dumps(run))
-    with pytest.raises(ResultError, match="'units'"):
+    with pytest.raises(ResultError, match="'per_example_stats'"):
         results.read_result(FILES, str(tmp_path / "seed-0.json"))

@@ -86,7 +86,7 @@ choice of test documents \
 
 ## further
 
-| Task | Figure | tiny | other |
+| Task | Score | tiny | other |
 | --- | --- | --: | --: |
 | zebra | F1 | 60.00 (10.00) n=2<br>[60.00, 60.00] | 90.00 n=1 <sup>† 1</sup><br>[90.00, 90.00] |
 
@@ -111,16 +111,16 @@ two-sided and of one comparison alone: of 1, chance makes about 0.1 smaller than
 
 <details><summary>Runs</summary>
 
-| Task | Model | Measure | Examples | Counts as published | Seeds | Best epochs | Time |
+| Task | Model | Metric | Examples | Counts as published | Seeds | Best epochs | Time |
 | --- | --- | --- | --- | --- | --- | --- | --: |
 | zebra | tiny | entity F1 (conlleval) | all | yes | 0, 1 | 1, 1 | 0:02:01 |
 | zebra | other | entity F1 (conlleval) | train 200, dev 100, test 2 | yes | 0 | 1 | 1:00:00 |
 
 </details>
 
-<details><summary>All figures</summary>
+<details><summary>All scores</summary>
 
-| Task | Figure | tiny, test | tiny, dev | other, test | other, dev |
+| Task | Score | tiny, test | tiny, dev | other, test | other, dev |
 | --- | --- | --: | --: | --: | --: |
 | zebra | precision | 60.00 (10.00) | 30.00 (5.00) | 90.00 <sup>†</sup> | 45.00 <sup>†</sup> |
 | zebra | recall | 60.00 (10.00) | 30.00 (5.00) | 90.00 <sup>†</sup> | 45.00 <sup>†</sup> |
@@ -195,8 +195,8 @@ def test_a_partial_average_is_never_the_blurb_score() -> None:
 @pytest.mark.parametrize(
     ("others", "mark", "said"),
     [
-        ({"sampled": SAMPLED}, "†", "On a sample of the data"),
-        ({"data": UNVERIFIED}, "‡", "are not the published ones"),
+        ({"sample_sizes": SAMPLED}, "†", "On a sample of the data"),
+        ({"provenance": UNVERIFIED}, "‡", "are not the published ones"),
         ({"legacy": ["lower-case"]}, "§", "Counted as a paper does"),
     ],
 )
@@ -215,7 +215,7 @@ def test_what_does_not_compare_is_marked_wherever_it_is_shown(others: Any, mark:
 
 
 def test_notes_on_the_data_are_at_the_score() -> None:
-    text = render_markdown(report(make_result(task="hoc", data=UNVERIFIED)))
+    text = render_markdown(report(make_result(task="hoc", provenance=UNVERIFIED)))
     number = re.search(r"<sup>(\d+)</sup> The split is ours\.", text)
     assert number
     assert f"<sup>‡ {number[1]}</sup>" in row(text, "## BLURB", "HoC")["tiny"]
@@ -271,7 +271,7 @@ def test_nothing_in_a_name_is_mark_up(name: str) -> None:
         "data": data,
         "settings": {**DEFAULTS, name: name},
         "device": name,
-        "versions": {name: name},
+        "library_versions": {name: name},
         "legacy": [name],
     }
     found = report(

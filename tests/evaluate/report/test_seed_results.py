@@ -58,7 +58,7 @@ def test_the_papers_ways_of_counting_stand_apart() -> None:
 
 
 def test_a_copy_is_no_second_run() -> None:
-    copy = make_result(seconds=1.0, device="cuda", versions={})
+    copy = make_result(seconds=1.0, device="cuda", library_versions={})
     copy["model"]["path"] = "elsewhere"
     ((seeds,),) = group_by_model(results_by_path(make_result(), copy)).values()
     assert seeds.seeds == [0]
@@ -85,14 +85,14 @@ def test_two_models_of_one_name_are_refused() -> None:
             {"settings": {**DEFAULTS, "learning_rate": 1e-05}},
             "settings.learning_rate is 5e-05 in one and 1e-05",
         ),
-        ({"settings": {**DEFAULTS, "tags": "IO"}}, "settings.tags is None in one and 'IO'"),
-        ({"sampled": {"train": 1, "dev": 1, "test": 1}}, "sampled is None in one and"),
+        ({"settings": {**DEFAULTS, "tag_scheme": "IO"}}, "settings.tag_scheme is None in one and 'IO'"),
+        ({"sample_sizes": {"train": 1, "dev": 1, "test": 1}}, "sample_sizes is None in one and"),
         (
-            {"data": {"verified": False, "notes": [], "files": {}, "counts": {}}},
-            "data.verified is True in one and",
+            {"provenance": {"verified": False, "notes": [], "files": {}, "counts": {}}},
+            "provenance.verified is True in one and",
         ),
         (
-            {"per_example_stats": {**make_result()["per_example_stats"], "ids": "others"}},
+            {"per_example_stats": {**make_result()["per_example_stats"], "examples_sha256": "others"}},
             "the test set is ('of bc5-chem', 2) in one",
         ),
     ],

@@ -26,7 +26,7 @@ from tests.support.train.trainer_runs import use_torch_threads
 
 Capture = pytest.CaptureFixture[str]
 Says = Callable[..., str]
-ONE = ("--tasks", "gad", "--seeds", 1, "--sample", 8)
+ONE = ("--tasks", "gad", "--seeds", 1, "--max-examples", 8)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -79,15 +79,15 @@ def says(capsys: Capture) -> Says:
         (("--tasks", "squad"), "there is no such suite or task"),
         (("--seeds", 0), "argument --seeds: 0 is below 1"),
         (("--seeds", -1), "argument --seeds: -1 is below 1"),
-        (("--sample", 0), "argument --sample: 0 is below 1"),
+        (("--max-examples", 0), "argument --max-examples: 0 is below 1"),
         (("--legacy", "bluebert"), "argument --legacy: invalid choice: 'bluebert'"),
         (("--device", "tpu"), "--device tpu cannot be used here"),
         (("--device", "cuda:99"), "--device cuda:99 cannot be used here"),
         (("--learning-rate", "nan"), "--learning-rate nan is below 0 or no number"),
         (("--learning-rate", -1), "--learning-rate -1.0 is below 0 or no number"),
         (("--epochs", 0), "--epochs 0 is below 1"),
-        (("--length", 7), "--length 7 is below 8"),
-        (("--tags", "BILOU"), "argument --tags: invalid choice: 'BILOU'"),
+        (("--max-seq-length", 7), "--max-seq-length 7 is below 8"),
+        (("--tag-scheme", "BILOU"), "argument --tag-scheme: invalid choice: 'BILOU'"),
         (
             ("--class-weights", "heavy"),
             "--class-weights heavy is not none, balanced, or numbers such as 1,99",
@@ -111,8 +111,8 @@ def test_class_weights_are_as_many_as_classes(model: Path, tmp_path: Path, says:
 def test_entities_can_be_shown_only_where_the_files_tell_of_them(
     model: Path, tmp_path: Path, says: Says
 ) -> None:
-    said = says(model, tmp_path, *ONE, "--entities", "markers", code=1)
-    assert "the files of gad do not tell: leave both at dummies and cls" in said
+    said = says(model, tmp_path, *ONE, "--entity-format", "markers", code=1)
+    assert "which the files of gad do not have: use placeholders and cls" in said
 
 
 # Results that are there
@@ -129,8 +129,8 @@ def out(model: Path, tmp_path: Path) -> Path:
     ("options", "said"),
     [
         (("--learning-rate", 0.5), "other settings (learning_rate 3e-05, now 0.5)"),
-        (("--batch", 3, "--dropout", 0), "other settings (batch 16, now 3, dropout 0.1, now 0.0)"),
-        (("--sample", 9), "other --sample"),
+        (("--batch-size", 3, "--dropout", 0), "other settings (batch_size 16, now 3, dropout 0.1, now 0.0)"),
+        (("--max-examples", 9), "other --max-examples"),
     ],
 )
 def test_other_settings_are_refused_by_name(
@@ -138,7 +138,7 @@ def test_other_settings_are_refused_by_name(
 ) -> None:
     before = load_results(out)
     told = says(model, out, *ONE, *options)
-    assert f"{out}/blurb/gad/seed-0.json was made with {said}: give another --out" in told
+    assert f"{out}/blurb/gad/seed-0.json was made with {said}: give another --output" in told
     assert load_results(out) == before
 
 
@@ -146,11 +146,11 @@ def test_another_model_and_other_files_are_refused(
     out: Path, tmp_path: Path, model: Path, says: Says
 ) -> None:
     other = save_tiny_checkpoint(tmp_path / "other", "bert")
-    assert "was made with other weights: give another --out" in says(other, out, *ONE)
+    assert "was made with other weights: give another --output" in says(other, out, *ONE)
     data = copy_benchmarks(tmp_path / "data", "gad")
     path = data / "bio_electra/gad/test.tsv"
     path.write_text(path.read_text() + "99\t@GENE$ and @DISEASE$.\t1\n")
-    assert "was made with other files or counts: give another --out" in says(model, out, *ONE, data=data)
+    assert "was made with other files or counts: give another --output" in says(model, out, *ONE, data=data)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,10 @@ def test_another_model_and_other_files_are_refused(
         (lambda _: "", "is damaged ("),
         (lambda _: "[1]", "is not a result of bioshards.evaluate"),
         (lambda text: text.replace('"format": 1', '"format": 2'), "is of format 2, and this version reads 1"),
-        (lambda text: text.replace('"main": "F1"', '"main": "F2"'), "it has no F2 of the test set"),
+        (
+            lambda text: text.replace('"main_score": "F1"', '"main_score": "F2"'),
+            "it has no F2 of the test set",
+        ),
         (lambda text: text.replace('"seed": 0', '"seed": 4'), "was made with other seed"),
         (lambda text: text.replace('"task": "gad"', '"task": "ddi"'), "was made with other task"),
         (
@@ -182,8 +185,8 @@ def test_results_that_were_damaged_or_edited(
 
 def test_a_file_is_no_folder_for_results(model: Path, tmp_path: Path, says: Says) -> None:
     (tmp_path / "file").write_text("")
-    assert "is a file, and --out is to be a folder" in says(model, tmp_path / "file", *ONE)
-    assert "is a file, and --out is to be a folder" in says(model, tmp_path / "file" / "out", *ONE)
+    assert "is a file, and --output is to be a folder" in says(model, tmp_path / "file", *ONE)
+    assert "is a file, and --output is to be a folder" in says(model, tmp_path / "file" / "out", *ONE)
 
 
 # Models
@@ -250,7 +253,7 @@ def test_a_vocabulary_that_is_not_the_models(broken: Path, tmp_path: Path, says:
 
 def test_a_folder_of_benchmarks_that_is_not_there(model: Path, tmp_path: Path, says: Says) -> None:
     data = tmp_path / "nowhere"
-    assert f"there is no folder {data} with benchmarks: give --data" in says(
+    assert f"there is no folder {data} with benchmarks: give --benchmarks" in says(
         model, tmp_path / "out", *ONE, data=data
     )
     data.write_text("")
@@ -260,9 +263,9 @@ def test_a_folder_of_benchmarks_that_is_not_there(model: Path, tmp_path: Path, s
 def test_an_empty_folder_of_benchmarks(model: Path, tmp_path: Path, says: Says) -> None:
     (tmp_path / "data").mkdir()
     said = says(model, tmp_path / "out", "--tasks", *SUITES, data=tmp_path / "data", code=1)
-    assert "blurb/gad is not there: GAD: no train and no test in" in said
+    assert "blurb/gad is missing: GAD: no train and no test in" in said
     assert "https://github.com/SciCrunch/bio_electra" in said
-    assert "0 results made, 0 were there, 38 tasks absent, 0 failed" in said
+    assert "0 results written, 0 skipped (finished before), 38 tasks without benchmark, 0 failed" in said
 
 
 def test_a_damaged_file_is_named_with_its_line_and_ends_only_its_task(
@@ -286,7 +289,7 @@ def test_a_damaged_file_is_named_with_its_line_and_ends_only_its_task(
     assert f"blurb/ncbi-disease failed: {tagged}, line 1: a tag is O, B-Type or I-Type, not 'Q'" in said
     assert f"blurb/pubmedqa failed: {asked}" in said
     assert f"blurb/ddi failed: {xml}, line 6: it is not well-formed XML" in said
-    assert "1 results made, 0 were there, 0 tasks absent, 4 failed" in said
+    assert "1 results written, 0 skipped (finished before), 0 tasks without benchmark, 4 failed" in said
     assert load_result(tmp_path / "out", "blurb/biosses")
 
 
@@ -296,7 +299,7 @@ def test_a_file_that_cannot_be_read_ends_only_its_task(model: Path, tmp_path: Pa
     (data / "bio_electra/gad/test.tsv").mkdir()
     said = says(model, tmp_path / "out", "--tasks", "gad", "biosses", "--seeds", 1, data=data, code=1)
     assert f"blurb/gad failed: {data}/bio_electra/gad/test.tsv: it cannot be read" in said
-    assert "1 results made" in said
+    assert "1 results written" in said
 
 
 def test_verify_prints_its_table_whatever_it_says(tmp_path: Path, capsys: Capture) -> None:
@@ -328,7 +331,7 @@ def test_a_type_that_train_has_not(model: Path, tmp_path: Path, head: str) -> No
     )
     task = ("--tasks", "ncbi-disease", "--seeds", 1, "--head", head)
     assert run_evaluate(model, tmp_path / "out", *task, data=data) == 0
-    units = load_result(tmp_path / "out", "blurb/ncbi-disease")["units"]
+    units = load_result(tmp_path / "out", "blurb/ncbi-disease")["per_example_stats"]
     assert units["test"][units["names"].index("gold")] == [1, 1]
 
 
@@ -356,7 +359,7 @@ def test_one_class_only_and_one_example_a_part(model: Path, tmp_path: Path) -> N
             run_evaluate(model, out, "--tasks", "gad", "--seeds", 1, "--class-weights", weights, data=data)
             == 0
         )
-        assert len(load_result(out, "blurb/gad")["units"]["test"][0]) == 1
+        assert len(load_result(out, "blurb/gad")["per_example_stats"]["test"][0]) == 1
 
 
 def test_too_little_for_a_dev_set(model: Path, tmp_path: Path, says: Says) -> None:
@@ -374,7 +377,7 @@ def test_answers_that_are_in_no_passage(model: Path, tmp_path: Path, says: Says)
     path.write_text(json.dumps(file))
     task = ("--tasks", "factoid-8b", "--seeds", 1)
     assert "there is no example to learn from" in says(
-        model, tmp_path / "out", *task, "--squad", "no", data=data, code=1
+        model, tmp_path / "out", *task, "--squad-transfer", "no", data=data, code=1
     )
     assert run_evaluate(model, tmp_path / "joint", *task, data=data) == 0
 
@@ -382,7 +385,7 @@ def test_answers_that_are_in_no_passage(model: Path, tmp_path: Path, says: Says)
 @pytest.mark.parametrize("task", ["ncbi-disease", "biosses", "factoid-7b"])
 def test_a_learning_rate_that_is_far_too_high(model: Path, tmp_path: Path, says: Says, task: str) -> None:
     """There is one update: its loss is a number, but the weights then are none."""
-    options = ("--tasks", task, "--seeds", 1, "--learning-rate", 1e38, "--batch", 999)
+    options = ("--tasks", task, "--seeds", 1, "--learning-rate", 1e38, "--batch-size", 999)
     said = says(model, tmp_path, *options, code=1)
     assert "the model gives no numbers any more: give a lower --learning-rate" in said
     assert not load_results(tmp_path)

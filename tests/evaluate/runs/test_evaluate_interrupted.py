@@ -29,7 +29,7 @@ from tests.support.train.trainer_processes import TrainerProcess
 from tests.support.train.trainer_runs import use_torch_threads
 
 Capture = pytest.CaptureFixture[str]
-TWO = ("--tasks", "ncbi-disease", "factoid-7b", "--seeds", 2, "--sample", 8, "--batch", 4)
+TWO = ("--tasks", "ncbi-disease", "factoid-7b", "--seeds", 2, "--max-examples", 8, "--batch-size", 4)
 """Two tasks with two seeds: 2 updates a seed, and 14 and 2 for the questions, which begin with SQuAD."""
 
 
@@ -81,7 +81,7 @@ def test_it_can_be_stopped_and_goes_on(
 ) -> None:
     with call_after_update(update, partial(send_signal, how)):
         assert run_evaluate(model, tmp_path, *TWO) == 130
-    assert "evaluate: stopped. The same command goes on with what is left" in capsys.readouterr().err
+    assert "evaluate: interrupted. Rerun the command to resume" in capsys.readouterr().err
     assert load_results(tmp_path).items() <= whole.items()
     assert not list_temporary_files(tmp_path)
     assert run_evaluate(model, tmp_path, *TWO) == 0

@@ -74,22 +74,22 @@ def test_a_result_says_what_was_done_with_what(whole: Path, model: Path, name: s
     parts = load_records(located)
     assert (found["suite"], found["task"], found["seed"]) == (suite, task_name, 3)
     assert (found["model"]["name"], found["model"]["type"]) == ("electra", "electra")
-    assert (found["metric"], found["main"]) == (task.metric.name, task.metric.main_score)
-    assert (found["sampled"], found["legacy"], found["device"]) == (None, [], "cpu")
-    assert found["settings"]["length"] == 64
+    assert (found["metric"], found["main_score"]) == (task.metric.name, task.metric.main_score)
+    assert (found["sample_sizes"], found["legacy"], found["device"]) == (None, [], "cpu")
+    assert found["settings"]["max_seq_length"] == 64
     assert found["settings"]["learning_rate"] == SUITES[suite][task_name].learning_rate
-    chosen = found["settings"]["keep"] == "best"
+    chosen = found["settings"]["select_epoch"] == "best"
     assert {*found["scores"]} == ({"dev", "test"} if chosen else {"test"})
     assert all((one["dev"] is not None) is chosen for one in found["epochs"])
-    assert found["data"]["verified"] is (task.benchmark == "biosses")
-    for path, digest in found["data"]["files"].items():
+    assert found["provenance"]["verified"] is (task.benchmark == "biosses")
+    for path, digest in found["provenance"]["files"].items():
         if (BENCHMARK_SAMPLE / path).is_file():
             assert hashlib.sha256((BENCHMARK_SAMPLE / path).read_bytes()).hexdigest() == digest
     told = (whole / name / "seed-3.predictions.jsonl").read_text().splitlines()
     ids = [json.loads(line)["id"] for line in told]
-    by_group = task.problem_type == "questions"
+    by_group = task.problem_type == "span_per_question"
     assert ids == list(dict.fromkeys(one.group_id if by_group else one.id for one in parts["test"]))  # type: ignore[union-attr]
-    assert {len(column) for column in found["units"]["test"]} == {
+    assert {len(column) for column in found["per_example_stats"]["test"]} == {
         len({one.group_id for one in parts["test"]}) if task.problem_type == "ranking" else len(ids)  # type: ignore[union-attr]
     }
 
@@ -100,11 +100,11 @@ def test_the_same_command_again_does_nothing(
     def never(*_: object) -> None:
         raise AssertionError("a model is fine-tuned")
 
-    monkeypatch.setattr(runs, "tune", never)
+    monkeypatch.setattr(runs, "fine_tune", never)
     before = {path: path.stat().st_mtime_ns for path in whole.rglob("seed-*")}
     assert run_evaluate(model, whole, "--tasks", *SUITES, "--seeds", 1, "--first-seed", 3) == 0
     assert {path: path.stat().st_mtime_ns for path in whole.rglob("seed-*")} == before
-    assert f"0 results made, {len(PLANNED)} were there" in capsys.readouterr().out
+    assert f"0 results written, {len(PLANNED)} skipped" in capsys.readouterr().out
 
 
 def test_results_are_the_same_to_the_bit_and_others_with_another_seed(
@@ -136,7 +136,7 @@ def test_nothing_is_fetched(model: Path, tmp_path: Path, monkeypatch: pytest.Mon
 # Options
 
 
-TRIED = ("--seeds", 1, "--sample", 12, "--batch", 4, "--learning-rate", 0.01)
+TRIED = ("--seeds", 1, "--max-examples", 12, "--batch-size", 4, "--learning-rate", 0.01)
 """A few updates on a few examples."""
 TAGGED, RELATIONS, QUESTIONS = "blurb/ncbi-disease", "blurb/chemprot", "electramed/factoid-7b"
 
@@ -145,13 +145,16 @@ TAGGED, RELATIONS, QUESTIONS = "blurb/ncbi-disease", "blurb/chemprot", "electram
 def plain(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What three tasks come to with no option."""
     out = tmp_path_factory.mktemp("plain")
-    assert run_evaluate(model, out, "--tasks", TAGGED, RELATIONS, QUESTIONS, *TRIED, "--squad", "no") == 0
+    assert (
+        run_evaluate(model, out, "--tasks", TAGGED, RELATIONS, QUESTIONS, *TRIED, "--squad-transfer", "no")
+        == 0
+    )
     return out
 
 
 def _changed(model: Path, plain: Path, out: Path, task: str, *options: object) -> dict[str, Any]:
     """The result with options, which have to change what is learned."""
-    squad = () if "--squad" in options else ("--squad", "no")
+    squad = () if "--squad-transfer" in options else ("--squad-transfer", "no")
     assert run_evaluate(model, out, "--tasks", task, *TRIED, *squad, *options) == 0
     found, before = load_result(out, task), load_result(plain, task)
     assert [one["loss"] for one in found["epochs"]] != [one["loss"] for one in before["epochs"]]
@@ -163,15 +166,17 @@ def _changed(model: Path, plain: Path, out: Path, task: str, *options: object) -
 @pytest.mark.parametrize("tags", ["BIO", "BIOUL", "IO"])
 def test_tags_and_heads(model: Path, plain: Path, tmp_path: Path, tags: str, head: str) -> None:
     if (tags, head) != ("BIO", "linear"):
-        found = _changed(model, plain, tmp_path, TAGGED, "--tags", tags, "--head", head)
-        assert (found["settings"]["tags"], found["settings"]["head"]) == (tags, head)
+        found = _changed(model, plain, tmp_path, TAGGED, "--tag-scheme", tags, "--head", head)
+        assert (found["settings"]["tag_scheme"], found["settings"]["head"]) == (tags, head)
 
 
 @pytest.mark.parametrize("feature", ["cls", "mention", "start"])
-@pytest.mark.parametrize("entities", ["dummies", "markers", "original"])
+@pytest.mark.parametrize("entities", ["placeholders", "markers", "original"])
 def test_entities_and_features(model: Path, plain: Path, tmp_path: Path, entities: str, feature: str) -> None:
-    if (entities, feature) != ("dummies", "cls"):
-        _changed(model, plain, tmp_path, RELATIONS, "--entities", entities, "--feature", feature)
+    if (entities, feature) != ("placeholders", "cls"):
+        _changed(
+            model, plain, tmp_path, RELATIONS, "--entity-format", entities, "--relation-feature", feature
+        )
 
 
 @pytest.mark.parametrize(
@@ -187,17 +192,17 @@ def test_entities_and_features(model: Path, plain: Path, tmp_path: Path, entitie
         (RELATIONS, ("--epsilon", 0.01)),
         (RELATIONS, ("--weight-decay", 0.5)),
         (RELATIONS, ("--dropout", 0.5)),
-        (RELATIONS, ("--clip", 0.01)),
-        (RELATIONS, ("--length", 8)),
-        (RELATIONS, ("--batch", 5)),
-        (TAGGED, ("--length", 8)),
+        (RELATIONS, ("--grad-clip", 0.01)),
+        (RELATIONS, ("--max-seq-length", 8)),
+        (RELATIONS, ("--batch-size", 5)),
+        (TAGGED, ("--max-seq-length", 8)),
         (TAGGED, ("--precision", "bfloat16")),
         (TAGGED, ("--precision", "bfloat16", "--head", "bilstm-crf")),
         (TAGGED, ("--epochs", 2)),
         (TAGGED, ("--steps", 7)),
-        (QUESTIONS, ("--squad", "first")),
-        (QUESTIONS, ("--squad", "joint")),
-        (QUESTIONS, ("--length", 48, "--stride", 4)),
+        (QUESTIONS, ("--squad-transfer", "first")),
+        (QUESTIONS, ("--squad-transfer", "joint")),
+        (QUESTIONS, ("--max-seq-length", 48, "--stride", 4)),
         (QUESTIONS, ("--precision", "bfloat16")),
     ],
     ids=str,
@@ -209,16 +214,18 @@ def test_other_options(
 
 
 def test_the_last_epoch_needs_no_dev(model: Path, tmp_path: Path) -> None:
-    assert run_evaluate(model, tmp_path, "--tasks", TAGGED, *TRIED, "--keep", "last", "--epochs", 3) == 0
+    assert (
+        run_evaluate(model, tmp_path, "--tasks", TAGGED, *TRIED, "--select-epoch", "last", "--epochs", 3) == 0
+    )
     found = load_result(tmp_path, TAGGED)
-    assert found["best_epoch"] == 3
+    assert found["selected_epoch"] == 3
     assert "dev" not in found["scores"]
 
 
 def test_one_power_more_of_layer_decay(model: Path, tmp_path: Path) -> None:
     decay = ("--tasks", RELATIONS, *TRIED, "--layer-decay", 0.5)
     assert run_evaluate(model, tmp_path / "one", *decay) == 0
-    assert run_evaluate(model, tmp_path / "other", *decay, "--electra-layers") == 0
+    assert run_evaluate(model, tmp_path / "other", *decay, "--electra-layer-decay") == 0
     assert (
         load_result(tmp_path / "one", RELATIONS)["epochs"]
         != load_result(tmp_path / "other", RELATIONS)["epochs"]
@@ -230,10 +237,13 @@ def test_however_little_is_read_at_once_all_is_scored(
     model: Path, whole: Path, tmp_path: Path, length: int
 ) -> None:
     tasks = OF_EACH_KIND if length > 8 else OF_EACH_KIND[:-2]  # no answer is of so few letters
-    assert run_evaluate(model, tmp_path, "--tasks", *tasks, "--seeds", 1, "--length", length) == 0
+    assert run_evaluate(model, tmp_path, "--tasks", *tasks, "--seeds", 1, "--max-seq-length", length) == 0
     for name in tasks:
-        here, there = load_result(tmp_path, name)["units"], load_result(whole, name, 3)["units"]
-        assert here["ids"] == there["ids"]
+        here, there = (
+            load_result(tmp_path, name)["per_example_stats"],
+            load_result(whole, name, 3)["per_example_stats"],
+        )
+        assert here["examples_sha256"] == there["examples_sha256"]
         for statistic, column, other in zip(here["names"], here["test"], there["test"], strict=True):
             if statistic in ("gold", "n"):
                 assert column == other
@@ -241,23 +251,23 @@ def test_however_little_is_read_at_once_all_is_scored(
 
 def test_a_sample_is_said_to_be_one(model: Path, tmp_path: Path) -> None:
     options = ("--tasks", TAGGED, "--seeds", 1)
-    assert run_evaluate(model, tmp_path / "some", *options, "--sample", 5) == 0
-    assert load_result(tmp_path / "some", TAGGED)["sampled"] == {"train": 5, "dev": 5, "test": 5}
-    assert run_evaluate(model, tmp_path / "all", *options, "--sample", 1000) == 0
-    assert load_result(tmp_path / "all", TAGGED)["sampled"] is None
+    assert run_evaluate(model, tmp_path / "some", *options, "--max-examples", 5) == 0
+    assert load_result(tmp_path / "some", TAGGED)["sample_sizes"] == {"train": 5, "dev": 5, "test": 5}
+    assert run_evaluate(model, tmp_path / "all", *options, "--max-examples", 1000) == 0
+    assert load_result(tmp_path / "all", TAGGED)["sample_sizes"] is None
 
 
 def test_a_sample_of_squad_alone_is_one_too(model: Path, tmp_path: Path) -> None:
     """The set is small, and SQuAD is not."""
-    options = ("--tasks", "factoid-8b", "--seeds", 1, "--sample", 18)
+    options = ("--tasks", "factoid-8b", "--seeds", 1, "--max-examples", 18)
     assert run_evaluate(model, tmp_path, *options) == 0
-    assert load_result(tmp_path, "bio-electra/factoid-8b")["sampled"] is not None
+    assert load_result(tmp_path, "bio-electra/factoid-8b")["sample_sizes"] is not None
 
 
 @pytest.mark.parametrize("way", ["electra-truncation", "lower-case", "merged-types", "biobert-tags"])
 def test_the_papers_own_ways_are_for_entities_and_recorded(model: Path, tmp_path: Path, way: str) -> None:
     tasks = ("jnlpba-typed", "gad", "ebm-pico")
-    options = ("--tasks", *tasks, "--seeds", 1, "--length", 16)
+    options = ("--tasks", *tasks, "--seeds", 1, "--max-seq-length", 16)
     assert run_evaluate(model, tmp_path, *options, "--legacy", way) == 0
     assert load_result(tmp_path, "electramed/jnlpba-typed")["legacy"] == [way]
     for other in ("gad", "ebm-pico"):
@@ -265,15 +275,15 @@ def test_the_papers_own_ways_are_for_entities_and_recorded(model: Path, tmp_path
         assert load_result(tmp_path, f"blurb/{other}")["metric"] == TASKS[other].metric.name
     if way == "electra-truncation":
         found = load_result(tmp_path, "electramed/jnlpba-typed")
-        gold = found["units"]["names"].index("gold")
-        assert sum(found["units"]["test"][gold]) < 28
+        gold = found["per_example_stats"]["names"].index("gold")
+        assert sum(found["per_example_stats"]["test"][gold]) < 28
 
 
 @pytest.mark.parametrize("family", ["bert", "albert", "roberta"])
 def test_any_family_will_do(family: Family, tmp_path: Path) -> None:
     folder = save_tiny_checkpoint(tmp_path / family, family)
     tasks = ("blurb/ncbi-disease", "blurb/chemprot", "blurb/pubmedqa", "electramed/factoid-7b")
-    markers = ("--entities", "markers", "--feature", "start")
+    markers = ("--entity-format", "markers", "--relation-feature", "start")
     assert run_evaluate(folder, tmp_path / "out", "--tasks", *tasks, "--seeds", 1) == 0
     assert (
         run_evaluate(folder, tmp_path / "marked", "--tasks", "chemprot", "ddi", "--seeds", 1, *markers) == 0

@@ -47,7 +47,7 @@ def _texts(n: int) -> list[Record]:
 
 def _tuning(folder: Path, recipe: FineTuneRecipe, dropout: float = 0.0) -> FineTuner:
     look = pretrained.inspect_checkpoint(str(folder))
-    problem = Classification(look.load_tokenizer(), recipe, "class", LABELS)
+    problem = Classification(look.load_tokenizer(), recipe, "single_label", LABELS)
     torch.manual_seed(7)
     body = pretrained.load_encoder(look)
     for module in body.modules():
@@ -208,7 +208,7 @@ def test_a_checkpoint_in_half_precision_is_tuned_in_float32(folder: Path, tmp_pa
 def test_bfloat16_does_not_round_scores(folder: Path) -> None:
     tuning = _tuning(folder, replace(QUICK, precision="bfloat16"))
     tuning.adapter = Classification(
-        pretrained.inspect_checkpoint(str(folder)).load_tokenizer(), tuning.recipe, "number", ()
+        pretrained.inspect_checkpoint(str(folder)).load_tokenizer(), tuning.recipe, "regression", ()
     )
     tuning.model.head = tuning.adapter.build_head(tuning.model.encoder.hidden_size)
     tuning.train([replace(one, label=2.5) for one in _texts(8) if isinstance(one, LabelledText)], 0, None)
@@ -263,14 +263,14 @@ def test_an_unknown_task_is_named(word: str, hint: str) -> None:
     [
         {"learning_rate": -1.0},
         {"learning_rate": math.nan},
-        {"batch": 0},
+        {"batch_size": 0},
         {"epochs": 0},
-        {"length": 7},
+        {"max_seq_length": 7},
         {"layer_decay": 0.0},
         {"layer_decay": 1.1},
         {"dropout": 1.0},
         {"class_weights": "1,-2"},
-        {"tags": "BILOU"},
+        {"tag_scheme": "BILOU"},
         {"epochs": 1.5},
         {"steps": -1},
     ],

@@ -31,7 +31,7 @@ from tests.support.train.trainer_runs import use_torch_threads
 
 Capture = pytest.CaptureFixture[str]
 POISON = "Poisoned"
-GRID = "learning_rate = [0.0001, 0.01]\nbatch = [4, 8, 16]\n"
+GRID = "learning_rate = [0.0001, 0.01]\nbatch_size = [4, 8, 16]\n"
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def grid(tmp_path: Path) -> Path:
 
 
 def search(model: Path, out: Path, grid: object, *options: object, data: Path = BENCHMARK_SAMPLE) -> int:
-    given = ("--tasks", "ncbi-disease", "--sample", 8, "--grid", grid, *options)
+    given = ("--tasks", "ncbi-disease", "--max-examples", 8, "--grid", grid, *options)
     return main(evaluate_argv("search", model, out, *given, data=data))
 
 
@@ -79,7 +79,7 @@ def test_no_record_of_test_is_ever_read_by_a_model(
 ) -> None:
     """Records of test are poisonous: a tokenizer that is given one refuses it."""
     grid = tmp_path / "grid.toml"
-    grid.write_text("batch = [8]\n")
+    grid.write_text("batch_size = [8]\n")
     data = copy_benchmarks(tmp_path / "data", "ncbi-disease", "gad", "yesno-ideal", "factoid-7b", "squad")
     _poison(data / "mtl-bioinformatics-2016/NCBI-disease-IOB/test.tsv", 0, "\t")
     _poison(data / "bio_electra/gad/test.tsv", 1, "\t")
@@ -95,9 +95,9 @@ def test_no_record_of_test_is_ever_read_by_a_model(
 
         return reading
 
-    for name in ("words", "texts"):
+    for name in ("encode_words", "encode_texts"):
         monkeypatch.setattr(ModelTokenizer, name, wary(getattr(ModelTokenizer, name)))
-    tasks = ("--tasks", "ncbi-disease", "gad", "yesno-ideal", "factoid-7b", "--sample", 1000)
+    tasks = ("--tasks", "ncbi-disease", "gad", "yesno-ideal", "factoid-7b", "--max-examples", 1000)
     assert search(model, tmp_path / "searched", grid, *tasks, data=data) == 0
     for task in tasks[1:5]:
         assert run_evaluate(model, tmp_path / str(task), "--tasks", task, "--seeds", 1, data=data) == 1
@@ -127,10 +127,10 @@ def test_a_grid_is_gone_through_in_order_and_the_best_is_published(
     assert [line.partition(" with ")[2] for line in told] == [
         f"learning_rate {rate}, batch {batch}" for rate in (0.0001, 0.01) for batch in (4, 8, 16)
     ]
-    most = max(one["dev"] for one in found.values())
-    assert best(out) in [one["choice"] for one in found.values() if one["dev"] == most]
+    most = max(one["dev_score"] for one in found.values())
+    assert best(out) in [one["params"] for one in found.values() if one["dev_score"] == most]
     assert all(
-        {"choice", "figure", "dev", "settings", "data", "versions", "model"} <= {*one}
+        {"params", "main_score", "dev_score", "settings", "provenance", "library_versions", "model"} <= {*one}
         for one in found.values()
     )
     assert not any("test" in str(one.get("scores", "")) for one in found.values())
@@ -140,17 +140,17 @@ def test_the_same_search_again_finds_its_trials(
     model: Path, grid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
-    assert search(model, out, grid, "--trials", 3) == 0
+    assert search(model, out, grid, "--max-trials", 3) == 0
     first, chosen = trials(out), best(out)
-    monkeypatch.setattr(searching, "tune", lambda _: pytest.fail("a trial is made again"))
-    assert search(model, out, grid, "--trials", 3) == 0
+    monkeypatch.setattr(searching, "fine_tune", lambda _: pytest.fail("a trial is made again"))
+    assert search(model, out, grid, "--max-trials", 3) == 0
     assert (trials(out), best(out)) == (first, chosen)
 
 
 def test_random_is_by_the_seed(model: Path, grid: Path, tmp_path: Path, capsys: Capture) -> None:
     orders = []
     for name, seed in (("one", 1), ("same", 1), ("other", 3)):
-        given = ("--method", "random", "--trials", 2, "--first-seed", seed)
+        given = ("--method", "random", "--max-trials", 2, "--first-seed", seed)
         assert search(model, tmp_path / name, grid, *given) == 0
         lines = capsys.readouterr().out.splitlines()
         orders.append([line.partition(" with ")[2] for line in lines if ", trial " in line])
@@ -159,25 +159,25 @@ def test_random_is_by_the_seed(model: Path, grid: Path, tmp_path: Path, capsys: 
 
 
 def test_a_search_that_was_stopped_goes_on(model: Path, grid: Path, tmp_path: Path) -> None:
-    assert search(model, tmp_path / "whole", grid, "--trials", 3) == 0
+    assert search(model, tmp_path / "whole", grid, "--max-trials", 3) == 0
     out = tmp_path / "stopped"
     with call_after_update(
         6, partial(send_signal, signal.SIGTERM)
     ):  # in the second trial, after four of the first
-        assert search(model, out, grid, "--trials", 3) == 130
+        assert search(model, out, grid, "--max-trials", 3) == 130
     assert len(trials(out)) == 1
     assert not list_temporary_files(out)
-    assert search(model, out, grid, "--trials", 3) == 0
+    assert search(model, out, grid, "--max-trials", 3) == 0
     assert trials(out) == trials(tmp_path / "whole")
     assert best(out) == best(tmp_path / "whole")
 
 
 def test_the_best_settings_are_a_config(model: Path, grid: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert search(model, out, grid, "--trials", 2) == 0
+    assert search(model, out, grid, "--max-trials", 2) == 0
     config = out / "blurb/ncbi-disease/best.toml"
     given = evaluate_argv("run", model, tmp_path / "run", "--tasks", "ncbi-disease", "--seeds", 1)
-    at = given.index("--batch")
+    at = given.index("--batch-size")
     assert main([*given[:at], *given[at + 2 :], "--config", str(config)]) == 0
     settings = load_result(tmp_path / "run", "blurb/ncbi-disease")["settings"]
     assert {name: settings[name] for name in best(out)} == best(out)
@@ -188,11 +188,11 @@ def test_a_trial_without_a_score_is_one_and_no_search_is_lost(
 ) -> None:
     grid = tmp_path / "grid.toml"
     grid.write_text("learning_rate = [1e38, 0.001]\n")
-    assert search(model, tmp_path / "out", grid, "--batch", 2) == 0
+    assert search(model, tmp_path / "out", grid, "--batch-size", 2) == 0
     assert "no score with learning_rate 1e+38" in capsys.readouterr().out
     assert best(tmp_path / "out") == {"learning_rate": 0.001}
     grid.write_text("learning_rate = [1e38]\n")
-    assert search(model, tmp_path / "none", grid, "--batch", 2) == 1
+    assert search(model, tmp_path / "none", grid, "--batch-size", 2) == 1
     said = capsys.readouterr()
     assert "blurb/ncbi-disease failed: no trial came to a score; give lower learning rates" in said.out
 
@@ -209,7 +209,7 @@ def test_a_trial_without_a_score_is_one_and_no_search_is_lost(
         ("learning_rate = []", "learning_rate is no list of values"),
         ("rate = [0.1]", "rate is no part of a recipe"),
         ("learning_rate = [-1.0]", "--learning-rate -1.0 is below 0"),
-        ('batch = ["many"]', "--batch"),
+        ('batch_size = ["many"]', "--batch-size"),
         ("", "has no lines"),
     ],
 )
@@ -242,10 +242,10 @@ def test_optuna_has_to_be_installed(
 
 def test_a_damaged_trial_is_named(model: Path, grid: Path, tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "out"
-    assert search(model, out, grid, "--trials", 1) == 0
+    assert search(model, out, grid, "--max-trials", 1) == 0
     [path] = out.rglob("trial-*.json")
     path.write_text(path.read_text()[:30])
-    assert search(model, out, grid, "--trials", 1) == 2
+    assert search(model, out, grid, "--max-trials", 1) == 2
     said = capsys.readouterr().err
     assert f"{path} is damaged" in said
     assert "remove it" in said
@@ -255,7 +255,7 @@ def test_a_task_that_is_not_there_does_not_end_the_others(
     model: Path, grid: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     data = copy_benchmarks(tmp_path / "data", "ncbi-disease")
-    tasks = ("--tasks", "gad", "ncbi-disease", "--trials", 1)
+    tasks = ("--tasks", "gad", "ncbi-disease", "--max-trials", 1)
     assert search(model, tmp_path / "out", grid, *tasks, data=data) == 1
     assert best(tmp_path / "out")
     said = capsys.readouterr()

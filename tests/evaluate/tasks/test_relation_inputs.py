@@ -57,7 +57,7 @@ SAME_END = relation("Of alpha beta.", "alpha beta", "beta")
     ],
 )
 def test_dummies_stand_for_entities(given: Relation, text: str) -> None:
-    assert build_relation_input(given, "dummies").text == text
+    assert build_relation_input(given, "placeholders").text == text
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_the_original_stays_as_it_is() -> None:
 
 
 def test_one_dummy_is_both_entities() -> None:
-    read = build_relation_input(CROSSED, "dummies")
+    read = build_relation_input(CROSSED, "placeholders")
     assert parts(read) == ("@DRUG-DRUG$", "@DRUG-DRUG$")
     assert read.entity_starts == (3, 3)
 
@@ -96,7 +96,7 @@ def test_the_dummy_of_two_has_one_spelling(types: tuple[str, str]) -> None:
 
 def test_only_tags_are_added_to_a_vocabulary() -> None:
     assert list_special_tokens("markers") == ("[E1]", "[/E1]", "[E2]", "[/E2]")
-    assert list_special_tokens("dummies") == list_special_tokens("original") == ()
+    assert list_special_tokens("placeholders") == list_special_tokens("original") == ()
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_mentions_that_the_text_does_not_have_are_refused(
 ) -> None:
     wrong = Relation("doc.7", "letters", Mention(*first, "DRUG"), Mention(*second, "DRUG"), "false")
     with pytest.raises(ValueError, match=r"relation doc\.7: .* not two mentions, in order, in a text of 7"):
-        build_relation_input(wrong, "dummies")
+        build_relation_input(wrong, "placeholders")
 
 
 @st.composite
@@ -132,7 +132,7 @@ def relations(draw: st.DrawFn) -> Relation:
 
 @given(relations())
 def test_what_is_not_dummy_is_the_text_around_the_mentions(given: Relation) -> None:
-    read = build_relation_input(given, "dummies")
+    read = build_relation_input(given, "placeholders")
     text, first, second = given.text, given.first, given.second
     assert read.entity_starts == (read.first[0], read.second[0])
     assert read.text[: read.first[0]] == text[: first.start]
@@ -157,7 +157,7 @@ def test_dummies_of_ddi_are_those_of_its_published_texts() -> None:
         for name in archive.namelist():
             if "Test for DDI" in name and name.endswith(".xml"):
                 for pair in pairs(archive.read(name)):
-                    text = build_relation_input(pair, "dummies").text.strip('"')
+                    text = build_relation_input(pair, "placeholders").text.strip('"')
                     equal += published[pair.id] == " ".join(text.split())
     assert equal == 5716
 

@@ -242,21 +242,21 @@ def _relation(before: int, between: int, after: int) -> Relation:
 
 
 @pytest.mark.parametrize("feature", ["mention", "start"])
-@pytest.mark.parametrize("entities", ["markers", "original", "dummies"])
+@pytest.mark.parametrize("entities", ["markers", "original", "placeholders"])
 @pytest.mark.parametrize("sizes", [(0, 0, 0), (40, 1, 0), (0, 1, 40), (30, 2, 30), (5, 40, 5)])
 def test_entities_are_where_they_are_said_to_be(
     tokens: dict[str, ModelTokenizer], feature: Any, entities: Any, sizes: Any
 ) -> None:
     recipe = FineTuneRecipe(max_seq_length=48, relation_feature=feature, entity_format=entities)
     labels = ("false", "CPR:3")
-    problem = Classification(tokens["bert"], recipe, "class", labels)
+    problem = Classification(tokens["bert"], recipe, "single_label", labels)
     [one] = problem.make_examples([_relation(*sizes)], is_training=True)
     assert len(one.input_ids) <= 48
     assert one.target == 1
     read = tokens["bert"].hf_tokenizer.convert_ids_to_tokens(one.input_ids)
     spans = ["".join(read[low:high]) for low, high in (one.positions[:2], one.positions[2:])]
-    starts = {"original": ("drug", "gene"), "markers": ("[", "["), "dummies": ("@", "@")}[entities]
-    inside = {"original": ("drug", "gene"), "markers": ("drug", "gene"), "dummies": ("chemical", "gene")}
+    starts = {"original": ("drug", "gene"), "markers": ("[", "["), "placeholders": ("@", "@")}[entities]
+    inside = {"original": ("drug", "gene"), "markers": ("drug", "gene"), "placeholders": ("chemical", "gene")}
     if sizes != (5, 40, 5):  # there the second entity is farther away than what is read
         for span, start, name in zip(spans, starts, inside[entities], strict=True):
             assert name in span.replace("##", "")
@@ -267,7 +267,7 @@ def test_entities_are_where_they_are_said_to_be(
 def test_class_weights() -> None:
     texts = [LabelledText(str(at), "x", "yes" if at < 3 else "no") for at in range(12)]
     tokens = _Letters()
-    balanced = Classification(tokens, FineTuneRecipe(class_weights="balanced"), "class", ("yes", "no"))
+    balanced = Classification(tokens, FineTuneRecipe(class_weights="balanced"), "single_label", ("yes", "no"))
     balanced.make_examples(texts, is_training=True)
     assert balanced.class_weights is not None
     assert balanced.class_weights.tolist() == pytest.approx([12 / (2 * 3), 12 / (2 * 9)])
@@ -276,9 +276,9 @@ def test_class_weights() -> None:
     assert given_.class_weights is not None
     assert given_.class_weights.tolist() == [1, 99]
     with pytest.raises(ValueError, match="has 3 numbers, and there are 2 classes: yes, no"):
-        Classification(tokens, FineTuneRecipe(class_weights="1,2,3"), "class", ("yes", "no")).make_examples(
-            texts, is_training=True
-        )
+        Classification(
+            tokens, FineTuneRecipe(class_weights="1,2,3"), "single_label", ("yes", "no")
+        ).make_examples(texts, is_training=True)
     with pytest.raises(ValueError, match="not none, balanced"):
         FineTuneRecipe(class_weights="1,x")
 
@@ -289,11 +289,11 @@ class _Letters(ModelTokenizer):
     def __init__(self) -> None:
         super().__init__(None, 64)
 
-    def texts(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
+    def encode_texts(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
         return [([ord(one) for one in text], [(at, at + 1) for at in range(len(text))]) for text in texts]
 
-    def _specials(self, pair: bool) -> tuple[list[int], list[int], list[int], list[int]]:
-        return [1], [2] if pair else [], [2], [0, 1 if pair else 0]
+    def _find_special_tokens(self, is_pair: bool) -> tuple[list[int], list[int], list[int], list[int]]:
+        return [1], [2] if is_pair else [], [2], [0, 1 if is_pair else 0]
 
 
 # Questions

@@ -42,10 +42,10 @@ def test_epochs_that_are_asked_for_are_not_overruled_by_steps() -> None:
 def test_dev_is_not_learned_from_where_it_is_to_choose() -> None:
     [one] = plan_tasks(["bio-electra/gad"], {})
     assert (one.recipe.train_on, one.recipe.select_epoch) == ("train+dev", "last")
-    [one] = plan_tasks(["bio-electra/gad"], {"keep": "best"})
+    [one] = plan_tasks(["bio-electra/gad"], {"select_epoch": "best"})
     assert one.recipe.train_on == "train"
-    with pytest.raises(ValueError, match="add --keep last"):
-        plan_tasks(["bio-electra/gad"], {"keep": "best", "learn_from": "train+dev"})
+    with pytest.raises(ValueError, match="add --select-epoch last"):
+        plan_tasks(["bio-electra/gad"], {"select_epoch": "best", "train_on": "train+dev"})
 
 
 def test_dev_is_learned_from_only_if_that_is_asked_for() -> None:

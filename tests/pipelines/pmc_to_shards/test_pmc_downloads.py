@@ -57,7 +57,7 @@ def servers(tmp_path: Path) -> Iterator[FakeServer]:
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     patience = RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
     monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (patience,))
-    monkeypatch.setattr(downloads, "_DRIVER_PATIENCE", patience)
+    monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", patience)
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_europe_pmcs_packages_are_fetched_and_processed(
     assert list(load_documents(tmp_path / "out")) == ["pmc:PMC1.1", "pmc:PMC21.1", "pmc:PMC22.1"]
     facts = load_manifest(tmp_path / "out")
     assert [item["file"] for item in facts["inputs"]] == list(PACKAGES)
-    assert set(facts["run"]["retrieved"]["files"]) == set(PACKAGES)
+    assert set(facts["run"]["retrieved_at"]["files"]) == set(PACKAGES)
     assert run_pmc("--input", servers.root / "europepmc", "--output", tmp_path / "local") == 0
     assert published(tmp_path / "out") == published(tmp_path / "local")
 

@@ -96,7 +96,7 @@ def test_the_documents_of_a_list_go_and_all_else_stays_byte_by_byte(
         ("dropped: excluded", 3),
         ("kept", 4),
     ]
-    assert (facts["excluded"]["ids"], facts["excluded"]["found"]) == (5, 3)
+    assert (facts["exclusion_list"]["num_ids"], facts["exclusion_list"]["matched"]) == (5, 3)
     assert facts["counts"]["documents"] == 4
     assert facts["warnings"] == []
     dropped = reasons(tmp_path / "out")
@@ -145,7 +145,10 @@ def test_articles_go_by_pmcid_pmid_and_document_id(tmp_path: Path, run_pmc: Run)
     }
     facts = load_manifest(tmp_path / "out")
     assert facts["funnel"]["dropped: excluded"] == 4
-    assert (facts["excluded"]["ids"], facts["excluded"]["found"]) == (7, 5)  # one is there by both its ids
+    assert (facts["exclusion_list"]["num_ids"], facts["exclusion_list"]["matched"]) == (
+        7,
+        5,
+    )  # one is there by both its ids
 
 
 def test_a_changed_list_rewrites_the_shards_it_touches_and_no_others(
@@ -182,7 +185,7 @@ def test_a_changed_list_rewrites_the_shards_it_touches_and_no_others(
         looked.append(1)
         return ask(*of)
 
-    monkeypatch.setattr(exclusion_list, "verdicts", counted)
+    monkeypatch.setattr(exclusion_list, "extend_decisions", counted)
     (inputs / "pubmed26n0004.xml").write_bytes(pubmed_set_xml(*citations(77, 21)))
     assert run(*words, "--exclude-ids", tmp_path / "ids.txt") == 0
     assert rewritten(other, times(tmp_path / "out")) == {second, "pubmed26n0004"}
@@ -192,8 +195,8 @@ def test_a_changed_list_rewrites_the_shards_it_touches_and_no_others(
     (inputs / "pubmed26n0004.xml").unlink()
     assert run(*words) == 0
     assert published_digests(tmp_path / "out") == whole
-    assert load_manifest(tmp_path / "out")["excluded"] is None
-    assert not (tmp_path / "out/.bioshards/excluded.arrow").exists()
+    assert load_manifest(tmp_path / "out")["exclusion_list"] is None
+    assert not (tmp_path / "out/.bioshards/exclusion_list.arrow").exists()
 
 
 def test_a_run_killed_while_a_changed_list_is_applied_is_no_trap(
@@ -239,7 +242,7 @@ def test_nothing_comes_in_for_what_is_left_out(tmp_path: Path, run: Run) -> None
         *(("dropped: deleted", 1), ("dropped: superseded", 1), ("dropped: duplicate", 2)),
         ("dropped: excluded", 2),
     ]
-    assert load_manifest(tmp_path / "out")["excluded"]["found"] == 2
+    assert load_manifest(tmp_path / "out")["exclusion_list"]["matched"] == 2
     pairs = [(one / "duplicates.tsv").read_text() for one in (tmp_path / "whole", tmp_path / "out")]
     assert pairs[0] == pairs[1]
 

@@ -71,7 +71,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses of a tenth of what is waited for a real server, for runs in this process."""
     patience = RetryPolicy(read_timeout=1, initial_backoff=0.1, max_backoff=1, max_attempts=5)
     monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (patience,))
-    monkeypatch.setattr(downloads, "_DRIVER_PATIENCE", patience)
+    monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", patience)
 
 
 def options(server: FakeServer, output: Path, *more: object) -> list[object]:
@@ -107,7 +107,7 @@ def test_the_manifest_says_when_files_were_fetched_and_which_is_the_newest(
     made = load_manifest(tmp_path / "out")
     assert made["newest_file"] == "pubmed26n0003.xml.gz"
     assert "National Library of Medicine" in made["notice"]
-    retrieved = made["run"]["retrieved"]
+    retrieved = made["run"]["retrieved_at"]
     assert set(retrieved["files"]) == {f"pubmed26n000{n}.xml.gz" for n in (1, 2, 3)}
     for date in (made["run"]["listed_at"], retrieved["first"], retrieved["last"]):
         assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", date)

@@ -54,8 +54,8 @@ def test_the_whole_job_from_and_to_an_object_store(tmp_path: Path, run: Callable
     assert run("--input", source, "--output", tmp_path / "out", *options, tmp_path / "ids.txt") == 0
     assert run(*store, *options, "mem://bucket/nothing.txt") == 2
     facts = json.loads(MEMORY_OBJECTS["mem://bucket/out/manifest.json"])
-    assert facts["excluded"]["found"] == facts["funnel"]["dropped: excluded"] == 1
-    for part in ("outputs", "dropped", "duplicates", "funnel", "counts", "excluded"):
+    assert facts["exclusion_list"]["matched"] == facts["funnel"]["dropped: excluded"] == 1
+    for part in ("outputs", "dropped", "duplicates", "funnel", "counts", "exclusion_list"):
         assert facts[part] == load_manifest(tmp_path / "out")[part]
     for listed in facts["outputs"] + facts["dropped"] + facts["duplicates"]:
         local = tmp_path / "out" / listed["file"]

@@ -93,7 +93,7 @@ def ways(
     monkeypatch.setattr(gcs, "_RETRY_SECONDS", 5.0)
     patience = RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
     monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (patience,))
-    monkeypatch.setattr(downloads, "_DRIVER_PATIENCE", patience)
+    monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", patience)
     routed.configure_stores(PipelineOptions(reaching(running)))
     return running
 

@@ -562,7 +562,7 @@ def test_work_is_done_again_when_the_store_fails_and_only_then() -> None:
             raise error
         return len(done)
 
-    again_module.PAUSES_SECONDS, before = (0.0, 0.0, 0.0), again_module.PAUSES_SECONDS
+    again_module.STEP_BACKOFF_SECONDS, before = (0.0, 0.0, 0.0), again_module.STEP_BACKOFF_SECONDS
     try:
         assert retry(lambda: failing(3, TransientStorageError("busy"))) == 4
         done.clear()
@@ -574,7 +574,7 @@ def test_work_is_done_again_when_the_store_fails_and_only_then() -> None:
             retry(lambda: failing(1, PermissionError("no")))
         assert len(done) == 1
     finally:
-        again_module.PAUSES_SECONDS = before
+        again_module.STEP_BACKOFF_SECONDS = before
 
 
 def test_local_files_are_swept_too(tmp_path: object) -> None:

@@ -77,7 +77,7 @@ def of_documents(
         dropped=(),
         duplicates=(),
         overlap=tuple(overlap),
-        excluded=None,
+        exclusion_list=None,
         funnel=funnel or {"records": rows, "kept": rows},
         counts=DocumentCounts(rows, 0, 0, 0, rows, 0, 0),
         cleaning={},

@@ -74,7 +74,7 @@ def run_contamination_check(
     data: Path, corpora: Sequence[Path], out: Path, *sets: Benchmark, **options: Any
 ) -> str:
     """Look for the sets in the corpora, in this process unless said otherwise."""
-    arguments = {"workers": 1, "parts": ["test"], "say": lambda line: None, **options}
+    arguments = {"workers": 1, "splits": ["test"], "progress": lambda line: None, **options}
     return check_contamination(
         str(data), list(map(str, corpora)), str(out), known_benchmarks=sets, **arguments
     )

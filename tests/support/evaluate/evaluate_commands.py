@@ -17,7 +17,7 @@ from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 from bioshards.evaluate.runs import fine_tuner
 from tests.support.paths import BENCHMARK_SAMPLE
 
-QUICK_OPTIONS = ("--device", "cpu", "--epochs", 1, "--steps", 0, "--length", 64, "--batch", 16)
+QUICK_OPTIONS = ("--device", "cpu", "--epochs", 1, "--steps", 0, "--max-seq-length", 64, "--batch-size", 16)
 """A recipe for seconds."""
 
 
@@ -25,7 +25,9 @@ def evaluate_argv(
     command: str, model: object, out: object, *options: object, data: object = BENCHMARK_SAMPLE
 ) -> list[str]:
     """The words of a command that is quick; ``options`` come after what makes it so, and win."""
-    return [str(one) for one in (command, model, "--data", data, "--out", out, *QUICK_OPTIONS, *options)]
+    return [
+        str(one) for one in (command, model, "--benchmarks", data, "--output", out, *QUICK_OPTIONS, *options)
+    ]
 
 
 def run_evaluate(model: object, out: object, *options: object, data: object = BENCHMARK_SAMPLE) -> int:

@@ -25,7 +25,7 @@ METRICS: Mapping[str, Metric] = {
     )
 }
 ENTITY_F1 = entity_f1().name
-DEFAULTS: Mapping[str, Any] = {"learning_rate": 5e-05, "batch": 32, "epochs": 20}
+DEFAULTS: Mapping[str, Any] = {"learning_rate": 5e-05, "batch_size": 32, "epochs": 20}
 
 
 def metric_of(result: Result) -> Metric:
@@ -61,23 +61,23 @@ def make_result(
         "task": task,
         "suite": suite,
         "metric": metric,
-        "main": METRICS[metric].main_score,
+        "main_score": METRICS[metric].main_score,
         "seed": seed,
         "scores": {"dev": {name: score / 2 for name, score in scores.items()}, "test": scores},
-        "units": {
+        "per_example_stats": {
             "names": list(METRICS[metric].stat_names),
             "test": per_example_stats.T.tolist(),
-            "ids": f"of {task}",
+            "examples_sha256": f"of {task}",
         },
         "settings": dict(DEFAULTS),
-        "sampled": None,
+        "sample_sizes": None,
         "legacy": [],
-        "data": {"files": {}, "counts": {}, "verified": True, "notes": []},
+        "provenance": {"files": {}, "counts": {}, "verified": True, "notes": []},
         "epochs": [{"epoch": 1, "loss": 0.5, "dev": 0.25}],
-        "best_epoch": 1,
+        "selected_epoch": 1,
         "seconds": 60.5,
         "device": "cpu",
-        "versions": {"bioshards": "0.9"},
+        "library_versions": {"bioshards": "0.9"},
     }
     return defaults | overrides  # type: ignore[no-any-return]
 

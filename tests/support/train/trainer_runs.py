@@ -36,7 +36,7 @@ def write_corpus_and_vocabulary(folder: Path) -> tuple[Path, Path]:
 
 def build_pretraining_set(folder: Path, objective: str, documents: Path, vocabulary: Path) -> Path:
     """A set of rows of 64 tokens, a tenth of the documents held out."""
-    options = ("--objective", objective, "--length", "64", "--validation", "0.1")
+    options = ("--objective", objective, "--max-seq-length", "64", "--validation-fraction", "0.1")
     code = run_shards_to_pretraining(
         "--input", documents, "--vocab", vocabulary, "--output", folder, *options
     )

@@ -66,7 +66,7 @@ def make_sentencepiece(*pieces: str, unknown: str = "<unk>") -> Tokenizer:
 
 def make_fake_encoder(size: int = 60_000) -> Encoder:
     """What a block asks of an encoder, without one."""
-    return cast(Encoder, SimpleNamespace(size=size, special={"[CLS]": CLS, "[SEP]": SEP}))
+    return cast(Encoder, SimpleNamespace(size=size, special_ids={"[CLS]": CLS, "[SEP]": SEP}))
 
 
 # Documents
@@ -118,11 +118,11 @@ def make_single_group(
 def make_build_config(encoder: Encoder, recipe: ExampleRecipe | None = None, **overrides: Any) -> BuildConfig:
     """What is made of documents: rows of 16 tokens of ELECTRA's kind, unless said otherwise."""
     defaults: dict[str, Any] = {
-        "vocabulary": "0123",
+        "vocabulary_sha256": "0123",
         "seed": 0,
-        "validation": 0.25,
-        "buckets": {},
-        "max_bytes": UNLIMITED_BYTES,
+        "validation_fraction": 0.25,
+        "num_buckets": {},
+        "max_shard_bytes": UNLIMITED_BYTES,
         "writer": shard_writer.ShardWriter(),
     }
     return BuildConfig(

@@ -33,7 +33,7 @@ MASK = 4
 
 class _Masked(NamedTuple):
     ids: Any
-    at: Any
+    positions: Any
     targets: Any
     noise: Any
 
@@ -81,7 +81,7 @@ def written(rows: Sequence[SyntheticRow], seed: int) -> list[Seen]:
         ]
         places = [
             (int(at) - begin, int(target), float(noise))
-            for at, target, noise in zip(chosen.at, chosen.targets, chosen.noise, strict=True)
+            for at, target, noise in zip(chosen.positions, chosen.targets, chosen.noise, strict=True)
             if begin <= at < begin + len(row.ids)
         ]
         found.append(Seen(tokens, places, row.label))
@@ -111,12 +111,22 @@ def seen(found: Batch, segments: Sequence[tuple[int, int]]) -> list[Seen]:
 
 def check(found: Batch, tokens: int, rows: int) -> None:
     """What is true of every batch."""
-    for name in ("ids", "types", "places", "at", "targets", "starts", "labels"):
+    for name in (
+        "ids",
+        "token_type_ids",
+        "position_ids",
+        "masked_positions",
+        "targets",
+        "row_starts",
+        "labels",
+    ):
         assert getattr(found, name).dtype == torch.int64, name
         assert getattr(found, name).dim() == 1, name
     assert found.noise.dtype == torch.float32
     assert found.is_token.dtype == torch.bool
-    assert {len(getattr(found, name)) for name in ("ids", "types", "places", "real")} == {tokens}
+    assert {len(getattr(found, name)) for name in ("ids", "token_type_ids", "position_ids", "is_token")} == {
+        tokens
+    }
     assert len(found.masked_positions) == len(found.targets) == len(found.noise)
     assert len(found.row_starts) == len(found.labels) == rows
     assert found.max_seqlen == LENGTH
@@ -152,7 +162,7 @@ def test_rows_end_to_end(rows: list[SyntheticRow], seed: int, most: int) -> None
     assert all(0 <= end - begin <= LENGTH for begin, end in pairwise(bounds))
     assert found.row_starts.tolist() == bounds[:number]
     assert found.is_token.tolist() == [place < used for place in range(size)]
-    assert len(found.masked_positions) == (most or 64 * math.ceil(len(masked(gathered, seed).at) / 64))
+    assert len(found.masked_positions) == (most or 64 * math.ceil(len(masked(gathered, seed).positions) / 64))
     assert seen(found, list(pairwise(bounds[: number + 1]))) == written(rows, seed)
 
 
@@ -215,7 +225,7 @@ def test_counts_leave_padding_out(rows: list[SyntheticRow], seed: int) -> None:
     assert compute_counts(gathered, chosen) == BatchCounts(
         rows=len(rows),
         tokens=sum(len(row.ids) for row in rows),
-        masked=len(chosen.at),
+        masked=len(chosen.positions),
         labelled=sum(row.label != -100 for row in rows),
         squares=sum(len(row.ids) ** 2 for row in rows),
     )

@@ -171,7 +171,9 @@ def test_how_many_groups_are_sorted_at_first_changes_nothing(
     masking = MaskingConfig(unit, 0.15, mask_token_fraction=0.8, random_token_fraction=0.1)
     before = rows_of(masked(rows, masking), rows)
     below = np.uint64(min(share * 2.0**64, 2.0**64 - 2048))
-    monkeypatch.setattr(module, "_enough", lambda left, tokens: np.full(len(left), below))
+    monkeypatch.setattr(
+        module, "_compute_priority_thresholds", lambda left, tokens: np.full(len(left), below)
+    )
     assert rows_of(masked(rows, masking), rows) == before
 
 

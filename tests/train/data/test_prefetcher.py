@@ -173,7 +173,7 @@ def test_seconds_of_waiting_are_counted() -> None:
 def test_a_process_ends_though_nobody_closes() -> None:
     script = (
         "from bioshards.train.data.prefetcher import Prefetch\n"
-        "prefetch = Prefetch(lambda step: step, 0)\n"
+        "prefetch = Prefetcher(lambda step: step, 0)\n"
         "prefetch.get()\n"
         "raise SystemExit(3)\n"
     )

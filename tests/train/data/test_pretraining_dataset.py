@@ -128,7 +128,9 @@ def test_the_rows_of_a_pipeline_are_those_that_arrow_reads(tmp_path: Path) -> No
         tmp_path / "o",
     )
     assert (
-        sets.run_shards_to_pretraining(*given, "--objective", "bert", "--length", 40, "--validation", 0.2)
+        sets.run_shards_to_pretraining(
+            *given, "--objective", "bert", "--max-seq-length", 40, "--validation-fraction", 0.2
+        )
         == 0
     )
     for split in ("train", "validation"):
@@ -146,7 +148,7 @@ def test_a_set_without_rows_to_validate_on_says_so(tmp_path: Path) -> None:
     folder = str(write_pretraining_set(tmp_path, {"a": [ROWS]}))
     assert is_empty(folder, "validation")
     with pytest.raises(
-        TrainingDataError, match=r"has no rows for validation\. Make a set with some: --validation"
+        TrainingDataError, match=r"has no rows for validation\. Make a set with some: --validation-fraction"
     ):
         PretrainingDataset(folder, "validation")
 
@@ -460,7 +462,7 @@ def written(path: Path, place: int, value: int, wide: int) -> None:
         ("offsets", 4, 7, -1, "it is no row of 1 to 16 tokens"),
         ("offsets", 4, 7, 1 << 30, "it is no row of 1 to 16 tokens"),
         ("offsets", 4, 7, 0, "it is no row of 1 to 16 tokens"),
-        ("splits", 2, 8, 16, "its second segment begins after its end"),
+        ("segment_b_starts", 2, 8, 16, "its second segment begins after its end"),
         ("labels", 1, 8, 2, "its label is none of 0, 1 and -100"),
     ],
 )

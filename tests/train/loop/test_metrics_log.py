@@ -17,7 +17,7 @@ from tests.support.train.trainer_runs import run_trainer, use_torch_threads
 
 
 def entry(step: int, kind: str = "train", **further: Any) -> dict[str, Any]:
-    return {"step": step, "kind": kind, "loss": 0.5, "losses": {"mlm": 0.5}, **further}
+    return {"step": step, "split": kind, "loss": 0.5, "losses": {"mlm": 0.5}, **further}
 
 
 def write(folder: Path, *entries: dict[str, Any], since: int = 0) -> MetricsLog:
@@ -35,7 +35,7 @@ def test_a_line_can_be_read_as_soon_as_it_is_written(tmp_path: Path) -> None:
         log.write(entry(step))
         assert lines(tmp_path)[-1] == entry(step)
     log.write(entry(2, "validation", loss=0.25))
-    assert [each["kind"] for each in lines(tmp_path)] == ["train", "train", "validation"]
+    assert [each["split"] for each in lines(tmp_path)] == ["train", "train", "validation"]
     assert log.last_train_entry == entry(2)
     log.close()
 
@@ -47,7 +47,7 @@ def test_it_is_cut_back_to_the_steps_that_were_kept(steps: int, tmp_path: Path) 
     before = lines(tmp_path)
     log = MetricsLog(str(tmp_path), steps)
     assert lines(tmp_path) == [line for line in before if line["step"] <= steps]
-    trained = [line for line in before if line["step"] <= steps and line["kind"] == "train"]
+    trained = [line for line in before if line["step"] <= steps and line["split"] == "train"]
     assert log.last_train_entry == (trained[-1] if trained else {})
     log.write(entry(steps + 1))
     log.close()
@@ -75,7 +75,7 @@ def test_what_is_no_line_of_a_log_is_left_out(damage: bytes, tmp_path: Path) -> 
     assert log.last_train_entry["step"] == 3
 
 
-@pytest.mark.parametrize("damage", [b'{"step": "two"}', b'{"step": null, "kind": "train"}', b'{"step": 1}'])
+@pytest.mark.parametrize("damage", [b'{"step": "two"}', b'{"step": null, "split": "train"}', b'{"step": 1}'])
 def test_nor_is_a_line_that_does_not_say_of_what_it_is(damage: bytes, tmp_path: Path) -> None:
     write(tmp_path, entry(1))
     with open(tmp_path / LOG_FILE, "ab") as file:
@@ -99,7 +99,7 @@ def test_every_line_is_json_and_what_is_no_number_in_it_is_null(
         raise AssertionError(f"{word} is not of JSON")
 
     found = json.loads((folder / LOG_FILE).read_text(), parse_constant=refuse)
-    assert found["figures"] == _null(figures)
+    assert found["metrics"] == _null(figures)
     assert log.last_train_entry == found == MetricsLog(str(folder), 1).last_train_entry
 
 

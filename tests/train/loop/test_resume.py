@@ -159,7 +159,7 @@ def test_a_run_that_continues_another_is_gone_on_with(
     assert run_trainer(data, tmp_path / "whole", *options) == 0
     stopped(data, tmp_path / "halves", *options, at=(15, 20))
     assert_same_runs(tmp_path / "whole", tmp_path / "halves")
-    assert [entry["step"] for entry in load_log(tmp_path / "halves") if entry["kind"] == "train"] == [
+    assert [entry["step"] for entry in load_log(tmp_path / "halves") if entry["split"] == "train"] == [
         *range(13, 25)
     ]
 
@@ -183,7 +183,7 @@ def test_the_same_command_before_the_first_step_and_after_the_last_one(
         return build(*given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(factory, "build", told_meanwhile)
+        patch.setattr(factory, "build_objective", told_meanwhile)
         assert run_trainer(data, tmp_path / "early") == 130
     assert [path.name for path in (tmp_path / "early").glob("step-*")] == ["step-0000000"]
     assert run_trainer(data, tmp_path / "early") == 0
@@ -225,7 +225,7 @@ def test_signals_end_a_process_with_a_checkpoint_of_that_very_step(
     assert child.wait() == 130
     second = _stopped_cleanly(out, child.read_output())
     assert second > first
-    steps = [entry["step"] for entry in load_log(out) if entry["kind"] == "train"]
+    steps = [entry["step"] for entry in load_log(out) if entry["split"] == "train"]
     assert steps == list(range(1, second + 1))
 
 
@@ -279,7 +279,7 @@ def test_a_second_ctrl_c_while_the_checkpoint_is_written_leaves_nothing_half_mad
 ) -> None:
     data = pretraining_sets["bert"]
     assert run_trainer(data, tmp_path / "whole") == 0
-    monkeypatch.setattr(checkpoint, "_to_disk", lambda _folder: send_signal())
+    monkeypatch.setattr(checkpoint, "_fsync_tree", lambda _folder: send_signal())
     with call_after_step(3, send_signal):
         assert run_trainer(data, tmp_path / "run") == 130
     assert not list((tmp_path / "run").glob("step-*"))
@@ -403,7 +403,7 @@ def test_steps_that_a_killed_run_had_logged_are_logged_once(
     assert child.wait() == -signal.SIGKILL
     assert load_log(out)[-1]["step"] == 9
     with open(out / "log.jsonl", "ab") as file:
-        file.write(b'{"step": 10, "kind": "tra')
+        file.write(b'{"step": 10, "split": "tra')
     assert run_trainer(data, out, *options) == 0
     assert load_reproducible_log(out) == load_reproducible_log(tmp_path / "whole")
     assert_same_runs(tmp_path / "whole", out)

@@ -187,30 +187,39 @@ def test_run_json_says_what_was_trained_on_what_with_what(
     said = json.loads((run / "run.json").read_text())
     recipe = said["identity"]["recipe"]
     assert recipe.keys() == PRESETS["tiny"].to_dict().keys()
-    assert (recipe["family"], recipe["hidden"], recipe["steps"], recipe["batch"]) == (family, 32, 12, 8)
+    assert (recipe["family"], recipe["hidden_size"], recipe["steps"], recipe["batch_size"]) == (
+        family,
+        32,
+        12,
+        8,
+    )
     assert said["preset"] == "tiny"
     digest = hashlib.sha256((pretraining_sets["vocabulary"] / "tokenizer.json").read_bytes()).hexdigest()
-    assert said["identity"]["vocabulary"] == digest
+    assert said["identity"]["vocabulary_sha256"] == digest
     shards = [one for one in load_manifest(data)["outputs"] if one["file"].startswith(f"{SPLITS[0]}/")]
     listed = "".join(f"{one['file']} {one['sha256']}\n" for one in shards)
-    assert said["identity"]["data"] == hashlib.sha256(listed.encode()).hexdigest()
+    assert said["identity"]["data_fingerprint"] == hashlib.sha256(listed.encode()).hexdigest()
     assert said["identity"]["origin"] is None
     assert said["data"]["folder"] == str(data)
     assert said["data"]["rows"] == sum(one["rows"] for one in shards)
-    assert said["run"]["versions"].keys() == {
+    assert said["run"]["library_versions"].keys() == {
         *("bioshards", "python", "numpy", "tokenizers", "torch", "transformers"),
     }
-    assert said["run"]["versions"]["torch"] == torch.__version__
+    assert said["run"]["library_versions"]["torch"] == torch.__version__
     assert said["run"]["command"][:4] == ["python", "-m", "bioshards.train", str(data)]
-    assert (said["run"]["processes"], said["run"]["device"], said["run"]["micro_batch"]) == (1, "cpu", 8)
+    assert (said["run"]["world_size"], said["run"]["device"], said["run"]["micro_batch_size"]) == (
+        1,
+        "cpu",
+        8,
+    )
     for checkpoint, step in ((BEFORE, 6), (LAST, 12)):
         of = json.loads((run / checkpoint / "run.json").read_text())
         assert of["step"] == step
         assert of["tokens"] == next(
-            (line["tokens"] for line in load_log(run) if line["step"] == step), of["tokens"]
+            (line["tokens_seen"] for line in load_log(run) if line["step"] == step), of["tokens"]
         )
-        assert {name: value for name, value in of.items() if name in said and name != "begun"} == {
-            name: value for name, value in said.items() if name != "begun"
+        assert {name: value for name, value in of.items() if name in said and name != "started"} == {
+            name: value for name, value in said.items() if name != "started"
         }
 
 
@@ -229,10 +238,12 @@ def test_the_manifest_lists_every_file_of_the_last_checkpoint(family: str, runs:
     about = json.loads((run / "run.json").read_text())
     assert said["config"] == {**about["identity"]["recipe"], "format": about["identity"]["format"]}
     assert said["inputs"] == [
-        {name: about["identity"][name] for name in ("data", "vocabulary", "origin")},
+        {name: about["identity"][name] for name in ("data_fingerprint", "vocabulary_sha256", "origin")},
     ]
-    assert said["last"] == [line for line in load_reproducible_log(run) if line["kind"] == "train"][-1]
-    assert said["run"]["versions"] == about["run"]["versions"]
+    assert (
+        said["final_metrics"] == [line for line in load_reproducible_log(run) if line["split"] == "train"][-1]
+    )
+    assert said["run"]["library_versions"] == about["run"]["library_versions"]
 
 
 @pytest.mark.parametrize(
@@ -247,23 +258,23 @@ def test_the_log_says_all_that_is_to_be_known(
     family: str, weight: dict[str, float], accuracies: set[str], runs: dict[str, Path]
 ) -> None:
     lines = load_log(runs[family])
-    assert [(line["step"], line["kind"]) for line in lines] == [
+    assert [(line["step"], line["split"]) for line in lines] == [
         *((4, "train"), (8, "train"), (12, "train"), (12, "validation")),
     ]
     for line in lines:
         assert line["losses"].keys() == weight.keys()
         assert line["loss"] == pytest.approx(sum(weight[name] * line["losses"][name] for name in weight))
-        assert accuracies <= line["figures"].keys()
-        assert all(0 <= value <= 1 for value in line["figures"].values())
-    numbers = ("lr", "grad_norm", "skipped", "tokens", "mask_rate", "epoch", *SPEED_FIELDS)
+        assert accuracies <= line["metrics"].keys()
+        assert all(0 <= value <= 1 for value in line["metrics"].values())
+    numbers = ("lr", "grad_norm", "skipped_steps", "tokens_seen", "mask_rate", "epoch", *SPEED_FIELDS)
     for line in lines[:3]:
-        assert {"step", "kind", "loss", "losses", "figures", *numbers} == line.keys()
+        assert {"step", "split", "loss", "losses", "metrics", *numbers} == line.keys()
         assert all(isinstance(line[name], (int, float)) for name in numbers)
         assert line["grad_norm"] > 0
         assert line["mask_rate"] == 0.15
         assert 0 < line["mfu"] < 1
-        assert 0 <= line["waiting"] < 1
-    for name in ("tokens", "epoch", "seconds"):
+        assert 0 <= line["data_wait_fraction"] < 1
+    for name in ("tokens_seen", "epoch", "elapsed_seconds"):
         values = [line[name] for line in lines[:3]]
         assert values == sorted(set(values))
 
@@ -295,11 +306,13 @@ def test_the_same_command_writes_the_same_files_but_for_times(
     for said in (ours, theirs):
         del said["run"]
         said["outputs"] = [each for each in said["outputs"] if "/hf/" in each["file"]]
-        said["last"] = {name: said["last"][name] for name in ("losses", "lr", "grad_norm", "tokens")}
+        said["final_metrics"] = {
+            name: said["final_metrics"][name] for name in ("losses", "lr", "grad_norm", "tokens_seen")
+        }
     assert ours == theirs
 
 
 def timeless(path: Path, run: Path) -> Any:
     """A run.json without times, whatever its --output."""
     said = json.loads(path.read_text().replace(json.dumps(str(run)), '"RUN"'))
-    return {name: value for name, value in said.items() if name not in ("begun", "saved")}
+    return {name: value for name, value in said.items() if name not in ("started", "saved")}

@@ -209,7 +209,7 @@ def test_a_set_without_rows_to_validate_on_is_trained_on(
     facts["outputs"] = [one for one in facts["outputs"] if one["file"].startswith("train/")]
     (data / "manifest.json").write_text(json.dumps(facts))
     assert run_trainer(data, tmp_path / "out") == 0
-    assert {line["kind"] for line in load_log(tmp_path / "out")} == {"train"}
+    assert {line["split"] for line in load_log(tmp_path / "out")} == {"train"}
 
 
 def test_a_set_without_rows_to_train_on(says: Says, data: Path, tmp_path: Path) -> None:
@@ -412,9 +412,18 @@ def test_a_damaged_checkpoint_names_itself_and_the_one_before_goes_on(
     [
         *(
             (f"--{name} 0", f"--{name} 0 is below 1")
-            for name in ("log-every", "save-every", "validate-every", "keep", "validation-rows")
+            for name in (
+                "log-every",
+                "save-every",
+                "validate-every",
+                "keep-checkpoints",
+                "max-validation-rows",
+            )
         ),
-        *((f"--{name} -3", f"--{name} -3 is below 1") for name in ("log-every", "save-every", "keep")),
+        *(
+            (f"--{name} -3", f"--{name} -3 is below 1")
+            for name in ("log-every", "save-every", "keep-checkpoints")
+        ),
         ("--keep-checkpoints x", "invalid int value: 'x'"),
         ("--micro-batch-size 0", "--micro-batch-size 0 is below 1"),
         ("--micro-batch-size -2", "--micro-batch-size -2 is below 1"),
@@ -436,7 +445,8 @@ def test_options_that_make_no_sense(options: str, said: str, says: Says, data: P
 def test_a_library_that_is_missing() -> None:
     for library in ("torch", "transformers"):
         code = (
-            f"import sys, runpy; sys.modules[{library!r}] = None; sys.argv = ['train', 'DATA', '--output', 'R'];"
+            f"import sys, runpy; sys.modules[{library!r}] = None; "
+            "sys.argv = ['train', 'DATA', '--output', 'R'];"
             " runpy.run_module('bioshards.train', run_name='__main__')"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -468,7 +478,7 @@ def test_a_disk_that_fills_up_at_a_checkpoint(
             write(self, folder, trainer, now)
 
     with monkeypatch.context() as patched:
-        patched.setattr(training_run._TrainingRun, "_write", filling)
+        patched.setattr(training_run._TrainingRun, "_write_checkpoint", filling)
         said = says(data, out, code=1)
     assert f"the checkpoint of step 12 could not be written to {out} (" in said
     assert f"{out}/{BEFORE} is whole. " in said
@@ -483,7 +493,9 @@ def full(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.parametrize("name", ["checkpoint.os.rename", "checkpoint._sync", "tokenizer.shutil.copyfile"])
+@pytest.mark.parametrize(
+    "name", ["checkpoint.os.rename", "checkpoint._fsync", "tokenizer_files.shutil.copyfile"]
+)
 def test_a_disk_that_is_full_in_the_middle_of_a_checkpoint(
     name: str, says: Says, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -492,7 +504,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_checkpoint(
     shutil.rmtree(out / LAST)
     (out / "manifest.json").unlink()
     with monkeypatch.context() as patched:
-        patched.setattr(f"bioshards.train.{name}", full)
+        patched.setattr(f"bioshards.train.loop.{name}", full)
         said = says(data, out, code=1)
     assert f"step 12 could not be written to {out} (No space left on device). {out}/{BEFORE} is whole" in said
     assert is_whole(out, BEFORE)
@@ -502,7 +514,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_checkpoint(
 def test_a_disk_that_is_full_at_the_first_checkpoint(
     says: Says, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bioshards.train.loop.checkpoint._to_disk", full)
+    monkeypatch.setattr("bioshards.train.loop.checkpoint._fsync_tree", full)
     said = says(data, tmp_path / "out", code=1)
     assert "the checkpoint of step 6 could not be written" in said
     assert "There is none before it. " in said
@@ -543,7 +555,7 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             loss = total(self, *given)
             return loss * torch.inf if next(seen) in updates else loss
 
-        monkeypatch.setattr(Objective, "total", infinite)
+        monkeypatch.setattr(Objective, "compute_loss", infinite)
 
     return call
 
@@ -558,7 +570,7 @@ def test_a_step_without_a_finite_gradient_is_left_out(
     for part in ("model", "optimiser"):
         assert is_same_state(before[part], left_out[part])
         assert not is_same_state(left_out[part], after[part])
-    lines = [line for line in load_log(out) if line["kind"] == "train"]
+    lines = [line for line in load_log(out) if line["split"] == "train"]
     assert [line["step"] for line in lines if line["grad_norm"] is None] == [5]
     assert all(torch.isfinite(value).all() for value in load_state(out / LAST)["model"].values())
 

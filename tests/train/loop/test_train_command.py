@@ -208,7 +208,7 @@ def test_a_checkpoints_weights_are_taken_over_exactly(
     assert not is_same_state(model(tmp_path / "out" / "step-0000003"), model(runs[family] / LAST))
     about = json.loads((tmp_path / "out" / "run.json").read_text())["identity"]
     assert about["origin"] == str(hf.resolve())
-    assert about["recipe"]["begins"] == "checkpoint"
+    assert about["recipe"]["start_from"] == "checkpoint"
     assert load_state(tmp_path / "out" / "step-0000001")["done"] == 1
 
 
@@ -297,13 +297,13 @@ def test_a_run_is_continued_on_other_data(
     )
     fixed = ("--continue-from", runs["electra"], "--schedule", "electra", "--warmup", 4)
     assert run_trainer(others["same"], out, *fixed, *more) == 0
-    lines = [line for line in load_log(out) if line["kind"] == "train"]
+    lines = [line for line in load_log(out) if line["split"] == "train"]
     assert [line["step"] for line in lines] == list(range(13, 25))
     for line in lines:
         assert line["lr"] == learning_rate("electra", line["step"] - 1, 24, 4, 1e-3)
     assert lines[0]["lr"] == pytest.approx(1e-3 * (1 - 12 / 24))
     there = load_state(runs["electra"] / LAST)
-    assert lines[0]["tokens"] > there["tokens"] > lines[0]["tokens"] - 8 * 64
+    assert lines[0]["tokens_seen"] > there["tokens"] > lines[0]["tokens_seen"] - 8 * 64
     data_rows = json.loads((out / "run.json").read_text())["data"]["rows"]
     assert [line["epoch"] for line in lines] == pytest.approx([8 * step / data_rows for step in range(1, 13)])
     first = load_state(out / "step-0000013")
@@ -453,9 +453,9 @@ def test_a_model_learns_more_than_how_frequent_tokens_are(
     how = ("--steps", 250, "--dropout", 0, "--attention-dropout", 0, "--log-every", 50, "--save-every", 250)
     assert run_trainer(topics[family], tmp_path / "out", *sizes, *how) == 0
     *_, last, validation = load_log(tmp_path / "out")
-    assert (last["kind"], validation["kind"]) == ("train", "validation")
+    assert (last["split"], validation["split"]) == ("train", "validation")
     for found in (last, validation):
-        losses, figures = found["losses"], found["figures"]
+        losses, figures = found["losses"], found["metrics"]
         assert losses["mlm"] < unigram_entropy(topics[family]) - 0.1
         if family == "electra":
             assert losses["rtd"] < 0.95 * figures["replaced_entropy"]

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.corpus.storage.local_storage import TEMPORARY_PREFIX
+from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 from bioshards.train.config.masking_config import mask_rate
 from bioshards.train.config.model_presets import PRESETS
 from bioshards.train.data.loader import MAX_MICRO_BATCH_TOKENS, StepLoader, partition_batch
@@ -136,7 +136,7 @@ def test_parts_of_other_sizes_give_the_same_losses(
     whole, parts = (load_reproducible_log(tmp_path / str(micro)) for micro in (8, 3))
     for one, other in zip(whole, parts, strict=True):
         assert one["losses"] == pytest.approx(other["losses"], rel=1e-4)
-        assert (one["kind"], one["step"]) == (other["kind"], other["step"])
+        assert (one["split"], one["step"]) == (other["split"], other["step"])
 
 
 def test_a_run_whose_output_nobody_reads_goes_on(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_a_known_gpu_has_the_peak_of_its_data_sheet(
 
 def test_another_device_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA GeForce RTX 2070")
-    monkeypatch.setattr(flops, "measured", lambda device, dtype: 7.0)
+    monkeypatch.setattr(flops, "measure_peak", lambda device, dtype: 7.0)
     assert flops.get_peak(torch.device("cuda"), torch.bfloat16) == 7
     assert flops.get_peak(torch.device("cpu"), torch.float32) == 7
 

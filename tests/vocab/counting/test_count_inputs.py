@@ -142,14 +142,14 @@ def test_of_many_words_the_most_frequent_are_taken_and_the_bound_is_said(
 def test_no_word_held_out_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mice = write_texts(tmp_path / "mice", {"n": {at: f"Mouse word{at}." for at in range(40)}})
     words = count(tmp_path / "words", "--input", mice, "--validation-fraction", 0.5)
-    expected = count_directly(mice, hold_out=0.5)
+    expected = count_directly(mice, validation_fraction=0.5)
     assert len(expected.validation_words) > 5
     monkeypatch.setattr(count_inputs, "MAX_WORDS", 2)
     text = read(words)
     assert text.words.keys() == {"Mouse", "."}
     assert text.validation_words == expected.validation_words
     assert text.min_count == 2
-    assert text == read(mice, hold_out=0.5)
+    assert text == read(mice, validation_fraction=0.5)
 
 
 def test_what_was_left_out_when_words_were_counted_is_said(mice: Path, rats: Path, tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_an_abstract_and_its_article_are_held_out_together(tmp_path: Path) -> No
     articles = write_texts(
         tmp_path / "b", {"b": {at: f"article{at}" for at in numbers}}, "pmc_to_shards", "pmc:PMC"
     )
-    text = read(abstracts, articles, hold_out=0.2)
+    text = read(abstracts, articles, validation_fraction=0.2)
     held = {word.removeprefix("abstract") for word in text.validation_words if word.startswith("abstract")}
     assert 5 < len(held) < 40
     assert text.validation_words.keys() == {f"{name}{at}" for name in ("abstract", "article") for at in held}
@@ -210,7 +210,7 @@ def test_two_countings_of_the_same_documents_are_not_taken_together(
     "change",
     [
         lambda facts: facts["config"].pop("kind"),
-        lambda facts: facts["config"].update(kind="bytes"),
+        lambda facts: facts["config"].update(pretokenizer="bytes"),
         lambda facts: facts["config"].update(min_count=None),
         lambda facts: facts.pop("config"),
         lambda facts: facts.update(config=[]),

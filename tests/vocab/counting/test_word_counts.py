@@ -157,7 +157,7 @@ def test_documents_of_one_pmid_are_held_out_together_and_those_of_none_by_their_
 
 @pytest.mark.parametrize("share", [-0.1, 1, 1.5, float("nan")])
 def test_a_share_that_is_none(share: float) -> None:
-    with pytest.raises(ValueError, match="hold_out"):
+    with pytest.raises(ValueError, match=r"is not in \[0, 1\)"):
         CountConfig(validation_fraction=share)
 
 
@@ -181,7 +181,7 @@ def test_counts_written_and_merged_are_their_sum(
     merged = [
         word_counts.merge_bucket_counts(FILES, paths, bucket) for bucket in range(word_counts.NUM_BUCKETS)
     ]
-    for column, which in (("count", 0), ("held_out", 1)):
+    for column, which in (("count", 0), ("validation_count", 1)):
         lines = list(
             word_counts.merge_lines([word_counts.lines_from_table(table, column) for table in merged])
         )
@@ -189,7 +189,7 @@ def test_counts_written_and_merged_are_their_sum(
 
 
 def test_many_rows_are_added_up_while_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_counts, "_WAITING_ROWS", 10)
+    monkeypatch.setattr(word_counts, "_MAX_PENDING_ROWS", 10)
     random.seed(3)
     parts = [Counter({f"w{random.randrange(40)}": 1 for _ in range(25)}) for _ in range(8)]
     paths = [str(tmp_path / f"{number}.arrow") for number in range(8)]

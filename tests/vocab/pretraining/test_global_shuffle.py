@@ -28,9 +28,9 @@ from bioshards.vocab.pretraining.build import BuildConfig, build_group
 from bioshards.vocab.pretraining.objectives.document_rng import (
     DocumentRng,
     derive_document_key,
-    derive_row_keys,
 )
-from bioshards.vocab.pretraining.row_plan import KeyArray, RowPlan
+from bioshards.vocab.pretraining.row_keys import KeyArray, derive_row_keys
+from bioshards.vocab.pretraining.row_plan import RowPlan
 from bioshards.vocab.pretraining.shard_groups import MIN_GROUP_BYTES, ShardGroup, group_shards
 from tests.support.full_disk import FullDiskStorage
 from tests.support.vocab.block_factories import (
@@ -421,7 +421,7 @@ def merged(out: Path, how: BuildConfig, names: Sequence[str], split: str = "trai
 
 def test_merged_buckets_hold_the_rows_that_shards_of_portions_would(tmp_path: Path, encoder: Encoder) -> None:
     several = inputs_of(tmp_path)
-    shuffled = make_build_config(encoder, buckets={"train": 3, "validation": 1})
+    shuffled = make_build_config(encoder, num_buckets={"train": 3, "validation": 1})
     for split in ("train", "validation"):
         names = dealt_out(tmp_path / "global", several, shuffled, split)
         listed = merged(tmp_path / "global", shuffled, names, split)
@@ -438,7 +438,7 @@ def test_merged_buckets_hold_the_rows_that_shards_of_portions_would(tmp_path: Pa
 
 
 def test_merged_shards_are_named_by_bucket_and_say_what_they_hold(tmp_path: Path, encoder: Encoder) -> None:
-    how = make_build_config(encoder, buckets={"train": 2, "validation": 1})
+    how = make_build_config(encoder, num_buckets={"train": 2, "validation": 1})
     listed = merged(tmp_path / "out", how, dealt_out(tmp_path / "out", inputs_of(tmp_path), how))
     assert [one.file for one in listed] == [
         "train/data-00000-of-00002.arrow",
@@ -457,7 +457,7 @@ def test_merged_shards_are_named_by_bucket_and_say_what_they_hold(tmp_path: Path
 
 def test_the_order_in_which_portions_were_made_changes_no_byte(tmp_path: Path, encoder: Encoder) -> None:
     """Of documents that two portions have too, whose rows have the same keys."""
-    how = make_build_config(encoder, buckets={"train": 3, "validation": 1})
+    how = make_build_config(encoder, num_buckets={"train": 3, "validation": 1})
     texts = make_abstracts(30, 60)
     others = [one._replace(id=f"pubmed:{n}", pmid=n) for n, one in enumerate(texts, 20)]
     several = [
@@ -476,7 +476,7 @@ def written(out: Path) -> dict[str, int]:
 
 
 def test_a_bucket_is_made_again_only_when_other_files_are_dealt_out(tmp_path: Path, encoder: Encoder) -> None:
-    how = make_build_config(encoder, buckets={"train": 2, "validation": 1})
+    how = make_build_config(encoder, num_buckets={"train": 2, "validation": 1})
     out, several = tmp_path / "out", inputs_of(tmp_path)
     names = dealt_out(out, several, how)
     first = merged(out, how, names)
@@ -493,7 +493,7 @@ def test_a_bucket_is_made_again_only_when_other_files_are_dealt_out(tmp_path: Pa
 def test_a_bucket_whose_shard_is_gone_or_cut_short_is_made_again(
     damage: Any, tmp_path: Path, encoder: Encoder
 ) -> None:
-    how = make_build_config(encoder, buckets={"train": 2, "validation": 1})
+    how = make_build_config(encoder, num_buckets={"train": 2, "validation": 1})
     out = tmp_path / "out"
     names = dealt_out(out, inputs_of(tmp_path), how)
     first = merged(out, how, names)
@@ -512,9 +512,9 @@ def test_rows_dealt_out_to_another_number_of_buckets_are_dealt_out_again(
 ) -> None:
     """As after a run that did not publish, when an input has grown: how many there are is by their size."""
     several = inputs_of(tmp_path)
-    now = make_build_config(encoder, buckets={"train": then, "validation": 1})
+    now = make_build_config(encoder, num_buckets={"train": then, "validation": 1})
     dealt_out(
-        tmp_path / "out", several, make_build_config(encoder, buckets={"train": first, "validation": 1})
+        tmp_path / "out", several, make_build_config(encoder, num_buckets={"train": first, "validation": 1})
     )
     found = merged(tmp_path / "out", now, dealt_out(tmp_path / "out", several, now))
     fresh = merged(tmp_path / "fresh", now, dealt_out(tmp_path / "fresh", several, now))
@@ -524,7 +524,7 @@ def test_rows_dealt_out_to_another_number_of_buckets_are_dealt_out_again(
 def test_a_bucket_merged_of_another_number_of_them_is_merged_again(tmp_path: Path, encoder: Encoder) -> None:
     several = inputs_of(tmp_path)
     for number in (3, 2):
-        how = make_build_config(encoder, buckets={"train": number, "validation": 1})
+        how = make_build_config(encoder, num_buckets={"train": number, "validation": 1})
         listed = merged(tmp_path / "out", how, dealt_out(tmp_path / "out", several, how))
         assert [one.file for one in listed] == [
             f"train/data-{n:05d}-of-{number:05d}.arrow" for n in range(number)
@@ -533,7 +533,7 @@ def test_a_bucket_merged_of_another_number_of_them_is_merged_again(tmp_path: Pat
 
 def test_a_bucket_without_rows_has_no_shard(tmp_path: Path, encoder: Encoder) -> None:
     """``datasets`` raises on a shard without a record batch."""
-    how = make_build_config(encoder, buckets={"train": 500, "validation": 1})
+    how = make_build_config(encoder, num_buckets={"train": 500, "validation": 1})
     portion = make_single_group(write_documents(tmp_path / "one", {"a": make_abstracts(1, 12)}))
     names = dealt_out(tmp_path / "out", [portion], how)
     listed = merged(tmp_path / "out", how, names)
@@ -544,12 +544,12 @@ def test_a_bucket_without_rows_has_no_shard(tmp_path: Path, encoder: Encoder) ->
 
 
 def test_a_bucket_that_cannot_be_written_has_no_report(tmp_path: Path, encoder: Encoder) -> None:
-    how = make_build_config(encoder, buckets={"train": 1, "validation": 1})
+    how = make_build_config(encoder, num_buckets={"train": 1, "validation": 1})
     names = dealt_out(tmp_path, inputs_of(tmp_path / "in"), how)
     with pytest.raises(OSError, match="No space left"):
         pretraining_dir.merge_bucket(
             FullDiskStorage("/train/", 5_000), OutputDir(str(tmp_path)), how, names, "train", 0
         )
     assert list_files(tmp_path / "train") == set()
-    assert list_files(tmp_path / ".bioshards" / "merged") == set()
+    assert list_files(tmp_path / ".bioshards" / "merged_buckets") == set()
     assert merged(tmp_path, how, names)

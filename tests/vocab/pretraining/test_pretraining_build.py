@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 from bioshards.corpus.shards.pretraining_schema import metadata_from_schema
-from bioshards.corpus.storage.local_storage import TEMPORARY_PREFIX, LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining import build as module
@@ -73,7 +74,7 @@ def test_a_portion_is_a_shard_for_each_split(out: Path, portion: ShardGroup, enc
         data = (out / one.file).read_bytes()
         assert (len(data), hashlib.sha256(data).hexdigest()) == (one.bytes, one.sha256)
         assert len(read_listed_rows(out, [one])) == one.rows
-    report = out / ".bioshards" / "made" / f"{portion.name}.json"
+    report = out / ".bioshards" / "build_reports" / f"{portion.name}.json"
     assert list_files(out) == {*(one.file for one in made.outputs), str(report.relative_to(out))}
     said = json.loads(report.read_text())
     assert said["file"] == "data-a-00000.arrow and 1 more"
@@ -83,7 +84,7 @@ def test_a_portion_is_a_shard_for_each_split(out: Path, portion: ShardGroup, enc
 def test_a_document_is_held_out_as_where_words_are_counted(
     out: Path, portion: ShardGroup, encoder: Encoder
 ) -> None:
-    made = build_from_group(out, portion, make_build_config(encoder, validation=0.3, seed=4))
+    made = build_from_group(out, portion, make_build_config(encoder, validation_fraction=0.3, seed=4))
     counting = CountConfig(validation_fraction=0.3, seed=4)
     for split, held_out in (("train", False), ("validation", True)):
         rows = read_listed_rows(out, [one for one in made.outputs if one.file.startswith(split)])
@@ -114,17 +115,17 @@ def test_counts_are_those_of_the_documents(out: Path, tmp_path: Path, encoder: E
     made = build_from_group(
         out,
         make_single_group(write_documents(tmp_path / "in", {"a": documents})),
-        make_build_config(encoder, validation=0),
+        make_build_config(encoder, validation_fraction=0),
     )
     assert made.documents == 6
-    assert made.dropped == {"no-tokens": 2, "in-full": 0}
+    assert made.dropped == {"no-tokens": 2, "overlap": 0}
     assert made.rejected == {}
     assert made.tokens_by_year == {"pubmed": {"1999": 4, "unknown": 1}, "pmc": {"1999": 3, "2001": 2}}
     train = made.split_counts["train"]
     assert train == {
         "documents": 4,
-        "unlabelled": 0,
-        "unknown": 2,
+        "unlabelled_rows": 0,
+        "unknown_tokens": 2,
         "rows": 4,
         "tokens": 10 + 2 * 4,
         "special_tokens": 2 * 4,
@@ -194,7 +195,7 @@ def test_a_shards_schema_says_what_its_rows_are(out: Path, portion: ShardGroup, 
 def test_a_document_longer_than_any_is_rejected_and_the_others_are_not(
     out: Path, tmp_path: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MAX_TOKENS", 1_000)
+    monkeypatch.setattr(module, "MAX_DOCUMENT_TOKENS", 1_000)
     documents = [
         make_sentences_document("pubmed:1", "w1 w2"),
         make_sentences_document("pubmed:2", "w3 " * 600, "w4 " * 401),
@@ -202,7 +203,7 @@ def test_a_document_longer_than_any_is_rejected_and_the_others_are_not(
         make_sentences_document("pubmed:4", NO_TOKENS),
     ]
     portion = make_single_group(write_documents(tmp_path / "in", {"a": documents}))
-    made = build_from_group(out, portion, make_build_config(encoder, validation=0))
+    made = build_from_group(out, portion, make_build_config(encoder, validation_fraction=0))
     assert (made.documents, made.dropped["no-tokens"], made.rejected) == (4, 1, {"too-long": 1})
     assert made.split_counts["train"]["input_tokens"] == 1_002
     lines = (out / "rejected" / f"{portion.name}.jsonl").read_text().splitlines()
@@ -230,9 +231,9 @@ def test_a_portion_of_bad_documents_alone_has_no_shard(out: Path, tmp_path: Path
 
 def test_a_shard_ends_where_it_is_large_enough(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
     """At the next record batch of documents; each pass counts."""
-    one = build_from_group(out / "one", portion, make_build_config(encoder, validation=0))
+    one = build_from_group(out / "one", portion, make_build_config(encoder, validation_fraction=0))
     several = build_from_group(
-        out / "several", portion, make_build_config(encoder, validation=0, max_bytes=1)
+        out / "several", portion, make_build_config(encoder, validation_fraction=0, max_shard_bytes=1)
     )
     assert [len(made.outputs) for made in (one, several)] == [1, 4]
     assert [listed.file.rpartition("-")[2] for listed in several.outputs] == [
@@ -243,7 +244,10 @@ def test_a_shard_ends_where_it_is_large_enough(out: Path, portion: ShardGroup, e
     size = 2 * one.split_counts["train"]["input_tokens"]
     for passes, shards in ((1, 1), (2, 2)):
         how = make_build_config(
-            encoder, ExampleRecipe("bert", 16, dupe_factor=passes), validation=0, max_bytes=size + 1
+            encoder,
+            ExampleRecipe("bert", 16, dupe_factor=passes),
+            validation_fraction=0,
+            max_shard_bytes=size + 1,
         )
         assert len(build_from_group(out / str(passes), portion, how).outputs) == shards
 
@@ -274,7 +278,7 @@ DEALT = {"train": 3, "validation": 2}
 def test_what_is_made_is_not_made_again(
     buckets: dict[str, int], out: Path, portion: ShardGroup, encoder: Encoder
 ) -> None:
-    how = make_build_config(encoder, buckets=buckets)
+    how = make_build_config(encoder, num_buckets=buckets)
     first = build_from_group(out, portion, how)
     before = marks(out, first)
     again = build_from_group(out, portion, how)
@@ -304,7 +308,7 @@ def test_a_report_whose_files_are_not_as_it_says_is_made_again(
     portion: ShardGroup,
     encoder: Encoder,
 ) -> None:
-    how = make_build_config(encoder, buckets=buckets)
+    how = make_build_config(encoder, num_buckets=buckets)
     first = build_from_group(out, portion, how)
     before = read_result_files(out, first)
     damage(Path(list(before)[which]))
@@ -351,10 +355,10 @@ def test_a_disk_that_is_full_leaves_no_file_half_written_and_no_report(
     encoder: Encoder,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "MAX_TOKENS", 20)
+    monkeypatch.setattr(module, "MAX_DOCUMENT_TOKENS", 20)
     recipe = ExampleRecipe("electra", 16)
     writer = ShardWriter(make_record_encoder(encoder, recipe))
-    how = make_build_config(encoder, recipe, buckets=buckets, writer=writer)
+    how = make_build_config(encoder, recipe, num_buckets=buckets, writer=writer)
     fresh = build_from_group(out / "fresh", portion, how)
     assert fresh.rejected["too-long"]
     with pytest.raises(OSError, match="No space left"):
@@ -373,7 +377,7 @@ def test_a_fault_between_two_shards_of_a_portion_is_made_good(
     out: Path, portion: ShardGroup, encoder: Encoder
 ) -> None:
     """Shards that were whole by then are written again, under the same names."""
-    how = make_build_config(encoder, max_bytes=1)
+    how = make_build_config(encoder, max_shard_bytes=1)
     fresh = build_from_group(out / "fresh", portion, how)
     sizes = [one.bytes for one in fresh.outputs if one.file.startswith("train")]
     with pytest.raises(OSError, match="No space left"):

@@ -21,6 +21,7 @@ from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining import pretraining_dir
 from bioshards.vocab.pretraining.build_result import BuildResult
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
+from bioshards.vocab.pretraining.objectives.registry import OBJECTIVES
 from bioshards.vocab.pretraining.pretraining_dir import MergeResult
 from bioshards.vocab.pretraining.shard_groups import ShardGroup
 from bioshards.vocab.pretraining.shard_writer import ShardWriter
@@ -69,7 +70,7 @@ def publish(
     **config: Any,
 ) -> str | None:
     output_dir = OutputDir(str(out))
-    run = PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere", started="then")
+    run = PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere", started_at="then")
     return pretraining_dir.publish_pretraining_set(
         FILES, output_dir, CONFIG | config, INPUTS, made, merged, run, max_rejected
     )
@@ -92,7 +93,7 @@ def test_a_published_set_accounts_for_every_token_and_opens(
             )
         ),
     ]
-    how = make_build_config(encoder, ExampleRecipe(objective, 16))  # type: ignore[arg-type]
+    how = make_build_config(encoder, ExampleRecipe(objective, 16))
     made = [build_from_group(out, portion, how) for portion in several]
     assert publish(out, *made, objective=objective) is None
     found = manifest(out)
@@ -105,14 +106,14 @@ def test_a_published_set_accounts_for_every_token_and_opens(
         assert of["input_tokens"] == of["tokens"] - of["special_tokens"] - of["other_document_tokens"] + sum(
             of["lost_tokens"].values()
         )
-        assert set(of["lost_tokens"]) <= {pretraining_dir.LOSS_REASONS.get(objective)}
+        assert set(of["lost_tokens"]) <= {OBJECTIVES[objective].loss_reason}
         assert of["documents"] == sum(one.split_counts[split]["documents"] for one in made)
     assert counts["train"]["documents"] + counts["validation"]["documents"] == 69
     years = counts["years"]["pubmed"]
     assert list(years) == ["2000", "2001", "2002"]
     assert sum(years.values()) == counts["train"]["input_tokens"] + counts["validation"]["input_tokens"]
-    assert found["run"]["started"] == "then"
-    assert found["run"]["finished"]
+    assert found["run"]["started_at"] == "then"
+    assert found["run"]["finished_at"]
     opened = datasets.load_from_disk(str(out))
     assert {name: len(of) for name, of in opened.items()} == {
         split: counts[split]["rows"] for split in ("train", "validation")
@@ -137,7 +138,10 @@ def test_the_order_of_portions_changes_nothing(out: Path, tmp_path: Path, encode
 def test_without_held_out_documents_there_is_one_split(
     out: Path, portion: ShardGroup, encoder: Encoder
 ) -> None:
-    assert publish(out, build_from_group(out, portion, make_build_config(encoder, validation=0))) is None
+    assert (
+        publish(out, build_from_group(out, portion, make_build_config(encoder, validation_fraction=0)))
+        is None
+    )
     assert json.loads((out / "dataset_dict.json").read_text()) == {"splits": ["train"]}
     assert not (out / "validation").exists()
     assert manifest(out)["counts"]["validation"] == {
@@ -149,8 +153,8 @@ def test_without_held_out_documents_there_is_one_split(
                 "special_tokens",
                 "other_document_tokens",
                 "input_tokens",
-                "unknown",
-                "unlabelled",
+                "unknown_tokens",
+                "unlabelled_rows",
             ],
             0,
         ),
@@ -160,7 +164,7 @@ def test_without_held_out_documents_there_is_one_split(
 
 
 def test_buckets_without_rows_open_too(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
-    how = make_build_config(encoder, buckets={"train": 200, "validation": 90})
+    how = make_build_config(encoder, num_buckets={"train": 200, "validation": 90})
     made = build_from_group(out, portion, how)
     merged = [
         pretraining_dir.merge_bucket(FILES, OutputDir(str(out)), how, made.spill_files[split], split, bucket)
@@ -173,8 +177,8 @@ def test_buckets_without_rows_open_too(out: Path, portion: ShardGroup, encoder: 
     assert {name: len(of) for name, of in opened.items()} == {
         split: counts[split]["rows"] for split in how.num_buckets
     }
-    assert len(list_files(out / ".bioshards" / "merged")) == 290
-    assert list_files(out / ".bioshards" / "dealt") == set()
+    assert len(list_files(out / ".bioshards" / "merged_buckets")) == 290
+    assert list_files(out / ".bioshards" / "shuffle_spill") == set()
 
 
 # What stops it
@@ -227,7 +231,7 @@ def test_more_rejected_documents_than_allowed_stop_it(out: Path) -> None:
 
 @pytest.mark.parametrize("validation", [Counter(), Counter(documents=998, rows=99)])
 def test_nothing_to_train_on_stops_it(validation: Counter[str], out: Path) -> None:
-    dropped = Counter({"no-tokens": 1, "in-full": 2})
+    dropped = Counter({"no-tokens": 1, "overlap": 2})
     made = BuildResult("x", split_counts={"validation": validation}, documents=1000, dropped=dropped)
     problem = publish(out, made)
     assert problem == (
@@ -303,7 +307,9 @@ def test_an_unfinished_set_is_not_opened_as_the_one_before(
 
 
 def test_tidy_removes_dealt_rows_and_does_so_twice(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
-    made = build_from_group(out, portion, make_build_config(encoder, buckets={"train": 3, "validation": 2}))
+    made = build_from_group(
+        out, portion, make_build_config(encoder, num_buckets={"train": 3, "validation": 2})
+    )
     assert made.spill_files["train"]
     for _ in range(2):
         pretraining_dir.remove_spill_files(FILES, OutputDir(str(out)))

@@ -79,7 +79,7 @@ def test_abstracts_held_in_full_are_left_out_and_counted(out: Path, tmp_path: Pa
     made = build_from_group(
         out, make_single_group(abstracts_, overlap_lists=lists[abstracts_.folder]), make_build_config(encoder)
     )
-    assert (made.documents, made.dropped["in-full"]) == (59, 3)
+    assert (made.documents, made.dropped["overlap"]) == (59, 3)
     found = {span["document"] for row in read_listed_rows(out, made.outputs) for span in row["spans"]}
     assert found == {f"pubmed:{n}" for n in range(1, 60)} - {"pubmed:3", "pubmed:7", "pubmed:40"}
     assert (
@@ -115,7 +115,7 @@ def test_two_directories_of_full_text_may_list_abstracts_of_two(
             make_single_group(documents, overlap_lists=lists[documents.folder]),
             make_build_config(encoder),
         )
-        assert made.dropped["in-full"] == left_out
+        assert made.dropped["overlap"] == left_out
 
 
 def test_a_list_of_no_abstract_leaves_out_none(out: Path, tmp_path: Path, encoder: Encoder) -> None:
@@ -125,7 +125,7 @@ def test_a_list_of_no_abstract_leaves_out_none(out: Path, tmp_path: Path, encode
     made = build_from_group(
         out, make_single_group(one, overlap_lists=lists[one.folder]), make_build_config(encoder)
     )
-    assert (made.dropped["in-full"], made.documents) == (0, 9)
+    assert (made.dropped["overlap"], made.documents) == (0, 9)
 
 
 def test_a_list_that_is_stale_is_refused(tmp_path: Path) -> None:

@@ -79,9 +79,11 @@ def test_what_is_read_is_written_lost_or_borrowed(
     planned, rows = table(several, recipe, seed, passes)
     written = Counter(token for row in rows for token in row["input_ids"])
     assert planned.tokens == written.total()
-    assert planned.special == written.pop(CLS) + written.pop(SEP)
+    assert planned.special_tokens == written.pop(CLS) + written.pop(SEP)
     read = passes * sum(map(sum, several.values()))
-    assert read == planned.tokens - planned.special - planned.borrowed + planned.lost
+    assert (
+        read == planned.tokens - planned.special_tokens - planned.other_document_tokens + planned.lost_tokens
+    )
     every = {
         (document + 1) * _DOCUMENT + token
         for document, sentences in several.items()

@@ -227,8 +227,8 @@ def test_no_words_at_all_give_a_report() -> None:
 def test_the_same_input_gives_the_same_bytes_whatever_the_order_of_hashing(benchmarks: Path) -> None:
     code = (
         "import json, sys; from pathlib import Path; from tests.vocab.report.test_vocabulary_report import "
-        "everything, page;"
-        "found = everything(Path(sys.argv[1])); print(json.dumps(found), page(found))"
+        "everything, render_page;"
+        "found = everything(Path(sys.argv[1])); print(json.dumps(found), render_page(found))"
     )
     results = {
         subprocess.run(

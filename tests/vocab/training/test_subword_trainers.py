@@ -101,7 +101,7 @@ def test_wordpieces_are_trained_on_each_occurrence() -> None:
 
 
 def test_every_word_is_fed_as_often_as_it_occurs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subword_trainers, "FED", 20)
+    monkeypatch.setattr(subword_trainers, "CHARACTERS_PER_STRING", 20)
     words = [("a", 100), ("bcd", 7), ("x" * 50, 3), ("e", 1)]
     fed = list(subword_trainers._repeat_words(words))
     assert Counter(" ".join(fed).split()) == Counter(dict(words))
@@ -112,12 +112,12 @@ def test_every_word_is_fed_as_often_as_it_occurs(monkeypatch: pytest.MonkeyPatch
 ONE_MORE_TIME = """
 import hashlib, json, os, sys
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-from bioshards.vocab.training.subword_trainers import sentencepiece, wordpiece
+from bioshards.vocab.training.subword_trainers import train_sentencepiece, train_wordpieces
 words = json.load(sys.stdin)
 alphabet = sorted({character for word in words for character in word})
 for algorithm in ("bpe", "unigram"):
-    print(hashlib.sha256(sentencepiece(words, algorithm, 250, alphabet)).hexdigest())
-print("\\n".join(wordpiece(words, 400, alphabet)))
+    print(hashlib.sha256(train_sentencepiece(words, algorithm, 250, alphabet)).hexdigest())
+print("\\n".join(train_wordpieces(words, 400, alphabet)))
 """
 
 

@@ -1,33 +1,30 @@
-"""Randomness that depends on a document and nothing else, so that no runner, order or restart can change
-it."""
+"""Random numbers that depend on the seed, the pass and the document only.
+
+The rows of a document are the same on every runner, in every order and after every restart.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import random
-from typing import Any, Final, Protocol
-
-import numpy as np
-
-_INCREMENT: Final = np.uint64(0x9E3779B97F4A7C15)
-_MIX_STEPS: Final = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+from typing import Protocol
 
 
 class RandomSource(Protocol):
-    """Where examples' builders get their chances from."""
+    """Source of the random numbers of a row builder."""
 
     def random(self) -> float:
-        """A number from 0 to below 1."""
+        """Return a number from 0 to below 1."""
 
     def randint(self, a: int, b: int) -> int:
-        """A whole number from a to b, both included."""
+        """Return an integer from a to b, both included."""
 
 
 class DocumentRng:
-    """A source that begins anew with each document.
+    """Random numbers that are reseeded for each document.
 
-    The Mersenne Twister's ``random()`` is the same in every version of Python; ``randint`` is made of it
-    here.
+    ``random()`` of the Mersenne Twister is the same in every version of Python.  ``randint()`` of the
+    standard library is not, so it is derived from ``random()`` here.
     """
 
     def __init__(self) -> None:
@@ -35,7 +32,7 @@ class DocumentRng:
         self.random = self._twister.random
 
     def reseed(self, key: int) -> DocumentRng:
-        """The source of the document and pass that this is the :func:`key` of."""
+        """Restart with a key of :func:`derive_document_key`, and return this object."""
         self._twister.seed(key)
         return self
 
@@ -44,22 +41,7 @@ class DocumentRng:
 
 
 def derive_document_key(seed: int, pass_number: int, document_id: str) -> int:
-    """64 bits for the pass of this number over the document of this id."""
+    """Return 64 bits for one pass over one document."""
     return int.from_bytes(
         hashlib.blake2b(f"{seed} {pass_number} {document_id}".encode(), digest_size=8).digest()
     )
-
-
-def derive_row_keys(
-    document_keys: np.ndarray[Any, np.dtype[np.uint64]], row_numbers: np.ndarray[Any, np.dtype[Any]]
-) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """64 bits for each row, of its document's key and its number in the document: rows are sorted by them.
-
-    This is the generator SplitMix64 (Steele, Lea and Flood 2014), begun at the key.
-    """
-    mixed: np.ndarray[Any, np.dtype[np.uint64]] = document_keys + _INCREMENT * (
-        row_numbers.astype(np.uint64) + np.uint64(1)
-    )
-    for shift, factor in _MIX_STEPS:
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return mixed ^ (mixed >> np.uint64(31))

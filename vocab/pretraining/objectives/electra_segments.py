@@ -8,11 +8,13 @@ before it is done, be that another document's; here each document draws its own 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from .document_rng import RandomSource
-from .example_recipes import ExampleRecipe
 from .rows import NUM_PAIR_SPECIALS, ExampleRow, TokenRange, count_tokens, make_span
+
+if TYPE_CHECKING:
+    from .example_recipes import ExampleRecipe
 
 MIN_TARGET_LENGTH: Final = 5
 """The lowest target of a short row."""

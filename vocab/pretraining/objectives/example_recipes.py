@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.shards.pretraining_schema import LABELLED_OBJECTIVES
 
-Objective = Literal["electra", "bert", "albert", "plain"]
-OBJECTIVES: Final = get_args(Objective)
+from .registry import OBJECTIVES
+
 MAX_SEQ_LENGTH: Final = 65_535
 """The longest row: places in it are 16 bits."""
 
@@ -34,7 +33,7 @@ class ExampleRecipe:
             masked as a whole, and how many tokens at most; 0 is 15 % of the length.
     """
 
-    objective: Objective = "electra"
+    objective: str = "electra"
     max_seq_length: int = 128
     short_seq_prob: float = 0.0
     single_segment_prob: float = 0.0
@@ -56,24 +55,28 @@ class ExampleRecipe:
             raise InvalidValueError(
                 f"--max-seq-length {self.max_seq_length:,} is above {MAX_SEQ_LENGTH:,}: places in a row are 16 bits"
             )
-        for name, value in (("short", self.short_seq_prob), ("single", self.single_segment_prob)):
+        for name, value in (
+            ("short-seq-prob", self.short_seq_prob),
+            ("single-segment-prob", self.single_segment_prob),
+        ):
             if not 0 <= value <= 1:
                 raise InvalidValueError(f"--{name} {value} is not between 0 and 1")
         if self.max_predictions_per_seq < 0:
             raise InvalidValueError(f"--max-predictions-per-seq {self.max_predictions_per_seq} is below 0")
         if self.dupe_factor < 1:
             raise InvalidValueError(f"--dupe-factor {self.dupe_factor} is below 1")
-        for option, option_value, objectives in (
-            ("--short-seq-prob", self.short_seq_prob, ("electra", "bert", "albert")),
-            ("--single-segment-prob", self.single_segment_prob, ("electra",)),
-            ("--keep-overflow", self.keep_overflow, ("electra",)),
-            ("--as-published", self.as_published, ("albert",)),
-            ("--max-predictions-per-seq", self.max_predictions_per_seq, LABELLED_OBJECTIVES),
+        for option, value in (
+            ("--short-seq-prob", self.short_seq_prob),
+            ("--single-segment-prob", self.single_segment_prob),
+            ("--keep-overflow", self.keep_overflow),
+            ("--as-published", self.as_published),
+            ("--max-predictions-per-seq", self.max_predictions_per_seq),
         ):
-            if option_value and self.objective not in objectives:
+            if value and option not in OBJECTIVES[self.objective].options:
+                accepting = [name for name, objective in OBJECTIVES.items() if option in objective.options]
                 raise InvalidValueError(
-                    f"{option} says nothing with --objective {self.objective}: it is for "
-                    f"{' and '.join(objectives)}"
+                    f"{option} does not apply to --objective {self.objective}, only to "
+                    f"{' and '.join(accepting)}"
                 )
 
     def to_dict(self) -> dict[str, Any]:
@@ -82,8 +85,8 @@ class ExampleRecipe:
 
     @property
     def has_labels(self) -> bool:
-        """Has a row a label?"""
-        return self.objective in LABELLED_OBJECTIVES
+        """True if rows have a label."""
+        return OBJECTIVES[self.objective].has_labels
 
 
 DEFAULTS: Final[dict[str, ExampleRecipe]] = {

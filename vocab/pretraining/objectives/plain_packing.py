@@ -8,10 +8,12 @@ here rows are full).  ``spans`` keep the documents' bounds, for attention that s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from .example_recipes import ExampleRecipe
 from .rows import SEP_RANGE, DocumentEdges, ExampleRow, RowSpan, TokenRange, make_span
+
+if TYPE_CHECKING:
+    from .example_recipes import ExampleRecipe
 
 _NUM_END_TOKENS: Final = 2
 """[CLS] and the last [SEP]."""

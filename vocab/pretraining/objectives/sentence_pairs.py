@@ -15,13 +15,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL
 
 from .document_rng import RandomSource
-from .example_recipes import ExampleRecipe
 from .rows import NUM_PAIR_SPECIALS, DocumentEdges, ExampleRow, RowSpan, TokenRange, make_span
+
+if TYPE_CHECKING:
+    from .example_recipes import ExampleRecipe
 
 _MIN_TARGET_LENGTH: Final = 2
 _MAX_DRAWS: Final = 10

@@ -18,7 +18,7 @@ from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
-from bioshards.vocab.pretraining.row_plan import KeyArray
+from bioshards.vocab.pretraining.row_keys import KeyArray
 
 from . import file_format, row_features, static_masks
 from .static_masks import StaticMasking

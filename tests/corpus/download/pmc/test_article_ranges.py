@@ -14,7 +14,8 @@ from bioshards.corpus.download.http_client import HttpResponse, NotFoundError, R
 from bioshards.corpus.download.pmc import article_ranges, bucket_inventory
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.article_ranges import FetchPlan, RangeReport
-from bioshards.corpus.storage.local_storage import TEMPORARY_PREFIX, LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 from bioshards.pipelines.storage.routed import RoutedStorage
 from tests.support.cloud.memory_filesystem import MEMORY_OBJECTS
 from tests.support.servers.fake_pmc_bucket import (

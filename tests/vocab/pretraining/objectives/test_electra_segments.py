@@ -106,54 +106,56 @@ def test_the_recorded_cases_meet_every_rule() -> None:
 
 
 def test_the_first_row_of_a_document_has_a_target_of_its_own() -> None:
-    assert segments([4, 4, 4, 4], 0.01, 7, LONG, LONG, LONG, LONG, length=40) == [
+    assert segments([4, 4, 4, 4], 0.01, 7, LONG, LONG, LONG, LONG, max_seq_length=40) == [
         [[(0, 4)], [(4, 8)]],
         [[(8, 16)], []],
     ]
 
 
 def test_one_row_in_twenty_has_a_target_below_its_length() -> None:
-    assert len(segments([5, 5], 0.0499, 5, *[LONG] * 4, length=20)) == 2
-    assert len(segments([5, 5], 0.05, LONG, 0.9, LONG, length=20)) == 1
+    assert len(segments([5, 5], 0.0499, 5, *[LONG] * 4, max_seq_length=20)) == 2
+    assert len(segments([5, 5], 0.05, LONG, 0.9, LONG, max_seq_length=20)) == 1
 
 
 def test_a_row_is_closed_by_the_sentence_that_reaches_the_target() -> None:
     two = [[[(0, 10)], [(10, 17)]], [[(20, 30)], [(30, 37)]]]
-    assert segments([10, 10, 10, 10], *[LONG] * 5, length=20) == two
-    assert segments([10, 9, 10], LONG, LONG, LONG, length=20) == [[[(0, 10)], [(10, 17)]]]
+    assert segments([10, 10, 10, 10], *[LONG] * 5, max_seq_length=20) == two
+    assert segments([10, 9, 10], LONG, LONG, LONG, max_seq_length=20) == [[[(0, 10)], [(10, 17)]]]
 
 
 def test_one_row_in_ten_has_one_segment() -> None:
-    assert segments([5, 5, 5, 5], LONG, 0.0999, LONG, length=20) == [[[(0, 18)], []]]
-    assert segments([5, 5, 5, 5], LONG, 0.1, LONG, LONG, length=20) == [[[(0, 5)], [(5, 17)]]]
+    assert segments([5, 5, 5, 5], LONG, 0.0999, LONG, max_seq_length=20) == [[[(0, 18)], []]]
+    assert segments([5, 5, 5, 5], LONG, 0.1, LONG, LONG, max_seq_length=20) == [[[(0, 5)], [(5, 17)]]]
 
 
 def test_the_sentence_that_passes_the_half_goes_to_either_segment() -> None:
     # half of a row is (20 - 3) // 2 = 8: with exactly 8 tokens a sentence has passed it
-    assert segments([4, 4, 6], LONG, LONG, 0.4999, LONG, length=20) == [[[(0, 8)], [(8, 14)]]]
-    assert segments([4, 4, 6], LONG, LONG, 0.5, LONG, length=20) == [[[(0, 4)], [(4, 14)]]]
-    assert segments([4, 3, 7], LONG, LONG, 0.5, LONG, length=20) == [[[(0, 7)], [(7, 14)]]]
+    assert segments([4, 4, 6], LONG, LONG, 0.4999, LONG, max_seq_length=20) == [[[(0, 8)], [(8, 14)]]]
+    assert segments([4, 4, 6], LONG, LONG, 0.5, LONG, max_seq_length=20) == [[[(0, 4)], [(4, 14)]]]
+    assert segments([4, 3, 7], LONG, LONG, 0.5, LONG, max_seq_length=20) == [[[(0, 7)], [(7, 14)]]]
 
 
 def test_a_first_sentence_over_half_is_segment_a_and_no_chance_is_drawn() -> None:
-    assert segments([9, 2], LONG, LONG, LONG, length=20) == [[[(0, 9)], [(9, 11)]]]
+    assert segments([9, 2], LONG, LONG, LONG, max_seq_length=20) == [[[(0, 9)], [(9, 11)]]]
 
 
 def test_a_later_sentence_that_fits_goes_back_to_segment_a() -> None:
-    assert segments([4, 9, 2, 1], LONG, LONG, 0.5, LONG, length=20) == [[[(0, 4), (13, 16)], [(4, 13)]]]
-    (row,) = build([4, 9, 2, 1], ScriptedRandom(LONG, LONG, 0.5, LONG), length=20)
+    assert segments([4, 9, 2, 1], LONG, LONG, 0.5, LONG, max_seq_length=20) == [
+        [[(0, 4), (13, 16)], [(4, 13)]]
+    ]
+    (row,) = build([4, 9, 2, 1], ScriptedRandom(LONG, LONG, 0.5, LONG), max_seq_length=20)
     assert row.spans == (RowSpan(0, 1, 0, 4),)
 
 
 def test_the_half_of_a_short_row_is_half_of_its_target() -> None:
-    assert segments([2, 2, 2, 2], 0.0, 8, LONG, LONG, length=40) == [[[(0, 2)], [(2, 8)]]]
-    assert segments([2, 2, 2, 2], 0.0, 12, LONG, 0.9, LONG, length=40) == [[[(0, 2)], [(2, 8)]]]
-    assert segments([2, 2, 2, 2], 0.0, 13, LONG, 0.9, LONG, length=40) == [[[(0, 4)], [(4, 8)]]]
+    assert segments([2, 2, 2, 2], 0.0, 8, LONG, LONG, max_seq_length=40) == [[[(0, 2)], [(2, 8)]]]
+    assert segments([2, 2, 2, 2], 0.0, 12, LONG, 0.9, LONG, max_seq_length=40) == [[[(0, 2)], [(2, 8)]]]
+    assert segments([2, 2, 2, 2], 0.0, 13, LONG, 0.9, LONG, max_seq_length=40) == [[[(0, 4)], [(4, 8)]]]
 
 
 def test_a_short_row_is_cut_at_the_length_and_not_at_its_target() -> None:
-    assert segments([30], 0.0, 5, LONG, LONG, length=40) == [[[(0, 30)], []]]
-    assert segments([50], 0.0, 5, LONG, LONG, length=40) == [[[(0, 38)], []]]
+    assert segments([30], 0.0, 5, LONG, LONG, max_seq_length=40) == [[[(0, 30)], []]]
+    assert segments([50], 0.0, 5, LONG, LONG, max_seq_length=40) == [[[(0, 38)], []]]
 
 
 def test_a_document_without_tokens_has_no_rows() -> None:
@@ -161,7 +163,7 @@ def test_a_document_without_tokens_has_no_rows() -> None:
 
 
 def test_what_does_not_fit_is_lost() -> None:
-    (row,) = build([10, 15], ScriptedRandom(LONG, LONG, LONG), length=20)
+    (row,) = build([10, 15], ScriptedRandom(LONG, LONG, LONG), max_seq_length=20)
     assert (row.segment_a, row.segment_b, row.lost_tokens, row.other_document_tokens) == (
         [(0, 10)],
         [(10, 17)],
@@ -171,7 +173,7 @@ def test_what_does_not_fit_is_lost() -> None:
 
 
 def test_what_does_not_fit_begins_the_next_row_if_it_is_to_be_kept() -> None:
-    assert segments([10, 15, 2], *[LONG] * 5, length=20, keep_overflow=True) == [
+    assert segments([10, 15, 2], *[LONG] * 5, max_seq_length=20, keep_overflow=True) == [
         [[(0, 10)], [(10, 17)]],
         [[(17, 25)], [(25, 27)]],
     ]
@@ -179,7 +181,9 @@ def test_what_does_not_fit_begins_the_next_row_if_it_is_to_be_kept() -> None:
 
 def test_what_is_kept_may_come_before_text_of_the_row_it_was_cut_from() -> None:
     # 4 and 1 are segment A; 12, 2 and 1 are segment B, which has room for 11
-    assert segments([4, 13, 1, 1, 1], LONG, LONG, 0.5, *[LONG] * 3, length=20, keep_overflow=True) == [
+    assert segments(
+        [4, 13, 1, 1, 1], LONG, LONG, 0.5, *[LONG] * 3, max_seq_length=20, keep_overflow=True
+    ) == [
         [[(0, 4), (17, 20)], [(4, 14)]],
         [[(14, 17)], []],
     ]
@@ -193,14 +197,18 @@ def of_one_sentence_a_token(count: int, source: RandomSource, **recipe: Any) -> 
 
 
 def test_one_row_in_twenty_is_short_by_any_number_of_tokens() -> None:
-    rows = of_one_sentence_a_token(300_000, DocumentRng().reseed(1), length=32, single=0.0)[:-1]
+    rows = of_one_sentence_a_token(
+        300_000, DocumentRng().reseed(1), max_seq_length=32, single_segment_prob=0.0
+    )[:-1]
     sizes = Counter(len(input_positions(row)) - NUM_PAIR_SPECIALS for row in rows)
     assert is_near_expected_count(len(rows) - sizes[29], len(rows), 0.05 * 24 / 28)
     assert set(sizes) == set(range(5, 30))
 
 
 def test_lengths_of_short_rows_are_all_as_likely() -> None:
-    rows = of_one_sentence_a_token(300_000, DocumentRng().reseed(2), length=32, single=0.0, short=1.0)[:-1]
+    rows = of_one_sentence_a_token(
+        300_000, DocumentRng().reseed(2), max_seq_length=32, single_segment_prob=0.0, short_seq_prob=1.0
+    )[:-1]
     sizes = Counter(len(input_positions(row)) - NUM_PAIR_SPECIALS for row in rows)
     assert all(is_near_expected_count(sizes[size], len(rows), 1 / 28) for size in range(5, 29))
     assert is_near_expected_count(sizes[29], len(rows), 4 / 28)
@@ -209,19 +217,23 @@ def test_lengths_of_short_rows_are_all_as_likely() -> None:
 def test_the_first_rows_of_documents_are_as_often_short_as_others() -> None:
     chances = DocumentRng()
     found = [
-        len(input_positions(of_one_sentence_a_token(40, chances.reseed(number), length=32)[0])) < 32
+        len(input_positions(of_one_sentence_a_token(40, chances.reseed(number), max_seq_length=32)[0])) < 32
         for number in range(4000)
     ]
     assert is_near_expected_count(sum(found), len(found), 0.05 * 24 / 28)
 
 
 def test_one_row_in_ten_is_single() -> None:
-    rows = of_one_sentence_a_token(300_000, DocumentRng().reseed(3), length=32, short=0.0)[:-1]
+    rows = of_one_sentence_a_token(300_000, DocumentRng().reseed(3), max_seq_length=32, short_seq_prob=0.0)[
+        :-1
+    ]
     assert is_near_expected_count(sum(not row.segment_b for row in rows), len(rows), 0.1)
 
 
 def test_half_of_the_sentences_that_pass_the_half_go_to_segment_a() -> None:
-    rows = build([20] * 20_000, DocumentRng().reseed(4), length=64, short=0.0, single=0.0)
+    rows = build(
+        [20] * 20_000, DocumentRng().reseed(4), max_seq_length=64, short_seq_prob=0.0, single_segment_prob=0.0
+    )
     sizes = Counter(count_tokens(row.segment_a) for row in rows)
     assert set(sizes) == {20, 40}
     assert is_near_expected_count(sizes[40], len(rows), 0.5)
@@ -262,8 +274,8 @@ RECIPES = st.builds(
     ExampleRecipe,
     st.just("electra"),
     st.integers(5, 70),
-    short=CHANCE,
-    single=CHANCE,
+    short_seq_prob=CHANCE,
+    single_segment_prob=CHANCE,
     keep_overflow=st.booleans(),
 )
 

@@ -15,10 +15,10 @@ from bioshards.pipelines.options.parser import UsageError
 from bioshards.vocab.pretraining.objectives import example_recipes
 from bioshards.vocab.pretraining.objectives.example_recipes import (
     DEFAULTS,
-    OBJECTIVES,
     PRESETS,
     ExampleRecipe,
 )
+from bioshards.vocab.pretraining.objectives.registry import OBJECTIVES
 
 
 def test_an_objective_nobody_knows_is_refused() -> None:
@@ -39,11 +39,11 @@ def test_a_row_has_5_to_65535_tokens(objective: Any) -> None:
         ExampleRecipe(objective, 65_536)
 
 
-@pytest.mark.parametrize("name", ["short", "single"])
+@pytest.mark.parametrize("name", ["short_seq_prob", "single_segment_prob"])
 @pytest.mark.parametrize("value", [-0.1, 1.01, float("nan"), float("inf"), 5])
 def test_shares_are_between_0_and_1(name: str, value: float) -> None:
     given_: dict[str, Any] = {name: value}
-    with pytest.raises(ValueError, match=rf"--{name} {value} is not between 0 and 1"):
+    with pytest.raises(ValueError, match=rf"--{name.replace('_', '-')} {value} is not between 0 and 1"):
         ExampleRecipe("electra", **given_)
     for fine in (0, 1, 0.5):
         given_[name] = fine
@@ -63,9 +63,9 @@ def test_predictions_may_be_any_number_as_the_trainers_features_may(objective: A
         ExampleRecipe(objective, max_predictions_per_seq=-1)
 
 
-SAYS_NOTHING = {
-    "short": (0.1, {"plain"}),
-    "single": (0.1, {"bert", "albert", "plain"}),
+NOT_APPLICABLE = {
+    "short_seq_prob": (0.1, {"plain"}),
+    "single_segment_prob": (0.1, {"bert", "albert", "plain"}),
     "keep_overflow": (True, {"bert", "albert", "plain"}),
     "as_published": (True, {"electra", "bert", "plain"}),
     "max_predictions_per_seq": (9, {"electra", "plain"}),
@@ -73,22 +73,24 @@ SAYS_NOTHING = {
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("name", SAYS_NOTHING)
-def test_an_option_that_says_nothing_with_an_objective_is_refused(name: str, objective: Any) -> None:
-    value, refused = SAYS_NOTHING[name]
+@pytest.mark.parametrize("name", NOT_APPLICABLE)
+def test_an_option_that_does_not_apply_to_the_objective_is_refused(name: str, objective: Any) -> None:
+    value, refused = NOT_APPLICABLE[name]
     given_: dict[str, Any] = {name: value}
     if objective in refused:
         option = "--" + name.replace("_", "-")
-        with pytest.raises(ValueError, match=rf"^{option} says nothing with --objective {objective}: it is"):
+        with pytest.raises(
+            ValueError, match=rf"^{option} does not apply to --objective {objective}, only to"
+        ):
             ExampleRecipe(objective, **given_)
     else:
         assert getattr(ExampleRecipe(objective, **given_), name) == value
 
 
 def test_the_message_names_the_objectives_that_an_option_is_for() -> None:
-    with pytest.raises(ValueError, match=r"it is for electra and bert and albert$"):
+    with pytest.raises(ValueError, match=r"only to electra and bert and albert$"):
         ExampleRecipe("plain", short_seq_prob=0.1)
-    with pytest.raises(ValueError, match=r"it is for albert$"):
+    with pytest.raises(ValueError, match=r"only to albert$"):
         ExampleRecipe("bert", as_published=True)
 
 
@@ -108,25 +110,42 @@ def fields(recipe: ExampleRecipe) -> dict[str, Any]:
 
 def test_the_reference_codes_recipes() -> None:
     assert {name: (recipe.max_seq_length, fields(recipe)) for name, recipe in DEFAULTS.items()} == {
-        "electra": (128, {"short": 0.05, "single": 0.1}),
-        "bert": (128, {"short": 0.1}),
-        "albert": (512, {"length": 512, "short": 0.1, "whole_words": True, "max_predictions_per_seq": 20}),
-        "plain": (512, {"length": 512}),
+        "electra": (128, {"short_seq_prob": 0.05, "single_segment_prob": 0.1}),
+        "bert": (128, {"short_seq_prob": 0.1}),
+        "albert": (
+            512,
+            {
+                "max_seq_length": 512,
+                "short_seq_prob": 0.1,
+                "whole_words": True,
+                "max_predictions_per_seq": 20,
+            },
+        ),
+        "plain": (512, {"max_seq_length": 512}),
     }
-    assert tuple(DEFAULTS) == OBJECTIVES
+    assert list(DEFAULTS) == list(OBJECTIVES)
     assert all(recipe.objective == name for name, recipe in DEFAULTS.items())
 
 
 def test_the_papers_recipes() -> None:
     assert {name: (recipe.objective, fields(recipe)) for name, recipe in PRESETS.items()} == {
-        "bio-electra": ("electra", {"length": 256, "short": 0.05, "single": 0.1}),
-        "bio-electra-pp": ("electra", {"length": 256, "short": 0.05, "single": 0.1}),
-        "electramed": ("electra", {"length": 512, "short": 0.05, "single": 0.1}),
+        "bio-electra": (
+            "electra",
+            {"max_seq_length": 256, "short_seq_prob": 0.05, "single_segment_prob": 0.1},
+        ),
+        "bio-electra-pp": (
+            "electra",
+            {"max_seq_length": 256, "short_seq_prob": 0.05, "single_segment_prob": 0.1},
+        ),
+        "electramed": (
+            "electra",
+            {"max_seq_length": 512, "short_seq_prob": 0.05, "single_segment_prob": 0.1},
+        ),
         "bioalbert": (
             "albert",
             {
-                "length": 512,
-                "short": 0.1,
+                "max_seq_length": 512,
+                "short_seq_prob": 0.1,
                 "dupe_factor": 5,
                 "whole_words": True,
                 "max_predictions_per_seq": 20,
@@ -135,8 +154,8 @@ def test_the_papers_recipes() -> None:
         "pubmedbert": (
             "bert",
             {
-                "length": 512,
-                "short": 0.1,
+                "max_seq_length": 512,
+                "short_seq_prob": 0.1,
                 "dupe_factor": 5,
                 "whole_words": True,
                 "max_predictions_per_seq": 80,

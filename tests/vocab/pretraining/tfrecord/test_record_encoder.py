@@ -416,7 +416,7 @@ def test_two_passes_over_the_same_row_have_masks_of_their_own(tmp_path: Path, en
     documents = write_documents(tmp_path / "in", {"a": [make_sentences_document("pubmed:1", *sentences)]})
     recipe = ExampleRecipe("albert", 128, dupe_factor=10)
     how = make_build_config(
-        encoder, recipe, validation=0, writer=ShardWriter(make_record_encoder(encoder, recipe))
+        encoder, recipe, validation_fraction=0, writer=ShardWriter(make_record_encoder(encoder, recipe))
     )
     made = build_group(LocalStorage(), OutputDir(str(tmp_path)), make_single_group(documents), how)
     masks = defaultdict(list)

@@ -1,0 +1,91 @@
+"""The storage interface: files of a local disk or an object store, by path or URL."""
+
+from __future__ import annotations
+
+import json
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, BinaryIO, ClassVar, Final, Protocol
+
+from .resumable_file import ResumableFile
+
+TEMPORARY_PREFIX: Final = ".tmp-"
+"""Prefix of the names of files that are being written.  The next run removes what a killed run left."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """An existing file.
+
+    Attributes:
+        path: local path or URL.
+        size: in bytes.
+        stamp: changes when the file is written again.
+    """
+
+    path: str
+    size: int
+    stamp: str
+
+
+class Storage(Protocol):
+    """Files by path.
+
+    :class:`~.local_storage.LocalStorage` reads and writes local paths; pipelines/storage/ adds object stores.
+    A missing file raises FileNotFoundError, a store that does not answer TransientStorageError.
+
+    Attributes:
+        is_remote: True if calls are dominated by network latency and should be issued concurrently.
+    """
+
+    is_remote: ClassVar[bool]
+
+    def open(self, path: str) -> BinaryIO:
+        """Open a file to read."""
+
+    def write(self, path: str) -> AbstractContextManager[BinaryIO]:
+        """Write a file atomically: it appears under ``path`` when the block ends without an exception."""
+
+    def open_resumable(self, path: str, version: str) -> AbstractContextManager[ResumableFile]:
+        """Open a large file to be written in several runs.
+
+        Args:
+            path: final path of the file.
+            version: identifies the content, so that a partial file of other content is not continued.
+        """
+
+    def exists(self, path: str) -> bool:
+        """Return True if there is a file or folder of this path."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file, if it exists."""
+
+    def list_names(self, folder: str) -> list[str]:
+        """Return the sorted names of the files in a folder; an empty list if there is no folder."""
+
+    def is_folder(self, path: str) -> bool:
+        """Return True if there is a folder of this path."""
+
+    def glob(self, pattern: str) -> list[FileInfo]:
+        """Return the files that match a path or a glob (``**``: any depth), sorted by path."""
+
+    def walk(self, folder: str) -> list[FileInfo]:
+        """Return the files of a folder at any depth, without hidden ones, sorted by path."""
+
+    def remove_temporaries(self, folder: str) -> None:
+        """Remove the files that a killed run was writing in a folder."""
+        for name in self.list_names(folder):
+            if name.startswith(TEMPORARY_PREFIX):
+                self.remove(f"{folder}/{name}")
+
+    def read_json(self, path: str) -> Any:
+        """Read a JSON file."""
+        with self.open(path) as file:
+            return json.loads(file.read())
+
+    def write_json(self, path: str, value: object) -> None:
+        """Write a JSON file atomically."""
+        with self.write(path) as file:
+            text = json.dumps(value, indent=1, ensure_ascii=False)
+            # File names may contain bytes that are not UTF-8, as lone surrogates: JSON escapes them.
+            file.write(text.encode("utf-8", "backslashreplace") + b"\n")

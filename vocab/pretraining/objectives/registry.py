@@ -1,0 +1,126 @@
+"""The pretraining objectives: one entry each.
+
+To add an objective, write its builder next to this file, add an entry to :data:`OBJECTIVES`, and its default
+recipe to ``example_recipes.DEFAULTS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from . import electra_segments, plain_packing, sentence_pairs
+from .document_rng import DocumentRng, RandomSource
+from .rows import DocumentEdges, ExampleRow
+
+if TYPE_CHECKING:
+    from .example_recipes import ExampleRecipe
+
+RowBuilder = Callable[[DocumentEdges, Sequence[int], "ExampleRecipe"], Iterator[ExampleRow]]
+"""Build the rows of one pass over documents, given the edges and the key of each document.
+
+The rows that start with one document follow one another.
+"""
+DocumentRowBuilder = Callable[[int, DocumentEdges, RandomSource, "ExampleRecipe"], Iterator[ExampleRow]]
+"""Build the rows of one document, given its index, the edges of all documents, and its random numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildCost:
+    """Measured speed of one core, on abstracts of 1,920 bytes in document shards.
+
+    tests/bench/tables/cost_table.py measures it.
+
+    Attributes:
+        documents_per_second: documents of one pass.
+        megabytes_per_second: input of one pass, as stored.
+        extra_pass_seconds_per_megabyte: seconds of every further pass.
+    """
+
+    documents_per_second: float
+    megabytes_per_second: float
+    extra_pass_seconds_per_megabyte: float
+
+    def estimate_core_seconds(self, size: float, num_passes: int) -> float:
+        """Return the seconds of one core for ``size`` bytes of document shards."""
+        extra_seconds_per_megabyte = (num_passes - 1) * self.extra_pass_seconds_per_megabyte
+        return size / 1e6 / self.megabytes_per_second + extra_seconds_per_megabyte * size / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class PretrainingObjective:
+    """How the rows of one objective are built, and what is known of them.
+
+    Attributes:
+        build_rows: builder of one pass over a block of documents.
+        has_labels: True if rows have a ``label``.
+        loss_reason: reason for which tokens are in no row, as in the manifest; None if none are lost.
+        cost: speed of the builder.
+        options: options of ``shards_to_pretraining`` that apply to this objective only, or to some.
+    """
+
+    build_rows: RowBuilder
+    has_labels: bool
+    loss_reason: str | None
+    cost: BuildCost
+    options: frozenset[str]
+
+
+def _for_each_document(build_document: DocumentRowBuilder) -> RowBuilder:
+    """Return a builder that takes the documents in order, each with random numbers of its own."""
+
+    def build_rows(
+        documents: DocumentEdges, document_keys: Sequence[int], recipe: ExampleRecipe
+    ) -> Iterator[ExampleRow]:
+        rng = DocumentRng()
+        for document, document_key in enumerate(document_keys):
+            yield from build_document(document, documents, rng.reseed(document_key), recipe)
+
+    return build_rows
+
+
+def _build_electra_rows(
+    document: int, documents: DocumentEdges, rng: RandomSource, recipe: ExampleRecipe
+) -> Iterator[ExampleRow]:
+    return electra_segments.build_rows(document, documents[document], rng, recipe)
+
+
+def _pack_in_key_order(
+    documents: DocumentEdges, document_keys: Sequence[int], recipe: ExampleRecipe
+) -> Iterator[ExampleRow]:
+    order = sorted(range(len(document_keys)), key=document_keys.__getitem__)
+    return plain_packing.build_rows(order, documents, recipe)
+
+
+OBJECTIVES: Final[dict[str, PretrainingObjective]] = {
+    "electra": PretrainingObjective(
+        build_rows=_for_each_document(_build_electra_rows),
+        has_labels=False,
+        loss_reason="overflow",
+        cost=BuildCost(6_430, 12.3, extra_pass_seconds_per_megabyte=0.0181),
+        options=frozenset({"--short-seq-prob", "--single-segment-prob", "--keep-overflow"}),
+    ),
+    "bert": PretrainingObjective(
+        build_rows=_for_each_document(sentence_pairs.build_rows),
+        has_labels=True,
+        loss_reason="truncated",
+        cost=BuildCost(6_740, 12.9, extra_pass_seconds_per_megabyte=0.0212),
+        options=frozenset({"--short-seq-prob", "--max-predictions-per-seq"}),
+    ),
+    "albert": PretrainingObjective(
+        build_rows=_for_each_document(sentence_pairs.build_rows),
+        has_labels=True,
+        loss_reason="truncated",
+        cost=BuildCost(6_990, 13.4, extra_pass_seconds_per_megabyte=0.0138),
+        options=frozenset({"--short-seq-prob", "--max-predictions-per-seq", "--as-published"}),
+    ),
+    "plain": PretrainingObjective(
+        build_rows=_pack_in_key_order,
+        has_labels=False,
+        loss_reason=None,
+        cost=BuildCost(6_580, 12.6, extra_pass_seconds_per_megabyte=0.0039),
+        options=frozenset(),
+    ),
+}
+"""Objectives by the value of ``--objective``."""
