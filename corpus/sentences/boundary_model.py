@@ -19,8 +19,8 @@ from .word_classes import (
 
 CERTAIN_CLASSES: Final = frozenset({"word", "closed", "ACRONYM", "other"})
 CAPITALS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-"""A mark between a word of :data:`CERTAIN_CLASSES` and one of these letters is a boundary without the model; in
-the training texts this is wrong for 14 of 19,974.
+"""A mark between a word of :data:`CERTAIN_CLASSES` and one of these letters is a boundary without the model;
+in the training texts this is wrong for 14 of 19,974.
 """
 
 _CLAUSE_STARTS: Final = frozenset({"none", ":", ";", "Name:", "Name;"})

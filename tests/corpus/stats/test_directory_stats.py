@@ -158,7 +158,7 @@ def test_words_and_a_vocabulary_say_what_their_manifest_says(tmp_path: Path) -> 
     summary = text_tables.render_text(words)
     assert summary.startswith("Counted words, made by shards_to_words\n")
     for line in (
-        "validation: documents     634",
+        "validation: documents          634",
         "documents of pubmed_to_shards  1,234",
         "words.tsv  4,567",
     ):
