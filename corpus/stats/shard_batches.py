@@ -44,6 +44,4 @@ def iter_batches(
 
 def damage_error(path: str, problem: str) -> StatsError:
     """Create the error for a damaged shard."""
-    return StatsError(
-        f"{path} {problem}. Delete it and run the command that made it once more, which makes it anew"
-    )
+    return StatsError(f"{path} {problem}. Delete it and run the command that wrote it again")
