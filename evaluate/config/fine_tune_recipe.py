@@ -1,4 +1,4 @@
-"""FineTuneRecipe: to be described."""
+"""Fine-tuning hyperparameters; each field is a command line option and a TOML key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bioshards.train.optim.schedules import Schedule
 
 @dataclass(frozen=True, slots=True)
 class FineTuneRecipe:
-    """A recipe; its fields are the command line's options."""
+    """Hyperparameters of fine-tuning."""
 
     learning_rate: Annotated[float, "at its peak"] = 5e-5
     batch_size: Annotated[int, "examples an update"] = 32
@@ -89,10 +89,10 @@ class FineTuneRecipe:
             self.parse_class_weights()
 
     def parse_class_weights(self) -> tuple[float, ...]:
-        """The weights of classes that are given as numbers.
+        """Return the numeric class weights.
 
         Raises:
-            ValueError: they are no numbers above 0.
+            InvalidValueError: a weight is not a number above 0.
         """
         try:
             weights = tuple(float(number) for number in self.class_weights.split(","))
@@ -105,24 +105,25 @@ class FineTuneRecipe:
         return weights
 
     def total_steps(self, batches_per_epoch: int) -> int:
-        """Updates in all, of epochs of so many batches."""
+        """Return the total number of optimizer steps."""
         return self.steps or self.epochs * batches_per_epoch
 
     def warmup_steps(self, total_steps: int) -> int:
-        """Updates until the learning rate is at its peak."""
+        """Return the number of steps with rising learning rate."""
         return min(total_steps, round(self.warmup * total_steps) if self.warmup < 1 else round(self.warmup))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, for a result."""
+        """Return the fields for a result file."""
         return dataclasses.asdict(self)
 
 
 def override_recipe(recipe: FineTuneRecipe, overrides: Mapping[str, Any]) -> FineTuneRecipe:
-    """A recipe with other fields; with other epochs, these and not its ``steps`` say how long it is, and
-    where the best epoch is asked for, dev is not learned from.
+    """Return a recipe with other field values.
+
+    ``epochs`` resets ``steps``; ``select_epoch="best"`` resets ``train_on`` to ``train``.
 
     Raises:
-        ValueError: there can be no such recipe.
+        InvalidValueError: the recipe is invalid.
     """
     implied: dict[str, Any] = {"steps": 0} if "epochs" in overrides else {}
     if overrides.get("select_epoch") == "best":

@@ -1,4 +1,4 @@
-"""What was found, as a page."""
+"""Contamination report as an HTML page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_DOCUMENTS: Final = 100
 
 
 def render_page(result: ContaminationResult, summaries: list[SplitSummary]) -> str:
-    """The page, with the parts asked for first."""
+    """Render the page, with the requested splits first."""
     title = "Benchmarks in the pretraining text"
     other_summaries = [summary for summary in summaries if summary.split not in result.splits]
     folders = ", ".join(

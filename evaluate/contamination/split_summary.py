@@ -1,4 +1,4 @@
-"""What was found, added up: a part of a set a line, and in words."""
+"""Summarise matches by benchmark and split, as numbers and as sentences."""
 
 from __future__ import annotations
 
@@ -37,14 +37,19 @@ TABLE_LEGEND: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SplitSummary:
-    """A part of a set.
+    """Counts of one split of a benchmark; the fields are keys of report.json.
 
     Attributes:
-        found: examples in the corpus, by PMID or by 13-grams.
-        pmids, pmids_found: distinct ones of the examples' documents, and those in the corpus.
-        mostly: examples most of whose 13-grams are in the corpus.
-        share: of an example's 13-grams, those in the corpus; the mean over those not too short.
-        too_short: examples without 13 words in a row, of which 13-grams cannot tell.
+        examples: all examples.
+        matched: examples in the corpus by PMID or by 13-grams.
+        by_pmid: examples in the corpus by PMID.
+        pmids: distinct PMIDs of the examples' documents.
+        pmids_matched: those of them in the corpus.
+        by_ngrams: examples with a 13-gram in the corpus.
+        mostly_covered: examples with most of their 13-grams in the corpus.
+        mean_coverage: mean fraction of an example's 13-grams in the corpus, over examples that are long
+            enough.
+        too_short: examples with fewer than 13 words in a row.
     """
 
     benchmark: str
@@ -60,7 +65,7 @@ class SplitSummary:
     too_short: int
 
     def to_cells(self) -> list[str]:
-        """A row of a table with the columns :data:`HEAD`; a dash where there is no way to tell."""
+        """Return the row of the columns :data:`TABLE_HEADER`; a dash where nothing can be matched."""
         examples, has_ngrams = f"{self.examples:,}", self.examples > self.too_short
         by_pmid = [f"{self.by_pmid:,}", f"{self.pmids_matched:,} of {self.pmids:,}"]
         by_ngrams = [f"{self.by_ngrams:,}", f"{self.mostly_covered:,}", f"{100 * self.mean_coverage:.1f} %"]
@@ -76,7 +81,7 @@ class SplitSummary:
 
 
 def summarise_splits(example_matches: Sequence[ExampleMatch]) -> list[SplitSummary]:
-    """Each part of each set, in their order."""
+    """Summarise each split of each benchmark, in order."""
     groups = itertools.groupby(
         example_matches, key=lambda match: (match.example.benchmark, match.example.split)
     )
@@ -101,13 +106,13 @@ def _summarise_split(benchmark: str, split: Split, example_matches: list[Example
 
 
 def describe_corpora(result: ContaminationResult) -> str:
-    """What was looked at, in words."""
+    """Describe the size of the scanned corpora."""
     num_documents = sum(corpus.documents for corpus in result.corpora)
     return f"{num_documents:,} documents, {result.text_bytes / 1e6:,.1f} MB of text"
 
 
 def describe_exclusions(result: ContaminationResult) -> str:
-    """What is to be left out, in words."""
+    """Describe the excluded documents by reason."""
     excluded = [match for match in result.document_matches if match.should_exclude]
     num_by_pmid = sum(1 for match in excluded if match.has_pmid)
     num_mostly_covered = sum(1 for match in excluded if match.has_most_of_example and not match.has_pmid)
@@ -125,7 +130,7 @@ def describe_exclusions(result: ContaminationResult) -> str:
 
 
 def collect_notes(result: ContaminationResult) -> list[str]:
-    """What else to know: of files that are not the published ones, and of sets that are not there."""
+    """List notes on benchmark files, and missing benchmarks."""
     notes_by_benchmark = result.benchmark_examples.notes.items()
     lines = [f"{name}: {note}" for name, benchmark_notes in notes_by_benchmark for note in benchmark_notes]
     if result.benchmark_examples.missing:

@@ -1,6 +1,4 @@
-"""The report (contamination_report.py) as one HTML page: no script, nothing from elsewhere, for light, dark
-and paper.
-"""
+"""Report as one self-contained HTML page without scripts, for light and dark screens and for print."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from .table import Cell, ReportTable, get_footnote_symbols, get_task_title, list
 
 
 def render_page(report: Mapping[str, Any]) -> str:
-    """The page of a report (gathering.gather)."""
+    """Render a report as HTML."""
     page_title = f"Evaluation of {', '.join(model['name'] for model in report['models'])}"
     parts = [
         f"<h1>{escape_html(page_title)}</h1>",
@@ -59,7 +57,7 @@ def _render_marks(marks: str) -> str:
 
 
 def _render_chart(suite: Mapping[str, Any]) -> str:
-    """Our scores and the best known published ones, of tasks that we have."""
+    """Draw our scores and the charted published ones, for the tasks that we have."""
     tasks = list(suite["tasks"])
     chart_models = [
         ModelBars(label, [_make_our_bar(suite["tasks"][task], label) for task in tasks])
@@ -91,7 +89,7 @@ def _make_our_bar(task: Mapping[str, Any], label: str) -> ScoreBar | None:
 def _make_published_bar(
     task_report: Mapping[str, Any], task: str, table: Mapping[str, Any], model: str
 ) -> ScoreBar | None:
-    """A model's published score, by the figure that is ours."""
+    """Return a model's published score of our main score's name, or None."""
     main_scores = {scores["main_score"] for scores in task_report["models"].values()}
     for row in table["rows"]:
         if row["task"] == task and row["score_name"] in main_scores and model in row["scores"]:

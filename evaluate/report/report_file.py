@@ -1,4 +1,4 @@
-"""From result files to a report's file: what ``evaluate report`` does."""
+"""Write a report file from result files (``evaluate report``)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FORMATTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     ".md": render_markdown,
     ".json": _format_json,
 }
-"""What a report is written as, by how its file's name ends."""
+"""Renderer by suffix of the report file."""
 
 
 def write_report(
@@ -35,16 +35,18 @@ def write_report(
     find_metric: MetricLookup,
     find_defaults: SettingsLookup,
 ) -> str:
-    """Make a report of results; returns what to tell.
+    """Write the report of results, and return a summary line.
 
     Args:
-        sources: result files, and folders of them.
-        out: the report, ``.html``, ``.md`` or ``.json``; what is there is replaced.
-        find_metric, find_defaults: see gathering.gather.
+        sources: result files and directories of results.
+        output: path with suffix ``.html``, ``.md`` or ``.json``; an existing file is replaced.
+        find_metric: see :func:`report_data.build_report`.
+        find_defaults: see :func:`report_data.build_report`.
 
     Raises:
-        ValueError: ``out`` ends otherwise.
-        FileNotFoundError, ResultError: see results.find and report.gather.
+        InvalidValueError: the suffix is unknown.
+        InputNotFoundError: a source does not exist.
+        ResultError: see :func:`results.find_results` and :func:`report_data.build_report`.
     """
     suffix = os.path.splitext(output)[1].lower()
     if suffix not in FORMATTERS:

@@ -1,4 +1,7 @@
-"""Our scores beside a paper's, in the paper's layout, and for BLURB its means and score at the bottom."""
+"""Table of our scores beside a paper's, in the paper's layout.
+
+BLURB has rows for means by type and for the BLURB score too.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from .table import (
 
 
 def build_score_table(suite: Mapping[str, Any], published: Mapping[str, Any]) -> ReportTable:
-    """Our scores beside a paper's: its rows in its order, and below those that only we have."""
+    """Build the table: the paper's rows, then rows of scores that the paper does not have."""
     our_labels, footnotes = list_model_labels(suite), Footnotes()
     header = [
         Cell("Task"),
@@ -54,7 +57,7 @@ def build_score_table(suite: Mapping[str, Any], published: Mapping[str, Any]) ->
 
 
 def _iter_extra_rows(suite: Mapping[str, Any], published: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Rows for scores that the paper does not have."""
+    """Yield rows for scores that the paper does not have."""
     known_rows = {(row["task"], row["score_name"]) for row in published["rows"]}
     our_rows = dict.fromkeys((task, scores["main_score"]) for task, _, scores in iter_scores(suite))
     for task, score_name in our_rows:
@@ -80,7 +83,7 @@ def _make_our_cell(scores: Mapping[str, Any] | None, score_name: str, footnotes:
 def _make_blurb_rows(
     suite: Mapping[str, Any], published: Mapping[str, Any], footnotes: Footnotes
 ) -> Iterator[list[Cell]]:
-    """Means by type of task, the BLURB score, and what can be compared where it is missing."""
+    """Yield the means by task type, the BLURB score, and a partial average if tasks are missing."""
     blurb_report = suite["blurb"]
     our_labels, published_models = list_model_labels(suite), published["models"]
 

@@ -1,6 +1,4 @@
-"""The report (contamination_report.py) as tables of plain text, which the page and the Markdown show each in
-its way.
-"""
+"""Tables of a report as plain text, which the HTML and Markdown renderers share."""
 
 from __future__ import annotations
 
@@ -26,21 +24,22 @@ from .table import (
 )
 
 _NO_PUBLISHED_TABLE: Final[Mapping[str, Any]] = {"models": {}, "rows": [], "notes": [], "blurb_scores": None}
-"""In place of a paper's table, for a suite that is none's."""
+"""Stands in for a paper's table in suites without one."""
 
 
 def format_legend(report: Mapping[str, Any]) -> str:
-    """What the numbers of all tables are."""
+    """Explain the numbers of all tables."""
+    interval = report["interval"]
     return (
-        "Scores are in per cent. Of our models they are means over n seeds, with the standard deviation in "
-        f"brackets ({report['standard_deviation']}); below it is the {report['interval']['level']:.0%} interval of "
-        f"{report['interval']['resamples']:,} bootstrap resamples, which covers the choice of test documents "
-        "(examples, where files name none), not that of seeds. Footnotes say what does not compare."
+        "Scores are in per cent. Scores of our models are means over n seeds, with the standard deviation in "
+        f"brackets ({report['standard_deviation']}). Below is the {interval['level']:.0%} interval of "
+        f"{interval['resamples']:,} bootstrap resamples; it covers the choice of test documents (examples, if "
+        "files name no documents), not the choice of seeds. Footnotes name limits of comparability."
     )
 
 
 def build_models_table(report: Mapping[str, Any]) -> ReportTable:
-    """The models of a report."""
+    """Build the table of models."""
     rows = [
         [
             Cell(model["name"], is_ours=True),
@@ -61,7 +60,7 @@ def build_models_table(report: Mapping[str, Any]) -> ReportTable:
 
 
 def build_suite_tables(suite: Mapping[str, Any]) -> Iterator[ReportTable]:
-    """The tables of a suite: scores beside published ones, comparisons, and what is behind the scores."""
+    """Yield the tables of a suite: scores, comparisons, changed settings, runs, all scores, variants."""
     published, *variants = suite["published"] or [_NO_PUBLISHED_TABLE]
     yield build_score_table(suite, published)
     if any(task_report["comparisons"] for task_report in suite["tasks"].values()):
@@ -75,7 +74,7 @@ def build_suite_tables(suite: Mapping[str, Any]) -> Iterator[ReportTable]:
 
 
 def _build_comparison_table(suite: Mapping[str, Any]) -> ReportTable:
-    """Each other model beside the first."""
+    """Build the table that compares each other model with the first."""
     footnotes, rows = Footnotes(), []
     for task, task_report in suite["tasks"].items():
         for comparison in task_report["comparisons"]:
@@ -176,7 +175,7 @@ def _format_duration(seconds: float) -> str:
 
 
 def _build_all_scores_table(suite: Mapping[str, Any]) -> ReportTable:
-    """Every figure of every measure, on test and dev."""
+    """Build the table of every score of every metric, on test and dev."""
     our_labels, footnotes, rows = list_model_labels(suite), Footnotes(), []
     for task, task_report in suite["tasks"].items():
         for score_name in dict.fromkeys(

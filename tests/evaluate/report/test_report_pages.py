@@ -72,10 +72,10 @@ def rows_counted(correct: int) -> list[tuple[int, ...]]:
 GOLDEN = """\
 # Evaluation
 
-Scores are in per cent. Of our models they are means over n seeds, with the standard deviation in brackets \
-(numpy.std over seeds, ddof 0); below it is the 95% interval of 1,000 bootstrap resamples, which covers the \
-choice of test documents \
-(examples, where files name none), not that of seeds. Footnotes say what does not compare.
+Scores are in per cent. Scores of our models are means over n seeds, with the standard deviation in brackets \
+(numpy.std over seeds, ddof 0). Below is the 95% interval of 1,000 bootstrap resamples; it covers the choice of \
+test documents (examples, if files name no documents), not the choice of seeds. Footnotes name limits of \
+comparability.
 
 ## Models
 
@@ -107,7 +107,7 @@ two-sided and of one comparison alone: of 1, chance makes about 0.1 smaller than
 
 | Model | Setting | Here | Suite's own | Tasks |
 | --- | --- | --: | --: | --- |
-| other | batch | 16 | 32 | zebra |
+| other | batch_size | 16 | 32 | zebra |
 
 <details><summary>Runs</summary>
 
@@ -144,9 +144,9 @@ def test_markdown_is_golden() -> None:
             task="zebra",
             suite="further",
             rows=rows_counted(9),
-            sampled=SAMPLED,
-            settings={**DEFAULTS, "batch": 16},
-            data={"verified": True, "notes": ["Stripes are invented."], "files": {}, "counts": {}},
+            sample_sizes=SAMPLED,
+            settings={**DEFAULTS, "batch_size": 16},
+            provenance={"verified": True, "notes": ["Stripes are invented."], "files": {}, "counts": {}},
             seconds=3599.6,
         ),
     ]

@@ -128,8 +128,8 @@ def test_every_field_is_needed(tmp_path: Path, name: str) -> None:
 
 
 def test_another_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    path = changed(tmp_path, "format", to=2)
-    with pytest.raises(ResultError, match="is of format 2, and this version reads 1: make the report with"):
+    path = changed(tmp_path, "format", to=3)
+    with pytest.raises(ResultError, match="is of format 3, and this version reads 2: make the report with"):
         results.read_result(FILES, path)
 
 
