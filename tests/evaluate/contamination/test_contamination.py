@@ -135,7 +135,7 @@ def test_words_of_two_documents_or_of_two_texts_are_no_13_gram(tmp_path: Path) -
     ours = make_dataset("set", {"test": test})
     data = write_benchmark_dir(tmp_path / "data", ours)
     apart = write_corpus(
-        tmp_path / "apart", {"pubmed:1": [first], "pubmed:2": [second], "pubmed:3": []}, a_batch=3
+        tmp_path / "apart", {"pubmed:1": [first], "pubmed:2": [second], "pubmed:3": []}, batch_size=3
     )
     together = write_corpus(tmp_path / "together", {"pubmed:4": [first, second]})
     run_contamination_check(data, [apart], tmp_path / "none", ours)
@@ -284,7 +284,7 @@ def test_as_by_brute_force(
         patch.setattr(contamination_corpus, "_BLOCK_BYTES", data.draw(st.sampled_from([1, 40, 1 << 20])))
         folder, out = Path(name), Path(name) / "out"
         written = {id_: [words.replace("@GENE$", "gene")] for id_, words in zip(held, texts, strict=True)}
-        abstracts = write_corpus(folder / "pubmed", written, a_batch=data.draw(st.integers(1, 3)))
+        abstracts = write_corpus(folder / "pubmed", written, batch_size=data.draw(st.integers(1, 3)))
         run_contamination_check(
             write_benchmark_dir(folder / "data", ours), [abstracts], out, ours, min_shared_ngrams=2
         )
