@@ -1,7 +1,7 @@
-"""The corpora of the papers, as data: each number with where it is written.
+"""Presets: the document filters and text settings of published corpora, each with its source.
 
-A preset is the set of rules a paper states for its text; what a paper leaves open is said
-and filled from its code or from the likeliest source.  Options given beside a preset win over it.
+A preset contains the settings that a paper states. Settings that a paper leaves open are filled from its
+code or its likeliest data source, and marked as open. Command-line options override a preset.
 """
 
 from __future__ import annotations

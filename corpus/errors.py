@@ -74,6 +74,10 @@ class InvalidValueError(UserError, ValueError):
     """An option or a configuration field has a value that makes no sense."""
 
 
+class UsageError(UserError):
+    """The command line is wrong; the message says how to correct it."""
+
+
 class InputNotFoundError(UserError, FileNotFoundError):
     """An input, or the files that it should contain, does not exist."""
 

@@ -6,25 +6,51 @@ The recipe is :func:`build`.  Around it: the options.
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from bioshards.corpus.download import europepmc, pubmed
 from bioshards.corpus.download.pmc import s3_bucket
-from bioshards.corpus.download.pmc.article_filter import DEFAULT_SETS, SETS
+from bioshards.corpus.download.pmc.article_filter import DEFAULT_SETS, SETS, ArticleFilter
 from bioshards.corpus.licences import DEFAULT_LICENCES
 from bioshards.pipelines.options.argument_types import nonempty_subset_of
-from bioshards.pipelines.options.common import add_download_options, add_run_options, add_server_options
+from bioshards.pipelines.options.common import (
+    DownloadOptions,
+    RunOptions,
+    add_download_options,
+    add_run_options,
+    add_server_options,
+    download_options_from_args,
+)
 from bioshards.pipelines.options.parser import Parser
 from bioshards.pipelines.options.pmc_options import add_connection_option, add_licence_option
-
-from .job_types import FetchJob
 
 if TYPE_CHECKING:
     import apache_beam as beam
 
+    from .job_types import FetchJob
+
+NAME: Final = "fetch"
 DESCRIPTION = """\
 Fetch PubMed's files, PMC's articles and Europe PMC's packages into a mirror: a folder of verified copies,
 from which they are processed later. What is there is not fetched again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchOptions(RunOptions):
+    """Options of ``beam run fetch``.
+
+    Attributes:
+        input: names of sources, with what to select of them.
+        max_rejected: fraction of articles that may be missing.
+        article_filter: which of PMC's articles are downloaded.
+        downloads: mirror, servers and connections.
+    """
+
+    input: tuple[str, ...]
+    max_rejected: float
+    article_filter: ArticleFilter
+    downloads: DownloadOptions
 
 
 def build(pipeline: beam.Pipeline, job: FetchJob) -> None:
@@ -39,7 +65,7 @@ def build(pipeline: beam.Pipeline, job: FetchJob) -> None:
         file_slots = split_into_slots(listing.to_fetch, listing.download_plan)
         file_collections.append(
             pipeline
-            | f"Lanes of {source}" >> beam.Create(file_slots)
+            | f"Slots of {source}" >> beam.Create(file_slots)
             | FetchFiles(source, listing.download_plan)
         )
     if job.article_plan:
@@ -72,6 +98,23 @@ def make_parser() -> Parser:
     _add_article_options(parser)
     add_server_options(parser, {"pubmed": pubmed.URL, "europepmc": europepmc.URL, "pmc": s3_bucket.URL})
     return parser
+
+
+def options_from_args(args: argparse.Namespace) -> FetchOptions:
+    """Build the options of parsed arguments."""
+    return FetchOptions(
+        workers=args.workers,
+        dry_run=args.dry_run,
+        input=tuple(args.input or ()),
+        max_rejected=args.max_rejected,
+        article_filter=ArticleFilter(
+            licences=frozenset(args.licences),
+            sets=frozenset(args.sets),
+            drop_retracted=args.drop_retracted,
+            versions=args.versions,
+        ),
+        downloads=download_options_from_args(args),
+    )
 
 
 def _add_article_options(parser: Parser) -> None:

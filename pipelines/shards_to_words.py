@@ -6,24 +6,39 @@ an extra, so that nothing of it is imported before a run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from bioshards.pipelines.options.argument_types import fraction, int_at_least
-from bioshards.pipelines.options.common import add_io_options, add_worker_options
+from bioshards.pipelines.options.common import DocumentsOptions, add_io_options, add_worker_options
 from bioshards.pipelines.options.parser import Parser
-
-from .job_types import WordsJob
-from .registry import load_extra_module
 
 if TYPE_CHECKING:
     import apache_beam as beam
 
+    from .job_types import WordsJob
 
 NAME: Final = "shards_to_words"
 DESCRIPTION: Final = """\
 Document shards to the words of the whole corpus, each with how often it occurs: what vocabularies are
 trained on. For corpora beyond one machine; python -m bioshards.vocab build counts the same by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordsOptions(DocumentsOptions):
+    """Options of ``beam run shards_to_words``.
+
+    Attributes:
+        pretokenizer: ``bert`` or ``white-space``.
+        validation_fraction: fraction of documents whose words are counted separately.
+        seed: seed of the split.
+        min_count: rarer words are not written.
+    """
+
+    pretokenizer: str
+    validation_fraction: float
+    seed: int
+    min_count: int
 
 
 def build(pipeline: beam.Pipeline, job: WordsJob) -> None:
@@ -81,13 +96,3 @@ def make_parser() -> Parser:
     )
     add_worker_options(parser)
     return parser
-
-
-def run(parser: Parser, args: Any, beam_args: Sequence[str], argv: Sequence[str]) -> int:
-    """Do what the command line asks for; returns the exit code.
-
-    Raises:
-        MissingExtraError: a library of the extra is not installed.
-    """
-    exit_code: int = load_extra_module(NAME, "drivers.words_driver").run(parser, args, beam_args, argv)
-    return exit_code

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bioshards import __version__
+from bioshards.corpus.errors import UsageError
 from bioshards.pipelines.context import JobSpec
-from bioshards.pipelines.options.parser import UsageError
 
 
 @dataclass(frozen=True, slots=True)

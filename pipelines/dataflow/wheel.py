@@ -21,8 +21,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from bioshards import __version__
+from bioshards.corpus.errors import UsageError
 from bioshards.corpus.sentences.splitters import SCISPACY_MODEL
-from bioshards.pipelines.options.parser import UsageError
 
 PACKAGES: Final = ("corpus", "vocab", "pipelines")
 """What workers import, with ``bioshards`` itself: of the trainer and of evaluation they need nothing."""

@@ -9,9 +9,9 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 
+from bioshards.corpus.errors import UsageError
 from bioshards.pipelines.context import JobSpec, RunContext
 from bioshards.pipelines.dataflow import job_status, settings, wheel
-from bioshards.pipelines.options.parser import UsageError
 
 if TYPE_CHECKING:
     import apache_beam as beam

@@ -7,34 +7,37 @@ import difflib
 import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from bioshards.corpus.errors import OutputMismatchError, TransientStorageError
+from bioshards.corpus.errors import OutputMismatchError, TransientStorageError, UsageError
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.lock import lock_output
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.pipelines.context import RunContext
+from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.pipelines.context import PathOption, RunContext
 from bioshards.pipelines.dataflow import settings
-from bioshards.pipelines.options.parser import Parser, UsageError, parse_beam_options
+from bioshards.pipelines.options.parser import Parser, parse_beam_options
 
 
 def check_reachable_by_workers(
-    beam_args: Sequence[str], folders: dict[str, str], dry_run: bool = False
+    beam_args: Sequence[str], paths: Iterable[PathOption], dry_run: bool = False
 ) -> list[str]:
-    """See that Dataflow's workers can reach the folders, by option, that they will read and write.
+    """Check that Dataflow's workers can reach the paths that they read and write.
 
     Returns:
-        In a dry run, what is to be said of those that they cannot.
+        in a dry run, a notice for each path that they cannot reach.
 
     Raises:
-        UsageError: one is on this machine.
+        UsageError: a path is on this machine, and it is no dry run.
     """
     problems = [
-        f"{option} {folder} is local; Dataflow's workers need gs://BUCKET/FOLDER"
-        for option, folder in folders.items()
-        if settings.is_dataflow_runner(beam_args) and "://" not in folder
+        f"{path_option.option} {path_option.path} is local; Dataflow's workers need gs://BUCKET/FOLDER"
+        for path_option in paths
+        if path_option.is_used_by_workers
+        and settings.is_dataflow_runner(beam_args)
+        and "://" not in path_option.path
     ]
     if problems and not dry_run:
         raise UsageError(problems[0])
@@ -157,7 +160,7 @@ def translate_output_errors(output: str, option: str = "--output") -> Iterator[N
 
 @contextlib.contextmanager
 def claim_output(
-    storage: LocalStorage, output_dir: OutputDir, config: dict[str, Any], option: str = "--output"
+    storage: Storage, output_dir: OutputDir, config: dict[str, Any], option: str = "--output"
 ) -> Iterator[None]:
     """Inside, the output is marked as begun with this configuration, and this run alone writes it.
 

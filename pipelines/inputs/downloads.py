@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from bioshards import __version__
+from bioshards.corpus.download import europepmc, pubmed
 from bioshards.corpus.download.http_client import Connection, Server, UnreachableError
 from bioshards.corpus.download.listing import SelectedFiles
 from bioshards.corpus.download.mirror import REFUSED, UNREACHABLE, Mirror, MirroredFile
@@ -17,10 +18,12 @@ from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.download.rate_limit import RateLimiter
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.download.source_spec import SourceSpec
-from bioshards.corpus.errors import BadFileError
+from bioshards.corpus.errors import BadFileError, UsageError
 from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.storage.retry import INTERACTIVE_RETRY_POLICY, MAX_CONSECUTIVE_FAILURES, retry
-from bioshards.pipelines.options.parser import UsageError
+from bioshards.pipelines.options.common import DownloadOptions
+
+Item = TypeVar("Item")
 
 REMOTE_SLOTS: Final = 4
 """Width of the step that downloads on a runner whose machines do not see each other: what NCBI allows.
@@ -89,29 +92,38 @@ class FileSource(Protocol):
     def list_files(self, connection: Connection, base_url: str, spec: SourceSpec) -> SelectedFiles: ...
 
 
+FILE_SOURCES: Final[Mapping[str, FileSource]] = {"pubmed": pubmed, "europepmc": europepmc}
+"""The sources with a listing of files, by name."""
+
+
 def list_source(
     mirror: Mirror,
-    source: FileSource,
-    url: str | None,
+    source_name: str,
     specs: Sequence[SourceSpec],
-    args: Any,
+    options: DownloadOptions,
     is_local_run: bool,
 ) -> SourceListing:
-    """Read a source's listing, and see what the mirror holds.
+    """Read a source's listing and find its files in the mirror.
+
+    Args:
+        source_name: key of :data:`FILE_SOURCES`.
+        specs: what to select of the listing.
 
     Raises:
-        ListingError, EmptySelectionError, DownloadError: with a message for the person.
+        ListingError, EmptySelectionError, DownloadError: the listing cannot be read, or nothing is selected.
     """
-    server = make_server(url or source.URL, args.contact, source.MAX_CONNECTIONS, source.REQUESTS_PER_SECOND)
+    source = FILE_SOURCES[source_name]
+    url = options.urls.get(source_name, source.URL)
+    server = make_server(url, options.contact, source.MAX_CONNECTIONS, source.REQUESTS_PER_SECOND)
     with with_interactive_retry(server).connect() as connection:
         listed_at = utc_now()
         selected, notices = _merge_selections(
             source.list_files(connection, server.base_url, spec) for spec in specs
         )
-        mirrored = mirror.find_mirrored(connection, selected, is_read_only=args.dry_run)
+        mirrored = mirror.find_mirrored(connection, selected, is_read_only=options.dry_run)
     to_fetch = [remote_file for remote_file in selected if remote_file not in mirrored]
     notices += check_free_space(mirror.folder, sum(remote_file.size for remote_file in to_fetch))
-    download_plan = make_download_plan(mirror, server, args.workers, is_local_run)
+    download_plan = make_download_plan(mirror, server, options.workers, is_local_run)
     return SourceListing(selected, mirrored, to_fetch, download_plan, notices, listed_at)
 
 
@@ -211,6 +223,3 @@ def split_into_slots(items: list[Item], download_plan: DownloadPlan) -> list[lis
     """The items dealt out to the lanes that there are, so that the first ones come first."""
     num_slots = min(len(items), download_plan.slots)
     return [items[slot::num_slots] for slot in range(num_slots)]
-
-
-Item = TypeVar("Item")

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from bioshards.corpus.download.mirror import MirroredFile
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.download.source_spec import SourceSpec, parse_source_spec
+from bioshards.corpus.errors import UsageError
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.pipelines.inputs.downloads import DownloadPlan
 from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
-from bioshards.pipelines.options.parser import UsageError
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from bioshards.corpus.errors import UserError
+from bioshards.corpus.errors import UsageError
 
 BEAM_OPTIONS_HELP: Final = """\
 Runner: without --runner the job runs on this machine, in --workers processes. Any Beam runner can be
@@ -22,10 +22,6 @@ named instead, and all its own options follow as they are, for example
   --runner=DataflowRunner --project=P --region=R --temp_location=gs://BUCKET/tmp
   --runner=PortableRunner --job_endpoint=HOST:PORT --environment_type=EXTERNAL --environment_config=...
 Options of Beam's file systems (--s3_endpoint_url ...) work with and without a runner."""
-
-
-class UsageError(UserError):
-    """The command line is wrong; the message says how to mend it."""
 
 
 class Parser(argparse.ArgumentParser):

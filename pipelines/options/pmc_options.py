@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, Final
+from typing import Final
 
 from bioshards.corpus.document_presets import PMC_PRESETS
 from bioshards.corpus.download import europepmc
@@ -12,9 +12,10 @@ from bioshards.corpus.jats.filters import DEFAULT_ARTICLE_PARTS, OPTIONAL_ARTICL
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
 
 from .argument_types import complement_of, int_at_least, name_list, nonempty_subset_of, subset_of
-from .common import add_download_options, add_run_options, add_server_options, add_shard_options
+from .common import add_download_options, add_run_options, add_server_options
 from .parser import Parser
-from .text import add_dedup_option, add_exclusion_option, add_text_options, override_config
+from .shard_options import add_shard_options
+from .text_options import add_dedup_option, add_exclusion_option, add_text_options, override_config
 
 NAME: Final = "pmc_to_shards"
 PMC_DESCRIPTION: Final = """\
@@ -104,7 +105,7 @@ def make_parser() -> Parser:
     return parser
 
 
-def config_from_args(args: Any) -> PmcConfig:
+def config_from_args(args: argparse.Namespace) -> PmcConfig:
     """The preset's rules, with what the command line says instead.
 
     Raises:

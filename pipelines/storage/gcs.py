@@ -24,12 +24,15 @@ from google.cloud.storage.retry import DEFAULT_RETRY
 from requests.adapters import HTTPAdapter
 
 from bioshards.corpus.errors import CredentialsError, TransientStorageError
+from bioshards.corpus.storage.retry import (
+    GCS_RETRY_SECONDS,
+    STORE_CONNECT_TIMEOUT_SECONDS,
+    STORE_READ_TIMEOUT_SECONDS,
+)
 from bioshards.corpus.storage.storage_protocol import FileInfo
 
 from .object_store import (
-    CONNECT_TIMEOUT_SECONDS,
     MAX_CONNECTIONS,
-    READ_TIMEOUT_SECONDS,
     UPLOAD_PART_BYTES,
     error_from_status,
     open_ranged,
@@ -41,12 +44,6 @@ CREDENTIALS_HINT: Final = (
     "gcloud auth application-default login, or GOOGLE_APPLICATION_CREDENTIALS=FILE, "
     "or for public buckets --no_auth"
 )
-_RETRY_TIMEOUT_SECONDS: Final = 1.5 * READ_TIMEOUT_SECONDS
-"""How long the client tries again, with growing pauses: after one silence there is time to ask once more."""
-
-os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
-"""For traces that nobody takes, the client would ask for the bucket whenever an object is not there."""
-
 _CLIENT_ERRORS = (
     GoogleAPIError,
     GoogleAuthError,
@@ -63,12 +60,14 @@ class GcsStore:
     """The buckets of Google Cloud Storage, or of an emulator at STORAGE_EMULATOR_HOST."""
 
     def __init__(self, options: PipelineOptions) -> None:
+        # The client would otherwise request the bucket's metadata, for traces, whenever an object is missing.
+        os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
         self._client = _make_client(options)
         for scheme in ("https://", "http://"):  # requests keeps ten, and warns of each that it throws away
             self._client._http.mount(scheme, HTTPAdapter(pool_maxsize=MAX_CONNECTIONS))
         self._request_options: dict[str, Any] = {
-            "retry": DEFAULT_RETRY.with_timeout(_RETRY_TIMEOUT_SECONDS),
-            "timeout": (CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS),
+            "retry": DEFAULT_RETRY.with_timeout(GCS_RETRY_SECONDS),
+            "timeout": (STORE_CONNECT_TIMEOUT_SECONDS, STORE_READ_TIMEOUT_SECONDS),
         }
 
     def open(self, path: str) -> BinaryIO:
@@ -137,7 +136,7 @@ class GcsStore:
                 split_path(path)[0],
                 max_results=1,
                 retry=None,
-                timeout=(CONNECT_TIMEOUT_SECONDS, CONNECT_TIMEOUT_SECONDS),
+                timeout=(STORE_CONNECT_TIMEOUT_SECONDS, STORE_CONNECT_TIMEOUT_SECONDS),
             )
             next(iter(blobs), None)
 

@@ -23,10 +23,6 @@ MAX_READ_BYTES: Final = 8 << 20
 UPLOAD_PART_BYTES: Final = 16 << 20
 """A larger object is put in parts, which are in memory while they are sent; one that fails is sent again."""
 
-CONNECT_TIMEOUT_SECONDS: Final = 10
-READ_TIMEOUT_SECONDS: Final = 60
-"""How long a store may keep silent within an answer before it has failed."""
-
 MAX_CONNECTIONS: Final = 64
 """Kept open at a time: several threads of a worker may each have ahead.WIDTH calls under way."""
 

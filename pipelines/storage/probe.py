@@ -12,7 +12,7 @@ from typing import Final
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
-from bioshards.pipelines.options.parser import UsageError
+from bioshards.corpus.errors import UsageError
 
 from .object_store import split_path
 from .routed import get_store

@@ -13,7 +13,6 @@ A template's parameters are strings with names of letters and underscores, so th
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import re
 import sys
@@ -23,6 +22,7 @@ from typing import Any, Final
 from bioshards.corpus.download.source_spec import SUBSETS
 from bioshards.pipelines.options.argument_types import PatternType
 from bioshards.pipelines.options.parser import Parser
+from bioshards.pipelines.registry import load_parser
 
 VALUE_SEPARATOR: Final = ";"
 """Between the values of an option that may be given several times.  A comma may be part of one."""
@@ -49,12 +49,6 @@ _PATTERNS_BY_METAVAR: Final = {
 }
 """What a parameter without a type of its own takes, by the word that stands for it in ``--help``: workers
 elsewhere see no local paths."""
-
-
-def load_parser(pipeline: str) -> Parser:
-    """The options of a pipeline, from the module of its name."""
-    parser: Parser = importlib.import_module(f".{pipeline}", __package__).parser()
-    return parser
 
 
 def list_parameters(parser: Parser) -> dict[str, argparse.Action]:

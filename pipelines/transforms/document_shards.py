@@ -88,7 +88,7 @@ class FetchAndStage(beam.PTransform):
     make_source: Callable[..., SourceFile]
 
     def expand(self, slots: beam.PCollection[list[RemoteFile]]) -> beam.PCollection[StepResult[StageResult]]:
-        return slots | "OneLaneEach" >> beam.Reshuffle() | "FetchAndStage" >> beam.FlatMap(self._process_slot)
+        return slots | "OneSlotEach" >> beam.Reshuffle() | "FetchAndStage" >> beam.FlatMap(self._process_slot)
 
     def _process_slot(self, remote_files: list[RemoteFile]) -> Iterator[StepResult[StageResult]]:
         with wrap_worker_errors():
@@ -117,7 +117,7 @@ class ResolveVersions(beam.PTransform):
 
     def expand(self, staged: beam.PCollection[StepResult[StageResult]]) -> beam.PCollection[StepResult[str]]:
         all_staged = beam.pvalue.AsList(staged)
-        return _spread_buckets(staged, all_staged) | "Decide" >> beam.Map(self._resolve, all_staged)
+        return _spread_buckets(staged, all_staged) | "Resolve" >> beam.Map(self._resolve, all_staged)
 
     def _resolve(self, bucket: int, staged: list[StepResult[StageResult]]) -> StepResult[str]:
         num_buckets, highest_version_wins = (
@@ -130,7 +130,7 @@ class ResolveVersions(beam.PTransform):
                 storage, self.output_dir, unwrap_results(staged), bucket, num_buckets, highest_version_wins
             )
 
-        return report_metrics(run_step("decide", self.storage, resolve_bucket, lambda _: {}))
+        return report_metrics(run_step("versions", self.storage, resolve_bucket, lambda _: {}))
 
 
 @dataclass
@@ -144,7 +144,7 @@ class ResolveDuplicates(beam.PTransform):
     def expand(self, staged: beam.PCollection[StepResult[StageResult]]) -> beam.PCollection[StepResult[str]]:
         all_staged = beam.pvalue.AsList(staged)
         resolve = beam.Map(self._resolve, all_staged, beam.pvalue.AsList(self.decisions))
-        return _spread_buckets(staged, all_staged) | "Decide" >> resolve
+        return _spread_buckets(staged, all_staged) | "Resolve" >> resolve
 
     def _resolve(
         self, bucket: int, staged: list[StepResult[StageResult]], decisions: list[StepResult[str]]
@@ -194,7 +194,7 @@ class FinalizeShards(beam.PTransform):
             | "Once" >> beam.Create([None])
             | "InOrder" >> beam.FlatMap(_number_sources, beam.pvalue.AsList(staged))
             | "OneSourceEach" >> beam.Reshuffle()
-            | "Finish" >> beam.Map(self._finalize, beam.pvalue.AsList(self.decisions))
+            | "Finalize" >> beam.Map(self._finalize, beam.pvalue.AsList(self.decisions))
         )
 
     def _finalize(
@@ -216,7 +216,7 @@ class FinalizeShards(beam.PTransform):
                 exclusion_digest,
             )
 
-        return report_metrics(run_step("finish", self.storage, finalize_source, _counts_from_finalize))
+        return report_metrics(run_step("finalize", self.storage, finalize_source, _counts_from_finalize))
 
 
 def _counts_from_finalize(finalize_result: FinalizeResult) -> dict[str, int]:

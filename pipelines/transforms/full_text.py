@@ -42,7 +42,11 @@ class FetchAndStageRanges(beam.PTransform):
     stage_files: StageFiles
 
     def expand(self, slots: beam.PCollection[list[int]]) -> beam.PCollection[StepResult[StageResult | None]]:
-        return slots | "OneLaneEach" >> beam.Reshuffle() | "BringAndStage" >> beam.FlatMap(self._process_slot)
+        return (
+            slots
+            | "OneSlotEach" >> beam.Reshuffle()
+            | "FetchAndStageRanges" >> beam.FlatMap(self._process_slot)
+        )
 
     def _process_slot(self, numbers: list[int]) -> Iterator[StepResult[StageResult | None]]:
         with wrap_worker_errors():
@@ -92,7 +96,7 @@ class ExtractKeys(beam.PTransform):
             | "Once" >> beam.Create([self.overlap_with] if self.overlap_with else [])
             | "Shards" >> beam.FlatMap(self._list_shards, beam.pvalue.AsList(finalized))
             | "OneShardEach" >> beam.Reshuffle()
-            | "Take" >> beam.Map(self._extract)
+            | "Extract" >> beam.Map(self._extract)
         )
 
     def _list_shards(

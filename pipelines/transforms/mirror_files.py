@@ -47,7 +47,7 @@ class FetchFiles(beam.PTransform):
     download_plan: DownloadPlan
 
     def expand(self, slots: beam.PCollection[list[RemoteFile]]) -> beam.PCollection[StepResult[FetchedFile]]:
-        return slots | "OneLaneEach" >> beam.Reshuffle() | "Fetch" >> beam.FlatMap(self._process_slot)
+        return slots | "OneSlotEach" >> beam.Reshuffle() | "Fetch" >> beam.FlatMap(self._process_slot)
 
     def default_label(self) -> str:
         return f"Fetch {self.source}"
@@ -69,7 +69,7 @@ class FetchRanges(beam.PTransform):
     article_plan: PmcArticlePlan
 
     def expand(self, slots: beam.PCollection[list[int]]) -> beam.PCollection[StepResult[RangeReport]]:
-        return slots | "OneLaneEach" >> beam.Reshuffle() | "Bring" >> beam.FlatMap(self._process_slot)
+        return slots | "OneSlotEach" >> beam.Reshuffle() | "Fetch" >> beam.FlatMap(self._process_slot)
 
     def _process_slot(self, numbers: list[int]) -> Iterator[StepResult[RangeReport]]:
         with wrap_worker_errors():
@@ -96,7 +96,7 @@ def fetch_ranges(article_plan: PmcArticlePlan, numbers: list[int]) -> Iterator[S
 
     for number in numbers:
         yield run_step(
-            "bring", mirror.storage, functools.partial(fetch_range, number=number), _counts_from_range
+            "ranges", mirror.storage, functools.partial(fetch_range, number=number), _counts_from_range
         )
 
 
@@ -106,10 +106,10 @@ _INVALID_IN_METRIC_NAME = re.compile(r"[^A-Za-z0-9]+")
 
 def _counts_from_range(range_report: RangeReport) -> dict[str, int]:
     return {
-        **{
-            f"articles_{name}": getattr(range_report, name)
-            for name in ("selected", "held", "fetched", "removed")
-        },
+        "articles_selected": range_report.selected,
+        "articles_cached": range_report.mirrored,
+        "articles_fetched": range_report.fetched,
+        "articles_removed": range_report.removed,
         "articles_bytes": range_report.fetched_bytes,
         "articles_failed": len(range_report.failures),
         **{
@@ -176,14 +176,14 @@ def _publish_mirror(
         "problem": mirror_manifest.publish_mirror(
             storage, job.output_dir.manifest_path, manifest, job.max_rejected
         ),
-        "held": len(mirrored_files),
+        "mirrored": len(mirrored_files),
         "fetched": sum(
             1 for file in fetched_files if file.mirrored_file and file.mirrored_file.fetched_bytes
         ),
         "files": len(manifest.files),
         "bytes": sum(file.mirrored_file.fetched_bytes for file in fetched_files if file.mirrored_file),
         "articles": encode(manifest.articles),
-        "articles_held": sum(range_report.mirrored for range_report in range_reports),
+        "articles_cached": sum(range_report.mirrored for range_report in range_reports),
         "articles_fetched": sum(range_report.fetched for range_report in range_reports),
         "articles_removed": sum(range_report.removed for range_report in range_reports),
         "articles_bytes": sum(range_report.fetched_bytes for range_report in range_reports),

@@ -32,13 +32,13 @@ class BuildExamples(beam.PTransform):
     build_config: BuildConfig
 
     def expand(self, groups: beam.PCollection[ShardGroup]) -> beam.PCollection[StepResult[BuildResult]]:
-        return groups | "OnePortionEach" >> beam.Reshuffle() | "Make" >> beam.Map(self._build)
+        return groups | "OneShardGroupEach" >> beam.Reshuffle() | "Build" >> beam.Map(self._build)
 
     def _build(self, group: ShardGroup) -> StepResult[BuildResult]:
         def build_group(storage: LocalStorage) -> BuildResult:
             return steps.build_group(storage, self.output_dir, group, self.build_config)
 
-        return report_metrics(run_step("make", self.storage, build_group, _counts_from_build))
+        return report_metrics(run_step("build", self.storage, build_group, _counts_from_build))
 
 
 def _counts_from_build(build_result: BuildResult) -> dict[str, int]:

@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 import apache_beam as beam
 
@@ -31,7 +31,7 @@ from bioshards.corpus.download.mirror import MirroredFile
 from bioshards.corpus.errors import BadFileError, WorkerError
 from bioshards.corpus.storage.retry import retry
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.pipelines.storage.byte_counter import ByteCounter
+from bioshards.pipelines.storage.byte_counter import ByteCounter, CountingStorage
 
 NAMESPACE: Final = "bioshards"
 """Of Beam's metrics."""
@@ -93,10 +93,10 @@ def run_step(
         WorkerError: the work failed.
     """
     byte_counter = ByteCounter()
-    counting_files = byte_counter.wrap_storage(storage)
+    counting_storage = cast(StorageT, CountingStorage(storage, byte_counter))
     started = time.monotonic()
     with wrap_worker_errors():
-        result = retry(lambda: function(counting_files))
+        result = retry(lambda: function(counting_storage))
     milliseconds = round(1000 * (time.monotonic() - started))
     item_counts = count_result(result)
     skipped = not byte_counter.written and not item_counts.get("failed")

@@ -135,7 +135,7 @@ def test_an_error_names_the_file_the_field_and_what_to_do(tmp_path: Path) -> Non
     for field, value, said in (
         ("outputs[0].bytes", edited(whole, ("outputs", 0, "bytes"), "x"), "expected an integer, found 'x'"),
         ("outputs[0].rows", edited(whole, ("outputs", 0, "rows")), "the field is missing"),
-        ("run.started", edited(whole, ("run", "started"), None), "expected a string, found null"),
+        ("run.started_at", edited(whole, ("run", "started_at"), None), "expected a string, found null"),
         ("config.stuff", edited(whole, ("config", "stuff"), 1), "the field is unknown"),
         ("config.dedup", edited(whole, ("config", "dedup"), "all"), "expected 'none' or 'exact'"),
         ("counts.words", edited(whole, ("counts", "words"), True), "expected an integer, found true"),

@@ -184,13 +184,13 @@ def test_files_that_cannot_be_read(refused: Any, tmp_path: Path) -> None:
             (f"--{name} 0", f"--{name} 0 is below 1")
             for name in (
                 "steps",
-                "batch_size",
-                "hidden_size",
-                "num_layers",
-                "num_heads",
-                "intermediate_size",
-                "embedding_size",
-                "max_positions",
+                "batch-size",
+                "hidden-size",
+                "num-layers",
+                "num-heads",
+                "intermediate-size",
+                "embedding-size",
+                "max-positions",
             )
         ),
         *((f"--{name} x", "invalid int value: 'x'") for name in ("steps", "seed", "max-predictions-per-seq")),
@@ -210,12 +210,12 @@ def test_files_that_cannot_be_read(refused: Any, tmp_path: Path) -> None:
         *(
             (f"--{name} {value}", f"--{name} {float(value)} is below 0 or no number")
             for name in (
-                "adversarial_weight",
+                "adversarial-weight",
                 "learning-rate",
                 "warmup",
                 "epsilon",
-                "weight_decay",
-                "grad_clip",
+                "weight-decay",
+                "grad-clip",
             )
             for value in ("-1", "inf", "nan")
         ),

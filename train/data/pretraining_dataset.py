@@ -176,7 +176,7 @@ def manifest_of(folder: str) -> PretrainingManifest:
     except ManifestNotFoundError as error:
         raise TrainingDataError(_describe_unfinished(folder)) from error
     except ManifestError as error:
-        raise TrainingDataError(f"{error}: run the command that made the set once more.") from error
+        raise TrainingDataError(f"{error}.") from error
     if not isinstance(manifest, PretrainingManifest):
         raise TrainingDataError(
             f"{folder} is an output of {manifest.pipeline}, and what is trained on is one of {PIPELINE}: "

@@ -187,7 +187,10 @@ def test_an_output_that_is_somebody_elses(tmp_path: Path, run: Run, run_pmc: Run
     before = published_digests(tmp_path / "abstracts")
     assert run_pmc("--output", tmp_path / "abstracts") == 2
     said = capsys.readouterr().err
-    assert "abstracts was begun by pubmed_to_shards, and this is pmc_to_shards. Choose another folder" in said
+    assert (
+        "abstracts was written by pubmed_to_shards, and this is pmc_to_shards. Choose another --output"
+        in said
+    )
     assert published_digests(tmp_path / "abstracts") == before
 
 
@@ -198,7 +201,7 @@ def test_an_output_of_another_configuration(tmp_path: Path, run_pmc: Run, capsys
     said = capsys.readouterr().err
     assert "sections was ['abstract'," in said
     assert "now ['body']" in said
-    assert "Choose another folder" in said
+    assert "Choose another --output" in said
     assert published_digests(tmp_path / "out") == before
 
 

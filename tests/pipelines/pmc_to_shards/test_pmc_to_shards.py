@@ -219,7 +219,7 @@ def test_a_slow_source_always_has_its_line(tmp_path: Path, capsys: pytest.Captur
     progress = ShardsProgress(storage, output_dir, RunInputs([]))
     for number, seconds in enumerate((0.1, 5.0, 0.1, 5.0)):
         path = output_dir.staged_path(f"PMC000{number}xxxx-0123abcd", "json")
-        storage.write_json(path, {"staged": {"records": 7}, "seconds": seconds})
+        storage.write_json(path, {"result": {"records": 7}, "seconds": seconds})
         progress.update()
     said = capsys.readouterr().err
     assert [name for name in ("0000", "0001", "0002", "0003") if name in said] == ["0000", "0001", "0003"]

@@ -271,7 +271,7 @@ def test_a_list_that_cannot_be_read_stops_before_anything_is_written(
             (tmp_path / "nowhere.txt", f"--exclude-ids {tmp_path}/nowhere.txt: there is no such file"),
             ("", "--exclude-ids : there is no such file"),  # of a variable that is not set
             (tmp_path, f"--exclude-ids {tmp_path} cannot be read: Is a directory"),
-            (wrong, f"--exclude-ids: {wrong}, line 2: 'PMID 2' is no id; a line is a PMID (12345678)"),
+            (wrong, f"--exclude-ids: {wrong}, line 2: 'PMID 2' is not an id; a line is a PMID (12345678)"),
         ):
             assert one("--exclude-ids", path, "--output", tmp_path / "out") == 2
             assert said in capsys.readouterr().err
@@ -282,23 +282,23 @@ def test_a_list_that_cannot_be_read_stops_before_anything_is_written(
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (b"abc", "'abc' is no id"),
-        (b"0", "'0' is no id"),
-        (b"0123", "'0123' is no id"),
-        (b"12345678901", "'12345678901' is no id"),
-        (b"-1", "'-1' is no id"),
-        (b"1 2", "'1 2' is no id"),
-        (b"1,2", "'1,2' is no id"),
-        ("\u0661\u0662".encode(), "is no id"),
-        (b"pmc:123", "'pmc:123' is no id"),
-        (b"pubmed:PMC1", "'pubmed:PMC1' is no id"),
-        (b"PMC1.", "'PMC1.' is no id"),
-        (b"10.5555/1", "'10.5555/1' is no id"),
-        (b"doi:", "'doi:' is no id"),
-        (b"1#2", "'1#2' is no id"),
-        (b"\x1f\x8b\x08\x00\xff\xfe", "is no UTF-8 text"),
-        (b"\x00" * 70, "'" + r"\x00" * 60 + "...' is no id"),
-        (b"1" * 200_000, "1...' is no id"),
+        (b"abc", "'abc' is not an id"),
+        (b"0", "'0' is not an id"),
+        (b"0123", "'0123' is not an id"),
+        (b"12345678901", "'12345678901' is not an id"),
+        (b"-1", "'-1' is not an id"),
+        (b"1 2", "'1 2' is not an id"),
+        (b"1,2", "'1,2' is not an id"),
+        ("\u0661\u0662".encode(), "is not an id"),
+        (b"pmc:123", "'pmc:123' is not an id"),
+        (b"pubmed:PMC1", "'pubmed:PMC1' is not an id"),
+        (b"PMC1.", "'PMC1.' is not an id"),
+        (b"10.5555/1", "'10.5555/1' is not an id"),
+        (b"doi:", "'doi:' is not an id"),
+        (b"1#2", "'1#2' is not an id"),
+        (b"\x1f\x8b\x08\x00\xff\xfe", "is not UTF-8"),
+        (b"\x00" * 70, "'" + r"\x00" * 60 + "...' is not an id"),
+        (b"1" * 200_000, "1...' is not an id"),
     ],
 )
 def test_a_line_that_is_no_id_is_named(line: bytes, said: str) -> None:

@@ -108,11 +108,11 @@ def write_documents(
 
 
 def make_single_group(
-    documents: input_dirs.DocumentsInput, seed: int = 0, **overlap_lists: Mapping[str, str]
+    documents: input_dirs.DocumentsInput, seed: int = 0, overlap_lists: Mapping[str, str] | None = None
 ) -> ShardGroup:
-    """A directory as one portion."""
-    (portion,) = group_shards([documents], seed, {documents.folder: overlap_lists.get("lists", {})})
-    return portion
+    """A directory as one group."""
+    (group,) = group_shards([documents], seed, {documents.folder: overlap_lists or {}})
+    return group
 
 
 def make_build_config(encoder: Encoder, recipe: ExampleRecipe | None = None, **overrides: Any) -> BuildConfig:
@@ -185,10 +185,10 @@ def plan_rows(plan: RowPlan, columns: pa.Schema | None = None, size: int = 2048)
 
 
 def build_from_group(
-    output: Path, portion: ShardGroup, config: BuildConfig, storage: LocalStorage | None = None
+    output: Path, group: ShardGroup, config: BuildConfig, storage: LocalStorage | None = None
 ) -> BuildResult:
-    """What is made of a portion in this folder."""
-    return build_group(storage or LocalStorage(), OutputDir(str(output)), portion, config)
+    """What is made of a group in this folder."""
+    return build_group(storage or LocalStorage(), OutputDir(str(output)), group, config)
 
 
 def read_listed_rows(output: Path, entries: Iterable[Shard]) -> list[dict[str, Any]]:
@@ -207,7 +207,7 @@ def list_files(output: Path) -> set[str]:
 
 
 def read_result_files(output: Path, result: BuildResult) -> dict[str, bytes]:
-    """What the files of a portion hold."""
+    """What the files of a group hold."""
     output_dir = OutputDir(str(output))
     names = [f"{output}/{entry.file}" for entry in result.outputs]
     names += [

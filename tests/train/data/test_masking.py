@@ -185,9 +185,9 @@ maskings = st.builds(
     MaskingConfig,
     unit=st.sampled_from(UNITS),
     rate=st.floats(0.01, 0.9),
-    masked=st.floats(0, 0.5),
-    random=st.floats(0, 0.5),
-    most=st.integers(0, 20),
+    mask_token_fraction=st.floats(0, 0.5),
+    random_token_fraction=st.floats(0, 0.5),
+    max_predictions=st.integers(0, 20),
 )
 seeds = st.integers(0, (1 << 64) - 1)
 
@@ -343,9 +343,9 @@ def test_a_budget_is_the_references() -> None:
         ({"unit": "sentence"}, "'sentence' is none of token, word, ngram"),
         ({"rate": 0.0}, "rate 0.0 .* between 0 and 1"),
         ({"rate": 15}, "rate 15 .* between 0 and 1"),
-        ({"masked": 0.95, "random": 0.1}, "masked 0.95 and random 0.1 .* together at most 1"),
-        ({"random": -0.1}, "random -0.1"),
-        ({"most": -1}, "-1 predictions a row"),
+        ({"mask_token_fraction": 0.95, "random_token_fraction": 0.1}, "masked 0.95 and random 0.1 .* together at most 1"),
+        ({"random_token_fraction": -0.1}, "random -0.1"),
+        ({"max_predictions": -1}, "-1 predictions a row"),
     ],
 )
 def test_masking_that_makes_no_sense_is_refused(wrong: dict[str, Any], said: str) -> None:

@@ -93,7 +93,7 @@ def test_every_line_is_json_and_what_is_no_number_in_it_is_null(
     tmp_path_factory: pytest.TempPathFactory, figures: dict[str, Any]
 ) -> None:
     folder = tmp_path_factory.mktemp("log")
-    log = write(folder, entry(1, figures=figures))
+    log = write(folder, entry(1, metrics=figures))
 
     def refuse(word: str) -> None:
         raise AssertionError(f"{word} is not of JSON")

@@ -234,11 +234,11 @@ def test_another_family(tmp_path: Path) -> None:
 
 def test_other_sizes_are_all_named(tmp_path: Path) -> None:
     saved("electra", tmp_path)
-    message = refused("electra", tmp_path, layers=3, positions=512)
+    message = refused("electra", tmp_path, num_layers=3, max_positions=512)
     assert "num_hidden_layers is 2 there and 3 here" in message
     assert "max_position_embeddings is 64 there and 512 here" in message
     assert "hidden_size" not in message
-    assert "generator" in refused("electra", tmp_path, generator_layers=2)
+    assert "generator" in refused("electra", tmp_path, generator_layers_fraction=2)
 
 
 def test_a_vocabulary_of_another_size(tmp_path: Path) -> None:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from bioshards.corpus.errors import UsageError
 from bioshards.corpus.sentences import splitters
 from bioshards.corpus.text import cleaning
 from bioshards.corpus.text_config import TextConfig
 
 from .argument_types import complement_of, int_at_least, subset_of
-from .parser import Parser, UsageError
+from .parser import Parser
 
 ConfigT = TypeVar("ConfigT", bound=TextConfig)
 
 
-def override_config(config: ConfigT, args: Any) -> ConfigT:
+def override_config(config: ConfigT, args: argparse.Namespace) -> ConfigT:
     """The rules, with what the command line says instead.
 
     Raises:
