@@ -128,11 +128,14 @@ def _make_blurb_rows(
     shared_tasks = blurb_report["shared_tasks"]["tasks"]
     if shared_tasks and any(model_entry["missing_tasks"] for model_entry in blurb_report["models"].values()):
         explanation = [
-            "Not the BLURB score: the same average of types over the sets alone that all models here have, "
+            "Not the BLURB score: the same average of types over the tasks that all models here have, "
             f"{', '.join(map(get_task_title, shared_tasks))}."
         ]
         means = blurb_report["shared_tasks"]["models"]
-        row = [Cell(f"Average over {len(shared_tasks)} of 13 sets", footnotes.add("", explanation)), Cell("")]
+        row = [
+            Cell(f"Average over {len(shared_tasks)} of 13 tasks", footnotes.add("", explanation)),
+            Cell(""),
+        ]
         row += [_make_blurb_cell(means[label], add_marks(label, shared_tasks)) for label in our_labels]
         yield row + [Cell(f"{means[model]:.2f}") for model in published_models]
 

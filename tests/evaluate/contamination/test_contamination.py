@@ -211,8 +211,8 @@ def test_a_document_is_left_out_for_most_of_an_example_or_for_much_of_all(tmp_pa
     for least, ids in ((13, [2, 3]), (12, [1, 2, 3]), (1, [1, 2, 3, 4]), (14, [3])):
         said = run_contamination_check(data, [abstracts], tmp_path / "out", ours, min_shared_ngrams=least)
         assert read_excluded_ids(tmp_path / "out") == [f"pubmed:{at}" for at in ids]
-        assert f"{len(ids)} documents to leave out for test" in said
-        assert f"{4 - len(ids)} share fewer and stay" in said
+        assert f"{len(ids)} documents to exclude for test" in said
+        assert f"{4 - len(ids)} share fewer and are kept" in said
 
 
 def test_a_document_of_two_corpora_is_one(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_what_is_known_of_the_sets_is_said(tmp_path: Path) -> None:
     out = tmp_path / "out"
     folder = write_corpus(tmp_path / "<i>&", texts)
     said = run_contamination_check(write_benchmark_dir(tmp_path / "data", ours), [folder], out, ours, absent)
-    for line in ("set: no dev", "set: the <split> is ours", "not there, and so not looked for: absent"):
+    for line in ("set: no dev", "set: the <split> is ours", "missing benchmarks, not checked: absent"):
         assert line in said.splitlines()
     assert [row["id"] for row in read_tsv(out / "examples.tsv")] == ["a b c"]
     page = (out / "report.html").read_text()

@@ -86,7 +86,7 @@ def test_a_run_that_was_stopped_is_run_again(
     data: Path, abstracts: Path, tmp_path: Path, ours: Benchmark, workers: int
 ) -> None:
     def stop(line: str) -> None:
-        if line.startswith("looked at 2"):
+        if line.startswith("scanned 2"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -224,7 +224,7 @@ def test_benchmarks_that_are_not_there_are_asked_for(
     with pytest.raises(FileNotFoundError, match=r"no folder .*nowhere"):
         run_contamination_check(tmp_path / "nowhere", [abstracts], tmp_path / "out", ours)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(BenchmarkNotFoundError, match="none of the sets set: give --benchmarks"):
+    with pytest.raises(BenchmarkNotFoundError, match="none of the benchmarks set: give --benchmarks"):
         run_contamination_check(tmp_path / "empty", [abstracts], tmp_path / "out", ours)
 
 
@@ -243,5 +243,5 @@ def test_a_bound_below_one_is_none(data: Path, abstracts: Path, tmp_path: Path, 
 
 def test_a_corpus_without_a_document_holds_nothing(data: Path, tmp_path: Path, ours: Benchmark) -> None:
     said = run_contamination_check(data, [write_corpus(tmp_path / "pubmed", {})], tmp_path / "out", ours)
-    assert "0 documents to leave out" in said
+    assert "0 documents to exclude" in said
     assert read_excluded_ids(tmp_path / "out") == []

@@ -188,7 +188,7 @@ def test_a_partial_average_is_never_the_blurb_score() -> None:
     assert re.fullmatch(r"– <sup>\d+</sup>", missing["tiny"])
     assert missing["PubMedBERT"] == "81.16"
     assert "No BLURB score without PubMedQA, BioASQ yes/no." in text
-    average = row(text, "## BLURB", "Average over 11 of 13 sets")
+    average = row(text, "## BLURB", "Average over 11 of 13 tasks")
     assert (average["tiny"], average["PubMedBERT"]) == ("80.00", "83.05")
     assert "Not the BLURB score" in text
 

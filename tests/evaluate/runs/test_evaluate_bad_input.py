@@ -83,8 +83,8 @@ def says(capsys: Capture) -> Says:
         (("--legacy", "bluebert"), "argument --legacy: invalid choice: 'bluebert'"),
         (("--device", "tpu"), "--device tpu cannot be used here"),
         (("--device", "cuda:99"), "--device cuda:99 cannot be used here"),
-        (("--learning-rate", "nan"), "--learning-rate nan is below 0 or no number"),
-        (("--learning-rate", -1), "--learning-rate -1.0 is below 0 or no number"),
+        (("--learning-rate", "nan"), "--learning-rate nan is below 0 or not a number"),
+        (("--learning-rate", -1), "--learning-rate -1.0 is below 0 or not a number"),
         (("--epochs", 0), "--epochs 0 is below 1"),
         (("--max-seq-length", 7), "--max-seq-length 7 is below 8"),
         (("--tag-scheme", "BILOU"), "argument --tag-scheme: invalid choice: 'BILOU'"),
@@ -205,7 +205,7 @@ def test_a_model_that_is_not_there(tmp_path: Path, says: Says) -> None:
         ("model.safetensors", "x" * 100, "cannot be loaded"),
         ("config.json", "{", "config.json is of no model that transformers knows"),
         ("config.json", '{"model_type": "elektra"}', "config.json is of no model that transformers knows"),
-        ("tokenizer.json", "{}", "has no tokenizer that can be used"),
+        ("tokenizer.json", "{}", "has no usable tokenizer"),
         ("tokenizer.json", None, "the tokenizer of"),
     ],
 )
@@ -245,7 +245,7 @@ def test_a_vocabulary_that_is_not_the_models(broken: Path, tmp_path: Path, says:
     )
     BertModel(config).save_pretrained(broken)
     said = says(broken, tmp_path / "out", *ONE)
-    assert "has 153 pieces, and its model knows 60" in said
+    assert "has 153 tokens, and its model 60" in said
 
 
 # Benchmarks
