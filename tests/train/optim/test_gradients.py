@@ -190,7 +190,7 @@ import sys
 
 import torch
 
-from bioshards.train.optim.gradients import Gradients
+from bioshards.train.optim.gradients import FlatGradients
 
 rank, place = int(sys.argv[1]), sys.argv[2]
 torch.set_num_threads(1)
