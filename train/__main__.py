@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             plot_args = _build_plot_parser().parse_args(argv[1:])
             return _report(
                 progress,
-                "\n".join(plot(plot_args.runs, plot_args.outputput or f"{plot_args.runs[0]}/curves")),
+                "\n".join(plot(plot_args.runs, plot_args.output or f"{plot_args.runs[0]}/curves")),
             )
         args = _build_parser().parse_args(argv)
         with _stop_on_signals(progress) as stop:
