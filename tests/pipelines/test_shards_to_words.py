@@ -434,8 +434,7 @@ def test_an_input_that_cannot_be_counted_is_explained(
     folders = {name: tmp_path / name for name in ("nowhere", "unfinished", "fetched", "strange", "broken")}
     shutil.copytree(abstracts, folders["unfinished"])
     (folders["unfinished"] / "manifest.json").unlink()
-    write_texts(folders["fetched"], {}, "fetch")
-    for name, text in (("strange", "[1]"), ("broken", "{")):
+    for name, text in (("fetched", '{"pipeline": "fetch", "schema_version": 1}'), ("strange", "[1]"), ("broken", "{")):
         folders[name].mkdir()
         (folders[name] / "manifest.json").write_text(text)
     expected = {
