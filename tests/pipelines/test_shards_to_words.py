@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from bioshards.corpus.manifest import WordsRun
+from bioshards.corpus.manifest import WordsRun, encode
 from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -26,6 +26,7 @@ from bioshards.pipelines.job_types import WordsJob
 from bioshards.vocab.counting import count_steps as steps
 from bioshards.vocab.counting import word_counts
 from bioshards.vocab.counting.word_counts import CountConfig, WordCounts
+from tests.support.corpus.manifests import of_mirror
 from tests.support.fork_server import run_beam
 from tests.support.outputs import load_manifest, published_digests
 from tests.support.vocab.text_directories import count_directly, write_texts
@@ -434,8 +435,7 @@ def test_an_input_that_cannot_be_counted_is_explained(
     folders = {name: tmp_path / name for name in ("nowhere", "unfinished", "fetched", "strange", "broken")}
     shutil.copytree(abstracts, folders["unfinished"])
     (folders["unfinished"] / "manifest.json").unlink()
-    write_texts(folders["fetched"], {}, "fetch")
-    for name, text in (("strange", "[1]"), ("broken", "{")):
+    for name, text in (("fetched", json.dumps(encode(of_mirror()))), ("strange", "[1]"), ("broken", "{")):
         folders[name].mkdir()
         (folders[name] / "manifest.json").write_text(text)
     expected = {

@@ -252,7 +252,7 @@ def test_a_list_that_matches_nothing_is_warned_of(tmp_path: Path, run: Run, caps
     words = ("--input", inputs, "--output", tmp_path / "out", "--exclude-ids")
     for ids, said in (
         (("# nothing", ""), "--exclude-ids lists no id"),
-        ((99, "PMC99"), "none of the 2 ids of --exclude-ids names a document"),
+        ((99, "PMC99"), "none of the 2 ids of --exclude-ids matches a document"),
     ):
         assert run(*words, ids_file(tmp_path, *ids)) == 0
         assert f"warning: {said}" in capsys.readouterr().err
