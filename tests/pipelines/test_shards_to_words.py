@@ -527,10 +527,7 @@ def test_an_output_of_another_configuration(
     [
         (("--output", "x"), "--input DIR is missing: a finished --output of pubmed_to_shards or"),
         (("--input", "x"), "--output DIR is missing"),
-        (
-            ("--output", "x", "--validation-fraction", 1),
-            "--validation-fraction: validation_fraction 1.0 is not",
-        ),
+        (("--output", "x", "--validation-fraction", 1), "validation_fraction 1.0 is not"),
         (("--output", "x", "--validation-fraction", 1.5), "1.5 is not between 0 and 1"),
         (("--output", "x", "--validation-fraction", "nan"), "nan is not between 0 and 1"),
         (("--output", "x", "--validation-fraction", "tenth"), "invalid fraction value: 'tenth'"),

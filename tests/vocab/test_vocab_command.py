@@ -1,4 +1,4 @@
-"""``python -m bioshards.vocab``: from the sample's shards to a vocabulary, and all that can go wrong."""
+"""``python -m bioshards.vocab``: from the sample's shards to a vocabulary, and its errors."""
 
 from __future__ import annotations
 
