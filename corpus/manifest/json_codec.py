@@ -105,7 +105,7 @@ def _literal(values: tuple[Any, ...]) -> _Reader:
 
 
 def _union(kinds: tuple[Any, ...]) -> _Reader:
-    """Dataclasses of a union are told apart by their ``pipeline``."""
+    """Return the reader of a union; its dataclasses are identified by their ``pipeline``."""
     by_pipeline: dict[Any, _Reader] = {}
     others: list[_Reader] = []
     for kind in kinds:

@@ -822,4 +822,4 @@ OutputManifest: TypeAlias = (
 """The manifest of a finished directory that lists ``outputs``."""
 
 Manifest: TypeAlias = OutputManifest | MirrorManifest
-"""The manifest of any finished directory; ``pipeline`` tells the kinds apart."""
+"""The manifest of any finished directory; ``pipeline`` identifies the kind."""

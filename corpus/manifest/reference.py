@@ -28,7 +28,7 @@ Every finished directory has a `manifest.json`. It is written last: its presence
 All of it but `run` is the same for the same inputs and options. Every field is always there.
 
 This is `schema_version` {SCHEMA_VERSION}; [manifest.schema.json](manifest.schema.json) is its JSON Schema.
-A manifest of another version is refused. `pipeline` tells the kinds of manifests apart.
+A manifest of another version is an error. `pipeline` identifies the kind of manifest.
 """
 
 

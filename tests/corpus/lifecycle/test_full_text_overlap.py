@@ -293,7 +293,7 @@ def test_a_list_of_other_documents_is_not_taken_for_one_of_these(ids: list[str])
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[str, str]:
-    """PubMed's abstracts, and articles that hold three of them, as a run with --find-overlap-with leaves them."""
+    """PubMed abstracts, and articles with three of them, as a run with --find-overlap-with writes them."""
     abstracts = write_finished_dir(tmp_path / "abstracts", "pubmed_to_shards", SAMPLE_ABSTRACTS)
     full = write_finished_dir(tmp_path / "full", "pmc_to_shards", SAMPLE_ARTICLES)
     drop_in(full, abstracts)

@@ -313,10 +313,10 @@ def test_a_folder_that_is_not_finished_is_refused_with_what_to_do(tmp_path: Path
     message = str(caught.value)
     assert str(folder) in message
     assert "no manifest.json" in message
-    assert "--output of a run that has ended" in message
-    assert "run it again" in message
+    assert "--output of a completed run" in message
+    assert "rerun the command" in message
 
 
 def test_a_folder_on_a_store_is_to_be_copied_first() -> None:
-    with pytest.raises(FileNotFoundError, match=r"is on a store.*: beam copy gs://bucket/out FOLDER"):
+    with pytest.raises(FileNotFoundError, match=r"is on an object store.*: beam copy gs://bucket/out FOLDER"):
         arrow_io.read_documents_manifest(LocalStorage(), "gs://bucket/out")

@@ -272,7 +272,7 @@ def test_a_damaged_manifest_is_read_again(mirror: str, connection: FolderConnect
     connection.faults[key] = [HTML_RESPONSE]
     assert update(mirror, connection).rows == 10
     connection.faults[key] = [HTML_RESPONSE] * 3
-    with pytest.raises(BadInventory, match="manifest.checksum is"):
+    with pytest.raises(BadInventory, match=r"manifest\.checksum is"):
         update(mirror, connection)
 
 
