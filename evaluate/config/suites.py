@@ -26,7 +26,7 @@ _ELECTRA_RECIPE: Final = FineTuneRecipe(
 )
 _ELECTRAMED_RECIPE: Final = FineTuneRecipe(
     # ELECTRAMed (Miolo et al. 2021, table 5): 5e-5, batch 32, length 128, layer decay 0.8, no weight decay,
-    # epsilon 1e-6.  The number of epochs is not said; 3, and no warm-up, are the defaults of the scripts that
+    # epsilon 1e-6. The number of epochs is not given; 3, and no warm-up, are the defaults of the scripts that
     # it used (Hugging Face's run_tf_ner.py and run_tf_text_classification.py).
     learning_rate=5e-5,
     batch_size=32,

@@ -71,7 +71,7 @@ def find_matches(
     progress: Callable[[str], None],
 ) -> ContaminationResult:
     """Scan the corpora for the examples; arguments as in :func:`check_contamination`."""
-    progress(f"taking the 13-grams of {len(benchmark_examples.texts):,} texts")
+    progress(f"hashing the 13-grams of {len(benchmark_examples.texts):,} texts")
     index = NgramIndex(benchmark_examples.texts)
     is_requested = np.zeros(len(index), bool)
     for example in benchmark_examples.examples:
@@ -85,7 +85,7 @@ def find_matches(
     for num_scanned, hits_of_shard in enumerate(shard_hits, 1):
         match_table.add_shard(hits_of_shard)
         progress(
-            f"looked at {num_scanned:,} of {num_shards:,} shards, {match_table.text_bytes / 1e6:,.0f} MB of "
+            f"scanned {num_scanned:,} of {num_shards:,} shards, {match_table.text_bytes / 1e6:,.0f} MB of "
             "text"
         )
     return match_examples(benchmark_examples, corpora, index, match_table, splits, min_shared_ngrams)

@@ -49,8 +49,8 @@ def format_summary(result: ContaminationResult, output: str) -> str:
             "  ".join(cell.ljust(width) if index < 2 else cell.rjust(width) for index, (cell, width) in cells)
         )
     lines += ["", *words.collect_notes(result)]
-    lines += [f"looked at {words.describe_corpora(result)}", words.describe_exclusions(result)]
-    lines += [f"leave them out: beam run ... --exclude-ids {output}/{EXCLUDE_IDS_FILE}"]
+    lines += [f"scanned {words.describe_corpora(result)}", words.describe_exclusions(result)]
+    lines += [f"exclude them: beam run ... --exclude-ids {output}/{EXCLUDE_IDS_FILE}"]
     lines += [f"report: {output}/report.html"]
     return "\n".join(lines)
 

@@ -91,7 +91,7 @@ def read_benchmarks(
     if not result.examples:
         names = ", ".join(result.missing)
         raise BenchmarkNotFoundError(
-            f"{benchmarks_dir} holds none of the sets {names}: give --benchmarks their directory"
+            f"{benchmarks_dir} has none of the benchmarks {names}: give --benchmarks their directory"
         )
     result.texts.extend(id_by_text)
     return result

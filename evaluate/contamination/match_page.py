@@ -28,15 +28,15 @@ def render_page(result: ContaminationResult, summaries: list[SplitSummary]) -> s
         [
             f"<h1>{title}</h1>",
             _render_paragraph(f"{words.describe_exclusions(result)}."),
-            _render_paragraph(f"Looked at: {words.describe_corpora(result)}; {folders}.", "note"),
+            _render_paragraph(f"Scanned: {words.describe_corpora(result)}; {folders}.", "note"),
             f"<h2>Examples of {', '.join(result.splits)}</h2>",
             _render_summaries(summary for summary in summaries if summary.split in result.splits),
             _render_paragraph(TABLE_LEGEND, "note"),
             *(_render_paragraph(f"{note}.", "note") for note in words.collect_notes(result)),
-            "<h2>Documents that hold them</h2>",
+            "<h2>Documents that contain them</h2>",
             _render_documents(result),
             *(
-                ["<h2>Examples of other parts</h2>", _render_summaries(other_summaries)]
+                ["<h2>Examples of other splits</h2>", _render_summaries(other_summaries)]
                 if other_summaries
                 else []
             ),
@@ -70,7 +70,7 @@ def _render_documents(result: ContaminationResult) -> str:
             match.document.pmid or "",
             "yes" if match.has_pmid else "no",
             f"{match.num_shared:,}",
-            "left out" if match.should_exclude else "stays",
+            "excluded" if match.should_exclude else "kept",
             ", ".join(match.benchmarks),
         )
         for match in shown_matches

@@ -25,13 +25,11 @@ TABLE_HEADER: Final = (
     "too short",
 )
 TABLE_LEGEND: Final = (
-    "in corpus: examples found either way. by PMID: the corpus has a document with an example's PMID; "
-    f"PMIDs: how many of a part's it has. by {NGRAM_SIZE}-grams: at least one {NGRAM_SIZE}-gram of the "
-    "example is in "
-    f"the corpus, and at least {MOSTLY_COVERED_SHARE:.0%} of them; mean share: of an example's "
-    f"{NGRAM_SIZE}-grams, those in the "
-    f"corpus. too short: examples without {NGRAM_SIZE} words in a row, of which {NGRAM_SIZE}-grams cannot "
-    "tell."
+    "in corpus: examples found by PMID or by n-grams. by PMID: the corpus has a document with an example's "
+    f"PMID; PMIDs: number of the split's PMIDs in the corpus. by {NGRAM_SIZE}-grams: at least one "
+    f"{NGRAM_SIZE}-gram of the example is in the corpus, and at least {MOSTLY_COVERED_SHARE:.0%} of them; "
+    f"mean share: mean fraction of an example's {NGRAM_SIZE}-grams in the corpus. too short: examples with fewer "
+    f"than {NGRAM_SIZE} words in a row, which have no {NGRAM_SIZE}-grams."
 )
 
 
@@ -121,11 +119,10 @@ def describe_exclusions(result: ContaminationResult) -> str:
         len(result.document_matches) - len(excluded),
     )
     return (
-        f"{len(excluded):,} documents to leave out for {', '.join(result.splits)}: {num_by_pmid:,} have an "
-        "example's "
-        f"PMID, {num_mostly_covered:,} others hold {MOSTLY_COVERED_SHARE:.0%} of an example, {num_others:,} "
-        "others share "
-        f"{result.min_shared_ngrams} or more of their {NGRAM_SIZE}-grams; {num_kept:,} share fewer and stay"
+        f"{len(excluded):,} documents to exclude for {', '.join(result.splits)}: {num_by_pmid:,} have an "
+        f"example's PMID, {num_mostly_covered:,} others contain {MOSTLY_COVERED_SHARE:.0%} of an example, "
+        f"{num_others:,} others share {result.min_shared_ngrams} or more of their {NGRAM_SIZE}-grams; "
+        f"{num_kept:,} share fewer and are kept"
     )
 
 
@@ -134,5 +131,5 @@ def collect_notes(result: ContaminationResult) -> list[str]:
     notes_by_benchmark = result.benchmark_examples.notes.items()
     lines = [f"{name}: {note}" for name, benchmark_notes in notes_by_benchmark for note in benchmark_notes]
     if result.benchmark_examples.missing:
-        lines.append(f"not there, and so not looked for: {', '.join(result.benchmark_examples.missing)}")
+        lines.append(f"missing benchmarks, not checked: {', '.join(result.benchmark_examples.missing)}")
     return lines

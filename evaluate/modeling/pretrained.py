@@ -103,7 +103,7 @@ def inspect_checkpoint(folder: str, name: str | None = None) -> Checkpoint:
     num_tokens = len(tokenization.load_tokenizer(folder, max_positions).hf_tokenizer)
     if num_tokens > config.vocab_size:
         raise ModelError(
-            f"the tokenizer of {folder} has {num_tokens} pieces, and its model knows {config.vocab_size}: "
+            f"the tokenizer of {folder} has {num_tokens} tokens, and its model {config.vocab_size}: "
             "give a model with its own tokenizer"
         )
     hashed_files = [

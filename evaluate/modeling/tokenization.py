@@ -140,15 +140,15 @@ def load_tokenizer(folder: str, max_positions: int) -> ModelTokenizer:
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         if not tokenizer.is_fast:
-            raise InvalidValueError("it gives no places of pieces in a text (no tokenizer.json)")
+            raise InvalidValueError("it gives no character offsets (no tokenizer.json)")
     except Exception as error:  # the library raises whatever it meets
         raise ModelError(
-            f"{folder} has no tokenizer that can be used ({error}): give a folder with a model and its "
+            f"{folder} has no usable tokenizer ({error}): give a folder with a model and its "
             "tokenizer.json, such as a run's step-NNNNNNN/hf"
         ) from error
     if len(tokenizer) < 10:
         raise ModelError(
-            f"the tokenizer of {folder} has {len(tokenizer)} pieces only: tokenizer.json or vocab.txt is lost"
+            f"the tokenizer of {folder} has {len(tokenizer)} tokens: tokenizer.json or vocab.txt is missing"
         )
     max_length = min(max_positions, tokenizer.model_max_length)
     tokenizer.model_max_length = 1 << 30  # what is too long is cut by us, or not at all

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from bioshards.corpus.ui.html_page import spell_out_invisible
 
+from .report_types import Report
 from .suite_tables import build_models_table, build_suite_tables, format_legend
 from .table import Cell, ReportTable
 
@@ -16,7 +17,7 @@ _SPECIAL_CHARACTERS: Final = re.compile(r"[\\`*_|~$]|](?=[(\[:])")
 """Characters that are inline markup."""
 
 
-def render_markdown(report: Mapping[str, Any]) -> str:
+def render_markdown(report: Report) -> str:
     """Render a report as Markdown."""
     parts = ["# Evaluation", format_legend(report), _render_table(build_models_table(report), 2)]
     for suite in report["suites"]:

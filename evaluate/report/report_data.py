@@ -17,6 +17,16 @@ from bioshards.evaluate.runs.results import Result, ResultError
 from . import bootstrap
 from .blurb import TASKS_BY_TYPE, compute_blurb
 from .published import PUBLISHED_TABLES, PublishedTable
+from .report_types import (
+    BlurbReport,
+    Comparison,
+    ModelReport,
+    ModelScores,
+    PublishedReport,
+    Report,
+    SuiteReport,
+    TaskReport,
+)
 from .seed_results import SeedResults, group_by_model, test_set_key
 from .table import get_task_title
 
@@ -31,7 +41,7 @@ SettingsLookup = Callable[[Result], Mapping[str, Any]]
 
 def build_report(
     results: Mapping[str, Result], find_metric: MetricLookup, find_defaults: SettingsLookup
-) -> dict[str, Any]:
+) -> Report:
     """Build the report of results beside published scores.
 
     Args:
@@ -60,9 +70,9 @@ def build_report(
     }
 
 
-def _describe_models(results: Mapping[str, Result]) -> list[dict[str, Any]]:
+def _describe_models(results: Mapping[str, Result]) -> list[ModelReport]:
     """List the models in the order of the results, with library versions and devices."""
-    models: dict[str, dict[str, Any]] = {}
+    models: dict[str, ModelReport] = {}
     for result in results.values():
         model = models.setdefault(
             result["model"]["name"], {**result["model"], "library_versions": {}, "devices": []}
@@ -78,7 +88,7 @@ def _build_suite(
     tasks: Mapping[str, list[SeedResults]],
     find_metric: MetricLookup,
     find_defaults: SettingsLookup,
-) -> dict[str, Any]:
+) -> SuiteReport:
     tables = [table for table in PUBLISHED_TABLES if table.suite == suite]
     published_tasks = [task for table in tables for task in table.tasks]
     order = [
@@ -97,7 +107,7 @@ def _build_suite(
 
 def _build_task(
     models: Sequence[SeedResults], find_metric: MetricLookup, find_defaults: SettingsLookup
-) -> dict[str, Any]:
+) -> TaskReport:
     baseline, *other_models = models
     return {
         "title": get_task_title(baseline.first_result["task"]),
@@ -111,7 +121,7 @@ def _build_task(
 
 def _build_scores(
     seed_results: SeedResults, find_metric: MetricLookup, defaults: Mapping[str, Any]
-) -> dict[str, Any]:
+) -> ModelScores:
     """Summarise the seeds of a model on a task."""
     result = seed_results.first_result
     test, main_score = seed_results.summarise_scores("test"), result["main_score"]
@@ -161,12 +171,16 @@ def _resampling_stats(result: Result) -> Numbers:
     return document_stats
 
 
-def _compare_models(first: SeedResults, second: SeedResults, find_metric: MetricLookup) -> dict[str, Any]:
+def _compare_models(first: SeedResults, second: SeedResults, find_metric: MetricLookup) -> Comparison:
     """Compare two models on the same examples, over the seeds that both have."""
     first_result, second_result = first.first_result, second.first_result
     shared_seeds = [seed for seed in first.seeds if seed in second.seeds]
-    comparison: dict[str, Any] = {"first": first.label, "second": second.label, "seeds": shared_seeds}
-    comparison["unshared_seeds"] = sorted(set(first.seeds) ^ set(second.seeds))
+    comparison: Comparison = {
+        "first": first.label,
+        "second": second.label,
+        "seeds": shared_seeds,
+        "unshared_seeds": sorted(set(first.seeds) ^ set(second.seeds)),
+    }
     skip_reason = (
         "not measured alike"
         if any(first_result[name] != second_result[name] for name in ("metric", "main_score", "legacy"))
@@ -194,7 +208,7 @@ def _compare_models(first: SeedResults, second: SeedResults, find_metric: Metric
     }
 
 
-def _build_blurb(tasks: Mapping[str, Any], published: PublishedTable) -> dict[str, Any]:
+def _build_blurb(tasks: Mapping[str, TaskReport], published: PublishedTable) -> BlurbReport:
     """Compute the BLURB score of each model, and the average over the tasks that all models here have."""
     our_scores: dict[str, dict[str, float]] = {}
     for task, task_report in tasks.items():
@@ -234,7 +248,7 @@ def _build_blurb(tasks: Mapping[str, Any], published: PublishedTable) -> dict[st
     }
 
 
-def _describe_published(table: PublishedTable) -> dict[str, Any]:
+def _describe_published(table: PublishedTable) -> PublishedReport:
     """Describe a paper's table, with notes at the table, its models, its rows or its cells."""
     return {
         "title": table.title,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -14,13 +14,14 @@ from bioshards.evaluate.runs import results
 from .evaluation_page import render_page
 from .markdown import render_markdown
 from .report_data import MetricLookup, SettingsLookup, build_report
+from .report_types import Report, SuiteReport
 
 
-def _format_json(report: Mapping[str, Any]) -> str:
+def _format_json(report: Report) -> str:
     return json.dumps(report, indent=1, ensure_ascii=False) + "\n"
 
 
-FORMATTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+FORMATTERS: Final[Mapping[str, Callable[[Report], str]]] = {
     ".html": render_page,
     ".md": render_markdown,
     ".json": _format_json,
@@ -59,6 +60,6 @@ def write_report(
     return f"{len(result_by_path)} results: {suites}\nreport: {output}"
 
 
-def _describe_suite(suite: Mapping[str, Any]) -> str:
+def _describe_suite(suite: SuiteReport) -> str:
     num_tasks = len(suite["tasks"])
     return f"{num_tasks} {'task' if num_tasks == 1 else 'tasks'} of {suite['suite']}"

@@ -12,6 +12,8 @@ import numpy
 
 from bioshards.evaluate.runs.results import Result, ResultError
 
+from .report_types import ScoreSummary
+
 _VOLATILE_FIELDS: Final = ("seconds", "device", "library_versions")
 """Fields that may differ between two files of the same result."""
 _SHARED_FIELDS: Final = ("metric", "main_score", "settings", "sample_sizes", "provenance")
@@ -39,7 +41,7 @@ class SeedResults:
         """Seeds, ascending."""
         return [result["seed"] for result in self.results]
 
-    def summarise_scores(self, split: str) -> dict[str, dict[str, float]]:
+    def summarise_scores(self, split: str) -> dict[str, ScoreSummary]:
         """Return mean and standard deviation (ddof 0) of each score of a split, in per cent.
 
         SOURCE: the papers print ``np.std`` in brackets (SciCrunch/bio_electra).

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 
 from .published import TASK_TITLES
+from .report_types import (
+    Comparison,
+    ModelScores,
+    PublishedReport,
+    PublishedRow,
+    ScoreInterval,
+    ScoreSummary,
+    SuiteReport,
+)
 
 NO_SCORE: Final = "\u2013"
 """Text of a cell without a score."""
@@ -69,7 +78,7 @@ class Footnotes:
         return symbols + [(str(number), text) for text, number in self.texts.items()]
 
 
-def list_model_labels(suite: Mapping[str, Any]) -> list[str]:
+def list_model_labels(suite: SuiteReport) -> list[str]:
     """List the labels of our models in a suite."""
     return list(dict.fromkeys(label for _, label, _ in iter_scores(suite)))
 
@@ -81,30 +90,30 @@ def get_task_title(task: str) -> str:
     return BENCHMARKS[task].title if task in BENCHMARKS else task
 
 
-def get_footnote_symbols(scores: Mapping[str, Any]) -> str:
+def get_footnote_symbols(scores: ModelScores) -> str:
     """Return the symbols of a score with limited comparability."""
     flags = (scores["sample_sizes"] is not None, not scores["verified"], bool(scores["legacy"]))
     return "".join(symbol for symbol, is_set in zip(FOOTNOTE_SYMBOLS, flags, strict=True) if is_set)
 
 
-def iter_scores(suite: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+def iter_scores(suite: SuiteReport) -> Iterator[tuple[str, str, ModelScores]]:
     """Yield task, label and scores of each task and model of a suite."""
     for task, task_report in suite["tasks"].items():
         for label, scores in task_report["models"].items():
             yield task, label, scores
 
 
-def make_model_headers(published: Mapping[str, Any], footnotes: Footnotes) -> list[Cell]:
+def make_model_headers(published: PublishedReport, footnotes: Footnotes) -> list[Cell]:
     """Return header cells of the models of a paper's table."""
     return [Cell(model, footnotes.add("", model_notes)) for model, model_notes in published["models"].items()]
 
 
-def make_row_header(row: Mapping[str, Any], footnotes: Footnotes) -> list[Cell]:
+def make_row_header(row: PublishedRow, footnotes: Footnotes) -> list[Cell]:
     """Return task and score name of a paper's row."""
     return [Cell(get_task_title(row["task"]), footnotes.add("", row["notes"])), Cell(row["score_name"])]
 
 
-def make_published_cells(row: Mapping[str, Any], models: Iterable[str], footnotes: Footnotes) -> list[Cell]:
+def make_published_cells(row: PublishedRow, models: Iterable[str], footnotes: Footnotes) -> list[Cell]:
     """Return the cells of a paper's row."""
     cells = []
     for model in models:
@@ -116,11 +125,11 @@ def make_published_cells(row: Mapping[str, Any], models: Iterable[str], footnote
     return cells
 
 
-def format_mean(stats: Mapping[str, float], num_seeds: int) -> str:
+def format_mean(summary: ScoreSummary, num_seeds: int) -> str:
     """Format mean and standard deviation; the latter only for two seeds or more."""
-    return f"{stats['mean']:.2f} ({stats['sd']:.2f})" if num_seeds > 1 else f"{stats['mean']:.2f}"
+    return f"{summary['mean']:.2f} ({summary['sd']:.2f})" if num_seeds > 1 else f"{summary['mean']:.2f}"
 
 
-def format_interval(bounds: Mapping[str, float]) -> str:
+def format_interval(bounds: ScoreInterval | Comparison) -> str:
     """Format the bounds of an interval."""
     return f"[{bounds['low']:.2f}, {bounds['high']:.2f}]"

@@ -238,15 +238,15 @@ def _find_stats_problem(stats: Mapping[str, Any]) -> str | None:
     num_examples = array.shape[1]
     documents = stats.get("documents", [0] * num_examples)
     if not isinstance(documents, list) or len(documents) != num_examples:
-        return "its 'per_example_stats' do not say of each example which document it is of"
+        return "its 'per_example_stats' do not give the document of each example"
     if not all(isinstance(document, int) and 0 <= document < num_examples for document in documents):
-        return "its 'per_example_stats' number documents that there cannot be"
+        return "its 'per_example_stats' have invalid document numbers"
     return None
 
 
 def _find_provenance_problem(provenance: Mapping[str, Any]) -> str | None:
     if not isinstance(provenance.get("verified"), bool) or not isinstance(provenance.get("notes"), list):
-        return "its 'provenance' does not say whether it was verified, or has no notes"
+        return "its 'provenance' has no 'verified' or no notes"
     return None
 
 

@@ -118,7 +118,7 @@ class Classification:
     def _encode_label(self, record: LabelledText | Relation) -> Any:
         label = record.label
         if self.problem_type == "regression":
-            return float(label)  # type: ignore[arg-type]  # of a set of numbers
+            return float(label)  # type: ignore[arg-type]  # regression labels are numbers
         if isinstance(label, frozenset):
             return [float(name in label) for name in self.labels]
         return self.labels.index(str(label))

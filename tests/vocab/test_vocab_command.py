@@ -371,7 +371,7 @@ def test_a_folder_that_is_not_there_or_not_finished(fails: Fail, tmp_path: Path,
     unfinished = tmp_path / "unfinished"
     shutil.copytree(shards[0], unfinished)
     (unfinished / "manifest.json").unlink()
-    assert "run it again to its end" in fails(unfinished)
+    assert "rerun the command to complete it" in fails(unfinished)
 
 
 def test_a_folder_of_something_else(fails: Fail, built: Path, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def _make_pico_layouts() -> tuple[FileLayout, ...]:
     crowd_files = ("tokens", *(f"train {element}" for element in pico.ELEMENTS))
     gold_files = ("tokens", *(f"gold {element}" for element in pico.ELEMENTS))
     missing_dev_policy = MissingSplitPolicy(
-        "SciBERT's pico/ebmnlp/dev.txt, which says what dev is, is absent: every fifth abstract is dev",
+        "SciBERT's pico/ebmnlp/dev.txt, which defines the dev split, is missing: every fifth abstract is dev",
         ("train", "dev"),
     )
     reason = (
@@ -115,7 +115,7 @@ def _make_species_layouts() -> tuple[FileLayout, ...]:
     """Return the layouts of BioBERT's files and of the corpus's own."""
     corpus_patterns = {"mentions": "**/S800.tsv", "pmids": "**/pubmedid.tsv", "texts": "**/abstracts/*.txt"}
     missing_lists_policy = MissingSplitPolicy(
-        "the lists of spyysalo/s800, s800/split/*.txt, are absent: the split is our own",
+        "the lists of spyysalo/s800, s800/split/*.txt, are missing: the split is our own",
         tuple(ner_common.ONE_FILE_PER_SPLIT),
     )
     return (

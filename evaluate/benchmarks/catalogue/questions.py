@@ -63,7 +63,7 @@ BIOASQ_YESNO: Final = Benchmark(
             read=bioasq.read_yes_no,
             missing_split_policies={
                 "lists": MissingSplitPolicy(
-                    f"BLURB's lists of questions ({_BIOASQ_LISTS}) are absent: of the training file's, the "
+                    f"BLURB's lists of questions ({_BIOASQ_LISTS}) are missing: of the training file's, the "
                     f"{bioasq.DEV_QUESTIONS} whose ids' SHA-256 come first are dev",
                     ("train", "dev"),
                 )

@@ -165,7 +165,7 @@ CHEMPROT_SCIBERT: Final = Benchmark(
 _DDI_LISTS: Final = "**/indexing/DDI/*_files.tsv"
 _DDI_MISSING_LISTS: Final = {
     "lists": MissingSplitPolicy(
-        f"BLURB's lists of files ({_DDI_LISTS}) are absent: of the 714 training files, the "
+        f"BLURB's lists of files ({_DDI_LISTS}) are missing: of the 714 training files, the "
         f"{ddi.DEV_FILES} whose names' SHA-256 come first are dev",
         ("train", "dev"),
     )

@@ -60,7 +60,7 @@ HOC: Final = Benchmark(
             read=hoc.read_hoc,
             missing_split_policies={
                 "lists": MissingSplitPolicy(
-                    f"BLURB's lists of abstracts ({_HOC_LISTS}) are absent: those whose PMIDs' SHA-256 come "
+                    f"BLURB's lists of abstracts ({_HOC_LISTS}) are missing: those whose PMIDs' SHA-256 come "
                     f"first are dev ({hoc.SPLIT_SIZES['dev']}) and test ({hoc.SPLIT_SIZES['test']}), so "
                     "scores are not "
                     "comparable with published ones",

@@ -30,7 +30,7 @@ from tests.support.evaluate.synthetic_results import (
 FILES = LocalStorage()
 
 
-def report(*found: Result) -> dict[str, Any]:
+def report(*found: Result) -> Any:
     return build_report(results_by_path(*found), metric_of, defaults_of)
 
 

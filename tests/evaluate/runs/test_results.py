@@ -102,8 +102,8 @@ def test_what_no_report_can_be_made_of_is_not_written(tmp_path: Path) -> None:
             "not all numbers, or there are none",
         ),
         (("per_example_stats", "names"), [], "not a list of equal length for each name"),
-        (("provenance",), {}, "does not say whether it was verified"),
-        (("provenance", "verified"), "yes", "does not say whether it was verified"),
+        (("provenance",), {}, "has no 'verified' or no notes"),
+        (("provenance", "verified"), "yes", "has no 'verified' or no notes"),
     ],
 )
 def test_a_file_that_is_no_whole_result_is_refused(

@@ -278,8 +278,8 @@ def test_an_input_that_is_not_finished_documents(
         folders[name].mkdir(exist_ok=True)
         (folders[name] / "manifest.json").write_text(text)
     for folder, message in {
-        tmp_path / "nowhere": "has no manifest.json: it is no finished output",
-        folders["unfinished"]: "run it again to its end",
+        tmp_path / "nowhere": "has no manifest.json: it is not a finished output",
+        folders["unfinished"]: "rerun the command to complete it",
         folders["words"]: "does not hold documents: by its manifest.json it was made by shards_to_words",
         folders["strange"]: "does not hold documents: by its manifest.json it is not of bioshards",
         folders["broken"]: "/manifest.json cannot be read",
