@@ -371,21 +371,21 @@ def test_no_flipped_byte_of_a_shard_is_let_through(abstracts: Path, vocabulary: 
     """What Arrow says of where lists begin is damaged too; in a process of its own, as that once crashed."""
     code = """
 import pathlib, random, sys
-from bioshards.corpus.storage.local_storage import LocalFiles
-from bioshards.vocab import inputs
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.shards import input_dirs
 from bioshards.vocab.encode import Encoder
-from bioshards.vocab.pretraining import fitting
+from bioshards.vocab.pretraining import vocabulary_checks
 
 folder, vocabulary = sys.argv[1:]
 chance, encoder = random.Random(7), Encoder(vocabulary)
-found = inputs.find(LocalFiles(), [folder])
+found = input_dirs.load_document_inputs(LocalStorage(), [folder])
 path = pathlib.Path(folder, found[0].shards[0].file)
 data = path.read_bytes()
 for _ in range(1000):
     at = chance.randrange(len(data))
     path.write_bytes(data[:at] + bytes([data[at] ^ chance.choice([1, 64, 128, 255])]) + data[at + 1 :])
-    fitting.check(LocalFiles(), found, encoder, vocabulary)
-    assert inputs.damage(LocalFiles(), str(path), found[0].shards[0])
+    vocabulary_checks.check_vocabulary(LocalStorage(), found, encoder, vocabulary)
+    assert input_dirs.find_damage(LocalStorage(), str(path), found[0].shards[0])
 """
     words = [sys.executable, "-c", code, str(abstracts), str(vocabulary)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
