@@ -45,6 +45,6 @@ PMC_PRESETS: Final[dict[str, PmcConfig]] = {
     # access full papers of PMC as of May 2020, 12.3 B words, sentences from all sections but the references.
     # Open: licences and languages (taken as all: "all open access full papers"), abstracts, captions,
     # footnotes, acknowledgements and boilerplate (kept: the paper excludes references only), table cells and
-    # displayed formulas (excluded), and the form of citations and section titles (numbers and titles excluded).
+    # displayed formulas (excluded), the form of citations and section titles (numbers and titles excluded).
     "bio-electra-pp": PmcConfig(languages=(), licences=tuple(LICENCES)),
 }
