@@ -1,4 +1,4 @@
-"""The ``beam`` command: list the pipelines, run one, make a template of one, copy what is made.
+"""The ``beam`` command: list pipelines, run one, write a template, copy an output.
 
 Beam is imported only when a pipeline runs, so that ``beam list`` and ``--help`` answer at once.
 """

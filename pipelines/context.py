@@ -51,8 +51,8 @@ class RunContext(NamedTuple):
     Attributes:
         has_runner: True if the command line names a runner.
         is_on_dataflow: True if that runner is Dataflow's.
-        beam_options: Beam's PipelineOptions, untyped; None if none are needed before the run, because Beam takes
-            a second to import.
+        beam_options: Beam's PipelineOptions, untyped; None if none are needed before the run, so that Beam is
+            imported late.
         storage: storage of the inputs and outputs.
         paths: the inputs and outputs.
         notices: limits of a dry run that has no access to some of the paths.

@@ -1,6 +1,6 @@
-"""Fill a mirror with PubMed, PMC and Europe PMC, to be processed later: ``beam run fetch``.
+"""Download PubMed, PMC and Europe PMC into a mirror: ``beam run fetch``.
 
-The recipe is :func:`build`.  Around it: the options.
+The graph is built by :func:`build`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class FetchOptions(RunOptions):
 
 
 def build(pipeline: beam.Pipeline, job: FetchJob) -> None:
-    """The pipeline: fetch the files of each server, bring PMC's ranges, write the manifest."""
+    """Build the graph: download each source's files and PMC's ranges, then write the manifest."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
     from bioshards.pipelines.inputs.downloads import split_into_slots
@@ -82,7 +82,7 @@ def build(pipeline: beam.Pipeline, job: FetchJob) -> None:
 
 
 def make_parser() -> Parser:
-    """The options of ``beam run fetch``."""
+    """Make the parser of ``beam run fetch``."""
     parser = Parser("beam run fetch", DESCRIPTION)
     inputs = parser.add_argument_group("what to fetch")
     inputs.add_argument(
@@ -91,7 +91,7 @@ def make_parser() -> Parser:
         metavar="NAME",
         help="pubmed: (baseline and updates), 'pubmed:baseline[1-10]', 'pubmed:updates[-3:]', "
         "'pubmed:[since=2026-08-01]'; pmc:, or 'pmc:[11000000-11010000]' for ids, in whole ranges of 10,000; "
-        "europepmc:, 'europepmc:[-3:]'; may be given several times",
+        "europepmc:, 'europepmc:[-3:]'; repeatable",
     )
     add_run_options(parser, "articles")
     add_download_options(parser, "mirror, in this folder")

@@ -1,6 +1,6 @@
 """Full text, JATS XML, to document shards: ``beam run pmc_to_shards``.
 
-The recipe is :func:`build`; the options are in pmc_options.py.
+The graph is built by :func:`build`; the options are in options/pmc_options.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NAME: Final = "pmc_to_shards"
 
 
 def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
-    """The pipeline: stage every source, decide which versions live, finish the shards, publish."""
+    """Build the graph: stage every source, resolve versions, finalize the shards, publish."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
     from bioshards.pipelines.inputs.downloads import split_into_slots

@@ -1,6 +1,6 @@
 """PubMed citation XML to document shards: ``beam run pubmed_to_shards``.
 
-The recipe is :func:`build`.  Around it: the options, and the rules that they make.
+The graph is built by :func:`build`.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ each citation, cleaned of markup, split into sentences, in Arrow files with a ma
 
 INPUT_HELP: Final = """\
 a folder, a file or a quoted glob, also on gs:// or s3://; or a source to fetch, by name: pubmed: (NLM's
-baseline and update files), 'pubmed:baseline[1-10]', 'pubmed:updates[-3:]', 'pubmed:[since=2026-08-01]'; may
-be given several times (default: the sample that comes with bioshards)"""
+baseline and update files), 'pubmed:baseline[1-10]', 'pubmed:updates[-3:]', 'pubmed:[since=2026-08-01]';
+repeatable (default: the sample that comes with bioshards)"""
 
 
 def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
-    """The pipeline: stage every file, decide which documents live, finish the shards, publish."""
+    """Build the graph: stage every file, resolve versions, finalize the shards, publish."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
     from bioshards.pipelines.inputs.downloads import split_into_slots
@@ -95,7 +95,7 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
 
 
 def make_parser() -> Parser:
-    """The options of ``beam run pubmed_to_shards``."""
+    """Make the parser of ``beam run pubmed_to_shards``."""
     parser = Parser("beam run pubmed_to_shards", DESCRIPTION)
     add_shard_options(parser, sorted(PUBMED_PRESETS), INPUT_HELP)
     add_run_options(parser, "records, and of files,")

@@ -1,7 +1,7 @@
 """Document shards and a vocabulary to packed pretraining examples: ``beam run shards_to_pretraining``.
 
-The recipe is :func:`build`.  Around it: the options.  What it runs, ``bioshards.vocab``, needs libraries of
-an extra, so that of it only the recipes, which need none, are imported before a run.
+The graph is built by :func:`build`.  ``bioshards.vocab`` needs the libraries of an extra; before a run only
+its recipes are imported, which need none.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class PretrainingOptions(DocumentsOptions):
 
 
 def build(pipeline: beam.Pipeline, job: PretrainingJob) -> None:
-    """The pipeline: make examples of every portion, merge what a global shuffle deals out, publish."""
+    """Build the graph: build the examples of every shard group, merge spilled rows, publish."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
     from bioshards.pipelines.transforms.pretraining_set import BuildExamples, MergeShuffled, PublishExamples
@@ -77,7 +77,7 @@ def build(pipeline: beam.Pipeline, job: PretrainingJob) -> None:
 
 
 def make_parser() -> Parser:
-    """The options of ``beam run shards_to_pretraining``."""
+    """Make the parser of ``beam run shards_to_pretraining``."""
     parser = Parser(f"beam run {NAME}", DESCRIPTION)
     io_options = add_io_options(parser)
     io_options.add_argument(
@@ -106,14 +106,14 @@ def make_parser() -> Parser:
     examples.add_argument(
         "--short-seq-prob",
         type=fraction,
-        metavar="SHARE",
-        help="share of rows with a random lower target (electra 0.05; bert and albert, of documents, 0.1)",
+        metavar="FRACTION",
+        help="fraction of rows with a random lower target (electra 0.05; bert and albert, of documents, 0.1)",
     )
     examples.add_argument(
         "--single-segment-prob",
         type=fraction,
-        metavar="SHARE",
-        help="share of rows with one segment (electra 0.1)",
+        metavar="FRACTION",
+        help="fraction of rows with one segment (electra 0.1)",
     )
     examples.add_argument(
         "--dupe-factor",
@@ -136,9 +136,9 @@ def make_parser() -> Parser:
     rows.add_argument(
         "--validation-fraction",
         type=fraction,
-        metavar="SHARE",
+        metavar="FRACTION",
         default=0.01,
-        help="share of documents held out, by the hash of the PMID, or of the id where there is none "
+        help="fraction of documents held out, by the hash of the PMID, or of the id where there is none "
         "(default: %(default)s)",
     )
     rows.add_argument(

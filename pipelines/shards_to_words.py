@@ -1,7 +1,7 @@
 """Document shards to exact counts of their words: ``beam run shards_to_words``.
 
-The recipe is :func:`build`.  Around it: the options.  What it runs, ``bioshards.vocab``, needs libraries of
-an extra, so that nothing of it is imported before a run.
+The graph is built by :func:`build`.  ``bioshards.vocab`` needs the libraries of an extra and is imported by
+the driver only.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class WordsOptions(DocumentsOptions):
 
 
 def build(pipeline: beam.Pipeline, job: WordsJob) -> None:
-    """The pipeline: count every shard, merge the counts bucket by bucket, publish one sorted list."""
+    """Build the graph: count every shard, merge the counts of each bucket, publish one sorted list."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
     from bioshards.pipelines.transforms.word_counting import CountShards, MergeBuckets, PublishWords
@@ -61,7 +61,7 @@ def build(pipeline: beam.Pipeline, job: WordsJob) -> None:
 
 
 def make_parser() -> Parser:
-    """The options of ``beam run shards_to_words``."""
+    """Make the parser of ``beam run shards_to_words``."""
     parser = Parser("beam run shards_to_words", DESCRIPTION)
     add_io_options(parser)
     group = parser.add_argument_group("what is counted")
@@ -75,9 +75,9 @@ def make_parser() -> Parser:
     group.add_argument(
         "--validation-fraction",
         type=fraction,
-        metavar="SHARE",
+        metavar="FRACTION",
         default=0.0,
-        help="share of documents whose words are counted apart, in validation-words.tsv (default: none)",
+        help="fraction of documents whose words are counted apart, in validation-words.tsv (default: none)",
     )
     group.add_argument(
         "--seed",

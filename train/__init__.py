@@ -1,1 +1,1 @@
-"""A thin trainer: pretraining sets to Hugging Face checkpoints, with the papers' objectives."""
+"""Trainer: pretraining sets to Hugging Face checkpoints, with the papers' objectives."""

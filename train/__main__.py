@@ -1,7 +1,7 @@
-"""``python -m bioshards.train``: pretrain a model, or draw how it went.
+"""``python -m bioshards.train``: pretrain a model, or plot training curves.
 
-DATA --output RUN      train on a finished pretraining set; the same command again goes on
-plot RUN...         the curves of one run or several, as a picture and a page
+DATA --output RUN   train on a finished pretraining set; rerun the command to resume
+plot RUN...         plot the curves of runs as PNG and HTML
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from threading import Event
-from typing import Any
 
 from bioshards.corpus.exit_codes import INTERRUPTED, OK
 from bioshards.corpus.ui.error_report import report_error
@@ -35,7 +34,7 @@ except ImportError as error:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code."""
+    """Run the command and return its exit code."""
     argv = list(sys.argv[1:] if arguments is None else arguments)
     progress, args = ProgressLine(), None
     try:
@@ -43,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             plot_args = _build_plot_parser().parse_args(argv[1:])
             return _report(
                 progress,
-                "\n".join(plot(plot_args.runs, plot_args.outputput or f"{plot_args.runs[0]}/curves")),
+                "\n".join(plot(plot_args.runs, plot_args.output or f"{plot_args.runs[0]}/curves")),
             )
         args = _build_parser().parse_args(argv)
         with _stop_on_signals(progress) as stop:
@@ -53,15 +52,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             progress, f"stopped. {_format_resume_hint(args.output)}" if args else "stopped", INTERRUPTED
         )
     except Exception as error:
-        return _report(progress, *report_error(error, "give a lower --micro-batch-size"))
+        return _report(progress, *report_error(error, "lower --micro-batch-size"))
 
 
 def _format_resume_hint(run: str) -> str:
     last_checkpoint = checkpoint.find_latest(run)
     return (
-        f"The same command goes on from {last_checkpoint}"
+        f"Rerun the command to resume from {last_checkpoint}"
         if last_checkpoint
-        else "Nothing was learned yet: the same command begins anew"
+        else "No checkpoint was saved: rerun the command to start again"
     )
 
 
@@ -69,9 +68,9 @@ def _report(progress: ProgressLine, message: str, code: int = OK) -> int:
     progress.clear()
     rank = os.environ.get("RANK", "0")
     prefix = "train" if rank == "0" else f"train, process {rank}"
-    with contextlib.suppress(OSError):  # nobody reads it: what was done is done
+    with contextlib.suppress(OSError):  # a closed pipe does not change the result
         if code == INTERRUPTED and rank != "0":
-            pass  # the first says it
+            pass  # printed by the main process
         elif code != OK:
             print(f"{prefix}: {message}", file=sys.stderr)
         elif message:
@@ -81,14 +80,14 @@ def _report(progress: ProgressLine, message: str, code: int = OK) -> int:
 
 @contextlib.contextmanager
 def _stop_on_signals(progress: ProgressLine) -> Iterator[Event]:
-    """What Ctrl-C and SIGTERM set; a second one ends the process at once."""
+    """Return an event that Ctrl-C and SIGTERM set; a second signal raises KeyboardInterrupt."""
     stop = Event()
 
     def on_signal(_number: int, _frame: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        progress("stopping after this step, with a checkpoint; once more to stop at once")
+        progress("stopping after this step with a checkpoint; press Ctrl-C again to stop now")
 
     previous_handlers = {
         number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)
@@ -102,11 +101,11 @@ def _stop_on_signals(progress: ProgressLine) -> Iterator[Event]:
 
 def _build_plot_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m bioshards.train plot", description="Draw the curves of runs, as PNG and HTML."
+        prog="python -m bioshards.train plot", description="Plot training curves of runs as PNG and HTML."
     )
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="folders of runs")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="folders of training runs")
     parser.add_argument(
-        "--output", metavar="FILE", help="what to write, without an ending; else curves in the first run"
+        "--output", metavar="FILE", help="output path without extension (default: curves in the first run)"
     )
     return parser
 
@@ -114,52 +113,59 @@ def _build_plot_parser() -> argparse.ArgumentParser:
 def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bioshards.train",
-        description="Pretrain a model. A run that was stopped goes on by the same command. "
-        "'python -m bioshards.train plot RUN...' draws how it went.",
+        description="Pretrain a model. Rerun the command to resume a stopped run. "
+        "'python -m bioshards.train plot RUN...' plots training curves.",
     )
-    parser.add_argument("data", metavar="DATA", help="a finished output of shards_to_pretraining")
-    parser.add_argument("--output", required=True, metavar="RUN", help="the folder to write")
-    parser.add_argument("--vocab", metavar="FOLDER", help="its vocabulary, if that is no longer where it was")
-    parser.add_argument("--preset", choices=PRESETS, default="tiny", help="a recipe; what follows changes it")
+    parser.add_argument("data", metavar="DATA", help="finished output of shards_to_pretraining")
+    parser.add_argument("--output", required=True, metavar="RUN", help="folder of the run")
     parser.add_argument(
-        "--config", metavar="FILE.toml", help="lines of NAME = VALUE: the names below, with _ for -"
+        "--vocab", metavar="FOLDER", help="vocabulary of the pretraining set, if it was moved"
     )
     parser.add_argument(
-        "--init-checkpoint", metavar="FOLDER", help="begin from a Hugging Face checkpoint's weights"
+        "--preset", choices=PRESETS, default="tiny", help="recipe; --config and options override it"
+    )
+    parser.add_argument(
+        "--config", metavar="FILE.toml", help="TOML file of recipe fields: lines of NAME = VALUE"
+    )
+    parser.add_argument(
+        "--init-checkpoint", metavar="FOLDER", help="Hugging Face checkpoint with the initial weights"
     )
     parser.add_argument(
         "--continue-from",
         metavar="RUN",
-        help="go on from another run, on these data: weights, Adam, step",
+        help="run to continue on this data, with its weights, optimizer state and step",
     )
-    _add_run_options(parser.add_argument_group("how it is run"))
+    _add_run_options(parser.add_argument_group("run options"))
     dataclass_options.add_arguments(
-        parser.add_argument_group("the recipe (defaults: those of tiny)"), TrainRecipe
+        parser.add_argument_group("recipe (defaults: those of tiny)"), TrainRecipe
     )
     return parser
 
 
-def _add_run_options(group: Any) -> None:
-    group.add_argument("--device", help="cpu, cuda, cuda:1; else a GPU where there is one")
-    for name, option_type, default, help_text in (
-        ("micro-batch-size", int, None, "rows in a forward pass, at most; else as many as fit"),
-        ("log-every", int, None, "steps between lines in log.jsonl; else by --steps"),
-        ("save-every", int, None, "steps between checkpoints; else by --steps"),
-        ("validate-every", int, None, "steps between validations; else by --steps"),
-        ("max-validation-rows", int, 1024, "rows to validate on, at most (%(default)s)"),
-        ("keep-checkpoints", int, 3, "checkpoints that stay (%(default)s)"),
+def _add_run_options(group: argparse._ActionsContainer) -> None:
+    group.add_argument("--device", help="cpu, cuda or cuda:1 (default: a GPU if available)")
+    for name, default, help_text in (
+        ("micro-batch-size", None, "maximum rows in a forward pass (default: by memory)"),
+        ("log-every", None, "steps between lines in log.jsonl (default: by --steps)"),
+        ("save-every", None, "steps between checkpoints (default: by --steps)"),
+        ("validate-every", None, "steps between validations (default: by --steps)"),
+        ("max-validation-rows", 1024, "maximum rows to validate on (default: %(default)s)"),
+        ("keep-checkpoints", 3, "checkpoints to keep (default: %(default)s)"),
     ):
-        group.add_argument(f"--{name}", type=option_type, default=default, metavar="N", help=help_text)
+        group.add_argument(f"--{name}", type=int, default=default, metavar="N", help=help_text)
     group.add_argument(
-        "--no-verify", action="store_true", help="do not compare the shards' SHA-256 at the beginning"
+        "--no-verify", action="store_true", help="do not verify the SHA-256 of the shards before a new run"
     )
 
 
-def _job_from_args(args: Any, argv: Sequence[str]) -> TrainJob:
+def _job_from_args(args: argparse.Namespace, argv: Sequence[str]) -> TrainJob:
     changes = dataclass_options.from_toml(args.config, TrainRecipe) if args.config else {}
     changes |= dataclass_options.from_args(args, TrainRecipe)
     return TrainJob(
-        *(args.data, args.output, dataclasses.replace(PRESETS[args.preset], **changes), args.preset),
+        data=args.data,
+        output=args.output,
+        recipe=dataclasses.replace(PRESETS[args.preset], **changes),
+        preset=args.preset,
         vocabulary=args.vocab,
         init_checkpoint=args.init_checkpoint,
         continue_from=args.continue_from,

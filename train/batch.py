@@ -1,8 +1,7 @@
-"""What a model is given at a time: the contract between data, masking, objectives and the loop.
+"""Batch format: the contract between data, masking, objectives and the training loop.
 
-Everything is flat.  A micro-batch of R rows is T tokens one after another, and whatever is said of single
-tokens (masked positions, starts of rows) names places in that flat sequence; so the objectives do not know
-whether rows were padded to one length or laid end to end (attention.py does).
+A micro-batch of R rows is one flat sequence of T tokens.  Masked positions and row starts are indices into
+it. Objectives therefore work on padded and on packed rows alike; only attention.py tells them apart.
 """
 
 from __future__ import annotations
@@ -14,21 +13,22 @@ from torch import Tensor
 
 
 class Batch(NamedTuple):
-    """R rows, T tokens with the padding, M masked places with theirs.
+    """Micro-batch of R rows, T tokens and M masked positions; T and M include padding.
 
     Attributes:
-        ids: int64[T], with the masked places already replaced by what the model is to see there.
-        types: int64[T]: 0 in segment A, 1 in segment B.
-        places: int64[T]: each token's position in its row.
-        real: bool[T]: false for padding.
-        at: int64[M]: the masked places.  Padding of them is 0, a row's [CLS], which is never masked.
-        targets: int64[M]: the tokens that stood there; -100 for padding, which losses leave out.
-        noise: float32[M], from 0 to below 1: from which a generator's tokens are drawn.
-        starts: int64[R]: each row's [CLS].
-        labels: int64[R]: of next-sentence prediction or sentence order; -100 for none.
-        bounds: int32[S + 1]: rows laid end to end: where each begins, and T; of padding at the end further
-            segments, none longer than a row may be, and empty ones.  None: rows are padded to T / R tokens.
-        longest: the most tokens that a segment may have.
+        ids: int64[T], token ids after masking.
+        token_type_ids: int64[T]; 0 in segment A, 1 in segment B.
+        position_ids: int64[T], position of each token in its row.
+        is_token: bool[T]; False for padding.
+        masked_positions: int64[M].  Padding is 0, the [CLS] of the first row, which is never masked.
+        targets: int64[M], original tokens at the masked positions; -100 for padding, which losses ignore.
+        noise: float32[M], uniform in [0, 1), for sampling a generator's tokens.
+        row_starts: int64[R], position of each row's [CLS].
+        labels: int64[R], label of next-sentence prediction or sentence order; -100 for none.
+        cu_seqlens: int32[S + 1], packed rows: start of each segment, and T.  Padding at the end is in
+            segments of its own, at most one row long, and may be followed by empty segments.  None: rows are
+            padded to T / R tokens.
+        max_seqlen: maximum segment length in tokens.
     """
 
     ids: Tensor
@@ -44,7 +44,7 @@ class Batch(NamedTuple):
     max_seqlen: int
 
     def to(self, device: torch.device) -> Batch:
-        """The batch on a device; pinned tensors are copied while the device works on."""
+        """Return the batch on a device; pinned tensors are copied asynchronously."""
         fields = (
             field.to(device, non_blocking=True) if isinstance(field, Tensor) else field for field in self
         )
@@ -52,11 +52,11 @@ class Batch(NamedTuple):
 
 
 class BatchCounts(NamedTuple):
-    """How much there is in a micro-batch, padding left out: what sums of losses are divided by."""
+    """Counts of a micro-batch without padding: the denominators of loss sums."""
 
     rows: int
     tokens: int
     masked: int
     labelled: int
     squares: int
-    """The sum over rows of the square of their tokens: what attention costs."""
+    """Sum of the squared row lengths: the cost of attention."""

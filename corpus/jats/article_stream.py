@@ -33,7 +33,7 @@ _ROOT_ELEMENTS: Final = frozenset({"article", "pmc-articleset", "articles", "OAI
 _SERVER_MESSAGES: Final = frozenset(
     {"error", "Reply", "responseDate", "request", "header", "about", "resumptionToken"}
 )
-"""Elements that servers put beside articles. efetch reports a missing article with status 200:
+"""Elements that servers add to containers. efetch reports a missing article with status 200:
 
     <pmc-articleset><error id="1">The following PMCID is not available: 1</error></pmc-articleset>
 
@@ -50,7 +50,7 @@ def iter_articles(file: ByteStream) -> Iterator[bytes]:
     instructions; CDATA becomes text. Namespace declarations of its containers are added, so that it can be
     parsed alone.
 
-    Unknown elements beside articles are yielded too, so that the reader rejects and counts them.
+    Unknown children of a container are yielded too, so that the reader rejects and counts them.
 
     Raises:
         BadFileError: the file as a whole is unusable. Callers must discard the articles read so far.

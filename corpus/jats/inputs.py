@@ -15,9 +15,8 @@ from typing import Final
 
 from bioshards.corpus.archives.members import ARCHIVE_EXTENSIONS
 from bioshards.corpus.errors import InputNotFoundError
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile, SourcePart, list_input_files
-from bioshards.corpus.storage.storage_protocol import FileInfo
+from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 
 ARTICLE_LIST_EXTENSION: Final = ".parquet"
 """File name extension of a mirror's list of a range (download/pmc/)."""
@@ -32,7 +31,7 @@ _PUBMED_FILE_NAME = re.compile(r"pubmed\d\dn\d{4,6}\.xml(\.gz)?")
 _PMCID = re.compile(r"PMC(\d{1,9})(?:\.(\d{1,4}))?(?![\d])")
 
 
-def discover(storage: LocalStorage, inputs: Iterable[str]) -> list[SourceFile]:
+def discover(storage: Storage, inputs: Iterable[str]) -> list[SourceFile]:
     """Find all full text that the inputs match, each file once, in order.
 
     A directory contributes its articles (``.xml``, ``.nxml``, gzipped or not), packages and archives at any

@@ -93,7 +93,7 @@ def find_duplicates(
 def _normalise(text: str) -> bytes:
     if text.isascii():
         return text.lower().encode().translate(None, _ASCII_TO_DELETE)
-    # NFKC before casefold, since some compatibility forms contain capitals (℃), and after it, since casefold decomposes.
+    # NFKC before casefold, as compatibility forms contain capitals (℃), and after, as casefold decomposes.
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     # Deleting ASCII characters first halves the time.
     reduced = folded.encode().translate(None, _ASCII_TO_DELETE).decode()

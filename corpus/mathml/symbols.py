@@ -151,7 +151,7 @@ def _needs_blank(
     starts_word = piece[0].isalnum()
     if has_soft_blank:
         return starts_word or piece[0] in "√∛∜∂∇"
-    # A word beside a number or another word; single letters are factors, or a word that was spelled.
+    # A blank separates a word from a number or another word; single letters are factors, or a word that was spelled.
     if previous_class == _CLOSE and len(piece) > 1:
         return piece.isalpha() and previous_piece in ")]}"
     if previous_class != _WORD or not starts_word:

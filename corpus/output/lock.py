@@ -100,7 +100,7 @@ def _check_not_running(storage: Storage, output_dir: OutputDir) -> None:
     if abs(age) >= LEASE_EXPIRY_SECONDS or _is_stale(lease, output_dir.path):
         return
     raise OutputMismatchError(
-        f"another run is writing {output_dir.path}: process {lease['pid']} of {lease['host']} renewed its lock "
+        f"another run is writing {output_dir.path}: process {lease['pid']} of {lease['host']} renewed it "
         f"{max(0, age)} seconds ago. Wait for it or stop it; if it was killed, rerun the command in "
         f"{LEASE_EXPIRY_SECONDS - max(0, age)} seconds"
     )

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from bioshards.corpus.errors import InputNotFoundError
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import UNORDERED_YEAR, SourceFile, list_input_files
-from bioshards.corpus.storage.storage_protocol import FileInfo
+from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 
 
 def source_from_file(file_info: FileInfo, retrieved_at: str = "") -> SourceFile:
@@ -33,7 +32,7 @@ def source_from_file(file_info: FileInfo, retrieved_at: str = "") -> SourceFile:
     )
 
 
-def discover_sources(storage: LocalStorage, inputs: Iterable[str]) -> list[SourceFile]:
+def discover_sources(storage: Storage, inputs: Iterable[str]) -> list[SourceFile]:
     """Find all files that the inputs match, each once, in the order of their numbers.
 
     A directory contributes its ``*.xml`` and ``*.xml.gz`` at any depth; a glob or a path, any file it

@@ -19,8 +19,8 @@ from .word_classes import (
 
 CERTAIN_CLASSES: Final = frozenset({"word", "closed", "ACRONYM", "other"})
 CAPITALS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-"""A mark between a word of :data:`CERTAIN_CLASSES` and one of these letters is a boundary without the model; in
-the training texts this is wrong for 14 of 19,974.
+"""A mark between a word of :data:`CERTAIN_CLASSES` and one of these letters is a boundary without the model;
+in the training texts this is wrong for 14 of 19,974.
 """
 
 _CLAUSE_STARTS: Final = frozenset({"none", ":", ";", "Name:", "Name;"})
@@ -31,8 +31,8 @@ _BRACKET_LOOKBACK: Final = 200
 """Characters before the mark that are searched for an open bracket."""
 
 BoundaryContext = tuple[str, str, str, str, str, str]
-"""Input of the model: the classes of the second word before, the word before, the mark, the word after, the
-second word after, and the position in the sentence.
+"""Input of the model: the classes of the second word before, the word before, the mark, the word after,
+the second word after, and the position in the sentence.
 """
 
 

@@ -30,7 +30,7 @@ _NESTED_COLUMNS: Final = ("sentences", "sections", "origin")
 
 
 def flatten_lists(rows: list[list[Any]]) -> tuple[pa.Array, list[Any]]:
-    """Offsets and flat values of a list column."""
+    """Flatten a list column: return offsets (int32) and values."""
     offsets = [0]
     flat: list[Any] = []
     for values in rows:
@@ -40,7 +40,7 @@ def flatten_lists(rows: list[list[Any]]) -> tuple[pa.Array, list[Any]]:
 
 
 def record_batch_from_documents(documents: list[Document]) -> pa.RecordBatch:
-    """The documents as one record batch of :data:`~.document.SCHEMA`."""
+    """Convert documents to a record batch of :data:`~bioshards.corpus.document.DOCUMENT_SCHEMA`."""
     sentence_offsets, sentences = flatten_lists([document.sentences for document in documents])
     section_offsets, sections = flatten_lists([document.sections for document in documents])
     # Columns of the same name and type as an attribute of the document need no line here.

@@ -25,7 +25,7 @@ from bioshards.corpus.manifest import (
 from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.corpus.storage.storage_protocol import Storage
 
-from . import arrow_io as shards
+from . import arrow_io
 from .arrow_io import Shard
 
 DOCUMENT_PIPELINES: Final = ("pubmed_to_shards", "pmc_to_shards")
@@ -55,7 +55,7 @@ class DocumentsInput:
         """Summarise the content for a manifest, independent of the path."""
         return InputDocuments(
             pipeline=self.pipeline,
-            shards_sha256=shards.combine_digests(shard.sha256 for shard in self.shards),
+            shards_sha256=arrow_io.combine_digests(shard.sha256 for shard in self.shards),
             shards=len(self.shards),
             documents=sum(shard.rows for shard in self.shards),
         )

@@ -22,13 +22,13 @@ from bioshards.corpus.manifest import (
     encode,
     read_manifest,
 )
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import document_stats, pretraining_stats
 from .shard_batches import StatsError
 
 
-def compute_stats(storage: LocalStorage, folder: str) -> dict[str, Any]:
+def compute_stats(storage: Storage, folder: str) -> dict[str, Any]:
     """Compute all statistics of a finished directory.
 
     Returns:

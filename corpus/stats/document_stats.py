@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus.manifest import DocumentsManifest
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from .histogram import add_counts, summarise_distribution
 from .shard_batches import iter_batches
@@ -21,7 +21,7 @@ UNKNOWN_YEAR: Final = "unknown"
 """Key of documents without a year, as in manifests."""
 
 
-def compute_document_stats(storage: LocalStorage, folder: str, manifest: DocumentsManifest) -> dict[str, Any]:
+def compute_document_stats(storage: Storage, folder: str, manifest: DocumentsManifest) -> dict[str, Any]:
     """Compute the statistics of document shards as JSON data.
 
     Words are separated by blanks, as in manifests. Sentences have no other white space if the cleaning rule

@@ -13,15 +13,13 @@ from bioshards.corpus.manifest import PretrainingConfig, PretrainingManifest, Sp
 from bioshards.corpus.output.output_layout import SPLITS
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.pretraining_schema import LABELLED_OBJECTIVES
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from .histogram import add_counts, summarise_distribution
 from .shard_batches import iter_batches
 
 
-def compute_pretraining_stats(
-    storage: LocalStorage, folder: str, manifest: PretrainingManifest
-) -> dict[str, Any]:
+def compute_pretraining_stats(storage: Storage, folder: str, manifest: PretrainingManifest) -> dict[str, Any]:
     """Compute the statistics of a pretraining set as JSON data.
 
     Raises:
@@ -53,7 +51,7 @@ def compute_pretraining_stats(
 
 
 def _compute_split_stats(
-    storage: LocalStorage,
+    storage: Storage,
     folder: str,
     shard_entries: Sequence[Shard],
     config: PretrainingConfig,

@@ -9,7 +9,7 @@ import pyarrow as pa
 from bioshards.corpus.errors import UserError
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 
 class StatsError(UserError):
@@ -17,7 +17,7 @@ class StatsError(UserError):
 
 
 def iter_batches(
-    storage: LocalStorage, folder: str, shard_entries: Iterable[Shard], columns: Sequence[str]
+    storage: Storage, folder: str, shard_entries: Iterable[Shard], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the record batches of shards; one is in memory at a time.
 
@@ -44,6 +44,4 @@ def iter_batches(
 
 def damage_error(path: str, problem: str) -> StatsError:
     """Create the error for a damaged shard."""
-    return StatsError(
-        f"{path} {problem}. Delete it and run the command that made it once more, which makes it anew"
-    )
+    return StatsError(f"{path} {problem}. Delete it and run the command that wrote it again")

@@ -181,7 +181,7 @@ def _read_whole_element(
         block = reader.read_block(beginning, total_bytes, max_bytes)
         chunks.append(block)
         total_bytes += len(block)
-        tail = tail[tail.rfind(b"<") :] + block  # an end tag that has begun has no other after it
+        tail = tail[tail.rfind(b"<") :] + block  # keep an incomplete end tag
         end = _find_end(tail, 0, name)
     return b"".join(chunks), total_bytes - len(tail) + end
 

@@ -61,7 +61,7 @@ _INPUT_DEPENDENT_FILES = re.compile(
 
 
 def make_parser() -> Parser:
-    """The options of ``beam copy``."""
+    """Make the parser of ``beam copy``."""
     parser = Parser("beam copy", _DESCRIPTION)
     parser.epilog = "Options of Beam's file systems (--s3_endpoint_url ..., --no_auth) follow as they are."
     parser.add_argument("source", metavar="SOURCE", help="a finished directory")
@@ -142,8 +142,8 @@ def _check_is_copy(storage: Storage, output_dir: OutputDir) -> None:
     )
     if any(storage.is_folder(folder) for folder in work_folders):
         raise OutputMismatchError(
-            f"{output_dir.path} is the output of a run, which a copy would replace. Choose another folder, or "
-            "delete that one"
+            f"{output_dir.path} is the output of a run, which a copy would replace. Choose another "
+            "folder, or delete that one"
         )
 
 
@@ -179,7 +179,7 @@ def _copy_data_files(
 
 
 def _read_manifest(storage: Storage, source: str) -> tuple[OutputManifest, Shard]:
-    """The manifest of a directory that can be copied; and the file itself, as any other that is listed."""
+    """Read the manifest of a directory to copy; return it and its own entry."""
     path = f"{source}/{_MANIFEST}"
     try:
         manifest = read_manifest(storage, source)

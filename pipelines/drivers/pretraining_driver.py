@@ -209,7 +209,7 @@ def make_recipe(options: PretrainingOptions) -> ExampleRecipe:
 
 
 def _load_vocabulary(storage: LocalStorage, folder: str) -> tuple[Encoder, str]:
-    """The encoder of a folder, and the SHA-256 of what it is made of.
+    """Load the encoder of a folder; return it and the SHA-256 of its tokenizer.json.
 
     Raises:
         InputError: there is none, or it is not as its manifest lists it.

@@ -244,7 +244,8 @@ def _read_excluded_ids(storage: Storage, path: str) -> ExcludedIds:
 def _format_overlap(manifest: DocumentsManifest) -> list[str]:
     """Return a line for each list of abstracts whose full text is in the output."""
     return [
-        f"  {overlap_file.rows:>12,}  abstracts of {overlap_file.abstracts_path} are here in full: {overlap_file.file}"
+        f"  {overlap_file.rows:>12,}  abstracts of {overlap_file.abstracts_path} are here in full: "
+        f"{overlap_file.file}"
         for overlap_file in manifest.overlap
     ]
 

@@ -14,7 +14,7 @@ from .source_plans import DryRunPlan
 
 
 def plan_words(job: WordsJob) -> DryRunPlan:
-    """What ``beam run shards_to_words`` would do."""
+    """Plan ``beam run shards_to_words``."""
     report_names = set(job.storage.list_names(job.output_dir.word_counts_folder))
     all_shards = [shard for document_input in job.inputs for shard in document_input.shards]
     to_do = [shard for shard in all_shards if f"{shard.sha256}.json" not in report_names]
@@ -30,7 +30,7 @@ def plan_words(job: WordsJob) -> DryRunPlan:
 
 
 def plan_pretraining(job: PretrainingJob) -> DryRunPlan:
-    """What ``beam run shards_to_pretraining`` would do."""
+    """Plan ``beam run shards_to_pretraining``."""
     report_names = set(job.storage.list_names(job.output_dir.build_reports_folder))
     to_do = [group for group in job.shard_groups if f"{group.name}.json" not in report_names]
     size = sum(shard.bytes for group in to_do for shard in group.shards)

@@ -121,7 +121,7 @@ def plan_shards(job: ShardsJob) -> DryRunPlan:
 
 
 def plan_mirror(job: FetchJob) -> DryRunPlan:
-    """What ``beam run fetch`` would do."""
+    """Plan ``beam run fetch``."""
     lines = ["dry run: nothing is fetched, nothing is written", f"mirror:      {job.mirror.folder}"]
     seconds = fetch_seconds = 0.0
     parallelism = 0
@@ -151,7 +151,7 @@ def plan_mirror(job: FetchJob) -> DryRunPlan:
 
 
 def _plan_articles(article_plan: PmcArticlePlan) -> DryRunPlan:
-    """What of PMC's bucket would be fetched, and then processed."""
+    """Plan the download and the processing of PMC's articles."""
     mirror, server, slots = (
         article_plan.download_plan.mirror,
         article_plan.download_plan.server,
@@ -235,7 +235,7 @@ def _total_size(files: Iterable[SourceFile | RemoteFile]) -> int:
 def _load_staged_reports(
     storage: Storage, output_dir: OutputDir, sources: Iterable[SourceFile]
 ) -> dict[SourceFile, Any]:
-    """The reports of the sources that were staged before."""
+    """Load the reports of the sources that an earlier run staged."""
     digest_paths, report_paths = (
         {f"{folder}/{name}" for name in storage.list_names(folder)}
         for folder in (output_dir.input_digests_folder, output_dir.staged_folder)
@@ -258,7 +258,7 @@ def _load_staged_reports(
 
 
 def _input_bytes(job: ShardsJob, file: SourceFile | RemoteFile) -> int:
-    """The file's size, or that of the articles which it lists."""
+    """Return the size of a file, or of the articles that it lists, in bytes."""
     if isinstance(file, SourceFile) and file.path.endswith(ARTICLE_LIST_EXTENSION):
         return article_ranges.sum_selected_bytes(job.storage, file.path)
     return file.size

@@ -1,4 +1,4 @@
-"""Run a pipeline's graph: on this machine unless a runner is named, with progress, until it ends."""
+"""Execute a graph, on this machine or by the runner that is named, and print the progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Say how far a run is: one live line on a terminal, one line a file in a log.
+"""Print the progress of a run: one live line on a terminal, one line for each file in a log.
 
 A bundle's results reach the driver only when the whole bundle is done, so progress is read from the
 work folder, where every finished file leaves its report.
@@ -35,7 +35,7 @@ _LINE_INTERVAL_SECONDS: Final = 2
 
 
 class _DownloadCounter:
-    """How many of the files that are to be fetched the mirror has."""
+    """Counts the files of a download plan that have arrived in the mirror."""
 
     def __init__(self, mirror: Mirror, to_fetch: Iterable[RemoteFile]) -> None:
         self._files = mirror.storage
@@ -81,7 +81,7 @@ class _StepProgress:
         return [name for name in self._storage.list_names(self._folder) if name.endswith(".json")]
 
     def _describe(self, name: str, report: Any) -> tuple[str, int]:
-        """What a report's item is called, and how many units are in it."""
+        """Return the name of a report's item and its number of units."""
         raise NotImplementedError
 
     def update(self) -> None:
@@ -220,7 +220,7 @@ class PretrainingProgress(_StepProgress):
 
 
 def _list_paths_to_fetch(run_inputs: RunInputs) -> list[str]:
-    """The names of what will be staged as it is fetched: files, and lists of ranges of articles."""
+    """Return the names of the files and article lists that are downloaded before they are staged."""
     ranges = run_inputs.article_plan.ranges if run_inputs.article_plan else []
     return [remote_file.path for remote_file in run_inputs.to_fetch] + [
         f"{range_label(number)}{ARTICLE_LIST_EXTENSION}" for number in ranges

@@ -1,4 +1,4 @@
-"""How every run begins: where it goes on, by what storage, and what a manifest says of its beginning."""
+"""Start a run: choose the runner and the storage, check the paths, claim the output."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _make_local_options(has_runner: bool, workers: int) -> dict[str, Any]:
 
 
 def _open_remote_storage(paths: Sequence[str], beam_options: Any) -> LocalStorage:
-    """The storage of paths of which some are on object stores, which Beam's options open."""
+    """Return a storage that opens object stores by Beam's options."""
     from bioshards.pipelines.storage.probe import check_access
     from bioshards.pipelines.storage.routed import RoutedStorage, configure_stores
 
@@ -141,7 +141,7 @@ def _open_remote_storage(paths: Sequence[str], beam_options: Any) -> LocalStorag
 
 
 def make_absolute(folder: str) -> str:
-    """A folder as it is named wherever the work is done, without a slash at its end."""
+    """Return the absolute path or URL of a folder, without a trailing slash."""
     return (folder if "://" in folder else os.path.abspath(folder)).rstrip("/")
 
 
@@ -182,7 +182,7 @@ def claim_output(
 
 
 def command_of(pipeline: str, arguments: Sequence[str]) -> tuple[str, ...]:
-    """The command line of a run, for its manifest."""
+    """Return the command line of a run, for its manifest."""
     return ("beam", "run", pipeline, *redact_secrets(arguments))
 
 
@@ -190,7 +190,7 @@ _SECRET_OPTION = re.compile(r"(--\w*(?:key|secret|token|password|connection_stri
 
 
 def redact_secrets(argv: Sequence[str]) -> list[str]:
-    """The arguments as a manifest may show them: no access keys, passwords and tokens."""
+    """Replace access keys, passwords and tokens in arguments by ``***``."""
     redacted: list[str] = []
     is_value_secret = False
     for arg in argv:

@@ -1,4 +1,4 @@
-"""What the ``--input`` of ``pmc_to_shards`` names: files that are here, and what is to be fetched."""
+"""Find the inputs of ``pmc_to_shards``: local files, mirrored files and files to download."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .run_inputs import RunInputs, measure_download_rate, split_specs_and_paths
 
 
 def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_local_run: bool) -> RunInputs:
-    """Find what the inputs of ``pmc_to_shards`` name: look at folders, listings and the mirror.
+    """Find the inputs of ``pmc_to_shards`` in folders, listings and the mirror.
 
     Raises:
         UsageError, InputNotFoundError, SourceSpecError, ListingError, EmptySelectionError, DownloadError:
-            with a message for the person.
+            an input cannot be used.
     """
     specs, paths = split_specs_and_paths(options.input, "pmc", "europepmc")
     pmc_articles.check_specs(specs)

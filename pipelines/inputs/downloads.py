@@ -1,4 +1,4 @@
-"""How a named source is fetched: its listing read, what the mirror holds found, and lanes for the rest."""
+"""Plan the download of a source: read its listing, find mirrored files, distribute the rest."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ from bioshards.pipelines.options.common import DownloadOptions
 Item = TypeVar("Item")
 
 REMOTE_SLOTS: Final = 4
-"""Width of the step that downloads on a runner whose machines do not see each other: what NCBI allows.
+"""Parallel downloads on a cluster, whose machines share no rate limiter: as many as NCBI allows.
 
-A lane is one element behind a Reshuffle: no runner splits an element, and what is tried again is a whole
-lane.  So there are never more at work, but where a machine is taken for lost and still works."""
+A slot is one element behind a Reshuffle.  Runners do not split elements, so that no more slots are active."""
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadPlan:
-    """How files that are not here are fetched: so many lanes, each with so many connections.
+    """How files are downloaded: a number of parallel slots, each with a number of connections.
 
     Attributes:
-        server: with the places of all lanes together, or of each if they are ``apart``.
+        server: its rate limiter is that of all slots together, or of each if they are distributed.
+        slots: parallel downloads; a slot is one element of a PCollection.
+        is_distributed: True if slots may run on machines that share no rate limiter.
     """
 
     mirror: Mirror
@@ -48,13 +49,13 @@ class DownloadPlan:
 
     @property
     def connections(self) -> int:
-        """Of all lanes together."""
+        """Return the number of connections of all slots together."""
         return self.server.rate_limiter.max_connections * (self.slots if self.is_distributed else 1)
 
     def server_for_slot(self, first_item: str) -> Server:
-        """The server as the lane may ask it that begins with this item.
+        """Return the server with the rate limiter of one slot, identified by its first item.
 
-        Lanes that are apart may yet be processes of one machine, and must not take each other's places there.
+        Distributed slots may run on one machine, where a shared limiter would make them wait for each other.
         """
         if not self.is_distributed:
             return self.server
@@ -67,11 +68,13 @@ class DownloadPlan:
 
 @dataclass(frozen=True, slots=True)
 class SourceListing:
-    """What a source's listing has, and how much of it the mirror holds.
+    """The selected files of a source's listing.
 
     Attributes:
-        chosen: the files that were asked for; ``held`` those that the mirror has, ``wanted`` the others.
-        at: when the listing was read, UTC.
+        selected: the files that are asked for.
+        mirrored: those in the mirror.
+        to_fetch: the others.
+        listed_at: UTC time at which the listing was read.
     """
 
     selected: list[RemoteFile]
@@ -83,7 +86,7 @@ class SourceListing:
 
 
 class FileSource(Protocol):
-    """A module of corpus/download/ about a server with files and a listing of them."""
+    """A module of corpus/download/ for a server with a listing of files."""
 
     URL: str
     MAX_CONNECTIONS: int
@@ -128,12 +131,12 @@ def list_source(
 
 
 def with_interactive_retry(server: Server) -> Server:
-    """The server, asked for a listing while a person waits, who wants to hear soon of a missing network."""
+    """Return the server with the retry policy of the driver, which reports a missing network soon."""
     return replace(server, retry_policy=INTERACTIVE_RETRY_POLICY)
 
 
 def make_download_plan(mirror: Mirror, server: Server, workers: int, is_local_run: bool) -> DownloadPlan:
-    """Lanes for this machine's workers, who share the server's places, or for a runner's, a share each."""
+    """Return one slot for each local worker, or slots that divide the rate limit on a cluster."""
     connections = server.rate_limiter.max_connections
     slots = workers if is_local_run else min(REMOTE_SLOTS, connections)
     slot_server = server if is_local_run else replace(server, rate_limiter=server.rate_limiter.divide(slots))
@@ -145,7 +148,7 @@ def make_download_plan(mirror: Mirror, server: Server, workers: int, is_local_ru
 def stream_downloads(
     download_plan: DownloadPlan, remote_files: list[RemoteFile]
 ) -> Iterator[tuple[RemoteFile, MirroredFile | BadFileError]]:
-    """The files of a lane as they arrive, or why one could not be fetched.
+    """Yield the files of a slot as they arrive, or the error of a file.
 
     Raises:
         UnreachableError: it is not one file, the server does not answer any more, or refuses everything.
@@ -165,7 +168,7 @@ def stream_downloads(
 
 
 def resolve_mirror_folder(mirror: str | None, output: str) -> str:
-    """The mirror's folder: as given, else ``mirror`` beside the output."""
+    """Return the mirror's folder; the default is ``mirror`` next to the output."""
     parent = output.rstrip("/").rpartition("/")[0]
     if not mirror and parent.endswith("/"):  # gs:// is left of gs://bucket
         raise UsageError(f"--mirror DIR is missing: there is no folder beside --output {output}")
@@ -177,7 +180,7 @@ def resolve_mirror_folder(mirror: str | None, output: str) -> str:
 
 
 def make_server(base_url: str, contact: str | None, connections: int, requests_per_second: float) -> Server:
-    """A source's server as all processes of this machine may use it together."""
+    """Return a source's server with the rate limiter that all processes of this machine share."""
     user_agent = f"bioshards/{__version__}" + (f" ({contact})" if contact else "")
     return Server(
         base_url, user_agent, RateLimiter(urlsplit(base_url).netloc, connections, requests_per_second)
@@ -185,7 +188,7 @@ def make_server(base_url: str, contact: str | None, connections: int, requests_p
 
 
 def _merge_selections(selections: Iterable[SelectedFiles]) -> tuple[list[RemoteFile], list[str]]:
-    """The files that several names name, once each, and what is to be said of them, once each."""
+    """Merge selections; return their files and notices without duplicates."""
     files: dict[str, RemoteFile] = {}
     notices: dict[str, None] = {}
     for selection in selections:
@@ -195,7 +198,7 @@ def _merge_selections(selections: Iterable[SelectedFiles]) -> tuple[list[RemoteF
 
 
 def check_free_space(folder: str, needed_bytes: int) -> list[str]:
-    """What to say if so many bytes are more than the disk has room for."""
+    """Return a notice if the disk has too little free space, else no notice."""
     if "://" in folder or not needed_bytes:
         return []
     existing_folder = folder
@@ -220,6 +223,6 @@ def format_size(size: float) -> str:
 
 
 def split_into_slots(items: list[Item], download_plan: DownloadPlan) -> list[list[Item]]:
-    """The items dealt out to the lanes that there are, so that the first ones come first."""
+    """Distribute items over the slots round-robin."""
     num_slots = min(len(items), download_plan.slots)
     return [items[slot::num_slots] for slot in range(num_slots)]

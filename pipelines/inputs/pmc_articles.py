@@ -1,4 +1,4 @@
-"""PMC's bucket as a run uses it: which ranges of its articles are asked for, and how they are fetched."""
+"""Plan the download of PMC's articles: ranges of ids and connections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REQUESTS_PER_SECOND = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class PmcArticlePlan:
-    """PMC's articles that are asked for: in these ranges of 10,000 ids, those that ``articles`` selects.
+    """PMC's articles to download: those of these ranges of 10,000 ids that the filter selects.
 
     Attributes:
         inventory: the one that was read when the run began; None where the bucket was not asked.
@@ -59,7 +59,7 @@ def plan_articles(
     """Bring PMC's inventory into the mirror, unless it is a dry run, and see which ranges are asked for.
 
     Raises:
-        EmptySelectionError, ListingError, DownloadError: with a message for the person.
+        EmptySelectionError, ListingError, DownloadError: an input cannot be used.
     """
     url = options.urls.get("pmc", s3_bucket.URL)
     server = make_server(url, options.contact, options.connections, REQUESTS_PER_SECOND)

@@ -1,4 +1,4 @@
-"""What the ``--input`` of ``pubmed_to_shards`` names: files that are here, and files to be fetched."""
+"""Find the inputs of ``pubmed_to_shards``: local files, mirrored files and files to download."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .run_inputs import RunInputs, measure_download_rate, split_specs_and_paths
 
 
 def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_local_run: bool) -> RunInputs:
-    """Find what the inputs of ``pubmed_to_shards`` name: look at folders, listings and the mirror.
+    """Find the inputs of ``pubmed_to_shards`` in folders, listings and the mirror.
 
     Raises:
         InputNotFoundError, SourceSpecError, ListingError, EmptySelectionError, DownloadError: with a message
@@ -72,6 +72,6 @@ def _find_unlisted(
         return [], []
     names = ", ".join(source.name for source in unlisted[:5]) + (" ..." if len(unlisted) > 5 else "")
     return unlisted, [
-        f"The listing has no {names}, which the mirror holds: {len(unlisted):,} files are used as they are. If "
-        "NLM has withdrawn them, delete them from the mirror"
+        f"The listing has no {names}, which the mirror holds: {len(unlisted):,} files are used as they are. "
+        "If NLM has withdrawn them, delete them from the mirror"
     ]

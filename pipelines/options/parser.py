@@ -1,7 +1,7 @@
-"""Command-line options: those every pipeline shares, and what to say of a misspelt one.
+"""The parser of command lines, and the errors on misspelt options.
 
-The options are parsed by argparse, not as Beam ``PipelineOptions``: Beam's are global to a process
-and drop a misspelt one with a warning.  What is left over goes to Beam, and only if Beam knows it.
+argparse parses the pipeline's own options.  The others go to Beam, which must know them: Beam's own parser
+would drop a misspelt option with a warning.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Options of Beam's file systems (--s3_endpoint_url ...) work with and without a r
 
 
 class Parser(argparse.ArgumentParser):
-    """An argparse parser that leaves the exit to its caller and takes no abbreviations."""
+    """An argparse parser that raises UsageError and accepts no abbreviations."""
 
     def __init__(self, prog: str, description: str) -> None:
         super().__init__(
@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse_beam_options(beam_args: Sequence[str], parser: Parser, **overrides: object) -> object:
-    """Beam's PipelineOptions of the options that are not the pipeline's own.
+    """Parse the options that are not the pipeline's own as Beam's PipelineOptions.
 
     Raises:
         UsageError: an option that neither the pipeline nor Beam knows, with the nearest one.

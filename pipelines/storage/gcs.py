@@ -74,7 +74,7 @@ class GcsStore:
         blob = self._get_blob(path)
 
         def read_range(start: int, count: int) -> bytes:
-            """The first answer says which generation this is, and the client asks for that from then on."""
+            """Read a range; the first response pins the generation for the next ones."""
             with _translate_errors(path, was_seen=blob.generation is not None):
                 try:
                     data: bytes = blob.download_as_bytes(
@@ -146,7 +146,7 @@ class GcsStore:
 
 
 def _make_client(options: PipelineOptions) -> Client:
-    """A client with the credentials of Beam's options; of nobody if they or an emulator ask for none.
+    """Return a client with the credentials of Beam's options; an anonymous one for --no_auth and emulators.
 
     Raises:
         CredentialsError: there are none.
@@ -166,7 +166,7 @@ def _info_from_blob(path: str, blob: Blob) -> FileInfo:
 
 @contextlib.contextmanager
 def _translate_errors(path: str, was_seen: bool = False) -> Iterator[None]:
-    """The client's errors are OSErrors outside of this; ``lost``: what is not there was there before."""
+    """Raise the client's errors as OSErrors; with ``was_seen``, a missing object is a transient error."""
     try:
         yield
     except _CLIENT_ERRORS as error:
@@ -182,7 +182,7 @@ def _translate_errors(path: str, was_seen: bool = False) -> Iterator[None]:
 
 
 def _find_status(error: BaseException) -> int | None:
-    """The status of the answer that an error is about."""
+    """Return the HTTP status of a client's error, if it has one."""
     if isinstance(error, RetryError):
         return _find_status(error.cause) if error.cause else None
     if isinstance(error, InvalidResponse):

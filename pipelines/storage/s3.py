@@ -219,7 +219,7 @@ def _infos_from_page(bucket: str, page: dict[str, Any]) -> list[FileInfo]:
 
 @contextlib.contextmanager
 def _translate_errors(path: str) -> Iterator[None]:
-    """The client's errors are OSErrors outside of this."""
+    """Raise the client's errors as OSErrors."""
     try:
         yield
     except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError, ProfileNotFound) as error:

@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def split_own_args(parser: Parser, args: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The pipeline's own options, as ``beam run`` takes them, and the words that are not parameters.
+    """Split arguments into options of ``beam run`` and those that are no parameters.
 
     Raises:
         UsageError: a flag that is neither true nor false.
@@ -76,7 +76,7 @@ def _format_flag(option_strings: Sequence[str], name: str, value: str) -> list[s
 
 
 def _drop_unknown_options(beam_args: Sequence[str]) -> list[str]:
-    """The words without options that Beam does not know, each of which is said.
+    """Remove options that Beam does not know, with a message on each.
 
     Dataflow has refused parameters that the template does not have, so that these come from a launcher that
     is newer or older than our Beam, and a job need not fail for them.

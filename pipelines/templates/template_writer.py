@@ -36,7 +36,8 @@ EPILOG: Final = """\
       --project=P --region=R --temp_location=gs://BUCKET/tmp
   gcloud dataflow jobs run NAME --region=R --gcs-location=gs://BUCKET/{0}.json
 
-  beam template {0} --template-file gs://BUCKET/{0}.json --image R-docker.pkg.dev/P/REPOSITORY/bioshards-{1}:TAG
+  beam template {0} --template-file gs://BUCKET/{0}.json \\
+      --image R-docker.pkg.dev/P/REPOSITORY/bioshards-{1}:TAG
   gcloud dataflow flex-template run NAME --region=R --template-file-gcs-location=gs://BUCKET/{0}.json \\
       --staging-location=gs://BUCKET/tmp --temp-location=gs://BUCKET/tmp \\
       --parameters='^~^{3}'"""
@@ -97,7 +98,7 @@ def _make_parser(pipeline: str) -> Parser:
 def _write_classic_template(
     pipeline: str, parser: Parser, template_path: str, run_args: Sequence[str]
 ) -> int:
-    """The job itself, which Beam writes instead of starting it."""
+    """Run the pipeline with ``--template_location``, so that Beam writes the job instead of starting it."""
     from bioshards.pipelines import command_runner
 
     runner_args = [] if any(arg.startswith("--runner") for arg in run_args) else ["--runner=DataflowRunner"]
@@ -139,7 +140,7 @@ def _make_staging_option(template_path: str, run_args: Sequence[str]) -> list[st
 def _write_flex_template(
     pipeline: str, parser: Parser, template_path: str, image: str, beam_args: Sequence[str]
 ) -> int:
-    """The ContainerSpec of Dataflow's API, v1b3."""
+    """Write the ContainerSpec of Dataflow's API, v1b3."""
     for arg in beam_args:
         if arg.startswith("-") and not arg.startswith(FILESYSTEM_OPTION_PREFIXES):
             raise UsageError(f"{arg} says nothing with --image: it is given when the template is started")
@@ -168,7 +169,7 @@ def _write_flex_template(
 
 
 def make_container_spec(pipeline: str, image: str) -> dict[str, Any]:
-    """A flex template, as plain JSON.
+    """Build the ContainerSpec of a flex template, as plain JSON.
 
     How many workers there are is not in it: the job says so itself when it has found its inputs.
     """

@@ -1,7 +1,7 @@
-"""PTransforms that wire the functions of corpus/ into a pipeline, as little logic as possible.
+"""PTransforms of the pipelines that write document shards.
 
-What passes between them is small: names, counts and reports.  Text goes from the source file to the
-staged shard and from there to the final shard inside one call each, never through a shuffle.
+The elements between them are names, counts and reports.  Text goes from the source file to the staged shard,
+and from there to the final shard, inside one call each.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .step_metrics import (
 
 @dataclass
 class StageFiles(beam.PTransform):
-    """Source files in, :class:`Staged` out: each file read, parsed, shaped and split once."""
+    """Source files to :class:`StageResult`: reads, parses and splits each file once."""
 
     storage: LocalStorage
     output_dir: OutputDir
@@ -77,10 +77,10 @@ def _counts_from_stage(stage_result: StageResult) -> dict[str, int]:
 
 @dataclass
 class FetchAndStage(beam.PTransform):
-    """Lanes of files in, :class:`Staged` out: each file fetched, verified and staged.
+    """Slots of files to :class:`StageResult`: downloads, verifies and stages each file.
 
-    A lane stages one file while it fetches the next ones.  How many lanes there are, and what each
-    may ask of the server, is such that no runner asks more of it than it allows (downloads.py).
+    A slot stages one file while it downloads the next ones.  Download and staging are one DoFn; otherwise
+    staging would wait for all downloads.  The number of slots bounds the load on the server (downloads.py).
     """
 
     download_plan: DownloadPlan
@@ -109,7 +109,7 @@ class FetchAndStage(beam.PTransform):
 
 @dataclass
 class ResolveVersions(beam.PTransform):
-    """All :class:`Staged` in, the file of each bucket's verdicts out."""
+    """All :class:`StageResult` to the path of each bucket's version decisions."""
 
     storage: LocalStorage
     output_dir: OutputDir
@@ -135,7 +135,7 @@ class ResolveVersions(beam.PTransform):
 
 @dataclass
 class ResolveDuplicates(beam.PTransform):
-    """All :class:`Staged` in, the file of each bucket's verdicts out, once the versions are decided."""
+    """All :class:`StageResult` to the path of each bucket's duplicate decisions."""
 
     storage: LocalStorage
     output_dir: OutputDir
@@ -162,7 +162,7 @@ class ResolveDuplicates(beam.PTransform):
 def _spread_buckets(
     staged: beam.PCollection[StepResult[StageResult]], all_staged: beam.pvalue.AsList
 ) -> beam.PCollection[int]:
-    """The numbers of the buckets, spread over the workers."""
+    """Distribute the bucket numbers over the workers."""
     return (
         staged.pipeline
         | "Once" >> beam.Create([None])
@@ -177,7 +177,7 @@ def _list_buckets(_: None, staged: Iterable[StepResult[StageResult]]) -> range:
 
 @dataclass
 class FinalizeShards(beam.PTransform):
-    """All :class:`Staged` in, a :class:`Finished` for each good one out, once all is decided."""
+    """All :class:`StageResult` to a :class:`FinalizeResult` for each usable one."""
 
     storage: LocalStorage
     output_dir: OutputDir
@@ -233,7 +233,7 @@ def _number_sources(_: None, staged: list[StepResult[StageResult]]) -> Iterator[
 
 @dataclass
 class PublishShards(beam.PTransform):
-    """All :class:`Staged` and :class:`Finished` in, one :class:`Outcome` out: the manifest, last."""
+    """All results to one :class:`PublishResult`: writes the manifest, last."""
 
     storage: LocalStorage
     output_dir: OutputDir

@@ -1,4 +1,4 @@
-"""PTransforms of ``beam run fetch``: reports pass between them, files go to the mirror at once."""
+"""PTransforms of ``beam run fetch``; their elements are reports, files are written to the mirror."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class FetchFiles(beam.PTransform):
-    """Lanes of a source's files in, a :class:`FetchedFile` for each out."""
+    """Slots of a source's files to a :class:`FetchedFile` for each."""
 
     source: str
     download_plan: DownloadPlan
@@ -64,7 +64,7 @@ class FetchFiles(beam.PTransform):
 
 @dataclass
 class FetchRanges(beam.PTransform):
-    """Lanes of ranges of PMC ids in, a :class:`RangeReport` for each out; its articles in the mirror."""
+    """Slots of ranges of PMC ids to a :class:`RangeReport` for each; its articles are in the mirror."""
 
     article_plan: PmcArticlePlan
 
@@ -78,7 +78,7 @@ class FetchRanges(beam.PTransform):
 
 
 def fetch_ranges(article_plan: PmcArticlePlan, numbers: list[int]) -> Iterator[StepResult[RangeReport]]:
-    """Bring ranges into the mirror, one after the other, and leave each one's report there."""
+    """Download ranges into the mirror, one after the other, and write each one's report there."""
     server, mirror = article_plan.download_plan.server, article_plan.download_plan.mirror
     pool = DownloadPool(
         article_plan.download_plan.server_for_slot(range_label(numbers[0])),
@@ -121,7 +121,7 @@ def _counts_from_range(range_report: RangeReport) -> dict[str, int]:
 
 @dataclass
 class PublishMirror(beam.PTransform):
-    """Everything that was fetched in, the mirror's manifest written, last."""
+    """All download results to the mirror's manifest, written last."""
 
     job: FetchJob
     files: beam.PCollection[StepResult[FetchedFile]]
@@ -162,7 +162,7 @@ def _publish_mirror(
     range_reports: list[RangeReport],
     steps: Steps,
 ) -> dict[str, Any]:
-    """Write the manifest; returns, and leaves for the driver, what became of it all."""
+    """Write the manifest and the result file; return the result."""
     mirrored_files = [
         FetchedFile(source, remote_file, mirrored_file)
         for source, listing in job.listings.items()

@@ -149,7 +149,7 @@ def test_an_error_names_the_file_the_field_and_what_to_do(tmp_path: Path) -> Non
 
 
 def test_a_manifest_that_is_not_there_not_json_or_not_of_bioshards(tmp_path: Path) -> None:
-    with pytest.raises(ManifestNotFoundError, match=r"no manifest\.json.*run it again to its end"):
+    with pytest.raises(ManifestNotFoundError, match=r"no manifest\.json.*rerun the command to complete it"):
         read_manifest(FILES, str(tmp_path))
     with pytest.raises(FileNotFoundError, match="beam copy"):
         read_manifest(FILES, "gs://bucket/out")

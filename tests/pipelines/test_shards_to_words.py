@@ -439,8 +439,8 @@ def test_an_input_that_cannot_be_counted_is_explained(
         folders[name].mkdir()
         (folders[name] / "manifest.json").write_text(text)
     expected = {
-        "nowhere": "has no manifest.json: it is no finished output",
-        "unfinished": "run it again to its end",
+        "nowhere": "has no manifest.json: it is not a finished output",
+        "unfinished": "rerun the command to complete it",
         "fetched": "does not hold documents: by its manifest.json it was made by fetch. Give the --output of",
         "strange": "does not hold documents: by its manifest.json it is not of bioshards",
         "broken": "/manifest.json cannot be read",
@@ -527,10 +527,7 @@ def test_an_output_of_another_configuration(
     [
         (("--output", "x"), "--input DIR is missing: a finished --output of pubmed_to_shards or"),
         (("--input", "x"), "--output DIR is missing"),
-        (
-            ("--output", "x", "--validation-fraction", 1),
-            "--validation-fraction: validation_fraction 1.0 is not",
-        ),
+        (("--output", "x", "--validation-fraction", 1), "validation_fraction 1.0 is not"),
         (("--output", "x", "--validation-fraction", 1.5), "1.5 is not between 0 and 1"),
         (("--output", "x", "--validation-fraction", "nan"), "nan is not between 0 and 1"),
         (("--output", "x", "--validation-fraction", "tenth"), "invalid fraction value: 'tenth'"),

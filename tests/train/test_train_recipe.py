@@ -17,8 +17,9 @@ from transformers import AlbertForPreTraining, BertForPreTraining, ElectraForPre
 
 from bioshards.train.__main__ import main
 from bioshards.train.config import dataclass_options
+from bioshards.train.config.model_families import FAMILIES
 from bioshards.train.config.model_presets import PRESETS
-from bioshards.train.config.recipe import CORRUPTION_FRACTIONS, TrainRecipe
+from bioshards.train.config.recipe import TrainRecipe
 from bioshards.train.loop.train_job import TrainJob
 from bioshards.train.models.electra_objective import ElectraObjective
 from bioshards.train.models.factory import build_objective
@@ -85,7 +86,7 @@ def test_every_field_is_an_option_with_its_help(capsys: Capture) -> None:
     for field in dataclasses.fields(TrainRecipe):
         assert f"--{field.name.replace('_', '-')}" in said
         # argparse breaks lines at hyphens too
-        assert f"{FIELDS[field.name][1]} ({field.default})".replace(" ", "") in said.replace(" ", "")
+        assert f"{FIELDS[field.name][1]} (default: {field.default})".replace(" ", "") in said.replace(" ", "")
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -144,22 +145,22 @@ def test_a_file_of_every_field_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["stepps = 10"], "recipe.toml: stepps is no part of a recipe; steps is meant?"),
-        (["learning-rate = 1"], "learning-rate is no part of a recipe; learning_rate is meant?"),
-        (["zzz = 1"], "zzz is no part of a recipe. There are: family, hidden_size, num_layers"),
-        (["[train]", "steps = 1"], "train is no part of a recipe"),
-        (["steps = 10.5"], "recipe.toml: --steps 10.5 is no int"),
-        (['steps = "10"'], "recipe.toml: --steps '10' is no int"),
-        (["steps = true"], "recipe.toml: --steps True is no int"),
-        (["learning_rate = [1]"], "recipe.toml: --learning-rate [1] is no float"),
-        (["[steps]", "a = 1"], "recipe.toml: --steps {'a': 1} is no int"),
-        (["pad_rows = 1"], "recipe.toml: --pad-rows 1 is no bool"),
-        (['family = "gpt"'], "recipe.toml: --family gpt is none of auto, electra, bert, albert"),
-        (["family = [1]"], "recipe.toml: --family [1] is none of auto"),
+        (["stepps = 10"], "recipe.toml: unknown field stepps; did you mean steps?"),
+        (["learning-rate = 1"], "unknown field learning-rate; did you mean learning_rate?"),
+        (["zzz = 1"], "unknown field zzz; fields: family, hidden_size, num_layers"),
+        (["[train]", "steps = 1"], "unknown field train"),
+        (["steps = 10.5"], "recipe.toml: --steps 10.5 is not of type int"),
+        (['steps = "10"'], "recipe.toml: --steps '10' is not of type int"),
+        (["steps = true"], "recipe.toml: --steps True is not of type int"),
+        (["learning_rate = [1]"], "recipe.toml: --learning-rate [1] is not of type float"),
+        (["[steps]", "a = 1"], "recipe.toml: --steps {'a': 1} is not of type int"),
+        (["pad_rows = 1"], "recipe.toml: --pad-rows 1 is not of type bool"),
+        (['family = "gpt"'], "recipe.toml: --family gpt is not one of auto, electra, bert, albert"),
+        (["family = [1]"], "recipe.toml: --family [1] is not one of auto"),
         (["steps = 0"], "--steps 0 is below 1"),
-        (["learning_rate = nan"], "--learning-rate nan is below 0 or no number"),
-        (["steps 10"], "recipe.toml is no TOML file ("),
-        (["steps = 1", "steps = 2"], "recipe.toml is no TOML file ("),
+        (["learning_rate = nan"], "--learning-rate nan is negative or not finite"),
+        (["steps 10"], "recipe.toml is not valid TOML ("),
+        (["steps = 1", "steps = 2"], "recipe.toml is not valid TOML ("),
     ],
 )
 def test_a_file_that_is_wrong(lines: list[str], said: str, refused: Any, tmp_path: Path) -> None:
@@ -168,10 +169,10 @@ def test_a_file_that_is_wrong(lines: list[str], said: str, refused: Any, tmp_pat
 
 def test_files_that_cannot_be_read(refused: Any, tmp_path: Path) -> None:
     gone = tmp_path / "gone.toml"
-    assert f"--config {gone} cannot be read: No such file" in refused("--config", gone)
-    assert f"--config {tmp_path} cannot be read: Is a directory" in refused("--config", tmp_path)
+    assert f"cannot read --config {gone}: No such file" in refused("--config", gone)
+    assert f"cannot read --config {tmp_path}: Is a directory" in refused("--config", tmp_path)
     gone.write_bytes(b"steps = \xff\n")
-    assert "is no TOML file" in refused("--config", gone)
+    assert "is not valid TOML" in refused("--config", gone)
 
 
 # Values
@@ -208,7 +209,7 @@ def test_files_that_cannot_be_read(refused: Any, tmp_path: Path) -> None:
             for value in ("-0.1", "1", "nan")
         ),
         *(
-            (f"--{name} {value}", f"--{name} {float(value)} is below 0 or no number")
+            (f"--{name} {value}", f"--{name} {float(value)} is negative or not finite")
             for name in (
                 "adversarial-weight",
                 "learning-rate",
@@ -219,12 +220,12 @@ def test_files_that_cannot_be_read(refused: Any, tmp_path: Path) -> None:
             )
             for value in ("-1", "inf", "nan")
         ),
-        ("--max-predictions-per-seq -1", "--max-predictions-per-seq -1 is below 0"),
-        ("--seed -1", "--seed -1 is below 0"),
+        ("--max-predictions-per-seq -1", "--max-predictions-per-seq -1 is negative"),
+        ("--seed -1", "--seed -1 is negative"),
         (f"--seed {1 << 64}", "is not below 2^63"),
         ("--epsilon 0", "--epsilon 0 is not above 0"),
-        ("--warmup 201", "--warmup 201 is more than --steps 200: give fewer, or a share below 1"),
-        ("--hidden-size 130 --num-heads 4", "--hidden-size 130 cannot be dealt out to --num-heads 4"),
+        ("--warmup 201", "--warmup 201 exceeds --steps 200; lower it, or give a fraction below 1"),
+        ("--hidden-size 130 --num-heads 4", "--hidden-size 130 is not a multiple of --num-heads 4"),
         ("--schedule cosine", "invalid choice: 'cosine'"),
         ("--optimizer sgd", "invalid choice: 'sgd'"),
         ("--precision float16", "invalid choice: 'float16'"),
@@ -409,7 +410,10 @@ def test_what_no_paper_tells_is_left_to_whoever_runs_it(preset: str) -> None:
 
 def test_what_becomes_of_chosen_tokens() -> None:
     """ELECTRA: 85 % [MASK] and none at random; BERT and ALBERT: 80 / 10 / 10."""
-    assert CORRUPTION_FRACTIONS == {"electra": (0.85, 0.0), "bert": (0.8, 0.1), "albert": (0.8, 0.1)}
+    fractions = {
+        name: (family.mask_token_fraction, family.random_token_fraction) for name, family in FAMILIES.items()
+    }
+    assert fractions == {"electra": (0.85, 0.0), "bert": (0.8, 0.1), "albert": (0.8, 0.1)}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""``python -m bioshards.vocab``: from the sample's shards to a vocabulary, and all that can go wrong."""
+"""``python -m bioshards.vocab``: from the sample's shards to a vocabulary, and its errors."""
 
 from __future__ import annotations
 
@@ -371,7 +371,7 @@ def test_a_folder_that_is_not_there_or_not_finished(fails: Fail, tmp_path: Path,
     unfinished = tmp_path / "unfinished"
     shutil.copytree(shards[0], unfinished)
     (unfinished / "manifest.json").unlink()
-    assert "run it again to its end" in fails(unfinished)
+    assert "rerun the command to complete it" in fails(unfinished)
 
 
 def test_a_folder_of_something_else(fails: Fail, built: Path, tmp_path: Path) -> None:

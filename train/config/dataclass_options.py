@@ -1,6 +1,6 @@
-"""A dataclass of settings as options of a command line and as lines of a TOML file, each named as its field.
+"""Command-line options and TOML lines for the fields of a settings dataclass.
 
-The fields are ``Annotated`` with what they mean, which is their help.
+Each field is ``Annotated[type, help text]``; its option has the field's name.
 """
 
 from __future__ import annotations
@@ -16,21 +16,23 @@ from bioshards.corpus.errors import InvalidValueError
 
 
 def option_from_field(name: str) -> str:
-    """The option of a field."""
+    """Return the option of a field: ``--batch-size`` for ``batch_size``."""
     return "--" + name.replace("_", "-")
 
 
-def add_arguments(group: Any, dataclass_type: type, show_defaults: bool = True) -> None:
-    """An option for every field of a dataclass; None where it is not given.
+def add_arguments(
+    group: argparse._ActionsContainer, dataclass_type: type, show_defaults: bool = True
+) -> None:
+    """Add an option for every field of a dataclass; the default of each is None.
 
     Args:
-        group: a parser of argparse, or a group of it.
-        defaults: tell the fields' defaults in the help.
+        group: parser or argument group.
+        show_defaults: append the defaults of the fields to the help texts.
     """
     hints = typing.get_type_hints(dataclass_type, include_extras=True)
     for field in dataclasses.fields(dataclass_type):
         field_type, meaning = typing.get_args(hints[field.name])
-        help_text = (f"{meaning} ({field.default})" if show_defaults else meaning).replace("%", "%%")
+        help_text = (f"{meaning} (default: {field.default})" if show_defaults else meaning).replace("%", "%%")
         if field_type is bool:
             group.add_argument(
                 option_from_field(field.name),
@@ -49,33 +51,34 @@ def add_arguments(group: Any, dataclass_type: type, show_defaults: bool = True) 
             )
 
 
-def from_args(args: Any, dataclass_type: type) -> dict[str, Any]:
-    """Of what argparse found, the fields of a dataclass that were given."""
+def from_args(args: argparse.Namespace, dataclass_type: type) -> dict[str, Any]:
+    """Return the fields of a dataclass that were set on the command line."""
     values = {field.name: getattr(args, field.name) for field in dataclasses.fields(dataclass_type)}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def from_toml(path: str, dataclass_type: type) -> dict[str, Any]:
-    """What a TOML file of ``field = value`` lines says of the fields of a dataclass.
+    """Read fields of a dataclass from a TOML file of ``field = value`` lines.
 
     Raises:
-        ValueError: it cannot be read or is no TOML, or has a name or a kind of value that no field has.
+        InvalidValueError: the file cannot be read, is not valid TOML, or has an unknown field or a value of
+            another type.
     """
     try:
         with open(path, "rb") as file:
             values = tomllib.load(file)
     except OSError as error:
-        raise InvalidValueError(f"--config {path} cannot be read: {error.strerror}") from error
+        raise InvalidValueError(f"cannot read --config {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidValueError(
-            f"{path} is no TOML file ({error}): write lines such as learning_rate = 5e-5"
+            f"{path} is not valid TOML ({error}); write lines such as learning_rate = 5e-5"
         ) from error
     field_types = typing.get_type_hints(dataclass_type)
     for name, value in values.items():
         if name not in field_types:
             matches = difflib.get_close_matches(name, field_types, 1)
-            hint = f"; {matches[0]} is meant?" if matches else f". There are: {', '.join(field_types)}"
-            raise InvalidValueError(f"{path}: {name} is no part of a recipe{hint}")
+            hint = f"did you mean {matches[0]}?" if matches else f"fields: {', '.join(field_types)}"
+            raise InvalidValueError(f"{path}: unknown field {name}; {hint}")
         try:
             check_type(name, value, field_types[name])
         except ValueError as error:
@@ -84,17 +87,16 @@ def from_toml(path: str, dataclass_type: type) -> dict[str, Any]:
 
 
 def check_type(name: str, value: object, field_type: Any) -> None:
-    """Is the value of the field's type?  A TOML file may say anything.
+    """Check that a value has the type of its field.
 
     Raises:
-        ValueError: it is not.
+        InvalidValueError: it has another type, or is not one of the choices.
     """
     if typing.get_origin(field_type) is Literal:
         if value not in typing.get_args(field_type):
-            raise InvalidValueError(
-                f"{option_from_field(name)} {value} is none of {', '.join(typing.get_args(field_type))}"
-            )
+            choices = ", ".join(typing.get_args(field_type))
+            raise InvalidValueError(f"{option_from_field(name)} {value} is not one of {choices}")
     elif not isinstance(value, (int, float) if field_type is float else field_type) or (
         field_type is not bool and isinstance(value, bool)
     ):
-        raise InvalidValueError(f"{option_from_field(name)} {value!r} is no {field_type.__name__}")
+        raise InvalidValueError(f"{option_from_field(name)} {value!r} is not of type {field_type.__name__}")

@@ -1,4 +1,4 @@
-"""How the models of the papers were trained: each number with where it is written."""
+"""Training recipes of the papers, each number with its source."""
 
 from __future__ import annotations
 
@@ -63,18 +63,19 @@ _BIOALBERT_BASE: Final = TrainRecipe(
     learning_rate=0.00176,
 )
 PRESETS: Final[dict[str, TrainRecipe]] = {
-    # No paper's.  Adam's moments are corrected, for without that a warm-up so short takes steps several times
-    # too long: the second one is too small for 1 / (1 - beta2) = 1,000 steps.  The papers warm up for longer.
+    # Not from a paper.  It corrects Adam's bias: during the first 1 / (1 - beta2) = 1,000 steps the second
+    # moment is too small, and with a short warm-up updates are several times too large.  The papers warm up
+    # longer.
     "tiny": TrainRecipe(),
     "electra-small": _ELECTRA_SMALL,
     "electra-base": _ELECTRA_BASE,
     # Bio-ELECTRA (Ozyurt 2020, pmc_config.json.example of its repository): ELECTRA-small, length 256, batch
     # 64, 1,800,000 steps.  Its checkpoints at 0.8, 1.0 and 1.4 million say that it was trained in stages,
-    # the learning rate anew by the formula for each new total; here in one.
+    # each with a new schedule; here it is one stage.
     "bio-electra": replace(_ELECTRA_SMALL, steps=1_800_000, batch_size=64),
-    # Bio-ELECTRA++ (pmc_config_v2.json.example): the same model goes on to 3,600,000 steps on PMC's articles.
-    # The rule: the schedule is that of all steps, so that at step 1,800,000 the learning rate is half its
-    # peak, 2.5e-4, without another warm-up; Adam's moments go on.
+    # Bio-ELECTRA++ (pmc_config_v2.json.example): continues the same model to 3,600,000 steps on PMC articles.
+    # The schedule covers all steps, so the learning rate at step 1,800,000 is half its peak, 2.5e-4, without
+    # another warm-up; Adam's moments are kept.
     "bio-electra-pp": replace(_ELECTRA_SMALL, steps=3_600_000, batch_size=64, start_from="run"),
     # ELECTRAMed (Miolo et al. 2021, table 1): ELECTRA-base, length 512, batch 256, 1,000,000 steps, 2e-4,
     # 10,000 of warm-up, decay 0.01, a generator of a third, 15 %.

@@ -1,10 +1,9 @@
-"""Rows and their masks as the flat tensors that a model is given (batch.py).
+"""Collate masked rows into a batch (batch.py): packed end to end, or padded to the maximum row length.
 
-Rows are laid end to end, or padded to the set's length.  Libraries keep something of every shape that they
-meet: oneDNN's cache grew by 1 MB a step, to 3 GB, where each batch had as many tokens as its rows happened to
-have.  So sizes are rounded up, to a few shapes.  A compiled model wants the same at every step: then rows
-laid end to end are filled up to a number of tokens that all but a few batches in 100,000 have room in, and
-those few are made as large as if padded; so there are two shapes in all.
+Sizes are rounded up to few shapes, because libraries cache by shape: with exact sizes oneDNN's cache grew by
+1 MB a step to 3 GB.  A compiled model needs constant shapes.  Packed rows are then filled up to a number of
+tokens that suffices for all but a few batches in 100,000; those few get the size of padded rows, so two
+shapes occur.
 """
 
 from __future__ import annotations
@@ -28,23 +27,23 @@ if TYPE_CHECKING:
     from .masking import MaskedRows
 
 _SAMPLED_BLOCKS: Final = 64
-"""Record batches whose rows are measured for :func:`capacity`."""
+"""Record batches that :func:`compute_token_capacity` samples."""
 _STANDARD_DEVIATIONS: Final = 4
 _TOKEN_MULTIPLE: Final = 128
-"""Tokens of a batch are a multiple of this, as tiles of matrix products are on GPUs ..."""
+"""Tokens of a packed batch are a multiple of this, for the tiles of matrix products on GPUs."""
 _MASKED_MULTIPLE: Final = 64
-"""... and its masked places of this."""
+"""Masked positions of a batch are a multiple of this."""
 
 
 @dataclass(frozen=True)
 class BatchShape:
-    """How rows are laid.
+    """Layout of a batch.
 
     Attributes:
-        length: the most tokens that a row has.
-        padded: every row is padded to the length.
-        tokens: of every batch, where rows are laid end to end; 0: as many as there are, rounded up.
-        masked: masked places of every batch, which it must not have more of; 0: the same.
+        max_seq_length: maximum row length in tokens.
+        pad_rows: pad every row to ``max_seq_length``; else rows are packed.
+        num_tokens: constant number of tokens of packed batches; 0: the actual number, rounded up.
+        num_masked: constant number of masked positions, the maximum; 0: the actual number, rounded up.
     """
 
     max_seq_length: int
@@ -54,11 +53,11 @@ class BatchShape:
 
 
 def compute_token_capacity(dataset: PretrainingDataset, num_rows: int) -> int:
-    """How many tokens a batch of so many rows should have room for: a :attr:`Layout.tokens`.
+    """Return a token capacity that almost all batches fit into, for :attr:`BatchShape.num_tokens`.
 
-    The mean and four standard deviations of so many rows drawn at random, which one in 30,000 is above, up to
-    a multiple of 128; at most as if all were padded.  The deviation is that of a sample, from record batches
-    evenly spread over the set.
+    It is the mean plus four standard deviations of a random batch (exceeded by one in 30,000), rounded up to
+    a multiple of 128, and at most that of padded rows.  The deviation is estimated from record batches spread
+    evenly over the set.
     """
     stride = max(1, len(dataset.block_sizes) // _SAMPLED_BLOCKS)
     lengths = np.concatenate(
@@ -70,18 +69,18 @@ def compute_token_capacity(dataset: PretrainingDataset, num_rows: int) -> int:
 
 
 def collate_rows(rows: FlatRows, masked: MaskedRows, pad_id: int, shape: BatchShape) -> Batch:
-    """The rows with their masks, as a model is given them.
+    """Build a batch from rows and their masks.
 
     Args:
-        pad_id: the id of [PAD].
+        pad_id: id of [PAD].
 
     Raises:
-        ValueError: a row is longer than the layout's length, or more is masked than it has room for.
+        InvalidValueError: a row, or the number of masked positions, exceeds the layout.
     """
     lengths = np.diff(rows.offsets)
     if lengths.max(initial=0) > shape.max_seq_length:
         raise InvalidValueError(
-            f"a row has {lengths.max()} tokens, and rows are laid out for {shape.max_seq_length}"
+            f"a row has {lengths.max()} tokens, more than max_seq_length {shape.max_seq_length}"
         )
     ids = np.asarray(masked.ids, np.int64)
     if shape.pad_rows:
@@ -90,7 +89,7 @@ def collate_rows(rows: FlatRows, masked: MaskedRows, pad_id: int, shape: BatchSh
 
 
 def compute_counts(rows: FlatRows, masked: MaskedRows) -> BatchCounts:
-    """How much there is in these rows, padding left out."""
+    """Count rows, tokens and masked positions, without padding."""
     lengths = np.diff(rows.offsets)
     return BatchCounts(
         rows=len(lengths),
@@ -115,7 +114,7 @@ def _collate_unpadded(
         padded_tokens = max_tokens = (
             shape.num_tokens if num_tokens <= shape.num_tokens else num_rows * shape.max_seq_length
         )
-    # Padding is in segments of its own, and there are as many bounds in all batches of so many tokens.
+    # Padding is in segments of its own; the length of cu_seqlens depends only on the number of tokens.
     cu_seqlens = np.full(num_rows + math.ceil(max_tokens / shape.max_seq_length) + 1, padded_tokens, np.int64)
     cu_seqlens[: num_rows + 1] = rows.offsets
     padding_starts = np.arange(num_tokens, padded_tokens, shape.max_seq_length)
@@ -142,7 +141,7 @@ def _collate_unpadded(
 def _build_token_type_ids(
     segment_b_starts: NDArray[np.int64], sizes: NDArray[np.int64], num_tokens: int
 ) -> NDArray[np.int64]:
-    """Zeros and ones in turns: segment A, which is all of a row without a split, and segment B."""
+    """Return 0 in segment A and in padding, 1 in segment B; a row without segment B is all segment A."""
     segment_a_lengths = np.where(segment_b_starts > 0, segment_b_starts, sizes)
     segment_lengths = np.zeros(2 * len(sizes) + 1, np.int64)
     segment_lengths[:-1:2], segment_lengths[1::2] = segment_a_lengths, sizes - segment_a_lengths
@@ -188,12 +187,12 @@ def _round_up(number: int, multiple: int) -> int:
 
 
 def _pad_to_size(values: NDArray[np.generic], size: int, fill_value: int) -> torch.Tensor:
-    """The values, filled up to a size; to a multiple of masked places where the size is 0."""
+    """Pad values to a size; size 0: to the next multiple of ``_MASKED_MULTIPLE``."""
     size = size or _round_up(len(values), _MASKED_MULTIPLE)
     if size == len(values):
         return torch.from_numpy(values)
     if len(values) > size:
-        raise InvalidValueError(f"there are {len(values)} masked places, and batches are laid out for {size}")
+        raise InvalidValueError(f"{len(values)} masked positions exceed the {size} of the batch layout")
     padded = np.full(size, fill_value, values.dtype)
     padded[: len(values)] = values
     return torch.from_numpy(padded)

@@ -1,9 +1,7 @@
-"""Random numbers that are a function of what they are for, and of nothing that happened before.
+"""Counter-based random numbers: a stateless hash of seed, epoch, row, position and stream.
 
-A generator that is asked in turn gives other numbers when a run is resumed, when its rows are dealt out to
-more processes, or when a micro-batch is made smaller.  Here a number is a hash of the run's seed, the epoch,
-the row, the place in the row and what the number is for.  So masks do not depend on the batch that a row is
-in, no epoch repeats another's, and nothing has to be saved.
+Masks are therefore independent of batch composition, number of processes and resumption, differ in every
+epoch, and need no saved state.
 
 The hash is SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators",
 https://doi.org/10.1145/2660193.2660195, figure 17, with its constants): a counter times an odd number, then
@@ -27,14 +25,17 @@ _FINAL_SHIFT: Final = np.uint64(31)
 
 
 def make_row_keys(seed: int, epochs: IntegerArray, row_ids: IntegerArray) -> npt.NDArray[np.uint64]:
-    """64 bits for each row in an epoch, of which :func:`bits` makes the row's numbers.
+    """Return a 64-bit key for each row of an epoch, the input of :func:`random_bits`.
 
-    Within an epoch no two rows have the same key, for each step of the hash is a bijection.
+    Keys are distinct within an epoch, because each step of the hash is a bijection.
 
     Args:
-        seed: any whole number, of which 64 bits count.
-        epochs: [R], how often the data have been gone through before.
-        row_ids: [R], the rows' numbers in the data.
+        seed: any integer; the lower 64 bits are used.
+        epochs: integers[R].
+        row_ids: integers[R], row numbers in the set.
+
+    Returns:
+        uint64[R].
     """
     seed_state = _mix(np.full(1, seed % (1 << 64), np.uint64) + _GAMMA)
     epoch_state = _mix(seed_state + _GAMMA * (epochs.astype(np.uint64) + np.uint64(1)))
@@ -44,12 +45,15 @@ def make_row_keys(seed: int, epochs: IntegerArray, row_ids: IntegerArray) -> npt
 def random_bits(
     row_keys: npt.NDArray[np.uint64], positions: IntegerArray, stream: int
 ) -> npt.NDArray[np.uint64]:
-    """64 random bits for each place of a row.
+    """Return 64 random bits for each position.
 
     Args:
-        row_keys: [N], the key of the row that each place is in.
-        positions: [N], places in their rows, below 2 to the 32.
-        stream: what the numbers are for, from 0; those of two streams have nothing to do with each other.
+        row_keys: uint64[N], key of each position's row.
+        positions: integers[N], positions in their rows, below 2**32.
+        stream: purpose of the numbers, from 0; streams are independent.
+
+    Returns:
+        uint64[N].
     """
     state = positions.astype(np.uint64)
     state += np.uint64(stream << 32)
@@ -61,21 +65,21 @@ def random_bits(
 def uniform(
     row_keys: npt.NDArray[np.uint64], positions: IntegerArray, stream: int
 ) -> npt.NDArray[np.float64]:
-    """A number from 0 to below 1 for each place of a row, of 53 bits; the arguments are those of bits."""
+    """Return a uniform number in [0, 1) of 53 bits for each position; arguments as :func:`random_bits`."""
     return (random_bits(row_keys, positions, stream) >> np.uint64(11)) * 2.0**-53
 
 
 def uniform_float32(
     row_keys: npt.NDArray[np.uint64], positions: IntegerArray, stream: int
 ) -> npt.NDArray[np.float32]:
-    """The same in single precision, of 24 bits, so that none is rounded up to 1."""
+    """Return a uniform float32 in [0, 1) for each position; 24 bits, so that none rounds up to 1."""
     return (random_bits(row_keys, positions, stream) >> np.uint64(40)).astype(np.float32) * np.float32(
         2.0**-24
     )
 
 
 def _mix(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The state itself, mixed in place."""
+    """Mix a state in place and return it."""
     for shift, factor in _MIX_ROUNDS:
         state ^= state >> shift
         state *= factor

@@ -1,7 +1,6 @@
-"""Rows of a pretraining set, copied out of their shards and laid end to end.
+"""Copy rows out of mapped shards and concatenate them.
 
-Everything that is wrong with a row is said here, before a model sees it: a shard whose bytes have changed
-since it was opened, or were changed before without changing its size, must not end the process or be learned.
+Every row is validated here, because the bytes of a shard may have changed before or after it was opened.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from .pretraining_dataset import PretrainingDataset
 
 
 class FlatRows(NamedTuple):
-    """R rows of T tokens together.
+    """R concatenated rows of T tokens in total.
 
     Attributes:
         ids: uint16[T] or uint32[T]; read-only.
-        offsets: int64[R + 1]: where each row begins, and T.
-        splits: int64[R]: where in its row segment B begins; 0 for none.
-        labels: int64[R]: of next-sentence prediction or sentence order; -100 for none.
-        rows: int64[R]: their numbers in the set.
-        epochs: int64[R]: in which they are asked for.
+        offsets: int64[R + 1], start of each row, and T.
+        segment_b_starts: int64[R], position of segment B in its row; 0 for none.
+        labels: int64[R], label of next-sentence prediction or sentence order; -100 for none.
+        row_ids: int64[R], row numbers in the set.
+        epochs: int64[R], epoch of each row.
     """
 
     ids: NDArray[np.uint16] | NDArray[np.uint32]
@@ -40,14 +39,14 @@ class FlatRows(NamedTuple):
 def gather_rows(
     dataset: PretrainingDataset, epochs: NDArray[np.int64], row_ids: NDArray[np.int64]
 ) -> FlatRows:
-    """These rows, in this order.
+    """Copy rows in the given order.
 
     Args:
-        epochs: of each row, for :class:`Rows`.
-        row_ids: numbers from 0 to below ``shards.rows``.
+        epochs: int64[R], copied to the result.
+        row_ids: int64[R], from 0 to below ``dataset.rows``.
 
     Raises:
-        TrainingDataError: a row is not as one of a pretraining set is.
+        TrainingDataError: a row is damaged; the message names its shard and its number there.
     """
     block_index = dataset.block_index
     blocks = np.searchsorted(dataset.block_ends, row_ids, side="right")
@@ -76,14 +75,12 @@ def gather_rows(
         & (ends <= block_index.tokens[blocks])
     )
     if not is_valid.all():
-        _raise_damaged(dataset, row_ids, ~is_valid, f"it is no row of 1 to {dataset.max_seq_length} tokens")
+        _raise_damaged(dataset, row_ids, ~is_valid, f"its length is not 1 to {dataset.max_seq_length} tokens")
     if not (segment_b_starts < lengths).all():
-        _raise_damaged(
-            dataset, row_ids, segment_b_starts >= lengths, "its second segment begins after its end"
-        )
+        _raise_damaged(dataset, row_ids, segment_b_starts >= lengths, "segment B starts after its end")
     is_known = (labels == NO_LABEL) | (labels == 0) | (labels == 1)
     if not is_known.all():
-        _raise_damaged(dataset, row_ids, ~is_known, "its label is none of 0, 1 and -100")
+        _raise_damaged(dataset, row_ids, ~is_known, "its label is not 0, 1 or -100")
     id_starts = block_index.ids[blocks] + starts
     slices = zip(row_shards, id_starts.tolist(), (id_starts + lengths).tolist(), strict=True)
     joined = b"".join([shard.ids[start:end] for shard, start, end in slices])
@@ -94,7 +91,10 @@ def gather_rows(
         index = int(np.argmax(ids >= dataset.vocabulary_size))
         is_bad = np.arange(len(row_ids)) == np.searchsorted(offsets, index, side="right") - 1
         _raise_damaged(
-            dataset, row_ids, is_bad, f"its token {ids[index]} is not of {dataset.vocabulary_size:,} pieces"
+            dataset,
+            row_ids,
+            is_bad,
+            f"its token {ids[index]} exceeds the vocabulary of {dataset.vocabulary_size:,}",
         )
     return FlatRows(ids, offsets, segment_b_starts, labels, row_ids, epochs)
 
@@ -102,12 +102,10 @@ def gather_rows(
 def _raise_damaged(
     dataset: PretrainingDataset, row_ids: NDArray[np.int64], is_bad: NDArray[np.bool_], reason: str
 ) -> NoReturn:
-    """Name the first row that is wrong, by its file and its number there."""
+    """Raise an error that names the first bad row by its shard and its number there."""
     row_id = row_ids[np.argmax(is_bad)]
     shard_of_block = dataset.block_index.shard
     block = int(np.searchsorted(dataset.block_ends, row_id, side="right"))
     first_row_id = int(dataset.block_sizes[shard_of_block < shard_of_block[block]].sum())
     path = dataset.shards[int(shard_of_block[block])].path
-    raise TrainingDataError(
-        f"{path} is damaged at its row {row_id - first_row_id:,}: {reason}. {REBUILD_HINT}."
-    )
+    raise TrainingDataError(f"{path} is damaged at row {row_id - first_row_id:,}: {reason}. {REBUILD_HINT}.")

@@ -1,8 +1,8 @@
-"""What a process computes at a step: a pure function of the pretraining set, the recipe and the step.
+"""Data loader: the micro-batches of a step, a pure function of pretraining set, recipe, step and rank.
 
-The rows of step s are the places s * batch to (s + 1) * batch of an endless sequence of epochs (sampler.py),
-and a row's masks follow from (seed, epoch, row) (masking.py).  So a run that is resumed needs no more than
-the number of its step, and processes need not tell each other what they read.
+Step s has the positions [s * batch_size, (s + 1) * batch_size) of the sampler's endless sequence of epochs,
+and the masks of a row are a function of (seed, epoch, row).  Resuming needs only the step number, and
+processes need no communication.
 """
 
 from __future__ import annotations
@@ -28,43 +28,48 @@ from .pretraining_dataset import PretrainingDataset
 from .sampler import RowSampler
 
 MAX_MICRO_BATCH_TOKENS: Final = {"cpu": 1 << 13, "cuda": 1 << 16}
-"""Tokens a micro-batch at most, where nothing else is said: what keeps the activations of a base model within
-some 20 GB on a GPU, and the scores of a vocabulary in a CPU's memory."""
+"""Default maximum of tokens in a micro-batch.  The activations of a base model then take about 20 GB of a
+GPU, and the MLM logits fit into the memory of a CPU."""
 Int64Array = NDArray[np.int64]
 _VALIDATION_EPOCH: Final = -1
-"""The epoch of validation: its masks are the same each time, and never those of training."""
+"""Epoch number of validation, so that its masks are constant and differ from those of training."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchPartition:
-    """How a step's rows are dealt out: ``rows`` to each process, which computes ``micro`` of them at a time,
-    and those that are left at last."""
+    """Partition of a batch into processes and micro-batches.
+
+    Attributes:
+        rows_per_process: rows of a step in each process.
+        micro_batch_size: rows in a forward pass; the last micro-batch of a step may have fewer.
+    """
 
     rows_per_process: int
     micro_batch_size: int
 
     @property
     def accumulation_steps(self) -> int:
-        """Micro-batches of a process."""
+        """Number of micro-batches of a step in each process."""
         return math.ceil(self.rows_per_process / self.micro_batch_size)
 
 
 def partition_batch(
     batch_size: int, world_size: int, max_seq_length: int, device: str, micro_batch_size: int | None
 ) -> BatchPartition:
-    """Deal out a batch.
+    """Partition a batch.
 
     Args:
-        micro_batch_size: rows at a time, at most; None: as many as :data:`MOST_TOKENS` allows, in equal
-            parts or nearly.
+        device: type of the device, a key of :data:`MAX_MICRO_BATCH_TOKENS`.
+        micro_batch_size: maximum rows in a forward pass; None: near-equal parts of at most
+            :data:`MAX_MICRO_BATCH_TOKENS` tokens.
 
     Raises:
-        ValueError: it cannot be dealt out so.
+        InvalidValueError: the batch size is not a multiple of the number of processes.
     """
     rows_per_process, remainder = divmod(batch_size, world_size)
     if remainder:
         raise InvalidValueError(
-            f"--batch-size {batch_size:,} cannot be dealt out to {world_size} processes: give a multiple"
+            f"--batch-size {batch_size:,} is not a multiple of the {world_size} processes"
         )
     if micro_batch_size is None:
         num_micro_batches = math.ceil(
@@ -77,12 +82,11 @@ def partition_batch(
 
 
 class StepLoader:
-    """The micro-batches of any step of one process.
+    """Micro-batches of any step of one process.
 
     Args:
-        first: the step at which this pretraining set begins: 0, or where a run that is continued had ended.
-            Epochs are counted from there too, for the set may be the one that was trained on before, and its
-            rows are to have another order and other masks.
+        first_step: step at which training on this set starts: 0, or the last step of a continued run.  Epochs
+            are offset by it, so that a continued run on the same set has another order and other masks.
     """
 
     def __init__(
@@ -95,22 +99,16 @@ class StepLoader:
         rank: int = 0,
         first_step: int = 0,
     ) -> None:
-        self._dataset, self._piece_table, self._recipe, self._partition = (
-            dataset,
-            piece_table,
-            recipe,
-            partition,
-        )
+        self._dataset, self._piece_table = dataset, piece_table
+        self._recipe, self._partition = recipe, partition
         self._sampler = RowSampler(dataset.block_sizes, recipe.seed)
         self._rank, self._first_step = rank, first_step
         self._batch_shape = _choose_batch_shape(dataset, recipe, partition.micro_batch_size)
 
     def load_step(self, step: int) -> list[tuple[Batch, BatchCounts]]:
-        """The micro-batches of a step, in the order of their rows."""
-        rows_per_process, micro_batch_size = (
-            self._partition.rows_per_process,
-            self._partition.micro_batch_size,
-        )
+        """Load the micro-batches of a step, in the order of their rows."""
+        rows_per_process = self._partition.rows_per_process
+        micro_batch_size = self._partition.micro_batch_size
         position = (
             self._first_step * self._dataset.rows
             + (step - self._first_step) * self._recipe.batch_size
@@ -126,12 +124,12 @@ class StepLoader:
         ]
 
     def load_sequential(self, start: int, count: int) -> tuple[Batch, BatchCounts]:
-        """Rows as they lie in the set, with masks that are the same each time: for validation."""
+        """Load consecutive rows with constant masks, for validation."""
         row_ids = np.arange(start, start + count)
         return self._make_batch(np.full(count, _VALIDATION_EPOCH), row_ids, self._recipe.mask_rate)
 
     def get_epoch(self, step: int) -> float:
-        """How often the set has been gone through before this step."""
+        """Return the number of epochs before a step."""
         return (step - self._first_step) * self._recipe.batch_size / self._dataset.rows
 
     def _make_batch(
@@ -155,7 +153,7 @@ class StepLoader:
 
 
 def _choose_batch_shape(dataset: PretrainingDataset, recipe: TrainRecipe, num_rows: int) -> BatchShape:
-    """How rows are laid out: as they come, or, for a compiler, so that all batches have the same shapes."""
+    """Choose the batch layout; with ``--compile`` all batches have constant shapes."""
     if not recipe.compile:
         return BatchShape(dataset.max_seq_length, recipe.pad_rows)
     masking_config = dataclasses.replace(

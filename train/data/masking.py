@@ -1,22 +1,21 @@
-"""Which tokens of a row are to be predicted, and what the model sees in their place.
+"""Dynamic masking of tokens (ELECTRA), whole words (BERT, PubMedBERT) and n-grams of words (ALBERT).
 
-Single tokens (ELECTRA), whole words (BERT's whole-word masking, PubMedBERT) and n-grams of words (ALBERT) are
-chosen by one rule, that of ``create_masked_lm_predictions`` in the references: groups of tokens are gone
-through in a random order, and each is taken as a whole if it fits into what is left of the row's budget, else
-it is skipped and the next one tried.  Here the order is that of a random number of each group, which is a
-function of the seed, the epoch, the row and the place (counter_rng.py).  All rows of a micro-batch are masked
-at once, and each as it would be alone.
+One rule selects all units, that of ``create_masked_lm_predictions`` in the references: candidate groups of
+tokens are visited in random order; a group is selected if it fits into the rest of the row's budget, and
+skipped otherwise.  The order is that of a random number per group, a function of seed, epoch, row and
+position (counter_rng.py).  All rows of a micro-batch are masked at once, each independently of the others.
 
-Where a reference errs, or is careless, the sane thing is done:
+Defects of the references that are not reproduced:
 
-* ELECTRA draws positions with replacement, and gives one that comes twice the average of two ids
-  (https://github.com/google-research/electra/issues/41).  Here no place comes twice.
-* BERT and ALBERT join a piece that follows [SEP] and continues a word to the word before [SEP], and ALBERT's
-  n-grams go on beyond [SEP].  Here neither a word nor an n-gram goes beyond a special token.
-* BERT and ALBERT put any piece of the vocabulary in a token's place, [CLS], [SEP], [MASK] and [PAD] among
-  them (ELECTRA puts none).  Here it is any that is no special token, the token itself as well, as there.
+* ELECTRA draws positions with replacement and averages the ids of a duplicate
+  (https://github.com/google-research/electra/issues/41).  Here positions are distinct.
+* BERT and ALBERT join a continuation piece after [SEP] to the word before [SEP], and ALBERT's n-grams cross
+  [SEP].  Here words and n-grams end at special tokens.
+* BERT and ALBERT draw random tokens from the whole vocabulary, special tokens included.  Here special tokens
+are
+  excluded; as in the references, the original token is included.
 
-SOURCES:
+Sources:
     https://github.com/google-research/electra/blob/master/pretrain/pretrain_helpers.py
     https://github.com/google-research/bert/blob/master/create_pretraining_data.py
     https://github.com/google-research/albert/blob/master/create_pretraining_data.py
@@ -35,22 +34,22 @@ from .counter_rng import random_bits, uniform, uniform_float32
 from .piece_table import PieceTable
 
 _PRIORITY_STREAM, _NGRAM_STREAM, _CORRUPTION_STREAM, _REPLACEMENT_STREAM, _NOISE_STREAM = range(5)
-"""What random numbers are drawn for: each has its own stream."""
+"""Streams of random numbers, one for each purpose.  The values determine the masks."""
 _NGRAM_THRESHOLDS: Final = (6 / 11, 9 / 11)
-"""ALBERT's n-grams are of one to three words with probabilities in the ratio of 1/n: 6, 3 and 2 of 11."""
+"""ALBERT's n-grams have one to three words with probabilities 6/11, 3/11 and 2/11."""
 _MAX_NGRAM: Final = len(_NGRAM_THRESHOLDS) + 1
 _UNSELECTABLE: Final = np.iinfo(np.int64).max
-"""The size of what cannot be chosen."""
+"""Size of an n-gram that cannot be selected."""
 
 
 class MaskedRows(NamedTuple):
-    """Rows laid end to end, T tokens, of which M are to be predicted.
+    """Concatenated rows of T tokens after masking, with M selected positions.
 
     Attributes:
-        ids: int64[T]: what the model sees.
-        at: int64[M]: the places of those to predict, ascending.
-        targets: int64[M]: what stood there.
-        noise: float32[M]: a number from 0 to below 1 for each, from which a generator's token is drawn.
+        ids: int64[T], token ids after masking.
+        positions: int64[M], selected positions, ascending.
+        targets: int64[M], original ids at the selected positions.
+        noise: float32[M], uniform in [0, 1), for sampling a generator's tokens.
     """
 
     ids: npt.NDArray[np.int64]
@@ -67,13 +66,13 @@ def mask_rows(
     config: MaskingConfig,
     max_seq_length: int,
 ) -> MaskedRows:
-    """Mask a micro-batch.
+    """Mask a micro-batch of R rows.
 
     Args:
-        ids: [T], R rows of tokens laid end to end; each begins with a special token, [CLS].  Not changed.
-        offsets: [R + 1], where in ids each row begins, and T.
-        row_keys: [R], of randomness.key.
-        max_seq_length: the most tokens that a row may have.
+        ids: integers[T], concatenated rows; each starts with the special token [CLS].  Unchanged.
+        offsets: int64[R + 1], start of each row, and T.
+        row_keys: uint64[R], of :func:`counter_rng.make_row_keys`.
+        max_seq_length: maximum row length in tokens.
     """
     masked_ids = ids.astype(np.int64)
     positions = _select_positions(masked_ids, offsets, row_keys, piece_table, config, max_seq_length)
@@ -94,14 +93,14 @@ def mask_rows(
 
 
 class _TokenGroups(NamedTuple):
-    """G groups of tokens, one after another; a special token is a group too, which is never chosen.
+    """G consecutive groups of tokens.  A special token is a group of its own, which is never selected.
 
     Attributes:
-        begins: [G + 1], the place of each group's first token, and T.
-        row: [G], ascending.
-        special: [G], is it a special token?
-        keys: uint64[G], those of the rows.
-        places: [G], the place of the first token in its row.
+        starts: int64[G + 1], position of each group's first token, and T.
+        row: int64[G], row of each group, ascending.
+        is_special: bool[G], True for special tokens.
+        row_keys: uint64[G], key of each group's row.
+        positions: int64[G], position of the first token in its row.
     """
 
     starts: npt.NDArray[np.int64]
@@ -118,7 +117,7 @@ def _group_tokens(
     piece_table: PieceTable,
     whole_words: bool,
 ) -> _TokenGroups:
-    """The words of all rows, or their tokens."""
+    """Group the tokens of all rows into words, or into single tokens."""
     is_special = piece_table.is_special[ids]
     if whole_words:
         is_start = ~piece_table.is_continuation[ids] | is_special
@@ -142,10 +141,10 @@ def _select_positions(
     config: MaskingConfig,
     max_seq_length: int,
 ) -> npt.NDArray[np.int64]:
-    """The places to predict, ascending.
+    """Return the selected positions, ascending.
 
-    A row's budget is used up long before all of its groups have been gone through.  So at first only those
-    are sorted whose random numbers are low, and then the others of rows in which something is left.
+    Most budgets are used up by the groups with the lowest random numbers.  Sorting only these first, and the
+    other groups of rows with a remaining budget afterwards, saves most of the sorting.
     """
     tokens = np.diff(offsets)
     budgets = config.compute_budgets(tokens, max_seq_length)
@@ -168,7 +167,7 @@ def _select_positions(
 def _compute_priority_thresholds(
     budgets: npt.NDArray[np.int64], tokens: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.uint64]:
-    """Below which number a row has groups enough to use up its budget, but for one row in some thousands."""
+    """Return the random number below which a row almost always has enough groups for its budget."""
     fraction = (budgets + 4 * np.sqrt(budgets) + 4) / np.maximum(tokens, 1)
     thresholds: npt.NDArray[np.uint64] = (np.minimum(fraction, 1 - 2.0**-53) * 2.0**64).astype(np.uint64)
     return thresholds
@@ -177,9 +176,9 @@ def _compute_priority_thresholds(
 def _sort_candidates(
     groups: _TokenGroups, priorities: npt.NDArray[np.uint64], is_candidate: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int64]:
-    """Those of the groups that may be chosen, row by row in the order of their random numbers.
+    """Return the candidate groups, sorted by row, then by random number.
 
-    40 bits of a number count, below 24 of the row's; of equal ones the first in the row comes first.
+    The sort key has 24 bits of the row and the upper 40 bits of the number.  The sort is stable.
     """
     candidates = np.flatnonzero(is_candidate & ~groups.is_special)
     sort_keys = (groups.row[candidates].astype(np.uint64) << np.uint64(40)) | (
@@ -194,10 +193,11 @@ def _select_groups(
     budgets: npt.NDArray[np.int64],
     is_selected: npt.NDArray[np.bool_],
 ) -> None:
-    """Take the candidates that fit into what is left of their row when it is their turn.
+    """Select the candidates that fit into the rest of their row's budget at their turn.
 
-    In rounds: those are taken that fit together with all before them in their row; all that are larger than
-    what is left then will never fit, and are dropped; the first of the others does fit.
+    Each round selects the candidates that fit together with all before them in their row, and drops those
+    that are larger than the rest of the budget.  The first remaining candidate of a row then fits, so rounds
+    are few.
     """
     sizes = groups.starts[candidates + 1] - groups.starts[candidates]
     while len(candidates):
@@ -218,10 +218,10 @@ def _select_ngrams(
     budgets: npt.NDArray[np.int64],
     is_selected: npt.NDArray[np.bool_],
 ) -> None:
-    """Take n-grams that begin with the candidates, each shortened to what is left of its row at its turn.
+    """Select n-grams that start at the candidates, shortened to the rest of their row's budget.
 
-    One that meets words chosen before is left out as a whole, as in ALBERT.  The first of all rows are tried
-    at once, then the second ones.
+    An n-gram that overlaps a selected word is skipped, as in ALBERT.  The first candidates of all rows are
+    processed together, then the second ones, and so on.
     """
     sizes, words = _list_ngrams(groups, candidates)
     row = groups.row[candidates]
@@ -245,10 +245,14 @@ def _select_ngrams(
 def _list_ngrams(
     groups: _TokenGroups, candidates: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """[3, C]: the tokens of each candidate's first word, of its first two, of all three; and these words.
+    """Return sizes and words of the n-grams of each candidate.
 
-    What is more than was drawn for it, or goes beyond a special token or the end, cannot be chosen; in its
-    place is the first row's [CLS], so that no row touches what is another's.
+    N-grams that exceed the drawn length, cross a special token or the end cannot be selected.  They have the
+    size ``_UNSELECTABLE`` and word 0, the [CLS] of the first row.
+
+    Returns:
+        sizes int64[3, C], tokens of the first one, two and three words; words int64[3, C], their group
+        numbers.
     """
     word_offsets = np.arange(_MAX_NGRAM)[:, None]
     words = candidates + word_offsets

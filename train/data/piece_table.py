@@ -1,7 +1,7 @@
-"""What masking has to know of a vocabulary: which pieces are text, which continue a word, which is [MASK].
+"""Properties of the vocabulary's pieces that masking needs, read from tokenizer.json.
 
-Read from the tokenizer.json of the very vocabulary that the pretraining set was made with; ids of another one
-would be trained on without a word, and the checkpoint saved with a tokenizer that does not fit.
+The file must be that of the pretraining set, checked by its SHA-256: with another vocabulary, training would
+run on wrong ids and save a tokenizer that does not fit the model.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from tokenizers import Tokenizer
 from bioshards.corpus.errors import UserError
 
 _WORD_BOUNDARY: Final = "▁"
-"""What SentencePiece writes for the blank before a word."""
+"""SentencePiece's mark of a word boundary."""
 _PUNCTUATION: Final = frozenset(string.punctuation) - frozenset("'<=>")
 _ENGLISH_CHARACTERS: Final = frozenset(string.ascii_lowercase) | _PUNCTUATION
-"""What ALBERT holds to be English: its list of marks lacks these four."""
+"""ALBERT's set of English characters; its list of punctuation lacks the four above."""
 _VOCAB_HINT: Final = (
-    "Give as --vocab the folder that the pretraining set was made with: the set's manifest.json names it "
-    "under run.vocabulary"
+    "Give --vocab the vocabulary that the pretraining set was built with; run.vocabulary in the set's "
+    "manifest.json names it"
 )
 
 
 class VocabularyError(UserError):
-    """A folder has no vocabulary, or not that of the pretraining set."""
+    """A vocabulary is missing, damaged, or another one than the pretraining set's."""
 
 
 @dataclass(frozen=True)
 class PieceTable:
-    """The pieces of a vocabulary, by their ids.
+    """Properties of the pieces of a vocabulary, by id.
 
     Attributes:
-        size: the highest id and one.
-        mask: the id of [MASK].
-        special: bool[size]: special tokens, never masked and never put in another's place.  [UNK] is not one
-            of them: it stands for text, and the references mask it as they mask all text.
-        continues: bool[size]: does the piece continue a word?
+        size: highest id plus one.
+        mask_id: id of [MASK].
+        is_special: bool[size]; True for special tokens, which are never masked and never used as replacement.
+            [UNK] counts as text, as in the references.
+        is_continuation: bool[size]; True for pieces that continue a word.
     """
 
     size: int
@@ -55,37 +55,34 @@ class PieceTable:
 
     @cached_property
     def replacement_ids(self) -> npt.NDArray[np.int64]:
-        """The ids that a random token is drawn from."""
+        """Ids from which random replacement tokens are drawn, int64."""
         return np.flatnonzero(~self.is_special)
 
     @classmethod
     def load(cls, folder: str, size: int, sha256: str) -> PieceTable:
-        """The pieces of a vocabulary's folder, which must be a pretraining set's.
+        """Load the tokenizer.json of a vocabulary.
 
         Args:
-            size, sha256: of the vocabulary that the set was made with, ``vocabulary_size`` and
-                ``vocabulary_sha256`` in its schema: the highest id and one, and the SHA-256 of the bytes of
-                tokenizer.json.
+            size: highest id plus one, ``vocabulary_size`` in the schema of the set.
+            sha256: SHA-256 of tokenizer.json, ``vocabulary_sha256`` in the schema of the set.
 
         Raises:
-            VocabularyError: there is no vocabulary, it cannot be read, or it is another one.
+            VocabularyError: the file is missing, damaged, or of another vocabulary.
         """
         path = os.path.join(folder, "tokenizer.json")
         data = _read_tokenizer_file(folder, path)
         try:
             tokenizer = Tokenizer.from_buffer(data)
-        except Exception as error:  # the library raises nothing more special
+        except Exception as error:  # tokenizers raises plain Exception
             raise VocabularyError(
-                f"{path} is damaged, or no tokenizer: the tokenizers library says {error}. {_VOCAB_HINT}, or "
-                "build the vocabulary again"
+                f"{path} cannot be read as a tokenizer ({error}). {_VOCAB_HINT}, or rebuild it"
             ) from None
         ids = tokenizer.get_vocab()
         actual = 1 + max(ids.values(), default=-1), hashlib.sha256(data).hexdigest()
         if actual != (size, sha256):
             raise VocabularyError(
-                f"{path} is not the vocabulary of this pretraining set: it has {actual[0]:,} pieces and the "
-                f"SHA-256 {actual[1]}, and the set was made with one of {size:,} pieces and the SHA-256 "
-                f"{sha256}. {_VOCAB_HINT}"
+                f"{path} is not the vocabulary of this pretraining set: {actual[0]:,} pieces, SHA-256 "
+                f"{actual[1]}; expected {size:,} pieces, SHA-256 {sha256}. {_VOCAB_HINT}"
             )
         return _build_piece_table(path, json.loads(tokenizer.to_str()), ids, size)
 
@@ -95,26 +92,26 @@ def _read_tokenizer_file(folder: str, path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except (FileNotFoundError, NotADirectoryError):
-        problem = "has no tokenizer.json" if os.path.isdir(folder) else "is no folder"
-        raise VocabularyError(f"{folder} {problem}, so it is no vocabulary. {_VOCAB_HINT}") from None
+        problem = "has no tokenizer.json" if os.path.isdir(folder) else "is not a folder"
+        raise VocabularyError(f"{folder} {problem}. {_VOCAB_HINT}") from None
     except OSError as error:
         raise VocabularyError(f"{path} cannot be read: {error.strerror}. {_VOCAB_HINT}") from error
 
 
 def _build_piece_table(path: str, tokenizer_json: Any, ids: Mapping[str, int], size: int) -> PieceTable:
-    """Of what the tokenizer's JSON tells."""
+    """Build the table from the parsed tokenizer.json."""
     model = tokenizer_json["model"]
     if model["type"] not in ("WordPiece", "Unigram"):
         raise VocabularyError(
-            f"{path} is of the kind {model['type']}, of which it is not known here which pieces continue a "
-            "word. Make the pretraining set with a WordPiece or a SentencePiece vocabulary"
+            f"{path} has a model of type {model['type']}; only WordPiece and Unigram are supported. Build "
+            "the pretraining set with such a vocabulary"
         )
     if "[MASK]" not in ids:
-        raise VocabularyError(f"{path} has no [MASK], so nothing can be masked. {_VOCAB_HINT}")
+        raise VocabularyError(f"{path} has no [MASK] token. {_VOCAB_HINT}")
     prefix = model.get("continuing_subword_prefix")
     unknown = model["unk_token"] if prefix is not None else model["unk_id"]
     added = {token["content"] for token in tokenizer_json["added_tokens"]}
-    is_special = np.ones(size, np.bool_)  # also ids that no piece has
+    is_special = np.ones(size, np.bool_)  # unused ids count as special
     is_continuation = np.zeros(size, np.bool_)
     for piece, token_id in ids.items():
         is_special[token_id] = False
@@ -127,11 +124,11 @@ def _build_piece_table(path: str, tokenizer_json: Any, ids: Mapping[str, int], s
 
 
 def _starts_word(piece: str) -> bool:
-    """Does ALBERT hold that a SentencePiece piece begins a word?
+    """Return True if a SentencePiece piece starts a word, by ALBERT's rule.
 
-    One does with a blank or ``<`` in front, one that is a single mark, and one in which anything but English
-    letters and marks is: a figure, a Greek letter (``_is_start_piece_sp`` of
-    https://github.com/google-research/albert/blob/master/create_pretraining_data.py).
+    A piece starts a word if it begins with a word boundary or ``<``, if it is a punctuation mark, or if it
+    contains another character than English letters and punctuation, such as a digit (``_is_start_piece_sp``
+    in https://github.com/google-research/albert/blob/master/create_pretraining_data.py).
     """
     return (
         piece.startswith((_WORD_BOUNDARY, "<"))

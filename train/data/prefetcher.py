@@ -1,6 +1,6 @@
-"""Batches made in a thread while the model works on those before: they are functions of the step alone.
+"""Prefetch batches in a background thread.
 
-One thread is enough: numpy lets the others run while it copies, and a batch is made in a fraction of a step.
+One thread suffices: numpy releases the GIL while it copies, and a batch takes a fraction of a step.
 """
 
 from __future__ import annotations
@@ -20,17 +20,15 @@ T = TypeVar("T")
 
 
 class Prefetcher(Generic[T]):
-    """What a function makes of one step after another, some steps ahead.
-
-    A context manager, at whose end the thread ends.
+    """Results of a function of the step, computed ahead; a context manager that ends the thread.
 
     Args:
-        make: from a step to what is made for it; called in the thread, in the order of steps.
-        first: the first step.
-        ahead: so many are made before they are asked for.
+        make_item: function of the step; called in the thread, in the order of steps.
+        first_step: first step.
+        depth: maximum number of results that are kept ready.
 
     Attributes:
-        waited: seconds for which :meth:`get` had to wait so far.
+        wait_seconds: total time that :meth:`get` has waited.
     """
 
     def __init__(self, make_item: Callable[[int], T], first_step: int, depth: int = 4) -> None:
@@ -44,18 +42,18 @@ class Prefetcher(Generic[T]):
         self._thread.start()
 
     def get(self) -> T:
-        """What is made for the next step.
+        """Return the result for the next step.
 
         Raises:
-            RuntimeError: it is closed.
-            BaseException: whatever the function raised for this step; and again, if asked again.
+            RuntimeError: the prefetcher is closed.
+            BaseException: the error of the function for this step; repeated calls raise it again.
         """
         started = time.perf_counter()
         with self._condition:
             self._condition.wait_for(lambda: self._ready or self._error or self._closed)
             self.wait_seconds += time.perf_counter() - started
             if self._closed:
-                raise RuntimeError("batches are asked for after their thread was ended")
+                raise RuntimeError("the prefetcher is closed")
             if self._ready:
                 self._condition.notify_all()
                 return self._ready.popleft()
@@ -63,7 +61,7 @@ class Prefetcher(Generic[T]):
             raise self._error
 
     def close(self) -> None:
-        """End the thread, after the step that it is at; what it has made is dropped."""
+        """End the thread after its current step and drop the results."""
         with self._condition:
             self._closed = True
             self._ready.clear()
@@ -85,7 +83,7 @@ class Prefetcher(Generic[T]):
                 self._condition.notify_all()
 
     def _wait_for_room(self) -> bool:
-        """Wait until another one is wanted; false: none ever will be."""
+        """Wait until fewer than ``depth`` results are ready; False if the prefetcher is closed."""
         with self._condition:
             self._condition.wait_for(lambda: self._closed or len(self._ready) < self._depth)
             return not self._closed
@@ -103,7 +101,7 @@ class Prefetcher(Generic[T]):
 
 
 def pin_memory(batch: Batch) -> Batch:
-    """The batch in page-locked memory, from which a GPU copies while it computes; as it is without CUDA."""
+    """Return the batch in page-locked memory for asynchronous copies; unchanged without CUDA."""
     if not torch.cuda.is_available():
         return batch
     return Batch._make(field.pin_memory() if isinstance(field, torch.Tensor) else field for field in batch)

@@ -1,11 +1,11 @@
-"""A pretraining set's shards, mapped into memory, and where in them each row lies.
+"""Memory-mapped rows of one split of a pretraining set.
 
-A set of 100 million rows is 50 GB, and a trainer that is started again should work within seconds.  So rows
-are not read here but when they are asked for (gather.py); the operating system reads and keeps what is used.
+A set of 100 million rows is 50 GB and must open in seconds after a restart, so rows are read on demand
+(gather.py) and cached by the operating system.
 
-What is opened is checked against the manifest and the shards' schemas.  Bytes that have changed are found by
-:meth:`Shards.verify`, which reads them all, or by the checks of gather.py, where they make no sense.  A file
-that is cut short while it is mapped ends the process (SIGBUS): nothing may write to a set in use.
+Shards are checked against the manifest and their schemas when they are opened.  Changed bytes are found by
+:meth:`PretrainingDataset.verify`, or by the checks of gather.py.  Truncating a mapped file kills the process
+with SIGBUS: a set in use must not be written to.
 """
 
 from __future__ import annotations
@@ -38,12 +38,11 @@ _READ_SIZE: Final = 1 << 20
 
 
 class BlockIndex(NamedTuple):
-    """Where in their files the record batches' columns begin, int64[blocks] each, counted in values.
+    """Positions of the columns of all record batches, int64[blocks] each.
 
     Attributes:
-        file: which of the files.
-        offsets, ids, splits, labels: in its views; labels are 0 where there are none.
-        tokens: how many values ``ids`` has for this record batch.
+        shard: index of the shard.
+        offsets, ids, tokens, segment_b_starts, labels: as in :class:`BlockColumns`.
     """
 
     shard: NDArray[np.int64]
@@ -55,32 +54,35 @@ class BlockIndex(NamedTuple):
 
 
 class PretrainingDataset:
-    """The rows of one split of a finished pretraining set, numbered in the order of its manifest.
+    """Rows of one split of a finished pretraining set, numbered in the order of its manifest.
 
     Attributes:
-        rows, tokens: how many there are.
-        length: tokens that a row may have.
-        objective: electra, bert, albert or plain.
-        labelled: do rows have labels?
-        special: ids of [PAD], [UNK], [CLS], [SEP] and [MASK].
-        vocabulary_sha256: of the vocabulary's tokenizer.json.
-        fingerprint: SHA-256 over the names and checksums of the split's shards: what tells data apart.
-        blocks: int64[record batches], the rows of each.
-        ends: int64[record batches], the number of the row after each one's last.
+        rows, tokens: number of rows and tokens.
+        max_seq_length: maximum row length in tokens.
+        objective: ``--objective`` of the set.
+        labelled: True if rows have labels.
+        special_ids: ids of [PAD], [UNK], [CLS], [SEP] and [MASK].
+        vocabulary_size: highest id plus one.
+        vocabulary_sha256: SHA-256 of the vocabulary's tokenizer.json.
+        fingerprint: SHA-256 of the names and checksums of the split's shards.
+        shards: the mapped shards.
+        block_index: positions of the record batches' columns.
+        block_sizes: int64[blocks], rows of each record batch.
+        block_ends: int64[blocks], cumulative sum of ``block_sizes``.
     """
 
     def __init__(self, folder: str, split: str = "train") -> None:
-        """Map the shards.
+        """Map the shards of a split.
 
         Raises:
-            TrainingDataError: it is no finished pretraining set, has no such rows, or a shard is not as
-                listed.
+            TrainingDataError: the set is unfinished, the split is empty, or a shard differs from the
+            manifest.
         """
         self._folder, self._manifest_entries = folder, _read_manifest_entries(folder, split)
         if not sum(entry.rows for entry in self._manifest_entries):
             raise TrainingDataError(
-                f"{folder} has no rows for {split}. Make a set with some: --validation-fraction of "
-                f"beam run {PIPELINE} is the share of documents that is held out."
+                f"{folder} has no rows in the split {split}; see --validation-fraction of beam run "
+                f"{PIPELINE}."
             )
         digests = "".join(f"{entry.file} {entry.sha256}\n" for entry in self._manifest_entries)
         self.fingerprint = hashlib.sha256(digests.encode()).hexdigest()
@@ -88,12 +90,10 @@ class PretrainingDataset:
         metadata: list[ShardMetadata] = []
         block_rows: list[tuple[int, ...]] = []
         for shard_number, manifest_entry in enumerate(self._manifest_entries):
-            shard, shard_metadata, blocks = open_shard(
-                os.path.join(folder, manifest_entry.file), manifest_entry
-            )
-            self.shards.append(shard)
-            metadata.append(shard_metadata)
-            block_rows += [(*block, shard_number) for block in blocks]
+            opened = open_shard(os.path.join(folder, manifest_entry.file), manifest_entry)
+            self.shards.append(opened.shard)
+            metadata.append(opened.metadata)
+            block_rows += [(*block, shard_number) for block in opened.blocks]
         self._set_metadata(metadata, split)
         rows, offsets, ids, tokens, segment_b_starts, labels, shard_of_block = np.array(
             block_rows, np.int64
@@ -102,20 +102,19 @@ class PretrainingDataset:
         self.block_index = BlockIndex(shard_of_block, offsets, ids, tokens, segment_b_starts, labels)
 
     def _set_metadata(self, metadata: Sequence[ShardMetadata], split: str) -> None:
-        """What the schemas say, which must be the same of all."""
+        """Check that all shards have the same metadata, and take them over."""
         first = metadata[0]
         for shard, shard_metadata in zip(self.shards, metadata, strict=True):
             for name, value, expected in zip(ShardMetadata._fields[:-2], shard_metadata, first, strict=False):
                 if value != expected:
                     raise TrainingDataError(
-                        f"{shard.path} is not of the same set as {self.shards[0].path}: its {name} is "
-                        f"{value}, "
-                        f"and that one's is {expected}. Make the set anew."
+                        f"{shard.path} and {self.shards[0].path} are of different sets: {name} is {value} "
+                        f"and {expected}. Rebuild the set."
                     )
         if first.split != split:
             raise TrainingDataError(
-                f"{self.shards[0].path} is of the rows for {first.split}, and its folder says {split}: "
-                "its files were moved. Make the set anew."
+                f"{self.shards[0].path} has rows of the split {first.split}, but is in the folder {split}. "
+                "Rebuild the set."
             )
         self.rows = sum(shard_metadata.rows for shard_metadata in metadata)
         self.tokens = sum(shard_metadata.tokens for shard_metadata in metadata)
@@ -125,19 +124,19 @@ class PretrainingDataset:
         self.special_ids = first.special_ids
 
     def get_row_lengths(self, block: int) -> NDArray[np.int64]:
-        """How many tokens each row of a record batch has."""
+        """Return the row lengths of a record batch in tokens, int64[rows]."""
         start = int(self.block_index.offsets[block])
         offsets = self.shards[int(self.block_index.shard[block])].offsets
         return np.diff(np.asarray(offsets[start : start + int(self.block_sizes[block]) + 1])).astype(np.int64)
 
     def verify(self, progress: Callable[[str], None]) -> None:
-        """Read all shards, as many at a time as there are cores, and compare them with their checksums.
+        """Compare the SHA-256 of all shards with the manifest, in one thread per core.
 
         Args:
-            progress: is told how far it is, a line for each shard.
+            progress: called with a line after each shard.
 
         Raises:
-            TrainingDataError: a shard is not as it was written.
+            TrainingDataError: a checksum differs.
         """
         with ThreadPoolExecutor(os.cpu_count()) as threads:
             futures = [
@@ -153,23 +152,23 @@ class PretrainingDataset:
 
 
 def is_empty(folder: str, split: str) -> bool:
-    """Has a finished pretraining set no rows of this split?  There are none to validate on unless asked for.
+    """Return True if a split of a finished pretraining set has no rows.
 
     Raises:
-        TrainingDataError: it is no finished pretraining set.
+        TrainingDataError: the folder is not a finished pretraining set.
     """
     return not sum(entry.rows for entry in _read_manifest_entries(folder, split))
 
 
 def manifest_of(folder: str) -> PretrainingManifest:
-    """The manifest of a finished pretraining set on this machine.
+    """Read the manifest of a finished pretraining set on this machine.
 
     Raises:
-        TrainingDataError: it is none.
+        TrainingDataError: the folder is remote, unfinished, or of another pipeline or format.
     """
     if "://" in folder:
         raise TrainingDataError(
-            f"{folder} is no folder of this machine, and shards are mapped: copy it here first."
+            f"{folder} is remote; training maps local files. Copy it first: beam copy {folder} FOLDER"
         )
     try:
         manifest = read_manifest(LocalStorage(), folder)
@@ -179,36 +178,36 @@ def manifest_of(folder: str) -> PretrainingManifest:
         raise TrainingDataError(f"{error}.") from error
     if not isinstance(manifest, PretrainingManifest):
         raise TrainingDataError(
-            f"{folder} is an output of {manifest.pipeline}, and what is trained on is one of {PIPELINE}: "
-            f"make a pretraining set of it (beam run {PIPELINE} --input {folder} ...) and give that."
+            f"{folder} is an output of {manifest.pipeline}, not of {PIPELINE}. Build a pretraining set from "
+            f"it: beam run {PIPELINE} --input {folder} ..."
         )
     if manifest.config.format != FORMAT:
         raise TrainingDataError(
-            f"{folder} was made by another version of bioshards (format {manifest.config.format}, this is "
-            f"{FORMAT}). Make it anew: beam run {PIPELINE} with another --output."
+            f"{folder} was built by another version of bioshards (format {manifest.config.format}, expected "
+            f"{FORMAT}). Rebuild it: beam run {PIPELINE} with another --output."
         )
     return manifest
 
 
 def _read_manifest_entries(folder: str, split: str) -> list[Shard]:
-    """The split's shards, as the manifest lists them."""
+    """Read the manifest entries of a split's shards."""
     return [entry for entry in manifest_of(folder).outputs if entry.file.startswith(f"{split}/")]
 
 
 def _describe_unfinished(folder: str) -> str:
     if not os.path.isdir(folder):
-        return f"{folder}: there is no such folder. Give the --output of beam run {PIPELINE}."
+        return f"{folder} does not exist. Give the --output of beam run {PIPELINE}."
     parent = os.path.dirname(os.path.abspath(folder))
     if os.path.exists(os.path.join(parent, "manifest.json")):
-        return f"{folder} has no manifest.json, but the folder above it has: give {parent}."
+        return f"{folder} has no manifest.json, but its parent folder has one: give {parent}."
     return (
-        f"{folder} has no manifest.json: it is no finished pretraining set. Give the --output of a "
-        f"beam run {PIPELINE} that has ended, or run it again to its end."
+        f"{folder} has no manifest.json: it is not a finished pretraining set. Give the --output of a "
+        f"finished beam run {PIPELINE}, or rerun that command to resume it."
     )
 
 
 def _verify_checksum(path: str, sha256: str) -> None:
-    """Compare a file with its checksum.  It is read: an error of the disk would end a mapping process."""
+    """Compare the SHA-256 of a file.  It is read, because a disk error in a mapped file kills the process."""
     digest = hashlib.sha256()
     try:
         with open(path, "rb") as file:
@@ -217,6 +216,4 @@ def _verify_checksum(path: str, sha256: str) -> None:
     except OSError as error:
         raise TrainingDataError(f"{path} cannot be read: {error.strerror}. {REBUILD_HINT}.") from error
     if digest.hexdigest() != sha256:
-        raise TrainingDataError(
-            f"{path} is not as it was written: its SHA-256 is another than the manifest's. {REBUILD_HINT}."
-        )
+        raise TrainingDataError(f"{path} has changed: its SHA-256 differs from the manifest. {REBUILD_HINT}.")

@@ -1,9 +1,8 @@
-"""The order of rows: an endless sequence of epochs, each with every row once; any part can be asked for.
+"""Random-access, stateless sampler: maps a global position to (epoch, row).
 
-A trainer that goes on after a stop asks for the places that come next; there is no iterator to wind forward,
-and nothing to save.  In each epoch the record batches are in another order, and rows are shuffled within
-windows of some of them: 64 of 2,048 rows are 60 MB at a length of 256, so that a disk is read in large parts
-and what is read is used while it is in memory.
+Resuming is a seek to a position; no state is saved.  In each epoch the record batches are shuffled, and rows
+are shuffled within windows of 64 record batches.  A window of 64 x 2,048 rows is 60 MB at a length of 256, so
+disks are read in large parts and pages are used while they are cached.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from bioshards.corpus.errors import InvalidValueError
 
 _BLOCK_STREAM: Final = 0
 _ROW_STREAM: Final = 1
-"""What is shuffled, so that no two permutations are of the same numbers."""
+"""Streams of random numbers, for the order of record batches and of rows."""
 
 
 class _Epoch(NamedTuple):
-    """An epoch's record batches in order, and the place in the epoch at which each window ends."""
+    """Shuffled record batches of an epoch, and the position in the epoch at which each window ends."""
 
     number: int
     block_order: NDArray[np.int64]
@@ -30,7 +29,7 @@ class _Epoch(NamedTuple):
 
 
 class _Window(NamedTuple):
-    """A window's rows in order."""
+    """Shuffled rows of a window."""
 
     epoch: int
     number: int
@@ -38,17 +37,17 @@ class _Window(NamedTuple):
 
 
 class RowSampler:
-    """Which row is at which place.
+    """Shuffled order of the rows of all epochs.
 
-    It holds a window's rows at a time, one MB, and 24 bytes for each record batch.
+    Memory: one window of rows (1 MB) and 24 bytes for each record batch.
 
     Args:
-        blocks: the rows of each record batch.
-        seed: 0 or more; another seed is another order.
-        window: record batches that are shuffled together.
+        block_sizes: rows of each record batch.
+        seed: at least 0.
+        window_blocks: record batches in a window.
 
     Raises:
-        ValueError: there are no rows.
+        InvalidValueError: there are no rows.
     """
 
     def __init__(
@@ -58,16 +57,13 @@ class RowSampler:
         self._block_starts = np.cumsum(self._block_sizes) - self._block_sizes
         self._num_rows = int(self._block_sizes.sum())
         if not self._num_rows:
-            raise InvalidValueError("there are no rows to put in order")
+            raise InvalidValueError("there are no rows to sample")
         self._seed, self._window_blocks = seed, window_blocks
         self._current_epoch = self._shuffle_epoch(0)
         self._current_window = self._shuffle_window(self._current_epoch, 0)
 
     def get_rows(self, start: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The epochs and rows at the places from ``start`` to before ``start + count``, int64[count] each.
-
-        They depend on nothing else that was asked before.
-        """
+        """Return epochs and row numbers at the positions [start, start + count), int64[count] each."""
         epochs, row_ids = np.empty(count, np.int64), np.empty(count, np.int64)
         filled = 0
         while filled < count:
@@ -111,10 +107,10 @@ class RowSampler:
         )
 
     def _permute(self, size: int, epoch: int, stream: int, index: int) -> NDArray[np.int64]:
-        """The numbers below ``size`` in an order of their own.
+        """Return a random permutation of the numbers below ``size``.
 
-        Plain 64-bit numbers are drawn and sorted, for of numpy's generators these are the same in all its
-        versions, and those of ``Generator.permutation`` need not be (NEP 19).
+        It sorts raw 64-bit numbers: these are the same in all versions of numpy, whereas the stream of
+        ``Generator.permutation`` may change (NEP 19).
         """
         random_keys = np.random.PCG64(np.random.SeedSequence((self._seed, epoch, stream, index))).random_raw(
             size

@@ -1,8 +1,4 @@
-"""A run's checkpoints: each a folder that is there whole or not at all.
-
-A checkpoint is written under another name, brought to disk, and renamed; so whatever kills a run, its last
-checkpoint is one that can be gone on from.
-"""
+"""Checkpoints of a run, written atomically: into a temporary folder, fsynced, then renamed."""
 
 from __future__ import annotations
 
@@ -10,7 +6,8 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
@@ -20,28 +17,64 @@ from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 
 STATE_FILE: Final = "state.pt"
 MODEL_FOLDER: Final = "hf"
-"""The folder in a checkpoint that Hugging Face's classes load."""
+"""Subfolder of a checkpoint for Hugging Face's ``from_pretrained``."""
 _STATE_KEYS: Final = {"model", "optimiser", "done", "first", "tokens", "tally"}
-"""What a state is of: the trainer's part and the loop's, by their names."""
+"""Keys of state.pt: those of :meth:`Trainer.state_dict` and of :class:`LoopState`."""
 _FOLDER_PATTERN: Final = re.compile(r"step-(\d{7,})")
 
 
 class CheckpointError(RunError):
-    """A checkpoint could not be written; those before it are as they were."""
+    """A checkpoint could not be written; earlier ones are unchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopState:
+    """State of the training loop.
+
+    Attributes:
+        steps_done: steps of the model so far.
+        first_step: step at which this run started: 0, or the last step of the run that it continues.
+        tokens_seen: training tokens so far.
+        metric_sums: :meth:`MetricSums.state_dict` since the last log line; None: empty.
+    """
+
+    steps_done: int = 0
+    first_step: int = 0
+    tokens_seen: int = 0
+    metric_sums: dict[str, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entries of state.pt."""
+        return {
+            "done": self.steps_done,
+            "tokens": self.tokens_seen,
+            "tally": self.metric_sums,
+            "first": self.first_step,
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> LoopState:
+        """Build the state from the entries of state.pt."""
+        return cls(
+            steps_done=state["done"],
+            first_step=state["first"],
+            tokens_seen=state["tokens"],
+            metric_sums=state["tally"],
+        )
 
 
 def save(run: str, step: int, write_files: Callable[[str], None], keep_checkpoints: int) -> str:
-    """Write a checkpoint and remove all but the last ones; returns its folder.
+    """Write a checkpoint, remove the oldest ones, and return the new folder.
 
     Args:
-        write_files: puts its files into the folder it is given.
-        keep: how many checkpoints stay.
+        write_files: called with a folder; writes the files of the checkpoint into it.
+        keep_checkpoints: number of checkpoints to keep.
 
     Raises:
-        CheckpointError: it could not be written, and nothing of it is left.
+        CheckpointError: it could not be written; its temporary files are removed.
     """
     checkpoint = f"{run}/step-{step:07d}"
-    if os.path.exists(checkpoint):  # a run that was stopped before its first step
+    if os.path.exists(checkpoint):  # the run was stopped before its first step
         return checkpoint
     temporary = f"{run}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
     try:
@@ -56,10 +89,10 @@ def save(run: str, step: int, write_files: Callable[[str], None], keep_checkpoin
             raise
         previous = find_latest(run)
         raise CheckpointError(
-            f"the checkpoint of step {step:,} could not be written to {run} ({_get_error_reason(error)}). "
-            + (f"{previous} is whole. " if previous else "There is none before it. ")
-            + f"{shutil.disk_usage(run).free / 1e6:,.0f} MB are free there; mend that and run the same "
-            "command again"
+            f"cannot write the checkpoint of step {step:,} to {run} ({_get_error_reason(error)}). "
+            + (f"{previous} is complete. " if previous else "There is no earlier one. ")
+            + f"{shutil.disk_usage(run).free / 1e6:,.0f} MB are free there; fix that and rerun the command "
+            "to resume"
         ) from error
     for old in list_checkpoints(run)[:-keep_checkpoints]:
         _remove_atomically(run, old)
@@ -67,7 +100,7 @@ def save(run: str, step: int, write_files: Callable[[str], None], keep_checkpoin
 
 
 def list_checkpoints(run: str) -> list[str]:
-    """The run's checkpoints, by step."""
+    """Return the checkpoints of a run, ordered by step."""
     try:
         names = os.listdir(run)
     except (FileNotFoundError, NotADirectoryError):
@@ -77,13 +110,13 @@ def list_checkpoints(run: str) -> list[str]:
 
 
 def find_latest(run: str) -> str | None:
-    """The run's last checkpoint, if it has any."""
+    """Return the latest checkpoint of a run, or None."""
     checkpoints = list_checkpoints(run)
     return checkpoints[-1] if checkpoints else None
 
 
 def sweep(run: str) -> None:
-    """Remove what a killed run has left of checkpoints that it was writing or removing."""
+    """Remove temporary files and folders of a killed process."""
     for name in os.listdir(run):
         if name.startswith(TEMPORARY_PREFIX):
             path = f"{run}/{name}"
@@ -91,30 +124,29 @@ def sweep(run: str) -> None:
 
 
 def load(checkpoint: str, device: torch.device) -> dict[str, Any]:
-    """What :func:`save`'s ``write`` has put into ``state.pt``.
+    """Load the state.pt of a checkpoint.
 
     Raises:
-        ValueError: it is damaged.
+        InvalidValueError: it is missing or damaged.
         OSError: it cannot be read.
     """
     path = f"{checkpoint}/{STATE_FILE}"
     try:
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
         if not (isinstance(state, dict) and state.keys() >= _STATE_KEYS):
-            raise InvalidValueError("it holds something else")
-    except Exception as error:  # torch has no one class for what a damaged file does to it
+            raise InvalidValueError("unexpected contents")
+    except Exception as error:  # a damaged file raises errors of many types
         if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
             raise
         raise InvalidValueError(
-            f"{path} is missing or damaged ({_get_error_reason(error)}): remove {checkpoint}, and the same "
-            "command "
-            "goes on from the one before"
+            f"{path} is missing or damaged ({_get_error_reason(error)}). Remove {checkpoint} and rerun the "
+            "command to resume from the checkpoint before"
         ) from error
     return state
 
 
 def _remove_atomically(run: str, checkpoint: str) -> None:
-    """Under another name first: a checkpoint half removed is none."""
+    """Rename a checkpoint before removing it, so that no partial one is left if the process is killed."""
     temporary = f"{run}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
     os.rename(checkpoint, temporary)
     shutil.rmtree(temporary)

@@ -1,4 +1,4 @@
-"""The processes that train one model together: one, or as many as torchrun has started."""
+"""Process group of data-parallel training: one process, or those that torchrun started."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ import torch.distributed as distributed
 from bioshards.corpus.errors import InvalidValueError
 
 _PROCESS_GROUP_TIMEOUT: Final = timedelta(hours=6)
-"""For which processes wait for each other: the first reads all shards before it trains, which may take longer
-than NCCL's ten minutes.  Where one of them ends, torchrun ends the others."""
+"""Longer than NCCL's default of 10 minutes, because the main process verifies all shards first.  If one
+process fails, torchrun ends the others."""
+_TORCHRUN_VARIABLES: Final = (("RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_RANK", "0"))
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessGroup:
-    """This process among those that train together.
+    """Rank and device of this process.
 
     Attributes:
-        rank, world: which it is, of how many.
-        device: where it computes.
+        rank: index of this process, from 0.
+        world_size: number of processes.
+        device: device of this process.
     """
 
     rank: int
@@ -34,11 +36,11 @@ class ProcessGroup:
 
     @property
     def is_main(self) -> bool:
-        """Is it the one that writes and speaks?"""
+        """True for the process that writes files and prints."""
         return self.rank == 0
 
     def all_reduce(self, values: Sequence[float]) -> list[float]:
-        """The sums of each value over all processes; integers are exact up to 2**53."""
+        """Return the sum of each value over all processes; integers are exact up to 2**53."""
         if self.world_size == 1:
             return list(values)
         tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
@@ -47,23 +49,24 @@ class ProcessGroup:
         return totals
 
     def barrier(self) -> None:
-        """Until all are here."""
+        """Wait for all processes."""
         if self.world_size > 1:
             self.all_reduce([0.0])
 
     def close(self) -> None:
+        """Leave the process group."""
         if self.world_size > 1:
             distributed.destroy_process_group()
 
 
 def initialize(device: str | None) -> ProcessGroup:
-    """Find this process's place from the environment that torchrun sets.
+    """Join the process group that torchrun's environment variables describe.
 
     Args:
-        device: "cpu", "cuda" or "cuda:1"; None: this process's own GPU, or the CPU where there is none.
+        device: "cpu", "cuda" or "cuda:1"; None: the GPU of this process's local rank, or the CPU without one.
 
     Raises:
-        ValueError: there is no such device.
+        InvalidValueError: the device does not exist.
     """
     rank, world_size, local_rank = (
         int(os.environ.get(name, default)) for name, default in _TORCHRUN_VARIABLES
@@ -73,13 +76,13 @@ def initialize(device: str | None) -> ProcessGroup:
     if device == "cuda":
         device = f"cuda:{local_rank}"
     if not re.fullmatch(r"(cpu|cuda)(:\d+)?", device):
-        raise InvalidValueError(f"--device {device} is none that is trained on: give cpu, cuda or cuda:1")
+        raise InvalidValueError(f"--device {device} is not supported; give cpu, cuda or cuda:1")
     try:
         torch_device = torch.device(device)
         torch.zeros(1, device=torch_device)
     except (RuntimeError, AssertionError) as error:
         raise InvalidValueError(
-            f"--device {device} cannot be used here: {str(error).splitlines()[0]}"
+            f"--device {device} is not available: {str(error).splitlines()[0]}"
         ) from error
     if torch_device.type == "cuda":
         torch.cuda.set_device(torch_device)
@@ -88,6 +91,3 @@ def initialize(device: str | None) -> ProcessGroup:
             "nccl" if torch_device.type == "cuda" else "gloo", timeout=_PROCESS_GROUP_TIMEOUT
         )
     return ProcessGroup(rank, world_size, torch_device)
-
-
-_TORCHRUN_VARIABLES = (("RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_RANK", "0"))

@@ -1,7 +1,7 @@
-"""A run's ``log.jsonl``: a line of JSON now and then, and never a line of steps that are not there.
+"""The log.jsonl of a run: one JSON object per line.
 
-A run that goes on from a checkpoint does its later steps once more; what a killed process has logged of
-them, and a line that it was writing, are taken out first.
+A resumed run repeats the steps after its checkpoint.  Lines of these steps and a partial last line are
+removed when the log is opened.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 
 LOG_FILE: Final = "log.jsonl"
 SPEED_FIELDS: Final = ("tokens_per_second", "mfu", "data_wait_fraction", "elapsed_seconds")
-"""Of a line, what depends on the machine; all else is the same whenever a run is done again."""
+"""Fields that depend on the machine; all others are reproducible."""
 
 
 class MetricsLog:
-    """The log of a run, open for further lines.
+    """Log of a run, open for appending.
 
     Attributes:
-        last: the last line about training; empty where there is none.
+        last_train_entry: last entry about training; empty if there is none.
     """
 
     def __init__(self, run: str, steps_done: int) -> None:
-        """Open it, cut back to what was logged until ``steps`` steps were done."""
+        """Open the log and remove entries of steps after ``steps_done``."""
         path = f"{run}/{LOG_FILE}"
         entries = [entry for entry in _read_entries(path) if entry["step"] <= steps_done]
         with LocalStorage().write(path) as file:
             file.writelines(map(_format_line, entries))
         train_entries = [entry for entry in entries if entry["split"] == "train"]
         self.last_train_entry: dict[str, Any] = train_entries[-1] if train_entries else {}
-        self._file = open(path, "ab")  # noqa: SIM115 - open as long as the run is
+        self._file = open(path, "ab")  # noqa: SIM115 - closed by close()
 
     def write(self, entry: dict[str, Any]) -> None:
-        """Add a line; a number that JSON does not have is null."""
+        """Append an entry; NaN and infinity are written as null."""
         entry = _replace_non_finite(entry)
         self._file.write(_format_line(entry))
         self._file.flush()
@@ -45,12 +45,13 @@ class MetricsLog:
             self.last_train_entry = entry
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):  # a full disk: each line was written, or has said so
+        """Close the file."""
+        with contextlib.suppress(OSError):  # every line was flushed, or its error raised, by write()
             self._file.close()
 
 
 def _read_entries(path: str) -> list[dict[str, Any]]:
-    """The lines that are whole."""
+    """Read the complete entries."""
     if not os.path.exists(path):
         return []
     with open(path, "rb") as file:

@@ -1,12 +1,12 @@
-"""A run's folder: what it says it is, and whether what is asked for is the same.
+"""Folder of a training run.
 
 ::
 
     RUN/
-      run.json          what is trained, on what, from where, with which versions; written first
-      log.jsonl         losses, figures and speed
-      step-0001000/     a checkpoint: hf/ (model and tokenizer), state.pt (to go on from), run.json
-      manifest.json     written last: no manifest, not finished
+      run.json          recipe, data, origin and library versions; written first
+      log.jsonl         losses, metrics and speed
+      step-0001000/     checkpoint: hf/ (model and tokenizer), state.pt (for resuming), run.json
+      manifest.json     written last; its presence marks the run complete
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import hashlib
 import os
 import platform
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy
@@ -36,6 +37,7 @@ from bioshards.corpus.manifest import (
 )
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
+from bioshards.train.config.dataclass_options import option_from_field
 
 from . import checkpoint
 from .metrics_log import SPEED_FIELDS
@@ -46,27 +48,36 @@ FORMAT: Final = 2
 """Raised whenever the same recipe and data give another model than before."""
 
 
-def build_identity(
-    recipe: Mapping[str, Any], data_fingerprint: str, vocabulary_sha256: str, origin: str | None
-) -> dict[str, Any]:
-    """What must be the same for a run to be gone on with.
+@dataclass(frozen=True, slots=True)
+class RunIdentity:
+    """What a rerun must have in common with the run that it resumes.
 
-    Args:
-        data_fingerprint, vocabulary_sha256: SHA-256 of either.
-        origin: the checkpoint or run that the model began from; None: random weights.
+    Attributes:
+        recipe: fields of the recipe as JSON values.
+        data_fingerprint: SHA-256 of the names and checksums of the training shards.
+        vocabulary_sha256: SHA-256 of tokenizer.json.
+        origin: checkpoint or run with the initial weights; None: random weights.
     """
-    return {
-        "pipeline": "train",
-        "format": FORMAT,
-        "recipe": dict(recipe),
-        "data_fingerprint": data_fingerprint,
-        "vocabulary_sha256": vocabulary_sha256,
-        "origin": origin,
-    }
+
+    recipe: Mapping[str, Any]
+    data_fingerprint: str
+    vocabulary_sha256: str
+    origin: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON value of the field ``identity`` of run.json."""
+        return {
+            "pipeline": "train",
+            "format": FORMAT,
+            "recipe": dict(self.recipe),
+            "data_fingerprint": self.data_fingerprint,
+            "vocabulary_sha256": self.vocabulary_sha256,
+            "origin": self.origin,
+        }
 
 
 def get_library_versions() -> dict[str, str]:
-    """Of what has a say in the numbers."""
+    """Return the versions of Python and of the libraries that results depend on."""
     libraries = {
         library.__name__: library.__version__ for library in (numpy, tokenizers, torch, transformers)
     }
@@ -75,30 +86,23 @@ def get_library_versions() -> dict[str, str]:
 
 @contextlib.contextmanager
 def claim_run_dir(run: str) -> Iterator[None]:
-    """The run's folder, for this process alone; leftovers of a killed one are swept.
+    """Create and lock the folder of a run, and remove temporary files of a killed process.
 
     Raises:
-        OutputMismatchError: it is no run's folder, or another process trains there.
+        OutputMismatchError: the folder is remote, has other contents, or another process trains in it.
     """
     if not run or "://" in run:
-        raise OutputMismatchError(
-            f"--output {run!r} is no folder of this machine, and a model is trained on one"
-        )
+        raise OutputMismatchError(f"--output {run!r} is not a local folder; training writes local files only")
     try:
         os.makedirs(run, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
-        raise OutputMismatchError(
-            f"{error.filename} is a file, and --output is to be a folder: give another"
-        ) from error
-    swept_prefixes = (
-        ".lock",
-        TEMPORARY_PREFIX,
-    )  # a run that was killed while it wrote what it is leaves both
+        raise OutputMismatchError(f"{error.filename} is a file; give a folder as --output") from error
+    swept_prefixes = (".lock", TEMPORARY_PREFIX)  # left behind if a run is killed before run.json is written
     if not os.path.exists(f"{run}/{RUN_FILE}") and not all(
         name.startswith(swept_prefixes) for name in os.listdir(run)
     ):
         raise OutputMismatchError(
-            f"{run} holds something else than a run: give another --output, or an empty folder"
+            f"{run} is not empty and has no {RUN_FILE}; give another --output, or an empty folder"
         )
     with open(f"{run}/.lock", "w") as lock:
         try:
@@ -110,7 +114,7 @@ def claim_run_dir(run: str) -> Iterator[None]:
 
 
 def read_run_info(run: str) -> dict[str, Any] | None:
-    """What the folder's run says it is; None where no run has begun there.
+    """Read the run.json of a folder; None if it has none.
 
     Raises:
         OutputMismatchError: it cannot be read.
@@ -122,46 +126,52 @@ def read_run_info(run: str) -> dict[str, Any] | None:
         run_info["identity"]["recipe"]["steps"]
     except (ValueError, KeyError, TypeError) as error:
         raise OutputMismatchError(
-            f"{run}/{RUN_FILE} is damaged ({error!r}): give another --output"
+            f"{run}/{RUN_FILE} is damaged ({error!r}); give another --output"
         ) from error
     return run_info
 
 
-def check_identity(run: str, requested: Mapping[str, Any]) -> None:
-    """Refuse to go on with a run that is another one.
+def check_identity(run: str, identity: RunIdentity) -> None:
+    """Check that a folder is new or has the same run.
 
     Raises:
-        OutputMismatchError: it is; says in what.
+        OutputMismatchError: it has another run; the message names every difference.
     """
     run_info = read_run_info(run)
+    requested = identity.to_dict()
     if run_info is None or run_info["identity"] == requested:
         return
     recorded = run_info["identity"]
     differences = [
-        f"--{name.replace('_', '-')} {recorded['recipe'].get(name)}, not {value}"
+        f"{option_from_field(name)} {recorded['recipe'].get(name)}, not {value}"
         for name, value in requested["recipe"].items()
         if recorded["recipe"].get(name) != value
     ]
     for name, difference in (
-        ("data_fingerprint", "another pretraining set, or one that has been made anew since"),
+        ("data_fingerprint", "another pretraining set, or one that was rebuilt"),
         ("vocabulary_sha256", "another vocabulary"),
-        ("origin", f"other weights to begin from: {recorded.get('origin')}"),
+        ("origin", f"other initial weights: {recorded.get('origin')}"),
         ("format", "another version of bioshards"),
     ):
         if recorded.get(name) != requested[name]:
             differences.append(difference)
     raise OutputMismatchError(
-        f"{run} was begun with {'; '.join(differences)}. Go on with it as it was begun, or give another --output"
+        f"{run} was started with {'; '.join(differences)}. Resume it with the same settings, or give another "
+        "--output"
     )
 
 
 def write_run_manifest(
     run: str, run_info: Mapping[str, Any], final_metrics: Mapping[str, Any], seconds: float
 ) -> None:
-    """Write the manifest: the run is at its last step.
+    """Write the manifest of a run at its last step.
 
-    All but its ``run`` is the same whenever the run is done again, however often it was stopped; so the
-    checkpoint's own run.json is not listed, nor how fast the last steps were.
+    All fields but ``run`` are reproducible, however often the run was stopped.  The run.json of the
+    checkpoint and the speed fields of ``final_metrics`` are therefore left out.
+
+    Args:
+        final_metrics: last line of the log about training.
+        seconds: duration since the process started.
     """
     storage = LocalStorage()
     folder = checkpoint.find_latest(run) or run
@@ -172,23 +182,26 @@ def write_run_manifest(
         with open(entry.path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         outputs.append(OutputFile(os.path.relpath(entry.path, run), entry.size, digest))
-    identity, run_of = run_info["identity"], run_info["run"]
-    begun = LocalStorage().read_json(f"{run}/{RUN_FILE}")["started"]
+    identity, process_info = run_info["identity"], run_info["run"]
     manifest = TrainingManifest(
         config={**identity["recipe"], "format": FORMAT},
         inputs=(
-            TrainingInput(identity["data_fingerprint"], identity["vocabulary_sha256"], identity["origin"]),
+            TrainingInput(
+                data_fingerprint=identity["data_fingerprint"],
+                vocabulary_sha256=identity["vocabulary_sha256"],
+                origin=identity["origin"],
+            ),
         ),
         outputs=tuple(outputs),
         final_metrics={name: value for name, value in final_metrics.items() if name not in SPEED_FIELDS},
         run=TrainingRun(
-            command=tuple(run_of["command"]),
-            started_at=begun,
+            command=tuple(process_info["command"]),
+            started_at=storage.read_json(f"{run}/{RUN_FILE}")["started"],
             finished_at=utc_now(),
-            world_size=run_of["world_size"],
-            device=run_of["device"],
-            micro_batch_size=run_of["micro_batch_size"],
-            library_versions=run_of["library_versions"],
+            world_size=process_info["world_size"],
+            device=process_info["device"],
+            micro_batch_size=process_info["micro_batch_size"],
+            library_versions=process_info["library_versions"],
             seconds=round(seconds, 1),
         ),
     )

@@ -1,4 +1,4 @@
-"""The tokenizer's files in a checkpoint, so that ``AutoTokenizer`` finds them beside the model."""
+"""Tokenizer files of a checkpoint, for ``AutoTokenizer.from_pretrained``."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tokenizers import Tokenizer
 from bioshards.train.data.piece_table import VocabularyError
 
 FILES: Final = ("tokenizer.json", "vocab.txt", "spiece.model")
-"""What vocab/ writes of a tokenizer, but for its settings."""
+"""Tokenizer files of a vocabulary, except its configuration; a vocabulary has some of them."""
 CONFIG_FILE: Final = "tokenizer_config.json"
 
 
 def copy_to(vocabulary: str, folder: str, max_positions: int) -> None:
-    """Copy the tokenizer of a vocabulary's folder, for a model of so many positions."""
+    """Copy the tokenizer of a vocabulary into a folder and set its ``model_max_length``."""
     for name in FILES:
         if os.path.exists(f"{vocabulary}/{name}"):
             shutil.copyfile(f"{vocabulary}/{name}", f"{folder}/{name}")
@@ -27,10 +27,10 @@ def copy_to(vocabulary: str, folder: str, max_positions: int) -> None:
 
 
 def read_config(vocabulary: str) -> dict[str, Any]:
-    """What a vocabulary's folder says of its tokenizer.
+    """Read the tokenizer_config.json of a vocabulary.
 
     Raises:
-        VocabularyError: nothing that can be read.
+        VocabularyError: it is missing or damaged.
     """
     path = f"{vocabulary}/{CONFIG_FILE}"
     try:
@@ -38,13 +38,13 @@ def read_config(vocabulary: str) -> dict[str, Any]:
             config: dict[str, Any] = {**json.load(file)}
     except (OSError, ValueError, TypeError) as error:
         raise VocabularyError(
-            f"{path} is missing or damaged ({error}), and the model's tokenizer would not load: give --vocab "
-            "FOLDER, one that python -m bioshards.vocab wrote"
+            f"{path} is missing or damaged ({error}). Give --vocab FOLDER, a vocabulary written by "
+            "python -m bioshards.vocab"
         ) from error
     return config
 
 
 def read_vocabulary(vocabulary: str) -> dict[str, int]:
-    """The ids of a vocabulary's folder, by their pieces."""
+    """Read the ids of a vocabulary by piece."""
     token_ids: dict[str, int] = Tokenizer.from_file(f"{vocabulary}/{FILES[0]}").get_vocab()
     return token_ids

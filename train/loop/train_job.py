@@ -1,15 +1,15 @@
-"""What is asked for on the command line, and whether it can be done: everything that is known before a model
-is built."""
+"""The job of a training command, and the checks that need no model."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.shards.pretraining_schema import LABELLED_OBJECTIVES
+from bioshards.train.config.dataclass_options import option_from_field
+from bioshards.train.config.model_families import FAMILIES, FamilyName, get_default_family
 from bioshards.train.config.recipe import TrainRecipe
 from bioshards.train.data.loader import BatchPartition, partition_batch
 from bioshards.train.data.piece_table import PieceTable
@@ -18,12 +18,13 @@ from bioshards.train.models.factory import InitialWeightsError
 
 from . import checkpoint, run_dir, tokenizer_files
 from .distributed import ProcessGroup
+from .run_dir import RunIdentity
 from .training_loop import Intervals
 
 _DEFAULT_CHECKPOINTS: Final = 100
-"""Checkpoints that a run writes if nothing is said, but none more often than every 100 steps."""
+"""Default number of checkpoints of a run; they are at least 100 steps apart."""
 _MIN_LOG_INTERVAL: Final = 10
-"""Steps between two lines in the log of a short run, if nothing is said; of a long one ten times as many."""
+"""Default steps between log lines of a short run; ten times as many in a long run."""
 _FIXED_FIELDS: Final = (
     "family",
     "hidden_size",
@@ -36,23 +37,25 @@ _FIXED_FIELDS: Final = (
     "generator_layers_fraction",
     "optimizer",
 )
-"""The parts of a recipe in which a run that is continued must be the same."""
+"""Recipe fields that a continued run must share with its source."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainJob:
-    """What is asked for.
+    """Values of the training command's options.
 
     Attributes:
-        data, out: a finished pretraining set, and the run's folder.
-        vocabulary: the folder of its vocabulary; None: where it was when the set was built.
-        init: a Hugging Face checkpoint to begin from; continued: a run to go on from, on other data.
-        micro: rows in a forward pass; None: as many as fit.
+        data: folder of a finished pretraining set.
+        output: folder of the run.
+        vocabulary: folder of the vocabulary; None: the folder that the set's manifest names.
+        init_checkpoint: Hugging Face checkpoint with the initial weights.
+        continue_from: run to continue on this data.
+        micro_batch_size: maximum rows in a forward pass; None: by memory.
         log_every, save_every, validate_every: in steps; None: by the length of the run.
-        keep: how many checkpoints stay.
-        validation_rows: rows of the validation split that are looked at, at most.
-        verify: read all shards and compare their SHA-256 before a run begins.
-        command: the command line.
+        keep_checkpoints: number of checkpoints to keep.
+        max_validation_rows: maximum rows of the validation split to evaluate.
+        verify_checksums: compare the SHA-256 of all shards before a new run.
+        command: the command line, for run.json.
     """
 
     data: str
@@ -73,15 +76,15 @@ class TrainJob:
     command: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainPlan:
-    """A job that can be done.
+    """A checked job, with its inputs opened.
 
     Attributes:
-        recipe: the job's, with the family that the data are for.
-        vocabulary: the folder of the tokenizer.
-        origin: the checkpoint of the run that is continued, where this one has none of its own yet.
-        identity: what a run that is gone on with must have been begun with (run_dir.py).
+        recipe: the job's recipe with its family resolved.
+        vocabulary: folder of the tokenizer.
+        continue_checkpoint: checkpoint of the run to continue; None if this run has a checkpoint of its own.
+        identity: what a rerun must have in common with the run (run_dir.py).
     """
 
     recipe: TrainRecipe
@@ -91,15 +94,17 @@ class TrainPlan:
     partition: BatchPartition
     continue_checkpoint: str | None
     intervals: Intervals
-    identity: dict[str, Any]
+    identity: RunIdentity
 
 
 def plan_training(job: TrainJob, processes: ProcessGroup) -> TrainPlan:
-    """Look at everything that is asked for.
+    """Check a job and open its inputs.
 
     Raises:
-        TrainingDataError, VocabularyError, InitialWeightsError, OutputMismatchError, ValueError: it cannot
-            be done.
+        TrainingDataError: the pretraining set is unfinished, damaged, or built for another objective.
+        VocabularyError: the vocabulary is missing or another one.
+        InitialWeightsError: the run cannot be continued with this model.
+        InvalidValueError: an option has an invalid value.
     """
     for name, value in (
         ("keep-checkpoints", job.keep_checkpoints),
@@ -108,79 +113,67 @@ def plan_training(job: TrainJob, processes: ProcessGroup) -> TrainPlan:
         if value < 1:
             raise InvalidValueError(f"--{name} {value} is below 1")
     dataset = PretrainingDataset(job.data)
-    vocabulary = _find_vocabulary(job)
+    vocabulary = job.vocabulary or manifest_of(job.data).run.vocabulary
     piece_table = PieceTable.load(vocabulary, dataset.vocabulary_size, dataset.vocabulary_sha256)
     tokenizer_files.read_config(vocabulary)
     recipe = _resolve_recipe(job, dataset)
-    has_checkpoint = (
-        checkpoint.find_latest(job.output) is not None
-    )  # then nothing more is taken from another run
-    continue_checkpoint = (
-        _find_continue_checkpoint(job, recipe, dataset) if job.continue_from and not has_checkpoint else None
-    )
-    starts_from = job.continue_from or job.init_checkpoint
+    is_resumed = checkpoint.find_latest(job.output) is not None
+    origin = job.continue_from or job.init_checkpoint
     return TrainPlan(
-        recipe,
-        dataset,
-        piece_table,
-        vocabulary,
-        partition_batch(
+        recipe=recipe,
+        dataset=dataset,
+        piece_table=piece_table,
+        vocabulary=vocabulary,
+        partition=partition_batch(
             recipe.batch_size,
             processes.world_size,
             dataset.max_seq_length,
             processes.device.type,
             job.micro_batch_size,
         ),
-        continue_checkpoint,
-        _resolve_intervals(job, recipe.steps),
-        run_dir.build_identity(
-            recipe.to_dict(),
-            dataset.fingerprint,
-            dataset.vocabulary_sha256,
-            os.path.realpath(starts_from) if starts_from else None,
+        continue_checkpoint=(
+            _find_continue_checkpoint(job.continue_from, recipe, dataset)
+            if job.continue_from and not is_resumed
+            else None
+        ),
+        intervals=_resolve_intervals(job, recipe.steps),
+        identity=RunIdentity(
+            recipe=recipe.to_dict(),
+            data_fingerprint=dataset.fingerprint,
+            vocabulary_sha256=dataset.vocabulary_sha256,
+            origin=os.path.realpath(origin) if origin else None,
         ),
     )
 
 
 def _resolve_recipe(job: TrainJob, dataset: PretrainingDataset) -> TrainRecipe:
+    """Return the recipe with its start and family set, checked against the pretraining set."""
     recipe = _resolve_start(job)
-    family = recipe.family
-    if family == "auto":
-        family = "bert" if dataset.objective == "plain" else dataset.objective  # type: ignore[assignment]
-    if (
-        family in LABELLED_OBJECTIVES
-        and dataset.objective in LABELLED_OBJECTIVES
-        and dataset.objective != family
-    ):
+    family: FamilyName = get_default_family(dataset.objective) if recipe.family == "auto" else recipe.family
+    if dataset.objective not in FAMILIES[family].data_objectives:
         raise TrainingDataError(
-            f"{job.data} was built for {dataset.objective}: what its labels say is not what {family} learns. "
+            f"{job.data} was built with --objective {dataset.objective}, whose labels {family} cannot use. "
             f"Build a set with --objective {family}, or give --family {dataset.objective}"
         )
     if dataset.max_seq_length > recipe.max_positions:
         raise TrainingDataError(
-            f"{job.data} has rows of up to {dataset.max_seq_length:,} tokens, and the model --max-positions "
-            f"{recipe.max_positions:,}: give more, or build a set with a lower --max-seq-length"
+            f"{job.data} has rows of up to {dataset.max_seq_length:,} tokens, more than --max-positions "
+            f"{recipe.max_positions:,}. Raise it, or build a set with a lower --max-seq-length"
         )
     return replace(recipe, family=family)
 
 
-def _find_vocabulary(job: TrainJob) -> str:
-    """The folder of the tokenizer: the one that is given, or where it was when the set was made."""
-    return job.vocabulary or manifest_of(job.data).run.vocabulary
-
-
 def _resolve_start(job: TrainJob) -> TrainRecipe:
-    """The recipe, with what the model begins from."""
+    """Return the recipe with ``start_from`` set by --init-checkpoint and --continue-from."""
     if job.init_checkpoint and job.continue_from:
-        raise InvalidValueError(
-            "--init-checkpoint and --continue-from are both given: a model begins from one of them"
-        )
+        raise InvalidValueError("--init-checkpoint and --continue-from exclude each other")
     if job.init_checkpoint:
         return replace(job.recipe, start_from="checkpoint")
     if job.continue_from:
         if os.path.realpath(job.continue_from) == os.path.realpath(job.output):
             raise InitialWeightsError(
-                "--continue-from and --output are one folder: a run that has stopped goes on without --continue-from"
+                "--continue-from and --output are the same folder; rerun the command without --continue-from "
+                "to resume it"
             )
         return replace(job.recipe, start_from="run")
     if job.recipe.start_from != "random":
@@ -190,36 +183,35 @@ def _resolve_start(job: TrainJob) -> TrainRecipe:
             else "--continue-from RUN"
         )
         raise InvalidValueError(
-            f"this recipe begins from a {job.recipe.start_from}: give {required_option}, or --start-from "
+            f"this recipe starts from a {job.recipe.start_from}: give {required_option}, or --start-from "
             "random for random weights"
         )
     return job.recipe
 
 
-def _find_continue_checkpoint(job: TrainJob, recipe: TrainRecipe, dataset: PretrainingDataset) -> str:
-    """The checkpoint of the run that is to be continued.
+def _find_continue_checkpoint(source_run: str, recipe: TrainRecipe, dataset: PretrainingDataset) -> str:
+    """Return the latest checkpoint of the run to continue.
 
     Raises:
-        InitialWeightsError: it cannot be.
+        InitialWeightsError: it has none, or its model, optimizer or vocabulary differs.
     """
-    source_run = job.continue_from or ""
     source_info, source_checkpoint = run_dir.read_run_info(source_run), checkpoint.find_latest(source_run)
     if source_info is None or source_checkpoint is None:
         raise InitialWeightsError(
-            f"--continue-from {source_run} is no run with a checkpoint in it: give the --output of a run"
+            f"--continue-from {source_run} has no checkpoint: give the --output of a training run"
         )
     source_identity = source_info["identity"]
-    own_recipe = recipe.to_dict()
+    source_recipe, own_recipe = source_identity["recipe"], recipe.to_dict()
     differences = [
-        f"--{name.replace('_', '-')} {source_identity['recipe'][name]}"
+        f"{option_from_field(name)} {source_recipe[name]}"
         for name in _FIXED_FIELDS
-        if source_identity["recipe"][name] != own_recipe[name]
+        if source_recipe[name] != own_recipe[name]
     ]
     if source_identity["vocabulary_sha256"] != dataset.vocabulary_sha256:
         differences.append("another vocabulary")
     if differences:
         raise InitialWeightsError(
-            f"--continue-from {source_run} cannot be done with this model: that one has {', '.join(differences)}"
+            f"--continue-from {source_run}: that run has another model: {', '.join(differences)}"
         )
     return source_checkpoint
 
@@ -229,9 +221,11 @@ def _resolve_intervals(job: TrainJob, steps: int) -> Intervals:
         if value is not None and value < 1:
             raise InvalidValueError(f"--{name}-every {value} is below 1")
     default_interval = max(_DEFAULT_CHECKPOINTS, steps // _DEFAULT_CHECKPOINTS)
+    default_log_interval = max(
+        _MIN_LOG_INTERVAL, min(10 * _MIN_LOG_INTERVAL, steps // (2 * _DEFAULT_CHECKPOINTS))
+    )
     return Intervals(
-        log=job.log_every
-        or max(_MIN_LOG_INTERVAL, min(10 * _MIN_LOG_INTERVAL, steps // (2 * _DEFAULT_CHECKPOINTS))),
+        log=job.log_every or default_log_interval,
         save=job.save_every or default_interval,
         validate=job.validate_every or default_interval,
     )

@@ -1,7 +1,7 @@
-"""One model being trained: what an update does with a step's micro-batches.
+"""Update step: forward and backward over micro-batches, gradient all-reduce, clipping, optimizer.
 
-Losses are sums until here, and are divided by what the whole step holds, whichever process and micro-batch
-it was in; so dealing a batch out in another way changes nothing but rounding.
+Loss sums are divided by the counts of the whole step over all processes, so the partition of a batch changes
+the result by rounding only.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from .distributed import ProcessGroup
 
 
 class MetricSums:
-    """Sums of losses and figures over some micro-batches, and the counts that they are of.
+    """Sums of losses and metric numerators over micro-batches, and their counts.
 
-    Sums are this process's, and stay on the device until they are asked for, so that adding them up does not
-    wait for it.  Counts are all processes'.
+    Sums are those of this process and stay on the device, so that adding does not synchronise with it.
+    Counts are those of all processes.
 
     Attributes:
-        skipped: steps that had no finite gradient, and are in neither.
+        counts: fields of ``BatchCounts``.
+        skipped_steps: steps without a finite gradient; they are in neither sums nor counts.
     """
 
     def __init__(self) -> None:
@@ -43,29 +44,29 @@ class MetricSums:
         self.skipped_steps = 0
 
     def add_sums(self, sums: Mapping[str, Tensor]) -> None:
-        """Add a micro-batch's sums."""
+        """Add the sums of a micro-batch."""
         for name, value in sums.items():
             self._sums[name] = self._sums.get(name, 0) + value.detach().double()
 
     def add_counts(self, counts: Mapping[str, int]) -> None:
-        """Add what there is in some micro-batches."""
+        """Add counts of micro-batches."""
         for name, value in counts.items():
             self.counts[name] += value
 
     def merge(self, other: MetricSums) -> None:
-        """Add another's."""
+        """Add sums and counts of another object."""
         self.add_sums(other._sums)
         self.add_counts(other.counts)
 
     def state_dict(self, processes: ProcessGroup) -> dict[str, Any]:
-        """What was added up in all processes, for a checkpoint and for :meth:`told`."""
+        """Return the totals of all processes, for state.pt."""
         names = sorted(self._sums)
         values = torch.stack([self._sums[name] for name in names]).tolist() if names else []
         sums = dict(zip(names, processes.all_reduce(values), strict=True))
         return {"sums": sums, "counts": dict(self.counts), "skipped": self.skipped_steps}
 
     def load_state_dict(self, state: Mapping[str, Any], processes: ProcessGroup) -> None:
-        """Go on from a checkpoint's; the first process takes the sums of all."""
+        """Restore totals from state.pt; the main process takes the sums of all."""
         factor = 1.0 if processes.is_main else 0.0
         self._sums = {
             name: torch.tensor(factor * value, dtype=torch.float64, device=processes.device)
@@ -74,7 +75,7 @@ class MetricSums:
         self.counts, self.skipped_steps = dict(state["counts"]), state["skipped"]
 
     def compute_metrics(self, objective: Objective, processes: ProcessGroup) -> dict[str, Any]:
-        """Losses and figures of all processes, for the log; of no step at all they are no numbers."""
+        """Compute losses and metrics over all processes; losses are NaN if all steps were skipped."""
         sums, counts = self.state_dict(processes)["sums"], self.counts
         if not sums:
             return {"loss": math.nan, "losses": dict.fromkeys(objective.losses, math.nan), "metrics": {}}
@@ -90,11 +91,11 @@ class MetricSums:
 
 
 class Trainer:
-    """A model, its optimiser, and their updates.
+    """Model, optimizer and their updates.
 
     Attributes:
-        objective: what is saved and validated.
-        trained: what is trained: the objective, or the adversarial one around it.
+        objective: objective that is saved and validated.
+        training_objective: objective that is trained: ``objective``, or an adversarial wrapper around it.
     """
 
     def __init__(
@@ -125,7 +126,7 @@ class Trainer:
         )
 
     def learning_rate(self, step: int) -> float:
-        """That of a step."""
+        """Return the learning rate of a step."""
         recipe = self._recipe
         return learning_rate(recipe.schedule, step, recipe.steps, recipe.warmup_steps, recipe.learning_rate)
 
@@ -136,14 +137,17 @@ class Trainer:
         step_counts: Mapping[str, int],
         metric_sums: MetricSums,
     ) -> float:
-        """Update the weights; returns the length of the gradient before it was clipped.
+        """Update the weights once.
 
-        Where that is not finite, the weights stay as they are, and the step is counted as skipped.
+        If the gradient is not finite, the weights are unchanged and the step counts as skipped.
 
         Args:
             micro_batches: this process's micro-batches of the step.
-            step_counts: what all processes' micro-batches of the step hold.
-            metric_sums: to add this step to.
+            step_counts: counts of the step over all processes, by the fields of ``BatchCounts``.
+            metric_sums: totals to add this step to.
+
+        Returns:
+            the gradient norm before clipping.
         """
         processes, step_sums = self._processes, MetricSums()
         self._gradients.zero()
@@ -168,7 +172,7 @@ class Trainer:
         return grad_norm
 
     def validate(self, batches: Iterable[tuple[Batch, BatchCounts]]) -> dict[str, Any]:
-        """Losses and figures of batches that all processes have their part of, without dropout."""
+        """Compute losses and metrics of batches, over all processes and without dropout."""
         self.objective.eval()
         metric_sums = MetricSums()
         with torch.no_grad(), self._autocast():
@@ -180,14 +184,14 @@ class Trainer:
         return metric_sums.compute_metrics(self.objective, self._processes)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the next update depends on."""
+        """Return all state that the next update depends on, with the keys of state.pt."""
         return {"model": self.objective.state_dict(), "optimiser": self._optimizer.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state.
+        """Restore the state of :meth:`state_dict`.
 
         Raises:
-            ValueError: it is another model's.
+            InvalidValueError: it is of another model.
         """
         try:
             self.objective.load_state_dict(state["model"])
@@ -202,5 +206,5 @@ class Trainer:
 
 
 def _make_dropout_seed(seed: int, step: int, index: int) -> int:
-    """The seed of a micro-batch's dropout: ``index`` counts the micro-batches of all processes."""
+    """Return the dropout seed of a micro-batch; ``index`` counts the micro-batches of all processes."""
     return int(np.random.SeedSequence([seed, step, index]).generate_state(1, np.uint64)[0] >> np.uint64(1))

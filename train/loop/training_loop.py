@@ -1,7 +1,7 @@
-"""The loop: step after step, with a line in the log, a validation and a checkpoint now and then.
+"""Training loop: steps, log lines, validations and checkpoints.
 
-It stops at the end of a step when it is told to (Ctrl-C, SIGTERM), with a checkpoint, and when the numbers
-have stopped being numbers, without one.
+On Ctrl-C or SIGTERM it finishes the step, saves a checkpoint and stops.  If training diverges it stops
+without a checkpoint.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from bioshards.train.config.recipe import TrainRecipe
 from bioshards.train.data.loader import StepLoader
 from bioshards.train.data.prefetcher import Prefetcher
 
+from .checkpoint import LoopState
 from .distributed import ProcessGroup
 from .metrics_log import MetricsLog
 from .trainer import MetricSums, Trainer
 
 MAX_NON_FINITE_STEPS: Final = 10
-"""Steps in a row without a finite gradient after which a run stops: one comes of a bad batch, ten of a
-model that is beyond help."""
+"""Consecutive steps without a finite gradient after which a run stops: one can be a bad batch, ten are a
+diverged model."""
 PREFETCH_STEPS: Final = 3
-"""Steps that are made before they are needed."""
+"""Steps loaded ahead."""
 
 
 class DivergedError(RunError):
@@ -37,7 +38,7 @@ class DivergedError(RunError):
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """How often, in steps."""
+    """Intervals of log lines, checkpoints and validations, in steps."""
 
     log: int
     save: int
@@ -46,11 +47,11 @@ class Intervals:
 
 @dataclass(frozen=True, slots=True)
 class FlopsModel:
-    """What turns counts into a share of what the hardware could do.
+    """FLOP counts, for the model FLOP/s utilisation (MFU).
 
     Attributes:
-        operations: floating point operations of counts.
-        peak: operations a second of all devices together.
+        count_flops: FLOPs of training on the given counts, by the fields of ``BatchCounts``.
+        peak_flops_per_second: peak of all devices together.
     """
 
     count_flops: Callable[[dict[str, int]], float]
@@ -58,7 +59,7 @@ class FlopsModel:
 
 
 class _ThroughputMeter:
-    """What a stretch of steps took, validations and checkpoints left out."""
+    """Throughput since the last log line, without validations and checkpoints."""
 
     def __init__(self, wait_seconds: float = 0.0) -> None:
         self._started, self._wait_seconds = time.perf_counter(), wait_seconds
@@ -85,14 +86,16 @@ class _ThroughputMeter:
 
 @dataclass(slots=True)
 class TrainingLoop:
-    """A run from ``done`` steps to the recipe's last.
+    """Training from ``steps_done`` to the last step of the recipe.
 
     Attributes:
-        validation: gives this process's part of the validation set; None: there is none.
-        save: writes a checkpoint, with what is to be given to go on: ``done``, ``tokens`` and ``tally``.
-        stop: set when the run is to stop.
-        done, tokens: steps and tokens behind the model.
-        tally: of the steps since the last line in the log.
+        validation_batches: returns this process's validation batches; None: no validation.
+        log: None in all processes but the main one.
+        save_checkpoint: writes a checkpoint with the given state.
+        stop: set to stop after the current step.
+        first_step: step at which this run started.
+        steps_done, tokens_seen: steps and training tokens of the model so far.
+        metric_sums: totals since the last log line.
     """
 
     trainer: Trainer
@@ -104,25 +107,22 @@ class TrainingLoop:
     flops_model: FlopsModel
     log: MetricsLog | None
     progress: Callable[[str], None]
-    save_checkpoint: Callable[[dict[str, Any]], None]
+    save_checkpoint: Callable[[LoopState], None]
     stop: Event
+    first_step: int
     steps_done: int
     tokens_seen: int
     metric_sums: MetricSums
 
     def run(self) -> None:
-        """Train.
+        """Train to the last step.
 
         Raises:
-            KeyboardInterrupt: the run was told to stop, and has saved a checkpoint.
-            DivergedError: see there.
+            KeyboardInterrupt: ``stop`` was set; a checkpoint is saved.
+            DivergedError: the gradients of several steps in a row were not finite.
         """
-        started, first_step, non_finite_steps, meter = (
-            time.perf_counter(),
-            self.steps_done,
-            0,
-            _ThroughputMeter(),
-        )
+        started, resumed_at = time.perf_counter(), self.steps_done
+        non_finite_steps, meter = 0, _ThroughputMeter()
         with Prefetcher(self.loader.load_step, self.steps_done, PREFETCH_STEPS) as batches:
             while self.steps_done < self.recipe.steps:
                 micro_batches = batches.get()
@@ -140,7 +140,7 @@ class TrainingLoop:
                     )
                     seconds = time.perf_counter() - started
                     self._log_entry(
-                        {**entry, "elapsed_seconds": seconds}, seconds / (self.steps_done - first_step)
+                        {**entry, "elapsed_seconds": seconds}, seconds / (self.steps_done - resumed_at)
                     )
                     meter, self.metric_sums = _ThroughputMeter(batches.wait_seconds), MetricSums()
                 with meter.pause():
@@ -151,7 +151,7 @@ class TrainingLoop:
                         self._save()
 
     def _reduce_counts(self, local: Iterable[BatchCounts]) -> dict[str, int]:
-        """What all processes' micro-batches of a step hold; the place where all learn that one is to stop."""
+        """Return the counts of a step over all processes; stop here if ``stop`` is set in any process."""
         columns = [sum(column) for column in zip(*local, strict=True)]
         *totals, stop_requests = map(int, self.processes.all_reduce([*columns, self.stop.is_set()]))
         if stop_requests:
@@ -161,11 +161,12 @@ class TrainingLoop:
 
     def _save(self) -> None:
         self.save_checkpoint(
-            {
-                "done": self.steps_done,
-                "tokens": self.tokens_seen,
-                "tally": self.metric_sums.state_dict(self.processes),
-            }
+            LoopState(
+                steps_done=self.steps_done,
+                first_step=self.first_step,
+                tokens_seen=self.tokens_seen,
+                metric_sums=self.metric_sums.state_dict(self.processes),
+            )
         )
 
     def _is_due(self, interval: int) -> bool:
@@ -186,10 +187,10 @@ class TrainingLoop:
         }
 
     def _log_entry(self, entry: dict[str, Any], seconds_per_step: float = 0.0) -> None:
-        """Into the log, and to whoever looks on.
+        """Write an entry to the log and report progress.
 
         Args:
-            seconds_per_step: seconds a step, of a line about training.
+            seconds_per_step: seconds per step; for entries about training only.
         """
         if self.log is None:
             return
@@ -199,18 +200,16 @@ class TrainingLoop:
             self.progress(f"step {self.steps_done:,}: validation {losses}")
             return
         self.progress(
-            f"step {self.steps_done:,} of {self.recipe.steps:,}: {losses}, {entry['tokens_per_second']:,.0f} "
-            "tokens/s, "
-            f"waiting {entry['data_wait_fraction']:.1%}, "
+            f"step {self.steps_done:,} of {self.recipe.steps:,}: {losses}, "
+            f"{entry['tokens_per_second']:,.0f} tokens/s, data wait {entry['data_wait_fraction']:.1%}, "
             f"{_format_duration((self.recipe.steps - self.steps_done) * seconds_per_step)} left"
         )
 
     def _format_divergence(self) -> str:
         return (
-            f"no finite gradient in {MAX_NON_FINITE_STEPS} steps in a row, the last of them "
-            f"{self.steps_done:,}: the model "
-            "is beyond help. Its last checkpoint is from before; begin anew with another --output and a lower "
-            "--learning-rate, a longer --warmup, or --precision float32"
+            f"training diverged: no finite gradient in {MAX_NON_FINITE_STEPS} consecutive steps up to step "
+            f"{self.steps_done:,}. Start again with another --output and a lower --learning-rate, a longer "
+            "--warmup, or --precision float32"
         )
 
 

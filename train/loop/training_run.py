@@ -1,4 +1,4 @@
-"""A run from its command to its end: begin or go on, train, and say how the model is loaded."""
+"""One training run: build or restore the model, train, write checkpoints and the manifest."""
 
 from __future__ import annotations
 
@@ -21,46 +21,48 @@ from bioshards.train.data.loader import StepLoader
 from bioshards.train.data.pretraining_dataset import PretrainingDataset
 from bioshards.train.models import factory, flops
 
-from . import checkpoint, run_dir, tokenizer_files
-from . import distributed as processes
-from .checkpoint import MODEL_FOLDER, STATE_FILE
+from . import checkpoint, distributed, run_dir, tokenizer_files
+from .checkpoint import MODEL_FOLDER, STATE_FILE, LoopState
 from .distributed import ProcessGroup
 from .metrics_log import MetricsLog
 from .train_job import TrainJob, TrainPlan, plan_training
 from .trainer import MetricSums, Trainer
 from .training_loop import FlopsModel, TrainingLoop
 
-# Ours is the one live line.
-transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-
 
 def train(job: TrainJob, progress: Callable[[str], None], stop: Event) -> str:
-    """Train, or go on, until the last step; returns what the first process is to tell.
+    """Start or resume a training run and train to its last step.
 
     Args:
-        progress: is told how far it is.
-        stop: set from elsewhere when the run is to end after the step that it is in.
+        progress: called with a line of progress.
+        stop: set to stop after the current step.
+
+    Returns:
+        the summary that the main process prints; empty in other processes.
 
     Raises:
-        TrainingDataError, VocabularyError, InitialWeightsError, OutputMismatchError, ValueError: what is
-            asked for cannot be done.
-        KeyboardInterrupt, DivergedError, CheckpointError: see training_loop.py and checkpoint.py.
+        UserError: the job cannot be done: TrainingDataError, VocabularyError, InitialWeightsError,
+            OutputMismatchError, InvalidValueError.
+        KeyboardInterrupt: ``stop`` was set; a checkpoint is saved.
+        DivergedError: the gradients of several steps in a row were not finite.
+        CheckpointError: a checkpoint could not be written.
     """
-    us = processes.initialize(job.device)
-    planned = plan_training(job, us)
-    if us.is_main:
+    transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # progress() is the live line
+    processes = distributed.initialize(job.device)
+    plan = plan_training(job, processes)
+    if processes.is_main:
         with run_dir.claim_run_dir(job.output):
-            run_dir.check_identity(job.output, planned.identity)
-            result = _TrainingRun(job, planned, us, progress).train(stop)
+            run_dir.check_identity(job.output, plan.identity)
+            result = _TrainingRun(job, plan, processes, progress).train(stop)
     else:
-        _TrainingRun(job, planned, us, _ignore_progress).train(stop)
+        _TrainingRun(job, plan, processes, _ignore_progress).train(stop)
         result = ""
-    us.close()  # not after an error: it would wait for processes that wait for this one
+    processes.close()  # only after success: after an error it would wait for processes that wait for this one
     return result
 
 
 def _ignore_progress(_line: str) -> None:
-    """What the processes but the first say."""
+    """Drop the progress of all processes but the main one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class _TrainingRun:
         if os.path.exists(f"{job.output}/{run_dir.MANIFEST_FILE}"):
             return f"{job.output} is finished: there is nothing to do\n{self._format_loading_hint()}"
         last_checkpoint = checkpoint.find_latest(job.output)
-        processes.barrier()  # nobody writes before all have looked
+        processes.barrier()  # no process writes before all have looked for a checkpoint
         if last_checkpoint is None and processes.is_main and job.verify_checksums:
             for dataset in (self.plan.dataset, self._open_validation_set()):
                 if dataset is not None:
@@ -86,7 +88,7 @@ class _TrainingRun:
             LocalStorage().write_json(
                 f"{job.output}/{run_dir.RUN_FILE}", {**self._build_run_info(state), "started": utc_now()}
             )
-        metrics_log = MetricsLog(job.output, state["done"]) if processes.is_main else None
+        metrics_log = MetricsLog(job.output, state.steps_done) if processes.is_main else None
         loop = self._build_loop(trainer, state, metrics_log, stop)
         started = time.monotonic()
         loop.run()
@@ -100,7 +102,7 @@ class _TrainingRun:
 
     def _build_trainer(self, last_checkpoint: str | None) -> Trainer:
         recipe, init_checkpoint = self.plan.recipe, self.job.init_checkpoint
-        if init_checkpoint and last_checkpoint:  # its configuration, and no need for the folder any more
+        if init_checkpoint and last_checkpoint:  # a resumed run does not need the initial checkpoint any more
             init_checkpoint = f"{last_checkpoint}/{MODEL_FOLDER}"
         torch.manual_seed(recipe.seed)
         vocabulary = tokenizer_files.read_vocabulary(self.plan.vocabulary) if init_checkpoint else None
@@ -114,35 +116,37 @@ class _TrainingRun:
             self.plan.partition.accumulation_steps,
         )
 
-    def _restore_state(self, trainer: Trainer, last_checkpoint: str | None) -> dict[str, Any]:
-        """Where the run is: what its loop had said of itself, and ``first_step``, the step at which this set
-        began; the trainer is taken there."""
+    def _restore_state(self, trainer: Trainer, last_checkpoint: str | None) -> LoopState:
+        """Load a checkpoint of this run, or of the run to continue, and return the state of the loop."""
         source_checkpoint = last_checkpoint or self.plan.continue_checkpoint
         if source_checkpoint is None:
-            return {"done": 0, "first": 0, "tokens": 0, "tally": None}
+            return LoopState()
         state = checkpoint.load(source_checkpoint, self.processes.device)
         try:
             trainer.load_state_dict(state)
         except ValueError as error:
             raise InvalidValueError(
-                f"{source_checkpoint}/{STATE_FILE} cannot be gone on with: {error}"
+                f"cannot resume from {source_checkpoint}/{STATE_FILE}: {error}"
             ) from error
+        loop_state = LoopState.from_dict(state)
         if last_checkpoint:
-            return {name: state[name] for name in ("done", "first", "tokens", "tally")}
-        first_step = state["done"]
-        if first_step >= self.plan.recipe.steps:
+            return loop_state
+        if loop_state.steps_done >= self.plan.recipe.steps:
             raise InvalidValueError(
-                f"--steps {self.plan.recipe.steps:,} are all, and {self.job.continue_from} has done "
-                f"{first_step:,} "
-                "of them already: give more"
+                f"--steps {self.plan.recipe.steps:,} counts from step 0, and {self.job.continue_from} has "
+                f"done {loop_state.steps_done:,}: give more"
             )
-        return {"done": first_step, "first": first_step, "tokens": state["tokens"], "tally": None}
+        return LoopState(
+            steps_done=loop_state.steps_done,
+            first_step=loop_state.steps_done,
+            tokens_seen=loop_state.tokens_seen,
+        )
 
-    def _build_run_info(self, state: dict[str, Any]) -> dict[str, Any]:
-        """What run.json and every checkpoint say."""
+    def _build_run_info(self, state: LoopState) -> dict[str, Any]:
+        """Build the JSON value of run.json, common to the run and its checkpoints."""
         dataset = self.plan.dataset
         return {
-            "identity": self.plan.identity,
+            "identity": self.plan.identity.to_dict(),
             "preset": self.job.preset,
             "data": {
                 "folder": os.path.abspath(self.job.data),
@@ -152,7 +156,7 @@ class _TrainingRun:
                 "tokens": dataset.tokens,
             },
             "vocabulary": os.path.abspath(self.plan.vocabulary),
-            "first_step": state["first"],
+            "first_step": state.first_step,
             "run": {
                 "command": list(self.job.command),
                 "world_size": self.processes.world_size,
@@ -163,33 +167,32 @@ class _TrainingRun:
         }
 
     def _build_loop(
-        self, trainer: Trainer, state: dict[str, Any], metrics_log: MetricsLog | None, stop: Event
+        self, trainer: Trainer, state: LoopState, metrics_log: MetricsLog | None, stop: Event
     ) -> TrainingLoop:
         processes, recipe = self.processes, self.plan.recipe
-        loader = self._build_loader(self.plan.dataset, state["first"])
 
-        def save_checkpoint(loop_state: dict[str, Any]) -> None:
+        def save_checkpoint(loop_state: LoopState) -> None:
             if processes.is_main:
-                checkpoint_state = {**loop_state, "first": state["first"]}
                 checkpoint.save(
                     self.job.output,
-                    loop_state["done"],
-                    lambda folder: self._write_checkpoint(folder, trainer, checkpoint_state),
+                    loop_state.steps_done,
+                    lambda folder: self._write_checkpoint(folder, trainer, loop_state),
                     self.job.keep_checkpoints,
                 )
             processes.barrier()
 
         metric_sums = MetricSums()
-        if state["tally"]:
-            metric_sums.load_state_dict(state["tally"], processes)
+        if state.metric_sums:
+            metric_sums.load_state_dict(state.metric_sums, processes)
 
         flops_model = FlopsModel(
-            lambda counts: flops.count_training_step(trainer.training_objective, BatchCounts(**counts)),
-            processes.world_size * flops.get_peak(processes.device, getattr(torch, recipe.precision)),
+            count_flops=lambda counts: trainer.training_objective.count_training_flops(BatchCounts(**counts)),
+            peak_flops_per_second=processes.world_size
+            * flops.get_peak(processes.device, getattr(torch, recipe.precision)),
         )
         return TrainingLoop(
             trainer=trainer,
-            loader=loader,
+            loader=self._build_loader(self.plan.dataset, state.first_step),
             validation_batches=self._build_validation_batches(),
             recipe=recipe,
             processes=processes,
@@ -199,20 +202,24 @@ class _TrainingRun:
             progress=self.progress,
             save_checkpoint=save_checkpoint,
             stop=stop,
-            steps_done=state["done"],
-            tokens_seen=state["tokens"],
+            first_step=state.first_step,
+            steps_done=state.steps_done,
+            tokens_seen=state.tokens_seen,
             metric_sums=metric_sums,
         )
 
     def _build_loader(self, dataset: PretrainingDataset, first_step: int = 0) -> StepLoader:
         return StepLoader(
-            *(dataset, self.plan.piece_table, self.plan.recipe, self.plan.partition),
+            dataset,
+            self.plan.piece_table,
+            self.plan.recipe,
+            self.plan.partition,
             rank=self.processes.rank,
             first_step=first_step,
         )
 
     def _open_validation_set(self) -> PretrainingDataset | None:
-        """The validation split, if there is one."""
+        """Open the validation split; None if it is empty."""
         return (
             None
             if pretraining_dataset.is_empty(self.job.data, "validation")
@@ -220,16 +227,16 @@ class _TrainingRun:
         )
 
     def _build_validation_batches(self) -> Callable[[], Iterator[tuple[Batch, BatchCounts]]] | None:
-        """This process's part of the validation split, if there is one."""
+        """Return an iterator factory over this process's validation rows.
+
+        None: the split is empty, or has fewer rows than there are processes.
+        """
         validation_set = self._open_validation_set()
         if validation_set is None:
             return None
         num_rows = min(validation_set.rows, self.job.max_validation_rows)
-        loader, micro_batch_size, processes = (
-            self._build_loader(validation_set),
-            self.plan.partition.micro_batch_size,
-            self.processes,
-        )
+        loader, processes = self._build_loader(validation_set), self.processes
+        micro_batch_size = self.plan.partition.micro_batch_size
         first_row, end_row = (
             num_rows * rank // processes.world_size for rank in (processes.rank, processes.rank + 1)
         )
@@ -240,17 +247,17 @@ class _TrainingRun:
 
         return batches if num_rows >= processes.world_size else None
 
-    def _write_checkpoint(self, folder: str, trainer: Trainer, state: dict[str, Any]) -> None:
-        """The files of a checkpoint."""
+    def _write_checkpoint(self, folder: str, trainer: Trainer, state: LoopState) -> None:
+        """Write the files of a checkpoint into a folder."""
         model_folder = f"{folder}/{MODEL_FOLDER}"
         trainer.objective.save(model_folder)
         tokenizer_files.copy_to(self.plan.vocabulary, model_folder, self.plan.recipe.max_positions)
         with open(f"{folder}/{STATE_FILE}", "wb") as file:
-            torch.save({**trainer.state_dict(), **state}, file)
+            torch.save({**trainer.state_dict(), **state.to_dict()}, file)
         run_info = {
             **self._build_run_info(state),
-            "step": state["done"],
-            "tokens": state["tokens"],
+            "step": state.steps_done,
+            "tokens": state.tokens_seen,
             "saved": utc_now(),
         }
         LocalStorage().write_json(f"{folder}/{run_dir.RUN_FILE}", run_info)
@@ -270,6 +277,6 @@ class _TrainingRun:
         folder = f"{checkpoint.find_latest(self.job.output)}/{MODEL_FOLDER}"
         return (
             f"checkpoint: {folder}\n"
-            f'load it:    transformers.AutoModel.from_pretrained("{folder}"), AutoTokenizer, '
-            "AutoModelForTokenClassification ... too"
+            f'load it:    transformers.AutoModel.from_pretrained("{folder}"), or AutoTokenizer, '
+            "AutoModelForTokenClassification ..."
         )

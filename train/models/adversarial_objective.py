@@ -1,36 +1,40 @@
-"""Adversarial pretraining: the encoder's predictions are to stand small changes of its input's embeddings.
+"""Adversarial pretraining (ALUM): make predictions robust to small perturbations of the input embeddings.
 
-PubMedBERT's paper has it (section 2.1.4, after Liu et al. 2020, arXiv:2004.08994, "ALUM"): find the change
-that moves predictions most, by one step up the gradient from a random start, and let the distance between
-the predictions with and without it be one more loss.  The search takes a gradient in the middle of a forward
-pass, at which ``torch.compile`` cuts it into several graphs.
+Liu et al. 2020, arXiv:2004.08994; used in PubMedBERT's paper, section 2.1.4.  One gradient ascent step from
+random noise finds the perturbation that changes the predictions most.  The divergence between the predictions
+with and without it is an additional loss.  The gradient inside the forward pass splits the graph of
+``torch.compile``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 
-from bioshards.train.batch import Batch
+from bioshards.train.batch import Batch, BatchCounts
+from bioshards.train.config.model_config import DataSpec, ModelConfig
 
-from .objective import ForwardOutput, Objective
+from . import flops
+from .objective import ForwardOutput, ModelLoader, Objective
 
 
 class AdversarialObjective(Objective):
-    """An objective with the loss ``adversarial`` beside its own.
+    """Wrapper that adds the loss ``adversarial`` to an objective.
 
-    The numbers are the defaults of alum/adv_masked_lm_task.py in namisan/mt-dnn (``adv_alpha``,
-    ``noise_var``, ``adv_step_size``).  A step is of the gradient over its largest number in each token: the
-    norm by which alum/adv_masked_lm.py divides too, but it divides the changed embedding.  What it adds to
-    the norm, 1e-6, is left out: so near to the start, gradients are no larger themselves.
+    The defaults are those of alum/adv_masked_lm_task.py in namisan/mt-dnn (``adv_alpha``, ``noise_var``,
+    ``adv_step_size``).  The gradient is divided by its maximum norm per token, as in alum/adv_masked_lm.py,
+    which divides the perturbed embedding.  The 1e-6 that the reference adds to the norm is omitted, because
+    gradients near the start are of that size themselves.
 
     Attributes:
-        sigma: the standard deviation of the start.
-        eta: the length of the step: the largest number of a token's.
+        objective: the wrapped objective.
+        noise_std: standard deviation of the random start.
+        step_size: maximum norm of the ascent step of a token.
     """
 
     def __init__(
@@ -40,6 +44,16 @@ class AdversarialObjective(Objective):
         self.objective, self.logits_count_field = objective, objective.logits_count_field
         self.losses = {**objective.losses, "adversarial": (weight, objective.logits_count_field)}
         self.noise_std, self.step_size = noise_std, step_size
+
+    @classmethod
+    def build(cls, config: ModelConfig, data_spec: DataSpec, load_model: ModelLoader) -> Self:
+        """Raise TypeError: it wraps an objective that is already built."""
+        raise TypeError("wrap an objective instead")
+
+    @classmethod
+    def build_config(cls, config: ModelConfig, data_spec: DataSpec) -> PreTrainedConfig:
+        """Raise TypeError: it wraps an objective that is already built."""
+        raise TypeError("wrap an objective instead")
 
     @property
     def encoder(self) -> PreTrainedModel:
@@ -60,9 +74,9 @@ class AdversarialObjective(Objective):
         return outputs._replace(sums={**outputs.sums, "adversarial": divergence_sum})
 
     def find_perturbation(self, outputs: ForwardOutput, word_embeddings: Tensor) -> Tensor:
-        """The change [T, E] of the words' embeddings that moves predictions most, without a gradient."""
+        """Return the perturbation [T, E] of word embeddings that changes predictions most, detached."""
         noise = self.noise_std * torch.randn_like(word_embeddings)
-        with torch.enable_grad():  # in validation too
+        with torch.enable_grad():  # also inside torch.no_grad()
             noise.requires_grad_()
             clean_log_probs = self.log_probabilities(outputs.logits.detach())
             noisy_log_probs = self.log_probabilities(
@@ -72,7 +86,9 @@ class AdversarialObjective(Objective):
                 kl_divergence(clean_log_probs, noisy_log_probs, outputs.loss_mask), noise
             )
         max_norm = gradient.abs().amax(-1, keepdim=True)
-        direction = gradient / max_norm.clamp(min=torch.finfo(gradient.dtype).tiny)  # padding has no gradient
+        direction = gradient / max_norm.clamp(
+            min=torch.finfo(gradient.dtype).tiny
+        )  # the gradient of padding is 0
         return noise.detach() + self.step_size * direction
 
     def predict(self, batch: Batch, embeds: Tensor | None = None) -> Tensor:
@@ -84,15 +100,24 @@ class AdversarialObjective(Objective):
     def compute_metrics(self, totals: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
         return self.objective.compute_metrics(totals, counts)
 
+    def count_forward_flops(self, counts: BatchCounts) -> float:
+        return self.objective.count_forward_flops(counts)
+
+    def count_training_flops(self, counts: BatchCounts) -> float:
+        # On top of the wrapped objective: one pass forward and back to the input, one forward and back.
+        return self.objective.count_training_flops(counts) + (
+            2 + flops.TRAINING_TO_FORWARD_RATIO
+        ) * self.objective.count_forward_flops(counts)
+
     def save(self, folder: str) -> None:
         self.objective.save(folder)
 
 
 def kl_divergence(log_p: Tensor, log_q: Tensor, loss_mask: Tensor) -> Tensor:
-    """Kullback and Leibler's divergence of ``log_q`` from ``log_p``, summed over what counts.
+    """Return the Kullback-Leibler divergence KL(p || q), summed over tokens of the loss mask.
 
     Args:
-        log_p, log_q: [N, classes], logarithms of probabilities.
+        log_p, log_q: log-probabilities [N, classes].
         loss_mask: bool[N].
     """
     per_token = F.kl_div(log_q, log_p, reduction="none", log_target=True).sum(-1)

@@ -1,8 +1,8 @@
-"""Attention for flat batches: what keeps one row's tokens from seeing another's.
+"""Attention for flat batches: each token attends to the tokens of its own row only.
 
-A Hugging Face model is given the whole batch as one sequence, whether its rows are padded or laid end to
-end: everything in it but attention works on single tokens.  Attention it looks up by name, and passes on
-keywords that it does not know itself; so rows of any layout train models that nobody had to change.
+A Hugging Face model gets the whole batch as one sequence.  All its layers except attention work on single
+tokens.  The model looks up attention by name and passes unknown keywords on, so unmodified models train on
+packed and padded rows.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from transformers import AttentionInterface, PreTrainedModel
 from bioshards.train.batch import Batch
 
 ATTN_IMPLEMENTATION: Final = "bioshards"
-"""The name of this attention in a model at work; a saved configuration does not have it."""
+"""Name under which this attention is registered; saved configurations do not contain it."""
 
 
 class Segments(NamedTuple):
-    """The rows of a flat batch, with its padding: S segments of at most L tokens.
+    """Rows of a flat batch and its padding: S segments of at most L tokens.
 
     Attributes:
-        keys: bool[S, 1, 1, L]: which places of a segment can be attended to.
-        into: int64[S * L]: the token at each place of each segment; any where there is none.  None: token
-            and place have the same number.
-        back: int64[T]: each token's place in that.
-        bounds: int32[S + 1]: where each segment begins, and T.  None: all are of L tokens.
-        longest: L.
+        key_mask: bool[S, 1, 1, L]; True for positions of a segment that can be attended to.
+        pad_index: int64[S * L], token at each padded position; arbitrary for padding.  None: the batch is
+            already padded.
+        unpad_index: int64[T], padded position of each token.
+        cu_seqlens: int32[S + 1], start of each segment, and T.  None: all segments have L tokens.
+        max_seqlen: L.
     """
 
     key_mask: Tensor
@@ -41,20 +41,19 @@ class Segments(NamedTuple):
 
 
 def enable(model: PreTrainedModel) -> None:
-    """Let a model attend as :func:`encode` needs it."""
+    """Make a model use :func:`attend`, as :func:`encode` requires."""
     model.set_attn_implementation(ATTN_IMPLEMENTATION)
 
 
 def encode(model: nn.Module, batch: Batch, embeds: Tensor | None = None) -> Tensor:
-    """The last layer's output for every token of a batch.
+    """Return the last hidden state of every token of a batch.
 
     Args:
-        model: an encoder without a head, to which :func:`use` was applied.
-        embeds: [T, E]: take these for the embeddings of the tokens, to which the model adds position and
-            type.  None: those of ``batch.ids``.
+        model: encoder without a head, after :func:`enable`.
+        embeds: [T, E], word embeddings to use instead of those of ``batch.ids``.
 
     Returns:
-        [T, H]; of padding it means nothing.
+        [T, H]; undefined for padding.
     """
     output = model(
         input_ids=batch.ids[None] if embeds is None else None,
@@ -68,14 +67,14 @@ def encode(model: nn.Module, batch: Batch, embeds: Tensor | None = None) -> Tens
 
 
 def build_segments(batch: Batch) -> Segments:
-    """The segments of a batch, of shapes that depend on the shapes of the batch only."""
+    """Build the segments of a batch; their shapes depend only on the shapes of the batch."""
     tokens, cu_seqlens = len(batch.ids), batch.cu_seqlens
     if cu_seqlens is None:
         length = tokens // len(batch.row_starts)
         return Segments(batch.is_token.view(-1, 1, 1, length), None, None, None, length)
     position = torch.arange(batch.max_seqlen, device=cu_seqlens.device)
     starts, lengths = cu_seqlens[:-1, None], cu_seqlens.diff()[:, None]
-    # An empty segment attends to its place 0, which is no token's: softmax over nothing is not a number.
+    # An empty segment attends to its position 0, because a softmax over nothing is NaN.
     key_mask = (position < lengths) | (position == 0)
     pad_index = (starts + position).clamp(max=tokens - 1).flatten()
     token = torch.arange(tokens, device=cu_seqlens.device, dtype=cu_seqlens.dtype)
@@ -96,22 +95,22 @@ def attend(
     segments: Segments,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """Attention within segments, with the arguments of transformers' AttentionInterface.
+    """Compute attention within segments, with the signature of transformers' AttentionInterface.
 
-    PyTorch's kernel for segments where there is one, which takes no dropout.  Elsewhere the tokens are
-    padded to [S, heads, L, size] for the time of attention.
+    PyTorch's varlen kernel is used where it is available and dropout is 0.  Otherwise tokens are padded to
+    [S, heads, L, size].
 
     Args:
         query, key, value: [1, heads, T, size].
 
     Returns:
-        [1, T, heads, size], and None for the weights, which are not kept.
+        [1, T, heads, size], and None for the attention weights.
     """
     q, k, v = (tensor[0].transpose(0, 1) for tensor in (query, key, value))  # [T, heads, size]
     if segments.cu_seqlens is not None and not dropout and _has_varlen_kernel(query):
         cu_seqlens, max_seqlen = segments.cu_seqlens, segments.max_seqlen
         output = varlen_attn(q, k, v, cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, scale=scaling)
-        assert isinstance(output, Tensor)  # a pair only where sums of the softmax are asked for
+        assert isinstance(output, Tensor)  # a tuple only with return_aux
         return output[None], None
     q, k, v = (_pad_segments(tensor, segments) for tensor in (q, k, v))
     output = F.scaled_dot_product_attention(
@@ -124,7 +123,7 @@ def attend(
 
 
 def _pad_segments(tokens: Tensor, segments: Segments) -> Tensor:
-    """[T, heads, size] as [S, heads, L, size]."""
+    """Pad [T, heads, size] to [S, heads, L, size]."""
     if segments.pad_index is not None:
         tokens = tokens.index_select(0, segments.pad_index)
     _, heads, head_size = tokens.shape
@@ -132,9 +131,9 @@ def _pad_segments(tokens: Tensor, segments: Segments) -> Tensor:
 
 
 def _has_varlen_kernel(query: Tensor) -> bool:
-    """Can FlashAttention, which is behind PyTorch's ``varlen_attn``, take such heads on their device?
+    """Return True if PyTorch's ``varlen_attn`` (FlashAttention) supports these heads on this device.
 
-    It wants half precision, heads of at most 256 numbers, a multiple of 8, and an Ampere GPU or a later one
+    It requires half precision, a head size that is a multiple of 8 up to 256, and an Ampere GPU or later
     (README of Dao-AILab/flash-attention).
     """
     return (
@@ -146,5 +145,5 @@ def _has_varlen_kernel(query: Tensor) -> bool:
     )
 
 
-# No mask is registered with AttentionMaskInterface: transformers makes none for a name that it does not know.
+# Without an entry in AttentionMaskInterface, transformers builds no mask.
 AttentionInterface.register(ATTN_IMPLEMENTATION, attend)

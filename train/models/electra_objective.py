@@ -1,7 +1,7 @@
-"""ELECTRA: a generator fills in masked tokens, a discriminator finds those that are not the text's.
+"""ELECTRA: a generator fills in masked tokens; a discriminator detects replaced tokens.
 
-Rules are of the paper (Clark et al. 2020, arXiv:2003.10555) and, where it leaves them open, of its code
-(google-research/electra: run_pretraining.py and pretrain/pretrain_helpers.py), named at each.
+The rules are those of the paper (Clark et al. 2020, arXiv:2003.10555) and, where it leaves them open, of its
+code (google-research/electra: run_pretraining.py and pretrain/pretrain_helpers.py).
 """
 
 from __future__ import annotations
@@ -9,28 +9,36 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final, Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformers import ElectraForMaskedLM, ElectraForPreTraining, PreTrainedModel
+from transformers import ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining, PreTrainedModel
 
-from bioshards.train.batch import Batch
+from bioshards.train.batch import Batch, BatchCounts
+from bioshards.train.config.model_config import DataSpec, ModelConfig
 
-from . import attention
-from .objective import ForwardOutput, Objective, compute_ratios
+from . import attention, flops
+from .objective import (
+    ForwardOutput,
+    ModelLoader,
+    Objective,
+    build_common_settings,
+    build_encoder_settings,
+    compute_ratios,
+)
 
 GENERATOR_FOLDER: Final = "generator"
-"""The folder of the generator within the discriminator's."""
+"""Subfolder of the generator in a checkpoint."""
 
 
 class ElectraObjective(Objective):
-    """Replaced-token detection, and masked language modelling of the generator.
+    """Replaced-token detection (RTD), and masked language modelling of the generator.
 
-    Weights are 1 and 50 (paper, section 3.1, and its table of hyperparameters).  The discriminator's loss is
-    over all tokens but padding, [CLS] and [SEP] included.  Both have one and the same embeddings: of words,
-    positions and types, and their LayerNorm (``_build_transformer`` in the scope "electra/embeddings").
+    The loss weights are 50 and 1 (paper, section 3.1 and table of hyperparameters).  The RTD loss covers all
+    tokens except padding, [CLS] and [SEP] included.  Both models share the embeddings of words, positions and
+    types and their LayerNorm (``_build_transformer`` in the scope "electra/embeddings").
     """
 
     losses: Mapping[str, tuple[float, str]] = {"mlm": (1.0, "masked"), "rtd": (50.0, "tokens")}
@@ -39,10 +47,38 @@ class ElectraObjective(Objective):
     def __init__(self, generator: ElectraForMaskedLM, discriminator: ElectraForPreTraining) -> None:
         super().__init__()
         generator.electra.embeddings = discriminator.electra.embeddings
-        generator.tie_weights()  # its output layer is the word embeddings, now the discriminator's
+        generator.tie_weights()  # tie its output layer to the discriminator's word embeddings
         self.generator, self.discriminator = generator, discriminator
         attention.enable(generator)
         attention.enable(discriminator)
+
+    @classmethod
+    def build(cls, config: ModelConfig, data_spec: DataSpec, load_model: ModelLoader) -> Self:
+        """Build generator and discriminator."""
+        generator = load_model(
+            ElectraForMaskedLM, cls.build_generator_config(config, data_spec), subfolder=GENERATOR_FOLDER
+        )
+        return cls(generator, load_model(ElectraForPreTraining, cls.build_config(config, data_spec)))
+
+    @classmethod
+    def build_config(cls, config: ModelConfig, data_spec: DataSpec) -> ElectraConfig:
+        """Build the configuration of the discriminator."""
+        settings: dict[str, Any] = build_encoder_settings(config, data_spec)
+        return ElectraConfig(**settings, embedding_size=config.embedding_size)
+
+    @classmethod
+    def build_generator_config(cls, config: ModelConfig, data_spec: DataSpec) -> ElectraConfig:
+        """Build the configuration of the generator."""
+        settings: dict[str, Any] = build_common_settings(config, data_spec)
+        sizes = config.generator_sizes
+        return ElectraConfig(
+            **settings,
+            embedding_size=config.embedding_size,
+            hidden_size=sizes.hidden_size,
+            num_hidden_layers=sizes.num_layers,
+            num_attention_heads=sizes.num_heads,
+            intermediate_size=4 * sizes.hidden_size,
+        )
 
     @property
     def encoder(self) -> PreTrainedModel:
@@ -69,13 +105,13 @@ class ElectraObjective(Objective):
         return ForwardOutput(sums, corrupted_batch, logits, batch.is_token)
 
     def compute_generator_logits(self, batch: Batch) -> Tensor:
-        """The generator's logits [M, vocabulary] at the masked places, float32."""
+        """Return the generator's logits [M, vocabulary] at the masked positions, float32."""
         hidden = attention.encode(self.generator.electra, batch)[batch.masked_positions]
         logits: Tensor = self.generator.generator_lm_head(self.generator.generator_predictions(hidden))
         return logits.float()
 
     def predict(self, batch: Batch, embeds: Tensor | None = None) -> Tensor:
-        """The discriminator's logits [T] that a token was replaced, float32."""
+        """Return the discriminator's logits [T] that a token was replaced, float32."""
         logits: Tensor = self.discriminator.discriminator_predictions(
             attention.encode(self.discriminator.electra, batch, embeds)
         )
@@ -85,10 +121,10 @@ class ElectraObjective(Objective):
         return torch.stack((F.logsigmoid(-logits), F.logsigmoid(logits)), -1)
 
     def compute_metrics(self, totals: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
-        """Accuracies of both, and of "replaced" precision, recall, and its share of all tokens.
+        """Compute accuracies, precision and recall of RTD, and the fraction of replaced tokens.
 
-        ``replaced_entropy`` is the loss of a discriminator that knows the share and nothing else, in nats a
-        token as ``rtd``: one that learns is below it.
+        ``replaced_entropy`` is the RTD loss, in nats per token, of a discriminator that knows only the
+        fraction of replaced tokens: the baseline of ``rtd``.
         """
         metrics = compute_ratios(
             {
@@ -105,37 +141,53 @@ class ElectraObjective(Objective):
             )
         return metrics
 
+    def count_forward_flops(self, counts: BatchCounts) -> float:
+        config = self.encoder.config
+        hidden_size = flops.get_hidden_size(config)
+        return flops.count_encoder(config, counts) + counts.tokens * 2 * hidden_size * (hidden_size + 1)
+
+    def count_training_flops(self, counts: BatchCounts) -> float:
+        generator = self.generator.config
+        forward_flops = (
+            self.count_forward_flops(counts)
+            + flops.count_encoder(generator, counts)
+            + flops.count_mlm_head(generator, counts)
+        )
+        return flops.TRAINING_TO_FORWARD_RATIO * forward_flops
+
     def save(self, folder: str) -> None:
-        """The discriminator into the folder, the generator into its folder ``generator``."""
+        """Write the discriminator into the folder, the generator into its subfolder ``generator``."""
         self.discriminator.save_pretrained(folder)
         self.generator.save_pretrained(os.path.join(folder, GENERATOR_FOLDER))
 
 
 def sample_tokens(logits: Tensor, noise: Tensor) -> Tensor:
-    """Draw a token for each place from the softmax of its logits.
+    """Sample a token at each position from the softmax of its logits, without a gradient.
 
-    The noise is a place on the cumulated probabilities, and the token the one that it falls on.  (The
-    reference adds Gumbel noise to every logit, which has the same distribution and takes a random number a
-    vocabulary entry.)  No gradient passes.
+    Inverse transform sampling takes one random number per position.  The reference adds Gumbel noise to every
+    logit, which has the same distribution and takes one per vocabulary entry.
 
     Args:
-        logits: [M, vocabulary], float32.
-        noise: [M], from 0 to below 1.
+        logits: float32[M, vocabulary].
+        noise: float32[M], uniform in [0, 1).
 
     Returns:
         int64[M].
     """
     cumulative = logits.detach().softmax(-1).cumsum(-1)
-    thresholds = noise[:, None] * cumulative[:, -1:]  # the sum of them all is 1 but for rounding
+    thresholds = noise[:, None] * cumulative[:, -1:]  # the total is 1 up to rounding
     return torch.searchsorted(cumulative, thresholds, right=True)[:, 0].clamp(max=logits.shape[-1] - 1)
 
 
 def corrupt(batch: Batch, sampled: Tensor) -> tuple[Tensor, Tensor]:
-    """Put drawn tokens at all masked places, those too that the generator saw unmasked.
+    """Replace the tokens at all masked positions by sampled ones, those that were kept unmasked included.
+
+    Args:
+        sampled: int64[M].
 
     Returns:
-        the discriminator's ids [T], and which of them are not the text's: a drawn token that is the text's
-        own is as good as the text's (paper, section 2).
+        the discriminator's ids, int64[T], and whether each token was replaced, bool[T].  A sampled token that
+        equals the original counts as original (paper, section 2).
     """
     is_masked, current_ids = batch.targets >= 0, batch.ids[batch.masked_positions]
     ids = batch.ids.scatter(0, batch.masked_positions, torch.where(is_masked, sampled, current_ids))

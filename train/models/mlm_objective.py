@@ -1,41 +1,68 @@
-"""BERT and ALBERT: masked language modelling, and a judgement of pairs of segments where rows have labels.
+"""BERT and ALBERT: masked language modelling (MLM), and a classification of segment pairs if rows have
+labels.
 
-The judgement is next-sentence prediction in BERT (Devlin et al. 2019, arXiv:1810.04805) and sentence order in
-ALBERT (Lan et al. 2020, arXiv:1909.11942); what differs is in the labels, so they are one objective.
-Both losses have the weight 1 (``model_fn_builder`` in google-research/bert and google-research/albert,
-run_pretraining.py).
+The pair task is next-sentence prediction (NSP) in BERT (Devlin et al. 2019, arXiv:1810.04805) and
+sentence-order prediction (SOP) in ALBERT (Lan et al. 2020, arXiv:1909.11942).  They differ in the labels
+only. Both losses have weight 1 (``model_fn_builder`` in run_pretraining.py of google-research/bert and
+/albert).
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import AlbertForPreTraining, BertForPreTraining, PreTrainedModel
+from transformers import (
+    AlbertConfig,
+    AlbertForPreTraining,
+    BertConfig,
+    BertForPreTraining,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
 
-from bioshards.train.batch import Batch
+from bioshards.train.batch import Batch, BatchCounts
+from bioshards.train.config.model_config import DataSpec, ModelConfig
 
-from . import attention
-from .objective import ForwardOutput, Objective, compute_ratios
+from . import attention, flops
+from .objective import ForwardOutput, ModelLoader, Objective, build_encoder_settings, compute_ratios
 
 
 class MlmObjective(Objective):
-    """Masked language modelling, with ``nsp`` (BERT) or ``sop`` (ALBERT) if the data are labelled."""
+    """Masked language modelling, with a pair task if rows have labels.
 
+    Attributes:
+        pair_task: name of the loss of the pair task; None if rows have no labels.
+    """
+
+    model_class: ClassVar[type[PreTrainedModel]]
+    pair_loss: ClassVar[str]
     logits_count_field = "masked"
 
-    def __init__(self, model: BertForPreTraining | AlbertForPreTraining, labelled: bool) -> None:
+    def __init__(self, model: Any, labelled: bool) -> None:
+        """Enable flat batches, and freeze the pair head if rows have no labels.
+
+        Args:
+            model: instance of ``model_class``.
+        """
         super().__init__()
         self.model = model
-        self.pair_task = ("nsp" if isinstance(model, BertForPreTraining) else "sop") if labelled else None
+        self.pair_task = self.pair_loss if labelled else None
         self.losses = {"mlm": (1.0, "masked")} | (
             {self.pair_task: (1.0, "labelled")} if self.pair_task else {}
         )
         if not labelled:
-            _get_pooler(model).requires_grad_(False)
-            _get_pair_classifier(model).requires_grad_(False)
+            self._get_pooler().requires_grad_(False)
+            self._get_pair_classifier().requires_grad_(False)
         attention.enable(model)
+
+    @classmethod
+    def build(cls, config: ModelConfig, data_spec: DataSpec, load_model: ModelLoader) -> Self:
+        """Build the model."""
+        return cls(load_model(cls.model_class, cls.build_config(config, data_spec)), data_spec.labelled)
 
     @property
     def encoder(self) -> PreTrainedModel:
@@ -57,46 +84,105 @@ class MlmObjective(Objective):
         return ForwardOutput(sums, batch, logits, batch.targets >= 0)
 
     def predict(self, batch: Batch, embeds: Tensor | None = None) -> Tensor:
-        """The logits [M, vocabulary] at the masked places, float32."""
+        """Return the logits [M, vocabulary] at the masked positions, float32."""
         return self._compute_mlm_logits(attention.encode(self.encoder, batch, embeds)[batch.masked_positions])
 
     def log_probabilities(self, logits: Tensor) -> Tensor:
         return logits.log_softmax(-1)
 
     def compute_metrics(self, totals: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
-        """Accuracies: of masked tokens, and of pairs if they are judged."""
+        """Compute the accuracy on masked tokens, and on pairs if rows have labels."""
         fractions = {"mlm_accuracy": (totals["mlm_right"], counts["masked"])}
         if self.pair_task:
             fractions[f"{self.pair_task}_accuracy"] = (totals[f"{self.pair_task}_right"], counts["labelled"])
         return compute_ratios(fractions)
 
+    def count_forward_flops(self, counts: BatchCounts) -> float:
+        config = self.encoder.config
+        return flops.count_encoder(config, counts) + flops.count_mlm_head(config, counts)
+
+    def count_training_flops(self, counts: BatchCounts) -> float:
+        hidden_size = flops.get_hidden_size(self.encoder.config)
+        pair_flops = counts.labelled * 2 * hidden_size * (hidden_size + 2) if self.pair_task else 0
+        return flops.TRAINING_TO_FORWARD_RATIO * (self.count_forward_flops(counts) + pair_flops)
+
     def save(self, folder: str) -> None:
-        """The encoder with both heads; one that the data had no labels for is as it was at the start."""
+        """Write the encoder with both heads; a pair head without labels keeps its initial weights."""
         self.model.save_pretrained(folder)
 
     def _compute_mlm_logits(self, hidden: Tensor) -> Tensor:
-        model = self.model
-        head = model.cls.predictions if isinstance(model, BertForPreTraining) else model.predictions
-        logits: Tensor = head(hidden)
+        logits: Tensor = self._get_mlm_head()(hidden)
         return logits.float()
 
     def _compute_pair_logits(self, cls_hidden: Tensor) -> Tensor:
-        """Logits [R, 2] from the rows' [CLS]; without dropout, as in both references."""
-        pooled = _get_pooler(self.model)(cls_hidden).tanh()
-        logits: Tensor = _get_pair_classifier(self.model)(pooled)
+        """Return the logits [R, 2] of the rows' [CLS]; without dropout, as in both references."""
+        pooled = self._get_pooler()(cls_hidden).tanh()
+        logits: Tensor = self._get_pair_classifier()(pooled)
         return logits.float()
 
+    @abstractmethod
+    def _get_mlm_head(self) -> nn.Module:
+        """Return the head that predicts masked tokens."""
 
-def _get_pooler(model: BertForPreTraining | AlbertForPreTraining) -> nn.Module:
-    """The layer above [CLS]."""
-    if isinstance(model, BertForPreTraining):
-        assert model.bert.pooler is not None  # as a model for pretraining has it
-        return model.bert.pooler.dense
-    return model.albert.pooler
+    @abstractmethod
+    def _get_pooler(self) -> nn.Module:
+        """Return the dense layer above [CLS]."""
+
+    @abstractmethod
+    def _get_pair_classifier(self) -> nn.Module:
+        """Return the classifier above the pooler."""
 
 
-def _get_pair_classifier(model: BertForPreTraining | AlbertForPreTraining) -> nn.Module:
-    """The layer above that, which judges."""
-    if isinstance(model, BertForPreTraining):
-        return model.cls.seq_relationship
-    return model.sop_classifier.classifier
+class BertObjective(MlmObjective):
+    """Masked language modelling and next-sentence prediction with a BERT model."""
+
+    model_class = BertForPreTraining
+    pair_loss = "nsp"
+
+    @classmethod
+    def build_config(cls, config: ModelConfig, data_spec: DataSpec) -> PreTrainedConfig:
+        """Build the configuration of the model."""
+        settings: dict[str, Any] = build_encoder_settings(config, data_spec)
+        return BertConfig(**settings)
+
+    def _get_mlm_head(self) -> nn.Module:
+        head: nn.Module = self.model.cls.predictions
+        return head
+
+    def _get_pooler(self) -> nn.Module:
+        pooler: nn.Module = self.model.bert.pooler.dense
+        return pooler
+
+    def _get_pair_classifier(self) -> nn.Module:
+        classifier: nn.Module = self.model.cls.seq_relationship
+        return classifier
+
+
+class AlbertObjective(MlmObjective):
+    """Masked language modelling and sentence-order prediction with an ALBERT model."""
+
+    model_class = AlbertForPreTraining
+    pair_loss = "sop"
+
+    @classmethod
+    def build_config(cls, config: ModelConfig, data_spec: DataSpec) -> PreTrainedConfig:
+        """Build the configuration of the model."""
+        settings: dict[str, Any] = build_encoder_settings(config, data_spec)
+        return AlbertConfig(
+            **settings,
+            embedding_size=config.embedding_size,
+            bos_token_id=data_spec.special_ids["[CLS]"],
+            eos_token_id=data_spec.special_ids["[SEP]"],
+        )
+
+    def _get_mlm_head(self) -> nn.Module:
+        head: nn.Module = self.model.predictions
+        return head
+
+    def _get_pooler(self) -> nn.Module:
+        pooler: nn.Module = self.model.albert.pooler
+        return pooler
+
+    def _get_pair_classifier(self) -> nn.Module:
+        classifier: nn.Module = self.model.sop_classifier.classifier
+        return classifier

@@ -1,8 +1,8 @@
-"""The gradients of a model as one flat tensor, so that summing over processes and clipping are one call each.
+"""Gradients of a model in one flat tensor: one call each for all-reduce and clipping.
 
-Every parameter's ``.grad`` is a view of the flat tensor.  What is summed, and in which order, then depends on
-the model only; DistributedDataParallel's buckets are dealt anew after its first step, so that with more than
-two processes a resumed run would not add up as the uninterrupted one did.
+Every parameter's ``.grad`` is a view of the flat tensor.  The order of summation then depends on the model
+only. DistributedDataParallel rebuilds its buckets after the first step, so with more than two processes a
+resumed run would round differently from an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from torch.nn import Parameter
 from bioshards.corpus.errors import InvalidValueError
 
 _ALIGNMENT: Final = 64
-"""Each parameter begins at a multiple of so many numbers: fast kernels want multiples of 16 bytes."""
+"""Each parameter starts at a multiple of this many elements; fast kernels need multiples of 16 bytes."""
 _EPSILON: Final = 1e-6
 """Added to the norm before dividing by it, as by ``torch.nn.utils.clip_grad_norm_``."""
 
 
 def trainable_parameters(named_parameters: Iterable[tuple[str, Parameter]]) -> dict[str, Parameter]:
-    """The parameters that are trained, those that several modules share once, under their first name."""
+    """Return the trainable parameters; shared ones once, under their first name."""
     names: dict[Parameter, str] = {}
     for name, parameter in named_parameters:
         if parameter.requires_grad:
@@ -33,19 +33,23 @@ def trainable_parameters(named_parameters: Iterable[tuple[str, Parameter]]) -> d
 
 
 class FlatGradients:
-    """The gradients of some parameters, all of one type and on one device, which they must not leave.
+    """Gradients of parameters of one dtype on one device; the parameters must stay there.
 
     Attributes:
-        flat: all gradients, one parameter after another, with zeros between them.
+        flat: all gradients, with zeros between parameters for alignment.
     """
 
     def __init__(self, named_parameters: Iterable[tuple[str, Parameter]]) -> None:
-        """Give each parameter that is trained a gradient of zeros; there has to be one at least."""
+        """Set the gradient of each trainable parameter to a view of zeros.
+
+        Raises:
+            InvalidValueError: there are none, or they have several dtypes or devices.
+        """
         self._parameters = list(trainable_parameters(named_parameters).values())
         dtypes_and_devices = {(parameter.dtype, parameter.device) for parameter in self._parameters}
         if len(dtypes_and_devices) != 1:
             raise InvalidValueError(
-                f"parameters have to be of one type, on one device, and not of {dtypes_and_devices or 'none'}"
+                f"parameters must have one dtype and device, not {dtypes_and_devices or 'none'}"
             )
         [(dtype, device)] = dtypes_and_devices
         sizes = [parameter.numel() for parameter in self._parameters]
@@ -60,24 +64,24 @@ class FlatGradients:
         self.zero()
 
     def zero(self) -> None:
-        """Begin a step: all gradients are 0, and views again where something has replaced them."""
+        """Set all gradients to 0, and restore the views of parameters whose ``.grad`` was replaced."""
         self.flat.zero_()
         for parameter, view in zip(self._parameters, self._gradient_views, strict=True):
             parameter.grad = view
 
     def all_reduce(self) -> None:
-        """Sum the gradients over all processes; with one process there is nothing to do."""
+        """Sum the gradients over all processes."""
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             torch.distributed.all_reduce(self.flat)
 
     def clip(self, max_norm: float) -> Tensor:
-        """Scale the gradients so that their norm is ``max_norm`` at most.
+        """Scale the gradients to a norm of at most ``max_norm``.
 
         Returns:
-            The norm before, float64[] on the parameters' device.  It is not finite where any gradient is not;
-            what is in the gradients then means nothing, and the step has to be left out.
+            the norm before clipping, float64[] on the parameters' device.  If it is not finite, the gradients
+            are undefined and the step must be skipped.
         """
-        # Squares are added up as float64: on a CPU float32 loses 0.1 % over 2^24 numbers, 5 % over 10^8.
+        # float64: on a CPU a float32 sum of squares loses 0.1 % over 2^24 numbers, 5 % over 10^8.
         norm: Tensor = torch.linalg.vector_norm(self.flat, dtype=torch.float64)
         self.flat.mul_((max_norm / (norm + _EPSILON)).clamp(max=1.0))
         return norm

@@ -1,7 +1,7 @@
-"""Adam and LAMB as the papers' code has them, which torch's optimisers have not.
+"""Adam and LAMB as in the papers' code.
 
-ELECTRA, BERT and ALBERT were trained without Adam's bias correction, and torch has no LAMB.  Neither keeps a
-learning rate: a step is told its own (schedules.py).
+ELECTRA, BERT and ALBERT were trained with Adam without bias correction, which torch.optim does not offer, and
+torch has no LAMB.  The learning rate is an argument of each step (schedules.py).
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from .gradients import trainable_parameters
 
 _EMBEDDING_PATTERN: Final = re.compile(r"(^|\.)embeddings(_project)?\.|\.embedding_hidden_mapping_in\.")
 _LAYER_PATTERN: Final = re.compile(r"(?:^|\.)(?:encoder\.layer|albert_layer_groups)\.(\d+)\.")
-"""Names of Hugging Face's ELECTRA, BERT and ALBERT."""
+"""Parameter names of Hugging Face's ELECTRA, BERT and ALBERT."""
 
 
 class OptimizerStateError(RunError):
-    """The state of an optimiser of other parameters."""
+    """An optimizer state is of other parameters."""
 
 
 class Adam:
-    """Adam (Kingma & Ba, arXiv:1412.6980) with decoupled decay (Loshchilov & Hutter, arXiv:1711.05101).
+    """Adam (Kingma & Ba, arXiv:1412.6980) with decoupled weight decay (Loshchilov & Hutter,
+    arXiv:1711.05101).
 
-    Parameters of one dimension, which are biases and those of LayerNorm, do not decay; the papers' code
-    leaves out the same by their names.
+    One-dimensional parameters (biases and LayerNorm) do not decay; the papers' code excludes the same ones by
+    name.
     """
 
     def __init__(
@@ -43,12 +44,12 @@ class Adam:
         bias_correction: bool = False,
         lr_scales: Mapping[str, float] | None = None,
     ) -> None:
-        """Take the parameters that are trained; frozen ones are left alone.
+        """Create zero moments for the trainable parameters.
 
         Args:
-            eps: 1e-6 in google-research/electra, bert and albert, with betas and decay as given here.
-            bias_correction: as in the paper on Adam; the three do without, and warm up.
-            scales: what to multiply a parameter's learning rate with (``layer_scales``), for every name.
+            betas, eps, weight_decay: the defaults are those of google-research/electra, bert and albert.
+            bias_correction: as in Adam's paper; the three repositories omit it.
+            lr_scales: factor of the learning rate by parameter name (:func:`compute_layer_scales`).
         """
         parameters = trainable_parameters(named_parameters)
         self._names = list(parameters)
@@ -67,7 +68,7 @@ class Adam:
 
     @torch.no_grad()
     def step(self, lr: float) -> None:
-        """Change the parameters by their gradients, which all of them have to have (``Gradients``)."""
+        """Update the parameters; each must have a gradient (:class:`FlatGradients`)."""
         gradients = [
             _get_gradient(*named_parameter)
             for named_parameter in zip(self._names, self._parameters, strict=True)
@@ -84,7 +85,7 @@ class Adam:
         torch._foreach_add_(self._parameters, updates)
 
     def _update_moments(self, gradients: list[Tensor]) -> list[Tensor]:
-        """Take the gradients into the moments; what Adam would change for them, the decay apart."""
+        """Update the moments and return Adam's update, without learning rate and weight decay."""
         beta1, beta2 = self._betas
         torch._foreach_mul_(self._first_moments, beta1)
         torch._foreach_add_(self._first_moments, gradients, alpha=1 - beta1)
@@ -100,10 +101,10 @@ class Adam:
         return list(updates)
 
     def _apply_trust_ratios(self, updates: list[Tensor], weights: list[Tensor]) -> None:
-        """Where LAMB is more than Adam: nothing to do."""
+        """Scale the updates in place; a hook for LAMB."""
 
     def state_dict(self) -> dict[str, Any]:
-        """The number of steps, and of every parameter by its name the two moments, which are not copies."""
+        """Return the number of steps and both moments by parameter name; the moments are not copied."""
         return {
             "steps": self._steps,
             "first": dict(zip(self._names, self._first_moments, strict=True)),
@@ -111,11 +112,10 @@ class Adam:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state; its moments are copied to where the parameters are.
+        """Restore a state; its moments are copied to the parameters' device.
 
         Raises:
-            OptimizerStateError: it is of other parameters, or of other shapes or types of them; nothing is
-                changed.
+            OptimizerStateError: names, shapes or dtypes differ; nothing is changed.
         """
         own_state = self.state_dict()
         for moment in ("first", "second"):
@@ -130,16 +130,16 @@ class Adam:
 
 
 class Lamb(Adam):
-    """LAMB (You et al., arXiv:1904.00962), as google-research/albert's lamb_optimizer.py has it.
+    """LAMB (You et al., arXiv:1904.00962), as in google-research/albert's lamb_optimizer.py.
 
-    The update of each parameter of two dimensions or more is made as large as the parameter itself, before
-    the learning rate, unless the norm of either is 0; biases and LayerNorm are updated as by Adam.
+    The update of each parameter with two or more dimensions is scaled to the norm of the parameter, unless
+    either norm is 0.  Biases and LayerNorm are updated as by Adam.
     """
 
     def _apply_trust_ratios(self, updates: list[Tensor], weights: list[Tensor]) -> None:
         if not weights:
             return
-        # As float64: see Gradients.clip.
+        # float64: see FlatGradients.clip.
         weight_norms = torch.stack(torch._foreach_norm(weights, 2, torch.float64))
         update_norms = torch.stack(torch._foreach_norm(updates, 2, torch.float64))
         ratios = torch.where((weight_norms > 0) & (update_norms > 0), weight_norms / update_norms, 1.0)
@@ -149,15 +149,15 @@ class Lamb(Adam):
 def compute_layer_scales(
     names: Iterable[str], layer_decay: float, as_published: bool = False
 ) -> dict[str, float]:
-    """Of every parameter what to multiply its learning rate with: less, the farther below the head it is.
+    """Return the learning-rate factor of every parameter for layer-wise decay.
 
-    A head (whatever is neither embedding nor layer, the pooler too) has 1, the last of n layers
-    ``layer_decay``, the embeddings and their projection ``decay ** (n + 1)``.  Layers are counted by their
-    names, so that ALBERT's, which share their parameters, are one.
+    The factor is 1 for heads (all parameters outside embeddings and layers, the pooler included),
+    ``layer_decay`` for the last of n layers, and ``layer_decay ** (n + 1)`` for the embeddings and their
+    projection.  ALBERT's layers share their parameters and count as one.
 
     Args:
-        as_published: one power more for all but the head, as google-research/electra has it
-            (model/optimization.py, ``_get_layer_lrs``: the head's depth is n + 2, the last layer's n).
+        as_published: raise all factors but the head's by one power, as google-research/electra does
+            (model/optimization.py, ``_get_layer_lrs``: the head has depth n + 2, the last layer n).
     """
     names = list(names)
     layer_numbers = {name: 1 + int(match[1]) for name in names if (match := _LAYER_PATTERN.search(name))}
@@ -174,9 +174,7 @@ def compute_layer_scales(
 
 def _get_gradient(name: str, parameter: Tensor) -> Tensor:
     if parameter.grad is None:
-        raise InvalidValueError(
-            f"parameter {name} has no gradient; freeze it, or let Gradients give it one of zeros"
-        )
+        raise InvalidValueError(f"parameter {name} has no gradient; freeze it, or create FlatGradients")
     return parameter.grad
 
 
@@ -191,16 +189,17 @@ def _check_tensors(expected: Mapping[str, str], actual: Mapping[str, Tensor]) ->
     ]
     problems = []
     if missing:
-        problems.append(f"{len(missing)} parameters of the model are not in it ({missing[0]} ...)")
+        problems.append(f"{len(missing)} parameters missing ({missing[0]} ...)")
     if unexpected:
-        problems.append(f"{len(unexpected)} that are in it the model has not ({unexpected[0]} ...)")
+        problems.append(f"{len(unexpected)} parameters unexpected ({unexpected[0]} ...)")
     if mismatched:
         name = mismatched[0]
         problems.append(
-            f"{len(mismatched)} differ ({name} is {_describe_tensor(actual[name])}, here {expected[name]})"
+            f"{len(mismatched)} parameters differ ({name} is {_describe_tensor(actual[name])}, "
+            f"not {expected[name]})"
         )
     if problems:
         raise OptimizerStateError(
-            f"the optimiser's state is not of this model: {'; '.join(problems)}. "
-            "Go on with the configuration, and the version of transformers, that it was saved with"
+            f"the optimizer state is of another model: {'; '.join(problems)}. "
+            "Resume with the recipe and the version of transformers that saved it"
         )

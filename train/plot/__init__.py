@@ -1,6 +1,6 @@
-"""Curves of one or several runs on one picture, as PNG and as a page that loads nothing from elsewhere.
+"""Plot training curves of runs as PNG and as a self-contained HTML page.
 
-The same logs give the same bytes.
+The output is reproducible: the same logs give the same bytes.
 """
 
 from __future__ import annotations
@@ -16,28 +16,27 @@ from .panels import SMOOTHING_DIVISOR, format_title, format_value, select_panels
 
 
 def plot(folders: Sequence[str], output: str) -> list[str]:
-    """Draw the curves of runs.
+    """Plot the curves of runs.
 
     Args:
-        folders: the runs' folders, in the order of the legend.
-        output: what to call the picture and the page, with either's ending (``.png``, ``.html``) or with
-            none.
+        folders: folders of the runs, in the order of the legend.
+        output: path of the output files, with the extension ``.png`` or ``.html`` or with none.
 
     Returns:
-        The two files written.
+        the paths of the two files written.
 
     Raises:
-        NoLogsError: a folder is no run, none of the runs has logged anything, or matplotlib is missing.
+        NoLogsError: a folder is not a run, no run has logged a step, or matplotlib is missing.
         OSError: a file cannot be written.
     """
     runs = read_logs(folders)
     selected_panels = select_panels(runs)
     if not selected_panels:
-        raise NoLogsError(f"there is nothing to draw yet: no step is logged in {', '.join(folders)}")
+        raise NoLogsError(f"nothing to plot: no step is logged in {', '.join(folders)}")
     try:
-        from .figure import render_pictures  # not before something is drawn: training needs no matplotlib
+        from .figure import render_pictures  # imported late: training does not need matplotlib
     except ModuleNotFoundError as error:
-        raise NoLogsError(f"curves are drawn with {error.name}: pip install 'bioshards[train]'") from error
+        raise NoLogsError(f"plot needs {error.name}: pip install 'bioshards[train]'") from error
     png, svg = render_pictures(runs, selected_panels)
     stem = output.removesuffix(".png").removesuffix(".html")
     contents = {f"{stem}.png": png, f"{stem}.html": _render_page(runs, svg).encode()}
@@ -63,23 +62,22 @@ def _render_page(runs: Sequence[RunLog], svg: str) -> str:
 
 
 def _build_caption(runs: Sequence[RunLog]) -> str:
-    caption = "A colour is a run; whole lines are of training, dashed ones with marks of validation."
+    caption = "One colour per run; solid lines: training, dashed lines with markers: validation."
     if any(len(run.entries["train"]) >= SMOOTHING_DIVISOR for run in runs):
         caption += (
-            f" Training lines of {SMOOTHING_DIVISOR} points or more, but for the learning rate, are "
-            "smoothed for the "
-            "eye: a point is the mean of its neighbours, one per cent of all points on either side and fewer "
-            "near the ends. The thin lines are what was logged."
+            f" Training lines of {SMOOTHING_DIVISOR} or more points, except the learning rate, are smoothed: "
+            "each point is the mean of its neighbours, one per cent of all points on either side and fewer "
+            "near the ends. Thin lines show the logged values."
         )
     return caption
 
 
 def _render_last_values(runs: Sequence[RunLog], split: Split) -> str:
-    """A table of the last line of each run."""
+    """Render a table of the last entry of each run."""
     last_values = [run.get_last_values(split) for run in runs]
     metrics = dict.fromkeys(metric for values in last_values for metric in values)
     if not metrics:
-        return "<p>Nothing is logged of it.</p>"
+        return "<p>No entries.</p>"
     rows = [
         [
             escape_html(format_title(metric)),

@@ -1,4 +1,4 @@
-"""What a run has logged, as curves; a run may be drawn while it writes, and after it was killed."""
+"""Read the logs of runs as curves; a run may still be writing, or may have been killed."""
 
 from __future__ import annotations
 
@@ -17,17 +17,22 @@ from bioshards.corpus.errors import UserError
 LOG_FILE: Final = "log.jsonl"
 Split = Literal["train", "validation"]
 MetricPath = tuple[str, ...]
-"""Where a value is in a line of the log: ``("lr",)`` or ``("losses", "mlm")``."""
+"""Keys of a value in a log entry: ``("lr",)`` or ``("losses", "mlm")``."""
 FloatArray = NDArray[np.float64]
 
 
 class NoLogsError(UserError):
-    """There is nothing to draw: the message says why, and what to do."""
+    """There is nothing to plot."""
 
 
 @dataclass
 class RunLog:
-    """A run's lines, of each kind by ascending step, and what its reader should know of them."""
+    """Log of a run.
+
+    Attributes:
+        entries: entries of each split, by ascending step.
+        notes: remarks for the reader, such as unreadable lines.
+    """
 
     name: str
     entries: dict[Split, list[dict[str, Any]]] = field(
@@ -36,7 +41,7 @@ class RunLog:
     notes: list[str] = field(default_factory=list)
 
     def get_curve(self, split: Split, metric: MetricPath) -> tuple[FloatArray, FloatArray]:
-        """Steps and values of the lines that have the value; NaN where it is no finite number."""
+        """Return steps and values of the entries that have the metric; NaN for values that are not finite."""
         points = [
             (entry["step"], number_from_value(value))
             for entry in self.entries[split]
@@ -46,7 +51,7 @@ class RunLog:
         return steps, values
 
     def list_metrics(self, group: str) -> list[MetricPath]:
-        """The values in ``losses`` or ``figures``, in the order in which they come up."""
+        """List the metrics in ``losses`` or ``metrics``, in the order of first occurrence."""
         metrics: dict[MetricPath, None] = {}
         for entry in (*self.entries["train"], *self.entries["validation"]):
             if isinstance(names := entry.get(group), Mapping):
@@ -54,7 +59,7 @@ class RunLog:
         return list(metrics)
 
     def get_last_values(self, split: Split) -> dict[MetricPath, Any]:
-        """The values of the last line, in its order."""
+        """Return the values of the last entry, in its order."""
         values: dict[MetricPath, Any] = {}
         for name, value in (self.entries[split] or [{}])[-1].items():
             if isinstance(value, Mapping):
@@ -67,10 +72,12 @@ class RunLog:
 
 
 def read_logs(folders: Iterable[str]) -> list[RunLog]:
-    """Read the logs of runs, each named by its folder, or by its whole path where two folders have one name.
+    """Read the logs of runs.
+
+    A run is named by the last part of its path, or by the whole path if two runs share that part.
 
     Raises:
-        NoLogsError: a folder is no run, or its log cannot be read.
+        NoLogsError: a folder is not a run, or its log cannot be read.
     """
     folders = list(dict.fromkeys(folders))
     names = [os.path.basename(os.path.abspath(folder)) for folder in folders]
@@ -81,16 +88,17 @@ def read_logs(folders: Iterable[str]) -> list[RunLog]:
 
 
 def number_from_value(value: object) -> float:
-    """A value of a line as a number: NaN for what is none, or not finite."""
+    """Return a value of an entry as a float; NaN if it is not a finite number."""
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
     return math.nan
 
 
 def smooth(values: FloatArray, half_window: int) -> FloatArray:
-    """The mean of each value, ``half_window`` before it and as many after it, NaN left out.
+    """Return the moving average over ``half_window`` values on either side, NaN excluded.
 
-    Near the beginning, where curves are steep, fewer are taken on both sides; near the end fewer after it.
+    The window is symmetric and smaller near the beginning, where curves are steep; near the end only its
+    right half is smaller.
     """
     positions = np.arange(len(values))
     num_before = np.minimum(half_window, positions)
@@ -106,14 +114,12 @@ def smooth(values: FloatArray, half_window: int) -> FloatArray:
 def _read_log(folder: str, name: str) -> RunLog:
     path = os.path.join(folder, LOG_FILE)
     if not os.path.isdir(folder):
-        raise NoLogsError(f"{folder}: there is no such folder")
+        raise NoLogsError(f"{folder} does not exist")
     try:
         with open(path, "rb") as file:
             content = file.read()
     except FileNotFoundError:
-        raise NoLogsError(
-            f"{folder} is no run: it has no {LOG_FILE}. Name what was given to --output"
-        ) from None
+        raise NoLogsError(f"{folder} has no {LOG_FILE}. Give the --output of a training run") from None
     except OSError as error:
         raise NoLogsError(f"{path} cannot be read: {error.strerror}") from error
     run = RunLog(name)
@@ -123,27 +129,24 @@ def _read_log(folder: str, name: str) -> RunLog:
         if not _add_line(run, line)
     ]
     if bad_lines:
-        run.notes.append(
-            f"{len(bad_lines)} of its lines could not be read, the first of them line {bad_lines[0]}"
-        )
+        run.notes.append(f"{len(bad_lines)} unreadable lines, the first is line {bad_lines[0]}")
     if not run.entries["train"] and not run.entries["validation"]:
-        run.notes.append("it has logged no step yet")
+        run.notes.append("no step is logged yet")
     for split, entries in run.entries.items():
         if non_finite_steps := [
             line["step"] for line in entries if math.isnan(number_from_value(line.get("loss")))
         ]:
             run.notes.append(
-                f"{len(non_finite_steps)} of its {split} losses are no finite numbers, the first at step "
+                f"{len(non_finite_steps)} {split} losses are not finite, the first at step "
                 f"{non_finite_steps[0]:,}"
             )
     return run
 
 
 def _add_line(run: RunLog, written: bytes) -> bool:
-    """Take a line of the log up, if it is whole.
+    """Add a line of the log to a run; return False if it cannot be parsed.
 
-    A run that was killed goes on from its last checkpoint and logs some steps anew: what was logged from that
-    step on does not count any more.
+    A resumed run logs the steps after its checkpoint again.  Earlier entries of these steps are dropped.
     """
     try:
         entry = json.loads(written)
@@ -163,7 +166,7 @@ _MISSING: Final = object()
 
 
 def _get_value(entry: Mapping[str, Any], metric: Sequence[str]) -> object:
-    """The value at a place of a line, or ``_MISSING``."""
+    """Return the value of a metric in an entry, or ``_MISSING``."""
     value: Any = entry
     for key in metric:
         if not isinstance(value, Mapping) or key not in value:

@@ -1,6 +1,6 @@
-"""The picture of curves: a panel for each quantity, a colour for each run; the one file with matplotlib.
+"""Draw training curves with matplotlib: one panel per metric, one colour per run.
 
-Figures are made without pyplot, so that no window, no backend and no setting of the user's plays a part.
+Figures are built without pyplot, so that backends and user settings have no effect.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .curves import RunLog, smooth
 from .panels import BASELINES, SMOOTHING_DIVISOR, Panel, format_title
 
 _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8b929a")
-"""Okabe and Ito's, which the colour-blind tell apart; grey for their black, which a dark page would hide."""
+"""Colour-blind safe palette of Okabe and Ito, with grey instead of black for dark pages."""
 _MARKERS: Final = "s^oDv"
-"""Of validation, hollow: five for seven colours, so that no two of 35 runs look the same."""
+"""Hollow markers of validation: five for seven colours, so that 35 runs look different."""
 _TEXT_COLOUR: Final = "#1b1f24"
 _LINE_COLOUR: Final = "#d4dae1"
 _PAGE_COLOURS: Final = {_TEXT_COLOUR: "var(--text)", _LINE_COLOUR: "var(--line)"}
-"""Colours that a page has its own for, light or dark (corpus/ui/html_page.py)."""
+"""Colours that are replaced by variables of the page, light or dark (corpus/ui/html_page.py)."""
 _STYLE: Final[dict[str, Any]] = {
     "axes.edgecolor": _LINE_COLOUR,
     "axes.facecolor": "none",
@@ -44,7 +44,7 @@ _STYLE: Final[dict[str, Any]] = {
     "grid.color": _LINE_COLOUR,
     "grid.linewidth": 0.6,
     "legend.frameon": False,
-    "path.simplify_threshold": 0.5,  # of a pixel: few points for lines of many steps
+    "path.simplify_threshold": 0.5,  # in pixels; reduces the points of long lines
     "savefig.facecolor": "auto",
     "svg.fonttype": "none",
     "svg.hashsalt": "bioshards",
@@ -59,25 +59,25 @@ _STYLE: Final[dict[str, Any]] = {
 _COLUMNS: Final = 2
 _MAX_NAME_LENGTH: Final = 40
 _LEGEND_WIDTH: Final = 140
-"""What a line of the legend has room for."""
+"""Width of a legend line in characters."""
 _MAX_MARKERS: Final = 30
-"""Points of a line that each get a mark."""
+"""Maximum number of markers on a line."""
 
 
 def render_pictures(runs: Sequence[RunLog], panels: Sequence[Panel]) -> tuple[bytes, str]:
-    """The picture as PNG, and as SVG to put into a page, in its colours; the same bytes every time."""
+    """Render the plot as PNG, and as SVG in the colours of the page; the bytes are reproducible."""
     settings: dict[Any, Any] = {key: value for key, value in rcParamsDefault.items() if key != "backend"}
     png, svg = io.BytesIO(), io.StringIO()
     with rc_context(settings | _STYLE):
         figure = _build_figure(runs, panels)
         figure.savefig(png, format="png", dpi=120, facecolor="white", metadata={"Software": None})
-        figure.set_layout_engine("none")  # what has its place by now keeps it
+        figure.set_layout_engine("none")  # keep the layout of the PNG
         metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(svg, format="svg", metadata=metadata)
     drawing = svg.getvalue()
     for colour, css_variable in _PAGE_COLOURS.items():
         drawing = drawing.replace(colour, css_variable)
-    # Without XML's head, which does not belong into a page.
+    # The XML declaration is not allowed inside HTML.
     return png.getvalue(), drawing[drawing.index("<svg") :].replace(
         "<svg ", '<svg role="img" aria-label="Training curves" ', 1
     )
@@ -100,14 +100,14 @@ def _build_figure(runs: Sequence[RunLog], panels: Sequence[Panel]) -> Figure:
     figure.legend(lines, names, loc="outside upper left", ncols=columns)
     styles: dict[str, Any] = {"training": "-", "validation": "--"}
     if any(panel.metric in BASELINES for panel in panels):
-        styles["chance, given the share replaced"] = ":"
+        styles["baseline: fraction of replaced tokens"] = ":"
     lines = [Line2D([], [], color=_TEXT_COLOUR, linewidth=1, linestyle=style) for style in styles.values()]
     figure.legend(lines, list(styles), loc="outside lower left", ncols=len(lines))
     return figure
 
 
 def _draw_run(axes: Axes, panel: Panel, run: RunLog, run_index: int) -> None:
-    """A run's lines: training smoothed, on the thin line of what was logged; validation dashed."""
+    """Draw the lines of a run: training smoothed over the thin logged line, validation dashed."""
     colour = _get_run_colour(run_index)
     steps, values = run.get_curve("train", panel.metric)
     if panel.is_smoothed and (half_window := len(values) // SMOOTHING_DIVISOR):
@@ -135,14 +135,14 @@ def _label_axes(axes: Axes, panel: Panel) -> None:
     number_formatter = FuncFormatter(lambda value, _: f"{value:,.6g}")
     plotted_values = np.concatenate([np.asarray(line.get_ydata(), np.float64) for line in axes.lines])
     lowest, highest = np.nanmin(plotted_values), np.nanmax(plotted_values)
-    if panel.scale == "far" and 0 < 10 * lowest <= highest:
+    if panel.scale == "log" and 0 < 10 * lowest <= highest:
         axes.set_yscale("log")
         axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
         axes.yaxis.set_minor_formatter(number_formatter)
         unit = f"{unit}, logarithmic".removeprefix(", ")
     elif panel.scale == "from zero":
         axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(PercentFormatter(1) if panel.scale == "share" else number_formatter)
+    axes.yaxis.set_major_formatter(PercentFormatter(1) if panel.scale == "fraction" else number_formatter)
     axes.xaxis.set_major_locator(MaxNLocator(7, integer=True, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.set_title(format_title(panel.metric))
@@ -159,7 +159,7 @@ def _get_marker_style(run_index: int) -> dict[str, Any]:
 
 
 def _shorten(name: str) -> str:
-    """A run's name for the legend: its ends, if it is long."""
+    """Shorten the name of a run for the legend; keep both ends."""
     name = spell_out_invisible(name, keep=" ")
     half_length = _MAX_NAME_LENGTH // 2
     return name if len(name) <= _MAX_NAME_LENGTH else f"{name[:half_length]}…{name[-half_length:]}"

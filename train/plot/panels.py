@@ -1,4 +1,4 @@
-"""Which quantities of a log are shown, and how they are called and written."""
+"""Panels of a plot: which metrics are shown, their titles and number formats."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 from .curves import MetricPath, RunLog, number_from_value
 
 BASELINES: Final[dict[MetricPath, MetricPath]] = {("losses", "rtd"): ("metrics", "replaced_entropy")}
-"""What a loss is compared with: here, the loss of who knows the share of replaced tokens and nothing else."""
+"""Baseline of a loss: for RTD, that of a discriminator that knows only the fraction of replaced tokens."""
 SMOOTHING_DIVISOR: Final = 100
-"""A drawn point is the mean of its neighbours on either side, a point in so many of the line's."""
+"""Half the smoothing window is the number of points divided by this."""
 _FRACTION_SUFFIXES: Final = (
     "accuracy",
     "precision",
@@ -23,51 +23,51 @@ _FRACTION_SUFFIXES: Final = (
     "data_wait_fraction",
     "mask_rate",
 )
-"""How the names of shares end; they are written as per cent."""
+"""Suffixes of metrics in [0, 1], which are shown in per cent."""
 _METRIC_TITLES: Final[dict[MetricPath, str]] = {
-    ("loss",): "loss (parts weighted, added up)",
+    ("loss",): "loss (weighted sum)",
     ("lr",): "learning rate",
     ("grad_norm",): "gradient norm before clipping",
     ("tokens_seen",): "tokens seen",
-    ("tokens_per_second",): "tokens a second",
+    ("tokens_per_second",): "tokens per second",
     ("mfu",): "model FLOP/s utilisation",
-    ("data_wait_fraction",): "time spent waiting for data",
+    ("data_wait_fraction",): "data wait (fraction of time)",
     ("metrics", "replaced"): "tokens replaced",
-    ("elapsed_seconds",): "seconds of the last process",
+    ("elapsed_seconds",): "elapsed seconds of the last process",
 }
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A quantity that is drawn.
+    """Panel of one metric.
 
     Attributes:
-        scale: ``far`` may be logarithmic, ``share`` is shown as per cent.
-        smoothed: noise hides its course.
+        scale: ``log`` is logarithmic if values span a factor of 10; ``fraction`` is shown in per cent.
+        is_smoothed: True for noisy metrics.
     """
 
     metric: MetricPath
     unit: str = ""
-    scale: Literal["far", "from zero", "share", "plain"] = "plain"
+    scale: Literal["log", "from zero", "fraction", "plain"] = "plain"
     is_smoothed: bool = True
 
 
 def select_panels(runs: Sequence[RunLog]) -> list[Panel]:
-    """A panel for every quantity that any of the runs knows a number of."""
+    """Return a panel for every metric of which any run has a finite value."""
     losses = [("loss",), *_list_metrics(runs, "losses")]
     metrics = [metric for metric in _list_metrics(runs, "metrics") if metric not in BASELINES.values()]
     candidates = [
-        *(Panel(metric, "nats", "far") for metric in losses),
-        *(Panel(metric, scale="share" if is_fraction(metric) else "plain") for metric in metrics),
+        *(Panel(metric, "nats", "log") for metric in losses),
+        *(Panel(metric, scale="fraction" if is_fraction(metric) else "plain") for metric in metrics),
         Panel(("lr",), scale="from zero", is_smoothed=False),
-        Panel(("grad_norm",), scale="far"),
+        Panel(("grad_norm",), scale="log"),
         Panel(("tokens_per_second",), scale="from zero"),
     ]
     return [panel for panel in candidates if any(_has_values(run, panel.metric) for run in runs)]
 
 
 def format_title(metric: MetricPath) -> str:
-    """What a quantity is called."""
+    """Return the title of a metric."""
     if metric in _METRIC_TITLES:
         return _METRIC_TITLES[metric]
     group, *_ = metric
@@ -75,7 +75,7 @@ def format_title(metric: MetricPath) -> str:
 
 
 def format_value(metric: MetricPath, value: Any) -> str:
-    """A value as text; a dash where there is none."""
+    """Format a value; None is a dash."""
     if value is None:
         return "–"
     if isinstance(value, bool | str) or np.isnan(numeric_value := number_from_value(value)):
@@ -88,7 +88,7 @@ def format_value(metric: MetricPath, value: Any) -> str:
 
 
 def is_fraction(metric: MetricPath) -> bool:
-    """Whether a quantity is from 0 to 1."""
+    """Return True if a metric is a fraction in [0, 1]."""
     return metric[0] != "losses" and metric[-1].endswith(_FRACTION_SUFFIXES)
 
 

@@ -75,7 +75,7 @@ def test_a_server_that_has_no_range_not_even_all_of_it_is_given_up() -> None:
         CannedServer(http_response("416 Range Not Satisfiable")) as server,
         open_connection(server.url) as connection,
     ):
-        with pytest.raises(UnreachableError, match="no such range"):
+        with pytest.raises(UnreachableError, match="does not have this range"):
             arrived(connection, server.url, 100)
         assert len(server.request_heads) == FAST_RETRY.max_attempts
 

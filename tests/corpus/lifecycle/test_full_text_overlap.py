@@ -284,7 +284,7 @@ def test_what_is_listed_is_left_out_whatever_the_batches(
 @pytest.mark.parametrize("ids", [["pubmed:9"], ["pubmed:2", "pubmed:1"], ["pubmed:1", "pubmed:1"]])
 def test_a_list_of_other_documents_is_not_taken_for_one_of_these(ids: list[str]) -> None:
     batches = pa.table({"id": [f"pubmed:{at}" for at in range(4)]}).to_batches(2)
-    with pytest.raises(ValueError, match="is to be left out, but is not among the documents"):
+    with pytest.raises(ValueError, match="is to be excluded, but is missing in the documents"):
         list(full_text_overlap.exclude_ids(batches, pa.chunked_array([ids])))
 
 

@@ -207,7 +207,7 @@ def test_a_trial_without_a_score_is_one_and_no_search_is_lost(
         ("learning_rate =", "nor a file that can be read"),
         ("learning_rate = 0.1", "learning_rate is no list of values"),
         ("learning_rate = []", "learning_rate is no list of values"),
-        ("rate = [0.1]", "rate is no part of a recipe"),
+        ("rate = [0.1]", "unknown field rate"),
         ("learning_rate = [-1.0]", "--learning-rate -1.0 is below 0"),
         ('batch_size = ["many"]', "--batch-size"),
         ("", "has no lines"),

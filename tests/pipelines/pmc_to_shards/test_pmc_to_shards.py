@@ -123,8 +123,8 @@ def test_shards_open_memory_mapped_in_pyarrow_and_datasets(full_text: Path) -> N
 def test_the_manifest_names_inputs_ranges_as_one(full_text: Path) -> None:
     facts = load_manifest(full_text)
     loose, packed = facts["inputs"]
-    assert (loose["file"], loose["files"], loose["records"]) == ("PMC0999xxxx", 18, 18)
-    assert (packed["file"], packed["files"], packed["records"]) == ("PMC9990012_PMC9990013.xml", 1, 2)
+    assert (loose["file"], loose["num_files"], loose["records"]) == ("PMC0999xxxx", 18, 18)
+    assert (packed["file"], packed["num_files"], packed["records"]) == ("PMC9990012_PMC9990013.xml", 1, 2)
     assert packed["md5"] == hashlib.md5((PMC_SAMPLE / packed["file"]).read_bytes()).hexdigest()
     assert facts["config"]["rules"]["licences"] == ["CC0", "CC-BY", "CC-BY-SA"]
     assert "Each article is under the licence in its row" in facts["notice"]

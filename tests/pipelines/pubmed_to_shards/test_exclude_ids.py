@@ -211,7 +211,7 @@ def test_a_run_killed_while_a_changed_list_is_applied_is_no_trap(
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patched:
-        patched.setattr(finalize._Finalizer, "_funnel", killed)  # the shard is written, its report is not
+        patched.setattr(finalize._Finalizer, "_count_funnel", killed)  # shard written, no report
         assert run(*words, "--exclude-ids", ids_file(tmp_path, 10)) == 1
     assert run(*words) == 0
     assert published_digests(tmp_path / "out") == whole
@@ -350,7 +350,7 @@ def test_verdicts_are_those_of_going_through_the_documents(
             if at not in dead and drop is None and names & ids:
                 expected.append(at)
                 named |= names & ids
-            row: dict[str, Any] = {"id": f"doi:10.5555/{at}", "pmid": pmid or None, "drop": drop}
+            row: dict[str, Any] = {"id": f"doi:10.5555/{at}", "pmid": pmid or None, "drop_reason": drop}
             row |= {"pmcid": f"PMC{pmcid}" if pmcid else None, "origin": {"file": "a", "position": at}}
             rows.append(row)
             at += 1
@@ -373,6 +373,6 @@ SCHEMA = pa.schema(
         ("pmid", pa.int32()),
         ("pmcid", pa.string()),
         ("origin", pa.struct([("file", pa.string()), ("position", pa.int32())])),
-        ("drop", pa.dictionary(pa.int8(), pa.string())),
+        ("drop_reason", pa.dictionary(pa.int8(), pa.string())),
     ]
 )

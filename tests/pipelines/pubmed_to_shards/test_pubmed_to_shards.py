@@ -169,7 +169,7 @@ def test_the_manifest_names_inputs_and_outputs_with_checksums(reference: Path) -
         assert shard["sha256"] == hashlib.sha256(data).hexdigest()
         assert shard["bytes"] == len(data)
     assert facts["run"]["bioshards"]
-    assert json.dumps(facts["config"]["rules"])
+    assert json.dumps(facts["config"]["document_config"])
 
 
 def test_export_and_show(reference: Path) -> None:

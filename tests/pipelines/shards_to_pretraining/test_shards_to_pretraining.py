@@ -149,7 +149,7 @@ def test_a_row_is_what_its_columns_say(
     kind: str, made: Callable[[str], Path], places: dict[int, Place]
 ) -> None:
     output = made(kind)
-    objective, length = config(output)["objective"], config(output)["length"]
+    objective, length = config(output)["objective"], config(output)["max_seq_length"]
     for row in (row for rows in sets.load_rows_by_split(output).values() for row in rows):
         assert len(row.ids) <= length
         assert row.ids[0] == CLS
@@ -252,7 +252,7 @@ def test_plain_rows_are_full(made: Callable[[str], Path]) -> None:
     """All but the last one of a shard and pass; one token is free where a [SEP] alone would fill it."""
     for kind, passes in (("plain", 1), ("plain in two passes", 2), ("plain in the shortest rows", 1)):
         output = made(kind)
-        length = config(output)["length"]
+        length = config(output)["max_seq_length"]
         for path in sets.list_shards(output, "train"):
             sizes = sorted(len(row.ids) for row in sets.load_shard_rows(path))
             assert all(size >= length - 1 for size in sizes[passes:])
@@ -277,7 +277,7 @@ def test_next_sentences_are_the_next_or_another_documents(
                 assert (row.label == 1) == (len({span[0] for span in row.spans}) == 2)
                 assert row.label != (1 if alone else NO_LABEL)
                 if row.label == 0:
-                    assert_follows(row, row.segments, places, config(output)["length"])
+                    assert_follows(row, row.segments, places, config(output)["max_seq_length"])
     assert labels[0] > 20
     assert labels[1] > 50
     assert labels.keys() <= {0, 1, NO_LABEL}
@@ -297,7 +297,7 @@ def test_sentence_orders_are_kept_or_swapped(
     kind: str, made: Callable[[str], Path], places: dict[int, Place]
 ) -> None:
     output, labels, other = made(kind), Counter[int | None](), 0
-    length = config(output)["length"]
+    length = config(output)["max_seq_length"]
     for row in (row for rows in sets.load_rows_by_split(output).values() for row in rows):
         labels[row.label] += 1
         assert (row.label == NO_LABEL) == (not row.split)
@@ -483,16 +483,16 @@ def test_the_manifest_says_what_was_made_of_what(
         "pipeline": "shards_to_pretraining",
         "format": FORMAT,
         "objective": "bert",
-        "length": 33,
-        "short": 0.1,
-        "single": 0.0,
+        "max_seq_length": 33,
+        "short_seq_prob": 0.1,
+        "single_segment_prob": 0.0,
         "dupe_factor": 3,
         "keep_overflow": False,
         "as_published": False,
         "whole_words": False,
         "max_predictions_per_seq": 0,
         "seed": 0,
-        "validation": 0.2,
+        "validation_fraction": 0.2,
         "shuffle": "shard",
         "max_shard_mb": 128,
         "tfrecord": False,
@@ -540,7 +540,7 @@ def test_a_run_says_what_it_has_made(corpus: UniqueWordCorpus, tmp_path: Path, c
         "103 documents",
         f"  train:      {train['documents']} documents, {train['rows']} rows, {train['tokens']:,} tokens "
         f"({train['tokens'] / train['rows'] / 128:.0%} of 128 a row), "
-        f"{train['lost']['overflow']:,} lost (overflow)",
+        f"{train['lost_tokens']['overflow']:,} lost (overflow)",
         said.out.splitlines()[2],
         "  no-tokens:  1 documents",
     ]

@@ -57,7 +57,7 @@ DATA = random.Random(3).randbytes(300_000)
 
 @pytest.fixture(scope="module", params=["gcs", "s3"])
 def running(request: pytest.FixtureRequest) -> Iterator[ObjectStoreProxy]:
-    with getattr(store_emulators, request.param)() as behind, ObjectStoreProxy(behind) as way:
+    with getattr(store_emulators, f"run_{request.param}")() as behind, ObjectStoreProxy(behind) as way:
         yield way
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import torch
 
 from bioshards.train.batch import Batch, BatchCounts
 from bioshards.train.config.model_config import ModelConfig
+from bioshards.train.config.model_families import FamilyName
 from bioshards.train.models.factory import build_objective
 from bioshards.train.models.objective import Objective
 
@@ -18,7 +20,7 @@ SPECIAL_TOKEN_IDS = {"[PAD]": PAD, "[UNK]": 1, "[CLS]": CLS, "[SEP]": SEP, "[MAS
 VOCABULARY = 61
 LENGTHS = (17, 3, 40, 8, 29)
 LENGTH = 40
-FAMILIES = ("electra", "bert", "albert")
+FAMILIES: tuple[FamilyName, ...] = ("electra", "bert", "albert")
 
 
 @dataclass(frozen=True)
@@ -159,11 +161,13 @@ def count_rows(rows: Sequence[MaskedRow]) -> BatchCounts:
     )
 
 
-def make_model_config(family: str, dropout: float = 0.0, attention_dropout: float = 0.0) -> ModelConfig:
+def make_model_config(
+    family: FamilyName, dropout: float = 0.0, attention_dropout: float = 0.0
+) -> ModelConfig:
     """Two layers; ELECTRA's and ALBERT's embeddings are of another width."""
     embedding = 32 if family == "bert" else 16
     config = ModelConfig(
-        family,
+        cast(FamilyName, family),
         hidden_size=32,
         num_layers=2,
         num_heads=2,

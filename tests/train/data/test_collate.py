@@ -235,9 +235,9 @@ def test_counts_leave_padding_out(rows: list[SyntheticRow], seed: int) -> None:
 def test_what_does_not_fit_is_an_error() -> None:
     rows = rows_of([SyntheticRow([2, 5, 6, 7, 3])])
     chosen = _Masked(rows.ids.astype(np.int64), np.array([1, 2]), np.array([5, 6]), np.zeros(2, np.float32))
-    with pytest.raises(ValueError, match="a row has 5 tokens, and rows are laid out for 4"):
+    with pytest.raises(ValueError, match="a row has 5 tokens, more than max_seq_length 4"):
         collate_rows(rows, chosen, PAD, BatchShape(4))  # type: ignore[arg-type,unused-ignore]
-    with pytest.raises(ValueError, match="there are 2 masked places, and batches are laid out for 1"):
+    with pytest.raises(ValueError, match="2 masked positions exceed the 1 of the batch layout"):
         collate_rows(rows, chosen, PAD, BatchShape(5, num_masked=1))  # type: ignore[arg-type,unused-ignore]
 
 

@@ -340,12 +340,15 @@ def test_a_budget_is_the_references() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"unit": "sentence"}, "'sentence' is none of token, word, ngram"),
+        ({"unit": "sentence"}, "'sentence'; choose from token, word, ngram"),
         ({"rate": 0.0}, "rate 0.0 .* between 0 and 1"),
         ({"rate": 15}, "rate 15 .* between 0 and 1"),
-        ({"mask_token_fraction": 0.95, "random_token_fraction": 0.1}, "masked 0.95 and random 0.1 .* together at most 1"),
-        ({"random_token_fraction": -0.1}, "random -0.1"),
-        ({"max_predictions": -1}, "-1 predictions a row"),
+        (
+            {"mask_token_fraction": 0.95, "random_token_fraction": 0.1},
+            "0.95 and random_token_fraction 0.1 must .* at most 1",
+        ),
+        ({"random_token_fraction": -0.1}, "random_token_fraction -0.1"),
+        ({"max_predictions": -1}, "max_predictions -1 is below 0"),
     ],
 )
 def test_masking_that_makes_no_sense_is_refused(wrong: dict[str, Any], said: str) -> None:

@@ -100,14 +100,14 @@ WHERE = "the set's manifest.json names it under run.vocabulary"
 
 def test_a_folder_that_is_none_is_said(tmp_path: Path) -> None:
     message = refused(tmp_path / "nowhere")
-    assert "is no folder" in message
+    assert "is not a folder" in message
     assert WHERE in message
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.touch()
-    assert "is no folder" in refused(path)
+    assert "is not a folder" in refused(path)
 
 
 def test_a_folder_without_a_tokenizer_is_said(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_damaged_tokenizer_is_said(tmp_path: Path, bytes_left: int) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_bytes(path.read_bytes()[:bytes_left])
     message = refused(tmp_path, size, sha256)
-    assert "is damaged, or no tokenizer" in message
+    assert "cannot be read as a tokenizer" in message
     assert WHERE in message
 
 
@@ -153,4 +153,4 @@ def test_a_vocabulary_without_mask_is_said(tmp_path: Path) -> None:
 
 def test_a_vocabulary_whose_words_cannot_be_told_is_said(tmp_path: Path) -> None:
     _, size, sha256 = saved(tmp_path, Tokenizer(BPE({"a": 0, "[MASK]": 1}, [])))
-    assert "is of the kind BPE" in refused(tmp_path, size, sha256)
+    assert "has a model of type BPE" in refused(tmp_path, size, sha256)

@@ -149,7 +149,7 @@ def test_who_waits_is_told_when_it_is_closed() -> None:
     closing = threading.Thread(target=prefetch.close)
     closing.start()
     asking.join(10)
-    assert said == ["batches are asked for after their thread was ended"]
+    assert said == ["the prefetcher is closed"]
     go_on.set()
     closing.join(10)
 

@@ -200,32 +200,32 @@ def test_verifying_says_how_far_it_is(made: Path) -> None:
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     said = refused(tmp_path / "none")
-    assert said.startswith(f"{tmp_path / 'none'}: there is no such folder. Give the --output of beam run")
+    assert said.startswith(f"{tmp_path / 'none'} does not exist. Give the --output of beam run")
 
 
 def test_a_folder_without_a_manifest(tmp_path: Path) -> None:
     said = refused(tmp_path)
-    assert said.startswith(f"{tmp_path} has no manifest.json: it is no finished pretraining set.")
-    assert "run it again to its end" in said
+    assert said.startswith(f"{tmp_path} has no manifest.json: it is not a finished pretraining set.")
+    assert "rerun that command to resume it" in said
 
 
 def test_the_folder_of_a_split_is_told_from_the_sets(made: Path) -> None:
-    assert refused(made / "train").endswith(f"but the folder above it has: give {made}.")
+    assert refused(made / "train").endswith(f"but its parent folder has one: give {made}.")
 
 
 def test_a_file_in_place_of_a_folder(made: Path) -> None:
-    assert "there is no such folder" in refused(made / "manifest.json")
+    assert "does not exist" in refused(made / "manifest.json")
 
 
 def test_a_folder_of_another_machine() -> None:
-    with pytest.raises(TrainingDataError, match=r"gs://a/b is no folder of this machine.*copy it here first"):
+    with pytest.raises(TrainingDataError, match=r"gs://a/b is remote.*Copy it first"):
         PretrainingDataset("gs://a/b")
 
 
 def test_documents_are_not_trained_on(tmp_path: Path) -> None:
     folder = put_documents(tmp_path, {"a": [make_document("pubmed:1", ["One."])]})
     said = refused(folder)
-    assert "is an output of pubmed_to_shards, and what is trained on is one of shards_to_pretraining" in said
+    assert "is an output of pubmed_to_shards, not of shards_to_pretraining" in said
     assert f"--input {folder}" in said
 
 
@@ -258,7 +258,7 @@ def test_a_shard_that_is_not_there(made: Path) -> None:
     path = listed(made, 1)
     path.unlink()
     assert refused(made) == (
-        f"{path} is not there, and its manifest lists it. Run the command that made the set once more."
+        f"{path} is missing, but the manifest lists it. Rerun the command that built the set."
     )
 
 
@@ -267,7 +267,7 @@ def test_a_shard_that_is_cut_short(missing: int, made: Path) -> None:
     path = listed(made)
     size = path.stat().st_size
     os.truncate(path, size - missing)
-    assert refused(made) == f"{path} has {size - missing:,} bytes, and its manifest lists {size:,}. {AGAIN}."
+    assert refused(made) == f"{path} has {size - missing:,} bytes, but the manifest lists {size:,}. {AGAIN}."
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.99])
@@ -282,12 +282,12 @@ def test_a_shard_that_is_cut_short_and_listed_so(share: float, made: Path) -> No
 
 def test_a_shard_with_other_rows_than_listed(made: Path) -> None:
     change(made, lambda said: said["outputs"][0].update(rows=32))
-    assert refused(made) == f"{listed(made)} has 31 rows, and its manifest lists 32. {AGAIN}."
+    assert refused(made) == f"{listed(made)} has 31 rows, but the manifest lists 32. {AGAIN}."
 
 
 def test_a_shard_whose_schema_counts_otherwise(tmp_path: Path) -> None:
     said = refused(write_pretraining_set(tmp_path, {"a": [ROWS]}, metadata_overrides={"rows": 49}))
-    assert "says that it has 49 rows, and its manifest lists 50" in said
+    assert "claims 49 rows, but the manifest lists 50" in said
 
 
 @pytest.mark.parametrize(
@@ -309,13 +309,13 @@ def test_shards_of_two_sets(key: str, field: str, other: object, made: Path, tmp
     shutil.copy(listed(strange), path)
     relisted(made, 1)
     said = refused(made)
-    assert said.startswith(f"{path} is not of the same set as {listed(made)}: its {field} is {other}, and")
-    assert said.endswith("Make the set anew.")
+    assert said.startswith(f"{path} and {listed(made)} are of different sets: {field} is {other} and")
+    assert said.endswith("Rebuild the set.")
 
 
 def test_shards_of_another_split(tmp_path: Path) -> None:
     said = refused(write_pretraining_set(tmp_path, {"a": [ROWS]}, metadata_overrides={"split": "validation"}))
-    assert "is of the rows for validation, and its folder says train: its files were moved" in said
+    assert "has rows of the split validation, but is in the folder train" in said
 
 
 OF = make_schema(100, False, {"objective": "electra"})
@@ -339,7 +339,7 @@ def test_a_shard_of_other_columns_or_facts(other: pa.Schema, made: Path) -> None
         pass
     relisted(made)
     said = refused(made)
-    assert said.startswith(f"{path} is no shard of a pretraining set, or is damaged: ")
+    assert said.startswith(f"{path} is damaged or not a shard of a pretraining set: ")
     assert said.endswith(f"{AGAIN}.")
 
 
@@ -455,13 +455,13 @@ def written(path: Path, place: int, value: int, wide: int) -> None:
 @pytest.mark.parametrize(
     ("column", "wide", "row", "value", "why"),
     [
-        ("ids", 2, 8, 100, "its token 100 is not of 100 pieces"),
-        ("ids", 2, 8, 65535, "its token 65535 is not of 100 pieces"),
-        ("offsets", 4, 7, -1, "it is no row of 1 to 16 tokens"),
-        ("offsets", 4, 7, 1 << 30, "it is no row of 1 to 16 tokens"),
-        ("offsets", 4, 7, 0, "it is no row of 1 to 16 tokens"),
-        ("segment_b_starts", 2, 8, 16, "its second segment begins after its end"),
-        ("labels", 1, 8, 2, "its label is none of 0, 1 and -100"),
+        ("ids", 2, 8, 100, "its token 100 exceeds the vocabulary of 100"),
+        ("ids", 2, 8, 65535, "its token 65535 exceeds the vocabulary of 100"),
+        ("offsets", 4, 7, -1, "its length is not 1 to 16 tokens"),
+        ("offsets", 4, 7, 1 << 30, "its length is not 1 to 16 tokens"),
+        ("offsets", 4, 7, 0, "its length is not 1 to 16 tokens"),
+        ("segment_b_starts", 2, 8, 16, "segment B starts after its end"),
+        ("labels", 1, 8, 2, "its label is not 0, 1 or -100"),
     ],
 )
 def test_a_row_of_nonsense_is_named(
@@ -478,7 +478,7 @@ def test_a_row_of_nonsense_is_named(
     written(listed(folder, 1), place, value, wide)
     with pytest.raises(TrainingDataError) as caught:
         read(shards)
-    assert str(caught.value) == f"{listed(folder, 1)} is damaged at its row {row}: {why}. {AGAIN}."
+    assert str(caught.value) == f"{listed(folder, 1)} is damaged at row {row}: {why}. {AGAIN}."
 
 
 def test_document_shards_under_a_sets_manifest(made: Path) -> None:
@@ -490,4 +490,4 @@ def test_document_shards_under_a_sets_manifest(made: Path) -> None:
     )
     assert folder / shard.file == path
     relisted(made)
-    assert "is no shard of a pretraining set, or is damaged: its schema lacks" in refused(made)
+    assert "is damaged or not a shard of a pretraining set: its schema lacks" in refused(made)

@@ -200,9 +200,9 @@ def test_what_fails_leaves_the_one_before_and_says_what_to_do(
     with pytest.raises(CheckpointError) as failed:
         save(tmp_path, 3, keep=1)
     monkeypatch.undo()
-    assert "the checkpoint of step 3 could not be written" in str(failed.value)
+    assert "cannot write the checkpoint of step 3" in str(failed.value)
     assert f"to {tmp_path} (No space left on device)" in str(failed.value)
-    assert f"{tmp_path}/step-0000002 is whole. " in str(failed.value)
+    assert f"{tmp_path}/step-0000002 is complete. " in str(failed.value)
     assert "MB are free there" in str(failed.value)
     assert names(tmp_path) == ["step-0000001", "step-0000002"]
     assert all(is_whole(tmp_path / name, name[-1]) for name in names(tmp_path))
@@ -266,9 +266,9 @@ def test_a_run_whose_checkpoint_fails_ends_and_goes_on_by_the_same_command(
     with call_after_step(8, broken):
         assert run_trainer(data, out, *OFTEN) == 1
     said = capsys.readouterr().err
-    assert f"train: the checkpoint of step 9 could not be written to {out} ({reason})" in said
-    assert f"{out}/step-0000006 is whole" in said
-    assert "MB are free there; mend that and run the same command again" in said
+    assert f"train: cannot write the checkpoint of step 9 to {out} ({reason})" in said
+    assert f"{out}/step-0000006 is complete" in said
+    assert "MB are free there; fix that and rerun the command to resume" in said
     assert "frame" not in said
     assert not list_temporary_dirs(out)
     assert [path.name for path in sorted(out.glob("step-*"))] == ["step-0000003", "step-0000006"]
@@ -298,10 +298,10 @@ def test_a_system_that_takes_no_more_bytes(
     child = TrainerProcess(trainer_options(data, out, *OFTEN), tmp_path / "told", partial(_small_files, size))
     assert child.wait() == 1
     said = child.read_output()
-    assert f"train: the checkpoint of step 3 could not be written to {out} (" in said
+    assert f"train: cannot write the checkpoint of step 3 to {out} (" in said
     assert ("os error 27" in said) == (share == "of the weights")  # which is how safetensors says it
     assert "os error 27" in said or "File too large" in said or "file write failed" in said
-    assert "There is none before it" in said
+    assert "There is no earlier one" in said
     assert not list(out.glob("step-*"))
     assert not list_temporary_dirs(out)
     assert run_trainer(data, out, *OFTEN) == 0
@@ -317,7 +317,7 @@ def test_a_run_that_is_stopped_where_nothing_can_be_written_says_so(
     monkeypatch.setattr(torch, "save", partial(half_a_file, NO_SPACE))
     with call_after_step(2, send_signal):
         assert run_trainer(pretraining_sets["bert"], tmp_path / "run") == 1
-    assert "the checkpoint of step 2 could not be written" in capsys.readouterr().err
+    assert "cannot write the checkpoint of step 2" in capsys.readouterr().err
 
 
 def test_a_run_keeps_the_last_ones_and_each_can_be_gone_on_from(
@@ -380,7 +380,7 @@ def test_a_damaged_state_is_named_and_the_one_before_can_be_gone_on_from(
     said = capsys.readouterr().err
     assert said.startswith(f"train: {last}/state.pt is missing or damaged (")
     assert said.count("\n") == 1
-    assert f"remove {last}, and the same command goes on from the one before" in said
+    assert f"Remove {last} and rerun the command to resume from the checkpoint before" in said
     assert load_log(out) == before
     shutil.rmtree(last)
     assert run_trainer(data, out, *OFTEN) == 0
@@ -444,5 +444,5 @@ def test_a_state_of_other_tensors_is_refused(
     torch.save(found, path)
     assert run_trainer(pretraining_sets["bert"], tmp_path / "run", *OFTEN) == 2
     said = capsys.readouterr().err
-    assert f"train: {path} cannot be gone on with: " in said
+    assert f"train: cannot resume from {path}: " in said
     assert name in said

@@ -240,7 +240,7 @@ def _stopped_cleanly(run: Path, said: str) -> int:
     done = _logged(run)
     assert last_checkpoint(run).name == f"step-{done:07d}"
     assert load_state(last_checkpoint(run))["done"] == done
-    assert f"train: stopped. The same command goes on from {last_checkpoint(run)}" in said
+    assert f"train: stopped. Rerun the command to resume from {last_checkpoint(run)}" in said
     assert not list_temporary_dirs(run)
     return done
 
@@ -265,10 +265,10 @@ def test_a_second_ctrl_c_ends_it_at_once(
     out = tmp_path / "run"
     with call_after_step(3, twice):
         assert run_trainer(data, out) == 130
-    assert "Nothing was learned yet: the same command begins anew" in capsys.readouterr().err
+    assert "No checkpoint was saved: rerun the command to start again" in capsys.readouterr().err
     with call_after_step(9, twice):
         assert run_trainer(data, out) == 130
-    assert f"The same command goes on from {out}/step-0000006" in capsys.readouterr().err
+    assert f"Rerun the command to resume from {out}/step-0000006" in capsys.readouterr().err
     assert [path.name for path in out.glob("step-*")] == ["step-0000006"]
     assert run_trainer(data, out) == 0
     assert_same_runs(tmp_path / "whole", out)

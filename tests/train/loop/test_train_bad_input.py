@@ -23,6 +23,7 @@ from transformers import AutoModel
 
 from bioshards.train.__main__ import main
 from bioshards.train.loop import training_run
+from bioshards.train.loop.checkpoint import LoopState
 from bioshards.train.loop.metrics_log import MetricsLog
 from bioshards.train.loop.training_loop import MAX_NON_FINITE_STEPS
 from bioshards.train.models.objective import Objective
@@ -107,7 +108,7 @@ def begun(out: Path) -> bool:
 
 def test_no_such_folder(says: Says, tmp_path: Path) -> None:
     said = says(tmp_path / "nowhere", tmp_path / "out")
-    assert "nowhere: there is no such folder. Give the --output of beam run shards_to_pretraining" in said
+    assert "nowhere does not exist. Give the --output of beam run shards_to_pretraining" in said
     assert not (tmp_path / "out").exists()
 
 
@@ -120,17 +121,17 @@ def test_documents_instead_of_a_set(says: Says, tmp_path: Path) -> None:
     folder = write_abstracts(tmp_path / "documents", a=range(1, 3))
     said = says(folder, tmp_path / "out")
     assert f"{folder} is an output of pubmed_to_shards" in said
-    assert f"make a pretraining set of it (beam run shards_to_pretraining --input {folder}" in said
+    assert f"Build a pretraining set from it: beam run shards_to_pretraining --input {folder}" in said
 
 
 def test_the_folder_of_a_split(says: Says, data: Path, tmp_path: Path) -> None:
     said = says(data / "train", tmp_path / "out")
-    assert f"has no manifest.json, but the folder above it has: give {data}" in said
+    assert f"has no manifest.json, but its parent folder has one: give {data}" in said
 
 
 def test_an_unfinished_set(says: Says, data: Path, tmp_path: Path) -> None:
     (data / "manifest.json").unlink()
-    assert "it is no finished pretraining set" in says(data, tmp_path / "out")
+    assert "it is not a finished pretraining set" in says(data, tmp_path / "out")
 
 
 def test_a_run_instead_of_a_set(says: Says, finished: Path, tmp_path: Path) -> None:
@@ -144,20 +145,20 @@ def test_a_manifest_that_is_none(text: str, says: Says, data: Path, tmp_path: Pa
 
 
 def test_a_set_on_a_server(says: Says, tmp_path: Path) -> None:
-    assert "copy it here first" in says("s3://bucket/set", tmp_path / "out")
+    assert "Copy it first" in says("s3://bucket/set", tmp_path / "out")
 
 
 def test_a_shard_that_is_gone(says: Says, data: Path, tmp_path: Path) -> None:
     (shard,) = list_shards(data, "train")
     shard.unlink()
-    assert f"{shard} is not there, and its manifest lists it" in says(data, tmp_path / "out")
+    assert f"{shard} is missing, but the manifest lists it" in says(data, tmp_path / "out")
 
 
 def test_a_shard_that_is_cut(says: Says, data: Path, tmp_path: Path) -> None:
     (shard,) = list_shards(data, "train")
     whole = shard.read_bytes()
     shard.write_bytes(whole[:-100])
-    assert f"has {len(whole) - 100:,} bytes, and its manifest lists {len(whole):,}" in says(
+    assert f"has {len(whole) - 100:,} bytes, but the manifest lists {len(whole):,}" in says(
         data, tmp_path / "out"
     )
     assert not begun(tmp_path / "out")
@@ -169,7 +170,7 @@ def test_a_changed_shard_is_found_before_anything_is_learned(says: Says, data: P
         file.seek(tokens_of(shard))
         file.write(b"\x07\x00")
     said = says(data, tmp_path / "out")
-    assert f"{shard} is not as it was written: its SHA-256 is another than the manifest's. Delete it" in said
+    assert f"{shard} has changed: its SHA-256 differs from the manifest. Delete it" in said
     assert not begun(tmp_path / "out")
     # Unless that is not wanted: its rows make sense.
     assert run_trainer(data, tmp_path / "out", "--no-verify") == 0
@@ -184,8 +185,11 @@ def test_a_shard_of_nonsense_is_not_learned_even_unverified(
     whole[at : at + 4000] = b"\xff" * 4000
     shard.write_bytes(whole)
     said = says(data, tmp_path / "out", "--no-verify")
-    assert f"{shard} is damaged at its row " in said
-    assert "its token 65535 is not of 300 pieces. Delete it and run the command that made the set" in said
+    assert f"{shard} is damaged at row " in said
+    assert (
+        "its token 65535 exceeds the vocabulary of 300. Delete it and rerun the command that built the set"
+        in said
+    )
     assert not list((tmp_path / "out").glob("step-*"))
     # The right bytes mend it.
     shutil.copy(pretraining_sets["electra"] / "train" / shard.name, shard)
@@ -216,7 +220,7 @@ def test_a_set_without_rows_to_train_on(says: Says, data: Path, tmp_path: Path) 
     facts = load_manifest(data)
     facts["outputs"] = [one for one in facts["outputs"] if not one["file"].startswith("train/")]
     (data / "manifest.json").write_text(json.dumps(facts))
-    assert f"{data} has no rows for train" in says(data, tmp_path / "out")
+    assert f"{data} has no rows in the split train" in says(data, tmp_path / "out")
 
 
 @pytest.mark.parametrize(("built_for", "family"), [("albert", "bert"), ("bert", "albert")])
@@ -224,13 +228,13 @@ def test_labels_of_the_other_kind(
     built_for: str, family: str, says: Says, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     said = says(pretraining_sets[built_for], tmp_path / "out", "--family", family)
-    assert f"was built for {built_for}: what its labels say is not what {family} learns" in said
+    assert f"was built with --objective {built_for}, whose labels {family} cannot use" in said
     assert f"Build a set with --objective {family}, or give --family {built_for}" in said
 
 
 def test_rows_longer_than_the_model_can_take(says: Says, data: Path, tmp_path: Path) -> None:
     said = says(data, tmp_path / "out", "--max-positions", 63)
-    assert "has rows of up to 64 tokens, and the model --max-positions 63: give more, or build a set" in said
+    assert "has rows of up to 64 tokens, more than --max-positions 63. Raise it, or build a set" in said
 
 
 # Vocabularies
@@ -249,7 +253,7 @@ def test_a_vocabulary_that_is_no_longer_where_it_was(
     facts["run"]["vocabulary"] = str(tmp_path / "gone")
     (data / "manifest.json").write_text(json.dumps(facts))
     said = says(data, tmp_path / "out")
-    assert f"{tmp_path}/gone is no folder" in said
+    assert f"{tmp_path}/gone is not a folder" in said
     assert "--vocab" in said
     assert not (tmp_path / "out").exists()
     assert run_trainer(data, tmp_path / "out", "--vocab", pretraining_sets["vocabulary"]) == 0
@@ -285,8 +289,8 @@ def test_a_folder_of_something_else(says: Says, data: Path, tmp_path: Path) -> N
     out.mkdir()
     (out / "thesis.tex").write_text("chapter one")
     before = published_digests(tmp_path)
-    assert "holds something else than a run: give another --output, or an empty folder" in says(data, out)
-    assert "holds something else than a run" in says(data, data)
+    assert "is not empty and has no run.json; give another --output, or an empty folder" in says(data, out)
+    assert "is not empty and has no run.json" in says(data, data)
     assert published_digests(tmp_path) == before
 
 
@@ -300,13 +304,13 @@ def test_a_file_as_out(below: str, says: Says, data: Path, tmp_path: Path) -> No
     (tmp_path / "file").write_text("text")
     said = says(data, tmp_path / "file" / below)
     assert f"{tmp_path}/file" in said
-    assert "is a file, and --output is to be a folder: give another" in said
+    assert "is a file; give a folder as --output" in said
     assert (tmp_path / "file").read_text() == "text"
 
 
 def test_an_out_that_is_no_folder_of_this_machine(says: Says, data: Path) -> None:
     for out in ("", "s3://bucket/run"):
-        assert f"--output {out!r} is no folder of this machine" in says(data, out)
+        assert f"--output {out!r} is not a local folder" in says(data, out)
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
@@ -340,10 +344,10 @@ def test_a_run_of_another_recipe_says_every_difference(
 ) -> None:
     before = published_digests(finished)
     said = says(pretraining_sets["electra"], finished, "--steps", 24, "--learning-rate", 0.5, "--pad-rows")
-    assert f"{finished} was begun with --steps 12, not 24; " in said
+    assert f"{finished} was started with --steps 12, not 24; " in said
     assert "--learning-rate 0.001, not 0.5" in said
     assert "--pad-rows False, not True" in said
-    assert "Go on with it as it was begun, or give another --output" in said
+    assert "Resume it with the same settings, or give another --output" in said
     assert "hidden" not in said
     assert published_digests(finished) == before
 
@@ -352,17 +356,17 @@ def test_a_run_on_other_data_or_of_another_vocabulary(
     says: Says, pretraining_sets: dict[str, Path], finished: Path, other_vocabulary: Path, tmp_path: Path
 ) -> None:
     said = says(pretraining_sets["plain"], finished, "--family", "electra")
-    assert "was begun with another pretraining set, or one that has been made anew since" in said
+    assert "was started with another pretraining set, or one that was rebuilt" in said
     assert "vocabulary" not in said
     documents = write_abstracts(tmp_path / "documents", a=range(1, 61))
     other = build_pretraining_set(tmp_path / "other", "electra", documents, other_vocabulary)
     said = says(other, finished)
-    assert "another pretraining set, or one that has been made anew since; another vocabulary" in said
+    assert "another pretraining set, or one that was rebuilt; another vocabulary" in said
 
 
 def test_a_run_from_other_weights(says: Says, pretraining_sets: dict[str, Path], finished: Path) -> None:
     said = says(pretraining_sets["electra"], finished, "--init-checkpoint", finished / LAST / "hf")
-    assert "--start-from random, not checkpoint; other weights to begin from: None" in said
+    assert "--start-from random, not checkpoint; other initial weights: None" in said
 
 
 def test_a_run_that_another_version_has_begun(
@@ -372,7 +376,7 @@ def test_a_run_that_another_version_has_begun(
     about = json.loads((out / "run.json").read_text())
     about["identity"]["format"] = 0
     (out / "run.json").write_text(json.dumps(about))
-    assert "was begun with another version of bioshards" in says(pretraining_sets["electra"], out)
+    assert "was started with another version of bioshards" in says(pretraining_sets["electra"], out)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"identity": {"recipe": null}}'])
@@ -398,7 +402,7 @@ def test_a_damaged_checkpoint_names_itself_and_the_one_before_goes_on(
         path.write_bytes({"cut": whole[: len(whole) // 2], "empty": b"", "nonsense": b"state " * 99}[how])
     said = says(pretraining_sets["electra"], out)
     assert f"{path} is missing or damaged (" in said
-    assert f"remove {out / LAST}, and the same command goes on from the one before" in said
+    assert f"Remove {out / LAST} and rerun the command to resume from the checkpoint before" in said
     shutil.rmtree(out / LAST)
     assert run_trainer(pretraining_sets["electra"], out) == 0
     assert is_same_state(load_state(out / LAST), load_state(finished / LAST))
@@ -427,13 +431,13 @@ def test_a_damaged_checkpoint_names_itself_and_the_one_before_goes_on(
         ("--keep-checkpoints x", "invalid int value: 'x'"),
         ("--micro-batch-size 0", "--micro-batch-size 0 is below 1"),
         ("--micro-batch-size -2", "--micro-batch-size -2 is below 1"),
-        ("--device gpu", "--device gpu is none that is trained on: give cpu, cuda or cuda:1"),
-        ("--device meta", "--device meta is none that is trained on"),
-        ("--device mps", "--device mps is none that is trained on"),
-        ("--device cuda:99", "--device cuda:99 cannot be used here: "),
+        ("--device gpu", "--device gpu is not supported; give cpu, cuda or cuda:1"),
+        ("--device meta", "--device meta is not supported"),
+        ("--device mps", "--device mps is not supported"),
+        ("--device cuda:99", "--device cuda:99 is not available: "),
         (
             "--generator-hidden-fraction 0.001",
-            "the generator would have 2 layers of 0 with 1 heads, which cannot be",
+            "invalid generator sizes: 2 layers of width 0 with 1 heads",
         ),
     ],
 )
@@ -473,16 +477,16 @@ def test_a_disk_that_fills_up_at_a_checkpoint(
     out = tmp_path / "out"
     write = training_run._TrainingRun._write_checkpoint
 
-    def filling(self: Any, folder: str, trainer: Any, now: dict[str, Any]) -> None:
-        with limit_file_size(size) if now["done"] == 12 else contextlib.nullcontext():
+    def filling(self: Any, folder: str, trainer: Any, now: LoopState) -> None:
+        with limit_file_size(size) if now.steps_done == 12 else contextlib.nullcontext():
             write(self, folder, trainer, now)
 
     with monkeypatch.context() as patched:
         patched.setattr(training_run._TrainingRun, "_write_checkpoint", filling)
         said = says(data, out, code=1)
-    assert f"the checkpoint of step 12 could not be written to {out} (" in said
-    assert f"{out}/{BEFORE} is whole. " in said
-    assert "MB are free there; mend that and run the same command again" in said
+    assert f"cannot write the checkpoint of step 12 to {out} (" in said
+    assert f"{out}/{BEFORE} is complete. " in said
+    assert "MB are free there; fix that and rerun the command to resume" in said
     assert is_whole(out, BEFORE)
     assert not (out / "manifest.json").exists()
     assert run_trainer(data, out) == 0
@@ -506,7 +510,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_checkpoint(
     with monkeypatch.context() as patched:
         patched.setattr(f"bioshards.train.loop.{name}", full)
         said = says(data, out, code=1)
-    assert f"step 12 could not be written to {out} (No space left on device). {out}/{BEFORE} is whole" in said
+    assert f"step 12 to {out} (No space left on device). {out}/{BEFORE} is complete" in said
     assert is_whole(out, BEFORE)
     assert run_trainer(data, out) == 0
 
@@ -516,8 +520,8 @@ def test_a_disk_that_is_full_at_the_first_checkpoint(
 ) -> None:
     monkeypatch.setattr("bioshards.train.loop.checkpoint._fsync_tree", full)
     said = says(data, tmp_path / "out", code=1)
-    assert "the checkpoint of step 6 could not be written" in said
-    assert "There is none before it. " in said
+    assert "cannot write the checkpoint of step 6" in said
+    assert "There is no earlier one. " in said
     assert not list((tmp_path / "out").glob("step-*"))
     assert not list((tmp_path / "out").glob(".bioshards*"))
 
@@ -581,7 +585,7 @@ def test_so_many_in_a_row_end_the_run(
     out = tmp_path / "out"
     poisoned(*range(8, 40))
     said = says(data, out, "--steps", 40, "--save-every", 7, code=1)
-    assert f"no finite gradient in {MAX_NON_FINITE_STEPS} steps in a row, the last of them 17" in said
+    assert f"no finite gradient in {MAX_NON_FINITE_STEPS} consecutive steps up to step 17" in said
     assert "a lower --learning-rate" in said
     before, after = (load_state(out / f"step-{step:07d}") for step in (7, 14))
     assert is_same_state(before["model"], after["model"])
@@ -596,7 +600,7 @@ def test_one_less_does_not(data: Path, tmp_path: Path, poisoned: Callable[..., N
 
 def test_a_learning_rate_beyond_all_sense(says: Says, data: Path, tmp_path: Path) -> None:
     said = says(data, tmp_path / "out", "--learning-rate", 1e30, "--steps", 40, code=1)
-    assert "the model is beyond help" in said
+    assert "training diverged" in said
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 

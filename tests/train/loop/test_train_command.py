@@ -149,10 +149,10 @@ def test_the_last_checkpoints_stay(pretraining_sets: dict[str, Path], tmp_path: 
         (
             "bioalbert-base",
             "albert",
-            "begins from a checkpoint: give --init-checkpoint FOLDER, a Hugging Face checkpoint",
+            "starts from a checkpoint: give --init-checkpoint FOLDER, a Hugging Face checkpoint",
         ),
-        ("bioalbert-large", "albert", "begins from a checkpoint: give --init-checkpoint FOLDER"),
-        ("bio-electra-pp", "electra", "begins from a run: give --continue-from RUN"),
+        ("bioalbert-large", "albert", "starts from a checkpoint: give --init-checkpoint FOLDER"),
+        ("bio-electra-pp", "electra", "starts from a run: give --continue-from RUN"),
     ],
 )
 def test_a_preset_says_what_it_begins_with(
@@ -178,7 +178,7 @@ def test_not_both(
 ) -> None:
     options = ("--init-checkpoint", runs["electra"] / LAST / "hf", "--continue-from", runs["electra"])
     said = refused(pretraining_sets["electra"], tmp_path / "out", *options)
-    assert "--init-checkpoint and --continue-from are both given: a model begins from one of them" in said
+    assert "--init-checkpoint and --continue-from exclude each other" in said
 
 
 # --init-checkpoint
@@ -230,10 +230,10 @@ def test_an_encoder_without_heads_will_do(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--family", "bert"), "its model is of the family electra, and bert is to be trained"),
-        (("--num-layers", 3), "its model has other sizes: num_hidden_layers is 2 there and 3 here"),
-        (("--hidden-size", 64), "generator: its model has other sizes: hidden_size is 8 there and 16 here"),
-        (("--max-positions", 128), "max_position_embeddings is 64 there and 128 here"),
+        (("--family", "bert"), "has a model of family electra; this run trains bert"),
+        (("--num-layers", 3), "has a model of other sizes: num_hidden_layers is 2, not 3"),
+        (("--hidden-size", 64), "generator has a model of other sizes: hidden_size is 8, not 16"),
+        (("--max-positions", 128), "max_position_embeddings is 64, not 128"),
     ],
 )
 def test_another_model_is_none_to_begin_with(
@@ -257,7 +257,7 @@ def test_neither_is_one_of_another_vocabulary(
 ) -> None:
     hf = runs["electra"] / LAST / "hf"
     said = refused(others["other"], tmp_path / "out", "--init-checkpoint", hf)
-    assert "its model has a vocabulary of 300 entries, and the data one of " in said
+    assert "has a model with a vocabulary of 300 pieces; the pretraining set has " in said
     # As many pieces, two of them the other way round.
     changed = shutil.copytree(hf, tmp_path / "hf")
     tokenizer = json.loads((changed / "tokenizer.json").read_text())
@@ -266,21 +266,22 @@ def test_neither_is_one_of_another_vocabulary(
     pieces[one], pieces[two] = pieces[two], pieces[one]
     (changed / "tokenizer.json").write_text(json.dumps(tokenizer))
     said = refused(pretraining_sets["electra"], tmp_path / "out", "--init-checkpoint", changed)
-    assert "2 of its 300 pieces are not the data's, or have other ids" in said
+    assert "2 of its 300 pieces differ from the pretraining set's vocabulary" in said
 
 
 def test_neither_is_what_is_no_model(
     refused: Says, runs: dict[str, Path], pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     data, out = pretraining_sets["electra"], tmp_path / "out"
-    assert "there is no such folder" in refused(data, out, "--init-checkpoint", tmp_path / "nowhere")
+    assert "nowhere does not exist" in refused(data, out, "--init-checkpoint", tmp_path / "nowhere")
     said = refused(data, out, "--init-checkpoint", runs["electra"])
     assert (
-        "there is no config.json in it. Give a folder that save_pretrained wrote, such as a run's hf/" in said
+        "has no config.json. Give a folder written by save_pretrained, such as the hf/ of a checkpoint"
+        in said
     )
     damaged = shutil.copytree(runs["electra"] / LAST / "hf", tmp_path / "damaged")
     (damaged / "model.safetensors").write_bytes(b"weights")
-    assert "its weights cannot be read" in refused(data, out, "--init-checkpoint", damaged)
+    assert "cannot read the weights of" in refused(data, out, "--init-checkpoint", damaged)
 
 
 # --continue-from
@@ -354,16 +355,19 @@ def test_a_continued_run_that_is_stopped_goes_on(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--num-layers", 3), "cannot be done with this model: that one has --num-layers 2"),
+        (("--num-layers", 3), "that run has another model: --num-layers 2"),
         (
             ("--hidden-size", 64, "--intermediate-size", 128),
-            "that one has --hidden-size 32, --intermediate-size 64",
+            "that run has another model: --hidden-size 32, --intermediate-size 64",
         ),
-        (("--optimizer", "lamb"), "that one has --optimizer adam"),
-        (("--generator-hidden-fraction", 0.5), "that one has --generator-hidden-fraction 0.25"),
-        (("--family", "bert"), "that one has --family electra"),
-        (("--steps", 12), "--steps 12 are all, and "),
-        (("--steps", 6), "has done 12 of them already: give more"),
+        (("--optimizer", "lamb"), "that run has another model: --optimizer adam"),
+        (
+            ("--generator-hidden-fraction", 0.5),
+            "that run has another model: --generator-hidden-fraction 0.25",
+        ),
+        (("--family", "bert"), "that run has another model: --family electra"),
+        (("--steps", 12), "--steps 12 counts from step 0, and "),
+        (("--steps", 6), "has done 12: give more"),
     ],
 )
 def test_another_model_or_no_more_steps_cannot_be_continued(
@@ -384,11 +388,10 @@ def test_what_else_cannot_be_continued(
     def said(run: Path, data: Path = others["same"]) -> str:
         return refused(data, tmp_path / "out", "--continue-from", run, "--steps", 24)
 
-    assert "that one has another vocabulary" in said(runs["electra"], others["other"])
+    assert "that run has another model: another vocabulary" in said(runs["electra"], others["other"])
     for nothing in (tmp_path / "nowhere", tmp_path, runs["electra"] / LAST, others["same"]):
-        assert (
-            f"--continue-from {nothing} is no run with a checkpoint in it: give the --output of a run"
-            in said(nothing)
+        assert f"--continue-from {nothing} has no checkpoint: give the --output of a training run" in said(
+            nothing
         )
     itself = [
         str(others["same"]),
@@ -400,7 +403,7 @@ def test_what_else_cannot_be_continued(
     ]
     assert main(itself) == 2
     assert (
-        "--continue-from and --output are one folder: a run that has stopped goes on without"
+        "--continue-from and --output are the same folder; rerun the command without"
         in capsys.readouterr().err
     )
 

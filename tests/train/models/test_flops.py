@@ -47,7 +47,7 @@ def test_flop_a_token_are_those_of_the_table(name: str) -> None:
     model = on_meta(SHAPES[name], 30_000 if name == "albert-base" else 30_522)
     for length, expected in zip((128, 256, 512), TABLE[name], strict=True):
         counts = BatchCounts(100, 100 * length, 15 * length, 0, 100 * length**2)
-        assert round(flops.count_training_step(model, counts) / (100 * length) / 1e6) == expected
+        assert round(model.count_training_flops(counts) / (100 * length) / 1e6) == expected
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -61,7 +61,7 @@ def test_flop_of_a_step_are_those_that_pytorch_counts(family: str, labelled: boo
     with FlopCounterMode(display=False) as counter, torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
         model(batch)
     pooled = 0 if family == "electra" else 2 * 32**2  # the library's own, of the first token alone
-    assert flops.count_training_step(model, counts) == flops.TRAINING_TO_FORWARD_RATIO * (
+    assert model.count_training_flops(counts) == flops.TRAINING_TO_FORWARD_RATIO * (
         counter.get_total_flops() - pooled
     )
 
@@ -71,15 +71,15 @@ def test_an_adversarial_step_is_dearer_by_two_passes_of_what_is_kept(family: str
     counts = BatchCounts(4, 160, 24, 4, 6400)
     model = make_objective(family)
     own, whole = (
-        flops.count_training_step(model, counts),
-        flops.count_training_step(AdversarialObjective(model), counts),
+        model.count_training_flops(counts),
+        AdversarialObjective(model).count_training_flops(counts),
     )
     assert 1.5 * own < whole < (1 + 5 / 3) * own
 
 
 def test_nothing_takes_nothing() -> None:
     for family in FAMILIES:
-        assert flops.count_training_step(make_objective(family), BatchCounts(0, 0, 0, 0, 0)) == 0
+        assert make_objective(family).count_training_flops(BatchCounts(0, 0, 0, 0, 0)) == 0
 
 
 @pytest.mark.parametrize(

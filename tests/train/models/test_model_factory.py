@@ -18,9 +18,9 @@ from transformers import (
     PreTrainedModel,
 )
 
-from bioshards.train.config import model_config
+from bioshards.train.config import model_families
 from bioshards.train.config.model_config import ModelConfig
-from bioshards.train.models import attention
+from bioshards.train.models import attention, factory
 from bioshards.train.models.electra_objective import ElectraObjective
 from bioshards.train.models.factory import InitialWeightsError, build_objective
 from bioshards.train.models.objective import Objective
@@ -199,14 +199,14 @@ def test_random_weights_are_those_of_the_seed() -> None:
 
 
 def test_no_such_folder_and_no_model_in_it(tmp_path: Path) -> None:
-    assert "no such folder" in refused("electra", tmp_path / "nowhere")
+    assert "does not exist" in refused("electra", tmp_path / "nowhere")
     assert "no config.json" in refused("electra", tmp_path)
 
 
 def test_a_configuration_that_is_none(tmp_path: Path) -> None:
     for text in ("", "{", "[]", '{"model_type": "no such thing"}'):
         (tmp_path / "config.json").write_text(text)
-        assert "config.json cannot be read" in refused("bert", tmp_path)
+        assert "cannot read the config.json" in refused("bert", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "generator/model.safetensors"])
@@ -214,9 +214,9 @@ def test_weights_that_are_gone_or_damaged(name: str, tmp_path: Path) -> None:
     saved("electra", tmp_path)
     whole = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(whole[: len(whole) // 2])
-    assert "weights cannot be read" in refused("electra", tmp_path)
+    assert "cannot read the weights" in refused("electra", tmp_path)
     (tmp_path / name).unlink()
-    assert "weights cannot be read" in refused("electra", tmp_path)
+    assert "cannot read the weights" in refused("electra", tmp_path)
 
 
 def test_weights_of_which_some_are_not_there(tmp_path: Path) -> None:
@@ -229,21 +229,21 @@ def test_weights_of_which_some_are_not_there(tmp_path: Path) -> None:
 
 def test_another_family(tmp_path: Path) -> None:
     saved("bert", tmp_path)
-    assert "of the family bert, and electra is to be trained" in refused("electra", tmp_path)
+    assert "of family bert; this run trains electra" in refused("electra", tmp_path)
 
 
 def test_other_sizes_are_all_named(tmp_path: Path) -> None:
     saved("electra", tmp_path)
     message = refused("electra", tmp_path, num_layers=3, max_positions=512)
-    assert "num_hidden_layers is 2 there and 3 here" in message
-    assert "max_position_embeddings is 64 there and 512 here" in message
+    assert "num_hidden_layers is 2, not 3" in message
+    assert "max_position_embeddings is 64, not 512" in message
     assert "hidden_size" not in message
     assert "generator" in refused("electra", tmp_path, generator_layers_fraction=2)
 
 
 def test_a_vocabulary_of_another_size(tmp_path: Path) -> None:
     saved("albert", tmp_path)
-    with pytest.raises(InitialWeightsError, match="vocabulary of 61 entries, and the data one of 30,000"):
+    with pytest.raises(InitialWeightsError, match="vocabulary of 61 pieces; the pretraining set has 30,000"):
         build_objective(make_model_config("albert"), DatasetInfo(vocabulary_size=30_000), str(tmp_path))
 
 
@@ -256,7 +256,7 @@ def test_a_vocabulary_of_other_pieces(tmp_path: Path) -> None:
     make_wordpiece(*WORDS).save(str(tmp_path / "tokenizer.json"))
     build_objective(make_model_config("bert"), DatasetInfo(), str(tmp_path), ours)
     make_wordpiece(WORDS[1], WORDS[0], *WORDS[2:-1], "other").save(str(tmp_path / "tokenizer.json"))
-    assert "3 of its 61 pieces are not the data's" in refused("bert", tmp_path, ours)
+    assert "3 of its 61 pieces differ" in refused("bert", tmp_path, ours)
     (tmp_path / "tokenizer.json").write_text("{")
     assert "cannot be read" in refused("bert", tmp_path, ours)
 
@@ -266,10 +266,12 @@ def test_a_vocabulary_of_other_pieces(tmp_path: Path) -> None:
 
 def test_the_generator_is_as_wide_as_the_reference_makes_it() -> None:
     """Small: a width of 64 with one head.  Base: a third, 256 with four (google-research/electra)."""
-    small = ModelConfig("electra", 256, 12, 4, 1024, 128).build_generator_config(DatasetInfo())
-    base = ModelConfig(
-        "electra", 768, 12, 12, 3072, 768, generator_hidden_fraction=1 / 3
-    ).build_generator_config(DatasetInfo())
+    small = ElectraObjective.build_generator_config(
+        ModelConfig("electra", 256, 12, 4, 1024, 128), DatasetInfo()
+    )
+    base = ElectraObjective.build_generator_config(
+        ModelConfig("electra", 768, 12, 12, 3072, 768, generator_hidden_fraction=1 / 3), DatasetInfo()
+    )
     found = [
         (one.hidden_size, one.num_hidden_layers, one.num_attention_heads, one.intermediate_size)
         for one in (small, base)
@@ -281,20 +283,28 @@ def test_the_generator_is_as_wide_as_the_reference_makes_it() -> None:
 def test_sizes_that_no_model_has_are_refused() -> None:
     for family, sizes, message in (
         ("gpt", {}, "electra, bert, albert"),
-        ("electra", {"heads": 3}, "no multiple of heads"),
-        ("bert", {"embedding": 8}, "has to be hidden"),
-        ("electra", {"generator": 0.0}, "set generator"),
-        ("electra", {"hidden": 256, "generator": 0.7533}, "193 with 3 heads"),
-        ("electra", {"generator_layers": 0.1}, "0 layers"),
+        ("electra", {"num_heads": 3}, "not a multiple of num_heads"),
+        ("bert", {"embedding_size": 8}, "must equal hidden_size"),
+        ("electra", {"generator_hidden_fraction": 0.0}, "change generator_hidden_fraction"),
+        ("electra", {"hidden_size": 256, "generator_hidden_fraction": 0.7533}, "193 with 3 heads"),
+        ("electra", {"generator_layers_fraction": 0.1}, "0 layers"),
     ):
-        fields = {"hidden": 32, "layers": 2, "heads": 2, "ffn": 48, "embedding": 32, **sizes}
+        fields = {
+            "hidden_size": 32,
+            "num_layers": 2,
+            "num_heads": 2,
+            "intermediate_size": 48,
+            "embedding_size": 32,
+            **sizes,
+        }
         with pytest.raises(ValueError, match=message):
             ModelConfig(family, **fields)  # type: ignore[arg-type]
 
 
 def test_every_family_has_its_configuration() -> None:
-    for family in model_config.FAMILIES:
-        config = make_model_config(family, dropout=0.3, attention_dropout=0.2).build_config(DatasetInfo())
+    for family in model_families.FAMILIES:
+        sizes = make_model_config(family, dropout=0.3, attention_dropout=0.2)
+        config = factory.get_objective_class(family).build_config(sizes, DatasetInfo())
         assert config.model_type == family
         assert (config.vocab_size, config.pad_token_id, config.max_position_embeddings) == (VOCABULARY, 0, 64)
         assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (0.3, 0.2)

@@ -170,7 +170,7 @@ def test_the_norm_of_very_many_numbers_is_exact_and_of_large_ones_finite() -> No
 
 def test_parameters_of_two_kinds_or_none_are_refused() -> None:
     half = [("a", nn.Parameter(torch.zeros(2))), ("b", nn.Parameter(torch.zeros(2, dtype=torch.float16)))]
-    with pytest.raises(ValueError, match="of one type, on one device"):
+    with pytest.raises(ValueError, match="must have one dtype and device"):
         FlatGradients(half)
     with pytest.raises(ValueError, match="not of none"):
         FlatGradients(Net().requires_grad_(False).named_parameters())
@@ -190,14 +190,14 @@ import sys
 
 import torch
 
-from bioshards.train.optim.gradients import Gradients
+from bioshards.train.optim.gradients import FlatGradients
 
 rank, place = int(sys.argv[1]), sys.argv[2]
 torch.set_num_threads(1)
 torch.distributed.init_process_group("gloo", init_method=f"file://{place}/meet", rank=rank, world_size=2)
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 1))
-gradients = Gradients(model.named_parameters())
+gradients = FlatGradients(model.named_parameters())
 inputs = torch.arange(12.0).view(4, 3)
 model(inputs[2 * rank : 2 * rank + 2]).square().sum().backward()
 gradients.all_reduce()

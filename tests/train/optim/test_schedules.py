@@ -84,7 +84,7 @@ def test_what_is_no_training_is_refused(step: int, steps: int, warmup: int) -> N
 
 
 def test_an_unknown_schedule_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="'cosine'; there are electra, bert, triangular"):
+    with pytest.raises(ValueError, match="'cosine'; choose from electra, bert, triangular"):
         learning_rate("cosine", 0, 10, 1, 1.0)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""What a vocabulary is built from: each source whole and once, and nothing left out that is not said."""
+"""Inputs of a vocabulary: each counted once and completely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chances, groups, buckets: what decides where a row goes, which nothing but its document may change."""
+"""Random keys, shard groups and buckets: the place of a row depends on its document only."""
 
 from __future__ import annotations
 

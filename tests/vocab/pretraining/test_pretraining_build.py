@@ -1,4 +1,4 @@
-"""Making a group's examples, call by call: what is counted, and what a fault leaves behind."""
+"""Building the rows of a group: counts, and what a fault leaves behind."""
 
 from __future__ import annotations
 

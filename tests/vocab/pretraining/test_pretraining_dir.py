@@ -1,4 +1,4 @@
-"""Publishing: what the manifest counts, what stops it, what is swept, and when it is done."""
+"""Publishing of pretraining sets: counts, problems, stale files, completeness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is looked at before examples are made: abstracts held in full, and if vocabulary and text fit."""
+"""Checks before rows are built: abstracts with full text among the inputs, and the fit of the vocabulary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recipes: what may be asked for, and the papers' own, figure by figure."""
+"""Recipes of rows: invalid values, and every figure of the papers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The features of the original trainers: golden rows, and what holds of any."""
+"""Features of the original trainers: golden rows and invariants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Static masks: what the references give with the same draws, and what holds of all masks."""
+"""Static masks: those of the reference code for the same draws, and invariants."""
 
 from __future__ import annotations
 
