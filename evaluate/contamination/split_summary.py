@@ -28,8 +28,8 @@ TABLE_LEGEND: Final = (
     "in corpus: examples found by PMID or by n-grams. by PMID: the corpus has a document with an example's "
     f"PMID; PMIDs: number of the split's PMIDs in the corpus. by {NGRAM_SIZE}-grams: at least one "
     f"{NGRAM_SIZE}-gram of the example is in the corpus, and at least {MOSTLY_COVERED_SHARE:.0%} of them; "
-    f"mean share: mean fraction of an example's {NGRAM_SIZE}-grams in the corpus. too short: examples with fewer "
-    f"than {NGRAM_SIZE} words in a row, which have no {NGRAM_SIZE}-grams."
+    f"mean share: mean fraction of an example's {NGRAM_SIZE}-grams in the corpus. too short: examples with "
+    f"fewer than {NGRAM_SIZE} words in a row, which have no {NGRAM_SIZE}-grams."
 )
 
 

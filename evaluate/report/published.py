@@ -83,8 +83,17 @@ def _parse_rows(models: tuple[str, ...], text: str) -> dict[tuple[str, str], dic
 _GU_SOURCE: Final = "Gu et al. 2020, arXiv 2007.15779"
 _GU_RUNS: Final = "means of 5 runs (BIOSSES, PubMedQA, BioASQ: 10); deviations are not printed"
 _BLURB_MODELS: Final = (
-    *("BERT uncased", "BERT cased", "RoBERTa", "BioBERT", "SciBERT uncased", "SciBERT cased"),
-    *("ClinicalBERT", "BlueBERT", "PubMedBERT", "PubMedBERT + PMC", "PubMedBERT + PMC, longer"),
+    "BERT uncased",
+    "BERT cased",
+    "RoBERTa",
+    "BioBERT",
+    "SciBERT uncased",
+    "SciBERT cased",
+    "ClinicalBERT",
+    "BlueBERT",
+    "PubMedBERT",
+    "PubMedBERT + PMC",
+    "PubMedBERT + PMC, longer",
 )
 BLURB_TABLE: Final = PublishedTable(
     "blurb",
@@ -115,8 +124,12 @@ BLURB_TABLE: Final = PublishedTable(
     blurb_scores=(76.11, 75.86, 76.46, 80.34, 78.86, 78.14, 77.29, 76.27, 81.16, 81.01, 81.50),
 )
 _PRETRAINING_MODELS: Final = (
-    *("BERT's vocabulary, word pieces", "BERT's vocabulary, whole words", "Word pieces"),
-    *("From BERT, PubMed's vocabulary", "Half the time", "Adversarial"),
+    "BERT's vocabulary, word pieces",
+    "BERT's vocabulary, whole words",
+    "Word pieces",
+    "From BERT, PubMed's vocabulary",
+    "Half the time",
+    "Adversarial",
 )
 PRETRAINING_TABLE: Final = PublishedTable(
     "blurb",
@@ -146,8 +159,15 @@ PRETRAINING_TABLE: Final = PublishedTable(
     blurb_scores=(79.16, 79.96, 79.62, 80.03, 80.23, 80.77),
 )
 _FINE_TUNING_MODELS: Final = (
-    *("BiLSTM", "BIOUL", "IO", "Dummies, mentions", "Original, [CLS]", "Original, mentions"),
-    *("Markers, [CLS]", "Markers, mentions", "Markers, entity start"),
+    "BiLSTM",
+    "BIOUL",
+    "IO",
+    "Dummies, mentions",
+    "Original, [CLS]",
+    "Original, mentions",
+    "Markers, [CLS]",
+    "Markers, mentions",
+    "Markers, entity start",
 )
 FINE_TUNING_TABLE: Final = PublishedTable(
     "blurb",
@@ -170,7 +190,11 @@ FINE_TUNING_TABLE: Final = PublishedTable(
 )
 
 _OZYURT_MODELS: Final = (
-    *("ELECTRA-Small++", "Bio-ELECTRA", "Bio-ELECTRA++", "Bio-ELECTRA++ optimised", "BERT-Base cased"),
+    "ELECTRA-Small++",
+    "Bio-ELECTRA",
+    "Bio-ELECTRA++",
+    "Bio-ELECTRA++ optimised",
+    "BERT-Base cased",
 )
 BIO_ELECTRA_TABLE: Final = PublishedTable(
     "bio-electra",
@@ -270,7 +294,10 @@ ELECTRAMED_TABLE: Final = PublishedTable(
 )
 
 _NASEEM_MODELS: Final = (
-    *("BioBERT 1.0 PubMed", "BioBERT 1.0 PMC", "BioBERT 1.0 PubMed + PMC", "BioBERT 1.1 PubMed"),
+    "BioBERT 1.0 PubMed",
+    "BioBERT 1.0 PMC",
+    "BioBERT 1.0 PubMed + PMC",
+    "BioBERT 1.1 PubMed",
     *published_notes.BIOALBERT_MODELS,
 )
 BIOALBERT_TABLE: Final = PublishedTable(

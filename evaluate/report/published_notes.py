@@ -155,8 +155,10 @@ ELECTRAMED_NOTES: Final = (
 )
 
 BIOALBERT_MODELS: Final = (
-    *("BioALBERT 1.0 PubMed", "BioALBERT 1.0 PubMed + PMC"),
-    *("BioALBERT 1.1 PubMed", "BioALBERT 1.1 PubMed + PMC"),
+    "BioALBERT 1.0 PubMed",
+    "BioALBERT 1.0 PubMed + PMC",
+    "BioALBERT 1.1 PubMed",
+    "BioALBERT 1.1 PubMed + PMC",
 )
 """Columns of BioALBERT."""
 BIOALBERT_NOTES: Final = (
@@ -173,8 +175,10 @@ BIOALBERT_NOTES: Final = (
     PublishedNote(
         "BioBERT is trained on train and dev together.",
         models=(
-            *("BioBERT 1.0 PubMed", "BioBERT 1.0 PMC"),
-            *("BioBERT 1.0 PubMed + PMC", "BioBERT 1.1 PubMed"),
+            "BioBERT 1.0 PubMed",
+            "BioBERT 1.0 PMC",
+            "BioBERT 1.0 PubMed + PMC",
+            "BioBERT 1.1 PubMed",
         ),
     ),
 )

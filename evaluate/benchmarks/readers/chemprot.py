@@ -36,10 +36,9 @@ def read_chemprot(files: PathsByName) -> RecordsBySplit:
     """Read each split from its ``abstracts``, ``entities`` and ``relations`` files."""
     return {
         split: read_relations(
-            *(
-                get_only_path(files, f"{split} {file_type}")
-                for file_type in ("abstracts", "entities", "relations")
-            )
+            abstracts_path=get_only_path(files, f"{split} abstracts"),
+            entities_path=get_only_path(files, f"{split} entities"),
+            relations_path=get_only_path(files, f"{split} relations"),
         )
         for split in SPLITS
         if all(f"{split} {file_type}" in files for file_type in ("abstracts", "entities", "relations"))
