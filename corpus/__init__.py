@@ -1,4 +1,1 @@
-"""Bytes to documents to shards, as pure functions.
-
-Nothing here imports Apache Beam or torch: everything can be tested, and used, as plain Python.
-"""
+"""Corpus building as pure functions: bytes to documents to shards. Imports neither Beam nor torch."""

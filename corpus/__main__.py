@@ -1,12 +1,4 @@
-"""``python -m bioshards.corpus``: look at a finished directory.
-
-export DIR                    one sentence a line, a blank line between documents, to standard output
-export DIR --without FULL     the same of PubMed's abstracts, without those that the directory FULL, made by
-                              pmc_to_shards --find-overlap-with DIR, holds in full
-show DIR --id ID              one document, readable
-stats DIR                     what it holds in numbers, of documents or any other of our directories; with
-                              --json FILE (- for standard output) all figures, with --html FILE a page
-"""
+"""Inspect a finished directory: ``python -m bioshards.corpus export | show | stats``."""
 
 from __future__ import annotations
 
@@ -29,17 +21,21 @@ from .stats import directory_stats, html_report, text_tables
 
 
 def export(folder: str, stream: TextIO, full_text_folder: str | None = None) -> int:
-    """Write a directory as text (SYSTEMS.md section 1.0); returns the number of documents.
+    """Write the documents of a directory as text: one sentence a line, a blank line between documents.
 
-    One sentence a line, a blank line between documents: what the builders of BERT, ELECTRA and
-    ALBERT read.
+    The pretraining data builders of BERT, ELECTRA and ALBERT read this format.
 
     Args:
-        full_text_folder: a directory of PMC's articles; abstracts that it holds in full are left out.
+        folder: a finished directory of document shards.
+        stream: where the text is written.
+        full_text_folder: a finished directory of PMC articles; abstracts that overlap with it are excluded.
+
+    Returns:
+        The number of documents written.
 
     Raises:
         FileNotFoundError: a directory is not finished.
-        overlap.OverlapInputError: ``full_text_folder`` does not say which abstracts of ``folder`` it holds.
+        OverlapInputError: ``full_text_folder`` does not list its overlap with ``folder``.
     """
     storage = LocalStorage()
     batches = arrow_io.read_directory(storage, folder)
@@ -59,7 +55,7 @@ def export(folder: str, stream: TextIO, full_text_folder: str | None = None) -> 
 
 
 def find_document(folder: str, document_id: str) -> dict[str, Any] | None:
-    """The document of this id, as plain data; None where the directory has none."""
+    """Return the document with this id as plain data, or None if the directory does not contain it."""
     for batch in arrow_io.read_directory(LocalStorage(), folder):
         row = pc.index(batch["id"], pa.scalar(document_id)).as_py()
         if row >= 0:
@@ -80,11 +76,16 @@ def _format_document(document: dict[str, Any]) -> Iterator[str]:
 
 
 def write_stats(folder: str, json_path: str | None, html_path: str | None) -> None:
-    """Write what a directory holds in numbers: into the files named, or a summary to standard output.
+    """Compute the statistics of a directory and write them as JSON, as HTML, or as text to standard output.
+
+    Args:
+        folder: a finished directory.
+        json_path: file for the JSON; ``-`` for standard output.
+        html_path: file for the HTML report.
 
     Raises:
         FileNotFoundError: the directory is not finished.
-        StatsError: it is of something else or damaged, or a file cannot be written.
+        StatsError: the directory cannot be summarised or is damaged, or a file cannot be written.
     """
     result = directory_stats.compute_stats(LocalStorage(), folder)
     if json_path is not None:
@@ -111,30 +112,34 @@ def _write_text(path: str, text: str) -> None:
 
 
 def main() -> int:
-    """Run the command; returns its exit code."""
+    """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m bioshards.corpus", description="Look at a finished directory."
+        prog="python -m bioshards.corpus", description="Inspect a finished directory."
     )
     subparsers = parser.add_subparsers(dest="command", required=True)
-    export_parser = subparsers.add_parser("export", help="print it as text: one sentence a line")
+    export_parser = subparsers.add_parser("export", help="print documents as text, one sentence a line")
     export_parser.add_argument("folder", metavar="DIR")
     export_parser.add_argument(
-        "--without", metavar="FULL", help="leave out the abstracts that this directory of PMC's holds in full"
+        "--exclude-overlap-with",
+        metavar="DIR",
+        help="exclude abstracts of which this directory of PMC articles has the full text",
     )
     show_parser = subparsers.add_parser("show", help="print one document")
     show_parser.add_argument("folder", metavar="DIR")
-    show_parser.add_argument("--id", required=True, help="as in pubmed:12345678")
-    stats_parser = subparsers.add_parser("stats", help="print what any finished directory holds, in numbers")
+    show_parser.add_argument("--id", required=True, help="document id, such as pubmed:12345678")
+    stats_parser = subparsers.add_parser("stats", help="print statistics of any finished directory")
     stats_parser.add_argument("folder", metavar="DIR")
-    stats_parser.add_argument("--json", metavar="FILE", help="write all figures; - is standard output")
-    stats_parser.add_argument("--html", metavar="FILE", help="write a page with plots")
+    stats_parser.add_argument(
+        "--json", metavar="FILE", help="write all statistics as JSON; - for standard output"
+    )
+    stats_parser.add_argument("--html", metavar="FILE", help="write an HTML report with charts")
     args = parser.parse_args()
     try:
         if args.command == "stats":
             write_stats(args.folder, args.json, args.html)
             return 0
         if args.command == "export":
-            export(args.folder, sys.stdout, args.without)
+            export(args.folder, sys.stdout, args.exclude_overlap_with)
             sys.stdout.flush()
             return 0
         document = find_document(args.folder, args.id)

@@ -1,4 +1,4 @@
-"""The document: what every source gives, every shard holds and every later step reads."""
+"""The document: the row type and schema that every source produces and every later step reads."""
 
 from __future__ import annotations
 
@@ -29,34 +29,40 @@ DOCUMENT_SCHEMA: Final = pa.schema(
         pa.field("origin", pa.struct([("file", pa.string()), ("position", pa.int32())])),
     ]
 )
-"""One row of a document shard.  README.md has each column in words.
+"""Schema of a document shard. docs describe each column in words.
 
-The repetitive columns are plain strings: ``datasets.load_from_disk`` unpacks dictionary-encoded ones
-into memory, 180 bytes a document, where it maps plain ones (measured with datasets 5.2).
+Repetitive columns are plain strings: ``datasets.load_from_disk`` decodes dictionary columns into memory
+(180 bytes a document), but memory-maps plain ones (measured with datasets 5.2).
 """
 
 
 class Document(NamedTuple):
-    """One article's text, sentence by sentence, with where it comes from.
+    """The text of one article as sentences, with its metadata and origin.
+
+    To add a column: add the attribute here (with a default, if only some builders set it) and the field of
+    the same name to :data:`DOCUMENT_SCHEMA`.
 
     Attributes:
-        id: ``pubmed:12345678`` or ``pmc:PMC123456.1``; unique among the documents of a directory.
+        id: ``pubmed:12345678`` or ``pmc:PMC123456.1``; unique in a directory.
         source: ``pubmed`` or ``pmc``.
-        version: of a PubMed citation, or of a PMC article.
+        version: version of the PubMed citation or of the PMC article.
         year: year of publication.
-        journal, article_type: as the article says, in PMC's only ("research-article").
-        language: the article's language codes (MARC, three letters), joined by a comma; the text
-            of a PubMed document is English whatever the article's language.
-        licence: a code of licences.py, in PMC's documents only; None where the article names none.
-        flags: what else to know of a PMC article: ``manuscript``, ``ocr``, ``no-body``, and ``correction``,
-            ``retraction`` or ``expression-of-concern`` for a notice of one.
-        title: as printed, in one line; its sentences are the first of ``sentences`` too, unless
-            the rules leave titles out of the text.
+        journal: journal title as printed; PMC only.
+        article_type: JATS ``article-type`` ("research-article"); PMC only.
+        language: MARC language codes of the article (three letters), joined by a comma. The text of a PubMed
+            document is English whatever the article's language.
+        licence: code in ``licences.LICENCES``; PMC only; None if the article names none.
+        retracted: True if the article is retracted.
+        flags: of a PMC article: ``manuscript``, ``ocr``, ``no-body``, and ``correction``, ``retraction`` or
+            ``expression-of-concern`` for a notice.
+        title: as printed, in one line. ``sentences`` starts with its sentences unless titles are excluded.
+        sentences: the text, in order.
         sections: (heading path joined by " > ", index of the section's first sentence).
-        file: name of the source file; ``position``: index of the record in it, from 0.
-        words: words of all sentences, split at white space.
-        characters: characters of all sentences.
-        cleaned: the rules by which something was taken from its text, and how many characters.
+        file: name of the source file.
+        position: 0-based index of the record in the file.
+        num_words: words of all sentences, split at white space.
+        num_characters: characters of all sentences.
+        removed_characters: number of characters removed, by cleaning rule.
     """
 
     id: str

@@ -1,7 +1,7 @@
-"""The corpora of the papers, as data: each number with where it is written.
+"""Presets: the document filters and text settings of published corpora, each with its source.
 
-A preset is the set of rules a paper states for its text; what a paper leaves open is said
-and filled from its code or from the likeliest source.  Options given beside a preset win over it.
+A preset contains the settings that a paper states. Settings that a paper leaves open are filled from its
+code or its likeliest data source, and marked as open. Command-line options override a preset.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .licences import LICENCES
 
 PUBMED_PRESETS: Final[dict[str, PubMedConfig]] = {
     # Bio-ELECTRA (Ozyurt 2020, "Pre-training data"; README of its repository): 19.2 M abstracts with
-    # PMID >= 10,000,000 as of March 2020, sentences from title and abstract.  Nothing is said of
+    # PMID >= 10,000,000 as of March 2020, sentences from title and abstract.  The paper leaves open
     # languages, retractions, title-only records (taken as left out: it speaks of abstracts) and
     # labels of sections.
     "bio-electra": PubMedConfig(min_pmid=10_000_000),
@@ -43,9 +43,8 @@ PUBMED_PRESETS: Final[dict[str, PubMedConfig]] = {
 PMC_PRESETS: Final[dict[str, PmcConfig]] = {
     # Bio-ELECTRA++ (Ozyurt 2020, "Pre-training data", second stage; README of its repository): all open
     # access full papers of PMC as of May 2020, 12.3 B words, sentences from all sections but the references.
-    # Nothing is said of licences and languages (taken as all: "all open access full papers"), of abstracts,
-    # captions, footnotes, acknowledgements and what we call boilerplate (kept, being no references), of
-    # tables' cells and displayed formulas (out), and of how citations and sections' titles are written
-    # (numbers out, titles out).
+    # Open: licences and languages (taken as all: "all open access full papers"), abstracts, captions,
+    # footnotes, acknowledgements and boilerplate (kept: the paper excludes references only), table cells and
+    # displayed formulas (excluded), and the form of citations and section titles (numbers and titles excluded).
     "bio-electra-pp": PmcConfig(languages=(), licences=tuple(LICENCES)),
 }

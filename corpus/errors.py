@@ -3,9 +3,9 @@
 ===============  =========  ==================================================================
 branch           exit code  meaning
 ===============  =========  ==================================================================
-:class:`UserError`   2      what was asked for cannot be done: options, inputs, output directory
+:class:`UserError`   2      invalid command line, input or output directory
 :class:`RunError`    1      the run failed: network, storage, a worker, a numerical failure
-:class:`DataError`   1      a file or a record is damaged; pipelines reject it and go on
+:class:`DataError`   1      a file or a record is damaged; pipelines reject it and continue
 ===============  =========  ==================================================================
 
 The message of a :class:`UserError` or :class:`RunError` is complete: it says what, where, why and what
@@ -72,6 +72,10 @@ class BadRecordError(DataError):
 
 class InvalidValueError(UserError, ValueError):
     """An option or a configuration field has a value that makes no sense."""
+
+
+class UsageError(UserError):
+    """The command line is wrong; the message says how to correct it."""
 
 
 class InputNotFoundError(UserError, FileNotFoundError):

@@ -1,12 +1,10 @@
-"""Licences: their codes, and how addresses, names and prose are read as one.
+"""Licence codes, and the recognition of licences in URLs, names and prose.
 
-An article's licence says whether a model may be trained on it and whether its text may be passed on, so a
-restriction that is overlooked is worse than a licence that is not recognised: whatever names NC, ND or SA
-anywhere is never read as CC-BY, and what is not surely a permission has no code at all.
+A missed restriction is worse than an unrecognised licence. Text that mentions NC, ND or SA anywhere is never
+read as CC-BY, and a statement without a clear permission has no code.
 
-The codes are Creative Commons' names (https://creativecommons.org/share-your-work/cclicenses/), as PMC has
-them (https://pmc.ncbi.nlm.nih.gov/tools/textmining/).  Versions and countries are left out: they permit the
-same.
+Codes are Creative Commons' names (https://creativecommons.org/share-your-work/cclicenses/) as PMC writes them
+(https://pmc.ncbi.nlm.nih.gov/tools/textmining/). Versions and countries are ignored: they permit the same.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from typing import Final
 from urllib.parse import unquote
 
 UNKNOWN_LICENCE: Final = "unknown"
-"""The licence of an article that has none, or one that we do not know."""
+"""Code of an article without a licence, or with an unrecognised one."""
 
 LICENCES: Final = {
     "CC0": "no rights reserved: any use",
@@ -35,14 +33,18 @@ LICENCES: Final = {
 """What each licence permits."""
 
 DEFAULT_LICENCES: Final = frozenset({"CC0", "CC-BY", "CC-BY-SA"})
-"""Licences that permit anybody to train on cleaned, split text and to pass it on, for any purpose."""
+"""Licences that permit everybody to train on cleaned, split text and to redistribute it."""
 
 MAX_STATEMENT_LENGTH: Final = 10_000
-"""Characters: a licence statement is some sentences, so what is longer is something else."""
+"""Characters. Licence statements have a few sentences; longer text is ignored."""
 
 
 def combine_licences(codes: Iterable[str]) -> str | None:
-    """One code for several statements about the same article: all their restrictions; None without any."""
+    """Combine several statements about one article into one code with all their restrictions.
+
+    Returns:
+        The code, or None without any statement.
+    """
     distinct_codes = set(codes)
     if len(distinct_codes) < 2:
         return next(iter(distinct_codes), None)
@@ -54,7 +56,10 @@ def combine_licences(codes: Iterable[str]) -> str | None:
 
 
 def _code_from_terms(terms: set[str]) -> str:
-    """Of some of by, nc, nd, sa.  Every licence since version 2 is BY too, and ND makes SA void."""
+    """Return the code for a subset of the terms by, nc, nd, sa.
+
+    Every licence since version 2 includes BY, and ND makes SA void.
+    """
     restrictions = [
         term for term in ("nc", "nd", "sa") if term in terms and not (term == "sa" and "nd" in terms)
     ]
@@ -78,7 +83,7 @@ _CC0_SHORT_NAME: Final = re.compile(r"(?<![a-z])cc[- ]?(?:0(?!\.?\d)|zero)")
 
 @lru_cache(maxsize=1024)
 def licence_from_url(url: str) -> str | None:
-    """The licence at an address: Creative Commons' deed or legal code, or a page named ``...ccby...``."""
+    """Return the licence at a URL: a Creative Commons deed, legal code, or page named ``...ccby...``."""
     if len(url) > MAX_STATEMENT_LENGTH:
         return None
     normalised = _normalise(unquote(url))
@@ -92,7 +97,7 @@ def licence_from_url(url: str) -> str | None:
 
 
 def _licence_from_deed(path: str) -> str | None:
-    """The licence of ``by-nc/4.0/deed.en``: what follows Creative Commons' ``licenses/``."""
+    """Return the licence for the path after ``licenses/`` of a deed: ``by-nc/4.0/deed.en``."""
     if _CC0_DEED.match(path):
         return "CC0"
     end = _DEED_NAME_ENDS.search(path)
@@ -118,7 +123,7 @@ _CC0_NAME: Final = re.compile("(?:cc|creativecommons)(?:0|zero)|publicdomain(?:d
 
 @lru_cache(maxsize=1024)
 def licence_from_name(name: str) -> str | None:
-    """The licence of a bare name: ``CC BY-NC 4.0``, ``ccbynclicense``, ``creativeCommonsBy``, ``TDM``."""
+    """Return the licence for a name: ``CC BY-NC 4.0``, ``ccbynclicense``, ``creativeCommonsBy``, ``TDM``."""
     letters = re.sub(r"\d\.\d|[^a-z0-9]|licen[cs]e|international|unported|igo", "", name[:100].lower())
     if letters == "tdm":
         return "TDM"
@@ -151,15 +156,16 @@ _RESTRICTIONS: Final = {
     ),
     "sa": re.compile(r"\bshare[- ]?alike|\b(?:same|identical|similar) licen[cs]e|\b(?:same|identical) terms"),
 }
-"""What a restriction is called in prose.  "For commercial and non-commercial use" is none."""
+"""Wording of each restriction in prose. "For commercial and non-commercial use" is unrestricted."""
 
 _PUBLIC_DOMAIN: Final = re.compile(
     r"creative commons(?: licen[cs]e)? zero|\bpublic domain (?:dedication|declaration|mark|waiver|licen[cs]e)"
     r"|\b(?:in|into|to) the public domain\b(?! in the u)|\bfree of (?:all|known) copyright"
 )
 _NOT_THE_ARTICLE: Final = re.compile(r"\b(?:meta)?data(?:sets?|bases?)?\b|\bgovernment")
-"""Of what sentences about the public domain speak that do not free the article: BMC's "waiver applies to the
-data made available in this article"; works of the US government, which are free in the USA."""
+"""Subjects of public-domain sentences that leave the article's licence open: data (BMC: "waiver applies to
+the data made available in this article") and works of the US government (free in the USA only).
+"""
 
 _NOT_GRANTED: Final = re.compile(
     r"\bnot (?:be )?(?:covered|included|licen[cs]ed|distributed|available|published|released|under)\b"
@@ -171,13 +177,13 @@ consistent with the principles of fair use under the copyright law."
 (https://pmc.ncbi.nlm.nih.gov/about/authorms/)"""
 
 _LICENCE_WORD: Final = re.compile(r"creative|(?<![a-z])cc|public|free\sof|text\smining", re.IGNORECASE)
-"""Without one of these in it, a text gives no licence: most copyright statements."""
+"""Prefilter: text without one of these words names no licence."""
 
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?;])\s+(?=[A-Z©(])")
 
 
 def licence_from_text(text: str) -> str | None:
-    """The licence that a statement in prose gives the article, by its name or its address."""
+    """Return the licence that a statement in prose grants for the article, by name or URL."""
     if len(text) > MAX_STATEMENT_LENGTH or not _LICENCE_WORD.search(text):
         return None
     return _licence_from_prose(text)
@@ -185,7 +191,7 @@ def licence_from_text(text: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def _licence_from_prose(text: str) -> str | None:
-    """Remembered, for publishers have few statements."""
+    """Parse one statement. Results are cached, as each publisher repeats a few statements."""
     sentences = [_normalise(sentence) for sentence in _SENTENCE_END.split(text)]
     statement = " ".join(sentences)
     if _TEXT_MINING.search(statement):
@@ -200,7 +206,7 @@ def _licence_from_prose(text: str) -> str | None:
 
 
 def _find_terms(text: str) -> set[str]:
-    """by, nc, nd, sa: the terms of all Creative Commons licences that are named or linked in a text."""
+    """Return the terms (by, nc, nd, sa) of all Creative Commons licences named or linked in a text."""
     terms = {term for name in _SHORT_NAME.findall(text) for term in _TERM.findall(name)}
     for deed in _DEED.finditer(text):
         terms |= set((_licence_from_deed(deed[1]) or "").lower().split("-")[1:])
@@ -208,7 +214,7 @@ def _find_terms(text: str) -> set[str]:
 
 
 def _is_public_domain(sentence: str) -> bool:
-    """Does it say that the article is in the public domain?"""
+    """Return True if the sentence puts the article into the public domain."""
     if _NOT_THE_ARTICLE.search(sentence):
         return False
     if _CC0_SHORT_NAME.search(sentence) or _PUBLIC_DOMAIN.search(sentence):
@@ -217,6 +223,6 @@ def _is_public_domain(sentence: str) -> bool:
 
 
 def _normalise(text: str) -> str:
-    """In lower case, with single blanks and one sort of hyphen, which nothing surrounds."""
+    """Lower-case the text, collapse white space, and unify hyphens without blanks around them."""
     text = re.sub(r"[\u00ad\u200b-\u200d\ufeff]", "", text).lower()
     return re.sub(" ?[-_‐‑‒–—―−] ?", "-", " ".join(text.split()))

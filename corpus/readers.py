@@ -1,4 +1,4 @@
-"""make_reader: to be described."""
+"""Choose the reader of a source from the type of the document config."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from bioshards.corpus.text_config import TextConfig
 
 
 def make_reader(document_config: TextConfig, keep_dropped: bool) -> RecordReader:
-    """What reads sources by these rules: citations or articles."""
+    """Create the reader for the config: citations for :class:`PubMedConfig`, articles for :class:`PmcConfig`.
+
+    Args:
+        document_config: filters and text settings.
+        keep_dropped: also build documents of articles that the filters drop (PMC only).
+    """
     if isinstance(document_config, PmcConfig):
         return ArticleReader(document_config, keep_dropped)
     assert isinstance(document_config, PubMedConfig)

@@ -1,4 +1,4 @@
-"""What a record of a source comes to: what stage.py writes, whatever the source is of."""
+"""The result of reading one record, the same for every source; ``lifecycle/stage.py`` writes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .errors import BadRecordError
 
 
 class VersionKey(NamedTuple):
-    """A row of lifecycle.KEYS without its position, and why the record is dropped, None where it is not."""
+    """A row of ``lifecycle.versions`` keys without its position, with the drop reason (None if kept)."""
 
     article_number: int
     version: int
@@ -22,14 +22,15 @@ class VersionKey(NamedTuple):
 
 
 class SourceRecord(NamedTuple):
-    """A record: its keys and its document, or why it is rejected.
+    """A record with its version keys and its document, or the error that rejects it.
 
     Attributes:
-        position: its index in the source, from 0.
-        file: the file it is in, for people.
-        raw: its bytes, kept if it is rejected.
-        keys: one; a DeleteCitation has one for each of its PMIDs; a rejected record has none.
-        document: None where it has none.
+        position: 0-based index in the source.
+        file: name of the file that contains it, for messages.
+        raw: bytes of the record; stored if it is rejected.
+        keys: one key; one per PMID for a DeleteCitation; empty if the record is rejected.
+        document: the document, or None if the record has none.
+        error: why the record is rejected, or None.
     """
 
     position: int
@@ -41,12 +42,12 @@ class SourceRecord(NamedTuple):
 
 
 class RecordReader(Protocol):
-    """Reads sources by one set of rules."""
+    """A reader of sources with a fixed config."""
 
     def read_records(self, storage: Storage, source: SourceFile) -> Iterator[SourceRecord]:
-        """The records of a source, in order.
+        """Yield the records of a source, in order.
 
         Raises:
-            BadFileError: the source as a whole cannot be used.
+            BadFileError: the source as a whole is unusable.
         """
         ...

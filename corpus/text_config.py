@@ -1,4 +1,4 @@
-"""TextConfig: to be described."""
+"""Config that abstracts and full text share: selection, cleaning and line format."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import ClassVar
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.sentences import splitters
 from bioshards.corpus.text.cleaning import CLEANING_RULES
-from bioshards.corpus.text.line_format import ASCII_ONLY, SHORT_LINES
+from bioshards.corpus.text.line_format import ASCII_ONLY, SHORT_LINES, LineFormatter
 
 
 @dataclass(frozen=True, slots=True)
 class TextConfig:
-    """What the rules of abstracts and of full text have in common.
+    """Base class of the document configs.
 
     Attributes:
         languages: keep articles in any of these MARC codes (``eng``); empty keeps all.
         drop_retracted: drop retracted articles.
-        titles: does the text begin with the title?  The ``title`` column is there either way.
-        section_labels: does a section's text begin with its label ("METHODS: ...")?
-        cleaning: the rules of cleaning.py that are on, in the order of its ``NAMES``.
-        splitter: what finds the sentences, one of ``splitters.NAMES``.
+        titles: start the text with the title. The ``title`` column is always filled.
+        section_labels: start the text of a section with its label ("METHODS: ...").
+        cleaning: enabled cleaning rules, in the order of ``cleaning.CLEANING_RULES``.
+        splitter: sentence splitter, one of ``splitters.SPLITTER_NAMES``.
         lower_case: write sentences in lower case.
-        ascii_only: replace runs of non-ASCII characters in them by a blank.
-        treebank: write their Penn Treebank tokens, with blanks between.
-        min_line_characters: leave out sentences of fewer characters, as they would be written.
+        ascii_only: replace each run of non-ASCII characters by a blank.
+        treebank: write Penn Treebank tokens, separated by blanks.
+        min_line_characters: exclude shorter sentences, measured as written.
     """
 
     languages: tuple[str, ...] = ()
@@ -58,13 +58,28 @@ class TextConfig:
             )
 
     def to_dict(self) -> dict[str, object]:
-        """Plain data for a manifest."""
+        """Return the config as JSON data for a manifest."""
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in dataclasses.asdict(self).items()
         }
 
+    def make_line_formatter(self) -> LineFormatter | None:
+        """Return the formatter of sentences, or None if sentences are written as they are.
+
+        Raises:
+            MissingExtraError: ``treebank`` is set and NLTK is not installed.
+        """
+        if not (self.lower_case or self.ascii_only or self.treebank or self.min_line_characters):
+            return None
+        return LineFormatter(
+            lower_case=self.lower_case,
+            ascii_only=self.ascii_only,
+            treebank=self.treebank,
+            min_characters=self.min_line_characters,
+        )
+
     def removal_names(self) -> tuple[str, ...]:
-        """The names under which removed characters are counted, of all that is on."""
+        """Return the names of all enabled rules under which removed characters are counted."""
         line_rules = ((ASCII_ONLY, self.ascii_only), (SHORT_LINES, self.min_line_characters))
         return (*self.cleaning, *(name for name, is_enabled in line_rules if is_enabled))

@@ -2,6 +2,6 @@
 
 import sys
 
-from bioshards.pipelines.launch import main
+from bioshards.pipelines.templates.launcher import main
 
 sys.exit(main())

@@ -1,1 +1,1 @@
-"""From a checkpoint to scores on the papers' tasks: readers, fine-tuning, metrics and reports."""
+"""Fine-tune encoders on the papers' benchmarks, score them, and check the benchmarks for contamination."""

@@ -1,5 +1,5 @@
-"""The Beam pipelines and the ``beam`` command: the only folder that imports apache_beam.
+"""The Beam pipelines and the ``beam`` command; no other folder imports apache_beam.
 
-Nothing is decided here.  A pipeline's file is its options and one chain of labelled transforms; what
-the transforms do is plain functions of corpus/ and vocab/.
+A pipeline's module has its options and one chain of labelled transforms.  The transforms call plain functions
+of corpus/ and vocab/.
 """

@@ -1,4 +1,4 @@
-"""The ``beam`` command: list the pipelines, run one, make a template of one, copy what is made.
+"""The ``beam`` command: list pipelines, run one, write a template, copy an output.
 
 Beam is imported only when a pipeline runs, so that ``beam list`` and ``--help`` answer at once.
 """
@@ -17,18 +17,18 @@ USAGE = """\
 usage: beam list
        beam run PIPELINE --output DIR [options]
        beam run PIPELINE --help
-       beam template PIPELINE --out FILE [options]
+       beam template PIPELINE --template-file FILE [options]
        beam copy SOURCE TARGET
 
 pipelines:
-""" + "".join(f"  {name:21} {what}\n" for name, what in PIPELINES.items())
+""" + "".join(f"  {name:21} {command.description}\n" for name, command in PIPELINES.items())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     args = list(sys.argv[1:] if argv is None else argv)
     if args in (["list"], ["--list"]):
-        print("\n".join(f"{name:21} {description}" for name, description in PIPELINES.items()))
+        print("\n".join(f"{name:21} {command.description}" for name, command in PIPELINES.items()))
         return OK
     if not args or args[0] in ("-h", "--help", "help"):
         print(USAGE, end="")

@@ -1,22 +1,25 @@
-"""JobSpec: to be described."""
+"""Where and what a run is, as the runners need to know it: JobSpec, RunContext, PathOption."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bioshards.corpus.storage.local_storage import LocalStorage
+if TYPE_CHECKING:
+    from bioshards.corpus.storage.local_storage import LocalStorage
 
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """What a runner elsewhere has to know of a run.
+    """What a runner has to know of a run.
 
     Attributes:
-        items: how many there are of what a worker does at a time, in the widest step.
-        extras: those of the package whose libraries the workers need.
-        tools: further libraries, with the versions that are the run's configuration.
+        pipeline: name of the pipeline, for example ``pubmed_to_shards``.
+        output: path of the output directory.
+        num_items: number of items of the widest step; a worker processes one at a time.
+        extras: extras of the package whose libraries the workers need.
+        library_versions: further libraries, with the versions that are part of the run's configuration.
     """
 
     pipeline: str
@@ -26,15 +29,33 @@ class JobSpec:
     library_versions: Mapping[str, str] = field(default_factory=dict)
 
 
-class RunContext(NamedTuple):
-    """Where a run goes on.
+@dataclass(frozen=True, slots=True)
+class PathOption:
+    """A path that the command line names.
 
     Attributes:
-        runner_given: does the command line name a runner?
-        on_dataflow: is it Dataflow's?
-        beams: Beam's PipelineOptions; None where none are needed before the run, as Beam is slow to import.
-        files: the storage of its inputs and outputs, which are at ``paths``.
-        notices: what is to be said of a dry run that cannot look at all of them.
+        option: the option, for messages.
+        is_written: True if the run writes it; a dry run may then plan without access to it.
+        is_used_by_workers: True if workers open it, and not only the driver.
+    """
+
+    option: str
+    path: str
+    is_written: bool = False
+    is_used_by_workers: bool = True
+
+
+class RunContext(NamedTuple):
+    """Where a run is executed, and its storage.
+
+    Attributes:
+        has_runner: True if the command line names a runner.
+        is_on_dataflow: True if that runner is Dataflow's.
+        beam_options: Beam's PipelineOptions, untyped; None if none are needed before the run, so that Beam is
+            imported late.
+        storage: storage of the inputs and outputs.
+        paths: the inputs and outputs.
+        notices: limits of a dry run that has no access to some of the paths.
     """
 
     has_runner: bool
@@ -43,3 +64,8 @@ class RunContext(NamedTuple):
     storage: LocalStorage
     paths: tuple[str, ...]
     notices: tuple[str, ...] = ()
+
+    @property
+    def is_local_run(self) -> bool:
+        """Return True if the job runs in processes of this machine."""
+        return not self.has_runner

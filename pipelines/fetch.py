@@ -1,34 +1,60 @@
-"""Fill a mirror with PubMed, PMC and Europe PMC, to be processed later: ``beam run fetch``.
+"""Download PubMed, PMC and Europe PMC into a mirror: ``beam run fetch``.
 
-The recipe is :func:`build`.  Around it: the options.
+The graph is built by :func:`build`.
 """
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from bioshards.corpus.download import europepmc, pubmed
 from bioshards.corpus.download.pmc import s3_bucket
-from bioshards.corpus.download.pmc.article_filter import DEFAULT_SETS, SETS
+from bioshards.corpus.download.pmc.article_filter import DEFAULT_SETS, SETS, ArticleFilter
 from bioshards.corpus.licences import DEFAULT_LICENCES
 from bioshards.pipelines.options.argument_types import nonempty_subset_of
-from bioshards.pipelines.options.common import add_download_options, add_run_options, add_server_options
+from bioshards.pipelines.options.common import (
+    DownloadOptions,
+    RunOptions,
+    add_download_options,
+    add_run_options,
+    add_server_options,
+    download_options_from_args,
+)
 from bioshards.pipelines.options.parser import Parser
 from bioshards.pipelines.options.pmc_options import add_connection_option, add_licence_option
-
-from .job_types import FetchJob
 
 if TYPE_CHECKING:
     import apache_beam as beam
 
+    from .job_types import FetchJob
+
+NAME: Final = "fetch"
 DESCRIPTION = """\
 Fetch PubMed's files, PMC's articles and Europe PMC's packages into a mirror: a folder of verified copies,
 from which they are processed later. What is there is not fetched again."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchOptions(RunOptions):
+    """Options of ``beam run fetch``.
+
+    Attributes:
+        input: names of sources, with what to select of them.
+        max_rejected: fraction of articles that may be missing.
+        article_filter: which of PMC's articles are downloaded.
+        downloads: mirror, servers and connections.
+    """
+
+    input: tuple[str, ...]
+    max_rejected: float
+    article_filter: ArticleFilter
+    downloads: DownloadOptions
+
+
 def build(pipeline: beam.Pipeline, job: FetchJob) -> None:
-    """The pipeline: fetch the files of each server, bring PMC's ranges, write the manifest."""
+    """Build the graph: download each source's files and PMC's ranges, then write the manifest."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
     from bioshards.pipelines.inputs.downloads import split_into_slots
@@ -39,7 +65,7 @@ def build(pipeline: beam.Pipeline, job: FetchJob) -> None:
         file_slots = split_into_slots(listing.to_fetch, listing.download_plan)
         file_collections.append(
             pipeline
-            | f"Lanes of {source}" >> beam.Create(file_slots)
+            | f"Slots of {source}" >> beam.Create(file_slots)
             | FetchFiles(source, listing.download_plan)
         )
     if job.article_plan:
@@ -56,7 +82,7 @@ def build(pipeline: beam.Pipeline, job: FetchJob) -> None:
 
 
 def make_parser() -> Parser:
-    """The options of ``beam run fetch``."""
+    """Make the parser of ``beam run fetch``."""
     parser = Parser("beam run fetch", DESCRIPTION)
     inputs = parser.add_argument_group("what to fetch")
     inputs.add_argument(
@@ -65,13 +91,30 @@ def make_parser() -> Parser:
         metavar="NAME",
         help="pubmed: (baseline and updates), 'pubmed:baseline[1-10]', 'pubmed:updates[-3:]', "
         "'pubmed:[since=2026-08-01]'; pmc:, or 'pmc:[11000000-11010000]' for ids, in whole ranges of 10,000; "
-        "europepmc:, 'europepmc:[-3:]'; may be given several times",
+        "europepmc:, 'europepmc:[-3:]'; repeatable",
     )
     add_run_options(parser, "articles")
     add_download_options(parser, "mirror, in this folder")
     _add_article_options(parser)
     add_server_options(parser, {"pubmed": pubmed.URL, "europepmc": europepmc.URL, "pmc": s3_bucket.URL})
     return parser
+
+
+def options_from_args(args: argparse.Namespace) -> FetchOptions:
+    """Build the options of parsed arguments."""
+    return FetchOptions(
+        workers=args.workers,
+        dry_run=args.dry_run,
+        input=tuple(args.input or ()),
+        max_rejected=args.max_rejected,
+        article_filter=ArticleFilter(
+            licences=frozenset(args.licences),
+            sets=frozenset(args.sets),
+            drop_retracted=args.drop_retracted,
+            versions=args.versions,
+        ),
+        downloads=download_options_from_args(args),
+    )
 
 
 def _add_article_options(parser: Parser) -> None:

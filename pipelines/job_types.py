@@ -1,49 +1,88 @@
-"""Everything a run that makes document shards is made of."""
+"""The jobs: everything a run consists of once its inputs are found."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
-from bioshards.corpus.download.mirror import Mirror
-from bioshards.corpus.download.remote_file import RemoteFile
-from bioshards.corpus.lifecycle.exclusion_list import ExclusionList
-from bioshards.corpus.manifest import (
-    DocumentsRun,
-    MirrorConfig,
-    MirrorRun,
-    PretrainingInput,
-    PretrainingRun,
-    WordsRun,
-)
 from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.shards.input_dirs import DocumentsInput
-from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.storage.source_file import SourceFile
-from bioshards.corpus.text_config import TextConfig
-from bioshards.pipelines.inputs.downloads import DownloadPlan, SourceListing
-from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
-from bioshards.vocab.counting.word_counts import CountConfig
-from bioshards.vocab.pretraining.build import BuildConfig
-from bioshards.vocab.pretraining.shard_groups import ShardGroup
+
+if TYPE_CHECKING:  # vocab needs the libraries of an extra
+    from bioshards.corpus.download.mirror import Mirror
+    from bioshards.corpus.download.remote_file import RemoteFile
+    from bioshards.corpus.lifecycle.exclusion_list import ExcludedIds, ExclusionList
+    from bioshards.corpus.manifest import (
+        DocumentsRun,
+        MirrorConfig,
+        MirrorRun,
+        PretrainingInput,
+        PretrainingRun,
+        WordsRun,
+    )
+    from bioshards.corpus.shards.input_dirs import DocumentsInput
+    from bioshards.corpus.storage.local_storage import LocalStorage
+    from bioshards.corpus.storage.source_file import SourceFile
+    from bioshards.corpus.storage.storage_protocol import Storage
+    from bioshards.corpus.text_config import TextConfig
+    from bioshards.pipelines.inputs.downloads import DownloadPlan, SourceListing
+    from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
+    from bioshards.pipelines.inputs.run_inputs import RunInputs
+    from bioshards.vocab.counting.word_counts import CountConfig
+    from bioshards.vocab.pretraining.build import BuildConfig
+    from bioshards.vocab.pretraining.shard_groups import ShardGroup
+
+
+class Job(Protocol):
+    """What every job has."""
+
+    @property
+    def storage(self) -> Storage:
+        """Return the storage of inputs and output."""
+        ...
+
+    @property
+    def output_dir(self) -> OutputDir:
+        """Return the output directory."""
+        ...
+
+    @property
+    def config(self) -> Any:
+        """Return the configuration; runs into one output directory must have the same."""
+        ...
+
+
+class DocumentsJob(Job, Protocol):
+    """A job that reads document shards."""
+
+    @property
+    def inputs(self) -> Sequence[object]:
+        """Return the input directories."""
+        ...
+
+    @property
+    def num_items(self) -> int:
+        """Return the number of items; a worker processes one at a time."""
+        ...
 
 
 @dataclass(frozen=True)
 class ShardsJob:
-    """A run: ``sources`` are here, those ``wanted`` are to be fetched first, and what is in the ``bucket``.
+    """Sources to document shards.
 
     Attributes:
-        find_overlap_with: a finished directory of abstracts, of which those that the articles hold are to be listed.
-        excluded: the list of ids of documents that are to be left out, which is in the work folder.
+        sources: files to read as they are.
+        run_inputs: the same with the files to download, and what a person should know of them.
+        overlap_with: directory of abstracts to look for in the articles.
+        exclusion_list: digest of the ids of documents to drop; the ids are in the work folder.
+        abstracts_digest: digest of the abstracts in ``overlap_with``.
+        excluded_ids: the ids of documents to drop, to be written to the work folder.
     """
 
-    storage: LocalStorage
+    storage: Storage
     output_dir: OutputDir
     sources: list[SourceFile]
-    to_fetch: list[RemoteFile]
-    download_plan: DownloadPlan | None
-    article_plan: PmcArticlePlan | None
+    run_inputs: RunInputs
     document_config: TextConfig
     keep_dropped: bool
     dedup: str
@@ -53,11 +92,33 @@ class ShardsJob:
     max_rejected: float
     config: dict[str, Any]
     run_info: DocumentsRun
+    abstracts_digest: str | None = None
+    excluded_ids: ExcludedIds | None = None
+
+    @property
+    def to_fetch(self) -> list[RemoteFile]:
+        """Return the files to download first."""
+        return self.run_inputs.to_fetch
+
+    @property
+    def download_plan(self) -> DownloadPlan | None:
+        """Return how the files are downloaded."""
+        return self.run_inputs.download_plan
+
+    @property
+    def article_plan(self) -> PmcArticlePlan | None:
+        """Return PMC's articles to download first."""
+        return self.run_inputs.article_plan
 
 
 @dataclass(frozen=True)
 class FetchJob:
-    """Everything a run is made of: sources with a listing, by name, and PMC's articles."""
+    """Sources to a mirror of verified files.
+
+    Attributes:
+        listings: the selected files of the sources that have a listing, by source.
+        article_plan: PMC's articles to download; None if none are asked for.
+    """
 
     mirror: Mirror
     listings: dict[str, SourceListing]
@@ -68,18 +129,23 @@ class FetchJob:
 
     @property
     def has_work(self) -> bool:
-        """Is there more to do than to write the manifest anew?"""
+        """Return True if there is more to do than to write the manifest."""
         return bool(self.article_plan or any(listing.to_fetch for listing in self.listings.values()))
 
     @property
+    def storage(self) -> Storage:
+        """Return the storage of the mirror."""
+        return self.mirror.storage
+
+    @property
     def output_dir(self) -> OutputDir:
-        """Where the mirror's manifest and the run's own files are."""
+        """Return the mirror as an output directory, for its manifest and work folder."""
         return OutputDir(self.mirror.folder)
 
 
 @dataclass(frozen=True)
 class WordsJob:
-    """Everything a run is made of."""
+    """Document shards to word counts."""
 
     storage: LocalStorage
     output_dir: OutputDir
@@ -91,13 +157,18 @@ class WordsJob:
 
     @property
     def num_items(self) -> int:
-        """How many shards are counted."""
+        """Return the number of document shards."""
         return sum(len(document_input.shards) for document_input in self.inputs)
 
 
 @dataclass(frozen=True)
 class PretrainingJob:
-    """Everything a run is made of; ``inputs``: what is read, as a manifest has it."""
+    """Document shards and a vocabulary to pretraining examples.
+
+    Attributes:
+        inputs: the input directories as the manifest lists them.
+        shard_groups: what one worker builds at a time.
+    """
 
     storage: LocalStorage
     output_dir: OutputDir
@@ -110,29 +181,5 @@ class PretrainingJob:
 
     @property
     def num_items(self) -> int:
-        """How many portions examples are made of, one at a time."""
+        """Return the number of shard groups."""
         return len(self.shard_groups)
-
-
-class DocumentsJob(Protocol):
-    """What is known of every such run once its inputs have been looked at."""
-
-    @property
-    def storage(self) -> LocalStorage: ...
-
-    @property
-    def output_dir(self) -> OutputDir: ...
-
-    @property
-    def inputs(self) -> Sequence[Any]: ...
-
-    @property
-    def num_items(self) -> int:
-        """How many there are of what a worker does at a time."""
-        ...
-
-    @property
-    def config(self) -> dict[str, Any]: ...
-
-
-JobT = TypeVar("JobT", bound=DocumentsJob)

@@ -1,28 +1,29 @@
 """Full text, JATS XML, to document shards: ``beam run pmc_to_shards``.
 
-The recipe is :func:`build`; the options are in pmc_options.py.
+The graph is built by :func:`build`; the options are in options/pmc_options.py.
 """
 
 from __future__ import annotations
 
+import argparse
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 from bioshards.corpus.jats import inputs
-from bioshards.pipelines.inputs.article_files import find_inputs as find_inputs
-from bioshards.pipelines.options.pmc_options import config_from_args as config_from_args
+from bioshards.pipelines.options.pmc_options import config_from_args
 from bioshards.pipelines.options.pmc_options import make_parser as make_parser
-
-from .job_types import ShardsJob
+from bioshards.pipelines.options.shard_options import ShardsOptions, shards_options_from_args
 
 if TYPE_CHECKING:
     import apache_beam as beam
+
+    from .job_types import ShardsJob
 
 NAME: Final = "pmc_to_shards"
 
 
 def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
-    """The pipeline: stage every source, decide which versions live, finish the shards, publish."""
+    """Build the graph: stage every source, resolve versions, finalize the shards, publish."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
     from bioshards.pipelines.inputs.downloads import split_into_slots
@@ -44,7 +45,7 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
     )
     staged_collections = [staged_files]
     if job.download_plan and job.to_fetch:
-        file_slots = pipeline | "Lanes" >> beam.Create(
+        file_slots = pipeline | "Slots" >> beam.Create(
             split_into_slots(job.to_fetch, job.download_plan), reshuffle=False
         )
         staged_collections.append(
@@ -56,19 +57,21 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
             split_into_slots(job.article_plan.ranges, job.article_plan.download_plan), reshuffle=False
         )
         staged_collections.append(
-            range_slots | "BringAndStage" >> FetchAndStageRanges(job.article_plan, stage_files)
+            range_slots | "FetchAndStageRanges" >> FetchAndStageRanges(job.article_plan, stage_files)
         )
     staged = staged_collections | "Staged" >> beam.Flatten()
-    decisions = staged | "DecideVersions" >> ResolveVersions(job.storage, job.output_dir, job.document_config)
+    decisions = staged | "ResolveVersions" >> ResolveVersions(
+        job.storage, job.output_dir, job.document_config
+    )
     if job.dedup == "exact":
-        duplicate_decisions = staged | "DecideDuplicates" >> ResolveDuplicates(
+        duplicate_decisions = staged | "ResolveDuplicates" >> ResolveDuplicates(
             job.storage, job.output_dir, decisions
         )
-        decisions = (decisions, duplicate_decisions) | "Decided" >> beam.Flatten()
-    finalized = staged | "FinishShards" >> FinalizeShards(
+        decisions = (decisions, duplicate_decisions) | "Decisions" >> beam.Flatten()
+    finalized = staged | "FinalizeShards" >> FinalizeShards(
         job.storage, job.output_dir, job.keep_dropped, job.max_shard_bytes, job.exclusion_list, decisions
     )
-    shard_keys = finalized | "TakeKeys" >> ExtractKeys(job.storage, job.output_dir, job.overlap_with)
+    shard_keys = finalized | "ExtractKeys" >> ExtractKeys(job.storage, job.output_dir, job.overlap_with)
     overlap = finalized | "FindOverlap" >> FindOverlap(
         job.storage, job.output_dir, job.overlap_with, shard_keys
     )
@@ -86,6 +89,15 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
     )
 
 
+def options_from_args(args: argparse.Namespace) -> ShardsOptions:
+    """Build the options of parsed arguments; they override the preset.
+
+    Raises:
+        UsageError: options contradict each other.
+    """
+    return shards_options_from_args(args, config_from_args(args), sample_folder())
+
+
 def sample_folder() -> str:
-    """The folder of the sample that comes with bioshards: 20 articles, all of them invented."""
+    """Return the folder of the sample that comes with bioshards: 20 invented articles."""
     return str(resources.files("bioshards.corpus") / "sample" / "pmc")

@@ -1,33 +1,37 @@
 """PubMed citation XML to document shards: ``beam run pubmed_to_shards``.
 
-The recipe is :func:`build`.  Around it: the options, and the rules that they make.
+The graph is built by :func:`build`.
 """
 
 from __future__ import annotations
 
 import argparse
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from bioshards.corpus.document_presets import PUBMED_PRESETS
 from bioshards.corpus.download import pubmed
 from bioshards.corpus.pubmed.discovery import source_from_file
 from bioshards.corpus.pubmed.filters import PubMedConfig
-from bioshards.pipelines.inputs.pubmed_files import find_inputs as find_inputs
 from bioshards.pipelines.options.argument_types import int_at_least, name_list, server_url
-from bioshards.pipelines.options.common import add_download_options, add_run_options, add_shard_options
+from bioshards.pipelines.options.common import add_download_options, add_run_options
 from bioshards.pipelines.options.parser import Parser
-from bioshards.pipelines.options.text import (
+from bioshards.pipelines.options.shard_options import (
+    ShardsOptions,
+    add_shard_options,
+    shards_options_from_args,
+)
+from bioshards.pipelines.options.text_options import (
     add_dedup_option,
     add_exclusion_option,
     add_text_options,
     override_config,
 )
 
-from .job_types import ShardsJob
-
 if TYPE_CHECKING:
     import apache_beam as beam
+
+    from .job_types import ShardsJob
 
 NAME: Final = "pubmed_to_shards"
 DESCRIPTION: Final = """\
@@ -36,12 +40,12 @@ each citation, cleaned of markup, split into sentences, in Arrow files with a ma
 
 INPUT_HELP: Final = """\
 a folder, a file or a quoted glob, also on gs:// or s3://; or a source to fetch, by name: pubmed: (NLM's
-baseline and update files), 'pubmed:baseline[1-10]', 'pubmed:updates[-3:]', 'pubmed:[since=2026-08-01]'; may
-be given several times (default: the sample that comes with bioshards)"""
+baseline and update files), 'pubmed:baseline[1-10]', 'pubmed:updates[-3:]', 'pubmed:[since=2026-08-01]';
+repeatable (default: the sample that comes with bioshards)"""
 
 
 def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
-    """The pipeline: stage every file, decide which documents live, finish the shards, publish."""
+    """Build the graph: stage every file, resolve versions, finalize the shards, publish."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
     from bioshards.pipelines.inputs.downloads import split_into_slots
@@ -59,20 +63,22 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
     )
     staged = pipeline | "Sources" >> beam.Create(job.sources, reshuffle=False) | "StageFiles" >> stage_files
     if job.download_plan and job.to_fetch:
-        file_slots = pipeline | "Lanes" >> beam.Create(
+        file_slots = pipeline | "Slots" >> beam.Create(
             split_into_slots(job.to_fetch, job.download_plan), reshuffle=False
         )
         fetched = file_slots | "FetchAndStage" >> FetchAndStage(
             job.download_plan, stage_files, source_from_file
         )
         staged = (staged, fetched) | "Staged" >> beam.Flatten()
-    decisions = staged | "DecideVersions" >> ResolveVersions(job.storage, job.output_dir, job.document_config)
+    decisions = staged | "ResolveVersions" >> ResolveVersions(
+        job.storage, job.output_dir, job.document_config
+    )
     if job.dedup == "exact":
-        duplicate_decisions = staged | "DecideDuplicates" >> ResolveDuplicates(
+        duplicate_decisions = staged | "ResolveDuplicates" >> ResolveDuplicates(
             job.storage, job.output_dir, decisions
         )
-        decisions = (decisions, duplicate_decisions) | "Decided" >> beam.Flatten()
-    finalized = staged | "FinishShards" >> FinalizeShards(
+        decisions = (decisions, duplicate_decisions) | "Decisions" >> beam.Flatten()
+    finalized = staged | "FinalizeShards" >> FinalizeShards(
         job.storage, job.output_dir, job.keep_dropped, job.max_shard_bytes, job.exclusion_list, decisions
     )
     staged | "Publish" >> PublishShards(
@@ -89,7 +95,7 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
 
 
 def make_parser() -> Parser:
-    """The options of ``beam run pubmed_to_shards``."""
+    """Make the parser of ``beam run pubmed_to_shards``."""
     parser = Parser("beam run pubmed_to_shards", DESCRIPTION)
     add_shard_options(parser, sorted(PUBMED_PRESETS), INPUT_HELP)
     add_run_options(parser, "records, and of files,")
@@ -133,15 +139,16 @@ def make_parser() -> Parser:
     return parser
 
 
-def config_from_args(args: Any) -> PubMedConfig:
-    """The preset's rules, with what the command line says instead.
+def options_from_args(args: argparse.Namespace) -> ShardsOptions:
+    """Build the options of parsed arguments; they override the preset.
 
     Raises:
-        UsageError: options that contradict each other.
+        UsageError: options contradict each other.
     """
-    return override_config(PUBMED_PRESETS[args.preset] if args.preset else PubMedConfig(), args)
+    preset = PUBMED_PRESETS[args.preset] if args.preset else PubMedConfig()
+    return shards_options_from_args(args, override_config(preset, args), sample_folder())
 
 
 def sample_folder() -> str:
-    """The folder of the sample that comes with bioshards: 112 records, all of them invented."""
+    """Return the folder of the sample that comes with bioshards: 112 invented records."""
     return str(resources.files("bioshards.corpus") / "sample" / "pubmed")

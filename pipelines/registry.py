@@ -1,63 +1,131 @@
-"""PIPELINES: to be described."""
+"""The commands of ``beam``, loaded when they are asked for.
+
+``beam list`` and ``--help`` answer at once, because neither Beam nor the libraries of an extra are imported.
+"""
 
 from __future__ import annotations
 
-import functools
+import argparse
 import importlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Final, Protocol
 
 from bioshards.corpus.errors import MissingExtraError
 from bioshards.pipelines.options.parser import Parser
 
-PIPELINES = {
-    "fetch": "PubMed, PMC and Europe PMC into a mirror of verified files",
-    "pubmed_to_shards": "PubMed citation XML to sentence-split document shards",
-    "pmc_to_shards": "full-text articles (JATS XML) to sentence-split document shards",
-    "shards_to_words": "document shards to exact counts of their words, for a vocabulary",
-    "shards_to_pretraining": "document shards and a vocabulary to pretraining examples",
-}
+
+class RunnableCommand(Protocol):
+    """A command whose options are parsed."""
+
+    def run(self) -> int:
+        """Run the command and return its exit code."""
+        ...
 
 
-def load_command(name: str) -> tuple[Parser, Callable[..., int]]:
-    """A pipeline's options, and what runs it.  Each imports only what it needs."""
-    if name == "copy":
-        from .drivers import copy as copying
+class DriverFactory(Protocol):
+    """Makes a command of what the command line says; a class of drivers/."""
 
-        return copying.make_parser(), copying.run
-    if name == "fetch":
-        from . import fetch
-        from .drivers import fetch_driver as fetch_job
-
-        return fetch.make_parser(), fetch_job.run
-    if name == "shards_to_words":
-        from . import shards_to_words
-
-        return shards_to_words.make_parser(), shards_to_words.run
-    if name == "shards_to_pretraining":
-        from . import shards_to_pretraining
-
-        return shards_to_pretraining.make_parser(), shards_to_pretraining.run
-    from .drivers import shards_driver as shards_job
-
-    if name == "pmc_to_shards":
-        from . import pmc_to_shards
-
-        return pmc_to_shards.make_parser(), functools.partial(shards_job.run, pmc_to_shards)
-    from . import pubmed_to_shards
-
-    return pubmed_to_shards.make_parser(), functools.partial(shards_job.run, pubmed_to_shards)
+    def __call__(
+        self, parser: Parser, args: argparse.Namespace, beam_args: Sequence[str], argv: Sequence[str]
+    ) -> RunnableCommand: ...
 
 
-def load_extra_module(pipeline: str, module: str) -> Any:
-    """A module of this folder that needs libraries of the extra ``vocab``, which is loaded for a run only.
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command and the modules that implement it.
 
-    Raises:
-        MissingExtraError: one of them cannot be imported.
+    Attributes:
+        description: one line for ``beam list``.
+        parser_module: module of this folder whose ``make_parser`` returns the options.
+        driver_module: module of this folder with the driver.
+        driver_class: name of the driver's class.
+        extra: extra of the package that the driver needs; '' if it needs none.
     """
-    try:
-        return importlib.import_module(f".{module}", __package__)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{pipeline} needs a library that cannot be imported ({error}): pip install 'bioshards[vocab]'"
-        ) from error
+
+    description: str
+    parser_module: str
+    driver_module: str
+    driver_class: str
+    extra: str = ""
+
+    def load_parser(self) -> Parser:
+        """Return the options of the command."""
+        parser: Parser = _import_module(self.parser_module).make_parser()
+        return parser
+
+    def load_driver(self) -> DriverFactory:
+        """Import and return the driver's class.
+
+        Raises:
+            MissingExtraError: a library of the extra cannot be imported.
+        """
+        try:
+            driver: DriverFactory = getattr(_import_module(self.driver_module), self.driver_class)
+        except ImportError as error:
+            if not self.extra:
+                raise
+            raise MissingExtraError(
+                f"{self.parser_module} needs a library that cannot be imported ({error}): "
+                f"pip install 'bioshards[{self.extra}]'"
+            ) from error
+        return driver
+
+
+PIPELINES: Final = {
+    "fetch": Command(
+        "PubMed, PMC and Europe PMC into a mirror of verified files",
+        parser_module="fetch",
+        driver_module="drivers.fetch_driver",
+        driver_class="FetchDriver",
+    ),
+    "pubmed_to_shards": Command(
+        "PubMed citation XML to sentence-split document shards",
+        parser_module="pubmed_to_shards",
+        driver_module="drivers.shards_driver",
+        driver_class="PubMedDriver",
+    ),
+    "pmc_to_shards": Command(
+        "full-text articles (JATS XML) to sentence-split document shards",
+        parser_module="pmc_to_shards",
+        driver_module="drivers.shards_driver",
+        driver_class="PmcDriver",
+    ),
+    "shards_to_words": Command(
+        "document shards to exact counts of their words, for a vocabulary",
+        parser_module="shards_to_words",
+        driver_module="drivers.words_driver",
+        driver_class="WordsDriver",
+        extra="vocab",
+    ),
+    "shards_to_pretraining": Command(
+        "document shards and a vocabulary to pretraining examples",
+        parser_module="shards_to_pretraining",
+        driver_module="drivers.pretraining_driver",
+        driver_class="PretrainingDriver",
+        extra="vocab",
+    ),
+}
+"""The pipelines of ``beam run``, by name."""
+
+COPY: Final = Command(
+    "a finished directory from one store to another",
+    parser_module="drivers.copy",
+    driver_module="drivers.copy",
+    driver_class="CopyDriver",
+)
+
+
+def get_command(name: str) -> Command:
+    """Return the command ``beam run NAME``, or ``beam copy``."""
+    return COPY if name == "copy" else PIPELINES[name]
+
+
+def load_parser(pipeline: str) -> Parser:
+    """Return the options of a pipeline."""
+    return PIPELINES[pipeline].load_parser()
+
+
+def _import_module(name: str) -> ModuleType:
+    return importlib.import_module(f".{name}", __package__)

@@ -1,26 +1,24 @@
 """Document shards and a vocabulary to packed pretraining examples: ``beam run shards_to_pretraining``.
 
-The recipe is :func:`build`.  Around it: the options.  What it runs, ``bioshards.vocab``, needs libraries of
-an extra, so that of it only the recipes, which need none, are imported before a run.
+The graph is built by :func:`build`.  ``bioshards.vocab`` needs the libraries of an extra; before a run only
+its recipes are imported, which need none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from bioshards.pipelines.options.argument_types import fraction, int_at_least
-from bioshards.pipelines.options.common import add_io_options, add_run_options
+from bioshards.pipelines.options.common import DocumentsOptions, add_io_options, add_run_options
 from bioshards.pipelines.options.parser import Parser
 from bioshards.vocab.pretraining.objectives import example_recipes
 from bioshards.vocab.pretraining.objectives.registry import OBJECTIVES
 
-from .job_types import PretrainingJob
-from .registry import load_extra_module
-
 if TYPE_CHECKING:
     import apache_beam as beam
 
+    from .job_types import PretrainingJob
 
 NAME: Final = "shards_to_pretraining"
 DESCRIPTION: Final = """\
@@ -29,25 +27,57 @@ maps into its memory, built as the papers' reference code builds them. Rows are 
 to the trainer."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PretrainingOptions(DocumentsOptions):
+    """Options of ``beam run shards_to_pretraining``.
+
+    An option of the recipe is None where the preset, or the objective's default, decides.
+
+    Attributes:
+        vocab: folder with a tokenizer.json.
+        shuffle: ``shard`` or ``global``.
+        tfrecord: also write TFRecord files.
+        max_shard_mb: largest shard in megabytes.
+        max_rejected: fraction of documents that may be rejected.
+    """
+
+    vocab: str | None
+    preset: str | None
+    objective: str | None
+    max_seq_length: int | None
+    short_seq_prob: float | None
+    single_segment_prob: float | None
+    dupe_factor: int | None
+    max_predictions_per_seq: int | None
+    keep_overflow: bool
+    as_published: bool
+    validation_fraction: float
+    shuffle: str
+    seed: int
+    tfrecord: bool
+    max_shard_mb: int
+    max_rejected: float
+
+
 def build(pipeline: beam.Pipeline, job: PretrainingJob) -> None:
-    """The pipeline: make examples of every portion, merge what a global shuffle deals out, publish."""
+    """Build the graph: build the examples of every shard group, merge spilled rows, publish."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
     from bioshards.pipelines.transforms.pretraining_set import BuildExamples, MergeShuffled, PublishExamples
 
     built = (
         pipeline
-        | "Portions" >> beam.Create(job.shard_groups, reshuffle=False)
-        | "MakeExamples" >> BuildExamples(job.storage, job.output_dir, job.build_config)
+        | "ShardGroups" >> beam.Create(job.shard_groups, reshuffle=False)
+        | "BuildExamples" >> BuildExamples(job.storage, job.output_dir, job.build_config)
     )
-    merged = built | "MergeDealt" >> MergeShuffled(job.storage, job.output_dir, job.build_config)
+    merged = built | "MergeShuffled" >> MergeShuffled(job.storage, job.output_dir, job.build_config)
     built | "Publish" >> PublishExamples(
         job.storage, job.output_dir, job.config, job.inputs, job.run_info, job.max_rejected, merged
     )
 
 
 def make_parser() -> Parser:
-    """The options of ``beam run shards_to_pretraining``."""
+    """Make the parser of ``beam run shards_to_pretraining``."""
     parser = Parser(f"beam run {NAME}", DESCRIPTION)
     io_options = add_io_options(parser)
     io_options.add_argument(
@@ -76,14 +106,14 @@ def make_parser() -> Parser:
     examples.add_argument(
         "--short-seq-prob",
         type=fraction,
-        metavar="SHARE",
-        help="share of rows with a random lower target (electra 0.05; bert and albert, of documents, 0.1)",
+        metavar="FRACTION",
+        help="fraction of rows with a random lower target (electra 0.05; bert and albert, of documents, 0.1)",
     )
     examples.add_argument(
         "--single-segment-prob",
         type=fraction,
-        metavar="SHARE",
-        help="share of rows with one segment (electra 0.1)",
+        metavar="FRACTION",
+        help="fraction of rows with one segment (electra 0.1)",
     )
     examples.add_argument(
         "--dupe-factor",
@@ -106,9 +136,9 @@ def make_parser() -> Parser:
     rows.add_argument(
         "--validation-fraction",
         type=fraction,
-        metavar="SHARE",
+        metavar="FRACTION",
         default=0.01,
-        help="share of documents held out, by the hash of the PMID, or of the id where there is none "
+        help="fraction of documents held out, by the hash of the PMID, or of the id where there is none "
         "(default: %(default)s)",
     )
     rows.add_argument(
@@ -147,13 +177,3 @@ def make_parser() -> Parser:
     )
     add_run_options(parser, "documents")
     return parser
-
-
-def run(parser: Parser, args: Any, beam_args: Sequence[str], argv: Sequence[str]) -> int:
-    """Do what the command line asks for; returns the exit code.
-
-    Raises:
-        MissingExtraError: a library of the extra is not installed.
-    """
-    exit_code: int = load_extra_module(NAME, "drivers.pretraining_driver").run(parser, args, beam_args, argv)
-    return exit_code

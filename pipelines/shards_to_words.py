@@ -1,24 +1,22 @@
 """Document shards to exact counts of their words: ``beam run shards_to_words``.
 
-The recipe is :func:`build`.  Around it: the options.  What it runs, ``bioshards.vocab``, needs libraries of
-an extra, so that nothing of it is imported before a run.
+The graph is built by :func:`build`.  ``bioshards.vocab`` needs the libraries of an extra and is imported by
+the driver only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from bioshards.pipelines.options.argument_types import fraction, int_at_least
-from bioshards.pipelines.options.common import add_io_options, add_worker_options
+from bioshards.pipelines.options.common import DocumentsOptions, add_io_options, add_worker_options
 from bioshards.pipelines.options.parser import Parser
-
-from .job_types import WordsJob
-from .registry import load_extra_module
 
 if TYPE_CHECKING:
     import apache_beam as beam
 
+    from .job_types import WordsJob
 
 NAME: Final = "shards_to_words"
 DESCRIPTION: Final = """\
@@ -26,8 +24,25 @@ Document shards to the words of the whole corpus, each with how often it occurs:
 trained on. For corpora beyond one machine; python -m bioshards.vocab build counts the same by itself."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordsOptions(DocumentsOptions):
+    """Options of ``beam run shards_to_words``.
+
+    Attributes:
+        pretokenizer: ``bert`` or ``white-space``.
+        validation_fraction: fraction of documents whose words are counted separately.
+        seed: seed of the split.
+        min_count: rarer words are not written.
+    """
+
+    pretokenizer: str
+    validation_fraction: float
+    seed: int
+    min_count: int
+
+
 def build(pipeline: beam.Pipeline, job: WordsJob) -> None:
-    """The pipeline: count every shard, merge the counts bucket by bucket, publish one sorted list."""
+    """Build the graph: count every shard, merge the counts of each bucket, publish one sorted list."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
     from bioshards.pipelines.transforms.word_counting import CountShards, MergeBuckets, PublishWords
@@ -46,7 +61,7 @@ def build(pipeline: beam.Pipeline, job: WordsJob) -> None:
 
 
 def make_parser() -> Parser:
-    """The options of ``beam run shards_to_words``."""
+    """Make the parser of ``beam run shards_to_words``."""
     parser = Parser("beam run shards_to_words", DESCRIPTION)
     add_io_options(parser)
     group = parser.add_argument_group("what is counted")
@@ -60,9 +75,9 @@ def make_parser() -> Parser:
     group.add_argument(
         "--validation-fraction",
         type=fraction,
-        metavar="SHARE",
+        metavar="FRACTION",
         default=0.0,
-        help="share of documents whose words are counted apart, in validation-words.tsv (default: none)",
+        help="fraction of documents whose words are counted apart, in validation-words.tsv (default: none)",
     )
     group.add_argument(
         "--seed",
@@ -81,13 +96,3 @@ def make_parser() -> Parser:
     )
     add_worker_options(parser)
     return parser
-
-
-def run(parser: Parser, args: Any, beam_args: Sequence[str], argv: Sequence[str]) -> int:
-    """Do what the command line asks for; returns the exit code.
-
-    Raises:
-        MissingExtraError: a library of the extra is not installed.
-    """
-    exit_code: int = load_extra_module(NAME, "drivers.words_driver").run(parser, args, beam_args, argv)
-    return exit_code

@@ -1,5 +1,5 @@
-"""In-domain vocabularies from every word of a corpus, and the encoder that uses them.
+"""From documents to vocabularies, token ids and pretraining rows.
 
-Words are counted exactly, pieces are trained on the counts, and what is written loads in Hugging Face's
-libraries as it is.  Nothing here imports Apache Beam or torch.
+Words are counted exactly, subwords are trained on the counts, and the files load in Hugging Face's libraries.
+``encode.Encoder`` encodes text, and ``pretraining`` builds the rows that models are trained on.
 """

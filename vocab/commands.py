@@ -1,4 +1,4 @@
-"""What ``python -m bioshards.vocab`` does: from folders to a finished vocabulary, and to its report."""
+"""The commands of ``python -m bioshards.vocab``: build a vocabulary, and rewrite its report."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from tokenizers import Tokenizer
@@ -25,7 +26,7 @@ from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.lock import lock_output
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError, check_disjoint
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.counting.count_steps import VALIDATION_WORDS_FILE, WORDS_FILE
 from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.report.benchmark_texts import BenchmarkTexts
@@ -38,57 +39,91 @@ from .report import baselines, vocabulary_metrics, vocabulary_report
 from .report.benchmark_texts import load_benchmark_texts
 from .training.vocabulary import build_vocabulary
 
-BaselinePaths = Sequence[tuple[str, str]]
-"""Other vocabularies: name and path of each."""
+
+class Baseline(NamedTuple):
+    """Another vocabulary to compare with: its name in the report, and its path."""
+
+    name: str
+    path: str
 
 
-def run_build(
-    storage: LocalStorage,
-    folders: Sequence[str],
-    output: str,
-    recipe: VocabularyRecipe,
-    *,
-    min_count: int | None,
-    validation_fraction: float,
-    seed: int,
-    baseline_paths: BaselinePaths,
-    benchmark_folder: str | None,
-    command: Sequence[str],
-    progress: Callable[[str], None],
-) -> str:
-    """Build the vocabulary that the recipe describes; returns what to tell.
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """What a report compares the vocabulary with.
+
+    Attributes:
+        baselines: other vocabularies.
+        benchmark_folder: folder of evaluation sets; None leaves their lengths out.
+    """
+
+    baselines: tuple[Baseline, ...] = ()
+    benchmark_folder: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """Options of ``build``, read from the command line once.
+
+    Attributes:
+        folders: finished directories of documents or of counted words.
+        output: directory to write, on this machine.
+        min_count: rarer words are left out; None leaves as many as memory allows.
+        validation_fraction: fraction of the documents to measure on instead of training.
+        seed: seed of the validation split.
+        command: command line, for the manifest.
+    """
+
+    folders: tuple[str, ...]
+    output: str
+    recipe: VocabularyRecipe
+    min_count: int | None
+    validation_fraction: float
+    seed: int
+    report: ReportOptions
+    command: tuple[str, ...]
+
+
+def run_build(storage: Storage, options: BuildOptions, progress: Callable[[str], None]) -> str:
+    """Build the vocabulary of a recipe.
+
+    Args:
+        progress: called with a line about the current step.
+
+    Returns:
+        The message to print.
 
     Raises:
-        FileNotFoundError, InputError, OutputMismatchError, ValueError: what is asked for cannot be done.
+        FileNotFoundError, InputError, OutputMismatchError, ValueError: the options or the inputs are invalid.
     """
-    if min_count is not None and min_count < 1:
-        raise InvalidValueError(f"--min-count {min_count} is below 1")
-    if not output or "://" in output:
+    recipe = options.recipe
+    if options.min_count is not None and options.min_count < 1:
+        raise InvalidValueError(f"--min-count {options.min_count} is below 1")
+    if not options.output or "://" in options.output:
         raise OutputMismatchError(
-            f"--output {output!r} is no folder of this machine, and a vocabulary is built on one"
+            f"--output {options.output!r} is not a local directory, where vocabularies are built"
         )
-    count_config = CountConfig(recipe.pretokenizer, validation_fraction, seed)
-    check_disjoint(folders, output)
-    corpus_inputs = count_inputs.load_corpus_inputs(storage, folders)
-    if validation_fraction and not any(
-        isinstance(corpus_input, DocumentsInput) for corpus_input in corpus_inputs
-    ):
+    count_config = CountConfig(recipe.pretokenizer, options.validation_fraction, options.seed)
+    check_disjoint(options.folders, options.output)
+    corpus_inputs = count_inputs.load_corpus_inputs(storage, options.folders)
+    has_documents = any(isinstance(corpus_input, DocumentsInput) for corpus_input in corpus_inputs)
+    if options.validation_fraction and not has_documents:
         raise InputError(
-            "--validation-fraction: words that are counted already are held out by shards_to_words --validation-fraction"
+            "--validation-fraction applies to documents, and all inputs are counted words. Split them with "
+            "beam run shards_to_words --validation-fraction"
         )
-    comparison = _load_comparison(baseline_paths, benchmark_folder)
-    output_dir = OutputDir(os.path.abspath(output))
-    config = vocabulary_dir.make_config(recipe, count_config, min_count, corpus_inputs)
+    comparison = _load_comparison(options.report)
+    output_dir = OutputDir(os.path.abspath(options.output))
+    config = vocabulary_dir.make_config(recipe, count_config, options.min_count, corpus_inputs)
     output_layout.check_config(storage, output_dir, config)
     if vocabulary_dir.is_up_to_date(storage, output_dir):
         return (
             f"{output_dir.path} is finished and its input is unchanged: nothing to do. For another report: "
-            f"python -m bioshards.vocab report {output} --compare NAME=PATH"
+            f"python -m bioshards.vocab report {options.output} --compare NAME=PATH"
         )
     os.makedirs(output_dir.path, exist_ok=True)
-    run = vocabulary_dir.make_run_info(command, corpus_inputs)
+    run = vocabulary_dir.make_run_info(options.command, corpus_inputs)
     training_counts = count_inputs.read_training_counts(
-        storage, corpus_inputs, count_config, min_count, progress
+        storage, corpus_inputs, count_config, options.min_count, progress
     )
     progress(f"training on {len(training_counts.words):,} distinct words")
     vocabulary = build_vocabulary(recipe, training_counts.words)
@@ -98,16 +133,14 @@ def run_build(
         recipe.sentencepiece, training_counts.words, training_counts.validation_words
     )
     curve = None
-    if (
-        vocabulary.ranked_pieces and recipe.algorithm != "unigram"
-    ):  # of a unigram model the order is that of scores
+    if vocabulary.ranked_pieces and recipe.algorithm != "unigram":  # unigram pieces are ranked by score
         curve = vocabulary_metrics.measure_curve(
             vocabulary.ranked_pieces,
             vocabulary.tokenizer,
             measured_words.validation_words or measured_words.words,
         )
     report = measured_words.build_report(vocabulary.tokenizer, curve, comparison, _make_about(config, totals))
-    output_layout.check_config(storage, output_dir, config)  # once more: all this took minutes
+    output_layout.check_config(storage, output_dir, config)  # again: training took minutes
     output_layout.mark_started(storage, output_dir, config)
     with lock_output(storage, output_dir):
         output_layout.reset(storage, output_dir)
@@ -119,23 +152,17 @@ def run_build(
     )
 
 
-def run_report(
-    storage: LocalStorage,
-    folder: str,
-    baseline_paths: BaselinePaths,
-    benchmark_folder: str | None,
-    progress: Callable[[str], None],
-) -> str:
-    """Write a finished vocabulary's report anew; returns what to tell.
+def run_report(storage: Storage, folder: str, options: ReportOptions, progress: Callable[[str], None]) -> str:
+    """Rewrite the report of a finished vocabulary, and return the message to print.
 
     Raises:
-        FileNotFoundError, InputError: there is no finished vocabulary, or what is to be beside it is not.
+        FileNotFoundError, InputError: the vocabulary is not finished, or a baseline is missing.
     """
     output_dir = OutputDir(os.path.abspath(folder))
-    manifest = _manifest(storage, folder, output_dir)
-    comparison = _load_comparison(baseline_paths, benchmark_folder)
+    manifest = _read_vocabulary_manifest(storage, folder, output_dir)
+    comparison = _load_comparison(options)
     if not vocabulary_dir.is_up_to_date(storage, output_dir, vocabulary_dir.REPORT_FILES):
-        raise InputError(f"{folder} has lost files that its manifest.json lists: build it again")
+        raise InputError(f"{folder} lacks files that its manifest.json lists: build it again")
     config = encode(manifest.config)
     output_layout.mark_started(storage, output_dir, config)
     with lock_output(storage, output_dir):
@@ -146,103 +173,113 @@ def run_report(
             _read_counts(storage, f"{output_dir.path}/{WORDS_FILE}"),
             _read_counts(storage, f"{output_dir.path}/{VALIDATION_WORDS_FILE}"),
         )
+        # The curve needs the order of training, which the ids do not always have.
         old_curve = storage.read_json(f"{output_dir.path}/report.json")["curve"]
-        curve = old_curve and old_curve["points"]  # it takes the order of learning, which ids may not have
+        curve = old_curve and old_curve["points"]
         about = _make_about(config, manifest.counts)
         new_report = measured_words.build_report(tokenizer, curve, comparison, about)
         vocabulary_dir.replace_report(storage, output_dir, manifest, new_report)
     return f"report:     {output_dir.path}/report.html"
 
 
-def _manifest(files: LocalStorage, folder: str, work: OutputDir) -> VocabularyManifest:
-    """The manifest of a finished vocabulary.
+def _read_vocabulary_manifest(storage: Storage, folder: str, output_dir: OutputDir) -> VocabularyManifest:
+    """Read the manifest of a finished vocabulary.
 
     Raises:
-        InputError: it is none.
+        InputError: the directory is not a finished vocabulary of this version.
     """
-    found: Manifest | None
+    manifest: Manifest | None
     try:
-        found = read_manifest(files, work.path)
+        manifest = read_manifest(storage, output_dir.path)
     except (ManifestNotFoundError, ForeignManifestError):
-        found = None
+        manifest = None
     except ManifestError as error:
         raise InputError(str(error)) from error
-    if not isinstance(found, VocabularyManifest):
-        raise InputError(f"{folder} is no finished vocabulary: build it with python -m bioshards.vocab build")
-    if found.config.format != vocabulary_dir.FORMAT:
+    if not isinstance(manifest, VocabularyManifest):
         raise InputError(
-            f"{folder} was made by another version of bioshards (format {found.config.format}, this is "
+            f"{folder} is not a finished vocabulary: build it with python -m bioshards.vocab build"
+        )
+    if manifest.config.format != vocabulary_dir.FORMAT:
+        raise InputError(
+            f"{folder} was made by another version of bioshards (format {manifest.config.format}, this is "
             f"{vocabulary_dir.FORMAT}). Build it again: python -m bioshards.vocab build with another --output"
         )
-    return found
+    return manifest
 
 
 def format_summary(totals: VocabularyCounts) -> str:
-    """Some lines on what was made of what."""
+    """Return a few lines about the pieces, the words and the alphabet."""
     words, distinct, min_count = totals.words, totals.distinct_words, totals.min_count
-    rare_note = (
-        f"; those that occur less than {min_count:,} times are left out, or may be" if min_count > 1 else ""
-    )
-    lines = [f"{totals.pieces:,} pieces from {words:,} words, {distinct:,} distinct ones{rare_note}"]
+    rare_note = f"; words with fewer than {min_count:,} occurrences may be left out" if min_count > 1 else ""
+    lines = [f"{totals.pieces:,} pieces from {words:,} words, {distinct:,} distinct{rare_note}"]
     if totals.alphabet is not None:
         coverage, rarest_count = f"{100 * (totals.alphabet_coverage or 0):.7g} %", totals.alphabet_rarest or 0
-        frequency_note = f" {rarest_count:,} times or more" if rarest_count > 1 else ""
+        frequency_note = f" with {rarest_count:,} occurrences or more" if rarest_count > 1 else ""
         lines.append(
-            f"alphabet of {totals.alphabet:,} characters, all those that occur{frequency_note}: {coverage} "
-            "of the "
+            f"alphabet: {totals.alphabet:,} characters, all that occur{frequency_note}; {coverage} of the "
             "words' characters"
         )
     return "\n".join(lines)
 
 
-_IN_REPORT: Final = {
-    "held_out_words": "validation_words",
-    "hold_out": "validation_fraction",
-    "tools": "library_versions",
+_REPORT_NAMES: Final = {
+    "character_coverage": "coverage",
+    "num_unused_tokens": "unused",
+    "entity_placeholders": "dummies",
+    "sort_by_collation": "by_collation",
+    "pretokenizer": "kind",
+    "validation_words": "held_out_words",
+    "validation_fraction": "hold_out",
+    "library_versions": "tools",
 }
-"""Names that report.json has for fields of the manifest, so that its bytes stay the same."""
+"""Names in report.json of fields of the manifest, so that the bytes of report.json stay the same."""
 
 
 def _make_about(config: Mapping[str, Any], totals: VocabularyCounts) -> dict[str, Any]:
-    """What the report says at its top of the vocabulary and its corpus."""
+    """Return the ``about`` part of the report: the recipe, the counts and the inputs."""
     about = {
         **config["recipe"],
         **encode(totals),
         **(config["counting"] or {}),
         **{key: config[key] for key in ("inputs", "library_versions")},
     }
-    names = {new: old for old, new in _IN_REPORT.items()}
-    return {names.get(name, name): value for name, value in about.items()}
+    return {_REPORT_NAMES.get(name, name): value for name, value in about.items()}
 
 
 class _Comparison(NamedTuple):
-    """What a report has beside its vocabulary: other vocabularies, and evaluation sets if asked for."""
+    """What a report compares with: tokenizers by name, and evaluation sets if requested."""
 
     tokenizers: dict[str, Tokenizer]
     benchmark_texts: list[BenchmarkTexts] | None
 
 
-def _load_comparison(baseline_paths: BaselinePaths, benchmark_folder: str | None) -> _Comparison:
-    """Read it, before any work; what is odd about other vocabularies is told.
+def _load_comparison(options: ReportOptions) -> _Comparison:
+    """Load the baselines and evaluation sets, and print warnings about them.
 
     Raises:
-        FileNotFoundError, ValueError: one of them, or the folder of evaluation sets, is not right.
+        FileNotFoundError, ValueError: a baseline or the folder of evaluation sets is missing or invalid.
     """
-    names = [name for name, _ in baseline_paths]
+    names = [baseline.name for baseline in options.baselines]
     if len({*names, vocabulary_report.DEFAULT_NAME}) <= len(names):
         raise InvalidValueError(
-            f"--compare: each needs its own name, which is not {vocabulary_report.DEFAULT_NAME!r}: {', '.join(names)}"
+            f"--compare: names must differ from each other and from {vocabulary_report.DEFAULT_NAME!r}: "
+            f"{', '.join(names)}"
         )
     with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always", UserWarning)
-        tokenizers = {name: baselines.load_tokenizer(path) for name, path in baseline_paths}
+        tokenizers = {
+            baseline.name: baselines.load_tokenizer(baseline.path) for baseline in options.baselines
+        }
     for warning in caught_warnings:
         print(f"notice: {warning.message}", file=sys.stderr)
-    return _Comparison(tokenizers, load_benchmark_texts(benchmark_folder) if benchmark_folder else None)
+    return _Comparison(
+        tokenizers, load_benchmark_texts(options.benchmark_folder) if options.benchmark_folder else None
+    )
 
 
-class _MeasuredWords(NamedTuple):
-    """The words that a report measures with: BERT's, or what stands between white space for SentencePiece."""
+@dataclass(frozen=True, slots=True)
+class _MeasuredWords:
+    """Words to measure with: BERT's, or those between white space for SentencePiece."""
 
     pretokenizer: str
     words: Mapping[str, int]
@@ -252,15 +289,14 @@ class _MeasuredWords(NamedTuple):
     def from_counts(
         cls, sentencepiece: bool, words: Mapping[str, int], validation_words: Mapping[str, int]
     ) -> _MeasuredWords:
-        """Of words as they were counted for the vocabulary."""
+        """Convert words as they were counted for the vocabulary."""
         if sentencepiece:
             return cls("white-space", words, validation_words)
+        pretokenize = Pretokenizer()
         return cls(
             "bert",
-            *(
-                word_counts.convert_counts(split_words, Pretokenizer())
-                for split_words in (words, validation_words)
-            ),
+            word_counts.convert_counts(words, pretokenize),
+            word_counts.convert_counts(validation_words, pretokenize),
         )
 
     def build_report(
@@ -270,22 +306,20 @@ class _MeasuredWords(NamedTuple):
         comparison: _Comparison,
         about: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """The report's data."""
+        """Return the data of report.json."""
         return vocabulary_report.build_report(
-            *(
-                tokenizer,
-                self.words,
-                self.validation_words or None,
-                curve,
-                comparison.tokenizers,
-                comparison.benchmark_texts,
-                about,
-            ),
+            tokenizer,
+            words=self.words,
+            validation_words=self.validation_words or None,
+            curve=curve,
+            baselines=comparison.tokenizers,
+            benchmark_texts=comparison.benchmark_texts,
+            about=about,
             pretokenizer=self.pretokenizer,
         )
 
 
-def _read_counts(storage: LocalStorage, path: str) -> Mapping[str, int]:
+def _read_counts(storage: Storage, path: str) -> Mapping[str, int]:
     if not storage.exists(path):
         return {}
     with storage.open(path) as file:

@@ -1,10 +1,10 @@
-"""Text to token ids, as the tokenizers library does it, several times faster on one core.
+"""Encode text into token ids, several times faster per core than the tokenizers library, with the same ids.
 
-Most chunks of a text (what stands between two blanks, U+0020) have been there before.  In the tokenizers
-that are read here nothing looks across a blank (compatibility.py), so a text's ids are those of its chunks
-in a row, and each chunk's are remembered (bounded_cache.py).  Arrow splits sentences, many at a time, and
-finds their distinct chunks, so that Python sees one chunk in ten.  How new ones are encoded is in
-chunk_encoders.py.
+Most chunks of a text (the parts between two blanks, U+0020) have occurred before.  The accepted tokenizers
+(encoder/compatibility.py) never look across a blank, so the ids of a text are those of its chunks in order,
+and the ids of each chunk are cached (encoder/bounded_cache.py).  Arrow splits the sentences in batches and
+finds the distinct chunks, so that Python handles one chunk in ten.  encoder/chunk_encoders.py encodes the
+chunks that are not in the cache.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import json
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,31 +22,34 @@ from tokenizers import Tokenizer
 
 from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.encoder.arrow_chunks import join_chunk_ids
 from bioshards.vocab.encoder.bounded_cache import BoundedCache
 from bioshards.vocab.encoder.chunk_encoders import make_chunk_encoder
-from bioshards.vocab.encoder.compatibility import find_incompatibilities
+from bioshards.vocab.encoder.compatibility import TokenizerJson, find_incompatibilities
 from bioshards.vocab.tokenizer.wordpiece import SENTENCEPIECE_SPACE
 
 CACHE_BYTES: Final = 160_000_000
-"""Bytes that remembered chunks and words may take, a fifth of it the words; whichever part is full is
-forgotten and begins anew.  Measured: on articles a process takes less than one that encodes with the library
-alone; with nothing but ever new words of nine letters it grows by 230 MB, a batch in hand."""
+"""Size limit of the caches of chunks and words, a fifth of it for words; a full cache is cleared.
+
+On articles, a process takes less memory than one that uses the library alone.  With ever new words of nine
+letters it grows by 230 MB, one batch included.
+"""
 _BATCH_SENTENCES: Final = 1 << 13
-"""Sentences that Arrow splits at a time: some 1.5 MB of text."""
+"""Sentences that Arrow splits at once, about 1.5 MB of text."""
 _PAD_TOKENS: Final = ("[PAD]", "<pad>")
-"""What BERT's vocabularies call it, and what ALBERT's do."""
+"""Padding token of BERT's vocabularies and of ALBERT's."""
 _SURROGATE_MESSAGE: Final = "a text to encode has a lone surrogate, which UTF-8 cannot write"
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedBatch:
-    """The token ids of sentences, laid out as Arrow lays out lists; ``pa.array`` takes both without a copy.
+    """Token ids of sentences in the layout of Arrow lists; ``pa.array`` wraps both arrays without a copy.
 
     Attributes:
-        ids: of all sentences in a row: uint16 where no id of the vocabulary is above 65,535, else uint32, in
-            the machine's byte order; read-only.
-        offsets: int64, one more than there are sentences: sentence i is ``ids[offsets[i] : offsets[i + 1]]``.
+        ids: ids of all sentences in order, shape (tokens,), read-only, in the machine's byte order.  uint16
+            if every id of the vocabulary is below 65,536, else uint32.
+        offsets: int64, shape (sentences + 1,): sentence i is ``ids[offsets[i] : offsets[i + 1]]``.
     """
 
     ids: np.ndarray[Any, np.dtype[Any]]
@@ -54,34 +57,32 @@ class EncodedBatch:
 
 
 class Encoder:
-    """What encodes with the tokenizer of a folder.
+    """Encoder of the tokenizer in a folder.
 
-    Pickled, it is that tokenizer without what is remembered; a process that unpickles it several times, as
-    Beam's workers do, has one of it, with one memory.
+    A pickled encoder holds the tokenizer without the caches.  A process that unpickles it several times, as
+    Beam's workers do, gets one shared encoder with one cache.
 
     Attributes:
-        size: the highest id and one.
-        special: the ids of the special tokens by their text: ``special["[CLS]"]``.
-        unknown: the id of what no piece stands for; -1 where there is none.
-        pad: the id of what rows are padded with; -1 where there is none.
-        sentencepiece: are its pieces SentencePiece's, which have the blank before a word in them?
-        continues: for each id 1 where its piece continues a word, 0 where it begins one or is an added token.
+        size: highest id plus one.
+        special_ids: id of each special token by its text: ``special_ids["[CLS]"]``.
+        unknown_id: id of the unknown token; -1 if there is none.
+        pad_id: id of the padding token; -1 if there is none.
+        is_sentencepiece: True if pieces are SentencePiece's, which include the blank before a word.
+        is_continuation: for each id, 1 if its piece continues a word, 0 if it starts one or is an added
+            token.
     """
 
-    def __init__(
-        self, folder: str, special_as_text: bool = False, storage: LocalStorage | None = None
-    ) -> None:
-        """Read ``folder/tokenizer.json``, and no other file.
+    def __init__(self, folder: str, special_as_text: bool = False, storage: Storage | None = None) -> None:
+        """Read ``folder/tokenizer.json``; no other file is needed.
 
         Args:
-            special_as_text: is a text that says ``[SEP]`` to have the ids of ``[``, ``sep`` and ``]``, as
-                BERT's own tokenizer has it, and not the special token's?  The library's
-                ``encode_special_tokens``, which is off in it too.
-            files: the storage that the folder is on, if not this machine's.
+            special_as_text: encode special tokens within a text, such as ``[SEP]``, as ordinary characters
+                (the library's ``encode_special_tokens``).
+            storage: storage of the folder; the local one by default.
 
         Raises:
-            FileNotFoundError: there is no such folder, or no such file in it.
-            ValueError: the file is no tokenizer, or one with which a text is not the sum of its chunks.
+            FileNotFoundError: the folder or its tokenizer.json is missing.
+            ValueError: the file is not a tokenizer, or the tokenizer cannot be applied chunk by chunk.
         """
         path = f"{folder.rstrip('/')}/tokenizer.json"
         self._initialize(path, _read_tokenizer_file(storage or LocalStorage(), folder, path), special_as_text)
@@ -90,17 +91,17 @@ class Encoder:
         self._pickle_args = path, data, special_as_text
         try:
             self._hf_tokenizer: Tokenizer = Tokenizer.from_buffer(data)
-        except Exception as error:  # the library raises nothing more special
+        except Exception as error:  # the library raises bare exceptions
             raise InvalidValueError(
-                f"{path} is no tokenizer that the tokenizers library can read: {error}. "
-                "Give the --output of a `python -m bioshards.vocab build` that has ended, or build it again."
+                f"{path} cannot be read by the tokenizers library: {error}. Give the --output of a finished "
+                "`python -m bioshards.vocab build`, or build it again."
             ) from None
         self._hf_tokenizer.encode_special_tokens = special_as_text
         tokenizer_json = json.loads(self._hf_tokenizer.to_str())
         for reason in find_incompatibilities(tokenizer_json, self._hf_tokenizer):
             raise InvalidValueError(
-                f"{path} has {reason}: what stands between two blanks cannot be encoded alone. Encode with "
-                "the tokenizers library, or build a vocabulary with `python -m bioshards.vocab build`."
+                f"{path} has {reason}: text cannot be encoded chunk by chunk. Encode with the tokenizers "
+                "library, or build a vocabulary with `python -m bioshards.vocab build`."
             )
         ids = self._hf_tokenizer.get_vocab()
         self.size = 1 + max(ids.values(), default=0)
@@ -121,15 +122,15 @@ class Encoder:
         return _get_process_encoder, self._pickle_args
 
     def get_vocab(self) -> dict[str, int]:
-        """The ids of all pieces and added tokens."""
+        """Return the ids of all pieces and added tokens by their text."""
         vocab: dict[str, int] = self._hf_tokenizer.get_vocab()
         return vocab
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, without special tokens around it: the library's ``encode(...).ids`` exactly.
+        """Return the ids of a text, equal to the library's ``encode(text, add_special_tokens=False).ids``.
 
         Raises:
-            TypeError: as the library does: it is no string, or has a lone surrogate.
+            TypeError: the text is not a string, or has a lone surrogate; the library raises it, too.
         """
         if not isinstance(text, str):
             raise TypeError(f"a text to encode must be a str, this is a {type(text).__name__}")
@@ -140,13 +141,13 @@ class Encoder:
         return array(self._typecode, ids).tolist()
 
     def encode_all(self, sentences: Sequence[str] | pa.Array) -> EncodedBatch:
-        """The ids of all sentences, of each those that :meth:`encode` gives, in half the time or less.
+        """Return the ids of all sentences, equal to those of :meth:`encode`, in half the time or less.
 
         Args:
-            sentences: strings, or an Arrow array of them, which need not be made strings first.
+            sentences: strings, or an Arrow array of strings.
 
         Raises:
-            TypeError: one is no string, or has a lone surrogate.
+            TypeError: a sentence is not a string, or has a lone surrogate.
         """
         data: list[memoryview | bytes] = []
         ends, written = [np.zeros(1, np.int64)], 0
@@ -165,31 +166,30 @@ class Encoder:
 
 @functools.lru_cache(maxsize=2)
 def _get_process_encoder(path: str, data: bytes, special_as_text: bool) -> Encoder:
-    """This process' encoder of a tokenizer.json."""
+    """Return this process's encoder of a tokenizer.json."""
     encoder = Encoder.__new__(Encoder)
     encoder._initialize(path, data, special_as_text)
     return encoder
 
 
-def _read_tokenizer_file(storage: LocalStorage, folder: str, path: str) -> bytes:
+def _read_tokenizer_file(storage: Storage, folder: str, path: str) -> bytes:
     try:
         with storage.open(path) as file:
             return file.read()
     except (FileNotFoundError, NotADirectoryError):
-        problem = "has no tokenizer.json" if storage.is_folder(folder) else "is no folder"
+        problem = "has no tokenizer.json" if storage.is_folder(folder) else "is not a directory"
         raise InputNotFoundError(
-            f"{folder} {problem}, so it is no vocabulary. Give the --output of a `python -m bioshards.vocab "
-            "build` "
-            "that has ended."
+            f"{folder} {problem}: it is not a vocabulary. Give the --output of a finished "
+            "`python -m bioshards.vocab build`."
         ) from None
 
 
-def _find_unknown_id(model: Any, ids: dict[str, int]) -> int:
+def _find_unknown_id(model: Mapping[str, Any], ids: dict[str, int]) -> int:
     token_id: int | None = ids[model["unk_token"]] if model["type"] == "WordPiece" else model["unk_id"]
     return -1 if token_id is None else token_id
 
 
-def _continuation_flags(tokenizer_json: Any, ids: dict[str, int], size: int) -> bytes:
+def _continuation_flags(tokenizer_json: TokenizerJson, ids: dict[str, int], size: int) -> bytes:
     added = {token["content"] for token in tokenizer_json["added_tokens"]}
     prefix = tokenizer_json["model"].get("continuing_subword_prefix")
     flags = bytearray(size)
@@ -201,7 +201,7 @@ def _continuation_flags(tokenizer_json: Any, ids: dict[str, int], size: int) -> 
     return bytes(flags)
 
 
-def _arrow_from_strings(sentences: Any) -> pa.Array:
+def _arrow_from_strings(sentences: Sequence[str] | pa.Array) -> pa.Array:
     try:
         strings = sentences if isinstance(sentences, pa.Array) else pa.array(sentences, pa.large_string())
     except UnicodeEncodeError as error:

@@ -1,7 +1,7 @@
-"""A vocabulary's directory: its files, each whole or not there, and the manifest last.
+"""The directory of a vocabulary: its files, written atomically, and the manifest last.
 
-No manifest, not finished.  Everything in it but the part called ``run`` is the same for the same words and
-recipe, as are all other files.
+A directory without a manifest is not finished.  All but the manifest's ``run`` is the same for the same words
+and recipe.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bioshards.corpus.manifest import (
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.storage.checksums import HashingWriter
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.counting.count_inputs import CorpusInput, TrainingCounts
 from bioshards.vocab.counting.count_steps import VALIDATION_WORDS_FILE, WORDS_FILE
 from bioshards.vocab.counting.word_counts import CountConfig
@@ -42,7 +42,7 @@ from .tokenizer import hugging_face
 
 REPORT_FILES: Final = ("report.json", "report.html")
 FORMAT: Final = 2
-"""Raised whenever the same words and recipe give other files than before."""
+"""Version of the data files: raised when the same words and recipe give other files."""
 
 
 def make_config(
@@ -51,7 +51,7 @@ def make_config(
     min_count: int | None,
     corpus_inputs: Sequence[CorpusInput],
 ) -> dict[str, Any]:
-    """What must be the same for a directory to be gone on with."""
+    """Return the configuration that a rerun must share."""
     return {
         "pipeline": "vocab",
         "format": FORMAT,
@@ -68,13 +68,11 @@ def make_config(
     }
 
 
-def is_up_to_date(
-    storage: LocalStorage, output_dir: OutputDir, replaceable_files: Collection[str] = ()
-) -> bool:
-    """Is the manifest there, and every file that it lists, of its size?
+def is_up_to_date(storage: Storage, output_dir: OutputDir, replaceable_files: Collection[str] = ()) -> bool:
+    """Return True if the manifest exists and every file that it lists has its size.
 
     Args:
-        replaceable_files: files that a stopped run may have written anew, so that they need only be there.
+        replaceable_files: files that an interrupted run may have rewritten; their sizes are not checked.
     """
     manifest = find_manifest(storage, output_dir.path, VocabularyManifest)
     return manifest is not None and is_complete(
@@ -83,7 +81,7 @@ def is_up_to_date(
 
 
 def publish_vocabulary(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     vocabulary: Vocabulary,
     recipe: VocabularyRecipe,
@@ -93,7 +91,7 @@ def publish_vocabulary(
     config: Mapping[str, Any],
     run: VocabularyRun,
 ) -> None:
-    """Write everything, the manifest last."""
+    """Write all files, the manifest last."""
     tokenizer_config = hugging_face.make_tokenizer_config(recipe.casing, recipe.sentencepiece)
     contents: dict[str, Iterable[bytes]] = {
         name: [data]
@@ -115,7 +113,7 @@ def publish_vocabulary(
 
 
 def compute_totals(vocabulary: Vocabulary, training_counts: TrainingCounts) -> VocabularyCounts:
-    """What the vocabulary was made of, in numbers."""
+    """Return the counts of the manifest."""
     letters = vocabulary.alphabet
     return VocabularyCounts(
         pieces=vocabulary.tokenizer.get_vocab_size(),
@@ -132,9 +130,9 @@ def compute_totals(vocabulary: Vocabulary, training_counts: TrainingCounts) -> V
 
 
 def replace_report(
-    storage: LocalStorage, output_dir: OutputDir, manifest: VocabularyManifest, report: Mapping[str, Any]
+    storage: Storage, output_dir: OutputDir, manifest: VocabularyManifest, report: Mapping[str, Any]
 ) -> None:
-    """Put another report in the place of the one that is there; stopped half-way, it can be done again."""
+    """Replace the report files and update the manifest; safe to repeat after an interruption."""
     new_outputs = {
         name: _write_file(storage, output_dir.path, name, data)
         for name, data in _render_report(report).items()
@@ -144,7 +142,7 @@ def replace_report(
 
 
 def make_run_info(command: Sequence[str], corpus_inputs: Sequence[CorpusInput]) -> VocabularyRun:
-    """What is true of this run only."""
+    """Return the facts about this run."""
     return VocabularyRun(
         command=("python", "-m", "bioshards.vocab", *command),
         inputs=tuple(corpus_input.folder for corpus_input in corpus_inputs),
@@ -157,7 +155,7 @@ def _render_report(report: Mapping[str, Any]) -> dict[str, Iterable[bytes]]:
     return dict(zip(REPORT_FILES, ([report_json.encode()], [report_html.encode()]), strict=True))
 
 
-def _write_file(storage: LocalStorage, folder: str, name: str, data: Iterable[bytes]) -> OutputFile:
+def _write_file(storage: Storage, folder: str, name: str, data: Iterable[bytes]) -> OutputFile:
     with storage.write(f"{folder}/{name}") as file:
         writer = HashingWriter(file)
         for block in data:

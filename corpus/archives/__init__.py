@@ -1,1 +1,1 @@
-"""Members of tar and zip archives, bounded in size and checked for damage."""
+"""Streaming readers of tar and zip archives."""

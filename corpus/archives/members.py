@@ -1,8 +1,7 @@
-"""The articles in a ``.tar``, ``.tar.gz`` or ``.zip`` of them, streamed, never extracted.
+"""Stream the article files of a ``.tar``, ``.tar.gz`` or ``.zip`` archive without extracting it.
 
-PMC's old packages of articles and Europe PMC's author manuscripts are such archives, and so is what
-people have kept of them.  Nothing in an archive is believed: names go to no file system, stated sizes
-are bounded, and what unpacks to far more than real text does is refused.
+PMC's former article packages and Europe PMC's author manuscripts are such archives. Archives are untrusted:
+member names are never used as paths, stated sizes are bounded, and decompression bombs are rejected.
 """
 
 from __future__ import annotations
@@ -21,26 +20,26 @@ from bioshards.corpus.xml.decoder import BLOCK_BYTES, BoundedGunzip
 from .tar import TarReader
 
 ARCHIVE_EXTENSIONS: Final = (".tar.gz", ".tgz", ".tar", ".zip")
-"""How the names of archives end."""
+"""File name extensions of archives."""
 MAX_MEMBER_BYTES: Final = 64 << 20
-"""Largest member, unpacked: that of an article (article_stream.py)."""
+"""Largest decompressed member: the limit of an article (article_stream.py)."""
 MAX_COMPRESSION_RATIO: Final = 200
-"""Most bytes unpacked of one packed.  XML packs to a fifth; a bomb to a thousandth and less."""
+"""Largest ratio of decompressed to compressed bytes. XML has about 5; a bomb 1,000 and more."""
 RATIO_EXEMPT_BYTES: Final = 64 << 20
-"""What may be unpacked whatever the ratio."""
+"""Decompressed bytes below which the ratio is not checked."""
 MAX_NAME_LENGTH: Final = 4096
-"""Longest name, in characters: Linux's PATH_MAX."""
+"""Longest member name in characters: PATH_MAX of Linux."""
 
 _ARTICLE_EXTENSIONS: Final = (".xml", ".nxml", ".xml.gz", ".nxml.gz")
 
 
 class ArchiveMember:
-    """A member whose name is an article file's: to be read until the next one is asked for.
+    """An article file in an archive; readable until the next member is requested.
 
     Attributes:
-        name: as the archive has it; never to be used as a path.
-        bad: why it is not to be read: ``hostile-name``, ``not-a-file``, ``encrypted``,
-            ``unsupported-compression`` or ``too-large``; then it reads as empty.
+        name: name in the archive; never to be used as a path.
+        error: why the member is rejected (``hostile-name``, ``not-a-file``, ``encrypted``,
+            ``unsupported-compression`` or ``too-large``), or None. A rejected member reads as empty.
     """
 
     def __init__(self, name: str, error: BadRecordError | None, read: Callable[[int], bytes]) -> None:
@@ -49,10 +48,10 @@ class ArchiveMember:
         self._failure: BadFileError | None = None
 
     def read(self, size: int, /) -> bytes:
-        """At most ``size`` bytes; none at the member's end.
+        """Return at most ``size`` bytes; none at the member's end.
 
         Raises:
-            BadFileError: the archive is damaged.  Asking for the next member then raises it again.
+            BadFileError: the archive is damaged. Requesting the next member raises it again.
         """
         if self._failure:
             raise self._failure
@@ -63,22 +62,23 @@ class ArchiveMember:
             raise
 
     def drain(self) -> None:
-        """Read what is left, so that damage in it shows; then there is nothing more to read."""
+        """Read the rest of the member, so that damage in it is detected."""
         while self.read(BLOCK_BYTES):
             pass
         self._read = _read_nothing
 
 
 def iter_members(file: BinaryIO, name: str) -> Iterator[ArchiveMember]:
-    """Yield each article file in an archive, in order; other members are passed over.
+    """Yield each article file of an archive, in order; other members are skipped.
 
     Args:
-        file: the open archive; of a ``.zip``, one that can ``seek``.
-        name: the archive's name, whose ending says what it is.
+        file: the open archive; seekable for ``.zip``.
+        name: name of the archive; its extension selects the format.
 
     Raises:
-        BadFileError: ``not-an-archive``, ``truncated-archive``, ``corrupt-archive`` or ``bomb``, at the
-            point where it shows; callers must drop what they have had from it so far.
+        BadFileError: ``not-an-archive``, ``truncated-archive``, ``corrupt-archive`` or ``bomb``, as soon as
+            it is
+            detected. Callers must discard the members read so far.
     """
     article_members = _iter_zip_members(file) if name.lower().endswith(".zip") else _iter_tar_members(file)
     for member in article_members:
@@ -91,12 +91,12 @@ def _read_nothing(size: int) -> bytes:
 
 
 def _is_article_name(name: str) -> bool:
-    """Is it an article file's name?  Hidden files are not (LocalFiles.walk leaves them out, too)."""
+    """Return True for the name of an article file. Hidden files are ignored, as in ``LocalStorage.walk``."""
     return name.lower().endswith(_ARTICLE_EXTENSIONS) and not re.split(r"[/\\]", name)[-1].startswith(".")
 
 
 def _check_member(name: str, is_regular: bool, size: int) -> BadRecordError | None:
-    """Why an article file is not to be read, as far as tar and zip have it in common."""
+    """Return why a member is rejected, or None. Contains the checks that tar and zip share."""
     if (
         name.startswith("/")
         or ".." in name.split("/")
@@ -105,7 +105,7 @@ def _check_member(name: str, is_regular: bool, size: int) -> BadRecordError | No
         or not name.isprintable()
         or len(name) > MAX_NAME_LENGTH
     ):
-        return BadRecordError("hostile-name", f"no name of a file within an archive: {name[:200]!r}")
+        return BadRecordError("hostile-name", f"unsafe member name: {name[:200]!r}")
     if not is_regular:
         return BadRecordError("not-a-file", f"{name[:200]!r} is a link, a device or not stored whole")
     if size > MAX_MEMBER_BYTES:
@@ -116,12 +116,17 @@ def _check_member(name: str, is_regular: bool, size: int) -> BadRecordError | No
 
 
 class _BombDetector:
-    """Counts what is packed and what comes out of it."""
+    """Counter of compressed and decompressed bytes."""
 
     def __init__(self) -> None:
         self.packed_bytes = self._unpacked_bytes = 0
 
     def add_unpacked(self, num_bytes: int) -> None:
+        """Count decompressed bytes.
+
+        Raises:
+            BadFileError: the compression ratio is too high.
+        """
         self._unpacked_bytes += num_bytes
         if self._unpacked_bytes > max(RATIO_EXEMPT_BYTES, MAX_COMPRESSION_RATIO * self.packed_bytes):
             raise BadFileError(
@@ -141,7 +146,7 @@ def _iter_tar_members(file: BinaryIO) -> Iterator[ArchiveMember]:
 
 
 class _DecompressedFile:
-    """A file's bytes, gunzipped where the gzip magic is there."""
+    """Readable stream of a file, decompressed if it has the gzip magic."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._blocks = _iter_decompressed_blocks(file)
@@ -197,11 +202,11 @@ _ZIP_ERRORS: Final = (
     zlib.error,
     struct.error,
     EOFError,
-    NotImplementedError,  # features of the format that zipfile has not
-    ValueError,  # names that are not in the encoding stated, offsets before the file
+    NotImplementedError,  # unsupported features of the format
+    ValueError,  # undecodable names, negative offsets
     OverflowError,
 )
-"""What zipfile raises for damaged archives.  OSError is not among them: that is the disk's."""
+"""Exceptions of zipfile for damaged archives. OSError is excluded: it is an error of the disk."""
 
 
 def _iter_zip_members(file: BinaryIO) -> Iterator[ArchiveMember]:
@@ -214,7 +219,7 @@ def _iter_zip_members(file: BinaryIO) -> Iterator[ArchiveMember]:
     try:
         archive = zipfile.ZipFile(file)
     except _ZIP_ERRORS as error:
-        if isinstance(error.__context__, OSError):  # zipfile takes a failing disk for the file's end
+        if isinstance(error.__context__, OSError):  # zipfile reports a disk error as end of file
             raise error.__context__ from None
         if str(error) == "File is not a zip file":  # it has no end
             raise BadFileError(
@@ -243,7 +248,7 @@ def _check_zip_member(info: zipfile.ZipInfo) -> BadRecordError | None:
         return member_error
     if info.flag_bits & _ENCRYPTED_FLAGS:
         return BadRecordError("encrypted", f"{name[:200]!r} is encrypted")
-    # zipfile unpacks the other methods in pieces of any size.
+    # zipfile does not bound the chunks of other methods.
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         message = f"{name[:200]!r} is packed by method {info.compress_type}, not deflated"
         return BadRecordError("unsupported-compression", message)
@@ -251,7 +256,7 @@ def _check_zip_member(info: zipfile.ZipInfo) -> BadRecordError | None:
 
 
 class _ZipMemberReader:
-    """A member of a zip archive, opened when it is first read."""
+    """Reader of a zip member; the member is opened at the first read."""
 
     def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, bomb_detector: _BombDetector) -> None:
         self._archive, self._info, self._bomb_detector = archive, info, bomb_detector

@@ -1,31 +1,32 @@
-"""Read a tar archive from strangers, streaming: each entry's name and kind, then its bytes.
+"""Stream an untrusted tar archive: name and type of each entry, then its bytes.
 
-Python's tarfile takes some kinds of damage for the archive's end, reads headers of whatever size they
-claim, and keeps every entry in memory (an archive of PMC's has hundreds of thousands).  Here an
-archive that does not end as one does is truncated, sizes are bounded, and nothing is kept.
+The standard library's tarfile treats some damage as the end of the archive, reads headers of any stated size,
+and keeps every entry in memory (PMC's archives have hundreds of thousands). This reader detects truncation,
+bounds sizes, and keeps nothing.
 
-The format is POSIX.1-2001's (ustar and pax,
-https://pubs.opengroup.org/onlinepubs/9699919799/utilities/pax.html) with GNU's long names and large
-numbers (https://www.gnu.org/software/tar/manual/html_node/Standard.html): blocks of 512 bytes; a
-header block, the content filled up with zeros, and so on; at the end two blocks of zeros.
+Format: POSIX.1-2001 ustar and pax
+(https://pubs.opengroup.org/onlinepubs/9699919799/utilities/pax.html) with GNU's long names and large numbers
+(https://www.gnu.org/software/tar/manual/html_node/Standard.html). Blocks have 512 bytes: a header block, the
+content padded with zeros, and so on; two zero blocks end the archive.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from bioshards.corpus.errors import BadFileError
+from bioshards.corpus.xml.decoder import ByteStream
 
 MAX_HEADER_BYTES: Final = 1 << 20
-"""Largest extended header or long name.  Real ones have some hundred bytes."""
+"""Largest extended header or long name. Real ones have some hundred bytes."""
 
 _BLOCK_BYTES: Final = 512
 _ZERO_BLOCK: Final = bytes(_BLOCK_BYTES)
 _REGULAR_TYPES: Final = (b"0", b"\0", b"7")
 _TYPES_WITHOUT_CONTENT: Final = (b"1", b"2", b"3", b"4", b"5", b"6")
-"""Links, devices, folders and pipes: whatever size they state, no content follows."""
+"""Links, devices, directories and pipes: no content follows, whatever size is stated."""
 _LONG_NAME: Final = b"L"
 _LONG_LINK: Final = b"K"
 _PAX: Final = (b"x", b"X")
@@ -33,19 +34,13 @@ _PAX_GLOBAL: Final = b"g"
 _SPARSE: Final = b"S"
 
 
-class ByteStream(Protocol):
-    """What an archive is read from."""
-
-    def read(self, size: int, /) -> bytes:
-        """At most ``size`` bytes; none at the end."""
-        ...
-
-
 class TarEntry(NamedTuple):
-    """An entry: its content is the next ``size`` bytes of what :class:`Tar` reads.
+    """An entry. Its content is the next ``size`` bytes that :meth:`TarReader.read` returns.
 
     Attributes:
-        regular: is it a plain file, neither a link, device or folder nor stored with holes?
+        name: name in the archive.
+        is_regular: True for a regular, non-sparse file.
+        size: bytes of content.
     """
 
     name: str
@@ -54,7 +49,7 @@ class TarEntry(NamedTuple):
 
 
 class TarReader:
-    """An open archive.  Between two entries as much may be read as the first has bytes, no more."""
+    """An open tar archive."""
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
@@ -62,10 +57,10 @@ class TarReader:
         self._has_read_header = False
 
     def read(self, size: int, /) -> bytes:
-        """At most ``size`` bytes of the entry; none at its end.
+        """Return at most ``size`` bytes of the current entry; none at its end.
 
         Raises:
-            BadFileError: the archive ends first.
+            BadFileError: the archive is truncated.
         """
         chunk = self._stream.read(min(size, self._bytes_left)) if self._bytes_left else b""
         if self._bytes_left and not chunk and size:
@@ -74,10 +69,10 @@ class TarReader:
         return chunk
 
     def iter_entries(self) -> Iterator[TarEntry]:
-        """Each entry, in order; what has not been read of one is passed over.
+        """Yield each entry, in order; unread content is skipped.
 
         Raises:
-            BadFileError: not-an-archive, corrupt-archive or truncated-archive.
+            BadFileError: ``not-an-archive``, ``corrupt-archive`` or ``truncated-archive``.
         """
         global_fields: dict[str, bytes] = {}
         entry_fields: dict[str, bytes] = {}
@@ -106,9 +101,9 @@ class TarReader:
         return _parse_header(block)
 
     def _make_entry(self, block: bytes, header: _Header, extended_fields: dict[str, bytes]) -> TarEntry:
-        """The entry, whose content comes next; ``extended_fields``: what extended headers say of it."""
+        """Create the entry whose content follows; ``extended_fields`` override the header."""
         has_more_holes = header.type_flag == _SPARSE and block[482]
-        while has_more_holes:  # of the list of its holes
+        while has_more_holes:  # skip the sparse map
             has_more_holes = self._read_exactly(_BLOCK_BYTES)[504]
         size = _parse_decimal(extended_fields["size"]) if "size" in extended_fields else header.size
         self._bytes_left = 0 if header.type_flag in _TYPES_WITHOUT_CONTENT else size
@@ -140,7 +135,7 @@ class TarReader:
         return b"".join(chunks)
 
     def _check_end(self) -> None:
-        """After the first block of zeros: another one, and nothing but zeros."""
+        """Check that only zeros follow the first zero block, with at least one more zero block."""
         block = self._read_exactly(_BLOCK_BYTES)
         while block:
             if block.strip(b"\0"):
@@ -158,33 +153,36 @@ class _Header(NamedTuple):
 
 
 def _has_valid_checksum(block: bytes) -> bool:
-    """Is a header's checksum the sum of its bytes, with blanks for the checksum itself?"""
+    """Return True if the checksum equals the sum of the header's bytes, with blanks in its own field."""
     match = re.fullmatch(rb"[ 0]*([0-7]{1,6})[ \0]*", block[148:156])
     if match is None:
         return False
     checked_bytes = block[:148] + b" " * 8 + block[156:]
     expected = int(match[1], 8)
-    # Some old writers added the bytes up as signed ones.
+    # Some old writers summed signed bytes.
     return expected == sum(checked_bytes) or expected == sum(checked_bytes) - 256 * sum(
         byte > 127 for byte in checked_bytes
     )
 
 
 def _parse_header(block: bytes) -> _Header:
-    """A header block: name 100 bytes, mode 8, uid 8, gid 8, size 12, time 12, checksum 8, type 1,
-    link 100, magic 8, ..., and from byte 345 on what comes before the name, 155."""
+    """Parse a header block.
+
+    Layout in bytes: name 100, mode 8, uid 8, gid 8, size 12, time 12, checksum 8, type 1, link 100, magic 8,
+    ..., and from byte 345 the name's prefix, 155.
+    """
     name = block[:100].split(b"\0", 1)[0]
     prefix = block[345:500].split(b"\0", 1)[0]
-    if prefix and block[257:263] == b"ustar\0":  # GNU has other things there
+    if prefix and block[257:263] == b"ustar\0":  # GNU uses these bytes differently
         name = prefix + b"/" + name
     type_flag = block[156:157]
-    if type_flag == b"\0" and name.endswith(b"/"):  # a folder, before there were types
+    if type_flag == b"\0" and name.endswith(b"/"):  # directory in pre-POSIX archives
         type_flag = b"5"
     return _Header(name, type_flag, _parse_number(block[124:136]))
 
 
 def _parse_number(field: bytes) -> int:
-    """A number in octal digits or, where its first byte is 128, in the bytes that follow."""
+    """Parse a number in octal digits or, if the first byte is 128, in big-endian bytes."""
     if field[0] == 128:
         return int.from_bytes(field[1:], "big")
     octal = re.fullmatch(rb"[ \0]*([0-7]*)[ \0]*", field)
@@ -194,14 +192,14 @@ def _parse_number(field: bytes) -> int:
 
 
 def _parse_decimal(digits: bytes) -> int:
-    """A size as a pax header states it."""
+    """Parse a size of a pax header."""
     if not re.fullmatch(rb"[0-9]{1,19}", digits):
         raise BadFileError("corrupt-archive", f"a header states a size of {digits[:40]!r}")
     return int(digits)
 
 
 def _parse_pax(content: bytes) -> dict[str, bytes]:
-    """What is needed of a pax header, whose records are ``LENGTH KEYWORD=VALUE`` and a line's end."""
+    """Parse path, size and sparse fields of a pax header: records ``LENGTH KEYWORD=VALUE\\n``."""
     fields = {}
     position = 0
     while position < len(content):

@@ -1,7 +1,6 @@
-"""From the servers where PubMed and PMC lie in 2026 to a mirror folder that can be trusted.
+"""Download PubMed, Europe PMC and PMC to a verified mirror folder.
 
-One file a source says where it is and how its listings look (``pubmed.py``, ``europepmc.py``,
-``pmc*.py``): when a source changes, that file is the one to mend.  The rest is the same for all: how
-often a server may be asked (``rate_limit.py``), how it is asked (``http_client.py``), what a downloaded file
-must be (``verifier.py``) and where it is kept (``mirror.py``).
+URLs and formats of a source are in one module or package: ``pubmed.py``, ``europepmc.py``, ``pmc/``.  All
+sources share the rate limiter (``rate_limit.py``), the HTTP client (``http_client.py``), the verification of
+files (``verifier.py``) and the mirror (``mirror.py``).
 """

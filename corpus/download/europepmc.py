@@ -1,14 +1,14 @@
-"""Where Europe PMC's packages are and how they are listed; when that changes, this is the file to mend.
+"""Packages of Europe PMC: URL, listing and selection.  Update this file when their server changes.
 
-https://ftp.ebi.ac.uk/pub/databases/pmc/oa/ is one flat folder of packages of up to about 10,000 articles.
-It is listed as a table with rows like this one::
+https://ftp.ebi.ac.uk/pub/databases/pmc/oa/ is a flat folder of packages of up to about 10,000 articles.
+Its listing is a table with rows like this::
 
     <tr><td valign="top"><img src="/icons/compressed.gif" alt="[   ]"></td>
     <td><a href="PMC13900_PMC17829.xml.gz">PMC13900_PMC17829.xml.gz</a></td>
     <td align="right">2026-07-25 03:10  </td><td align="right">1.1M</td><td>&nbsp;</td></tr>
 
-A name gives a range of PMC ids.  All ids of a package are in its range, but the ranges are not contiguous;
-all packages are made anew once a week, under the same names, and nothing says which of them have changed
+The file name gives a range of PMC ids that includes all ids of the package.  The ranges have gaps.  All
+packages are rebuilt once a week under the same names, and no list of changes is published
 (https://groups.google.com/a/ebi.ac.uk/g/epmc-webservices/c/nNIVJqZMsdI).  No checksums are published.
 """
 
@@ -28,16 +28,16 @@ from .source_spec import SourceSpec
 URL: Final = "https://ftp.ebi.ac.uk/pub/databases/pmc/oa/"
 MAX_CONNECTIONS: Final = 4
 REQUESTS_PER_SECOND: Final = 8.0
-"""What is asked of the file server at most, all workers together: as of NCBI's, as no limit is published."""
+"""Rate limit of the server for all workers together; no limit is published, this is NCBI's."""
 STALE_AFTER_DAYS: Final = 45
-"""Packages that are made weekly and are all older than this have perhaps ceased to be made."""
+"""If the newest of the weekly packages is older than this, a notice is shown."""
 
 _PACKAGE_NAME = re.compile(r"PMC([0-9]{1,9})_PMC([0-9]{1,9})\.xml\.gz")
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A listed package, and the range of PMC ids in its name."""
+    """A package and the range of PMC ids in its name."""
 
     first_pmcid: int
     last_pmcid: int
@@ -45,10 +45,10 @@ class Package:
 
 
 def parse_listing(page: str, base_url: str) -> list[Package]:
-    """The packages of the listing of ``base_url`` in the order of their ids; all else is passed over.
+    """Parse the listing of ``base_url``: packages in the order of their ids, other links ignored.
 
     Raises:
-        ListingError: there is no such file on the page.
+        ListingError: the page lists no package.
     """
     packages: dict[str, Package] = {}
     for link in parse_links(page):
@@ -72,11 +72,16 @@ def parse_listing(page: str, base_url: str) -> list[Package]:
 
 
 def select_files(spec: SourceSpec, packages: Sequence[Package], today: date) -> SelectedFiles:
-    """The packages to fetch for ``europepmc:``; ``today`` tells how old the newest listed one is.
+    """Select the packages to fetch for ``europepmc:``.
+
+    Args:
+        spec: parsed ``--input``.
+        packages: all listed packages.
+        today: date from which the age of the newest package is computed.
 
     Raises:
-        EmptySelectionError: there is nothing of what is selected.
-        ListingError: ``since=`` is asked for, and a package has no date in the listing.
+        EmptySelectionError: no package is selected.
+        ListingError: ``since=`` is given, and a package has no date in the listing.
     """
     selected = apply_spec(
         spec, [(package.first_pmcid, package.last_pmcid, package.remote_file) for package in packages]
@@ -90,17 +95,18 @@ def select_files(spec: SourceSpec, packages: Sequence[Package], today: date) -> 
     if newest_modified and age_days > STALE_AFTER_DAYS:
         notices.append(
             f"The newest package of Europe PMC is of {newest_modified.date()}, {age_days:,} days before "
-            f"{today}: they may "
-            "have ceased to be refreshed. pmc: has PMC's articles as they are now."
+            f"{today}: the packages may no longer be updated. Use pmc: for the current articles of PMC."
         )
     return SelectedFiles(tuple(selected), tuple(notices))
 
 
 def list_files(connection: Connection, base_url: str, spec: SourceSpec) -> SelectedFiles:
-    """Read the listing, and choose.
+    """Read the listing and select files.
 
     Raises:
-        ListingError, EmptySelectionError, DownloadError
+        ListingError: the page lists no package, or lacks a date.
+        EmptySelectionError: no package is selected.
+        DownloadError: the listing cannot be read.
     """
     page = connection.read(base_url, MAX_PAGE_BYTES).body.decode("utf-8", "replace")
     return select_files(spec, parse_listing(page, base_url), datetime.now(UTC).date())

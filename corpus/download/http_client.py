@@ -1,8 +1,8 @@
-"""Ask a server for files, politely and until it answers.
+"""HTTP client with rate limiting, retries with exponential backoff, and resumed transfers.
 
-Every request waits for its turn (``rate_limit.py``), says who asks, and is tried again after a pause that
-grows, or that the server names.  A body that ends early goes on where it ended.  A redirect to
-another host is refused: what is asked for is on known hosts.
+Every request waits for the rate limiter (``rate_limit.py``), sends a User-Agent, and is retried by the retry
+policy (storage/retry.py) or after ``Retry-After``.  A body that ends early is resumed by a range request.  A
+redirect to another host is an error.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ _MAX_REDIRECTS: Final = 3
 
 
 class DownloadError(RunError):
-    """A server did not give what it was asked for; the message says what, where and why."""
+    """A request failed; the message names the URL and the reason."""
 
 
 class NotFoundError(DownloadError):
-    """It says that there is no such file (404, 410)."""
+    """The server has no such file (404, 410)."""
 
 
 class RefusedError(DownloadError):
-    """It refuses, sends elsewhere, or sends more than is taken: asking again does not help."""
+    """The request is refused, redirected to another host, or has too large a response; not retried."""
 
 
 class UnreachableError(DownloadError):
-    """It gave no answer, or none that could be used, however often it was asked."""
+    """All attempts failed."""
 
 
 class _RetryableError(Exception):
-    """This try failed, the next may not; ``pause`` is what the server asks for, in seconds."""
+    """An attempt failed and is retried; ``pause`` is the Retry-After of the response in seconds."""
 
     def __init__(self, why: str, pause: float | None = None) -> None:
         super().__init__(why)
@@ -58,7 +58,7 @@ class _RetryableError(Exception):
 
 
 class HttpResponse(NamedTuple):
-    """A small body, whole.  Headers that are absent are ''; the ETag is without its quotes."""
+    """A complete response.  Absent headers are ''; the ETag has no quotes."""
 
     body: bytes
     etag: str
@@ -67,7 +67,7 @@ class HttpResponse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server's address and how it may be asked."""
+    """URL of a server with its rate limit and retry policy."""
 
     base_url: str
     user_agent: str
@@ -76,26 +76,26 @@ class Server:
 
     @contextlib.contextmanager
     def connect(self) -> Iterator[Connection]:
-        """A connection, in one of the server's places, which is given back at the end."""
+        """Open a connection, which takes one of the slots of the rate limiter."""
         with self.rate_limiter.acquire_slot(), contextlib.closing(Connection(self)) as connection:
             yield connection
 
 
 class _Session(requests.Session):
-    """Without a look at redirects: requests reads their bodies and addresses even if it is not to follow."""
+    """A session that ignores redirects: requests reads their bodies even if it must not follow them."""
 
     def get_redirect_target(self, _response: object) -> None:
         return None
 
 
 class Connection:
-    """One kept-alive connection to a server; for one thread at a time."""
+    """A keep-alive connection to a server, for one thread at a time."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._session = _Session()
         self._session.headers.update({"User-Agent": server.user_agent, "Accept-Encoding": "identity"})
-        # Proxies and certificates of the environment, looked up once: else it is a fifth of a request's time.
+        # Read proxies and certificates of the environment once: per request they take a fifth of its time.
         for name, value in self._session.merge_environment_settings(
             server.base_url, {}, None, None, None
         ).items():
@@ -103,13 +103,14 @@ class Connection:
         self._session.trust_env = False
 
     def close(self) -> None:
+        """Close the connection."""
         self._session.close()
 
     def read(self, url: str, max_bytes: int) -> HttpResponse:
-        """The whole body of a small file, of ``max_bytes`` bytes.
+        """Read a small file of up to ``max_bytes`` bytes.
 
         Raises:
-            DownloadError: it cannot be had.
+            DownloadError: the request failed.
         """
         for attempt in self._iter_attempts(url):
             with attempt, self._request(url, {}) as response:
@@ -117,22 +118,19 @@ class Connection:
                 for block in self._read_blocks(response, 0):
                     body += block
                     if len(body) > max_bytes:
-                        raise RefusedError(
-                            f"{url} has more than {max_bytes:,} bytes, which nothing here should"
-                        )
+                        raise RefusedError(f"{url} has more than {max_bytes:,} bytes, the limit")
                 headers = response.headers
                 etag = headers.get("ETag", "").removeprefix("W/").strip('"')
                 return HttpResponse(bytes(body), etag, headers.get("Last-Modified", ""))
-        raise AssertionError("tries end with an answer or an error")
+        raise AssertionError("attempts end with a response or an error")
 
     def stream(self, url: str, start: int) -> Iterator[tuple[int, bytes]]:
-        """A file's bytes as (offset, block), from byte ``start`` on, to its end.
+        """Yield the bytes of a file from byte ``start`` to its end as (offset, block).
 
-        An offset of 0 after others means that the server has begun again from the beginning: what
-        came before is to be thrown away.
+        An offset of 0 after others means that the transfer restarted: discard the blocks before it.
 
         Raises:
-            DownloadError: it cannot be had to its end.
+            DownloadError: the file cannot be read to its end.
         """
         offset = max_offset = start
         validator = ""
@@ -144,26 +142,26 @@ class Connection:
                 with self._request(url, headers) as response:
                     if response.status_code == 416:
                         if response.headers.get("Content-Range") == f"bytes */{offset}":
-                            return  # all of it is there
-                        offset = 0  # it is shorter than what is there
-                        raise _RetryableError("the server has no such range of it")
+                            return  # complete
+                        offset = 0  # the file is now shorter
+                        raise _RetryableError("the server does not have this range of it")
                     new_validator = _get_validator(response)
                     if response.status_code != 206:
                         offset, validator = 0, new_validator
-                    elif validator and new_validator not in ("", validator):  # it does not know If-Range
+                    elif validator and new_validator not in ("", validator):  # the server ignores If-Range
                         offset = 0
                         raise _RetryableError("the server sends a range of another version of it")
                     validator = new_validator or validator
                     for block in self._read_blocks(response, offset):
                         yield offset, block
                         offset += len(block)
-                        if offset > max_offset:  # what was sent before, sent again, is no progress
+                        if offset > max_offset:  # repeated bytes are not progress
                             max_offset = offset
                             attempt.mark_progress()
                 return
 
     def _iter_attempts(self, url: str) -> Iterator[_Attempt]:
-        """Tries until one ends without an error that another may mend."""
+        """Yield attempts until one ends without a retryable error."""
         policy, num_failures = self._server.retry_policy, 0
         while True:
             attempt = _Attempt()
@@ -174,9 +172,9 @@ class Connection:
             pause = attempt.failure.pause
             if num_failures >= policy.max_attempts or (pause or 0) > MAX_RETRY_AFTER_SECONDS:
                 raise UnreachableError(
-                    f"{url} cannot be had: {attempt.failure} (tried {num_failures} times in a row)"
+                    f"{url} cannot be read: {attempt.failure} (tried {num_failures} times in a row)"
                     if num_failures >= policy.max_attempts
-                    else f"{url} cannot be had: {attempt.failure}; the server asks to come back in "
+                    else f"{url} cannot be read: {attempt.failure}; the server asks to retry after "
                     f"{pause:.0f} seconds"
                 )
             if pause is not None:
@@ -186,7 +184,7 @@ class Connection:
 
     @contextlib.contextmanager
     def _request(self, url: str, headers: dict[str, str]) -> Iterator[requests.Response]:
-        """Send one request; the answer's head, with a status of success (or 416), its body to be read."""
+        """Send a request and follow redirects on the same host; the status is one of success, or 416."""
         current_url = url
         for _ in range(_MAX_REDIRECTS + 1):
             self._server.rate_limiter.wait_for_turn()
@@ -199,11 +197,9 @@ class Connection:
                 location = response.headers.get("Location", "")
                 target = _resolve_redirect(current_url, location)
                 if target is None:
-                    raise RefusedError(
-                        f"{url} is redirected to another host ({location[:200]}), which is not followed"
-                    )
+                    raise RefusedError(f"{url} is redirected to another host ({location[:200]})")
                 current_url = target
-        raise RefusedError(f"{url} is redirected again and again")
+        raise RefusedError(f"{url} is redirected too often")
 
     @contextlib.contextmanager
     def _send(self, url: str, headers: dict[str, str]) -> Iterator[requests.Response]:
@@ -227,7 +223,7 @@ class Connection:
             raise _RetryableError(_find_innermost_reason(error)) from error
 
     def _raise_for_status(self, url: str, response: requests.Response) -> None:
-        """Raise unless the answer's status is one of success."""
+        """Raise an error unless the status is one of success, or 416."""
         status = response.status_code
         if status in (200, 206, 416):
             return
@@ -237,12 +233,12 @@ class Connection:
         if status in _RETRYABLE_STATUSES:
             pause = _parse_retry_after(response.headers.get("Retry-After", ""))
             if pause is None and status in (429, 503):
-                pause = self._server.retry_policy.initial_backoff  # nobody asks while it is overloaded
+                pause = self._server.retry_policy.initial_backoff  # all workers wait while it is overloaded
             raise _RetryableError(message, pause)
         raise RefusedError(f"{url} is refused: {message}")
 
     def _read_blocks(self, response: requests.Response, offset: int) -> Iterator[bytes]:
-        """The body as it comes, to the end that its headers announce."""
+        """Yield the blocks of a body, and check its length against the headers."""
         end = _find_body_end(response, offset)
         policy = self._server.retry_policy
         window_start, window_bytes = time.monotonic(), 0
@@ -260,13 +256,14 @@ class Connection:
 
 
 class _Attempt:
-    """One try, as a context that keeps an error which another try may mend."""
+    """An attempt: a context manager that catches a retryable error."""
 
     def __init__(self) -> None:
         self.failure: _RetryableError | None = None
         self.has_progressed = False
 
     def mark_progress(self) -> None:
+        """Record that new bytes arrived: the next failure counts as the first."""
         self.has_progressed = True
 
     def __enter__(self) -> _Attempt:
@@ -280,7 +277,7 @@ class _Attempt:
 
 
 def _resolve_redirect(url: str, location: str) -> str | None:
-    """Where a redirect leads to; None where that is on another host, or no address."""
+    """Return the target of a redirect; None if it is on another host or malformed."""
     try:
         target = urljoin(url, location)
         return target if urlsplit(target)[:2] == urlsplit(url)[:2] else None
@@ -289,7 +286,7 @@ def _resolve_redirect(url: str, location: str) -> str | None:
 
 
 def _find_body_end(response: requests.Response, offset: int) -> int | None:
-    """The offset at which the body ends; None where the headers do not say."""
+    """Return the offset at which the body ends; None if the headers do not tell."""
     if response.status_code == 206:
         match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", "").strip())
         if not match or int(match[1]) != offset:
@@ -303,13 +300,13 @@ def _find_body_end(response: requests.Response, offset: int) -> int | None:
 
 
 def _get_validator(response: requests.Response) -> str:
-    """What ``If-Range`` may name: a strong ETag, else the date of the last change."""
+    """Return the validator for ``If-Range``: a strong ETag, else Last-Modified."""
     etag = response.headers.get("ETag", "")
     return etag if etag.startswith('"') else response.headers.get("Last-Modified", "")
 
 
 def _parse_retry_after(retry_after: str) -> float | None:
-    """Seconds of a Retry-After header, which is a number or a date (RFC 9110, 10.2.3)."""
+    """Return the seconds of a Retry-After header, a number or a date (RFC 9110, 10.2.3)."""
     if re.fullmatch(r"\s*\d{1,9}\s*", retry_after):
         return float(retry_after)
     try:
@@ -319,7 +316,7 @@ def _parse_retry_after(retry_after: str) -> float | None:
 
 
 def _find_innermost_reason(error: Exception) -> str:
-    """The innermost reason of an error that wraps others, in a few words."""
+    """Return the message of the innermost cause of an error."""
     while (inner := error.__cause__ or error.__context__) and isinstance(inner, Exception):
         error = inner
     return str(error) or type(error).__name__

@@ -1,8 +1,8 @@
-"""What the listings of different servers have in common: rows of a link, a date and a size.
+"""Parse directory listings of HTTP servers: rows of a link, a date and a size.
 
-The rows that a page holds are found here; which of them are files of a source, and where these lie, only the
-source's own module says (``pubmed.py``, ``europepmc.py``).  Nothing of a page is trusted: links are text that
-is yet to be matched against a pattern, and every step takes time linear in the page's length.
+The module of a source (``pubmed.py``, ``europepmc.py``) selects the rows that are its files, by a pattern
+of the file name.  Pages are untrusted: links are only compared with patterns, and parsing takes linear
+time.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .remote_file import RemoteFile
 from .source_spec import SourceSpec
 
 MAX_PAGE_BYTES: Final = 16 << 20
-"""Longest listing that is read; that of 2026 has less than half a megabyte."""
+"""Size limit of a listing; those of 2026 are below half a megabyte."""
 _HIDDEN_MARKUP = re.compile(r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1|\Z)", re.DOTALL | re.IGNORECASE)
 _ANCHOR = re.compile(r"<a\s", re.IGNORECASE)
 _HREF = re.compile(r"""[^<>]{0,99}?(?<!\S)href=(["'])([^"'<>\s]{1,99})\1""", re.IGNORECASE)
 _MAX_ROW_CHARACTERS: Final = 400
-"""So many characters after a link may hold its date and size."""
+"""Number of characters after a link in which its date and size are searched."""
 _DATE_TIME = r"(?:(\d{4})-(\d\d)-(\d\d)|(\d\d)-([A-Z][a-z]{2})-(\d{4}))[ \t]{1,9}(\d\d):(\d\d)(?::\d\d)?"
 _SIZE = r"(?:\s|&nbsp;|<[^<>]{0,99}>)+(\d{1,15}(?:\.\d{1,3})?)([KMGT]?)(?=[\s<&]|\Z)"
 _DATE_AND_SIZE = re.compile(rf"(?<!\d)({_DATE_TIME})(?!\d)(?:{_SIZE})?", re.ASCII)
@@ -33,23 +33,23 @@ _SIZE_UNITS: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4
 
 
 class ListingError(RunError):
-    """What was read is not the listing that it should be, or does not say what is asked of it."""
+    """A page is not the expected listing, or lacks the requested dates."""
 
     hint = "Nothing was begun"
 
 
 class EmptySelectionError(UserError):
-    """A selection that none of the listed files is in."""
+    """No listed file is selected."""
 
 
 class Link(NamedTuple):
-    """A link as it is written on the page, and what its row says of it.
+    """A row of a listing.
 
     Attributes:
-        name: the address as it stands there.
-        changed: date and time, None where there are none.
-        size: in bytes, as exactly as the listing gives it; 0 where it does not.
-        words: date and size in the listing's own words, or ''.
+        name: target of the link, as written on the page.
+        modified_at: date and time; None if not listed.
+        size: in bytes, rounded as in the listing; 0 if not listed.
+        listing_text: date and size as written on the page, or ''.
     """
 
     name: str
@@ -60,17 +60,17 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SelectedFiles:
-    """Files to fetch, in the source's own order, and what the user should be told of the listing."""
+    """Files to fetch, in the order of the source, and notices about the listing for the user."""
 
     files: tuple[RemoteFile, ...]
     notices: tuple[str, ...]
 
 
 def parse_links(page: str) -> Iterator[Link]:
-    """The links of a listing.
+    """Yield the rows of a listing.
 
-    A row reaches from one link to the next.  Understood are both styles of Apache's mod_autoindex, text and
-    table (https://httpd.apache.org/docs/2.4/mod/mod_autoindex.html), with ``2026-01-29 14:02`` or
+    A row ends at the next link.  Both styles of Apache's mod_autoindex are parsed, text and table
+    (https://httpd.apache.org/docs/2.4/mod/mod_autoindex.html), with ``2026-01-29 14:02`` or
     ``29-Jan-2026 14:02`` and sizes like ``60``, ``4.5K``, ``19M``.
     """
     for row in _ANCHOR.split(_HIDDEN_MARKUP.sub("", page))[1:]:
@@ -96,11 +96,15 @@ def _parse_date_and_size(row: str) -> tuple[datetime | None, int, str]:
 
 
 def apply_spec(spec: SourceSpec, files: Sequence[tuple[int, int, RemoteFile]]) -> list[RemoteFile]:
-    """The selected ones of files (first and last number in them, and where they are), in the same order.
+    """Select files, keeping their order.
+
+    Args:
+        spec: parsed ``--input``.
+        files: (first number, last number, file) of all listed files.
 
     Raises:
-        EmptySelectionError: none is selected; says what there is.
-        ListingError: ``since=`` is asked for, but the listing has no date for a file.
+        EmptySelectionError: no file is selected; the message names the listed range.
+        ListingError: ``since=`` is given, and the listing has no date for a file.
     """
     selection = spec.selection
     selected = [remote_file for first, last, remote_file in files if selection.overlaps(first, last)]
@@ -124,23 +128,23 @@ def _require_modified_at(spec: SourceSpec, remote_file: RemoteFile) -> datetime:
     if remote_file.modified_at is None:
         raise ListingError(
             f"--input {spec.text} needs dates, but the listing has no date for {remote_file.url}. Select by "
-            "numbers, or take all; if the page does show dates, mend corpus/download/listing.py."
+            "numbers, or take all; if the page shows dates, update corpus/download/listing.py."
         )
     return remote_file.modified_at
 
 
 def _describe_extent(files: Sequence[RemoteFile]) -> str:
-    """What there is to select from, in a sentence."""
+    """Describe the range of the listed files in a sentence."""
     if not files:
-        return "Nothing is listed."
+        return "No file is listed."
     dates = sorted(remote_file.modified_at for remote_file in files if remote_file.modified_at)
-    date_range = f", put there from {dates[0]:%Y-%m-%d} to {dates[-1]:%Y-%m-%d}" if dates else ""
+    date_range = f", modified from {dates[0]:%Y-%m-%d} to {dates[-1]:%Y-%m-%d}" if dates else ""
     return f"There are {len(files):,} files, {files[0].name} to {files[-1].name}{date_range}."
 
 
 def make_listing_error(url: str, page: str, expected: str, module: str) -> ListingError:
-    """The error for a page on which nothing is found: where, what, and which file of ours to mend."""
+    """Return the error for a page without files; it names the URL and the module to update."""
     return ListingError(
         f"{url} lists no {expected}. It may be an error page, or the format of the listing has changed: "
-        f"then mend corpus/download/{module}. The page begins: {page[:200]!r}"
+        f"then update corpus/download/{module}. The page begins: {page[:200]!r}"
     )

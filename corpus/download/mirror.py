@@ -1,12 +1,12 @@
-"""The mirror: a folder of verified copies, laid out as on the servers.
+"""The mirror: a folder of verified copies in the layout of the servers.
 
-    MIRROR/pubmed/baseline/pubmed26n0001.xml.gz       under this name only whole and verified
+    MIRROR/pubmed/baseline/pubmed26n0001.xml.gz       complete and verified
                           /pubmed26n0001.xml.gz.md5   as NLM publishes it
-                          /.part-5c1b09f2-...         what a broken or killed download goes on from
-                          /.records/...xml.gz.json    what was verified, when, against what
+                          /.part-5c1b09f2-...         incomplete download
+                          /.records/...xml.gz.json    record of the verification
 
-So the folder serves other programs as well, and ``--input MIRROR/pubmed`` without a network.  What is there
-with the right checksum is not fetched again.
+Other programs can read the folder, and ``--input MIRROR/pubmed`` works without a network.  A file with the
+right checksum is not fetched again.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from .verifier import DownloadVerifier
 
 REFUSED: Final = "refused"
 UNREACHABLE: Final = "unreachable"
-"""The reason where a server gives no answer: it may be the file, or the network."""
+"""Reason of a file whose server does not answer."""
 
 _SETTLE_TIME: Final = timedelta(days=1)
-"""A listing gives minutes of an unnamed time zone: a file that was put there less than this before it
-was verified may have been replaced since without a change in the listing."""
+"""Listings give minutes in an unknown time zone: a file that was verified sooner than this after its
+modification may have been replaced without a change of the listing."""
 _RECORD_FIELDS: Final = {
     "url",
     "md5",
@@ -47,7 +47,7 @@ _RECORD_FIELDS: Final = {
     "checked_at",
     "download_seconds",
 }
-"""What a record must say to be used."""
+"""Fields of a valid record."""
 _MAX_SIDECAR_BYTES: Final = 1 << 20
 _MD5_PATTERN = re.compile(rb"\b[0-9a-fA-F]{32}\b")
 
@@ -57,10 +57,12 @@ class MirroredFile:
     """A verified file in the mirror.
 
     Attributes:
-        md5: of its bytes; ``published``: has the source itself published that MD5?
-        retrieved: the day and time at which it was verified, UTC.
-        fetched: bytes that were asked of the server for it now; 0 where it was there.
-        seconds: that its download took when it was fetched; 0 where that is not known.
+        info: path, size and stamp.
+        md5: MD5 of the content.
+        is_md5_published: True if the server publishes this MD5.
+        retrieved_at: UTC time at which it was verified.
+        fetched_bytes: bytes transferred in this run; 0 if it was in the mirror.
+        download_seconds: duration of its download; 0 if unknown.
     """
 
     info: FileInfo
@@ -73,21 +75,26 @@ class MirroredFile:
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """A mirror folder, on any storage."""
+    """A mirror folder on any storage."""
 
     storage: Storage
     folder: str
 
     def path(self, remote_file: RemoteFile) -> str:
+        """Return the path of a file in the mirror."""
         return f"{self.folder}/{remote_file.path}"
 
     def find_mirrored(
         self, connection: Connection | None, remote_files: list[RemoteFile], is_read_only: bool = False
     ) -> dict[RemoteFile, MirroredFile]:
-        """Those of the files that are there, verified and still what the server has.
+        """Return the files that are in the mirror, verified and up to date.
 
-        Only records are read, and for the newest files the published MD5, by ``connection``; without
-        one these count as not held.  Unless ``look_only``, it is remembered that they were asked for.
+        Reads records, and for recently modified files the published MD5.
+
+        Args:
+            connection: to the server; without one, recently modified files count as missing.
+            remote_files: files to look up.
+            is_read_only: do not record the time of this check.
         """
         folders = sorted({self.path(remote_file).rpartition("/")[0] for remote_file in remote_files})
         infos_by_path = {item.path: item for folder in folders for item in self.storage.walk(folder)}
@@ -102,10 +109,7 @@ class Mirror:
             if remote_file.has_md5_file and not _is_settled(record, remote_file):
                 try:
                     published_md5 = self._read_published_md5(connection, remote_file) if connection else None
-                except (
-                    BadFileError,
-                    RefusedError,
-                ):  # a page in its place; `fetch` asks again, and names the file
+                except (BadFileError, RefusedError):  # an error page instead: `fetch` retries and reports it
                     continue
                 if published_md5 is None or published_md5 != record["md5"]:
                     continue
@@ -123,11 +127,11 @@ class Mirror:
         return mirrored
 
     def fetch(self, connection: Connection, remote_file: RemoteFile) -> MirroredFile:
-        """Make sure that the file is there, verified: fetched only if it is not there already.
+        """Fetch a file unless a verified copy is in the mirror.
 
         Raises:
-            BadFileError: what the server has is not the file it should be, however often it is read.
-            DownloadError: the server does not give it.
+            BadFileError: the content is wrong, after :data:`MAX_READ_ATTEMPTS` reads.
+            DownloadError: the request failed.
         """
         for attempt in range(1, MAX_READ_ATTEMPTS + 1):
             try:
@@ -138,7 +142,7 @@ class Mirror:
             except NotFoundError as not_found:
                 raise BadFileError(
                     "gone",
-                    f"{not_found}; it was listed when the run began. Run again to read the new listing",
+                    f"{not_found}; it was listed when the run started. Rerun the command for the new listing",
                 ) from not_found
             except BadFileError as error:
                 if attempt == MAX_READ_ATTEMPTS:
@@ -149,7 +153,7 @@ class Mirror:
         raise AssertionError("attempts end with a file or an error")
 
     def try_fetch(self, connection: Connection, remote_file: RemoteFile) -> MirroredFile | BadFileError:
-        """As :meth:`fetch`, but what keeps the file from being fetched is the result, not raised."""
+        """Fetch as :meth:`fetch` does, and return an error instead of raising it."""
         try:
             return self.fetch(connection, remote_file)
         except BadFileError as bad_file:
@@ -158,22 +162,22 @@ class Mirror:
             return BadFileError(REFUSED if isinstance(error, RefusedError) else UNREACHABLE, str(error))
 
     def _read_published_md5(self, connection: Connection, remote_file: RemoteFile) -> str | None:
-        """The MD5 that the source publishes for the file; None where it publishes none."""
+        """Read the MD5 that the server publishes for a file; None if there is none."""
         if not remote_file.has_md5_file:
             return None
         try:
             body = connection.read(f"{remote_file.url}.md5", _MAX_SIDECAR_BYTES).body
-        except NotFoundError:  # a file may be there some time before its checksum
+        except NotFoundError:  # files may be posted before their checksums
             return None
         match = _MD5_PATTERN.search(body)
         if match is None:
-            raise BadFileError("no-checksum", f"its .md5 holds no MD5; it begins {body[:80]!r}")
+            raise BadFileError("no-checksum", f"its .md5 has no MD5; it begins {body[:80]!r}")
         return match[0].decode().lower()
 
     def _find_verified(self, remote_file: RemoteFile, published_md5: str | None) -> MirroredFile | None:
-        """The file as it lies here, if it is the one that the server has."""
+        """Return the copy in the mirror if it is the file on the server, else None."""
         path = self.path(remote_file)
-        # Where there is no such file, a folder's name such as mirror[1] is taken for a pattern.
+        # glob() reads a folder name such as mirror[1] as a pattern.
         info = next((item for item in self.storage.glob(path) if item.path == path), None)
         if info is None:
             return None
@@ -188,7 +192,7 @@ class Mirror:
                 download_seconds=record["download_seconds"],
             )
             return self._write_record(remote_file, mirrored_file)
-        # Copied here, or touched: its bytes say whether it is the same.
+        # The file was copied or touched: compare its MD5.
         expected_md5 = published_md5 or (
             record["md5"] if record and _has_same_listing(record, remote_file) else None
         )
@@ -203,14 +207,13 @@ class Mirror:
     ) -> MirroredFile:
         path = self.path(remote_file)
         started, fetched_bytes = time.monotonic(), 0
-        # A part is gone on with only if the same file is meant: its name carries which.
+        # The version identifies the content: an incomplete file of other content is not resumed.
         version = hashlib.md5(
             (published_md5 or remote_file.listing_text).encode(), usedforsecurity=False
         ).hexdigest()[:8]
         with self.storage.open_resumable(path, version) as resumable:
-            if mirrored_file := self._find_verified(
-                remote_file, published_md5
-            ):  # another process has been quicker
+            # Another process may have fetched the file while this one waited.
+            if mirrored_file := self._find_verified(remote_file, published_md5):
                 resumable.discard()
                 return mirrored_file
             verifier = _replay_blocks(DownloadVerifier(remote_file.root_name), resumable)
@@ -230,7 +233,7 @@ class Mirror:
             resumable.commit()
             [info] = self.storage.glob(path)
             seconds = round(time.monotonic() - started, 3)
-            # Recorded while the part is ours: who waits for it then knows that the file is there.
+            # Write the record while this process holds the lock: a waiting process then finds the file.
             return self._write_record(
                 remote_file,
                 MirroredFile(info, actual_md5, published_md5 is not None, utc_now(), fetched_bytes, seconds),
@@ -278,7 +281,7 @@ class Mirror:
 
 
 def _is_unchanged(record: dict[str, Any], info: FileInfo, remote_file: RemoteFile) -> bool:
-    """Is the file as it was verified, and the listing's words on it as they were?"""
+    """Return True if the file and its listing have not changed since it was verified."""
     return record["stamp"] == info.stamp and _has_same_listing(record, remote_file)
 
 
@@ -291,7 +294,7 @@ def _has_same_listing(record: dict[str, Any], remote_file: RemoteFile) -> bool:
 
 
 def _is_settled(record: dict[str, Any], remote_file: RemoteFile) -> bool:
-    """Was it checked so long after it was put there that another file would show in the listing?"""
+    """Return True if it was checked late enough for a replacement to show in the listing."""
     if remote_file.modified_at is None:
         return False
     checked_at = datetime.fromisoformat(record["checked_at"]).replace(tzinfo=None)
@@ -299,7 +302,7 @@ def _is_settled(record: dict[str, Any], remote_file: RemoteFile) -> bool:
 
 
 def _replay_blocks(verifier: DownloadVerifier, resumable: ResumableFile) -> DownloadVerifier:
-    """The check, once it has seen what is there from before; a part that is wrong begins anew."""
+    """Feed the verifier with an incomplete file; restart the file if it is invalid."""
     try:
         for block in resumable.read_blocks():
             verifier.feed(block)

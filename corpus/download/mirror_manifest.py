@@ -1,4 +1,4 @@
-"""What a mirror holds after ``beam run fetch``: its manifest, written last."""
+"""Build and publish the manifest of a mirror."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ NOTICE: Final = (
     "publishers' copyright; articles are under the licence that each of them names."
 )
 _MAX_LISTED_FAILURES: Final = 100
-"""So many bad articles are listed one by one; all are counted."""
+"""Failed articles listed in the manifest; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedFile:
-    """What became of a file of a source: it is held, or ``problem`` says why not."""
+    """Result of fetching a file: the mirrored file, or a ``problem``."""
 
     source: str
     remote_file: RemoteFile
@@ -49,10 +49,13 @@ def build_manifest(
     range_reports: Iterable[RangeReport],
     run: MirrorRun,
 ) -> MirrorManifest:
-    """Describe what a run has fetched, and what it has not.
+    """Build the manifest of a mirror.
 
     Args:
-        config: what was asked for.
+        config: options of the run.
+        fetched_files: results of PubMed's and Europe PMC's files.
+        range_reports: results of PMC's ranges.
+        run: facts about the run.
     """
     sorted_files = sorted(fetched_files, key=lambda fetched_file: fetched_file.remote_file.path)
     return MirrorManifest(
@@ -75,7 +78,7 @@ def build_manifest(
 
 
 def summarise_articles(range_reports: Iterable[RangeReport]) -> MirrorArticles | None:
-    """What became of PMC's articles; None where none were asked for."""
+    """Sum up the results of PMC's ranges; None if no article was requested."""
     sorted_reports = sorted(range_reports, key=lambda report: report.range_number)
     if not sorted_reports:
         return None
@@ -99,15 +102,14 @@ def summarise_articles(range_reports: Iterable[RangeReport]) -> MirrorArticles |
 
 
 def find_problem(manifest: MirrorManifest, max_rejected: float) -> str | None:
-    """Why what was fetched is not complete; None where it is."""
+    """Return the reason why the mirror is incomplete, or None."""
     missing_files = manifest.not_fetched
     if missing_files:
         details = "; ".join(file.problem for file in missing_files[:5])
         more = f" (and {len(missing_files) - 5} more)" if len(missing_files) > 5 else ""
         return (
             f"{len(missing_files)} files could not be fetched ({details}{more}). All others are in the "
-            "mirror; run "
-            "the same command again to fetch what is missing"
+            "mirror; rerun the command to fetch them"
         )
     article_counts = manifest.articles
     if article_counts and article_counts.failed > max_rejected * (
@@ -116,18 +118,18 @@ def find_problem(manifest: MirrorManifest, max_rejected: float) -> str | None:
         details = "; ".join(article.detail for article in article_counts.failed_articles[:5])
         return (
             f"{article_counts.failed} articles could not be fetched ({details}), more than --max-rejected "
-            f"{max_rejected:g} allows. All others are in the mirror; run the same command again, or allow "
-            "a larger share"
+            f"{max_rejected:g} allows. All others are in the mirror; rerun the command, or raise "
+            "--max-rejected"
         )
     return None
 
 
 def publish_mirror(storage: Storage, path: str, manifest: MirrorManifest, max_rejected: float) -> str | None:
-    """Write the manifest, unless something is missing: then say what."""
-    found = find_problem(manifest, max_rejected)
-    if found is None:
+    """Write the manifest if the mirror is complete, else return the reason."""
+    problem = find_problem(manifest, max_rejected)
+    if problem is None:
         write_manifest(storage, path, manifest)
-    return found
+    return problem
 
 
 def _make_file_entry(remote: RemoteFile, mirrored: MirroredFile) -> MirrorFile:
@@ -142,7 +144,7 @@ def _make_file_entry(remote: RemoteFile, mirrored: MirroredFile) -> MirrorFile:
 
 
 def _find_newest_file(fetched_files: list[FetchedFile]) -> str | None:
-    """The name of PubMed's newest file: numbers go on from the baseline to the updates."""
+    """Return the name of PubMed's newest file: updates continue the numbers of the baseline."""
     names = [
         fetched_file.remote_file.name
         for fetched_file in fetched_files

@@ -1,7 +1,6 @@
-"""Do something with many files of a server at once, over a few connections.
+"""Thread pool of connections to one server.
 
-A thread holds one of the server's places for half a minute and then lets others have a turn, because
-more threads may want one than there are.
+A thread releases its slot of the rate limiter every 30 seconds, so that threads of other processes get one.
 """
 
 from __future__ import annotations
@@ -20,12 +19,13 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 TURN_SECONDS: Final = 30.0
+"""Time for which a thread keeps its connection."""
 _BETWEEN_TURNS_SECONDS: Final = 0.2
 
 
 @dataclass
 class DownloadPool:
-    """At most so many threads, each with a connection of its own."""
+    """A pool of threads, each with its own connection."""
 
     server: Server
     threads: int
@@ -33,10 +33,10 @@ class DownloadPool:
     def map_unordered(
         self, function: Callable[[Connection, Item], Result], items: Iterable[Item]
     ) -> Iterator[tuple[Item, Result]]:
-        """(item, result) of each item, as they are done.
+        """Yield (item, result) in order of completion.
 
         Raises:
-            Exception: what ``function`` raised first; nothing more is begun then.
+            Exception: the first one raised by ``function``; pending items are discarded.
         """
         workers = _Workers(self.server, function, deque(items))
         num_items = len(workers.pending)
@@ -52,7 +52,7 @@ class DownloadPool:
             workers.pending.clear()
 
     def map(self, function: Callable[[Connection, Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """The results, in the order of the items."""
+        """Yield the results in the order of the items."""
         numbered_items = list(enumerate(items))
         early_results: dict[int, Result] = {}
         next_number = 0
@@ -69,7 +69,7 @@ class DownloadPool:
 
 @dataclass
 class _Workers(Generic[Item, Result]):
-    """What the threads share: the items nobody has begun, and what is done."""
+    """State shared by the threads: pending items and results."""
 
     server: Server
     function: Callable[[Connection, Item], Result]
@@ -77,12 +77,13 @@ class _Workers(Generic[Item, Result]):
     results: queue.SimpleQueue[tuple[Item, Result] | Exception] = field(default_factory=queue.SimpleQueue)
 
     def run(self) -> None:
+        """Process items until none is pending."""
         try:
             while self.pending:
                 with self.server.connect() as connection:
                     self._run_turn(connection)
                 time.sleep(_BETWEEN_TURNS_SECONDS if self.pending else 0)
-        except Exception as error:  # handed to the thread that waits for results
+        except Exception as error:  # raised by the consuming thread
             self.results.put(error)
 
     def _run_turn(self, connection: Connection) -> None:

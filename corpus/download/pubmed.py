@@ -1,15 +1,15 @@
-"""Where PubMed's files are and how NLM lists them; when NLM changes that, this is the file to mend.
+"""Files of PubMed: URL, listings and selection.  Update this file when NLM's server changes.
 
-https://ftp.ncbi.nlm.nih.gov/pubmed/ has two folders, ``baseline/`` and ``updatefiles/``.  Each is listed as a
-page of rows like these, a data file and its checksum (there are others, and a README.txt)::
+https://ftp.ncbi.nlm.nih.gov/pubmed/ has two folders, ``baseline/`` and ``updatefiles/``.  A listing
+has rows like these, a data file and its checksum, among others and a README.txt::
 
     <a href="pubmed26n0001.xml.gz">pubmed26n0001.xml.gz</a>       2026-01-29 14:02   19M
     <a href="pubmed26n0001.xml.gz.md5">pubmed26n0001.xml.gz.md5</a>   2026-01-29 14:02   60
 
-A year's baseline is numbered from 1 and its update files go on where it ends; a new baseline includes all
-updates of the year before.  Files are to be loaded in the order of their numbers
-(https://pubmed.ncbi.nlm.nih.gov/download/).  ``baseline/README.txt`` says how far the baseline goes: "files
-pubmed26n0001.xml through pubmed26n1334.xml".
+The baseline of a year is numbered from 1, and its update files continue the numbers; a new baseline
+includes all updates of the year before.  Files must be applied in the order of their numbers
+(https://pubmed.ncbi.nlm.nih.gov/download/).  ``baseline/README.txt`` names the last file of the baseline:
+"files pubmed26n0001.xml through pubmed26n1334.xml".
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from .source_spec import FileSelection, SourceSpec
 URL: Final = "https://ftp.ncbi.nlm.nih.gov/pubmed/"
 MAX_CONNECTIONS: Final = 4
 REQUESTS_PER_SECOND: Final = 8.0
-"""What is asked of NCBI's file server at most, all workers together.  People have measured that it serves 4
-connections well and answers 503 to 48, and to more than some 20 requests a second."""
+"""Rate limit of NCBI's file server for all workers together.  According to measurements of users it serves 4
+connections well, and answers 503 to 48 connections or to more than about 20 requests a second."""
 BASELINE: Final = "baseline"
 UPDATES: Final = "updatefiles"
 
@@ -50,12 +50,19 @@ _README_RANGE = re.compile(
     r"pubmed([0-9]{2})n[0-9]{4,6}(?:\.xml)?(?:\.gz)?\s{1,9}through\s{1,9}pubmed\1n([0-9]{4,6})(?![0-9])"
 )
 _MAX_SHOWN: Final = 5
-"""So many ranges or names are named in a notice; the rest are counted."""
+"""Ranges or names listed in a notice; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """A listed file: the two digits of its year, its number, and whether its ``.md5`` is listed too."""
+    """A listed file.
+
+    Attributes:
+        year: last two digits of the year.
+        number: number in the file name.
+        remote_file: the file.
+        has_md5_file: True if its ``.md5`` is listed.
+    """
 
     year: int
     number: int
@@ -64,15 +71,15 @@ class ListedFile:
 
 
 def parse_listing(page: str, base_url: str, folder: str) -> list[ListedFile]:
-    """The files of a listing in NLM's order; whatever else is on the page is passed over.
+    """Parse a listing: files in NLM's order, other links ignored.
 
     Args:
-        page: the listing of ``base + folder + "/"``.
-        base_url: URL, or a mirror's; ends with a slash.
+        page: listing of ``base_url + folder + "/"``.
+        base_url: URL of PubMed or of another server, with a trailing slash.
         folder: BASELINE or UPDATES.
 
     Raises:
-        ListingError: there is no such file on the page.
+        ListingError: the page lists no file of PubMed.
     """
     data_links: dict[str, tuple[int, int, Link]] = {}
     md5_links: dict[str, Link] = {}
@@ -107,18 +114,19 @@ def parse_listing(page: str, base_url: str, folder: str) -> list[ListedFile]:
 def select_files(
     spec: SourceSpec, baseline: Sequence[ListedFile], updates: Sequence[ListedFile], readme: str = ""
 ) -> SelectedFiles:
-    """The files to fetch for ``pubmed:``, all of one year: the newest baseline's, or the newest updates'.
+    """Select the files to fetch for ``pubmed:``, all of one year: that of the newest baseline or updates.
 
     Args:
-        spec: what the user asked for.
-        baseline, updates: what is listed, as `parse` gives it; empty if it is not asked for.  A baseline
-            given with ``pubmed:updates`` tells where the updates must begin.
-        readme: the text of ``baseline/README.txt``, or ''.
+        spec: parsed ``--input``.
+        baseline: listed files of the baseline; empty if none is requested.  With ``pubmed:updates`` it
+            gives the first number of the updates.
+        updates: listed update files; empty if none is requested.
+        readme: text of ``baseline/README.txt``, or ''.
 
     Raises:
-        EmptySelectionError: there is nothing of what is selected.
-        ListingError: ``since=`` is asked for, and a file has no date in the listing; or all of a baseline is
-            asked for that is still being posted.
+        EmptySelectionError: no file is selected.
+        ListingError: ``since=`` is given, and a file has no date in the listing; or the whole baseline is
+            requested while it is still being posted.
     """
     year = max((file.year for file in (updates if spec.subset == "updates" else baseline)), default=0)
     baseline_files = [file for file in baseline if file.year == year]
@@ -134,7 +142,7 @@ def select_files(
         unfinished_notices = _check_unfinished(year, baseline, max(last_number, announced))
         if unfinished_notices and spec.selection == FileSelection():
             raise ListingError(
-                f"{unfinished_notices[0]} Run again when all of it is there, or select what is"
+                f"{unfinished_notices[0]} Rerun the command when it is complete, or select listed files"
             )
         notices += unfinished_notices
     if spec.subset != "baseline":
@@ -150,20 +158,20 @@ def select_files(
 
 
 def _sort_key(file: ListedFile) -> tuple[int, int, str]:
-    """The key of NLM's order: by year and number, and by path where two files have the same."""
+    """Return the sort key of NLM's order: year, number, path."""
     return file.year, file.number, file.remote_file.path
 
 
 def _parse_announced_last(readme: str, year: int) -> int:
-    """The number of this year's last baseline file as README.txt gives it, or 0."""
+    """Return the number of the last baseline file of a year from README.txt, or 0."""
     match = _README_RANGE.search(readme)
     return int(match[2]) if match and int(match[1]) == year else 0
 
 
 def _check_unfinished(year: int, baseline: Sequence[ListedFile], announced: int) -> list[str]:
-    """What to say of a baseline that is not all there: without its end, or beside more files of the last.
+    """Return a notice if the baseline is incomplete: shorter than announced or than that of another year.
 
-    Made into a corpus, it would take the place of all that was known before.
+    An incomplete baseline would replace a complete corpus.
     """
     counts = Counter(file.year for file in baseline)
     last_number = max((file.number for file in baseline if file.year == year), default=0)
@@ -181,7 +189,7 @@ def _check_unfinished(year: int, baseline: Sequence[ListedFile], announced: int)
 
 
 def _check_other_years(folder: str, files: Iterable[ListedFile], year: int) -> Iterator[str]:
-    """A notice for each year but the chosen one."""
+    """Yield a notice for each year but the selected one."""
     for other_year, count in sorted(Counter(file.year for file in files).items()):
         if other_year < year:
             yield (
@@ -199,7 +207,7 @@ def _check_other_years(folder: str, files: Iterable[ListedFile], year: int) -> I
 
 
 def _check_gaps(year: int, folder: str, files: Iterable[ListedFile], start: int) -> Iterator[str]:
-    """A notice of the numbers that are missing from ``start`` to the files' last, if any are."""
+    """Yield a notice if numbers are missing between ``start`` and the last file."""
     gaps: list[tuple[int, int]] = []
     for number in (file.number for file in files):
         if number > start:
@@ -216,20 +224,19 @@ def _check_gaps(year: int, folder: str, files: Iterable[ListedFile], start: int)
         missing = sum(high - low + 1 for low, high in gaps)
         yield (
             f"The listing of pubmed/{folder}/ has no {', '.join(shown)}{more}: {missing:,} file(s) before "
-            f"{_format_stem(year, start - 1)}. What they say of citations will be missing until NLM posts "
+            f"{_format_stem(year, start - 1)}. Their citations will be missing until NLM posts "
             "them."
         )
 
 
 def _check_md5_files(files: Iterable[ListedFile]) -> Iterator[str]:
-    """A notice of the files whose ``.md5`` is not listed, if there are any."""
+    """Yield a notice if the ``.md5`` of a file is not listed."""
     names = [file.remote_file.name for file in files if not file.has_md5_file]
     if names:
         more = f" and {len(names) - _MAX_SHOWN:,} more" if len(names) > _MAX_SHOWN else ""
         yield (
-            f"No .md5 is listed beside {', '.join(names[:_MAX_SHOWN])}{more}: NLM may be posting them just "
-            "now, "
-            "and what is fetched cannot be checked against a checksum."
+            f"No .md5 is listed for {', '.join(names[:_MAX_SHOWN])}{more}: NLM may be posting them just now. "
+            "These files are fetched without a check of their MD5."
         )
 
 
@@ -238,11 +245,12 @@ def _format_stem(year: int, number: int) -> str:
 
 
 def list_files(connection: Connection, base_url: str, spec: SourceSpec) -> SelectedFiles:
-    """Read the listings that ``spec`` is about, and choose.
+    """Read the listings and select files.
 
     Raises:
-        ListingError: what the server sends is no listing, three times.
-        EmptySelectionError, DownloadError
+        ListingError: a page is not a listing, or a listing is incomplete.
+        EmptySelectionError: no file is selected.
+        DownloadError: a listing cannot be read.
     """
     baseline = _read_listing(connection, base_url, BASELINE) if spec.subset in ("", "baseline") else []
     updates = _read_listing(connection, base_url, UPDATES) if spec.subset in ("", "updates") else []
@@ -256,7 +264,7 @@ def list_files(connection: Connection, base_url: str, spec: SourceSpec) -> Selec
 
 
 def _read_listing(connection: Connection, base_url: str, folder: str) -> list[ListedFile]:
-    """The files of one folder's listing.  Of updates there may be none, just after a new baseline."""
+    """Read the listing of a folder.  Just after a new baseline there may be no updates."""
     for attempt in range(1, MAX_READ_ATTEMPTS + 1):
         page = connection.read(f"{base_url}{folder}/", MAX_PAGE_BYTES).body.decode("utf-8", "replace")
         try:
@@ -271,7 +279,12 @@ def _read_listing(connection: Connection, base_url: str, folder: str) -> list[Li
 
 
 def check_replaced_baseline(names: Iterable[str], selected: Sequence[RemoteFile]) -> list[str]:
-    """What to say if a new baseline replaces that of which the mirror has these files' names."""
+    """Return a notice if a new baseline replaces files in the mirror.
+
+    Args:
+        names: names of the files in the mirror.
+        selected: files to fetch.
+    """
     new_year = max(
         (int(match[2]) for remote_file in selected if (match := _FILE_NAME.fullmatch(remote_file.name))),
         default=0,
@@ -286,19 +299,21 @@ def check_replaced_baseline(names: Iterable[str], selected: Sequence[RemoteFile]
     old_years = sorted({int(match[2]) for match in old_matches})
     years = ", ".join(f"pubmed{year:02d}" for year in old_years)
     return [
-        f"The new baseline pubmed{new_year:02d} replaces {years}: all of it is fetched and processed anew. "
-        "The "
-        f"mirror's {len(old_matches):,} files of {years} are no longer used: delete them before its folder "
-        "is an "
-        "--input."
+        f"The new baseline pubmed{new_year:02d} replaces {years}: all of it is fetched and processed. "
+        f"The mirror's {len(old_matches):,} files of {years} are no longer used: delete them before "
+        "its folder is an --input."
     ]
 
 
 def find_unlisted(names: Iterable[str], selected: Sequence[RemoteFile], folder: str) -> list[str]:
-    """Of the names in the mirror's folder, the year's files that the listing does not have (any more).
+    """Return the files of this year in the mirror that the listing lacks.
 
-    Within a year NLM adds files and replaces them, it takes none away: so the listing is the one that
-    is wrong, and without them what they say would be lost.  ``selected`` is all of the listing.
+    Within a year NLM adds and replaces files and removes none, so that such a listing is incomplete.
+
+    Args:
+        names: names of the files in a folder of the mirror.
+        selected: all listed files.
+        folder: BASELINE or UPDATES.
     """
     listed_paths = {remote_file.path for remote_file in selected}
     years = {match[2] for remote_file in selected if (match := _FILE_NAME.fullmatch(remote_file.name))}

@@ -1,9 +1,8 @@
-"""How often a server may be asked, by all processes of this machine together.
+"""Machine-wide rate limiter for a server.
 
-Workers are processes that know nothing of each other, and a second job may run beside the first; what
-they share is the machine, so the count is kept in lock files in its temporary folder: the system
-drops the lock of a process that dies.  Runners on several machines are held to the same limits by the
-width of the step that downloads (pipelines/transforms/document_shards.py).
+The state is in lock files in the temporary folder, so that independent worker processes and jobs share one
+budget of connections and requests.  The system releases the lock of a process that dies.  On several
+machines, the width of the download step keeps the limit (pipelines/transforms/document_shards.py).
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ from bioshards.corpus.storage.retry import MAX_RETRY_AFTER_SECONDS
 
 _POLL_SECONDS: Final = 0.05
 _MAX_QUEUE_SECONDS: Final = 60.0
-"""Seconds: nobody plans a request further ahead, as only those few who hold a place plan one."""
+"""Longest time ahead of a scheduled request: only processes that hold a slot schedule one."""
 _TIMES_STRUCT: Final = struct.Struct("<dd")
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimiter:
-    """The few places that a server has for us, and the pace at which it may be asked.
+    """Limit of connections and of requests per second to a server.
 
     Attributes:
-        server: names the server, for whom the places are counted.
-        connections: open at the same time at most.
-        per_second: requests in any second at most, evenly spaced.
+        server_name: identifies the server; limiters of the same name share their state.
+        max_connections: concurrent connections.
+        requests_per_second: requests in any second, evenly spaced.
     """
 
     server_name: str
@@ -43,7 +42,7 @@ class RateLimiter:
     requests_per_second: float
 
     def divide(self, machines: int) -> RateLimiter:
-        """One part of the places, for each of several machines that cannot see each other."""
+        """Return the share of one of several machines."""
         return replace(
             self,
             max_connections=max(1, self.max_connections // machines),
@@ -52,7 +51,7 @@ class RateLimiter:
 
     @contextlib.contextmanager
     def acquire_slot(self) -> Iterator[None]:
-        """Hold one of the places; waits until one is free."""
+        """Hold one of the connection slots; wait until one is free."""
         with contextlib.ExitStack() as stack:
             while True:
                 first_slot = random.randrange(self.max_connections)
@@ -70,7 +69,7 @@ class RateLimiter:
             yield
 
     def wait_for_turn(self) -> None:
-        """Wait for the moment at which the next request may be sent."""
+        """Wait until the next request may be sent."""
         while True:
             with self._open_times() as times:
                 now = time.time()
@@ -79,7 +78,7 @@ class RateLimiter:
                     send_at = max(now, next_request_at)
                     times[:] = [send_at + 1 / self.requests_per_second, paused_until]
             if paused_until > now:
-                # Those who waited do not all come at once: the pace above spaces them.
+                # The schedule above spaces the requests of all waiting processes.
                 time.sleep(min(paused_until - now, 1.0))
                 continue
             time.sleep(send_at - now)
@@ -88,18 +87,18 @@ class RateLimiter:
                     return
 
     def pause(self, seconds: float) -> None:
-        """Let nobody on this machine ask the server for so long; a longer pause stays."""
+        """Pause all requests of this machine to the server; a longer pause stays in effect."""
         with self._open_times() as times:
             times[1] = max(times[1], time.time() + min(seconds, MAX_RETRY_AFTER_SECONDS))
 
     @contextlib.contextmanager
     def _open_times(self) -> Iterator[list[float]]:
-        """[when the next request may be sent, when the pause ends], to read and to change."""
+        """Lock, read and write back [time of the next request, end of the pause]."""
         with self._open_lock_file("pace") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             data = file.read(_TIMES_STRUCT.size)
             stored = _TIMES_STRUCT.unpack(data) if len(data) == _TIMES_STRUCT.size else (0.0, 0.0)
-            # A time further ahead is no plan of ours: the clock has been set back, or the file is damaged.
+            # A time further ahead means that the clock was set back or the file is damaged.
             limits = (
                 time.time() + _MAX_QUEUE_SECONDS,
                 time.time() + MAX_RETRY_AFTER_SECONDS + _MAX_QUEUE_SECONDS,
@@ -118,10 +117,10 @@ class RateLimiter:
 
 
 def _get_lock_folder() -> str:
-    """Our own folder in the temporary one.
+    """Return the folder of the lock files, in the temporary folder.
 
     Raises:
-        PermissionError: somebody else has made it.
+        PermissionError: it belongs to another user.
     """
     folder = os.path.join(tempfile.gettempdir(), f"bioshards-{os.getuid()}")
     os.makedirs(folder, mode=0o700, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A file on somebody's server, as its listing names it."""
+"""A file on a server, as its listing describes it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """What is known of a file before it is fetched.
+    """A file that can be fetched.
 
     Attributes:
-        url: where it is, built by us from the source's own address and a checked name, never taken
-            from a page.
-        path: where it is kept, relative to the mirror: ``pubmed/baseline/pubmed26n0001.xml.gz``.
-        root: the local name of its XML document's root element.
-        md5_beside: is its MD5 published at ``url + ".md5"``?
-        listed: the listing's words on it (date and size), '' if it gives none; other words mean another file.
-        changed: when it was put there, as the listing says, to the minute and in the server's own time zone.
-        size: its size in bytes, rounded as in the listing; 0 if the listing gives none.
+        url: built from the URL of the source and a file name that matches a pattern.
+        path: path in the mirror: ``pubmed/baseline/pubmed26n0001.xml.gz``.
+        root_name: local name of the root element of its XML document.
+        has_md5_file: True if its MD5 is published at ``url + ".md5"``.
+        listing_text: date and size as the listing writes them, or ''.  Another text means another file.
+        modified_at: time of modification in the listing, to the minute, in the time zone of the server.
+        size: in bytes, rounded as in the listing; 0 if it is not listed.
     """
 
     url: str
@@ -31,4 +30,5 @@ class RemoteFile:
 
     @property
     def name(self) -> str:
+        """File name."""
         return self.path.rpartition("/")[2]

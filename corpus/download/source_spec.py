@@ -1,15 +1,15 @@
-"""What ``--input pubmed:baseline[1-10]`` means: a source by name instead of a path, and which of its files.
+"""Parse ``--input pubmed:baseline[1-10]``: a source by name and a selection of its files.
 
     pubmed:                       baseline and updates; also pubmed:baseline, pubmed:updates
     europepmc:   pmc:
     pubmed:baseline[1-10]         files by number; [7]; [1400-] to the end; [1-10,20] a list
-    europepmc:[1-20000]           packages that hold PMC ids of this range
+    europepmc:[1-20000]           packages with PMC ids in this range
     pmc:[11000000-11010000]       articles by PMC id
-    pubmed:updates[-3:]           the last three of the source's own order (not for pmc:, which has no files)
-    pubmed:updates[since=2026-08-01]   put on the server that day or later (not for pmc:)
+    pubmed:updates[-3:]           the last three in the order of the source (not for pmc:)
+    pubmed:updates[since=2026-08-01]   modified on the server that day or later (not for pmc:)
 
-``since=`` may do without brackets: ``pubmed:since=2026-08-01``, ``pubmed:updates,since=2026-08-01``,
-``pubmed:updates:since=2026-08-01``.  A selection is of one kind: numbers, or the last few, or since a day.
+The brackets of ``since=`` may be omitted: ``pubmed:since=2026-08-01``, ``pubmed:updates,since=2026-08-01``,
+``pubmed:updates:since=2026-08-01``.  A selection has one criterion: numbers, newest files or a date.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Final
 from bioshards.corpus.errors import InvalidValueError
 
 SUBSETS: Final[dict[str, tuple[str, ...]]] = {"pubmed": ("baseline", "updates"), "europepmc": (), "pmc": ()}
-"""The sources, and the parts that each can be asked for."""
+"""Subsets by source."""
 
 _EXAMPLES: Final = {
     "pubmed": "pubmed:baseline[1-10], pubmed:updates[-3:] or pubmed:since=2026-08-01",
@@ -40,17 +40,17 @@ _RANGE = re.compile(r"([0-9]{1,9})(?:(-)([0-9]{1,9})?)?")
 
 
 class SourceSpecError(InvalidValueError):
-    """An ``--input`` that begins as a source's name does, or nearly so, but cannot be read."""
+    """An ``--input`` that begins with the name of a source, or a misspelt one, is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileSelection:
-    """Which files (for ``pmc:``, which articles) of a source; without any of the three, all.
+    """Selected files of a source (articles for ``pmc:``): by one criterion, or all.
 
     Attributes:
-        ranges: first and last number, both included; None is "to the end".
-        newest: this many from the end of the source's order.
-        since: put on the server that day or later, by the server's own clock.
+        ranges: first and last number, both included; None for the end.
+        newest: number of files from the end of the order of the source.
+        since: modified on the server that day or later, by the clock of the server.
     """
 
     ranges: tuple[tuple[int, int | None], ...] = ()
@@ -58,7 +58,7 @@ class FileSelection:
     since: date | None = None
 
     def overlaps(self, first: int, last: int) -> bool:
-        """Is one of the numbers first to last in the ranges?  Without ranges, every number is."""
+        """Return True if a number from first to last is in the ranges, or if there are no ranges."""
         return not self.ranges or any(
             low <= last and (high is None or first <= high) for low, high in self.ranges
         )
@@ -66,7 +66,14 @@ class FileSelection:
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """A source by name.  ``part`` is '' for all of the source, ``text`` what the user wrote."""
+    """A source by name.
+
+    Attributes:
+        source: ``pubmed``, ``europepmc`` or ``pmc``.
+        subset: a name of :data:`SUBSETS`; '' for the whole source.
+        selection: selected files.
+        text: value of ``--input``, for messages.
+    """
 
     source: str
     subset: str
@@ -75,13 +82,13 @@ class SourceSpec:
 
 
 def parse_source_spec(text: str) -> SourceSpec | None:
-    """What an ``--input`` names, or None where it is a path.
+    """Parse an ``--input``; return None if it is a path.
 
-    Only ``pubmed:``, ``europepmc:`` and ``pmc:`` at the beginning are names.  A path may hold a colon too;
-    one that looks like a misspelt name is refused, and ``./`` before it makes it a path.
+    Only ``pubmed:``, ``europepmc:`` and ``pmc:`` are names of sources.  A path may contain a colon; one that
+    looks like a misspelt name is an error, unless it begins with ``./``.
 
     Raises:
-        SourceSpecError: a name that cannot be read; says what is wrong and what would work.
+        SourceSpecError: the name or the selection is invalid; the message gives examples.
     """
     source, colon, rest = text.partition(":")
     if not colon:
@@ -152,7 +159,7 @@ def _describe_unknown_subset(source: str, subset: str) -> str:
 
 
 def _reject_misspelt(text: str, prefix: str, rest: str) -> None:
-    """Refuse a word that is nearly a source's, where what follows is not like the rest of a path."""
+    """Raise an error for a misspelt name of a source, unless the rest looks like a path."""
     close_matches = (
         difflib.get_close_matches(prefix.lower(), SUBSETS, 1, 0.8)
         if re.fullmatch(r"[\w-]{1,20}", prefix)

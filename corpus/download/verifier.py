@@ -1,7 +1,6 @@
-"""Is a downloaded file what it should be?  Asked while it comes in, block by block.
+"""Verify a downloaded file block by block, while it arrives.
 
-Servers answer an error with the status of success and a page, connections end early, files change
-between two reads: only the content tells.
+Servers send error pages with a status of success, connections end early, and files change between two reads.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.xml.decoder import MAX_FILE_BYTES, BoundedGunzip
 
 _MAX_HEAD_BYTES: Final = 1 << 16
-"""How far into a document its root may begin."""
+"""Number of bytes in which the root element must begin."""
 _PROLOG = re.compile(
     rb"(?:\xef\xbb\xbf)?(?:\s++|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*+(?:\[[^\]]*+\]\s*+)?>)*+", re.DOTALL
 )
@@ -22,7 +21,7 @@ _ROOT_TAG = re.compile(rb"<(?:[\w.-]++:)?([A-Za-z_][\w.-]*+)[\s/>]")
 
 
 def parse_root_name(head: bytes) -> str | None:
-    """The local name of the root of the XML document that begins so; None where there is none."""
+    """Return the local name of the root element of an XML document that begins with ``head``, or None."""
     prolog = _PROLOG.match(head)
     match = _ROOT_TAG.match(head, prolog.end() if prolog else 0)
     return match[1].decode() if match else None
@@ -33,9 +32,9 @@ def _make_too_large_error() -> BadFileError:
 
 
 class DownloadVerifier:
-    """Feed it a gzipped XML document's bytes as they come; it ends with their MD5, or raises.
+    """Streaming check of a gzipped XML document.
 
-    Checked are gzip's magic, every block's CRC to the end, the size unpacked, and the root's name.
+    Checks the magic number and all CRCs of gzip, the uncompressed size and the name of the root element.
     """
 
     def __init__(self, root_name: str) -> None:
@@ -47,19 +46,21 @@ class DownloadVerifier:
         self._size = self._unpacked = 0
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes.
+        """Check the next bytes.
 
         Raises:
-            BadFileError: they cannot belong to the file that is expected.
+            BadFileError: they cannot be part of the expected file.
         """
         self._md5.update(data)
         self._size += len(data)
-        if self._size > MAX_FILE_BYTES:  # padding and empty blocks unpack to nothing, for ever
+        if self._size > MAX_FILE_BYTES:  # padding and empty blocks add nothing to the uncompressed size
             raise _make_too_large_error()
         if len(self._first_bytes) < 2:
             self._first_bytes += data[:80]
             if self._first_bytes[:2] not in (b"\x1f\x8b", b"\x1f", b""):
-                raise BadFileError("not-gzip", f"what came is no gzip file; it begins {self._first_bytes!r}")
+                raise BadFileError(
+                    "not-gzip", f"the response is not a gzip file; it begins {self._first_bytes!r}"
+                )
         for block in self._gunzip.decompress(data):
             self._unpacked += len(block)
             if self._unpacked > MAX_FILE_BYTES:
@@ -70,11 +71,13 @@ class DownloadVerifier:
                     self._check_root()
 
     def finish(self, published_md5: str | None) -> str:
-        """The file's MD5, once all of it is fed; ``published_md5`` is the published one, None where there is
-        none.
+        """Check the end of the file and return its MD5.
+
+        Args:
+            published_md5: MD5 that the server publishes, if any.
 
         Raises:
-            BadFileError: it is cut short, is no document of the expected kind, or has another MD5.
+            BadFileError: the file is truncated, has another root element, or another MD5.
         """
         actual_md5 = self._md5.hexdigest()
         if published_md5 is not None and actual_md5 != published_md5:

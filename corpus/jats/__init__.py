@@ -1,7 +1,7 @@
-"""The text of a JATS article as pure functions: bytes in, a document or paragraphs out.
+"""Extract the text of JATS articles as pure functions: bytes to a document or to paragraphs.
 
-What is text and what is not, and what becomes of citations, formulas and inline elements, is in README.md
-("Full text") and, case by case, in tests/golden/jats/.
+README.md ("Full text") defines what counts as text, and how citations, formulas and inline elements are
+handled; tests/golden/jats/ has the cases.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from bioshards.corpus.errors import BadRecordError
 from . import article_metadata, article_stream, text_blocks, xml_tree
 from .document_builder import ArticleDocumentBuilder, identify_article
 from .filters import PmcConfig
-from .text_blocks import TextBlock
+from .section_walker import TextBlock
 
 
 def document(xml: bytes, config: PmcConfig | None = None) -> Document:
-    """An article as a document, whether or not the rules would keep it.
+    """Build the document of an article. Filters are not applied.
 
     Args:
-        xml: a file's bytes, with DOCTYPE and all; gzipped or not.
-        config: those of ``beam run pmc_to_shards``'s defaults if None.
+        xml: bytes of a file with one article; gzipped or not.
+        config: text settings; None for the defaults of ``beam run pmc_to_shards``.
 
     Raises:
-        BadFileError, BadRecordError: it is not the well-formed XML of one article, or has no id.
+        BadFileError, BadRecordError: the file is malformed, does not contain exactly one article, or the
+            article has no id.
     """
     config = config or PmcConfig()
     tree = xml_tree.parse_article(_extract_article(xml), flatten=config.author_year_citations)
@@ -47,13 +48,16 @@ def _document_builder(config: PmcConfig) -> ArticleDocumentBuilder:
 
 
 def paragraphs(xml: bytes) -> list[str]:
-    """An article's text as PMC's plain text has it: title, headings, paragraphs, captions where they stand.
+    """Return the text of an article in the order of PMC's plain text, with captions in place.
 
-    One item a heading or paragraph, each in one line; all parts but reviews and translations, and abstracts
-    that only tease.  ``document`` is the same text in sentences.
+    One item per title, heading or paragraph, each in one line. Included are all parts except reviews,
+    translations and teaser abstracts.
+
+    Args:
+        xml: bytes of a file with one article; gzipped or not.
 
     Raises:
-        BadFileError, BadRecordError: it is not the well-formed XML of one article.
+        BadFileError, BadRecordError: the file is malformed or does not contain exactly one article.
     """
     return list(
         _interleave_headings(
@@ -65,12 +69,12 @@ def paragraphs(xml: bytes) -> list[str]:
 def _extract_article(xml: bytes) -> bytes:
     articles = list(article_stream.iter_articles(io.BytesIO(xml)))
     if len(articles) != 1:
-        raise BadRecordError("not-one-article", f"there are {len(articles)} articles in it")
+        raise BadRecordError("not-one-article", f"the file has {len(articles)} articles")
     return articles[0]
 
 
 def _interleave_headings(blocks: list[TextBlock]) -> Iterator[str]:
-    """The blocks' texts, each heading before the first block that is under it."""
+    """Yield the texts of the blocks, each heading before its first block."""
     seen_paths = set()
     for block in blocks:
         if block.part in ("other-abstract", "translated-abstract", "sub-article"):

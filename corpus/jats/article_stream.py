@@ -1,9 +1,8 @@
-"""Cut a file of full text into its articles, streaming.
+"""Split a full-text file into articles, streaming.
 
-One article is a file of its own in PMC's bucket; E-utilities' efetch puts several into a
-``<pmc-articleset>``, Europe PMC's packages 10,000 into ``<articles>`` (1 GB), and PMC's OAI-PMH
-service wraps each twice in a record.  Articles are cut by their tags, so one that is not
-well-formed costs nothing but itself.
+PMC's bucket has one article per file. E-utilities' efetch wraps several in ``<pmc-articleset>``, Europe PMC's
+packages 10,000 in ``<articles>`` (1 GB), PMC's OAI-PMH service each in two elements of a record. Articles
+are split at their tags, so that a malformed one affects only itself.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from bioshards.corpus.xml.decoder import ByteStream, decode_xml
 from bioshards.corpus.xml.element_stream import RootElement
 
 MAX_ARTICLE_BYTES: Final = 64 << 20
-"""Largest article.  Real ones have 0.2 MB on average; the few of tens of MB are tables and scanned text."""
+"""Largest article. The mean is 0.2 MB; the few with tens of MB are tables and scanned text."""
 
 _CHILDREN_BY_CONTAINER: Final[Mapping[str, frozenset[str]]] = {
     "pmc-articleset": frozenset({"article"}),
@@ -29,17 +28,17 @@ _CHILDREN_BY_CONTAINER: Final[Mapping[str, frozenset[str]]] = {
     "record": frozenset({"metadata"}),
     "metadata": frozenset({"article"}),
 }
-"""Elements that hold articles, or what holds them, with what they hold."""
+"""Container elements, with the children that contain articles."""
 _ROOT_ELEMENTS: Final = frozenset({"article", "pmc-articleset", "articles", "OAI-PMH"})
 _SERVER_MESSAGES: Final = frozenset(
     {"error", "Reply", "responseDate", "request", "header", "about", "resumptionToken"}
 )
-"""What servers put beside articles.  efetch answers for an article that it has not, with status 200:
+"""Elements that servers add to containers. efetch reports a missing article with status 200:
 
     <pmc-articleset><error id="1">The following PMCID is not available: 1</error></pmc-articleset>
 
-(until about 2016 ``<Reply Id="1" error="The following PMCID is not available: 1"/>``; described, for
-instance, at https://github.com/neuroquery/pubget/issues/20).  The others are OAI-PMH 2.0's,
+(until about 2016 ``<Reply Id="1" error="The following PMCID is not available: 1"/>``; see
+https://github.com/neuroquery/pubget/issues/20). The others belong to OAI-PMH 2.0,
 https://www.openarchives.org/OAI/openarchivesprotocol.html.
 """
 
@@ -47,16 +46,14 @@ https://www.openarchives.org/OAI/openarchivesprotocol.html.
 def iter_articles(file: ByteStream) -> Iterator[bytes]:
     """Yield each article of an open ``.xml``, ``.nxml`` or ``.xml.gz``, in order.
 
-    An article is its element's bytes in UTF-8, without XML declaration, DOCTYPE, comments and
-    processing instructions, CDATA as text.  Namespaces that it uses and what holds it declares are
-    declared in it, so that it can be parsed alone.
+    An article is its element in UTF-8, without XML declaration, DOCTYPE, comments and processing
+    instructions; CDATA becomes text. Namespace declarations of its containers are added, so that it can be
+    parsed alone.
 
-    An element beside articles that is neither an article nor a notice of the server's is handed on too:
-    the reader of articles will refuse it, so that it is counted and kept.
+    Unknown children of a container are yielded too, so that the reader rejects and counts them.
 
     Raises:
-        BadFileError: what is wrong with the file as a whole, at the point where it shows; callers must
-            drop what they have had from it so far.
+        BadFileError: the file as a whole is unusable. Callers must discard the articles read so far.
     """
     blocks = decode_xml(file)
     root = element_stream.read_root(blocks)
@@ -70,9 +67,9 @@ def iter_articles(file: ByteStream) -> Iterator[bytes]:
 
 
 def _read_single_article(root: RootElement, blocks: Iterator[bytes]) -> bytes:
-    """The article that is a whole file: it ends where the file does, so its end is not searched for.
+    """Read an article that is the root of its file. It ends at the end of the file.
 
-    (Two articles one after the other come as one, which no XML parser takes.)
+    Two concatenated articles are returned as one, which the XML parser rejects.
     """
     chunks = [root.buffer]
     size = len(root.buffer)
@@ -97,7 +94,7 @@ def _read_single_article(root: RootElement, blocks: Iterator[bytes]) -> bytes:
 def _iter_nested_articles(
     root: RootElement, blocks: Iterator[bytes], outer_namespaces: dict[bytes, bytes]
 ) -> Iterator[bytes]:
-    """The articles in a holder; ``outer_namespaces``: the namespaces declared outside it."""
+    """Yield the articles in a container; ``outer_namespaces`` are declared outside of it."""
     namespaces = outer_namespaces | _parse_namespaces(root.attributes)
     child_names = _CHILDREN_BY_CONTAINER[_local_name(root.name)]
     for element_name, xml in element_stream.iter_children(root, blocks, MAX_ARTICLE_BYTES):
@@ -117,14 +114,14 @@ _NAMESPACE_DECLARATION = re.compile(rb"""\s(xmlns(?::[^\s=]+)?)\s*+=\s*+("[^"]*"
 
 
 def _parse_namespaces(attributes: bytes) -> dict[bytes, bytes]:
-    """A start tag's namespace declarations: attribute name to value, in its quotes."""
+    """Return the namespace declarations of a start tag: attribute name to quoted value."""
     return {match[1]: match[2] for match in _NAMESPACE_DECLARATION.finditer(attributes) if match[1]}
 
 
 def _add_namespaces(xml: bytes, namespaces: dict[bytes, bytes]) -> bytes:
-    """The element with these declarations, but for those that its start tag has its own of."""
+    """Add the declarations to the element, except those that its start tag has."""
     start_tag = element_stream.START_TAG.match(xml)
-    assert start_tag is not None, "xml_records cuts elements by this pattern"
+    assert start_tag is not None, "element_stream.py finds elements by this pattern"
     own_namespaces = _parse_namespaces(start_tag[2])
     declarations = [
         b" " + name + b"=" + value for name, value in namespaces.items() if name not in own_namespaces

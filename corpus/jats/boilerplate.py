@@ -1,8 +1,7 @@
-"""Sections and footnotes that say of an article what journals make every article say.
+"""Recognise boilerplate: sections and footnotes that journals require of every article.
 
-Who did what, who paid, who has what interest, who has approved, where the data are: no science, and the
-same sentences a million times.  They are told by ``sec-type``, ``fn-type`` and ``notes-type``, and, as two
-sections in three have none, by their titles.
+Contributions, funding, conflicts of interest, approvals, data availability. They are recognised by
+``sec-type``, ``fn-type`` and ``notes-type``, and by title, as two in three have no type.
 """
 
 from __future__ import annotations
@@ -13,18 +12,43 @@ from typing import Final
 
 BOILERPLATE_TYPES: Final = frozenset(
     {
-        *("con", "conflict", "conflict-interest", "coi", "coi-statement", "competing-interests"),
-        *("competing-interest-statement", "financial-disclosure", "disclosure", "disclosures"),
-        *("declarations",),
-        *("supported-by", "funding", "funding-statement", "funding-information", "participating-researchers"),
-        *("ethics", "ethics-statement", "ethics-approval", "informed-consent", "consent", "contributions"),
-        *("author-contribution", "author-contributions", "authors-contributions"),
-        *("author-contribution-statement", "data-availability", "data-availability-statement"),
-        *("data_availability", "publishers-note", "disclaimer", "supplementary-material"),
+        "con",
+        "conflict",
+        "conflict-interest",
+        "coi",
+        "coi-statement",
+        "competing-interests",
+        "competing-interest-statement",
+        "financial-disclosure",
+        "disclosure",
+        "disclosures",
+        "declarations",
+        "supported-by",
+        "funding",
+        "funding-statement",
+        "funding-information",
+        "participating-researchers",
+        "ethics",
+        "ethics-statement",
+        "ethics-approval",
+        "informed-consent",
+        "consent",
+        "contributions",
+        "author-contribution",
+        "author-contributions",
+        "authors-contributions",
+        "author-contribution-statement",
+        "data-availability",
+        "data-availability-statement",
+        "data_availability",
+        "publishers-note",
+        "disclaimer",
+        "supplementary-material",
     }
 )
-"""``sec-type``, ``fn-type`` and ``notes-type`` as in PMC's articles; conflict, con, financial-disclosure and
-supported-by are those of the JATS tag library, the others are journals' own."""
+"""Values of ``sec-type``, ``fn-type`` and ``notes-type`` in PMC's articles. conflict, con,
+financial-disclosure and supported-by are from the JATS tag library, the others are journals' own.
+"""
 
 _TITLE_PATTERN: Final = r"""
       author(?:s|ship)?\ (?:contributions?|roles?|statements?|disclosures?|declarations?|information)
@@ -74,7 +98,7 @@ _NON_LETTERS_AT_ENDS = re.compile(r"^[\W\d_]+|[\W_]+$")
 
 @functools.lru_cache(maxsize=1 << 12)
 def is_boilerplate(title: str, section_types: tuple[str | None, ...] = ()) -> bool:
-    """Is a section or footnote of this title, or of one of these types, boilerplate?"""
+    """Return True if a section or footnote with this title or one of these types is boilerplate."""
     for section_type in section_types:
         if section_type and section_type.lower() in BOILERPLATE_TYPES:
             return True
@@ -85,6 +109,6 @@ def is_boilerplate(title: str, section_types: tuple[str | None, ...] = ()) -> bo
 
 
 def starts_with_boilerplate_title(text: str) -> bool:
-    """Does a footnote begin with such a title: "Conflict of interest: none declared."?"""
+    """Return True if a footnote starts with a boilerplate title ("Funding: none.")."""
     end = re.search(r"[:.]", text[:_MAX_TITLE_LENGTH])
     return end is not None and is_boilerplate(text[: end.start()])

@@ -1,7 +1,6 @@
-"""Shape an article into a document by the rules of a corpus: choose its parts, clean, split, count.
+"""Build a document from an article: select its parts, clean, split into sentences, count.
 
-The counterpart of document_builder.py for full text.  A paragraph's end ends a sentence; every run of blocks
-under the same headings is a section of the document.
+A paragraph's end ends a sentence. Consecutive blocks with the same headings form a section of the document.
 """
 
 from __future__ import annotations
@@ -11,69 +10,57 @@ from collections.abc import Iterator
 
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
 from bioshards.corpus.errors import BadRecordError
-from bioshards.corpus.sentences import collapse_whitespace, split_line
+from bioshards.corpus.sentences import collapse_whitespace, count_line_words, split_line
 from bioshards.corpus.sentences.splitters import load_splitter
 from bioshards.corpus.text.cleaning import Cleaner
-from bioshards.corpus.text.line_format import LineFormatter
 
 from .article_metadata import ArticleMetadata
-from .filters import DROPPED_PART_PREFIX, PmcConfig
-from .text_blocks import TextBlock
+from .filters import DROPPED_PART_PREFIX, PmcConfig, find_text_drop_reason
+from .section_walker import TextBlock
 
 _NON_PMC_NUMBER_BIT = 1 << 40
 
 
 class ArticleDocumentBuilder:
-    """Shapes articles into documents by one set of rules; built once, used for every article.
+    """Builder of documents with a fixed config; create one per process.
 
     Raises:
-        MissingExtraError: the rules need a library that is not installed.
+        MissingExtraError: the config needs a library that is not installed.
     """
 
     def __init__(self, config: PmcConfig) -> None:
         self._config = config
         self._parts = frozenset(config.parts)
-        self._dropped_types = frozenset(map(str.lower, config.drop_article_types))
         self._cleaner = Cleaner(config.cleaning)
-        # Blocks are of one line already, which the usual splitter would look for again.
+        # Blocks are in one line already; split_line skips that check.
         self._split = split_line if config.splitter == "rules" else load_splitter(config.splitter)
-        self._line_formatter: LineFormatter | None = None
-        if config.lower_case or config.ascii_only or config.treebank or config.min_line_characters:
-            self._line_formatter = LineFormatter(
-                config.lower_case, config.ascii_only, config.treebank, config.min_line_characters
-            )
-
-    def find_drop_reason(self, metadata: ArticleMetadata, has_body: bool) -> str | None:
-        """Why an article is dropped for what it says of itself; None where it is not."""
-        config = self._config
-        if (metadata.licence or "unknown") not in config.licences:
-            return "licence"
-        if config.languages and metadata.language not in config.languages:
-            return "language"
-        if metadata.article_type in self._dropped_types:
-            return "article-type"
-        if config.drop_retracted and metadata.retracted:
-            return "retracted"
-        if metadata.ocr and not config.keep_ocr:
-            return "ocr"
-        if not has_body and not config.keep_abstract_only:
-            return "no-body"
-        return None
+        self._line_formatter = config.make_line_formatter()
 
     def build_document(
         self, metadata: ArticleMetadata, has_body: bool, blocks: list[TextBlock], file: str, position: int
     ) -> tuple[str | None, Document]:
-        """Shape an article into a document: (reason to drop it for its text or None, document)."""
+        """Build the document of an article and apply the filters that need the text.
+
+        Args:
+            metadata: the article's metadata.
+            has_body: True if the article has a body.
+            blocks: the article's text.
+            file: name of the source file.
+            position: 0-based index of the article in the source.
+
+        Returns:
+            (drop reason or None, document). The document is complete in both cases.
+        """
         removed_characters: dict[str, int] = {}
         title, blocks = self._extract_title(blocks, removed_characters)
         sentences: list[str] = []
         if self._config.titles and title:
             sentences += self._split_and_format(title, removed_characters)
         sections: list[tuple[str, int]] = []
-        num_words = _count_words(title) if self._config.titles else 0
+        num_words = count_line_words(title) if self._config.titles else 0
         current_heading = None
         for heading, label, text in self._iter_texts(blocks, removed_characters):
-            num_words += _count_words(text)
+            num_words += count_line_words(text)
             new_sentences = self._split_and_format(text, removed_characters)
             if not new_sentences:
                 continue
@@ -82,7 +69,7 @@ class ArticleDocumentBuilder:
                 sections.append((heading, len(sentences)))
                 if self._config.section_labels:
                     sentences += self._split_and_format(label, removed_characters)
-                    num_words += _count_words(label)
+                    num_words += count_line_words(label)
             sentences += new_sentences
         document_id, _ = identify_article(metadata)
         document = Document(
@@ -104,18 +91,16 @@ class ArticleDocumentBuilder:
             sections=sections,
             file=file,
             position=position,
-            num_words=sum(map(_count_words, sentences)) if self._line_formatter else num_words,
+            num_words=sum(map(count_line_words, sentences)) if self._line_formatter else num_words,
             num_characters=sum(map(len, sentences)),
             removed_characters=removed_characters,
         )
-        if not sections:
-            return "no-text", document
-        return "short" if num_words < self._config.min_words else None, document
+        return find_text_drop_reason(document, self._config, num_words), document
 
     def _extract_title(
         self, blocks: list[TextBlock], removed_characters: dict[str, int]
     ) -> tuple[str, list[TextBlock]]:
-        """The cleaned title, and the other blocks."""
+        """Return the cleaned title and the other blocks."""
         if not blocks or blocks[0].part != "title":
             return "", blocks
         return collapse_whitespace(self._cleaner.clean_title(blocks[0].text, removed_characters)), blocks[1:]
@@ -127,12 +112,12 @@ class ArticleDocumentBuilder:
     def _iter_texts(
         self, blocks: list[TextBlock], removed_characters: dict[str, int]
     ) -> Iterator[tuple[str, str, str]]:
-        """(heading path, last heading, text) of the blocks of the chosen parts, cleaned."""
+        """Yield (heading path, last heading, text) of the blocks of included parts, cleaned."""
         abstract_blocks = [block for block in blocks if block.part == "abstract"]
         if abstract_blocks and "abstract" in self._parts:
             yield from self._iter_abstract_texts(abstract_blocks, removed_characters)
         heading_paths: dict[tuple[str, ...], tuple[str, str]] = {}
-        cleaned_headings: dict[str, str] = {}  # headings: most head many blocks, and are counted once
+        cleaned_headings: dict[str, str] = {}  # each heading is cleaned and counted once
         for block in blocks:
             if block.part not in self._parts:
                 removal_name = f"{DROPPED_PART_PREFIX}{block.part}"
@@ -156,7 +141,7 @@ class ArticleDocumentBuilder:
     def _iter_abstract_texts(
         self, blocks: list[TextBlock], removed_characters: dict[str, int]
     ) -> Iterator[tuple[str, str, str]]:
-        """The abstract as PubMed's are cleaned: its notices go, and labels that head nothing."""
+        """Yield the abstract, cleaned as PubMed's: without notices and empty labels."""
         sections = [(HEADING_SEPARATOR.join(block.headings[1:]) or None, block.text) for block in blocks]
         parent_heading = (
             self._clean_text(blocks[0].headings[0], removed_characters) if blocks[0].headings else ""
@@ -180,13 +165,13 @@ class ArticleDocumentBuilder:
 
 
 def identify_article(metadata: ArticleMetadata) -> tuple[str, int]:
-    """An article's id, and the number that is the same for all its versions.
+    """Return the document id, and an article number that all versions share.
 
-    The id is ``pmc:PMC123456.1``; of articles that PMC does not have, ``doi:10.5555/1`` or ``pmid:123``.
-    Numbers of these are hashes beyond all PMCIDs.
+    The id is ``pmc:PMC123456.1``, or ``doi:10.5555/1`` or ``pmid:123`` of articles outside PMC. The numbers
+    of the latter are hashes above all PMCIDs.
 
     Raises:
-        BadRecordError: it has none of the three.
+        BadRecordError: the article has no PMCID, DOI or PMID.
     """
     if metadata.pmcid:
         return f"pmc:{metadata.pmcid}.{metadata.version}", int(metadata.pmcid[3:])
@@ -203,8 +188,3 @@ def identify_article(metadata: ArticleMetadata) -> tuple[str, int]:
 def _list_flags(metadata: ArticleMetadata, has_body: bool) -> list[str]:
     flags = (("manuscript", metadata.manuscript), ("ocr", metadata.ocr), ("no-body", not has_body))
     return [*([metadata.notice] if metadata.notice else []), *(name for name, is_set in flags if is_set)]
-
-
-def _count_words(line: str) -> int:
-    """Words of a text of one line."""
-    return line.count(" ") + 1 if line else 0

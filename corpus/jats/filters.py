@@ -1,14 +1,21 @@
-"""Which articles become documents, and which of their parts: the rules of a corpus of full text, as data."""
+"""Document config and filters for PMC articles.
+
+To add a filter: a field of :class:`PmcConfig`, its reason in ``drop_reasons``, its condition in
+:func:`find_drop_reason` (metadata) or :func:`find_text_drop_reason` (text), and an option in
+``pipelines/options/pmc_options.py``. pubmed/filters.py has those of PubMed.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from bioshards.corpus.document import Document
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
+from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES, UNKNOWN_LICENCE
 from bioshards.corpus.text_config import TextConfig
 
+from .article_metadata import ArticleMetadata
 from .text_blocks import ARTICLE_PARTS
 
 OPTIONAL_ARTICLE_PARTS: Final = tuple(part for part in ARTICLE_PARTS if part != "title")
@@ -18,23 +25,25 @@ DEFAULT_ARTICLE_PARTS: Final = tuple(
     if part not in ("other-abstract", "translated-abstract", "sub-article")
 )
 DROPPED_PART_PREFIX: Final = "left out: "
-"""With a part's name: under which its characters are counted where it is left out."""
+"""Prefix of the names under which the characters of excluded parts are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class PmcConfig(TextConfig):
-    """Selection and shape of full-text documents.  The defaults keep every English article with a body that
-    anybody may use, change and pass on: all of its text but the references.
+    """Filters and text settings for PMC articles.
+
+    The defaults keep every English article with a body and a licence that permits use, adaptation and
+    redistribution, and all of its text except the references.
 
     Attributes:
-        licences: keep articles of these licences (licences.py); an article that names none is "unknown".
-        parts: the parts (text_blocks.py) that are text, titles apart.
-        min_words: drop documents of fewer words (split at white space), cleaned.
-        drop_article_types: drop articles of any of these, by name as in JATS' ``article-type``.
+        licences: keep articles with these licence codes (licences.py); articles without one are "unknown".
+        parts: included parts of an article (text_blocks.py); ``titles`` controls the title.
+        min_words: drop shorter documents: words at white space, after cleaning.
+        drop_article_types: drop articles of these types, named as in JATS ``article-type``.
         keep_ocr: keep articles that were read from scanned pages.
-        keep_abstract_only: keep articles of which PMC has no body: their abstract, mostly.
-        author_year_citations: do citations by name and year ("Ode, 2011") stay in the text?  Numbers never do.
-        formula_placeholder: what stands for a displayed formula; '' for nothing.
+        keep_abstract_only: keep articles whose body PMC lacks.
+        author_year_citations: keep citations by name and year ("Ode, 2011"). Numeric ones are always removed.
+        formula_placeholder: replacement for displayed formulas; '' for none.
     """
 
     languages: tuple[str, ...] = ("eng",)
@@ -48,11 +57,21 @@ class PmcConfig(TextConfig):
     formula_placeholder: str = ""
 
     drop_reasons: ClassVar[tuple[str, ...]] = (
-        *("superseded", "licence", "language", "article-type", "retracted", "ocr", "no-body", "no-text"),
-        *("short", "duplicate", "excluded"),
+        "superseded",
+        "licence",
+        "language",
+        "article-type",
+        "retracted",
+        "ocr",
+        "no-body",
+        "no-text",
+        "short",
+        "duplicate",
+        "excluded",
     )
-    """Every reason for which an article is no document, in the order in which they are asked."""
+    """All drop reasons, in order of precedence: an article is counted under the first that applies."""
     highest_version_wins: ClassVar[bool] = True
+    """True: PMC numbers the versions of an article (lifecycle/versions.py)."""
 
     def __post_init__(self) -> None:
         TextConfig.__post_init__(self)
@@ -69,8 +88,47 @@ class PmcConfig(TextConfig):
             raise InvalidValueError("licences is empty, so that no article would be kept")
 
     def removal_names(self) -> tuple[str, ...]:
-        """The names under which removed characters are counted, of all that is on."""
+        """Return the names of all enabled rules and excluded parts under which characters are counted."""
         dropped_parts = (
             f"{DROPPED_PART_PREFIX}{part}" for part in OPTIONAL_ARTICLE_PARTS if part not in self.parts
         )
         return (*TextConfig.removal_names(self), *dropped_parts)
+
+
+def find_drop_reason(metadata: ArticleMetadata, has_body: bool, config: PmcConfig) -> str | None:
+    """Apply the filters that need the metadata only, before the text is built.
+
+    Returns:
+        The drop reason, or None if no filter applies.
+    """
+    if (metadata.licence or UNKNOWN_LICENCE) not in config.licences:
+        return "licence"
+    if config.languages and metadata.language not in config.languages:
+        return "language"
+    if metadata.article_type in {name.lower() for name in config.drop_article_types}:
+        return "article-type"
+    if config.drop_retracted and metadata.retracted:
+        return "retracted"
+    if metadata.ocr and not config.keep_ocr:
+        return "ocr"
+    if not has_body and not config.keep_abstract_only:
+        return "no-body"
+    return None
+
+
+def find_text_drop_reason(document: Document, config: PmcConfig, num_words: int) -> str | None:
+    """Apply the filters that need the text.
+
+    Args:
+        document: the document, cleaned and split.
+        config: the filters.
+        num_words: words of the cleaned text, before sentences are reformatted.
+
+    Returns:
+        The drop reason, or None if no filter applies.
+    """
+    if not document.sections:
+        return "no-text"
+    if num_words < config.min_words:
+        return "short"
+    return None

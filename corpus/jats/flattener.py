@@ -1,9 +1,8 @@
-"""Join inline mark-up into the text around it before an article is parsed: the same text, in half the time.
+"""Flatten simple inline markup into text before an article is parsed: the same text in half the time.
 
-Most elements of a paragraph only look different (``<italic>``) or are references of which the reading is
-simple (``<xref ref-type="bibr">12</xref>``).  An element costs a parser and a walk more than a hundred
-characters of text do, so these are joined into plain text by a few regular expressions.  What is not simple,
-``inline.py`` reads as it reads everything; tests hold that both give the same.
+Most elements in a paragraph are presentation (``<italic>``) or simple references (``<xref
+ref-type="bibr">12</xref>``). An element costs the parser more than a hundred characters of text, so regular
+expressions flatten them first. ``inline.py`` handles the remaining elements; tests check that both agree.
 """
 
 from __future__ import annotations
@@ -12,7 +11,13 @@ import html
 import re
 from typing import Final
 
-from .in_text_citations import CITATION_MARK, REMOVAL_MARK, has_only_citations, is_numeric_citation
+from .in_text_citations import (
+    CITATION_MARK,
+    CITATION_XREF_TYPES,
+    REMOVAL_MARK,
+    has_only_citations,
+    is_numeric_citation,
+)
 
 _PRESENTATION_TAG = re.compile(r'</?(?:italic(?: toggle="yes")?|sub|bold|sc|underline|monospace)>')
 _INDENTED_SCRIPT = re.compile(r"\n(?:[ \t]|<[^<>]*>)*?<su[bp][\s>]")
@@ -21,20 +26,28 @@ _XREF = re.compile(
 )
 _SUPERSCRIPT = re.compile(r"<sup>([^<>]*)</sup>")
 
-_CITATION_TYPES: Final = frozenset({"bibr", "ref"})
 _TEXT_XREF_TYPES: Final = frozenset(
     {
-        *("fig", "table", "supplementary-material", "media", "sec", "disp-formula", "app", "boxed-text"),
-        *("table-wrap", "video", "scheme"),
+        "fig",
+        "table",
+        "supplementary-material",
+        "media",
+        "sec",
+        "disp-formula",
+        "app",
+        "boxed-text",
+        "table-wrap",
+        "video",
+        "scheme",
     }
 )
-"""Types of references that are text, whatever it is."""
+"""Values of ``ref-type`` whose text is always kept."""
 
 
 def flatten_inline_markup(text: str) -> str:
-    """An article's XML without the inline mark-up that only joins into the text around it.
+    """Remove inline markup that only joins into the text around it.
 
-    XML that is indented at scripts stays as it is, as the line break before them is then no blank.
+    XML with line breaks before scripts is returned unchanged, as these breaks must not become blanks.
     """
     if CITATION_MARK in text or REMOVAL_MARK in text:
         text = text.replace(CITATION_MARK, "\ufffd").replace(REMOVAL_MARK, "\ufffd")
@@ -46,7 +59,7 @@ def flatten_inline_markup(text: str) -> str:
 def _flatten_xref(xref: re.Match[str]) -> str:
     ref_type, plain_text, superscript = xref.groups()
     text: str = superscript if plain_text is None else plain_text
-    if ref_type in _CITATION_TYPES:
+    if ref_type in CITATION_XREF_TYPES:
         if is_numeric_citation(_unescape(text)):
             return CITATION_MARK
         return xref[0] if text[-1] in ")]" else text
@@ -59,5 +72,5 @@ def _flatten_superscript(superscript: re.Match[str]) -> str:
 
 
 def _unescape(text: str) -> str:
-    """The text with its characters for references to them: a range's dash may be written ``&#x2013;``."""
+    """Resolve character references: a range's dash may be written ``&#x2013;``."""
     return html.unescape(text) if "&" in text else text

@@ -1,8 +1,7 @@
-"""Take numeric citations out of running text so that nobody sees where they were.
+"""Remove numeric citations from running text, with their brackets, separators and the blank before them.
 
-``found worldwide.<sup>1,2</sup> People`` becomes "found worldwide. People": with the numbers go their
-brackets, what separates them, and the blank before them.  inline.py puts a mark where each citation
-stood; here the marked text is closed up.
+``found worldwide.<sup>1,2</sup> People`` becomes "found worldwide. People". inline.py and flattener.py insert
+a mark for each citation; this module removes the marks and closes the gaps.
 """
 
 from __future__ import annotations
@@ -13,8 +12,12 @@ from typing import Final
 
 CITATION_MARK: Final = "\ufdd0"
 REMOVAL_MARK: Final = "\ufdd1"
-"""Stand where a citation, or something else, is to vanish: noncharacters, which XML can hold and no text does
-(flattener.py sees to that).  What separates citations vanishes with them."""
+"""Marks of a removed citation and of another removed element: Unicode noncharacters, which are valid in XML
+and which flattener.py replaces in input text. Separators between citations are removed with them.
+"""
+
+CITATION_XREF_TYPES: Final = frozenset({"bibr", "ref"})
+"""Values of ``ref-type`` of an ``xref`` to the reference list."""
 
 _DASHES: Final = "‐‑‒–—―−-"
 _NUMBER: Final = r"[Ss]?(?:\d{1,3}|1[0-4]\d\d)[a-z]?•*"  # "12••": of outstanding interest
@@ -26,17 +29,17 @@ _NUMERIC_CITATION = re.compile(
 
 @functools.lru_cache(maxsize=1 << 14)
 def is_numeric_citation(text: str) -> bool:
-    """Is a reference only numbers, as in ``[12]``, ``3–5``, ``S7``, or nothing?  A year is not."""
+    """Return True if a reference is empty or only numbers: ``[12]``, ``3–5``, ``S7``; False for a year."""
     return len(text) <= _MAX_CITATION_LENGTH and _NUMERIC_CITATION.fullmatch(text) is not None
 
 
 def mark_trailing_number(text: str) -> str:
-    """A reference's text with a mark for the number it may end in: "Miller et al. [12]"."""
+    """Replace the number at a reference's end by a mark: "Miller et al. [12]"."""
     return _TRAILING_NUMBER.sub(CITATION_MARK, text) if len(text) <= _MAX_CITATION_LENGTH else text
 
 
 def has_only_citations(text: str) -> bool:
-    """Is a text with a mark in it nothing but citations and their pages, as in ``<sup>M,5–M(p7)</sup>``?"""
+    """Return True if a marked text is only citations and their pages: ``<sup>M,5–M(p7)</sup>``."""
     return _ONLY_CITATIONS.fullmatch(text) is not None
 
 
@@ -67,10 +70,11 @@ _STRIPPED_IN_BRACKET: Final = " \t\n,;:"
 
 
 def remove_marks(text: str, keep_introductions: bool = False) -> str:
-    """The text without its marks and holes, and the brackets that citations leave empty.
+    """Remove the marks, and the brackets that become empty.
 
     Args:
-        keep_introductions: does "(reviewed in [5])" leave "(reviewed in)", or nothing?
+        text: marked text.
+        keep_introductions: keep "(reviewed in)" of "(reviewed in [5])".
     """
     empty_pattern = _NO_WORDS if keep_introductions else _INTRODUCTION_WORDS
     text = _NUMERIC_BRACKET.sub(CITATION_MARK, text)  # most brackets, in a fifth of the time
@@ -84,7 +88,7 @@ def remove_marks(text: str, keep_introductions: bool = False) -> str:
 
 
 def _clean_bracket(bracket: str, empty_pattern: re.Pattern[str]) -> str:
-    """What becomes of a bracket with citations in it: a mark if it says nothing else."""
+    """Remove the citations of a bracket; return a mark if nothing else remains."""
     content = bracket[1:-1]
     if has_only_citations(content) or empty_pattern.fullmatch(content):
         return CITATION_MARK
@@ -92,6 +96,7 @@ def _clean_bracket(bracket: str, empty_pattern: re.Pattern[str]) -> str:
 
 
 def _close_gaps(text: str) -> str:
+    """Remove the marks outside of brackets, with the punctuation and blanks that belong to them."""
     parts: list[str] = []
     position = 0
     for run in _MARK_RUN.finditer(text):

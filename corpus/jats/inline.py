@@ -1,7 +1,7 @@
-"""The text of a title or a paragraph: inline elements joined as written, numeric citations gone.
+"""Extract the text of a title or paragraph: inline elements joined as written, numeric citations removed.
 
-``<sub>``, ``<italic>``, ``<named-content>`` and all that only looks different join without a blank more or
-less.  What a reader's eye skips is skipped: numbers of references and footnotes, graphics, LaTeX.
+Presentation elements (``<sub>``, ``<italic>``, ``<named-content>``) join without additional blanks. Numbers
+of references and footnotes, graphics and LaTeX are removed.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ from typing import Final
 from lxml import etree
 
 from bioshards.corpus.mathml import formula
+from bioshards.corpus.mathml.formula import MATHML_NAMESPACE
 from bioshards.corpus.sentences import collapse_whitespace
 
 from . import in_text_citations
-from .in_text_citations import CITATION_MARK, REMOVAL_MARK
-from .xml_tree import MATHML_NAMESPACE
+from .in_text_citations import CITATION_MARK, CITATION_XREF_TYPES, REMOVAL_MARK
 
 TextPieces = list[str]
 
-_CITATION_TYPES: Final = frozenset({"bibr", "ref"})
 _FOOTNOTE_TYPES: Final = frozenset({"fn", "table-fn", "author-notes", "aff", "corresp"})
 _NON_CITATION_ID = re.compile("eq|fig|tab|sec", re.IGNORECASE)
-"""How the ids begin that a reference without a type names when it is to no reference."""
+"""Id prefixes of targets other than references, of an xref without a type."""
 _REMOVED_XREF_TAG: Final = "vanishing-xref"
 _MAX_FOOTNOTE_MARK_LENGTH: Final = 3  # characters of a footnote's number or symbol
 _LOOKBACK_CHARACTERS: Final = 20
@@ -35,17 +34,18 @@ _NUMBERED_ITEM_NAME = re.compile(
 
 
 def extract_text(element: etree._Element) -> str:
-    """The element's text in one line."""
+    """Return the element's text in one line."""
     pieces: TextPieces = []
     append_text(element, pieces)
     return join_pieces(pieces)
 
 
 def join_pieces(pieces: TextPieces, keep_introductions: bool = False) -> str:
-    """What :func:`append` has given, in one line, closed up where citations stood.
+    """Join the output of :func:`append_text` into one line and remove the citation marks.
 
     Args:
-        keep_introductions: as :func:`jats_citations.without` has it.
+        pieces: pieces of text with marks.
+        keep_introductions: see :func:`in_text_citations.remove_marks`.
     """
     text = "".join(pieces)
     if CITATION_MARK in text or REMOVAL_MARK in text:
@@ -54,7 +54,7 @@ def join_pieces(pieces: TextPieces, keep_introductions: bool = False) -> str:
 
 
 def _remove_indentation(text: str) -> str:
-    """The text without the line breaks that can only indent the XML: inside of brackets, before a comma."""
+    """Remove line breaks that only indent the XML: inside brackets, before a comma."""
     parts = [""]
     for line in filter(None, map(str.strip, text.split("\n"))):
         parts += ("" if line[0] in ",.;:)]" or parts[-1][-1:] in ("(", "[") else " ", line)
@@ -62,7 +62,7 @@ def _remove_indentation(text: str) -> str:
 
 
 def append_text(element: etree._Element, pieces: TextPieces) -> None:
-    """Append the text inside an element, with a mark for each citation that is to vanish."""
+    """Append the text inside an element, with a mark for each removed citation."""
     if element.text:
         pieces.append(element.text)
     for child in element:
@@ -81,9 +81,9 @@ def append_inline(element: etree._Element, pieces: TextPieces) -> None:
 
 
 def mark_citations(article: etree._Element) -> None:
-    """Make all citations of an article's tree vanish from its text, those by name and year too."""
+    """Rename all citations of the tree, including author-year ones, so that their text is removed."""
     for xref in article.iter("xref"):
-        if xref.get("ref-type") in _CITATION_TYPES:
+        if xref.get("ref-type") in CITATION_XREF_TYPES:
             xref.tag = _REMOVED_XREF_TAG
 
 
@@ -92,16 +92,16 @@ def _append_citation_mark(_: etree._Element, pieces: TextPieces) -> None:
 
 
 def _skip(_: etree._Element, pieces: TextPieces) -> None:
-    """No text: the element is left out, what follows it is not."""
+    """Skip the element; the text after it is kept."""
 
 
 def _append_removal_mark(_: etree._Element, pieces: TextPieces) -> None:
-    """A picture in the text leaves no blank before a comma."""
+    """Append a mark for a picture, so that no blank remains before a comma."""
     pieces.append(REMOVAL_MARK)
 
 
 def _append_link(link: etree._Element, pieces: TextPieces) -> None:
-    """A link: one without a text says nothing."""
+    """Append the text of a link, or a mark if it has none."""
     inner_pieces: TextPieces = []
     append_text(link, inner_pieces)
     pieces.append("".join(inner_pieces) or REMOVAL_MARK)
@@ -116,7 +116,7 @@ def _append_xref(xref: etree._Element, pieces: TextPieces) -> None:
     inner_pieces: TextPieces = []
     append_text(xref, inner_pieces)
     text = "".join(inner_pieces)
-    if ref_type in _CITATION_TYPES or not ref_type:
+    if ref_type in CITATION_XREF_TYPES or not ref_type:
         if in_text_citations.is_numeric_citation(text.replace(CITATION_MARK, "")):
             if ref_type or not (
                 _NON_CITATION_ID.match(xref.get("rid", ""))
@@ -140,7 +140,7 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
     append_text(element, inner_pieces)
     text = "".join(inner_pieces)
     is_isotope = text.isdigit() and (element.tail or "")[:1].isupper()
-    if not is_isotope:  # of <sup>14</sup>C the blank before is meant
+    if not is_isotope:  # the blank before <sup>14</sup>C is intended
         _strip_line_break(pieces)
     if text:
         pieces.append(
@@ -154,7 +154,7 @@ def _append_subscript(element: etree._Element, pieces: TextPieces) -> None:
 
 
 def _strip_line_break(pieces: TextPieces) -> None:
-    """Take back a line break that only indents the XML: scripts stand at what comes before them."""
+    """Remove a trailing line break that only indents the XML before a script."""
     if pieces and pieces[-1][-1:] in (" ", "\t"):
         stripped = pieces[-1].rstrip()
         if "\n" in pieces[-1][len(stripped) :]:
@@ -162,7 +162,7 @@ def _strip_line_break(pieces: TextPieces) -> None:
 
 
 def _append_formula(element: etree._Element, pieces: TextPieces) -> None:
-    """A formula as MathML if it is there, else as what is left without LaTeX and graphics, if anything."""
+    """Append a formula from its MathML, or its text without LaTeX and graphics."""
     math = element.find(f".//{MATHML_NAMESPACE}math")
     if math is None:
         inner_pieces: TextPieces = []
@@ -192,13 +192,29 @@ _HANDLERS: Final[dict[object, Callable[[etree._Element, TextPieces], None]]] = {
     ),
     **dict.fromkeys(
         (
-            *("tex-math", "object-id"),
-            *("supplementary-material", "index-term", "fn", "table", "array"),
-            *("mixed-citation", "element-citation", "nlm-citation", "citation", "citation-alternatives"),
-            *("ref-list", "related-article", "related-object", "alt-text", "long-desc", "processing-meta"),
-            *("contrib-group", "permissions", "label-alternatives"),
+            "tex-math",
+            "object-id",
+            "supplementary-material",
+            "index-term",
+            "fn",
+            "table",
+            "array",
+            "mixed-citation",
+            "element-citation",
+            "nlm-citation",
+            "citation",
+            "citation-alternatives",
+            "ref-list",
+            "related-article",
+            "related-object",
+            "alt-text",
+            "long-desc",
+            "processing-meta",
+            "contrib-group",
+            "permissions",
+            "label-alternatives",
         ),
         _skip,
     ),
 }
-"""Elements of which the text is not simply what is in them."""
+"""Handlers of elements whose text is not simply their content."""

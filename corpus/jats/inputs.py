@@ -1,8 +1,8 @@
-"""Find full text in folders and files, and deal it out to sources: what makes one shard each.
+"""Find full text in the inputs and group it into sources; each source becomes one group of shards.
 
-A package (Europe PMC's, an archive) is a source; so is the list of a range of articles in a mirror.  Files of
-single articles are gathered by ranges of 10,000 PMC ids, those whose path names none by the hash of their
-names.  So what is in a source depends on names only, and an article that is added touches one shard.
+A package of Europe PMC, an archive, and a mirror's list of a range are one source each. Files of single
+articles are grouped by ranges of 10,000 PMCIDs, or by a hash of their names if these have no PMCID. Grouping
+depends on names only, so that a new article changes one shard.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from bioshards.corpus.archives.members import ARCHIVE_EXTENSIONS as ARCHIVES
+from bioshards.corpus.archives.members import ARCHIVE_EXTENSIONS
 from bioshards.corpus.errors import InputNotFoundError
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile, SourcePart, list_input_files
-from bioshards.corpus.storage.storage_protocol import FileInfo
+from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 
 ARTICLE_LIST_EXTENSION: Final = ".parquet"
-"""How the list of a range in a mirror ends (download/pmc.py)."""
+"""File name extension of a mirror's list of a range (download/pmc/)."""
 ARTICLE_EXTENSIONS: Final = (".xml", ".nxml", ".xml.gz", ".nxml.gz")
 MEAN_FILES_PER_GROUP: Final = 10_000
-"""Files without a PMC id in a group, at most, in the mean: as many as a range of ids has."""
+"""Largest mean number of files in a group without PMCIDs; equal to a range of PMCIDs."""
 
 _PMCIDS_PER_RANGE: Final = 10_000
 _PACKAGE_NAME = re.compile(r"PMC\d+_PMC\d+\.xml(\.gz)?")
@@ -32,21 +31,25 @@ _PUBMED_FILE_NAME = re.compile(r"pubmed\d\dn\d{4,6}\.xml(\.gz)?")
 _PMCID = re.compile(r"PMC(\d{1,9})(?:\.(\d{1,4}))?(?![\d])")
 
 
-def discover(storage: LocalStorage, inputs: Iterable[str]) -> list[SourceFile]:
-    """All full text that the inputs (folders, globs, single files) name, once each, in order.
+def discover(storage: Storage, inputs: Iterable[str]) -> list[SourceFile]:
+    """Find all full text that the inputs match, each file once, in order.
 
-    A folder gives its articles (``.xml``, ``.nxml``, gzipped or not), packages and archives at any depth; a
-    mirror of ``beam run fetch`` what its lists select.
+    A directory contributes its articles (``.xml``, ``.nxml``, gzipped or not), packages and archives at any
+    depth; a mirror of ``beam run fetch``, the articles in its lists.
+
+    Args:
+        storage: where the files are.
+        inputs: directories, globs and files.
 
     Raises:
-        InputNotFoundError: an input names nothing.
+        InputNotFoundError: an input matches no full text.
     """
     info_by_path: dict[str, FileInfo] = {}
     for input_path in inputs:
         infos = [
             info
             for info in list_input_files(
-                storage, input_path, (*ARTICLE_EXTENSIONS, *ARCHIVES, ARTICLE_LIST_EXTENSION)
+                storage, input_path, (*ARTICLE_EXTENSIONS, *ARCHIVE_EXTENSIONS, ARTICLE_LIST_EXTENSION)
             )
             if _is_full_text(info.path)
         ]
@@ -58,9 +61,8 @@ def discover(storage: LocalStorage, inputs: Iterable[str]) -> list[SourceFile]:
             )
             raise InputNotFoundError(
                 f"--input {input_path} {problem}. Give a folder, a file or a quoted glob of articles (.xml, "
-                ".nxml, "
-                ".xml.gz), archives of them (.tar.gz, .zip) or Europe PMC's packages (PMC1_PMC20000.xml.gz). "
-                "PubMed's files are read by pubmed_to_shards."
+                ".nxml, .xml.gz), archives of them (.tar.gz, .zip) or Europe PMC's packages "
+                "(PMC1_PMC20000.xml.gz). PubMed's files are read by pubmed_to_shards."
             )
         info_by_path.update((info.path, info) for info in infos)
     mirror_prefixes = {match[1] for path in info_by_path if (match := _ARTICLE_LIST_PATH.fullmatch(path))}
@@ -68,7 +70,7 @@ def discover(storage: LocalStorage, inputs: Iterable[str]) -> list[SourceFile]:
     sources = []
     for info in info_by_path.values():
         name = _base_name(info.path)
-        if name.endswith((*ARCHIVES, ARTICLE_LIST_EXTENSION)) or _PACKAGE_NAME.fullmatch(name):
+        if name.endswith((*ARCHIVE_EXTENSIONS, ARTICLE_LIST_EXTENSION)) or _PACKAGE_NAME.fullmatch(name):
             sources.append(source_from_file(info))
         elif not any(info.path.startswith(f"{prefix}xml/") for prefix in mirror_prefixes):
             article_files.append(info)
@@ -76,7 +78,7 @@ def discover(storage: LocalStorage, inputs: Iterable[str]) -> list[SourceFile]:
 
 
 def source_from_file(info: FileInfo, retrieved_at: str = "") -> SourceFile:
-    """A package, an archive or a list as a source."""
+    """Create the source of a package, an archive or a mirror's list."""
     name = _base_name(info.path)
     pmcid_match = _PMCID.search(name)
     return SourceFile(
@@ -85,7 +87,7 @@ def source_from_file(info: FileInfo, retrieved_at: str = "") -> SourceFile:
 
 
 def _is_full_text(path: str) -> bool:
-    """Is it what it looks like?  A folder may hold other Parquet files, and PubMed's XML."""
+    """Return False for other Parquet files and for PubMed's XML."""
     if path.endswith(ARTICLE_LIST_EXTENSION):
         return _ARTICLE_LIST_PATH.fullmatch(path) is not None
     return _PUBMED_FILE_NAME.fullmatch(_base_name(path)) is None
@@ -96,12 +98,12 @@ def _base_name(path: str) -> str:
 
 
 def _to_printable(path: str) -> str:
-    """The path with a question mark for what is no UTF-8, so that it can be written down."""
+    """Return the path with a question mark for invalid UTF-8."""
     return path.encode(errors="replace").decode()
 
 
 def _group_articles(article_files: list[FileInfo]) -> Iterator[SourceFile]:
-    """Files of single articles, gathered."""
+    """Group files of single articles into sources."""
     groups: dict[tuple[int, str], list[tuple[tuple[int, int, str, str], SourcePart]]] = (
         collections.defaultdict(list)
     )

@@ -1,8 +1,7 @@
-"""Language codes: those of articles, in the spelling of PubMed's records.
+"""Convert the language codes of JATS articles to those of PubMed's records.
 
-PubMed's records name languages by the three letters of the MARC code list
-(https://www.loc.gov/marc/languages/), JATS articles by ``xml:lang``, which has ISO 639-1's two letters
-wherever there are such (https://www.rfc-editor.org/info/bcp47).  A corpus of both has one spelling of each.
+PubMed uses the three-letter codes of MARC (https://www.loc.gov/marc/languages/). JATS ``xml:lang`` uses the
+two letters of ISO 639-1 where they exist (https://www.rfc-editor.org/info/bcp47).
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ zh:chi zu:zul
 """
 """ISO 639-1 to MARC: all 184 two-letter codes of https://www.loc.gov/standards/iso639-2/php/code_list.php.
 
-MARC's codes are ISO 639-2's; where that has two for a language (20 of these), MARC's is the bibliographic
-one: ``ger``, not ``deu``.  ``bh`` (Bihari) has since been withdrawn from ISO 639-1; ``sh`` (Serbo-Croatian),
-withdrawn earlier, never had a code of ISO 639-2 of its own, so it is not here.
+MARC's codes are those of ISO 639-2, the bibliographic one if there are two (20 languages): ``ger``, not
+``deu``. ``bh`` (Bihari) was withdrawn from ISO 639-1 later. ``sh`` (Serbo-Croatian) is absent: it was
+withdrawn earlier and has no code of its own in ISO 639-2.
 """
 _MARC_BY_ISO: Final = dict(pair.split(":") for pair in _ISO_639_1_TO_MARC.split())
 
@@ -38,9 +37,9 @@ _LANGUAGE_TAG: Final = re.compile(r"([a-z]{2,3})(?:[-_].*)?", re.DOTALL)
 
 
 def to_marc_code(code: str) -> str:
-    """MARC's code of a language: ``en``, ``EN`` and ``en-US`` are ``eng``.
+    """Return the MARC code of a language: ``eng`` for ``en``, ``EN`` and ``en-US``.
 
-    Codes of three letters stay, without what follows them; what is not known stays, in lower case.
+    Three-letter codes lose their suffix; unknown codes are lower-cased.
     """
     normalised = code.strip().lower()
     match = _LANGUAGE_TAG.fullmatch(normalised)

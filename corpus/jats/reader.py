@@ -1,11 +1,11 @@
-"""Read a source of full text: its articles, from files and archives, shaped into documents."""
+"""Read a full-text source: extract its articles from files and archives, and build their documents."""
 
 from __future__ import annotations
 
 import io
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from bioshards.corpus.archives import members
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadFileError, BadRecordError
+from bioshards.corpus.licences import UNKNOWN_LICENCE
 from bioshards.corpus.source_record import SourceRecord, VersionKey
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile, open_source
@@ -21,42 +22,63 @@ from bioshards.corpus.storage.storage_protocol import Storage
 from . import article_metadata, article_stream, text_blocks, xml_tree
 from .article_metadata import ArticleMetadata
 from .document_builder import ArticleDocumentBuilder, identify_article
-from .filters import PmcConfig
+from .filters import PmcConfig, find_drop_reason
 from .inputs import ARTICLE_LIST_EXTENSION
 
 _MIRROR_FILE_NAME: Final = re.compile(r"PMC\d{1,10}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
-"""How download/pmc.py names an article in the mirror."""
+"""File name of an article in a mirror (download/pmc/)."""
 _PREFETCH_BYTES: Final = 4_000_000
-"""Bytes of a file that is read ahead of its turn; of a larger one these are read twice.  Articles have 0.2 MB
-on average."""
+"""Bytes prefetched of a file; larger files are read again. Articles have 0.2 MB on average."""
+
+
+class _ListedMetadata(NamedTuple):
+    """Metadata of an article in PMC's inventory: columns of a mirror's list of articles."""
+
+    pmcid: int
+    version: int
+    pmid: int | None
+    doi: str | None
+    licence: str
+    retracted: bool | None
+    manuscript: bool | None
+    ocr: bool | None
 
 
 class _ArticleFile(NamedTuple):
-    """One of many files, or why it is not to be read; ``listed`` is what PMC's metadata say of it."""
+    """A file of a single article, or the error that makes it unreadable.
+
+    Attributes:
+        listed: PMC's metadata of the article, if a mirror lists it.
+    """
 
     name: str
     path: str = ""
-    list_row: dict[str, Any] | None = None
+    listed: _ListedMetadata | None = None
     error: BadRecordError | None = None
 
 
 class _RawArticle(NamedTuple):
-    """An article's bytes, or why it has none; ``listed`` is what PMC's metadata say of it."""
+    """The bytes of an article, or the error that makes it unreadable.
+
+    Attributes:
+        listed: PMC's metadata of the article, if a mirror lists it.
+    """
 
     file: str
     xml: bytes = b""
     error: BadRecordError | None = None
-    list_row: dict[str, Any] | None = None
+    listed: _ListedMetadata | None = None
 
 
 class ArticleReader:
-    """Reads sources of full text by one set of rules.
+    """Reader of full-text sources with a fixed config.
 
     Args:
-        keep_dropped: make documents of those articles too that their front matter drops.
+        config: filters and text settings.
+        keep_dropped: also build documents of articles that the metadata filters drop.
 
     Raises:
-        MissingExtraError: the rules need a library that is not installed.
+        MissingExtraError: the config needs a library that is not installed.
     """
 
     def __init__(self, config: PmcConfig, keep_dropped: bool) -> None:
@@ -64,10 +86,10 @@ class ArticleReader:
         self._document_builder = ArticleDocumentBuilder(config)
 
     def read_records(self, storage: Storage, source: SourceFile) -> Iterator[SourceRecord]:
-        """The source's articles, in order.
+        """Yield the articles of the source, in order.
 
         Raises:
-            BadFileError: a package or an archive as a whole cannot be used.
+            BadFileError: a package or an archive as a whole is unusable.
         """
         for position, article in enumerate(_iter_raw_articles(storage, source)):
             if article.error:
@@ -86,13 +108,13 @@ class ArticleReader:
     def _read_article(self, article: _RawArticle, position: int) -> tuple[VersionKey, Document | None]:
         tree = xml_tree.parse_article(article.xml, flatten=self._config.author_year_citations)
         if tree.tag != "article":
-            raise BadRecordError("unexpected-element", f"<{tree.tag}> is no article")
+            raise BadRecordError("unexpected-element", f"<{tree.tag}> is not an article")
         metadata = article_metadata.parse_metadata(tree)
-        if article.list_row:
-            metadata = _update_from_list_row(metadata, article.list_row)
+        if article.listed:
+            metadata = _update_metadata(metadata, article.listed)
         has_body = text_blocks.has_body(tree)
         _, article_number = identify_article(metadata)
-        drop_reason = self._document_builder.find_drop_reason(metadata, has_body)
+        drop_reason = find_drop_reason(metadata, has_body, self._config)
         document = None
         if drop_reason is None or self._keep_dropped:
             blocks = text_blocks.extract_blocks(
@@ -107,17 +129,17 @@ class ArticleReader:
         return VersionKey(article_number, metadata.version, False, drop_reason), document
 
 
-def _update_from_list_row(metadata: ArticleMetadata, list_row: dict[str, Any]) -> ArticleMetadata:
-    """The front matter with what PMC's metadata know better: they are kept current, XML is not."""
+def _update_metadata(metadata: ArticleMetadata, listed: _ListedMetadata) -> ArticleMetadata:
+    """Override the metadata of the XML with PMC's listed metadata, which PMC keeps current."""
     return metadata._replace(
-        pmcid=f"PMC{list_row['pmcid']}",
-        version=list_row["version"],
-        pmid=list_row["pmid"] or metadata.pmid,
-        doi=list_row["doi"] or metadata.doi,
-        licence=list_row["licence"] if list_row["licence"] != "unknown" else metadata.licence,
-        retracted=metadata.retracted or bool(list_row["retracted"]),
-        manuscript=metadata.manuscript or bool(list_row["manuscript"]),
-        ocr=metadata.ocr or bool(list_row["ocr"]),
+        pmcid=f"PMC{listed.pmcid}",
+        version=listed.version,
+        pmid=listed.pmid or metadata.pmid,
+        doi=listed.doi or metadata.doi,
+        licence=metadata.licence if listed.licence == UNKNOWN_LICENCE else listed.licence,
+        retracted=metadata.retracted or bool(listed.retracted),
+        manuscript=metadata.manuscript or bool(listed.manuscript),
+        ocr=metadata.ocr or bool(listed.ocr),
     )
 
 
@@ -137,7 +159,7 @@ def _iter_raw_articles(storage: Storage, source: SourceFile) -> Iterator[_RawArt
 
 
 def _iter_articles_of_files(storage: Storage, entries: list[_ArticleFile]) -> Iterator[_RawArticle]:
-    """The articles of many files; if one cannot be used, that is no other file's fault."""
+    """Yield the articles of many files; an unusable file is rejected alone."""
 
     def read_first_bytes(entry: _ArticleFile) -> bytes | BadFileError:
         try:
@@ -159,30 +181,32 @@ def _iter_articles_of_files(storage: Storage, entries: list[_ArticleFile]) -> It
             is_whole = len(first_bytes) < _PREFETCH_BYTES
             with io.BytesIO(first_bytes) if is_whole else open_source(storage, entry.path) as file:
                 for xml in article_stream.iter_articles(file):
-                    yield _RawArticle(entry.name, xml, list_row=entry.list_row)
+                    yield _RawArticle(entry.name, xml, listed=entry.listed)
         except BadFileError as error:
             yield _RawArticle(entry.name, error=BadRecordError(error.reason, error.detail))
 
 
 def _read_article_list(storage: Storage, source: SourceFile) -> list[_ArticleFile]:
-    """The files of the articles that a mirror's list of a range selects."""
-    columns = ["pmcid", "version", "pmid", "doi", "licence", "retracted", "manuscript", "ocr", "file"]
+    """Return the article files that a mirror's list of a range contains."""
+    columns = [*_ListedMetadata._fields, "file"]
     with open_source(storage, source.path) as file:
         try:
             rows = pq.ParquetFile(file).read(columns).select(columns).to_pylist()
         except (pa.ArrowException, KeyError) as error:
-            raise BadFileError("not-a-list", f"it is no list of a mirror's articles: {error}") from error
+            raise BadFileError("not-a-list", f"not a mirror's list of articles: {error}") from error
     mirror_folder, _, range_name = source.path.removesuffix(ARTICLE_LIST_EXTENSION).rpartition(
         "/pmc/selected/"
     )
-    return [
-        _ArticleFile(row["file"], f"{mirror_folder}/pmc/xml/{range_name}/{row['file']}", row)
-        if _MIRROR_FILE_NAME.fullmatch(row["file"])
-        else _ArticleFile(
-            source.name, error=BadRecordError("hostile-name", f"it lists {row['file'][:200]!r}")
-        )
-        for row in rows
-    ]
+    entries = []
+    for row in rows:
+        name = row.pop("file")
+        if _MIRROR_FILE_NAME.fullmatch(name):
+            path = f"{mirror_folder}/pmc/xml/{range_name}/{name}"
+            entries.append(_ArticleFile(name, path, _ListedMetadata(**row)))
+        else:
+            name_error = BadRecordError("hostile-name", f"invalid file name in the list: {name[:200]!r}")
+            entries.append(_ArticleFile(source.name, error=name_error))
+    return entries
 
 
 def _iter_articles_of_archive(storage: Storage, source: SourceFile) -> Iterator[_RawArticle]:

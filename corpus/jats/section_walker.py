@@ -1,7 +1,7 @@
-"""The sections of an article, and all that can be in them, as blocks of text.
+"""Walk the sections of an article and collect its text as blocks.
 
-Every element that is text of a kind of its own has a function here; what is not known is looked into, so that
-no publisher's new element costs text.
+Each element type with text of its own has a handler. Unknown elements are walked, so that new elements of
+publishers lose no text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Headings = tuple[str, ...]
 
 
 class TextBlock(NamedTuple):
-    """A paragraph's text in one line, its part of the article, and its headings from the outermost."""
+    """A paragraph in one line, with its part of the article and its headings from the outermost."""
 
     part: str
     headings: Headings
@@ -34,29 +34,55 @@ _DOWNLOAD_LINK: Final = re.compile(
     r"|^\((?:[\d.,]+ ?[kmg]?b)?[, ]*(?:[a-z]{2,4}[34x]?)?\)\.?)$",
     re.IGNORECASE,
 )
-"""What stands under a supplement instead of a caption, or at its end: "Click here for additional data file.",
-"(1.3 MB TIF)", "Download FIG S1, PDF file, 0.1 MB."."""
+"""Text of a supplement in place of a caption, or at its end: "Click here for additional data file.",
+"(1.3 MB TIF)", "Download FIG S1, PDF file, 0.1 MB."
+"""
 _FLOAT_ELEMENTS: Final = (
-    *("fig", "fig-group", "table-wrap", "table-wrap-group", "supplementary-material", "media"),
+    "fig",
+    "fig-group",
+    "table-wrap",
+    "table-wrap-group",
+    "supplementary-material",
+    "media",
     "chem-struct-wrap",
 )
 _SKIPPED_ELEMENTS: Final = (
-    *("title", "subtitle", "label", "ref-list", "sec-meta", "permissions", "bio", "graphic", "object-id"),
-    *("alternatives", "table", "array", "tex-math", "attrib"),
-    *("alt-text", "long-desc", "alt-title", "caption"),
-    *("kwd-group", "subj-group", "related-article", "related-object"),
-    *("mixed-citation", "element-citation", "nlm-citation"),
+    "title",
+    "subtitle",
+    "label",
+    "ref-list",
+    "sec-meta",
+    "permissions",
+    "bio",
+    "graphic",
+    "object-id",
+    "alternatives",
+    "table",
+    "array",
+    "tex-math",
+    "attrib",
+    "alt-text",
+    "long-desc",
+    "alt-title",
+    "caption",
+    "kwd-group",
+    "subj-group",
+    "related-article",
+    "related-object",
+    "mixed-citation",
+    "element-citation",
+    "nlm-citation",
 )
-"""Elements of which nothing is text where they stand; titles and captions are read by what holds them."""
+"""Elements without text in place; the handlers of their parents read titles and captions."""
 _ACKNOWLEDGEMENTS_TITLE: Final = re.compile(r"[\W\d]*acknowledge?ments?\W*", re.IGNORECASE)
 
 
 class SectionWalker:
-    """One walk over an article, gathering its blocks.
+    """A walk over one article that collects its blocks.
 
     Args:
-        plain: as PMC's plain text has it: captions where they stand, "(see)" where a citation was.
-        formula: what stands for a displayed formula in its paragraph; "" for nothing.
+        captions_in_place: as in PMC's plain text: captions at their figures, "(see)" where a citation was.
+        formula_placeholder: replacement for a displayed formula in its paragraph; "" for none.
     """
 
     def __init__(self, captions_in_place: bool, formula_placeholder: str) -> None:
@@ -67,28 +93,29 @@ class SectionWalker:
     # Sections and what is in them
 
     def add_block(self, part: str, headings: Headings, text: str) -> None:
-        if len(text) > 2 or any(map(str.isalnum, text)):  # "." is what a paragraph of one link leaves
+        """Add a block, unless the text is only punctuation, which a paragraph with one link leaves."""
+        if len(text) > 2 or any(map(str.isalnum, text)):
             self.blocks.append(TextBlock(part, headings, text))
 
     def walk_children(self, parent: Iterable[etree._Element], part: str, headings: Headings) -> None:
-        """What is in a section, a box, a list item ...; what is not known is looked into."""
+        """Walk the content of a section, box or list item; unknown elements are walked recursively."""
         for child in parent:
             _HANDLERS.get(child.tag, SectionWalker.walk_children)(self, child, part, headings)
 
     def _skip(self, element: etree._Element, part: str, headings: Headings) -> None:
-        """No text of the article's."""
+        """Skip an element without text."""
 
     def _add_displayed_formula(self, element: etree._Element, part: str, headings: Headings) -> None:
-        """A displayed formula between paragraphs."""
+        """Add a displayed formula between paragraphs."""
         self.add_block(part, headings, self.formula_placeholder)
 
     def _walk_section(self, section: etree._Element, part: str, headings: Headings) -> None:
-        self.add_pending_captions()  # of what stands before it
+        self.add_pending_captions()  # of the text before the section
         title = _element_title(section)
         self._walk_under_title(section, self._classify_section(section, title, part), headings, title)
 
     def _classify_section(self, section: etree._Element, title: str, part: str) -> str:
-        """The part that a section of this title, in this part, is."""
+        """Return the part to which a section with this title belongs."""
         if part == "caption":
             return part
         if is_boilerplate(title, (section.get("sec-type"), section.get("notes-type"))):
@@ -96,7 +123,7 @@ class SectionWalker:
         return "acknowledgements" if _ACKNOWLEDGEMENTS_TITLE.fullmatch(title) else part
 
     def walk_titled(self, section: etree._Element, part: str, headings: Headings, default_title: str) -> None:
-        """A section under its title, or under ``default_title`` if it has none."""
+        """Walk a section under its title, or under ``default_title`` if it has none."""
         self._walk_under_title(section, part, headings, _element_title(section) or default_title)
 
     def _walk_under_title(self, section: etree._Element, part: str, headings: Headings, title: str) -> None:
@@ -104,7 +131,7 @@ class SectionWalker:
         self.add_pending_captions()
 
     def _walk_box(self, box: etree._Element, part: str, headings: Headings) -> None:
-        """Boxed text: a section of the body, wherever it floats."""
+        """Walk boxed text as a section of the body, even if it floats."""
         self.add_pending_captions()
         part = "body" if part == "caption" else part
         caption = box.find("caption")
@@ -161,7 +188,7 @@ class SectionWalker:
         )
 
     def _add_paragraph(self, paragraph: etree._Element, part: str, headings: Headings) -> None:
-        """A paragraph: one block, or more where lists and the like stand inside it."""
+        """Add a paragraph: one block, or several if it contains lists and the like."""
         if not len(paragraph):
             self.add_block(part, headings, join_pieces([paragraph.text or ""], self.captions_in_place))
             return
@@ -200,7 +227,7 @@ class SectionWalker:
             self._pending_floats.append((element, headings))
 
     def add_pending_captions(self) -> None:
-        """The captions of the floats that have been passed."""
+        """Add the captions of the floats since the last call."""
         if self._pending_floats:
             floats, self._pending_floats = self._pending_floats, []
             for element, headings in floats:
@@ -228,6 +255,7 @@ class SectionWalker:
             self.blocks[first_block:] = [block._replace(text=text) for block, text in stripped_texts if text]
 
     def walk_footnotes(self, group: etree._Element, part: str, headings: Headings) -> None:
+        """Walk a group of footnotes. Notes about a person's address are skipped."""
         title = _element_title(group)
         if is_boilerplate(title):
             part = "boilerplate"
@@ -277,4 +305,4 @@ _HANDLERS: Final[dict[object, Callable[[SectionWalker, etree._Element, str, Head
     "boxed-text": SectionWalker._walk_box,
     "statement": SectionWalker._walk_titled_block,
 }
-"""What becomes of the elements that are not simply looked into."""
+"""Handlers by element name; other elements are walked."""

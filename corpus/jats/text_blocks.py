@@ -1,8 +1,8 @@
-"""An article as blocks: a paragraph, list item, caption or footnote each, with its part and its headings.
+"""Extract the text of an article as blocks: paragraphs, list items, captions and footnotes.
 
-The order is a reader's: title, abstracts, body, back matter, floats, sub-articles.  Of a section first come
-its own paragraphs, then the captions of its figures and tables, then its subsections.  Everything is here but
-what is no text (references, tables' cells, graphics) and what is said of the article (authors, licence).
+Reading order: title, abstracts, body, back matter, floats, sub-articles. In a section, its paragraphs come
+first, then the captions of its figures and tables, then its subsections. References, table cells, graphics,
+authors and licences are excluded.
 """
 
 from __future__ import annotations
@@ -13,15 +13,26 @@ from lxml import etree
 
 from . import inline
 from .inline import extract_text
-from .section_walker import SectionWalker
-from .section_walker import TextBlock as TextBlock
+from .section_walker import SectionWalker, TextBlock
 
 ARTICLE_PARTS: Final = (
-    *("title", "abstract", "summary", "other-abstract", "translated-abstract", "body", "caption", "footnote"),
-    *("acknowledgements", "appendix", "glossary", "boilerplate", "sub-article"),
+    "title",
+    "abstract",
+    "summary",
+    "other-abstract",
+    "translated-abstract",
+    "body",
+    "caption",
+    "footnote",
+    "acknowledgements",
+    "appendix",
+    "glossary",
+    "boilerplate",
+    "sub-article",
 )
-"""The parts of an article.  ``summary`` is an abstract for other readers, ``other-abstract`` one that only
-teases (graphical, table of contents, highlights); ``sub-article`` all of a review, a reply, a translation."""
+"""The parts of an article. ``summary`` is an abstract for other readers; ``other-abstract`` a teaser
+(graphical, table of contents, highlights); ``sub-article`` the text of a review, a reply or a translation.
+"""
 
 
 def extract_blocks(
@@ -30,13 +41,14 @@ def extract_blocks(
     formula_placeholder: str = "",
     author_year_citations: bool = True,
 ) -> list[TextBlock]:
-    """All blocks of an article (xml_tree.py), in order.
+    """Extract all blocks of an article, in reading order.
 
     Args:
-        captions_in_place: as PMC's plain text has it: captions of figures and tables where these stand, not
-            after their section, and "(see)" where a citation was.
-        formula: what stands for a displayed formula in its paragraph.
-        author_year: do citations by name and year stay?
+        article: result of :func:`xml_tree.parse_article`.
+        captions_in_place: as in PMC's plain text: captions at their figures and tables instead of after the
+            section, and "(see)" where a citation was.
+        formula_placeholder: replacement for a displayed formula in its paragraph; "" for none.
+        author_year_citations: keep citations by name and year.
     """
     if not author_year_citations:
         inline.mark_citations(article)
@@ -47,16 +59,26 @@ def extract_blocks(
 
 _SUMMARY_TYPES: Final = frozenset(
     {
-        *("summary", "synopsis", "author-summary", "executive-summary", "editor-summary", "editors-summary"),
-        *("plain-language-summary", "plain-language", "lay-abstract", "lay-summary", "patient-summary"),
-        *("longsummary", "short"),
+        "summary",
+        "synopsis",
+        "author-summary",
+        "executive-summary",
+        "editor-summary",
+        "editors-summary",
+        "plain-language-summary",
+        "plain-language",
+        "lay-abstract",
+        "lay-summary",
+        "patient-summary",
+        "longsummary",
+        "short",
     }
 )
 _ABSTRACT_TYPES: Final = frozenset({"", "abstract", "normal", "structured", "section"})
 
 
 def _walk_article(walker: SectionWalker, article: etree._Element) -> None:
-    """Gather the blocks of an article or a sub-article."""
+    """Collect the blocks of an article or a sub-article."""
     metadata = article.find("front/article-meta")
     if metadata is None:
         metadata = article.find("front-stub")
@@ -108,13 +130,13 @@ def _walk_sub_article(walker: SectionWalker, article: etree._Element) -> None:
 
 
 def has_body(article: etree._Element) -> bool:
-    """Whether there is an article, and not only its front matter."""
+    """Return True if the article has a body."""
     body = article.find("body")
     return body is not None and len(body) > 0
 
 
 def extract_title(metadata: etree._Element | None) -> str:
-    """The title, with its subtitle after a colon, of an ``article-meta`` or ``front-stub``."""
+    """Return the title of an ``article-meta`` or ``front-stub``, with its subtitle after a colon."""
     group = metadata.find("title-group") if metadata is not None else None
     if group is None:
         return ""

@@ -1,9 +1,8 @@
-"""Parse one article's XML: plain names, entities from a table, what is never read left out unread.
+"""Parse the XML of one article: local names, resolved entities, unread elements removed.
 
-Half of an article's bytes are its reference list and the cells of its tables, of which a corpus reads
-nothing.  They are cut out before the rest is parsed.  That is exact, because in the bytes of
-article_stream.py a ``<`` always begins a tag.  The price: inside of them nothing is checked but UTF-8.  And
-simple inline mark-up is joined into its text before the parse (flattener.py).
+Reference lists and table cells are half of an article's bytes and are never read. They are removed before
+parsing. This is exact, because ``<`` only starts tags in the output of article_stream.py; their content is
+checked for UTF-8 only. Simple inline markup is flattened before parsing (flattener.py).
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from bioshards.corpus.errors import BadRecordError
 
 from . import flattener
 
-MATHML_NAMESPACE: Final = "{http://www.w3.org/1998/Math/MathML}"
 XLINK_HREF: Final = "{http://www.w3.org/1999/xlink}href"
 XML_LANG: Final = "{http://www.w3.org/XML/1998/namespace}lang"
 
@@ -37,17 +35,17 @@ _PARSER: Final = etree.XMLParser(
 
 
 def parse_article(xml: bytes, flatten: bool = True) -> etree._Element:
-    """The tree of an ``<article>`` as article_stream.py gives it: no comments, instructions, CDATA or
-    DOCTYPE.
+    """Parse an article as :func:`article_stream.iter_articles` yields it.
 
-    Elements of JATS have their local names, whether the article uses a namespace or not; others, such as
-    MathML's, have their full ones.  What a corpus never reads is not in it.
+    JATS elements have local names, whether the article uses a namespace or not; others, such as MathML's,
+    have qualified names. Elements that are never read are removed.
 
     Args:
-        flat: join inline mark-up into the text around it, where that is simple: the same text, in less time.
+        xml: the article's bytes.
+        flatten: flatten simple inline markup into text first: the same text, in less time.
 
     Raises:
-        BadRecordError: not UTF-8, not well-formed, or with an entity that is not known.
+        BadRecordError: invalid UTF-8, malformed XML, or an unknown entity.
     """
     try:
         xml.decode()
@@ -57,7 +55,7 @@ def parse_article(xml: bytes, flatten: bool = True) -> etree._Element:
     text = trimmed.decode()
     try:
         root = _parse_xml(flattener.flatten_inline_markup(text) if flatten else text)
-    except etree.XMLSyntaxError:  # of tags that were joined too, as far as that goes
+    except etree.XMLSyntaxError:  # perhaps flattened wrongly: parse the original
         try:
             root = _parse_xml(text)
         except etree.XMLSyntaxError as error:
@@ -65,7 +63,7 @@ def parse_article(xml: bytes, flatten: bool = True) -> etree._Element:
     if _JATS_NAMESPACE.match(root.tag):
         for element in root.iter():
             element.tag = _JATS_NAMESPACE.sub("", element.tag)
-    if trimmed is xml:  # nothing could be cut out: there is nothing, or it has a prefix, or odd text in it
+    if trimmed is xml:  # none found as bytes: none there, prefixed, or malformed
         etree.strip_elements(root, *map(bytes.decode, _UNREAD_ELEMENTS), with_tail=False)
     return root
 
@@ -75,7 +73,7 @@ def _parse_xml(text: str) -> etree._Element:
 
 
 def _cut_unread_elements(xml: bytes) -> bytes:
-    """The article without the elements that are never read; as it is where one of them does not end."""
+    """Remove the elements that are never read; one without an end tag stays."""
     trimmed = xml
     for name in _UNREAD_ELEMENTS:
         trimmed = _cut_elements(trimmed, name)
@@ -83,12 +81,12 @@ def _cut_unread_elements(xml: bytes) -> bytes:
 
 
 def _cut_elements(xml: bytes, name: bytes) -> bytes:
-    """The bytes without the elements of this name; one within another goes with it."""
+    """Remove all elements of this name, including nested ones."""
     chunks = []
     position = 0
     while (start := _find_tag(xml, b"<" + name, position, len(xml))) >= 0:
         end = _find_element_end(xml, start, name)
-        # If a tag stands within another one, or is not closed, the parser will say what is wrong.
+        # Leave nested or unclosed tags to the parser, which reports the error.
         if end < 0 or xml.rfind(b"<", 0, start) > xml.rfind(b">", 0, start):
             return xml
         chunks.append(xml[position:start])
@@ -96,12 +94,12 @@ def _cut_elements(xml: bytes, name: bytes) -> bytes:
     return b"".join([*chunks, xml[position:]]) if chunks else xml
 
 
-# Not with possessive quantifiers, which Python before 3.11.5 gets wrong here (CPython issue 106052).
+# No possessive quantifiers: Python before 3.11.5 mishandles them here (CPython issue 106052).
 _START_TAG_REST = re.compile(rb"""(?:[^<>"'/]|"[^"<]*"|'[^'<]*'|/(?!>))*(/?)>""")
 
 
 def _find_tag(xml: bytes, prefix: bytes, start: int, end: int) -> int:
-    """Where the next tag begins that has exactly this name; -1 where there is none."""
+    """Return the offset of the next tag with exactly this name, or -1."""
     position = xml.find(prefix, start, end)
     while position >= 0 and xml[position + len(prefix) : position + len(prefix) + 1] not in b" \t\r\n>/":
         position = xml.find(prefix, position + 1, end)
@@ -109,7 +107,7 @@ def _find_tag(xml: bytes, prefix: bytes, start: int, end: int) -> int:
 
 
 def _find_element_end(xml: bytes, start: int, name: bytes) -> int:
-    """The offset after the element that begins at ``start``; -1 where it does not end."""
+    """Return the offset after the element at ``start``, or -1 if it has no end tag."""
     start_tag = _START_TAG_REST.match(xml, start + 1 + len(name))
     if start_tag is None:
         return -1
@@ -134,11 +132,11 @@ _NAMED_ENTITY = re.compile(r"&(?!(?:lt|gt|amp|quot|apos);)([^\W\d][\w.:-]*);")
 
 
 def _resolve_entities(text: str) -> str:
-    """The text with references to the characters that named entities stand for.
+    """Replace named entities by character references.
 
-    The DTDs of JATS declare the entities of ISO 8879 and 9573 and of MathML.  HTML 5 has taken those over
-    (https://www.w3.org/TR/xml-entity-names/), so the standard library's table has them, but for ISO's further
-    names of Greek letters (``&agr;`` and ``&b.alpha;`` beside ``&alpha;``), which are not known here.
+    The DTDs of JATS declare the entities of ISO 8879, ISO 9573 and MathML. HTML 5 has adopted them
+    (https://www.w3.org/TR/xml-entity-names/), so the standard library's table covers them, except ISO's
+    additional names of Greek letters (``&agr;`` and ``&b.alpha;`` beside ``&alpha;``), which are rejected.
     """
     return _NAMED_ENTITY.sub(_entity_to_character_references, text) if "&" in text else text
 
@@ -147,5 +145,5 @@ def _entity_to_character_references(entity: re.Match[str]) -> str:
     name = entity[1]
     characters = html.entities.html5.get(f"{name};")
     if characters is None:
-        raise BadRecordError("unknown-entity", f"&{name[:40]}; is no entity of JATS, MathML or HTML")
+        raise BadRecordError("unknown-entity", f"&{name[:40]}; is not an entity of JATS, MathML or HTML")
     return "".join(f"&#{ord(character)};" for character in characters)

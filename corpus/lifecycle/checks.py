@@ -1,4 +1,4 @@
-"""What a person is told of a run's input: what stops it from being published, and what is worth a look."""
+"""Checks of the input of a run: warnings, and problems that prevent publication."""
 
 from __future__ import annotations
 
@@ -13,42 +13,45 @@ from .exclusion_list import ExclusionList
 from .stage import StageResult
 
 RECORDS_PER_BASELINE_FILE: Final = 30_000
-"""Records of every file of an annual baseline but its last (the baselines of 2024, 2025 and 2026)."""
+"""Records of a baseline file, except for the last one (baselines of 2024, 2025 and 2026)."""
 
 _BASELINE_PATH = re.compile(r"/baseline/[^/]*$")
-"""A file that lies in a folder of this name, as at NLM."""
+"""A file in a folder of this name, as on NLM's server."""
 
 
 def collect_warnings(
     pipeline: str, stage_results: list[StageResult], copies: list[tuple[str, str]]
 ) -> list[str]:
-    """What is worth a look but stops nothing; ``copies`` are of (path, path kept)."""
-    messages = [f"{copy} is the same file as {kept}: it is read once" for copy, kept in copies]
+    """Return the warnings about the input.
+
+    Args:
+        pipeline: name of the pipeline.
+        stage_results: results of all sources, in the order of application.
+        copies: (path, path of the kept copy) of identical files.
+    """
+    messages = [f"{copy} is the same file as {kept} and is read once" for copy, kept in copies]
     if pipeline == "pubmed_to_shards":
         return messages + _check_order(stage_results) + _check_baseline_sizes(stage_results)
     not_fetched = sum(stage_result.not_fetched for stage_result in stage_results)
     if not_fetched:
         messages.append(
-            f"{not_fetched:,} articles that are selected could not be fetched; run the same command again "
-            "to try "
-            "once more (MIRROR/pmc/reports/ has them)"
+            f"{not_fetched:,} selected articles could not be fetched; rerun the command to retry them "
+            "(listed in MIRROR/pmc/reports/)"
         )
     return messages
 
 
 def collect_exclusion_warnings(exclusion_list: ExclusionList, matched: int) -> list[str]:
-    """What is worth a look in a list of ids to leave out, of which ``matched`` name a document."""
+    """Return the warnings about a list of excluded ids, of which ``matched`` name a document."""
     if not exclusion_list.num_ids:
-        return ["--exclude-ids lists no id, so nothing is left out for it"]
+        return ["--exclude-ids lists no id"]
     if not matched:
-        return [
-            f"none of the {exclusion_list.num_ids:,} ids of --exclude-ids names a document that would be kept"
-        ]
+        return [f"none of the {exclusion_list.num_ids:,} ids of --exclude-ids matches a document"]
     return []
 
 
 def _check_order(stage_results: list[StageResult]) -> list[str]:
-    """Files of which the names do not say when they are to be applied."""
+    """Warn about files whose names do not define their order."""
     messages = []
     unordered = [
         stage_result.source.name for stage_result in stage_results if not stage_result.source.is_ordered
@@ -56,12 +59,12 @@ def _check_order(stage_results: list[StageResult]) -> list[str]:
     if unordered:
         shown = ", ".join(unordered[:5]) + (" ..." if len(unordered) > 5 else "")
         messages.append(
-            f"{len(unordered)} files have no year and number in their names (pubmed26n0001.xml.gz has); they "
-            f"are applied after all that have, in the order of their names: {shown}"
+            f"{len(unordered)} files have no year and number in their names (as pubmed26n0001.xml.gz); they "
+            f"are applied after all others, in the order of their names: {shown}"
         )
     names = collections.Counter(stage_result.source.name for stage_result in stage_results)
     messages += [
-        f"{count} different files are called {name}; they are applied in the order of their paths"
+        f"{count} different files have the name {name}; they are applied in the order of their paths"
         for name, count in sorted(names.items())
         if count > 1
     ]
@@ -69,7 +72,7 @@ def _check_order(stage_results: list[StageResult]) -> list[str]:
 
 
 def _check_baseline_sizes(stage_results: list[StageResult]) -> list[str]:
-    """Baseline files without the number of records that all but the last one have."""
+    """Warn about baseline files with an unexpected number of records."""
     baseline = [
         stage_result
         for stage_result in stage_results
@@ -77,7 +80,7 @@ def _check_baseline_sizes(stage_results: list[StageResult]) -> list[str]:
     ]
     last_numbers = {
         stage_result.source.year: stage_result.source.number for stage_result in baseline
-    }  # they come in order
+    }  # the last one of a year wins
     incomplete = [
         f"{stage_result.source.name} ({stage_result.records:,})"
         for stage_result in baseline
@@ -88,8 +91,8 @@ def _check_baseline_sizes(stage_results: list[StageResult]) -> list[str]:
         return []
     more = " ..." if len(incomplete) > 5 else ""
     return [
-        f"{len(incomplete)} baseline files do not have {RECORDS_PER_BASELINE_FILE:,} records, as all but "
-        "the last should: "
+        f"{len(incomplete)} baseline files do not have {RECORDS_PER_BASELINE_FILE:,} records, as expected of "
+        "all but the last: "
         f"{', '.join(incomplete[:5])}{more}; they may be incomplete"
     ]
 
@@ -97,7 +100,7 @@ def _check_baseline_sizes(stage_results: list[StageResult]) -> list[str]:
 def find_problem(
     output_dir: OutputDir, stage_results: list[StageResult], manifest: DocumentsManifest, max_rejected: float
 ) -> str | None:
-    """Why this output cannot be published; None where it can."""
+    """Return the reason why the output cannot be published, or None."""
     counts, funnel = manifest.counts, manifest.funnel
     unfetched = [
         stage_result
@@ -108,19 +111,18 @@ def find_problem(
         return (
             f"{len(unfetched)} of {len(stage_results)} files could not be fetched "
             f"({_describe_files(unfetched)}). All others are "
-            "processed. Run the same command again to fetch what is missing, or select files without it"
+            "processed. Rerun the command to fetch them, or select other files"
         )
     not_fetched = sum(stage_result.not_fetched for stage_result in stage_results)
     if not_fetched > max_rejected * (counts.records + not_fetched):
         return (
             f"{not_fetched:,} articles of {counts.records + not_fetched:,} could not be fetched: more "
-            f"than --max-rejected {max_rejected:g} allows. All others are processed. Run the same command "
-            "again"
+            f"than --max-rejected {max_rejected:g} allows. All others are processed. Rerun the command"
         )
     bad_files = [stage_result for stage_result in stage_results if stage_result.rejection]
     remedy = (
-        f"--max-rejected {max_rejected:g} allows. See {output_dir.path}/rejected/. Mend or replace the input "
-        "and run the same command again, or allow a larger share"
+        f"--max-rejected {max_rejected:g} allows. See {output_dir.path}/rejected/. Replace the input "
+        "and rerun the command, or raise --max-rejected"
     )
     if len(bad_files) > max_rejected * len(stage_results):
         return (
@@ -138,12 +140,12 @@ def find_problem(
         )
     if not counts.documents:
         reason_counts = ", ".join(f"{outcome}: {count}" for outcome, count in funnel.items())
-        return f"no document was kept ({reason_counts}). Look at --input and at the options that drop records"
+        return f"no document was kept ({reason_counts}). Check --input and the filters"
     return None
 
 
 def _describe_files(bad_files: list[StageResult]) -> str:
-    """The first bad files, each with what is wrong with it."""
+    """Describe the first five bad files."""
     descriptions = "; ".join(
         f"{stage_result.source.path}: {stage_result.rejection[1]}"
         for stage_result in bad_files[:5]

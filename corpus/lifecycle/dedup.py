@@ -1,14 +1,12 @@
-"""Decide across files which documents repeat another's text: digests in, verdicts out.
+"""Exact deduplication of documents, across all sources.
 
-PubMed has articles twice, under two PMIDs, and a language model learns what it reads twice by heart.
-Two documents are the same here if their titles and abstracts are the same letters and digits: digests
-are compared, so no text is kept for it, and nothing is said of texts that are only much alike.
+Documents are duplicates if the letters and digits of their titles and abstracts are equal; 128-bit digests
+are compared.  Near duplicates are kept.
 
-Of documents with one digest the one of the lowest PMID or PMCID stays.  That never changes, whereas the
-place of a record does: were the first record in the order of files to stay, a revision of it would make it
-the last one, and an update that changes no text would turn the verdicts around.
+The document with the lowest PMID or PMCID is kept.  The position of a record is no criterion, because a
+revision moves it to a later file, which would change decisions without a change of text.
 
-A document without an abstract is not compared: "Editorial." is thousands of different articles.
+Documents without an abstract are not compared: titles such as "Editorial." are shared by many articles.
 """
 
 from __future__ import annotations
@@ -34,25 +32,25 @@ TEXT_DIGEST_SCHEMA: Final = pa.schema(
         pa.field("digest", pa.binary(16), nullable=False),
     ]
 )
-"""One row a document to compare, in the order of the file."""
+"""A document to compare, in the order of the source."""
 
 _ASCII_TO_DELETE: Final = bytes(set(range(128)) - set((string.ascii_lowercase + string.digits).encode()))
-"""ASCII without the small letters and the digits."""
+"""ASCII characters except lower-case letters and digits."""
 _NON_ALPHANUMERIC: Final = re.compile(r"[\W_]+")
 
 
 def digest_text(title: str, abstract: Iterable[str]) -> bytes | None:
-    """128 bits that are the same for texts of the same letters and digits.
+    """Compute a 128-bit digest of the letters and digits of a text.
 
-    Case, spacing, punctuation, markup and ways to write a character (NFKC: a subscript 2 is a 2) make no
-    difference, nor does where the abstract is cut into sentences or sections.
+    Case, white space, punctuation, compatibility forms (NFKC: a subscript 2 is a 2) and the division into
+    sentences and sections make no difference.
 
     Args:
-        title: may be empty: then only abstracts without a title have the same digest.
-        abstract: its texts in order.
+        title: title, may be empty.
+        abstract: texts of the abstract, in order.
 
     Returns:
-        None where the abstract has no letter and no digit: such documents are not to be compared.
+        The digest; None if the abstract has no letter or digit, so that the document is not compared.
     """
     text = _normalise(" ".join(abstract))
     if not text:
@@ -66,13 +64,14 @@ def find_duplicates(
     num_buckets: int,
     map_fn: Callable[[Callable[[TableReader], pa.Table], Sequence[TableReader]], Iterable[pa.Table]] = map,
 ) -> Iterator[pa.RecordBatch]:
-    """The verdicts on one bucket's documents: one batch of lifecycle.VERDICTS per source, in order.
+    """Yield the duplicates of a bucket: a batch of :data:`~.versions.DECISION_SCHEMA` per source, in order.
 
     Args:
-        readers: how to read each source's :data:`DIGESTS`, only those of documents that live, so that a
-            number is there once; in the order in which the sources are applied.
-        bucket: the digests of this one of ``num_buckets`` equal ranges are decided.
-        map_fn: as in lifecycle.decide.
+        readers: read :data:`TEXT_DIGEST_SCHEMA` of the surviving documents of each source, in the order of
+            application.
+        bucket: number of the range of digests.
+        num_buckets: number of equal ranges of digests.
+        map_fn: as in :func:`.versions.resolve_versions`.
     """
     lowest = pa.scalar(((bucket << 128) // num_buckets).to_bytes(16), TEXT_DIGEST_SCHEMA.field("digest").type)
     highest = pa.scalar(
@@ -94,16 +93,15 @@ def find_duplicates(
 def _normalise(text: str) -> bytes:
     if text.isascii():
         return text.lower().encode().translate(None, _ASCII_TO_DELETE)
-    # Compatibility forms first, as some hide capitals (℃), and once more, as casefold takes letters apart.
+    # NFKC before casefold, as compatibility forms contain capitals (℃), and after, as casefold decomposes.
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    reduced = (
-        folded.encode().translate(None, _ASCII_TO_DELETE).decode()
-    )  # halves the time, as most that goes is ASCII
+    # Deleting ASCII characters first halves the time.
+    reduced = folded.encode().translate(None, _ASCII_TO_DELETE).decode()
     return _NON_ALPHANUMERIC.sub("", reduced).encode()
 
 
 def _select_duplicates(table: pa.Table) -> pa.Table:
-    """The documents that repeat one of a lower number, as lifecycle.by_source takes them."""
+    """Find the documents that duplicate one of a lower key, as rows for :func:`.versions.split_by_source`."""
     table = table.sort_by([("digest", "ascending"), ("key", "ascending")])
     digests, ids = table["digest"].combine_chunks(), table["id"].combine_chunks()
     is_duplicate = pc.equal(digests.slice(0, max(0, len(digests) - 1)), digests.slice(1))

@@ -1,11 +1,10 @@
-"""Leave out documents by a list of ids: a text file in, verdicts on a source's documents out.
+"""Exclude documents by a list of ids (``--exclude-ids``), as the articles of benchmarks.
 
-What a benchmark is made of must not be read in pretraining, or its scores say little; ``--exclude-ids FILE``
-keeps it out.  An id names an article, in any version and in either corpus: a PMID its abstract in PubMed and
-the article in PMC that gives this PMID, a PMCID these two as well, for an article begins with its abstract.
+An id excludes all versions of an article in both corpora: a PMID the abstract in PubMed and the article in
+PMC with this PMID, and so does a PMCID.
 
-The list is asked last, of documents that would be kept, so that an output is what it would be without a list,
-less the documents listed: no older version and no copy comes in for one that is left out.
+The list is applied last, to documents that would be kept, so that no older version or duplicate takes the
+place of an excluded document.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from bioshards.corpus.storage.storage_protocol import Storage
 from . import versions
 
 ExcludedIds: TypeAlias = pa.StringArray
-"""The ids of a list, sorted, once each: as ``12345678``, ``PMC123456`` or ``doi:10.5555/1``."""
+"""Sorted distinct ids: ``12345678``, ``PMC123456`` or ``doi:10.5555/1``."""
 
 STAGED_COLUMNS: Final = ("id", "pmid", "pmcid", "origin", "drop_reason")
-"""What is looked at of staged documents."""
+"""Columns of staged documents that are read."""
 
 _ID_PATTERN: Final = re.compile(
     r"(?:pubmed:|pmid:)?([1-9][0-9]{0,9})|(?:pmc:)?(PMC[1-9][0-9]{0,9})(?:\.[1-9][0-9]{0,3})?|(doi:10\.\S+)"
@@ -40,23 +39,23 @@ _ACCEPTED_FORMATS: Final = (
     "a line is a PMID (12345678), a PMCID (PMC123456, PMC123456.1) or the id of a document in shards "
     "(pubmed:12345678, pmc:PMC123456.1, doi:10.5555/1), a comment after #, or blank"
 )
-_COMMENT_PATTERN: Final = re.compile(r"(?:^|\s)#.*", re.DOTALL)  # a DOI may have a # inside
+_COMMENT_PATTERN: Final = re.compile(r"(?:^|\s)#.*", re.DOTALL)  # a DOI may contain a #
 _MAX_LINE_BYTES: Final = 1 << 16
 _SCHEMA: Final = pa.schema([pa.field("id", pa.string(), nullable=False)])
 _CHUNK_ROWS: Final = 100_000
 
 
 class ExclusionListError(UserError):
-    """It is no list of ids; the message says where and what a list is."""
+    """A line of the file is not an id; the message names the line and the accepted formats."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExclusionList:
-    """What a manifest says of a list.
+    """Summary of a list for the manifest.
 
     Attributes:
-        ids: how many there are, each counted once however it is written.
-        sha256: of their normal forms, sorted, a line each: the same for lists that say the same.
+        num_ids: number of distinct ids.
+        sha256: SHA-256 of the sorted normalised ids, one a line.
     """
 
     num_ids: int
@@ -64,24 +63,25 @@ class ExclusionList:
 
 
 def parse(file: BinaryIO, path: str) -> ExcludedIds:
-    """The ids of a list that a person or a program has written.
+    """Parse a file of ids.
 
     Args:
-        path: names the file in errors.
+        file: the file.
+        path: its path, for messages.
 
     Raises:
-        ExclusionListError: a line is no id.
+        ExclusionListError: a line is not an id.
     """
     ids = _iter_ids(file, path)
     chunks = []
     while chunk := list(itertools.islice(ids, _CHUNK_ROWS)):
         chunks.append(pa.array(chunk, pa.string()))
     sorted_ids = pa.chunked_array(chunks, pa.string()).combine_chunks().sort()
-    return pc.run_end_encode(sorted_ids).values  # of millions, a quarter of the memory of unique()
+    return pc.run_end_encode(sorted_ids).values  # a quarter of the memory of unique()
 
 
 def summarise(ids: ExcludedIds) -> ExclusionList:
-    """What a manifest says of the ids that :func:`parse` gives."""
+    """Summarise the ids that :func:`parse` returns."""
     digest = hashlib.sha256()
     for start in range(0, len(ids), _CHUNK_ROWS):
         digest.update("".join(f"{id_}\n" for id_ in ids.slice(start, _CHUNK_ROWS).to_pylist()).encode())
@@ -89,13 +89,13 @@ def summarise(ids: ExcludedIds) -> ExclusionList:
 
 
 def write(storage: Storage, path: str, ids: ExcludedIds) -> None:
-    """Write the ids where every worker can :func:`read` them."""
+    """Write the ids, for :func:`read`."""
     with storage.write(path) as out, pa.ipc.new_stream(out, _SCHEMA) as stream:
         stream.write_table(pa.table([ids], schema=_SCHEMA))
 
 
 def read(storage: Storage, path: str) -> ExcludedIds:
-    """The ids that :func:`write` has written; of a local file they are mapped, not read into memory."""
+    """Read the ids that :func:`write` wrote; a local file is memory-mapped."""
     with arrow_io.open_mapped(storage, path) as file, pa.ipc.open_stream(file) as stream:
         return stream.read_all()["id"].combine_chunks()
 
@@ -103,20 +103,24 @@ def read(storage: Storage, path: str) -> ExcludedIds:
 def extend_decisions(
     documents: Iterable[pa.RecordBatch], decisions: pa.Table, ids: ExcludedIds
 ) -> tuple[pa.Table, int]:
-    """The verdicts on a source's documents with those on listed ones, and how many ids name one of these.
+    """Add decisions on excluded documents to the decisions on a source.
 
     Args:
-        documents: the columns :data:`COLUMNS` of the staged documents.
-        decisions: the verdicts so far, of lifecycle.VERDICTS; what they or the rules drop is not asked for.
+        documents: columns :data:`STAGED_COLUMNS` of the staged documents.
+        decisions: decisions so far, of :data:`~.versions.DECISION_SCHEMA`; documents that they or the filters
+            drop are not matched.
+        ids: ids to exclude.
+
+    Returns:
+        All decisions, and the number of ids that match a document.
     """
     rows = [_select_kept(batch, decisions["position"].combine_chunks()) for batch in documents]
     if not rows:
         return decisions, 0
     kept = pa.concat_tables(rows).combine_chunks()
     id_columns = [kept[column].combine_chunks() for column in ("pmid", "pmcid", "id")]
-    matching_ids = ids.filter(
-        pc.is_in(ids, value_set=pa.concat_arrays(id_columns))
-    )  # a large list is only gone through
+    # The hash table is built from the documents, since the list may be large.
+    matching_ids = ids.filter(pc.is_in(ids, value_set=pa.concat_arrays(id_columns)))
     is_excluded = functools.reduce(
         pc.or_, (pc.is_in(column, value_set=matching_ids) for column in id_columns)
     )
@@ -130,19 +134,19 @@ def _iter_ids(file: BinaryIO, path: str) -> Iterator[str]:
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError:
-            raise ExclusionListError(f"{path}, line {number} is no UTF-8 text: {_ACCEPTED_FORMATS}") from None
+            raise ExclusionListError(f"{path}, line {number} is not UTF-8: {_ACCEPTED_FORMATS}") from None
         stripped = (_COMMENT_PATTERN.sub("", text) if "#" in text else text).strip()
         if not stripped:
             continue
         match = _ID_PATTERN.fullmatch(stripped)
         if not match:
             shown = stripped if len(stripped) <= 60 else f"{stripped[:60]}..."
-            raise ExclusionListError(f"{path}, line {number}: {shown!r} is no id; {_ACCEPTED_FORMATS}")
+            raise ExclusionListError(f"{path}, line {number}: {shown!r} is not an id; {_ACCEPTED_FORMATS}")
         yield match[1] or match[2] or match[3].lower()
 
 
 def _select_kept(batch: pa.RecordBatch, dropped_positions: pa.Array) -> pa.Table:
-    """The ids of the documents that neither a verdict nor a rule drops."""
+    """Select the ids of the documents that neither a decision nor a filter drops."""
     position = pc.struct_field(batch["origin"], "position")
     columns = {"position": position, "pmid": batch["pmid"].cast(pa.string())}
     columns |= {name: batch[name] for name in ("pmcid", "id")}

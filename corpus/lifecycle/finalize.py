@@ -1,7 +1,7 @@
-"""Finish one source: its staged shard less the verdicts on it gives its final shards.
+"""Finalize a source: apply the decisions to its staged shard and write its final shards.
 
-A final shard is written again only when the verdicts on its source have changed, so that a day's
-update file costs the shards it touches and no more.
+Final shards are rewritten only if the decisions on their source have changed, so that a daily update rewrites
+only the shards with changes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from bioshards.corpus.document import DOCUMENT_SCHEMA
 from bioshards.corpus.manifest import decode, encode
 from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.shards import arrow_io as shards
+from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
@@ -30,19 +30,25 @@ from .stage import StageResult, order_stage_results
 DROPPED_SCHEMA = DOCUMENT_SCHEMA.append(pa.field("reason", pa.string(), nullable=False)).append(
     pa.field("duplicate_of", pa.string())
 )
-"""The documents kept aside by ``--keep-dropped``: the same columns, why, and what a duplicate repeats."""
+"""Documents of ``--keep-dropped``: columns of a document, drop reason, and the original of a duplicate."""
 
 
 @dataclass(frozen=True, slots=True)
 class FinalizeResult:
-    """What became of a source.
+    """Result of finalizing a source.
 
     Attributes:
-        funnel: records by what became of them: ``kept`` or a reason of filters.py.
-        counts: documents, sentences, words and characters kept.
-        years, languages, licences, article_types: documents kept by each of these.
-        cleaning: by rule, the documents kept from which it took something, and how many characters.
-        listed: how many ids of a list (exclusion_list.py) name a document that was dropped for it.
+        output_name: stem of its files.
+        shards: final shards.
+        dropped: shards of dropped documents.
+        funnel: number of records by result: ``kept`` or the drop reason.
+        counts: number of kept documents, sentences, words and characters.
+        years: number of kept documents by year.
+        languages: number of kept documents by language.
+        licences: number of kept documents by licence.
+        article_types: number of kept documents by article type.
+        cleaning: by cleaning rule, the number of changed documents and of removed characters.
+        matched_exclusions: number of ids of the exclusion list that match a dropped document.
     """
 
     output_name: str
@@ -59,7 +65,7 @@ class FinalizeResult:
 
 
 def usable_output_names(stage_results: list[StageResult]) -> list[str]:
-    """The names of the sources that can be used, in the order they are applied."""
+    """Return the output names of the usable sources, in the order of application."""
     return [
         stage_result.output_name
         for stage_result in order_stage_results(stage_results)[0]
@@ -75,13 +81,18 @@ def write_version_decisions(
     num_buckets: int,
     highest_version_wins: bool,
 ) -> str:
-    """Write one bucket's verdicts, a batch per source in order, for :func:`finish` to pick from.
+    """Write the version decisions of a bucket, a batch per source in order, for :func:`finalize_source`.
 
     Args:
-        by_version: PMC's rule of the life cycle, else PubMed's.
+        storage: where the output is.
+        output_dir: output directory.
+        stage_results: results of all sources.
+        bucket: number of the bucket.
+        num_buckets: number of buckets.
+        highest_version_wins: rule of PMC, else that of PubMed.
 
     Returns:
-        The file they are in.
+        Path of the file.
     """
 
     def read_keys(output_name: str) -> pa.Table:
@@ -106,10 +117,18 @@ def write_duplicate_decisions(
     bucket: int,
     num_buckets: int,
 ) -> str:
-    """Write one bucket's verdicts on documents that repeat another, as :func:`decide` writes its own.
+    """Write the duplicates of a bucket, in the format of :func:`write_version_decisions`.
 
     Args:
-        decision_files: the files of all verdicts of :func:`decide`; what these drop repeats nothing.
+        storage: where the output is.
+        output_dir: output directory.
+        stage_results: results of all sources.
+        decision_files: all version decisions; documents that they drop are not compared.
+        bucket: number of the bucket.
+        num_buckets: number of buckets.
+
+    Returns:
+        Path of the file.
     """
 
     def read_surviving_digests(output_name: str, decisions: pa.Table) -> pa.Table:
@@ -139,12 +158,17 @@ def finalize_source(
     max_bytes: int,
     exclusion_digest: str | None,
 ) -> FinalizeResult:
-    """Write the final shards of the ``source_index``-th good source, unless they stand already.
+    """Write the final shards of a source, unless they are current.
 
     Args:
-        decision_files: the files of all verdicts.
-        exclusion_digest: digest of the list of ids in the work folder that are to be left out, if there is
-            one.
+        storage: where the output is.
+        output_dir: output directory.
+        output_name: stem of the files of the source.
+        source_index: index of the source among the usable ones.
+        decision_files: all decisions.
+        keep_dropped: write shards of dropped documents.
+        max_bytes: size limit of a shard.
+        exclusion_digest: SHA-256 of the exclusion list in the work folder, if any.
     """
     decisions = _read_decisions(storage, decision_files, source_index).sort_by("position")
     cached_report = _read_current_report(storage, output_dir, output_name)
@@ -153,7 +177,7 @@ def finalize_source(
         return decode(FinalizeResult, cached_report["result"])
     matched_exclusions = 0
     if exclusion_digest:
-        documents = shards.read_file(
+        documents = arrow_io.read_file(
             storage, output_dir.staged_path(output_name, "arrow"), exclusion_list.STAGED_COLUMNS
         )
         decisions, matched_exclusions = exclusion_list.extend_decisions(
@@ -164,7 +188,7 @@ def finalize_source(
     if cached_report and cached_report["fingerprint"] == decisions_digest:
         result = decode(FinalizeResult, cached_report["result"])
     else:
-        # A run killed from here on leaves shards that are not those the report speaks of.
+        # A run that is killed from here on leaves shards that do not match the report.
         for path in (output_dir.final_report_path(output_name), output_dir.duplicate_pairs_path(output_name)):
             storage.remove(path)
         result = _Finalizer(storage, output_dir, output_name, decisions).run(keep_dropped, max_bytes)
@@ -175,7 +199,7 @@ def finalize_source(
 
 
 def _read_current_report(storage: Storage, output_dir: OutputDir, output_name: str) -> dict[str, Any] | None:
-    """The report on a source whose final shards are all there; None where it has none."""
+    """Return the cached report if all shards that it lists exist with the right size, else None."""
     if not storage.exists(output_dir.final_report_path(output_name)):
         return None
     report: dict[str, Any] = storage.read_json(output_dir.final_report_path(output_name))
@@ -201,7 +225,7 @@ def _write_decisions(storage: Storage, path: str, batches: Iterable[pa.RecordBat
 
 
 def _read_decisions(storage: Storage, decision_files: list[str], source_index: int) -> pa.Table:
-    """All verdicts on the ``source_index``-th good source."""
+    """Read all decisions on a source."""
 
     def read_batch(path: str) -> pa.RecordBatch:
         with storage.open(path) as file, pa.ipc.open_file(file) as reader:
@@ -213,10 +237,10 @@ def _read_decisions(storage: Storage, decision_files: list[str], source_index: i
 
 
 def _read_all_decisions(storage: Storage, decision_files: list[str]) -> list[pa.Table]:
-    """All verdicts on each good source; those of files on this machine are mapped."""
+    """Read all decisions on every usable source; local files are memory-mapped."""
 
     def read_batches(path: str) -> list[pa.RecordBatch]:
-        with shards.open_mapped(storage, path) as file, pa.ipc.open_file(file) as reader:
+        with arrow_io.open_mapped(storage, path) as file, pa.ipc.open_file(file) as reader:
             return [reader.get_batch(index) for index in range(reader.num_record_batches)]
 
     batches_by_source = zip(*prefetch_map(storage, read_batches, decision_files), strict=True)
@@ -241,7 +265,7 @@ class _Finalizer:
 
     def run(self, keep_dropped: bool, max_bytes: int) -> FinalizeResult:
         folder = self._output_dir.path
-        kept = shards.write_shards(
+        kept = arrow_io.write_shards(
             self._storage, folder, self._output_name, self._iter_kept(), DOCUMENT_SCHEMA, max_bytes
         )
         if self._duplicate_pairs:
@@ -249,7 +273,7 @@ class _Finalizer:
                 out.write("".join(self._duplicate_pairs).encode())
         dropped: list[Shard] = []
         if keep_dropped:
-            shards_written = shards.write_shards(
+            shards_written = arrow_io.write_shards(
                 self._storage,
                 f"{folder}/dropped",
                 self._output_name,
@@ -280,13 +304,13 @@ class _Finalizer:
             yield from stream
 
     def _find_drop_reasons(self, batch: pa.RecordBatch, position: pa.Array) -> pa.Array:
-        """Why each row is dropped, null where it is not; a verdict comes before a rule's reason."""
+        """Return the drop reason of each row, null for kept rows; decisions precede filters."""
         return pc.coalesce(
             self._look_up(self._decision_reasons, position), batch["drop_reason"].cast(pa.string())
         )
 
     def _look_up(self, column: pa.Array, position: pa.Array) -> pa.Array:
-        """What the verdicts say of each position in a column of theirs, null where nothing."""
+        """Return the values of a column of the decisions by position, null without a decision."""
         return column.take(pc.index_in(position, value_set=self._decision_positions))
 
     def _iter_kept(self) -> Iterator[pa.RecordBatch]:

@@ -1,16 +1,13 @@
-"""Find which abstracts PMC holds in full: keys of articles and of abstracts in, a list of ids out.
+"""Match PubMed abstracts to PMC articles by PMID, then PMCID, then DOI (``--find-overlap-with``).
 
-A model that reads an abstract in PubMed and the same article in PMC, which begins with that abstract, reads
-it twice.  So pmc_to_shards lists beside its shards the abstracts of a PubMed directory that its articles
-hold.  That directory stays as it is; who uses both leaves these abstracts out.
+An article of PMC begins with its abstract, so that a model that reads both corpora reads the abstract twice.
+pmc_to_shards lists these abstracts next to its shards; readers of both corpora exclude them.
 
-An article holds an abstract if it gives the abstract's PMID; or else, if the abstract gives its PMCID; or
-else, if both give the same DOI.  NLM assigns ids one by one, whereas a publisher may give one DOI to all
-abstracts of a congress: so a DOI is asked only of articles whose PMID and PMCID no abstract has.  Of
-several articles the one of the lowest PMCID, then of the lowest version, is named, whatever their order.
+NLM assigns PMIDs and PMCIDs individually, whereas a publisher may give one DOI to all abstracts of a
+congress.  So DOIs are matched only for articles whose PMID and PMCID match no abstract.  If several
+articles match, the one of the lowest PMCID and version is listed.
 
-Only keys are looked at.  In memory are those of all articles, some 60 bytes each, and of
-:data:`ROWS` abstracts.
+Memory holds the ids of all articles, about 60 bytes each, and of :data:`LOOKUP_ROWS` abstracts.
 """
 
 from __future__ import annotations
@@ -37,7 +34,7 @@ MATCH_KEY_SCHEMA: Final = pa.schema(
         pa.field("doi", pa.string()),
     ]
 )
-"""One row a document that is kept, its id as in ``pmc:PMC123.1`` or ``pubmed:123``."""
+"""Ids of a kept document; ``id`` is ``pmc:PMC123.1`` or ``pubmed:123``."""
 
 OVERLAP_SCHEMA: Final = pa.schema(
     [
@@ -46,49 +43,48 @@ OVERLAP_SCHEMA: Final = pa.schema(
         pa.field("matched_by", pa.string(), nullable=False),
     ]
 )
-"""One row an abstract that PMC holds in full, in the order of the abstracts: its id, the id of the PMC
-document, and by what it was found: pmid, pmcid or doi."""
+"""An abstract with its full text in PMC: id, id of the PMC document, and the matching key (pmid, pmcid or
+doi). Rows have the order of the abstracts."""
 
 _HASHED_SCHEMA: Final = OVERLAP_SCHEMA.set(1, pa.field("held_by", pa.string(), nullable=False))
-"""The schema that ``rows_sha256`` is made with.  Keep its names: the names of the shards of a pretraining
-set, and with them the order of its rows, depend on that hash."""
+"""Schema of the rows that ``rows_sha256`` hashes.  Its names must not change: the names of the shards of a
+pretraining set, and so the order of its rows, depend on that hash."""
 
 FILE_NAME: Final = "overlap.arrow"
-"""The file of :data:`OVERLAP` in a directory made by pmc_to_shards, an Arrow IPC stream."""
+"""File of :data:`OVERLAP_SCHEMA` in an output of pmc_to_shards, an Arrow IPC stream."""
 
 LOOKUP_ROWS: Final = 1_000_000
-"""Abstracts looked up at a time, and articles they are looked up in, as Arrow makes a hash table of these:
-with 8 million articles less than 1 GB at the peak, even if nothing but DOIs matches."""
+"""Rows of a lookup, abstracts and articles: Arrow builds a hash table of them.  The peak is below 1 GB with
+8 million articles, even if only DOIs match."""
 
 _BATCH_ROWS: Final = 65_536
 
 _ABSTRACTS_DIGEST_KEY: Final = b"abstracts"
-"""Where the stream's schema metadata has the PubMed directory's :func:`identity`."""
+"""Key of :func:`digest_abstracts` in the metadata of the schema."""
 
 _PMC_ID_PATTERN: Final = r"^pmc:PMC(?P<number>[1-9][0-9]{0,8})\.(?P<version>[1-9][0-9]{0,3})$"
 _VERSION_BITS: Final = 16
 _PMCID_PATTERN: Final = r"^PMC(?P<number>[0-9]{1,9})$"
 _DOI_PATTERN: Final = r"^\s*(?:https?://(?:dx\.)?doi\.org/|doi:\s*)?(?P<doi>10\.[^/\s]+/.*\S)\s*$"
-"""A DOI in small letters, bare or with the address or the "doi:" it is displayed with.  The case of ASCII
-letters makes no difference in a DOI (DOI Handbook,
+"""A DOI in lower case, with an optional URL or "doi:".  DOIs are case-insensitive in ASCII (DOI Handbook,
 https://www.doi.org/the-identifier/resources/handbook/)."""
 
 
 class OverlapInputError(UserError):
-    """A folder is finished but not what is asked for: the message says what it is and what to do."""
+    """An input directory is of another kind, or has changed."""
 
 
 def find_overlap(
     articles: Iterable[pa.RecordBatch], abstracts: Callable[[], Iterable[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
-    """The abstracts that PMC holds in full: batches of :data:`OVERLAP`, in the order of the abstracts.
+    """Yield the abstracts with a full text in PMC as batches of :data:`OVERLAP_SCHEMA`, in their order.
 
     Args:
-        articles: batches of :data:`KEYS` (shard_keys.py), in any order.
-        abstracts: reads the same of PubMed's documents; called twice.
+        articles: batches of :data:`MATCH_KEY_SCHEMA` (shard_keys.py), in any order.
+        abstracts: returns the same of PubMed's documents; called twice.
 
     Raises:
-        ValueError: the id of an article is not like ``pmc:PMC123.1``.
+        ValueError: the id of an article is not of the form ``pmc:PMC123.1``.
     """
     article_tables = [table.sort_by("rank") for table in _rebatch(map(_normalise_article_keys, articles))]
     doi_tables = []
@@ -99,23 +95,23 @@ def find_overlap(
         doi_tables.append(article_tables[index].select(["doi", "rank"]).filter(is_candidate))
         article_tables[index] = article_tables[index].drop_columns("doi")
     for table in _rebatch(map(_normalise_abstract_keys, abstracts()) if article_tables else ()):
-        yield from _matchabstracts(table, article_tables, doi_tables).to_batches(_BATCH_ROWS)
-        del table  # not to hold it while the next is gathered
+        yield from _match_abstracts(table, article_tables, doi_tables).to_batches(_BATCH_ROWS)
+        del table  # free it before the next one is read
 
 
 def select_pmc_articles(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Those of documents that PMC has, for :func:`find`: of a directory of full text others may be part."""
+    """Select the documents of PMC, for :func:`find_overlap`."""
     for batch in batches:
         yield batch.filter(pc.starts_with(batch["id"], "pmc:"))
 
 
 def list_abstract_shards(storage: Storage, folder: str) -> Sequence[Shard]:
-    """The shards of a finished PubMed directory, as its manifest lists them.
+    """List the shards of a finished PubMed directory.
 
     Raises:
         ManifestNotFoundError: the directory is not finished.
         ManifestError: its manifest is damaged.
-        OverlapInputError: it does not hold PubMed's abstracts.
+        OverlapInputError: it does not hold abstracts of PubMed.
     """
     pipeline: str | None
     try:
@@ -133,10 +129,12 @@ def list_abstract_shards(storage: Storage, folder: str) -> Sequence[Shard]:
 
 
 def digest_abstracts(storage: Storage, folder: str) -> str:
-    """A digest of the shards of a finished PubMed directory: another one once it has been updated.
+    """Return the SHA-256 of the SHA-256 sums of the shards of a finished PubMed directory.
 
     Raises:
-        ManifestNotFoundError, ManifestError, OverlapInputError: as :func:`of_abstracts`.
+        ManifestNotFoundError: as :func:`list_abstract_shards`.
+        ManifestError: as :func:`list_abstract_shards`.
+        OverlapInputError: as :func:`list_abstract_shards`.
     """
     return arrow_io.combine_digests(shard.sha256 for shard in list_abstract_shards(storage, folder))
 
@@ -148,11 +146,14 @@ def write(
     abstracts_digest: str,
     batches: Iterable[pa.RecordBatch],
 ) -> OverlapFile:
-    """Write what :func:`find` has found.
+    """Write the result of :func:`find_overlap`.
 
     Args:
-        abstracts_folder: the PubMed directory in which it was found.
-        abstracts_digest: the :func:`identity` of that directory.
+        storage: where the output is.
+        path: path of the file.
+        abstracts_folder: PubMed directory.
+        abstracts_digest: :func:`digest_abstracts` of that directory.
+        batches: result of :func:`find_overlap`.
     """
     rows = 0
     with storage.write(path) as file, open(os.devnull, "wb") as null_file:
@@ -179,23 +180,24 @@ def write(
 
 
 def read(storage: Storage, folder: str, abstracts_folder: str) -> pa.Table:
-    """The rows of :data:`OVERLAP` of a finished PMC directory; a local file is mapped, not read into memory.
+    """Read the list of a finished PMC directory, a table of :data:`OVERLAP_SCHEMA`; a local file is
+    memory-mapped.
 
     Args:
-        abstracts_folder: the PubMed directory that it is to be about.
+        storage: where the directories are.
+        folder: PMC directory.
+        abstracts_folder: PubMed directory that was matched.
 
     Raises:
         ManifestNotFoundError: one of the directories is not finished.
-        OverlapInputError: ``folder`` lists no abstracts, or those of other shards than ``abstracts_folder``
-            has.
+        OverlapInputError: ``folder`` has no list, or one for another state of ``abstracts_folder``.
     """
     read_manifest(storage, folder)
     path = f"{folder}/{FILE_NAME}"
     if not storage.exists(path):
         raise OverlapInputError(
-            f"{folder} has no {FILE_NAME}: it was made without --find-overlap-with, so it does not say which "
-            "abstracts it "
-            f"holds in full. Run pmc_to_shards with --find-overlap-with {abstracts_folder}."
+            f"{folder} has no {FILE_NAME}: it was made without --find-overlap-with. "
+            f"Run pmc_to_shards with --find-overlap-with {abstracts_folder}."
         )
     with arrow_io.open_mapped(storage, path) as file, pa.ipc.open_stream(file) as stream:
         table = stream.read_all()
@@ -203,23 +205,22 @@ def read(storage: Storage, folder: str, abstracts_folder: str) -> pa.Table:
         storage, abstracts_folder
     ).encode():
         raise OverlapInputError(
-            f"{path} was made for other PubMed shards than {abstracts_folder} has now. If that folder has "
-            "been "
-            "updated since, run pmc_to_shards again with the same --find-overlap-with."
+            f"{path} was made for other PubMed shards than {abstracts_folder} has now. If that folder was "
+            "updated, run pmc_to_shards again with the same --find-overlap-with."
         )
     return table
 
 
 def exclude_ids(documents: Iterable[pa.RecordBatch], ids: pa.ChunkedArray) -> Iterator[pa.RecordBatch]:
-    """The documents whose ids are not listed, batch by batch.
+    """Yield the documents without those of the given ids.
 
     Args:
-        documents: batches with a column ``id``, in which an id is there once.
-        ids: those to leave out, in the order of the documents: so for each batch only the next ones of
-            them are looked at, and never all.
+        documents: batches with a column ``id`` of unique ids.
+        ids: ids to exclude, in the order of the documents, so that each batch is compared with the next ids
+            only.
 
     Raises:
-        ValueError: an id listed is not among the documents, or not in their order.
+        ValueError: an id is missing in the documents, or out of order.
     """
     start = 0
     for batch in documents:
@@ -231,12 +232,10 @@ def exclude_ids(documents: Iterable[pa.RecordBatch], ids: pa.ChunkedArray) -> It
         if batch.num_rows:
             yield batch
     if start < len(ids):
-        raise ValueError(
-            f"{ids[start]} is to be left out, but is not among the documents or not in its place"
-        )
+        raise ValueError(f"{ids[start]} is to be excluded, but is missing in the documents or out of order")
 
 
-# Keys as they are compared: PMIDs and PMCIDs as numbers, DOIs in small letters
+# Normalised keys: PMIDs and PMCIDs as numbers, DOIs in lower case
 
 
 def _normalise_article_keys(rows: pa.RecordBatch) -> pa.Table:
@@ -261,33 +260,33 @@ def _normalise_ids(rows: pa.RecordBatch) -> pa.Table:
 
 
 def _normalise_dois(dois: pa.Array) -> pa.Array:
-    """DOIs as they are compared, null where it is none."""
+    """Normalise DOIs; null for invalid ones."""
     return pc.struct_field(pc.extract_regex(pc.ascii_lower(dois), _DOI_PATTERN), "doi")
 
 
 def _ranks_from_ids(ids: pa.Array) -> pa.Array:
-    """Ids of PMC documents as numbers of the same order."""
+    """Convert ids of PMC documents to integers of the same order."""
     groups = pc.extract_regex(ids, _PMC_ID_PATTERN)
     if groups.null_count:
         invalid_id = ids.filter(pc.is_null(groups))[0]
-        raise ValueError(f"{invalid_id} is not the id of a PMC document: such are like pmc:PMC123.1")
+        raise ValueError(f"{invalid_id} is not the id of a PMC document, such as pmc:PMC123.1")
     number = pc.struct_field(groups, "number").cast(pa.int64())
     version = pc.struct_field(groups, "version").cast(pa.int64())
     return pc.add(pc.multiply(number, 1 << _VERSION_BITS), version)
 
 
 def _ids_from_ranks(ranks: pa.Array) -> pa.Array:
-    """The ids of which these are the ranks."""
+    """Convert the integers of :func:`_ranks_from_ids` back to ids."""
     number = pc.shift_right(ranks, _VERSION_BITS).cast(pa.string())
     version = pc.bit_wise_and(ranks, (1 << _VERSION_BITS) - 1).cast(pa.string())
     return pc.binary_join_element_wise("pmc:PMC", pc.binary_join_element_wise(number, version, "."), "")
 
 
-# Looking up
+# Lookup
 
 
 def _rebatch(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The tables' rows, some :data:`ROWS` at a time."""
+    """Combine tables into tables of at least :data:`LOOKUP_ROWS` rows."""
     pending: list[pa.Table] = []
     rows = 0
     for table in tables:
@@ -301,7 +300,7 @@ def _rebatch(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _drain(pending: list[pa.Table]) -> pa.Table:
-    """The tables in one piece, taken out of the list so that they are not in memory twice for long."""
+    """Concatenate the tables and clear the list, to free their memory early."""
     table = pa.concat_tables(pending).combine_chunks()
     pending.clear()
     return table
@@ -310,7 +309,7 @@ def _drain(pending: list[pa.Table]) -> pa.Table:
 def _find_matched_articles(
     article_tables: list[pa.Table], abstracts: Iterable[pa.Table]
 ) -> list[pa.ChunkedArray]:
-    """Whether an abstract has the PMID or the PMCID of each article."""
+    """Return for each article whether an abstract has its PMID or PMCID."""
     is_matched = [pa.chunked_array([pa.repeat(False, table.num_rows)]) for table in article_tables]
     for keys in _rebatch(abstracts if article_tables else ()):
         for column in ("pmid", "pmcid"):
@@ -321,10 +320,10 @@ def _find_matched_articles(
     return is_matched
 
 
-def _matchabstracts(
+def _match_abstracts(
     abstracts: pa.Table, article_tables: list[pa.Table], doi_tables: list[pa.Table]
 ) -> pa.Table:
-    """The rows of :data:`OVERLAP` of some abstracts, looked up in the articles' ids and DOIs."""
+    """Match abstracts with articles; return rows of :data:`OVERLAP_SCHEMA`."""
     by_pmid = _find_lowest_ranks(abstracts["pmid"], article_tables, "pmid")
     by_pmcid = _find_lowest_ranks(abstracts["pmcid"], article_tables, "pmcid")
     rank = pc.coalesce(by_pmid, by_pmcid, _find_lowest_ranks(abstracts["doi"], doi_tables, "doi"))
@@ -335,7 +334,7 @@ def _matchabstracts(
 
 
 def _find_lowest_ranks(keys: pa.ChunkedArray, article_tables: list[pa.Table], column: str) -> pa.ChunkedArray:
-    """The lowest rank of the articles that have each key, null where none has."""
+    """Return the lowest rank of the articles with each key, or null."""
     ranks = [
         table["rank"].take(pc.index_in(keys, value_set=table[column].combine_chunks(), skip_nulls=True))
         for table in article_tables

@@ -1,4 +1,4 @@
-"""compute_input_md5: to be described."""
+"""MD5 of source files, cached in the work folder by path and stamp."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from bioshards.corpus.storage.storage_protocol import Storage
 
 
 def compute_input_md5(storage: Storage, output_dir: OutputDir, source: SourceFile) -> str:
-    """The source's MD5 in hexadecimal; it is read for that only if it is new or has changed.
+    """Return the MD5 of a source in hexadecimal; the source is read only if it is new or has changed.
 
-    Of a source of several files it is that of a list of their names and MD5s.
+    The MD5 of a multi-file source is that of a list of the names and MD5s of its files.
 
     Raises:
-        BadFileError: it cannot be read, or its sidecar names another MD5.
+        BadFileError: the source cannot be read, or its ``.md5`` file has another MD5.
     """
     cache_path = output_dir.input_digest_path(source.path, source.stamp)
     if storage.exists(cache_path):
@@ -49,7 +49,7 @@ def _digest_parts(storage: Storage, source: SourceFile) -> str:
         try:
             with open_source(storage, part.path) as file:
                 return md5_of_file(file)
-        except BadFileError:  # one that cannot be read is rejected when it is its turn
+        except BadFileError:  # an unreadable file is rejected when it is staged
             return f"unreadable-{part.stamp}"
 
     digest = hashlib.md5(usedforsecurity=False)

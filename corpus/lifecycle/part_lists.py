@@ -1,7 +1,7 @@
-"""The files of sources that are made of many, laid aside where every worker can read them.
+"""File lists of multi-file sources, stored in the work folder.
 
-A folder of single articles is a few hundred sources of up to 10,000 files each, whose names are hundreds of
-megabytes.  So they are no part of a job's graph, nor of what passes between its steps.
+A folder of single articles is a few hundred sources of up to 10,000 files each.  Their names take hundreds of
+megabytes, so they stay out of the Beam graph and of the elements between steps.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from bioshards.corpus.storage.storage_protocol import Storage
 
 
 def without_parts(sources: Iterable[SourceFile]) -> list[SourceFile]:
-    """The sources without their parts."""
+    """Return the sources without their file lists."""
     return [replace(source, parts=()) for source in sources]
 
 
 def save_part_lists(storage: Storage, output_dir: OutputDir, sources: Iterable[SourceFile]) -> None:
-    """Write the sources' parts to where :func:`take_up` finds them."""
+    """Write the file lists of multi-file sources, for :func:`load_parts`."""
 
     def save_part_list(source: SourceFile) -> None:
         storage.write_json(output_dir.part_list_path(source.stamp), [astuple(part) for part in source.parts])
@@ -36,7 +36,7 @@ def save_part_lists(storage: Storage, output_dir: OutputDir, sources: Iterable[S
 
 
 def load_parts(storage: Storage, output_dir: OutputDir, source: SourceFile) -> SourceFile:
-    """The source with its parts."""
+    """Return the source with its file list."""
     if not source.num_files or source.parts:
         return source
     return replace(

@@ -1,7 +1,7 @@
-"""Publish a finished directory: what is rejected, what ``datasets`` needs, and the manifest last.
+"""Publish an output directory of documents: rejected records, files for ``datasets``, manifest.
 
-No manifest, not finished.  Everything in it but the part called ``run`` is the same for the same
-inputs and rules, whatever the runner, the number of workers and the restarts.
+The manifest is written last; its presence marks the directory complete.  All of it but ``run`` is the same
+for the same inputs and options, whatever the runner, the number of workers and the restarts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bioshards.corpus.manifest import (
     DocumentsConfig,
     DocumentsManifest,
     DocumentsRun,
-    ExcludedIds,
+    ExclusionSummary,
     InputFile,
     OverlapFile,
     RemovedText,
@@ -60,12 +60,12 @@ COPYRIGHT_BY_PIPELINE: Final = {
 DUPLICATES_FILE: Final = "duplicates.tsv"
 
 _WORK_FILE_NAME = re.compile(r"(.+-[0-9a-f]{8})\.(?:arrow|keys|digests|json|rejected\.jsonl|tsv)$")
-"""File names in the work folder: the source's name and an ending."""
+"""File names in the work folder: output name and extension."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishResult:
-    """How a run ended.  ``problem`` is None when the manifest is written, else says why it is not."""
+    """Result of a run; ``problem`` is None if the manifest was written, else the reason."""
 
     problem: str | None
     documents: int
@@ -86,21 +86,28 @@ def publish_output(
     overlaps: Sequence[OverlapFile] = (),
     exclusion_list: ExclusionList | None = None,
 ) -> PublishResult:
-    """Check the share of rejected input and, where it is small enough, write the manifest.
+    """Check the fraction of rejected input and write the manifest.
 
     Args:
-        document_config: those that ``config`` has as plain data.
-        stage_results: all sources; ``finalize_results``: what became of the good ones; in any order.
-        max_rejected: the share of records, and of files, that may be rejected.
+        storage: where the output is.
+        output_dir: output directory.
+        document_config: filters and text processing.
+        config: configuration of the output as JSON values.
+        stage_results: results of all sources, in any order.
+        finalize_results: results of the usable sources, in any order.
+        max_rejected: accepted fraction of rejected records, and of bad files.
         run: facts about this run; the download times of the inputs are added.
-        overlaps: the file that lists the abstracts that the articles hold, if that was asked for.
-        exclusion_list: the list of ids that were to be left out, if there is one.
+        overlaps: list of the abstracts with full text, if requested.
+        exclusion_list: list of excluded ids, if any.
+
+    Returns:
+        The totals, and the reason if nothing was published.
     """
     stage_results, copies = order_stage_results(stage_results)
     usable_results = [stage_result for stage_result in stage_results if not stage_result.rejection]
     results_by_name = {finalize_result.output_name: finalize_result for finalize_result in finalize_results}
     ordered_results = [results_by_name[str(stage_result.output_name)] for stage_result in usable_results]
-    # NLM gives an article one PMID and one PMCID, so that an id is found in one source.
+    # An article has one PMID and one PMCID, so that an id matches in one source.
     matched = sum(finalize_result.matched_exclusions for finalize_result in finalize_results)
     warnings = checks.collect_warnings(config["pipeline"], stage_results, copies)
     if exclusion_list:
@@ -110,7 +117,7 @@ def publish_output(
             document_config, decode(DocumentsConfig, config), stage_results, ordered_results, run
         ),
         overlap=tuple(overlaps),
-        exclusion_list=ExcludedIds(exclusion_list.num_ids, exclusion_list.sha256, matched)
+        exclusion_list=ExclusionSummary(exclusion_list.num_ids, exclusion_list.sha256, matched)
         if exclusion_list
         else None,
         warnings=tuple(warnings),
@@ -212,7 +219,7 @@ def _sum_removed_text(rule: str, finalize_results: list[FinalizeResult]) -> Remo
 
 
 def _find_newest_file(usable_results: list[StageResult]) -> str | None:
-    """The last of NLM's files, by its number."""
+    """Return the name of the last file in NLM's order."""
     ordered_sources = [
         stage_result.source for stage_result in usable_results if stage_result.source.is_ordered
     ]
@@ -235,7 +242,7 @@ def _make_input_entry(stage_result: StageResult, finalize_result: FinalizeResult
 
 
 def _collect_retrieval_times(usable_results: list[StageResult]) -> Retrieval | None:
-    """When the inputs that were fetched were fetched, UTC."""
+    """Return the UTC download times of the inputs, None without downloads."""
     dates = {
         stage_result.source.name: stage_result.source.retrieved_at
         for stage_result in usable_results
@@ -288,14 +295,14 @@ def _publish_rejects(storage: Storage, output_dir: OutputDir, stage_results: lis
 def _publish_duplicates(
     storage: Storage, output_dir: OutputDir, finalize_results: list[FinalizeResult]
 ) -> Shard:
-    """Write each duplicate's id and the id it duplicates, in the order of sources and positions."""
+    """Write the ids of duplicates and of their originals, in the order of sources and positions."""
 
     def read_pairs(finalize_result: FinalizeResult) -> bytes:
         with storage.open(output_dir.duplicate_pairs_path(finalize_result.output_name)) as file:
             return file.read()
 
-    results_with_duplicates = [done for done in finalize_results if "duplicate" in done.funnel]
-    rows = sum(done.funnel["duplicate"] for done in results_with_duplicates)
+    results_with_duplicates = [result for result in finalize_results if "duplicate" in result.funnel]
+    rows = sum(result.funnel["duplicate"] for result in results_with_duplicates)
     with storage.write(f"{output_dir.path}/{DUPLICATES_FILE}") as out:
         writer = HashingWriter(out)
         writer.write(b"id\tduplicate_of\n")
@@ -310,9 +317,9 @@ def _sweep(
     manifest: DocumentsManifest,
     usable_results: list[StageResult],
 ) -> None:
-    """Remove what no source of this run has written: shards and staged files of replaced inputs."""
+    """Remove shards and work files that the manifest does not list, as of replaced inputs."""
     output_names = {stage_result.output_name for stage_result in usable_results}
-    expected = {f"{output_dir.path}/{shard_entries.file}" for shard_entries in listed_files(manifest)}
+    expected = {f"{output_dir.path}/{entry.file}" for entry in listed_files(manifest)}
     sweep(storage, [output_dir.path, f"{output_dir.path}/dropped"], expected, _is_shard)
     sweep(storage, [output_dir.path], expected, lambda name: name == full_text_overlap.FILE_NAME)
     if manifest.pipeline == "pmc_to_shards" and not manifest.overlap:
@@ -347,12 +354,14 @@ def is_up_to_date(
     abstracts_digest: str | None = None,
     exclusion_digest: str | None = None,
 ) -> bool:
-    """Is the manifest there, of these very inputs, with everything it lists in place?
+    """Return True if the output is complete and was made from these inputs.
 
     Args:
-        abstracts_digest: identity (full_text_overlap.py) of the directory whose abstracts are to be listed
-            where held, if any.
-        exclusion_digest: digest of the list (exclusion_list.py) of ids that are to be left out, if any.
+        storage: where the output is.
+        output_dir: output directory.
+        sources: sources of the run.
+        abstracts_digest: :func:`.full_text_overlap.digest_abstracts` of ``--find-overlap-with``, if given.
+        exclusion_digest: SHA-256 of the list of ``--exclude-ids``, if given.
     """
     manifest = find_manifest(storage, output_dir.path, DocumentsManifest)
     if manifest is None or manifest.bad_files:

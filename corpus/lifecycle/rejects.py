@@ -1,4 +1,4 @@
-"""Keep rejected records: none is lost, none stops the run (DESIGN.md section 3, rule 3)."""
+"""Write rejected records to JSON Lines files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from bioshards.corpus.storage.storage_protocol import Storage
 
 
 class RejectWriter(contextlib.ExitStack):
-    """The rejected records of a file, as JSON lines; the file is there only if there are any."""
+    """Writer of the rejected records of a source; the file is created with the first record.
+
+    Attributes:
+        reason_counts: number of rejected records by reason.
+    """
 
     def __init__(self, storage: Storage, path: str) -> None:
         super().__init__()
@@ -22,7 +26,7 @@ class RejectWriter(contextlib.ExitStack):
         self.reason_counts: collections.Counter[str] = collections.Counter()
 
     def add(self, file: str, position: int, xml: bytes, rejection: BadRecordError) -> None:
-        """Keep a record: its raw bytes as text where they are UTF-8, else in base 64."""
+        """Write a record with its raw bytes, as text if they are UTF-8, else in base 64."""
         entry: dict[str, object] = {"file": file, "position": position, "reason": rejection.reason}
         entry["detail"] = rejection.detail
         try:

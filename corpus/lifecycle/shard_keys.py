@@ -1,9 +1,9 @@
-"""The keys of the documents of a shard, in a small file of their own, for full_text_overlap.py to look for.
+"""Ids of the documents of a shard in a small file, for full_text_overlap.py.
 
-A shard has its columns batch by batch, so that an object store has to hand out all of it for a few of them:
-of all abstracts and articles over 500 GB.  So they are taken out of each shard once, by as many workers as
-there are.  The files lie in the work folder of the directory that asks, under the SHA-256 of the shards: what
-is there is right whatever is updated later, and an update takes out what is new.
+Reading a few columns of a shard on an object store transfers the whole shard, over 500 GB for all abstracts
+and articles.  So the ids are extracted once, in parallel.  The files are in the work folder of the
+directory that needs them, named by the SHA-256 of the shard: they stay valid, and an update extracts those
+of new shards only.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .full_text_overlap import MATCH_KEY_SCHEMA
 
 
 def extract_keys(storage: Storage, output_dir: OutputDir, folder: str, shard: Shard) -> None:
-    """Write the keys of a directory's shard, as a manifest lists it, unless they are there already.
+    """Write the ids of the documents of a shard, unless the file exists.
 
-    An article that PMC has no text of is not among them: it holds no abstract in full.
+    Articles without a body are left out, because they do not contain the full text of an abstract.
     """
     path = output_dir.shard_keys_path(shard.sha256)
     if storage.exists(path):
@@ -45,7 +45,7 @@ def extract_keys(storage: Storage, output_dir: OutputDir, folder: str, shard: Sh
 def read_keys(
     storage: Storage, output_dir: OutputDir, folder: str, manifest_entries: Sequence[Shard]
 ) -> Iterator[pa.RecordBatch]:
-    """The keys of a directory's shards, in order: batches of :data:`KEYS`.  What is not there is taken."""
+    """Yield the ids of the documents of shards, in order, as batches of :data:`MATCH_KEY_SCHEMA`."""
 
     def read_shard(shard: Shard) -> list[pa.RecordBatch]:
         extract_keys(storage, output_dir, folder, shard)
@@ -60,6 +60,6 @@ def read_keys(
 
 
 def sweep(storage: Storage, output_dir: OutputDir, manifest_entries: Sequence[Shard]) -> None:
-    """Remove the keys of all other shards than these."""
+    """Remove the files of all shards but these."""
     expected = {output_dir.shard_keys_path(shard.sha256) for shard in manifest_entries}
     sweep_files(storage, [f"{output_dir.work_folder}/shard_keys"], expected)

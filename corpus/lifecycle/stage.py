@@ -1,9 +1,8 @@
-"""Stage one source file: read, parse, shape, split and write its documents, once.
+"""Stage a source: parse its records, build the documents and write them to the work folder.
 
-The staged shard holds every document of the file as if there were no other file; its keys say which
-PMIDs and versions are in it and, if duplicates are looked for, its digests what its texts are.  What
-other files have to say comes later (finalize.py).  Staged files are named by the source's MD5, so a
-file is read again only when its bytes have changed.
+A staged shard depends on its source only.  Next to it are the keys of the records (versions.py) and, for
+deduplication, the digests of the texts (dedup.py); finalize.py applies the decisions across sources.  Staged
+files are named by the MD5 of the source, so that an unchanged source is not parsed again.
 """
 
 from __future__ import annotations
@@ -46,16 +45,18 @@ STAGED_KEY_SCHEMA: Final = VERSION_KEY_SCHEMA.append(
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """What is known of a source once it is staged; the same for the same bytes and rules.
+    """Result of staging a source; depends on its bytes and the configuration only.
 
     Attributes:
-        name: names everything that comes of this source; None for a bad file.
-        records: record elements of the file, rejected ones too, deletions not.
-        deletions: PMIDs named by its DeleteCitation.
-        keys: rows of its keys.
-        rejected: how many records were rejected, by reason.
-        bad: why the file as a whole cannot be used: (reason, detail).
-        not_fetched: how many articles should be in it but could not be fetched.
+        source: the source.
+        output_name: stem of its files in the output and the work folder; None for a bad file.
+        md5: MD5 of its content; None for a bad file.
+        records: number of records, with rejected ones, without deletions.
+        deletions: number of PMIDs in its DeleteCitation.
+        num_keys: number of rows of its keys.
+        rejected: number of rejected records by reason.
+        rejection: (reason, detail) of a bad file.
+        not_fetched: number of its articles that could not be fetched.
     """
 
     source: SourceFile
@@ -77,7 +78,16 @@ def stage_source(
     keep_dropped: bool,
     should_digest: bool,
 ) -> StageResult:
-    """Stage a source unless that is done already; ``digests``: are duplicates to be looked for?"""
+    """Stage a source unless it is staged.
+
+    Args:
+        storage: where inputs and output are.
+        output_dir: output directory.
+        source: source to stage.
+        document_config: filters and text processing.
+        keep_dropped: stage dropped documents too.
+        should_digest: write the digests for deduplication.
+    """
     try:
         md5 = compute_input_md5(storage, output_dir, source)
         output_name = f"{source.stem}-{md5[:8]}"
@@ -102,9 +112,10 @@ def stage_source(
 
 
 def order_stage_results(stage_results: list[StageResult]) -> tuple[list[StageResult], list[tuple[str, str]]]:
-    """The sources in the order they are applied, each once; and (path, path kept) of the copies.
+    """Sort results in the order of application and remove copies, files of the same name and content.
 
-    A copy is a file of the same name and bytes at another path.
+    Returns:
+        The results, and (path, path of the kept copy) of the removed copies.
     """
     unique: dict[str, StageResult] = {}
     copies = []
@@ -117,7 +128,7 @@ def order_stage_results(stage_results: list[StageResult]) -> tuple[list[StageRes
 
 @contextlib.contextmanager
 def _disable_gc() -> Iterator[None]:
-    """No search for reference cycles: documents have none, and it costs a twentieth of the time."""
+    """Disable the garbage collector: documents have no reference cycles, and it takes 5 % of the time."""
     if not gc.isenabled():
         yield
         return
@@ -129,7 +140,7 @@ def _disable_gc() -> Iterator[None]:
 
 
 class _Stager:
-    """One pass over a file: documents to a staged shard, keys and rejected records beside it."""
+    """Stages one source in a single pass: documents, keys, digests and rejected records."""
 
     def __init__(
         self,
@@ -141,19 +152,18 @@ class _Stager:
         should_digest: bool,
         output_name: str,
     ) -> None:
-        self._storage, self._output_dir, self._source, self._output_name = (
-            storage,
-            output_dir,
-            source,
-            output_name,
-        )
-        self._reader, self._keep_dropped = make_reader(document_config, keep_dropped), keep_dropped
+        self._storage = storage
+        self._output_dir = output_dir
+        self._source = source
+        self._output_name = output_name
+        self._keep_dropped = keep_dropped
+        self._reader = make_reader(document_config, keep_dropped)
         self._keys: list[tuple[int, int, int, bool, str | None]] = []
         self._digests: list[tuple[int, str, int, bytes]] | None = [] if should_digest else None
         self._records = 0
 
     def run(self) -> dict[str, Any]:
-        """Stage the file; what the report says of it."""
+        """Stage the source and return its report as JSON values."""
         started = time.monotonic()
         with contextlib.ExitStack() as stack:
             stack.enter_context(_disable_gc())
@@ -161,7 +171,7 @@ class _Stager:
             self._rejects = stack.enter_context(RejectWriter(self._storage, rejects_path))
             self._write_documents()
         if not is_unchanged(self._storage, self._source):
-            raise BadFileError("changed", "it changed while it was read; run again when it is at rest")
+            raise BadFileError("changed", "it changed while it was read; rerun the command")
         self._write_rows("keys", self._keys, STAGED_KEY_SCHEMA)
         if self._digests is not None:
             self._write_rows("digests", self._digests, dedup.TEXT_DIGEST_SCHEMA)
@@ -206,7 +216,7 @@ class _Stager:
             yield _make_staged_batch(documents, drop_reasons)
 
     def _add_record(self, record: SourceRecord) -> None:
-        """Note what is to be known of a record across sources, or that it is rejected."""
+        """Add the keys and the digest of a record, or reject it."""
         if record.error:
             self._records += 1
             self._rejects.add(record.file, record.position, record.raw, record.error)

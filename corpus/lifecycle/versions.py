@@ -1,15 +1,14 @@
-"""Decide across sources which version of each citation or article lives: keys in, verdicts out.
+"""Select the version of each citation or article to keep, across all sources.
 
-PubMed's rule (DESIGN.md section 5; SOURCES.md section 1.5).  Of a PMID's records the one in the latest
-file lives; in one file, the highest Version; of the same Version, the last position.  A
-``DeleteCitation`` removes the PMID's records that came before it, in its own file or earlier ones,
-and none that come after.
+PubMed: of the records of a PMID, the one in the last file is kept; within a file, the highest Version, then
+the last position.  A ``DeleteCitation`` removes the records of the PMID before it, in its own and in
+earlier files.
 
-PMC's rule.  Of an article the highest version lives, whatever source it is in; of the same version the one in
-the last source, at the last position there.
+PMC: of the records of an article, the highest version is kept; of the same version, the one in the last
+source, at the last position.
 
-Only keys are looked at, 18 bytes a record, and they are looked at in buckets: memory depends on the bucket's
-size, not on PubMed's.
+Only keys are read, 18 bytes a record, one bucket at a time, so that memory is bounded by the size of a
+bucket.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ VERSION_KEY_SCHEMA: Final = pa.schema(
         pa.field("is_deletion", pa.bool_(), nullable=False),
     ]
 )
-"""One row a record, in the order of the source; the key is the number of what it is a version of: a PMID, a
-PMCID's number.  A DeleteCitation gives a row for each of its PMIDs."""
+"""A record, in the order of the source; ``key`` is the PMID, or the number of the PMCID.  A DeleteCitation
+has a row for each of its PMIDs."""
 
 DECISION_SCHEMA: Final = pa.schema(
     [
@@ -39,21 +38,20 @@ DECISION_SCHEMA: Final = pa.schema(
         pa.field("duplicate_of", pa.string()),
     ]
 )
-"""One row for each record of one file that does not live, or lives but repeats another (dedup.py) or is
-listed (exclusion_list.py)."""
+"""A dropped record of a source: superseded, deleted, duplicate (dedup.py) or excluded (exclusion_list.py)."""
 
 DECISION_REASONS: Final = pa.array(["superseded", "deleted", "duplicate", "excluded"])
-"""The reasons of :data:`VERDICTS`, its dictionary."""
+"""Dictionary of the reasons of :data:`DECISION_SCHEMA`.  Its order is part of the files in work folders."""
 
 TableReader = Callable[[], pa.Table]
-"""Reads what is to be known of a source."""
+"""Reads the keys or digests of a source."""
 
 KEYS_PER_BUCKET: Final = 4_000_000
-"""Keys decided at a time: 0.75 GB at the peak (make bench)."""
+"""Keys in a bucket: 0.75 GB at the peak (make bench)."""
 
 
 def count_buckets(num_keys: int) -> int:
-    """In how many buckets ``num_keys`` keys are decided."""
+    """Return the number of buckets for this number of keys."""
     return max(1, -(-num_keys // KEYS_PER_BUCKET))
 
 
@@ -64,13 +62,15 @@ def resolve_versions(
     highest_version_wins: bool = False,
     map_fn: Callable[[Callable[[TableReader], pa.Table], Sequence[TableReader]], Iterable[pa.Table]] = map,
 ) -> Iterator[pa.RecordBatch]:
-    """The verdicts on one bucket's records: one batch of :data:`VERDICTS` per source, in order.
+    """Yield the decisions on the records of a bucket: a batch of :data:`DECISION_SCHEMA` per source, in
+    order.
 
     Args:
-        readers: how to read each source's :data:`KEYS`, in the order the sources are applied.
-        bucket: keys whose remainder by ``num_buckets`` is this are decided.
-        by_version: PMC's rule, else PubMed's.
-        map_fn: gives the results of a function for each source, in order, as ``map`` does.
+        readers: read :data:`VERSION_KEY_SCHEMA` of each source, in the order of application.
+        bucket: remainder of the keys by ``num_buckets``.
+        num_buckets: number of buckets.
+        highest_version_wins: rule of PMC, else that of PubMed.
+        map_fn: ``map``, or a concurrent version of it.
     """
 
     def read_bucket(reader: TableReader) -> pa.Table:
@@ -89,7 +89,7 @@ def resolve_versions(
 
 
 def concat_with_source(tables: Iterable[pa.Table]) -> pa.Table:
-    """The tables as one, with a column ``source``: which of them a row is from."""
+    """Concatenate tables and add a column ``source``, the index of the table of each row."""
     numbered_tables = [
         table.append_column("source", pa.repeat(pa.scalar(index, pa.int32()), table.num_rows))
         for index, table in enumerate(tables)
@@ -98,10 +98,11 @@ def concat_with_source(tables: Iterable[pa.Table]) -> pa.Table:
 
 
 def split_by_source(rows: pa.Table, num_sources: int) -> Iterator[pa.RecordBatch]:
-    """Verdicts on all sources as a batch of :data:`VERDICTS` each, by position.
+    """Split decisions into a batch of :data:`DECISION_SCHEMA` for each source, sorted by position.
 
     Args:
-        rows: source, position, reason (an index of :data:`VERDICT_REASONS`) and duplicate_of, in any order.
+        rows: source, position, reason (index of :data:`DECISION_REASONS`) and duplicate_of, in any order.
+        num_sources: number of sources.
     """
     rows = rows.sort_by([("source", "ascending"), ("position", "ascending")]).combine_chunks()
     row_counts = {entry["values"]: entry["counts"] for entry in rows["source"].value_counts().to_pylist()}
@@ -113,7 +114,7 @@ def split_by_source(rows: pa.Table, num_sources: int) -> Iterator[pa.RecordBatch
 
 
 def digest_decisions(decisions: pa.Table) -> str:
-    """A short digest of a source's verdicts: equal digests, equal final shards."""
+    """Return a short digest of the decisions on a source: equal digests give equal final shards."""
     reasons = pc.index_in(decisions["reason"].cast(pa.string()), DECISION_REASONS)
     plain = decisions.set_column(1, "reason", reasons)
     plain = plain.set_column(2, "duplicate_of", pc.fill_null(decisions["duplicate_of"], ""))
@@ -124,7 +125,7 @@ def digest_decisions(decisions: pa.Table) -> str:
 
 
 def _find_dropped(keys: pa.Table, highest_version_wins: bool) -> pa.Table:
-    """The records that do not live, as :func:`by_source` takes them."""
+    """Find the superseded and deleted records, as rows for :func:`split_by_source`."""
     apply_order = pc.add(
         pc.shift_left(keys["source"].cast(pa.int64()), pa.scalar(32, pa.int64())),
         keys["position"].cast(pa.int64()),

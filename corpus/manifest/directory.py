@@ -41,7 +41,7 @@ KINDS: Final[Mapping[str, type[Manifest]]] = {
 }
 """Type of the manifest by pipeline."""
 
-_ANEW: Final = "Make the directory anew"
+_REMAKE: Final = "Make the directory anew"
 
 
 class ManifestError(UserError):
@@ -95,13 +95,13 @@ def read_manifest(storage: Storage, folder: str) -> Manifest:
     path = f"{folder}/{NAME}"
     if "://" in folder and not storage.is_remote:
         raise ManifestNotFoundError(
-            f"{folder} is on a store, and this reads folders of this machine: beam copy {folder} FOLDER",
+            f"{folder} is on an object store, and this reads local folders: beam copy {folder} FOLDER",
             path,
         )
     if not storage.exists(path):
         raise ManifestNotFoundError(
-            f"{folder} has no {NAME}: it is no finished output of bioshards. "
-            "Give the --output of a run that has ended, or run it again to its end.",
+            f"{folder} has no {NAME}: it is not a finished output of bioshards. "
+            "Give the --output of a completed run, or rerun the command to complete it.",
             path,
         )
     try:
@@ -109,7 +109,7 @@ def read_manifest(storage: Storage, folder: str) -> Manifest:
     except TransientStorageError:
         raise
     except (OSError, ValueError) as error:
-        raise ManifestError(f"{path} cannot be read: {error}. {_ANEW}", path) from error
+        raise ManifestError(f"{path} cannot be read: {error}. {_REMAKE}", path) from error
     return parse_manifest(value, folder)
 
 
@@ -122,15 +122,16 @@ def parse_manifest(value: object, folder: str) -> Manifest:
     path = f"{folder}/{NAME}"
     pipeline = value.get("pipeline") if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(pipeline, str) or pipeline not in KINDS:
-        made = f"was made by {pipeline}" if isinstance(pipeline, str) else "is not of bioshards"
-        error = ForeignManifestError(f"{folder} by its {NAME} {made}: give an output of bioshards", path)
+        origin = f"was made by {pipeline}" if isinstance(pipeline, str) else "is not of bioshards"
+        error = ForeignManifestError(f"{folder} by its {NAME} {origin}: give an output of bioshards", path)
         error.pipeline = pipeline if isinstance(pipeline, str) else None
         raise error
     version = value.get("schema_version")
     if version != SCHEMA_VERSION:
         raise ManifestError(
-            f"{folder} was made by another version of bioshards ({_described(value, version)}, this is "
-            f"schema_version {SCHEMA_VERSION}). {_ANEW}",
+            f"{folder} was made by another version of bioshards "
+            f"({_describe_version(value, version)}, this is "
+            f"schema_version {SCHEMA_VERSION}). {_REMAKE}",
             path,
             "schema_version",
         )
@@ -138,16 +139,16 @@ def parse_manifest(value: object, folder: str) -> Manifest:
         return decode(KINDS[pipeline], value)
     except FieldError as wrong:
         raise ManifestError(
-            f"{path} is not as {pipeline} writes it ({wrong}). {_ANEW}", path, wrong.field
+            f"{path} is not as {pipeline} writes it ({wrong}). {_REMAKE}", path, wrong.field
         ) from wrong
 
 
-def _described(value: Mapping[str, Any], version: object) -> str:
+def _describe_version(value: Mapping[str, Any], version: object) -> str:
     if version is not None:
         return f"its manifest has schema_version {version}"
     config = value.get("config")
-    made_in = config.get("format") if isinstance(config, dict) else None
-    return f"format {made_in}, its manifest has no schema_version" if made_in else "no schema_version"
+    data_format = config.get("format") if isinstance(config, dict) else None
+    return f"format {data_format}, its manifest has no schema_version" if data_format else "no schema_version"
 
 
 def find_manifest(storage: Storage, folder: str, kind: type[T]) -> T | None:
@@ -195,11 +196,11 @@ def is_complete(
         present: further files that must be there.
         any_size: listed files that a stopped run may have rewritten, whose size does not matter.
     """
-    sizes = {found.path: found.size for found in storage.walk(folder)}
+    sizes = {info.path: info.size for info in storage.walk(folder)}
     files = manifest.files if isinstance(manifest, MirrorManifest) else listed_files(manifest)
-    for listed in files:
-        size = sizes.get(f"{folder}/{listed.file}")
-        if size is None or (size != listed.bytes and listed.file not in any_size):
+    for entry in files:
+        size = sizes.get(f"{folder}/{entry.file}")
+        if size is None or (size != entry.bytes and entry.file not in any_size):
             return False
     return all(f"{folder}/{name}" in sizes for name in present)
 

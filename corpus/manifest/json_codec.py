@@ -48,8 +48,8 @@ def decode(kind: type[T], value: object, field: str = "") -> T:
     Raises:
         FieldError: a field is missing, unknown or of another type.
     """
-    found: T = _reader(cast(Any, kind))(value, field)
-    return found
+    decoded: T = _reader(cast(Any, kind))(value, field)
+    return decoded
 
 
 @functools.cache
@@ -76,10 +76,10 @@ def _json(value: Any, field: str) -> Any:
     if isinstance(value, dict):
         return {name: _json(item, f"{field}.{name}") for name, item in value.items()}
     if isinstance(value, list):
-        return [_json(item, f"{field}[{at}]") for at, item in enumerate(value)]
+        return [_json(item, f"{field}[{index}]") for index, item in enumerate(value)]
     if value is None or isinstance(value, tuple(_NAMES)):
         return value
-    raise FieldError(field, f"{_shown(value)} is no JSON value")
+    raise FieldError(field, f"{_format_value(value)} is not a JSON value")
 
 
 def _scalar(kind: type) -> _Reader:
@@ -87,7 +87,7 @@ def _scalar(kind: type) -> _Reader:
 
     def read(value: Any, field: str) -> Any:
         if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
-            raise FieldError(field, f"expected {_NAMES[kind]}, found {_shown(value)}")
+            raise FieldError(field, f"expected {_NAMES[kind]}, found {_format_value(value)}")
         return value
 
     return read
@@ -96,7 +96,9 @@ def _scalar(kind: type) -> _Reader:
 def _literal(values: tuple[Any, ...]) -> _Reader:
     def read(value: Any, field: str) -> Any:
         if not any(type(value) is type(known) and value == known for known in values):
-            raise FieldError(field, f"expected {' or '.join(map(repr, values))}, found {_shown(value)}")
+            raise FieldError(
+                field, f"expected {' or '.join(map(repr, values))}, found {_format_value(value)}"
+            )
         return value
 
     return read
@@ -122,7 +124,9 @@ def _union(kinds: tuple[Any, ...]) -> _Reader:
         for other in others:
             return other(value, field)
         known = " or ".join(map(repr, by_pipeline))
-        raise FieldError(f"{field}.pipeline".lstrip("."), f"expected {known}, found {_shown(pipeline)}")
+        raise FieldError(
+            f"{field}.pipeline".lstrip("."), f"expected {known}, found {_format_value(pipeline)}"
+        )
 
     return read
 
@@ -130,8 +134,8 @@ def _union(kinds: tuple[Any, ...]) -> _Reader:
 def _sequence(kind: type, item: _Reader) -> _Reader:
     def read(value: Any, field: str) -> Any:
         if not isinstance(value, list):
-            raise FieldError(field, f"expected a list, found {_shown(value)}")
-        return kind([item(one, f"{field}[{at}]") for at, one in enumerate(value)])
+            raise FieldError(field, f"expected a list, found {_format_value(value)}")
+        return kind([item(element, f"{field}[{index}]") for index, element in enumerate(value)])
 
     return read
 
@@ -139,8 +143,8 @@ def _sequence(kind: type, item: _Reader) -> _Reader:
 def _mapping(item: _Reader) -> _Reader:
     def read(value: Any, field: str) -> Any:
         if not isinstance(value, dict):
-            raise FieldError(field, f"expected an object, found {_shown(value)}")
-        return {name: item(one, f"{field}.{name}" if field else name) for name, one in value.items()}
+            raise FieldError(field, f"expected an object, found {_format_value(value)}")
+        return {name: item(element, f"{field}.{name}" if field else name) for name, element in value.items()}
 
     return read
 
@@ -151,20 +155,20 @@ def _dataclass(kind: Any) -> _Reader:
 
     def read(value: Any, field: str) -> Any:
         if not isinstance(value, dict):
-            raise FieldError(field, f"expected an object, found {_shown(value)}")
-        within = f"{field}." if field else ""
+            raise FieldError(field, f"expected an object, found {_format_value(value)}")
+        prefix = f"{field}." if field else ""
         for name in readers:
             if name not in value:
-                raise FieldError(within + name, "the field is missing")
+                raise FieldError(prefix + name, "the field is missing")
         for name in value:
             if name not in readers:
-                raise FieldError(within + name, "the field is unknown")
-        return kind(**{name: reader(value[name], within + name) for name, reader in readers.items()})
+                raise FieldError(prefix + name, "the field is unknown")
+        return kind(**{name: reader(value[name], prefix + name) for name, reader in readers.items()})
 
     return read
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     text = repr(value)

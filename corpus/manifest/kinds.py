@@ -219,7 +219,7 @@ class OverlapFile:
 
 
 @dataclass(frozen=True, slots=True)
-class ExcludedIds:
+class ExclusionSummary:
     """The list of ``--exclude-ids``."""
 
     num_ids: int
@@ -282,7 +282,7 @@ class DocumentsManifest:
     """List of duplicates; empty without ``--dedup exact``."""
     overlap: tuple[OverlapFile, ...]
     """List of abstracts whose full text is here; empty if none was requested."""
-    exclusion_list: ExcludedIds | None
+    exclusion_list: ExclusionSummary | None
     """List of ids to exclude; null without ``--exclude-ids``."""
     funnel: Mapping[str, int]
     """Number of records: all, rejected and dropped by reason, kept."""

@@ -36,7 +36,9 @@ def markdown() -> str:
     """Return docs/manifest.md."""
     roots = _roots()
     parts = [_INTRODUCTION]
-    parts.append("\n".join(f"- [{_names(kind)}](#{_anchor(_title(kind))})" for kind in roots) + "\n")
+    parts.append(
+        "\n".join(f"- [{_format_pipelines(kind)}](#{_anchor(_title(kind))})" for kind in roots) + "\n"
+    )
     for kind in roots:
         parts.append(_table(kind, _title(kind)))
     parts.append("# Parts of manifests\n")
@@ -63,14 +65,14 @@ def _roots() -> list[Any]:
 
 
 def _parts() -> set[Any]:
-    found: set[Any] = set()
-    waiting: list[Any] = _roots()
-    while waiting:
-        for hint in typing.get_type_hints(waiting.pop()).values():
-            new = {kind for kind in _classes(hint) if kind not in found}
-            found |= new
-            waiting += new
-    return found
+    parts: set[Any] = set()
+    pending: list[Any] = _roots()
+    while pending:
+        for hint in typing.get_type_hints(pending.pop()).values():
+            new = {kind for kind in _classes(hint) if kind not in parts}
+            parts |= new
+            pending += new
+    return parts
 
 
 def _classes(hint: Any) -> Iterator[Any]:
@@ -118,7 +120,7 @@ def _value(hint: Any) -> dict[str, Any]:
 def _table(kind: Any, title: str) -> str:
     hints, documentation = typing.get_type_hints(kind), _documentation(kind)
     rows = [
-        f"| `{field.name}` | {_shown(hints[field.name])} | {_cell(documentation[field.name])} |"
+        f"| `{field.name}` | {_format_type(hints[field.name])} | {_cell(documentation[field.name])} |"
         for field in fields(kind)
     ]
     return "\n".join(
@@ -126,7 +128,7 @@ def _table(kind: Any, title: str) -> str:
     )
 
 
-def _shown(hint: Any) -> str:
+def _format_type(hint: Any) -> str:
     """Name a type as a reader of JSON knows it."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Json:
@@ -141,18 +143,18 @@ def _shown(hint: Any) -> str:
     if origin is Literal:
         return " or ".join(f"`{json.dumps(argument)}`" for argument in arguments)
     if origin in (Union, types.UnionType):
-        return " or ".join(map(_shown, arguments))
+        return " or ".join(map(_format_type, arguments))
     if origin is tuple:
-        return f"list of {_shown(arguments[0])}"
-    return f"object: name to {_shown(arguments[1])}"
+        return f"list of {_format_type(arguments[0])}"
+    return f"object: name to {_format_type(arguments[1])}"
 
 
 def _title(kind: Any) -> str:
     return str(kind.__name__.removesuffix("Manifest"))
 
 
-def _names(kind: Any) -> str:
-    names = ", ".join(f"`{name}`" for name, of in KINDS.items() if of is kind)
+def _format_pipelines(kind: Any) -> str:
+    names = ", ".join(f"`{name}`" for name, manifest_type in KINDS.items() if manifest_type is kind)
     return f"{_title(kind)}: {names}"
 
 
@@ -171,21 +173,21 @@ def _summary(kind: Any) -> str:
 @functools.cache
 def _docstrings() -> dict[str, dict[str, str]]:
     """Return the docstring below every field in kinds.py, by class."""
-    found: dict[str, dict[str, str]] = {}
+    docstrings: dict[str, dict[str, str]] = {}
     for node in ast.parse(inspect.getsource(kinds)).body:
         if not isinstance(node, ast.ClassDef):
             continue
-        of = found.setdefault(node.name, {})
+        of_class = docstrings.setdefault(node.name, {})
         for field, below in zip(node.body, node.body[1:], strict=False):
             if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
                 continue
             if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-                of[field.target.id] = " ".join(str(below.value.value).split())
-    return found
+                of_class[field.target.id] = " ".join(str(below.value.value).split())
+    return docstrings
 
 
 def _documentation(kind: Any) -> dict[str, str]:
-    found: dict[str, str] = {}
+    documentation: dict[str, str] = {}
     for base in reversed(kind.__mro__):
-        found.update(_docstrings().get(base.__name__, {}))
-    return found
+        documentation.update(_docstrings().get(base.__name__, {}))
+    return documentation

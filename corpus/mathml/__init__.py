@@ -1,1 +1,1 @@
-"""MathML to plain text."""
+"""Presentation MathML to plain text."""

@@ -1,11 +1,11 @@
-"""Write a formula as a scientist types it in plain text: ``p < 0.05``, ``x_i^2``, ``(a + b)/(2c)``.
+"""Convert a formula to plain text as scientists type it: ``p < 0.05``, ``x_i^2``, ``(a + b)/(2c)``.
 
-JATS articles hold most of their formulas as presentation MathML (<https://www.w3.org/TR/MathML3/>,
-chapter 3), which says what stands where and little of what it means.  A model that reads articles
-should meet the same formula in the same letters, however its publisher has marked it up.  So white
-space comes from what the symbols are, not from the source; words, numbers and symbols stay as they are.
-symbols.py knows the symbols and the white space between them, scripts.py what is above and
-below, this file the elements.
+Most formulas of JATS articles are presentation MathML (https://www.w3.org/TR/MathML3/, chapter 3). Publishers
+mark up the same formula differently, so white space is derived from the symbols instead of the source. Words,
+numbers and symbols stay as written.
+
+symbols.py defines symbols and their spacing, scripts.py subscripts, superscripts and accents, this module the
+elements.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from .symbols import (
 )
 
 MAX_DEPTH: Final = 50
-"""Elements within elements that are read as a formula: real ones have up to 22.  What lies deeper is
-written as its characters in their order, so that no formula is too deep to be read."""
+"""Nesting depth up to which elements are formatted; real formulas have up to 22. Deeper content becomes its
+characters in order.
+"""
 
-_NAMESPACE: Final = "{http://www.w3.org/1998/Math/MathML}"
+MATHML_NAMESPACE: Final = "{http://www.w3.org/1998/Math/MathML}"
 _EMPTY_ELEMENT: Final = etree.Element("none")
 
 
 def formula_to_text(math: etree._Element) -> str:
-    """The formula in one line, stripped, without two blanks in a row; "" where nothing is to be seen.
+    """Return the formula in one line, stripped, with single blanks; "" if nothing is visible.
 
     Args:
-        math: a ``math`` element, or any element of one; with MathML's namespace or without.
+        math: a ``math`` element or any element in one, with or without MathML's namespace.
     """
     return _render_element(math, 0, tight=False)
 
 
-# The functions of elements add the element's pieces (words, numbers, symbols, wished blanks) to those
-# that stand before it.  ``depth`` is how deep it lies, ``tight`` whether it is in a script, where
-# operators have no blanks.
+# Handlers append the pieces of an element (words, numbers, symbols, blanks). ``depth`` is its nesting depth;
+# ``tight`` is True in scripts, where operators have no blanks.
 
 
 def _append_element(element: etree._Element, pieces: list[str], depth: int, tight: bool) -> None:
@@ -65,7 +65,7 @@ def _render_element(element: etree._Element, depth: int, *, tight: bool) -> str:
 
 
 def _first_children(element: etree._Element, count: int) -> list[etree._Element]:
-    """The first children, and empty ones where there are fewer."""
+    """Return the first ``count`` children, padded with empty elements."""
     return [*list(element)[:count], *[_EMPTY_ELEMENT] * (count - len(element))]
 
 
@@ -111,7 +111,7 @@ _WIDE_SPACE_NAME = re.compile(r"\s*(?:thin|medium|(?:very){0,2}thick)mathspace\s
 
 
 def _append_space(element: etree._Element, pieces: list[str], depth: int, tight: bool) -> None:
-    """A blank if it is at least as wide as a thin space, a sixth of an em."""
+    """Append a blank if the space is at least as wide as a thin space, 1/6 em."""
     width = element.get("width", "")
     length = _LENGTH.fullmatch(width)
     is_wide = (
@@ -135,7 +135,7 @@ _ZERO_THICKNESS = re.compile(r"\s*0+(?:\.0*)?\s*[a-z%]*\s*")
 
 
 def _append_fraction(element: etree._Element, pieces: list[str], depth: int, tight: bool) -> None:
-    """``a/b``; what has more than one term, or below the line more than one factor, in brackets."""
+    """Append ``a/b``, with brackets around sums and around products below the line."""
     numerator, denominator = (
         _render_element(child, depth, tight=tight) for child in _first_children(element, 2)
     )
@@ -159,7 +159,7 @@ def _append_square_root(element: etree._Element, pieces: list[str], depth: int, 
 
 
 def _append_root(element: etree._Element, pieces: list[str], depth: int, tight: bool) -> None:
-    """``∛x``, ``∜x``, ``x^(1/n)``."""
+    """Append ``∛x``, ``∜x`` or ``x^(1/n)``."""
     radicand, index = (_render_element(child, depth, tight=tight) for child in _first_children(element, 2))
     sign = {"": "√", "2": "√", "3": "∛", "4": "∜"}.get(index)
     if sign:
@@ -173,17 +173,17 @@ def _append_with_scripts(
     base: etree._Element, sub: str, sup: str, pieces: list[str], depth: int, tight: bool
 ) -> None:
     base_text = _render_element(base, depth, tight=tight)
-    if not base_text and not has_visible_piece(pieces):  # they belong to the text before the formula
+    if not base_text and not has_visible_piece(pieces):  # scripts of the text before the formula
         pieces.append(sub + sup)
     else:
         pieces += attach_scripts(base_text, sub, sup, lambda: _is_upright(base))
 
 
-_TEXT_TAGS: Final = ("mtext", _NAMESPACE + "mtext")
+_TEXT_TAGS: Final = ("mtext", MATHML_NAMESPACE + "mtext")
 
 
 def _is_upright(base: etree._Element) -> bool:
-    """Whether all its letters are upright: as text, by their variant, or as a name of several letters."""
+    """Return True if all letters are upright: as text, by their variant, or as a name of several letters."""
     return all(
         leaf.tag in _TEXT_TAGS
         or leaf.get("mathvariant", "italic" if len(leaf.text or "") == 1 else "normal") == "normal"
@@ -211,7 +211,7 @@ def _append_subscript_and_superscript(
 
 
 def _append_multiscripts(element: etree._Element, pieces: list[str], depth: int, tight: bool) -> None:
-    """Scripts before and after the base: ``14C``; with both before it, ``14_6C``."""
+    """Append a base with scripts on both sides: ``14C``; with two before it, ``14_6C``."""
     base, *children = _first_children(element, max(1, len(element)))
     postscripts: list[str] = []
     prescripts: list[str] = []
@@ -229,13 +229,13 @@ def _append_multiscripts(element: etree._Element, pieces: list[str], depth: int,
     pieces.append("_".join(above_and_below) + join_pieces(inner_pieces, tight=tight))
 
 
-_PRESCRIPTS_TAGS: Final = ("mprescripts", _NAMESPACE + "mprescripts")
+_PRESCRIPTS_TAGS: Final = ("mprescripts", MATHML_NAMESPACE + "mprescripts")
 
 # Accents and limits
 
 
 def _append_accented(base: etree._Element, mark: str, pieces: list[str], depth: int, tight: bool) -> None:
-    """``x̄``, ``x̄_i``; a base of several letters stays as it is."""
+    """Append ``x̄`` or ``x̄_i``; a base of several letters stays without the accent."""
     inner_pieces: list[str] = []
     _append_element(base, inner_pieces, depth, tight)
     accented_text = add_accent(join_pieces(inner_pieces, tight=tight), mark)
@@ -264,10 +264,10 @@ def _append_over(element: etree._Element, pieces: list[str], depth: int, tight: 
 
 
 def _append_table(element: etree._Element, pieces: list[str], depth: int, tight: bool) -> None:
-    """``[a, b; c, d]``, in the source's own fence where it has one.
+    """Append ``[a, b; c, d]``, or with the brackets of the source.
 
-    A table with nothing before it is no matrix but the layout of long formulas: its cells are one
-    formula, its rows are joined by a semicolon where the next does not go on from the last.
+    A table without a visible piece before it is layout: the cells of a row form one formula, and rows are
+    joined by a semicolon unless one continues in the next.
     """
     rows = [(list(row)[1:] if row.tag in _LABELED_ROW_TAGS else list(row) or [row]) for row in element]
     if not has_visible_piece(pieces):
@@ -285,7 +285,7 @@ def _append_table(element: etree._Element, pieces: list[str], depth: int, tight:
     pieces.append(matrix if ends_with_opening_bracket(pieces) or not matrix else f"[{matrix}]")
 
 
-_LABELED_ROW_TAGS: Final = ("mlabeledtr", _NAMESPACE + "mlabeledtr")
+_LABELED_ROW_TAGS: Final = ("mlabeledtr", MATHML_NAMESPACE + "mlabeledtr")
 
 _Handler = Callable[[etree._Element, list[str], int, bool], None]
 _HANDLERS_BY_LOCAL_NAME: Final[dict[str, _Handler]] = {
@@ -309,6 +309,6 @@ _HANDLERS_BY_LOCAL_NAME: Final[dict[str, _Handler]] = {
     "mtable": _append_table,
 }
 _HANDLERS: Final = _HANDLERS_BY_LOCAL_NAME | {
-    _NAMESPACE + name: handler for name, handler in _HANDLERS_BY_LOCAL_NAME.items()
+    MATHML_NAMESPACE + name: handler for name, handler in _HANDLERS_BY_LOCAL_NAME.items()
 }
-"""All other elements are rows: what is in them is written one after the other."""
+"""Handlers by element name. All other elements are rows: their children are concatenated."""

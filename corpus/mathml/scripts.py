@@ -1,8 +1,8 @@
-"""What stands above and below, in plain text: ``x_i^2`` and ``10^−3``, but ``NH4+``, ``cm−2`` and ``x̄``.
+"""Format scripts and accents in plain text: ``x_i^2`` and ``10^−3``, but ``NH4+``, ``cm−2`` and ``x̄``.
 
-Scripts in an article's running text have no marks: ``CO2``, ``10−3``.  A formula needs them, for ``x2`` may
-be a product and ``10−3`` is seven; what is a formula only by its markup, a molecule, an ion, a unit,
-stands as it does in running text, so that it is one word in both.
+Running text has scripts without marks: ``CO2``, ``10−3``. Formulas need marks, as ``x2`` may be a product and
+``10−3`` is seven. Molecules, ions and units that are marked up as formulas are formatted as in running text,
+so that they have one spelling.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _UNMARKED_SCRIPTS: Final = {"′": "′", "″": "″", "‴": "‴", "'": "′"
 
 
 def _format_script(mark: str, script: str) -> str:
-    """``_i``, ``^(i+1)``, and primes and degrees as they are."""
+    """Format ``_i`` or ``^(i+1)``; primes and degree signs need no mark."""
     if mark == "^" and script in _UNMARKED_SCRIPTS:
         return _UNMARKED_SCRIPTS[script]
     return mark + (script if len(script) == 1 or _BARE_SCRIPT.fullmatch(script) else add_brackets(script))
@@ -34,13 +34,16 @@ _UNIT = re.compile("m|cm|mm|km|μm|µm|nm|s|min|h|d|day|yr|g|kg|mg|μg|µg|L|l|m
 
 
 def attach_scripts(base_text: str, sub: str, sup: str, is_upright: Callable[[], bool]) -> list[str]:
-    """The pieces of a base with its scripts, each of which may be empty.
+    """Return the pieces of a base with its scripts, each of which may be empty.
 
-    Chemistry is a capital in upright letters (H, N and O in any) with a number below or a charge above.
+    Chemical species are recognised as an upright capital letter (H, N and O in any style) with a number below
+    or a charge above.
 
     Args:
-        base_text: the base's text; where it is empty, the scripts belong to what stands before.
-        is_upright: says whether all letters of the base are upright; asked only where it matters.
+        base_text: text of the base; if empty, the scripts belong to the piece before.
+        sub: text of the subscript.
+        sup: text of the superscript.
+        is_upright: returns True if all letters of the base are upright; called only if needed.
     """
     if not base_text and not sub and _CHARGE.fullmatch(sup):
         return [GLUE + sup]
@@ -60,7 +63,7 @@ def attach_scripts(base_text: str, sub: str, sup: str, is_upright: Callable[[], 
 
 
 def _is_species(base_text: str, sub: str, is_upright: Callable[[], bool]) -> bool:
-    """Whether the base with this number below is a molecule, or a part of one."""
+    """Return True if the base with this number below is a molecule or a part of one."""
     if base_text in ("H", "N", "O"):
         return sub[0] not in "01" or is_upright()
     return _SPECIES.fullmatch(base_text) is not None and is_upright()
@@ -69,7 +72,7 @@ def _is_species(base_text: str, sub: str, is_upright: Callable[[], bool]) -> boo
 def _is_charge_or_unit_power(
     base_text: str, sup: str, is_species: bool, is_upright: Callable[[], bool]
 ) -> bool:
-    """Whether what is above is a charge or the power of a unit."""
+    """Return True if the superscript is a charge or the power of a unit."""
     if (
         _NUMBERED_CHARGE.fullmatch(sup) and base_text[-1:].isalpha()
     ):  # the e of an Fe that was spelled in italics
@@ -93,13 +96,13 @@ ACCENTS: Final = {
     **dict.fromkeys("˚\u030a", "\u030a"),
     **dict.fromkeys("⏞⏟︷︸⎴⎵⏜⏝", ""),
 }
-"""What stands over a base, and the combining character that says the same; braces have none."""
+"""Combining character of each mark over a base; braces have none."""
 UNDERLINES: Final = dict.fromkeys("¯‾―_-−–\u0332", "\u0332") | dict.fromkeys("⏞⏟︷︸⎴⎵⏜⏝", "")
 _LETTER = re.compile(r"[^\W\d_][\u0300-\u036f\u20d0-\u20ff]*(?![^_^])")
 
 
 def add_accent(text: str, mark: str) -> str | None:
-    """The text with the mark on its letter, composed; None if it is no single letter, with scripts or not."""
+    """Return the text with the mark composed onto its letter, or None unless it is a single letter."""
     letter = _LETTER.match(text)
     if not letter or not mark:
         return None

@@ -1,8 +1,8 @@
-"""The symbols of formulas in plain text: white space between them, brackets around what needs them.
+"""Symbols of formulas in plain text: spacing and brackets.
 
-A formula comes as its pieces in reading order: words, numbers, symbols, whole fractions.  What a piece
-is follows from its text alone, whatever element it came from, and :func:`line` decides each blank from
-the pieces on both sides.  So all spacings of the source come out the same.
+A formula is a sequence of pieces in reading order: words, numbers, symbols, whole fractions. The text of a
+piece alone determines its class, and :func:`join_pieces` derives each blank from the classes on both sides.
+So the spacing is independent of the source.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 SOFT_BLANK: Final = "\u2061"
-"""A piece that asks for a blank before a word or number, but not before a bracket (``log x``, ``log(x)``).
-It is Unicode's invisible function application, which asks for the same."""
+"""A piece that requests a blank before a word or number, but not before a bracket: ``log x``, ``log(x)``.
+It is Unicode's FUNCTION APPLICATION.
+"""
 
 GLUE: Final = "\u2060"
-"""Begins a piece that is written without a blank after the one before it, as ``_`` and ``^`` do."""
+"""Prefix of a piece that attaches to the piece before without a blank, as ``_`` and ``^`` do."""
 
 _FUNCTION_NAME_LIST: Final = (
     "arg cos cosh cosec cot cov csc deg det diag dim div erf exp gcd inf ker lg lim ln log max min mod "
@@ -54,11 +55,11 @@ _TERM_ENDS: Final = frozenset((_CLOSE, _SEPARATOR, _RELATION))
 _INVISIBLE_CHARACTERS = re.compile("[\u200b-\u200d\u2060\ufeff\u00ad]")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _WORD_PREFIXES: Final = frozenset("Δδ∂∇dμµ∆")
-"""Letters that belong to the word that follows."""
+"""Letters that belong to the word after them."""
 
 
 def append_token(text: str | None, pieces: list[str]) -> None:
-    """Add the text of a token element: blanks at its ends count, blanks in it are one."""
+    """Append the text of a token element: white space at its ends becomes blanks, inside single blanks."""
     if not text:
         return
     if text in FUNCTION_NAMES:
@@ -83,7 +84,7 @@ def append_token(text: str | None, pieces: list[str]) -> None:
 
 
 def join_pieces(pieces: Sequence[str], *, tight: bool) -> str:
-    """The pieces in one line; ``tight`` in scripts, where operators have no blanks around them."""
+    """Join the pieces into one line; ``tight`` omits blanks around operators, for scripts."""
     if len(pieces) == 1 and pieces[0] not in _SYMBOL_CLASSES:
         return pieces[0]
     output: list[str] = []
@@ -122,7 +123,7 @@ def join_pieces(pieces: Sequence[str], *, tight: bool) -> str:
 
 
 def _ends_term(pieces: Sequence[str], index: int) -> bool:
-    """Whether nothing follows, or nothing but what ends a term."""
+    """Return True if no piece follows, or one that ends a term."""
     following = (pieces[position] for position in range(index + 1, len(pieces)))
     return next(_iter_visible_classes(following), _CLOSE) in _TERM_ENDS
 
@@ -136,7 +137,7 @@ def _needs_blank(
     has_soft_blank: bool,
     tight: bool,
 ) -> bool:
-    """Whether a blank stands between two pieces."""
+    """Return True if a blank is needed between two pieces."""
     if previous_class in (_START, _OPEN, _PREFIX) or symbol_class in (_CLOSE, _SEPARATOR):
         return False
     if previous_class in _SPACED_CLASSES or symbol_class in _SPACED_CLASSES or previous_class == _SEPARATOR:
@@ -150,7 +151,7 @@ def _needs_blank(
     starts_word = piece[0].isalnum()
     if has_soft_blank:
         return starts_word or piece[0] in "√∛∜∂∇"
-    # A word beside a number or another word; single letters are factors, or a word that was spelled.
+    # A blank separates a word from a number or another word; single letters are factors, or a word that was spelled.
     if previous_class == _CLOSE and len(piece) > 1:
         return piece.isalpha() and previous_piece in ")]}"
     if previous_class != _WORD or not starts_word:
@@ -163,7 +164,7 @@ def _needs_blank(
 
 
 def _iter_visible_classes(pieces: Iterable[str]) -> Iterator[int]:
-    """The kinds of those pieces that are to be seen."""
+    """Yield the classes of the visible pieces."""
     for piece in pieces:
         symbol_class = _SYMBOL_CLASSES.get(piece, _WORD)
         if symbol_class not in _INVISIBLE_CLASSES:
@@ -171,17 +172,17 @@ def _iter_visible_classes(pieces: Iterable[str]) -> Iterator[int]:
 
 
 def has_visible_piece(pieces: Sequence[str]) -> bool:
-    """Whether anything of the pieces is to be seen."""
+    """Return True if any piece is visible."""
     return next(_iter_visible_classes(pieces), None) is not None
 
 
 def ends_with_opening_bracket(pieces: Sequence[str]) -> bool:
-    """Whether the last piece opens a bracket, or may."""
+    """Return True if the last visible piece is an opening bracket or a bar."""
     return next(_iter_visible_classes(reversed(pieces)), _WORD) in (_OPEN, _BAR)
 
 
 def continues_in(pieces: Sequence[str], following: Sequence[str]) -> bool:
-    """Whether a formula goes on in the pieces that follow: an operator or a separator is between them."""
+    """Return True if the formula continues in ``following``: an operator or separator joins them."""
     last_class, first_class = (
         next(_iter_visible_classes(reversed(pieces)), _START),
         next(_iter_visible_classes(following), _WORD),
@@ -193,7 +194,7 @@ _STRUCTURE = re.compile(r"([(\[{⟨〈⌊⌈])|([)\]}⟩〉⌋⌉])|(?<![_^(])[ 
 
 
 def is_compound(text: str) -> bool:
-    """Whether an operator or a blank stands outside of brackets: such a term needs brackets in another."""
+    """Return True if an operator or blank is outside of brackets, so that the term needs brackets."""
     depth = 0
     for match in _STRUCTURE.finditer(text):
         if match[1]:
@@ -212,12 +213,12 @@ _FACTOR = re.compile(
 
 
 def is_factor(text: str) -> bool:
-    """Whether it is a number, a word or a bracket, with scripts: all else needs brackets after ``/``."""
+    """Return True for a number, word or bracket with scripts: it needs no brackets after ``/``."""
     return _FACTOR.fullmatch(text) is not None
 
 
 def add_brackets(text: str) -> str:
-    """The text in round brackets, unless one pair is around all of it already."""
+    """Enclose the text in round brackets, unless one pair already encloses all of it."""
     if text[:1] == "(" and text[-1:] == ")":
         depth = 0
         for match in re.finditer(r"[()]", text):

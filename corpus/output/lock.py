@@ -1,8 +1,8 @@
-"""One run at a time in an output: a lock of the system's on a disk, a note of who is at work on a store.
+"""Exclusive lock on an output directory.
 
-A store has no lock that ends with its holder.  So a run leaves a note there and renews it; who finds one that
-is fresh does not begin.  It keeps people from starting a run twice, and is no more than that: two that begin
-within the same moment both find none, and a job that goes on elsewhere when nobody waits for it has none.
+On local disks it is flock(), on object stores a lease: a JSON object that is renewed every 30 seconds and
+expires after 120.  The lease is written without a compare-and-swap, so that two runs that start at the same
+moment both get it, and it does not cover detached cluster jobs.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ from bioshards.corpus.storage.storage_protocol import Storage
 from .output_layout import OutputDir
 
 LEASE_RENEWAL_SECONDS: Final = 30
+"""Interval between renewals."""
 LEASE_EXPIRY_SECONDS: Final = 120
-"""How old a note may be and still speak of a run that goes on, as far as the machines' clocks agree."""
+"""Age at which a lease expires, by the clocks of the machines."""
 
 RELEASE_TIMEOUT_SECONDS: Final = 5
-"""How long a run that ends waits for a store that may be silent to take its note away."""
+"""Time that a run waits at its end for the store to delete the lease."""
 
 _leased_outputs: set[str] = set()
-"""The outputs on stores that this process is writing now."""
+"""Outputs on which this process holds a lease."""
 
 
 @contextlib.contextmanager
 def lock_output(storage: Storage, output_dir: OutputDir) -> Iterator[None]:
-    """Inside, this run alone writes the output.
+    """Hold the exclusive lock on an output directory.
 
     Raises:
-        OutputMismatchError: another run is writing it.
+        OutputMismatchError: another run holds it.
     """
     if "://" in output_dir.path:
         with _hold_lease(storage, output_dir):
@@ -56,7 +57,7 @@ def lock_output(storage: Storage, output_dir: OutputDir) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _hold_lease(storage: Storage, output_dir: OutputDir) -> Iterator[None]:
-    """Inside, a note in the work folder says that this run goes on."""
+    """Hold a lease in the work folder and renew it in a thread."""
     _check_not_running(storage, output_dir)
     stopped = threading.Event()
 
@@ -66,7 +67,7 @@ def _hold_lease(storage: Storage, output_dir: OutputDir) -> Iterator[None]:
 
     def renew_until_stopped() -> None:
         while not stopped.wait(LEASE_RENEWAL_SECONDS):
-            with contextlib.suppress(OSError):  # of a store that fails for a moment
+            with contextlib.suppress(OSError):  # a transient error of the store: the next renewal repeats it
                 renew()
         with contextlib.suppress(OSError):
             storage.remove(output_dir.lock_path)
@@ -84,10 +85,12 @@ def _hold_lease(storage: Storage, output_dir: OutputDir) -> Iterator[None]:
 
 
 def _check_not_running(storage: Storage, output_dir: OutputDir) -> None:
-    """See that no fresh note is there but that of a process of this machine that has ended.
+    """Check that no other run holds a lease.
+
+    A lease of a process of this machine that has ended is ignored.
 
     Raises:
-        OutputMismatchError: there is one.
+        OutputMismatchError: another run holds one.
     """
     try:
         lease = storage.read_json(output_dir.lock_path)
@@ -97,22 +100,22 @@ def _check_not_running(storage: Storage, output_dir: OutputDir) -> None:
     if abs(age) >= LEASE_EXPIRY_SECONDS or _is_stale(lease, output_dir.path):
         return
     raise OutputMismatchError(
-        f"another run is writing {output_dir.path}: process {lease['pid']} of {lease['host']} said so "
-        f"{max(0, age)} seconds ago. Wait for it or stop it; if it was killed, run again in "
+        f"another run is writing {output_dir.path}: process {lease['pid']} of {lease['host']} renewed it "
+        f"{max(0, age)} seconds ago. Wait for it or stop it; if it was killed, rerun the command in "
         f"{LEASE_EXPIRY_SECONDS - max(0, age)} seconds"
     )
 
 
 def _is_stale(lease: dict[str, Any], output: str) -> bool:
-    """Was it a run of this machine, which is there no more?"""
+    """Return True if the lease is of a process of this machine that has ended."""
     if lease["host"] != socket.gethostname():
         return False
-    if lease["pid"] == os.getpid():  # an earlier run of ours, or of the process that had our number
+    if lease["pid"] == os.getpid():  # an earlier run of this process, or of another one with its pid
         return output not in _leased_outputs
     try:
         os.kill(lease["pid"], 0)
     except ProcessLookupError:
         return True
-    except PermissionError:  # somebody else's
+    except PermissionError:  # a process of another user
         pass
     return False

@@ -1,7 +1,7 @@
-"""An output directory and the work folder in it, by name.
+"""Layout of an output directory, and the check of its configuration.
 
-``OUT/.bioshards/`` holds what a run needs to continue and an update to be cheap.  It may be deleted
-once a run is finished: the next one then starts from the inputs again.
+The work folder ``OUT/.bioshards/`` has the state from which a run resumes and an update reuses results.  It
+may be deleted after a run; the next one then starts from the inputs.
 """
 
 from __future__ import annotations
@@ -16,147 +16,174 @@ from bioshards.corpus.manifest import config_of
 from bioshards.corpus.storage.storage_protocol import Storage
 
 SPLITS: Final = ("train", "validation")
-"""The folders of a pretraining set, each a directory of shards; ``datasets`` opens both as a DatasetDict."""
-
+"""Folders of a pretraining set, each a directory of shards; ``datasets`` opens both as a DatasetDict."""
 
 TFRECORD_FOLDERS: Final = {"train": "pretrain_tfrecords", "validation": "validation_tfrecords"}
-"""The folders of the same rows for the original trainers; the first is where ELECTRA's looks for them
+"""Folders of TFRecord files for the original trainers; the first is the default of ELECTRA's
 (configure_pretraining.py of google-research/electra)."""
 
 FORMAT: Final = 4
-"""Raised whenever the same input and rules give other bytes than before, so that nothing made by
-an older version is taken for the new one's."""
+"""Version of the data files.  Raise it whenever the same inputs and options give other bytes, so that
+results of an older version are not reused."""
 
 _OUTPUT_FOLDERS: Final = ("", "dropped", "rejected", *SPLITS, *TFRECORD_FOLDERS.values())
-"""Folders of an output directory that runs write to and sweep, itself the first."""
+"""Folders of an output directory that runs write to and sweep; the first is the directory itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputDir:
-    """Paths in an output directory.  ``name`` is a source's: its stem and the MD5's beginning."""
+    """Paths in an output directory.
+
+    ``output_name`` identifies a source: its stem and the first digits of its MD5.
+    """
 
     path: str
 
     @property
     def work_folder(self) -> str:
+        """Folder of the state of runs."""
         return f"{self.path}/.bioshards"
 
     @property
     def manifest_path(self) -> str:
+        """Manifest; its presence marks the directory complete."""
         return f"{self.path}/manifest.json"
 
     @property
     def config_path(self) -> str:
+        """Configuration of an unfinished directory."""
         return f"{self.work_folder}/config.json"
 
     @property
     def result_path(self) -> str:
+        """Result of the pipeline, for the driver."""
         return f"{self.work_folder}/result.json"
 
     @property
     def lock_path(self) -> str:
-        """Where a run says that it goes on, if the output is on an object store (lock.py)."""
+        """Lease of the run that writes the directory, on an object store (lock.py)."""
         return f"{self.work_folder}/lock.json"
 
     @property
+    def staged_folder(self) -> str:
+        """Reports of staged source files."""
+        return f"{self.work_folder}/staged"
+
+    @property
+    def input_digests_folder(self) -> str:
+        """MD5s of unchanged inputs."""
+        return f"{self.work_folder}/input_digests"
+
+    @property
+    def word_counts_folder(self) -> str:
+        """Word counts of document shards."""
+        return f"{self.work_folder}/word_counts"
+
+    @property
+    def build_reports_folder(self) -> str:
+        """Reports of built shard groups."""
+        return f"{self.work_folder}/build_reports"
+
+    @property
     def exclusion_list_path(self) -> str:
-        """Where the ids that are to be left out are for every worker to read."""
+        """Ids of ``--exclude-ids``, for all workers."""
         return f"{self.work_folder}/exclusion_list.arrow"
 
     def input_digest_path(self, path: str, stamp: str) -> str:
-        """Where the MD5 of an unchanged input is remembered."""
+        """Return the path of the cached MD5 of an input."""
         digest = hashlib.md5(f"{path} {stamp}".encode(errors="surrogateescape"), usedforsecurity=False)
-        return f"{self.work_folder}/input_digests/{digest.hexdigest()}.json"
+        return f"{self.input_digests_folder}/{digest.hexdigest()}.json"
 
     def part_list_path(self, stamp: str) -> str:
-        """Where the files of a source that is made of many are listed."""
+        """Return the path of the file list of a multi-file source."""
         return f"{self.work_folder}/part_lists/{stamp}.json"
 
     def staged_path(self, output_name: str, suffix: str) -> str:
-        return f"{self.work_folder}/staged/{output_name}.{suffix}"
+        """Return the path of a file of a staged source."""
+        return f"{self.staged_folder}/{output_name}.{suffix}"
 
     def decisions_path(self, bucket: int) -> str:
+        """Return the path of the version decisions of a bucket of keys."""
         return f"{self.work_folder}/decisions/{bucket:05d}.arrow"
 
     def duplicate_decisions_path(self, bucket: int) -> str:
+        """Return the path of the decisions on duplicates of a bucket of digests."""
         return f"{self.work_folder}/decisions/duplicates-{bucket:05d}.arrow"
 
     def final_report_path(self, output_name: str) -> str:
+        """Return the path of the report on the final shards of a source."""
         return f"{self.work_folder}/final_reports/{output_name}.json"
 
     def duplicate_pairs_path(self, output_name: str) -> str:
-        """Where a source's duplicates are listed, if it has any."""
+        """Return the path of the list of duplicates of a source."""
         return f"{self.work_folder}/final_reports/{output_name}.tsv"
 
     def shard_keys_path(self, sha256: str) -> str:
-        """Where the keys of a shard's documents are (shard_keys.py)."""
+        """Return the path of the keys of the documents of a shard (shard_keys.py)."""
         return f"{self.work_folder}/shard_keys/{sha256}.arrow"
 
     def word_counts_path(self, sha256: str, suffix: str) -> str:
-        """Where the words of a shard of documents are counted; ``sha256`` is the shard's SHA-256."""
-        return f"{self.work_folder}/word_counts/{sha256}.{suffix}"
+        """Return the path of the word counts of a shard with this SHA-256."""
+        return f"{self.word_counts_folder}/{sha256}.{suffix}"
 
     def merged_bucket_path(self, bucket: int, file: str) -> str:
-        """Where a bucket's part of a published list of words is."""
+        """Return the path of a merged bucket of words or rows."""
         return f"{self.work_folder}/merged_buckets/{bucket:05d}-{file}"
 
     def build_report_path(self, name: str, suffix: str) -> str:
-        """Where it is said what examples have been made of a portion of documents."""
-        return f"{self.work_folder}/build_reports/{name}.{suffix}"
+        """Return the path of the report on the rows built from a shard group."""
+        return f"{self.build_reports_folder}/{name}.{suffix}"
 
     def shuffle_spill_path(self, file: str) -> str:
-        """Where the rows of a portion wait for those of the others."""
+        """Return the path of a file of rows that wait for the global shuffle."""
         return f"{self.work_folder}/shuffle_spill/{file}"
 
     def rejects_path(self, name: str) -> str:
-        """Where it is said what could not be used of a portion, or of a source."""
+        """Return the path of the rejected records of a source or a shard group."""
         return f"{self.path}/rejected/{name}.jsonl"
 
 
 def check_config(storage: Storage, output_dir: OutputDir, config: dict[str, Any]) -> None:
-    """Make sure that the output directory is new, or begun with the same configuration.
+    """Check that the output directory is new or has the same configuration.
 
     Raises:
-        OutputMismatchError: it holds something else; the message says what and what to do.
+        OutputMismatchError: it has other content or another configuration; the message names the difference.
     """
     previous_config = None
     with contextlib.suppress(FileNotFoundError):
         previous_config = storage.read_json(output_dir.config_path)
-    if previous_config is None:  # finished, and its work folder deleted
+    if previous_config is None:  # complete, without its work folder
         previous_config = config_of(storage, output_dir.path)
     if previous_config is not None:
         if previous_config.get("pipeline") != config.get("pipeline"):
             raise OutputMismatchError(
-                f"{output_dir.path} was begun by {previous_config.get('pipeline')}, and this is "
-                f"{config.get('pipeline')}. "
-                "Choose another folder."
+                f"{output_dir.path} was written by {previous_config.get('pipeline')}, and this is "
+                f"{config.get('pipeline')}. Choose another --output."
             )
         if previous_config.get("format") != config.get("format"):
             raise OutputMismatchError(
-                f"{output_dir.path} was begun by another version of bioshards, whose output differs (format "
-                f"{previous_config.get('format')}, this is {config.get('format')}). Choose another folder "
-                "or delete "
-                "that one."
+                f"{output_dir.path} was written by another version of bioshards (format "
+                f"{previous_config.get('format')}, this is {config.get('format')}). Choose another --output "
+                "or delete that folder."
             )
         if previous_config != config:
             raise OutputMismatchError(
-                f"{output_dir.path} was begun with another configuration: "
+                f"{output_dir.path} has another configuration: "
                 f"{_describe_changes(previous_config, config)}. "
-                "Choose another folder, give the same options, or delete that one."
+                "Choose another --output, give the same options, or delete that folder."
             )
         return
-    if foreign_files := list_output_files(
-        storage, output_dir.path
-    ):  # in a run's folders, where what is not its own is swept
+    # A run sweeps its folders, so that files of others there would be lost.
+    if foreign_files := list_output_files(storage, output_dir.path):
         raise OutputMismatchError(
-            f"{output_dir.path} is not empty and was not begun by this version of bioshards (it holds "
+            f"{output_dir.path} is not empty and was not written by this version of bioshards (it has "
             f"{', '.join(foreign_files[:3])}{' ...' if len(foreign_files) > 3 else ''}). "
-            "Choose another folder or empty that one."
+            "Choose another --output or empty that folder."
         )
 
 
 def list_output_files(storage: Storage, output: str) -> list[str]:
-    """The files of an output by their names in it; what lies in other folders there is somebody else's."""
+    """List the files in the folders of an output directory that runs write to, by relative path."""
     return [
         f"{folder}/{name}".lstrip("/")
         for folder in _OUTPUT_FOLDERS
@@ -166,12 +193,12 @@ def list_output_files(storage: Storage, output: str) -> list[str]:
 
 
 def mark_started(storage: Storage, output_dir: OutputDir, config: dict[str, Any]) -> None:
-    """Mark the output directory, once checked, as begun with this configuration."""
+    """Write the configuration of an output directory that :func:`check_config` has accepted."""
     storage.write_json(output_dir.config_path, config)
 
 
 def reset(storage: Storage, output_dir: OutputDir) -> None:
-    """Nothing to be opened while unfinished; nothing left of what a killed run was just writing."""
+    """Mark an output directory as incomplete, and remove the temporary files of a killed run."""
     dataset_files = ("state.json", "dataset_info.json", "dataset_dict.json")  # by which datasets finds shards
     dataset_paths = [
         f"{output_dir.path}{subfolder}/{name}"

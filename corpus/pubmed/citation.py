@@ -1,14 +1,13 @@
-"""Read one PubMed record: its bytes in, a :class:`Citation` out.
+"""Parse one PubMed record: bytes to :class:`Citation`.
 
-Of a record's many kilobytes (authors, MeSH, hundreds of references) a corpus reads a few elements.
-They are found where the DTD (pubmed_250101.dtd; older ones alike) puts them: by direct child path
-only, for ``PMID`` and ``ArticleIdList`` also occur in the records' lists of *cited* papers.  Text
-without markup is taken as it stands; a title or abstract with inline markup goes through lxml.
-A record that is unusual in any way (see tag_balance.py) is first written out anew by lxml, which
-also refuses it where it is not well-formed.
+A record has many kilobytes (authors, MeSH, references), of which a corpus needs a few elements. They are
+located by the child paths of the DTD (pubmed_250101.dtd; older versions agree), as ``PMID`` and
+``ArticleIdList`` also occur in the lists of *cited* papers. Plain text is read with regular expressions;
+titles and abstracts with inline markup are parsed with lxml. A record with an unusual layout (see
+xml/tag_balance.py) is first normalised by lxml, which rejects malformed XML.
 
-So the well-formedness of elements that are never read is checked only roughly (their tags must
-balance, their bytes be UTF-8); tests compare every result with a whole-tree reading.
+Unread elements are checked only for balanced tags and valid UTF-8. Tests compare every result with a
+full-tree parse.
 """
 
 from __future__ import annotations
@@ -20,20 +19,21 @@ from lxml import etree
 
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.xml import tag_balance
+from bioshards.corpus.xml.element_text import text_content
 
 RETRACTED_PUBLICATION_TYPE: Final = "Retracted Publication"
-"""Publication type of a retracted article (D016441); D016440 marks the notice, which is not one."""
+"""Publication type of a retracted article (D016441). D016440 marks the notice of the retraction."""
 
 
 class AbstractSection(NamedTuple):
-    """One ``AbstractText``: its label as printed (None without one, or for UNLABELLED) and text."""
+    """One ``AbstractText``: label as printed (None if absent or UNLABELLED), and text."""
 
     label: str | None
     text: str
 
 
 class Citation(NamedTuple):
-    """What a corpus reads of a PubMed record.  Text is joined exactly as written."""
+    """The parsed fields of a PubMed record. Text is joined exactly as written."""
 
     pmid: int
     version: int
@@ -48,17 +48,18 @@ class Citation(NamedTuple):
 
 
 class _UnusualLayoutError(Exception):
-    """The record is not laid out as the fast reading expects; lxml must write it out anew."""
+    """The layout prevents fast parsing; lxml must normalise the record."""
 
 
 def parse_citation(record: bytes, is_balanced: bool = False) -> Citation:
-    """Read a ``PubmedArticle`` or ``MedlineCitation``.
+    """Parse a ``PubmedArticle`` or ``MedlineCitation``.
 
     Args:
-        is_balanced: is it known that its tags balance?
+        record: the element's bytes.
+        is_balanced: True if its tags are known to balance.
 
     Raises:
-        BadRecordError: not UTF-8, not well-formed, or without a PMID.
+        BadRecordError: invalid UTF-8, malformed XML, or no PMID.
     """
     text = _decode(record)
     if is_balanced or tag_balance.has_balanced_tags(text):
@@ -74,7 +75,7 @@ def parse_citation(record: bytes, is_balanced: bool = False) -> Citation:
 
 
 def parse_pmids(record: bytes) -> list[tuple[int, int]]:
-    """(PMID, Version) of the record's own ``PMID`` children: a deletion has many, a book one."""
+    """Return (PMID, Version) of the record's own ``PMID`` children (a deletion has many)."""
     tree = _parse_xml(_decode(record))
     record_element = tree.find("BookDocument") if tree.tag == "PubmedBookArticle" else tree
     pmid_elements = [] if record_element is None else record_element.findall("PMID")
@@ -99,7 +100,7 @@ def _parse_xml(text: str) -> etree._Element:
     except etree.XMLSyntaxError as error:
         if "Namespace prefix mml" not in str(error):
             raise BadRecordError("malformed-xml", str(error)) from error
-    # PubMed declares the prefix on the formula itself; where a file does so on its root, here.
+    # PubMed declares the prefix on the formula; if the file declares it on its root, declare it here.
     wrapped = f'<x xmlns:mml="http://www.w3.org/1998/Math/MathML">{text}</x>'
     try:
         return etree.fromstring(wrapped, _PARSER)[0]
@@ -112,7 +113,7 @@ _START_TAG_ATTRIBUTES = _ATTRIBUTES + r"\s*"
 
 
 def _attribute_pattern(name: str) -> str:
-    """A pattern for a start tag's attributes up to this one, its value as the next two groups."""
+    """Return a pattern for the attributes up to this one; two groups capture its value."""
     return rf"""{_ATTRIBUTES}\s+{name}\s*=\s*(?:"([^"<]*)"|'([^'<]*)')"""
 
 
@@ -136,10 +137,10 @@ _PMCID = re.compile(r"PMC\d+")
 
 
 def _parse_text(text: str) -> Citation:
-    """Read the record from left to right, in the DTD's order, each part of it at most once or twice.
+    """Parse the record from left to right, in the DTD's order; each part is scanned at most twice.
 
-    ``PubDate``, ``ArticleTitle``, ``Abstract``, ``Language`` and ``PublicationTypeList`` occur in a
-    record once, as children of its ``Article`` (``PubDate``: of its ``JournalIssue``).
+    ``PubDate``, ``ArticleTitle``, ``Abstract``, ``Language`` and ``PublicationTypeList`` occur once in a
+    record, as children of its ``Article`` (``PubDate``: of its ``JournalIssue``).
     """
     pmid_match = _CITATION_START.search(text)
     if pmid_match is None:
@@ -187,10 +188,10 @@ def _parse_version(digits: str | None) -> int:
 
 
 def _find_end_tag(text: str, name: str, start: int) -> tuple[int, int]:
-    """Offsets of the end tag of an element that a record has but once.
+    """Return the start and end offsets of the end tag of an element that occurs once.
 
     Raises:
-        _UnusualLayoutError: there is none.
+        _UnusualLayoutError: there is no such tag.
     """
     position = text.find(f"</{name}>", start)
     if position >= 0:
@@ -202,7 +203,7 @@ def _find_end_tag(text: str, name: str, start: int) -> tuple[int, int]:
 
 
 def _find_content(text: str, name: str, start: int, end: int) -> tuple[int, int] | None:
-    """Offsets of what is in the next element of this name; None where there is none or it is empty."""
+    """Return the offsets of the content of the next element of this name, or None if absent or empty."""
     position = text.find(f"<{name}", start, end)
     tag_end = text.find(">", position) if position >= 0 else -1
     if tag_end < 0 or text[tag_end - 1] == "/":
@@ -222,7 +223,7 @@ _UNLABELLED: Final = "UNLABELLED"
 
 
 def _parse_title(text: str, start: int) -> tuple[str, int]:
-    """The title, and the offset after it."""
+    """Return the title and the offset after it."""
     title_start = text.find("<ArticleTitle", start)
     if title_start < 0:
         return "", start
@@ -230,19 +231,19 @@ def _parse_title(text: str, start: int) -> tuple[str, int]:
     if match and not _has_forbidden_character(match[0]):
         return _unescape(match[1] or ""), match.end()
     title_end = _find_end_tag(text, "ArticleTitle", title_start)[1]
-    return _text_content(_parse_xml(text[title_start:title_end])), title_end
+    return text_content(_parse_xml(text[title_start:title_end])), title_end
 
 
 _XML_BYTES: Final = bytes(set(range(256)) - set(range(0x20)) | set(b"\t\n\r"))
 
 
 def _has_forbidden_character(text: str) -> bool:
-    """Is there a control character in it that XML forbids?"""
+    """Return True if the text has a control character that XML forbids."""
     return bool(text.encode().translate(None, _XML_BYTES))
 
 
 def _parse_languages(text: str, start: int) -> tuple[tuple[str, ...], int]:
-    """The language codes, which follow the abstract and the authors, and the offset after them."""
+    """Return the language codes, which follow abstract and authors, and the offset after them."""
     position = text.find("<Language", start)
     if position < 0:
         return (), start
@@ -254,7 +255,7 @@ def _parse_languages(text: str, start: int) -> tuple[tuple[str, ...], int]:
 
 
 def _parse_publication_types(text: str, start: int) -> tuple[tuple[str, ...], int]:
-    """The publication types, which follow the languages, and the offset after them."""
+    """Return the publication types, which follow the languages, and the offset after them."""
     span = _find_content(text, "PublicationTypeList", start, len(text))
     if span is None:
         return (), start
@@ -262,12 +263,12 @@ def _parse_publication_types(text: str, start: int) -> tuple[tuple[str, ...], in
 
 
 def _has_retraction_link(text: str, start: int, end: int) -> bool:
-    """Do its CommentsCorrections, between these offsets, name a retraction of the article?"""
+    """Return True if CommentsCorrections between the offsets name a retraction of the article."""
     return text.find("RetractionIn", start, end) >= 0 and bool(_RETRACTION_IN.search(text, start, end))
 
 
 def _parse_elocation_doi(text: str, start: int, end: int) -> str | None:
-    """The DOI among the article's ELocationIDs, for records without PubmedData."""
+    """Return the DOI of the article's ELocationIDs, for records without PubmedData."""
     position = text.find("<ELocationID", start, end)
     for attributes, value in _LOCATION.findall(text, position, end) if position >= 0 else []:
         if _DOI.search(attributes) and not _INVALID.search(attributes) and value.strip():
@@ -276,7 +277,7 @@ def _parse_elocation_doi(text: str, start: int, end: int) -> str | None:
 
 
 def _parse_abstract(text: str, start: int, end: int) -> tuple[AbstractSection, ...]:
-    """The sections of the Abstract, which the DTD has between ``start`` and ``end``."""
+    """Return the sections of the Abstract, which the DTD places between ``start`` and ``end``."""
     abstract_start = text.find("<Abstract>", start, end)
     if abstract_start >= 0:
         position = abstract_start + len("<Abstract>")
@@ -301,16 +302,11 @@ def _parse_abstract(text: str, start: int, end: int) -> tuple[AbstractSection, .
 
 
 def _parse_marked_up_abstract(abstract: str) -> list[AbstractSection]:
-    """The sections of an Abstract in which something is not plain text."""
+    """Return the sections of an Abstract that contains markup."""
     return [
-        _make_section(part.get("Label"), _text_content(part))
+        _make_section(part.get("Label"), text_content(part))
         for part in _parse_xml(abstract).iterchildren("AbstractText")
     ]
-
-
-def _text_content(element: etree._Element) -> str:
-    """All text in an element, joined as written."""
-    return etree.tostring(element, method="text", encoding="unicode", with_tail=False)
 
 
 def _make_section(label: str | None, text: str) -> AbstractSection:
@@ -319,7 +315,7 @@ def _make_section(label: str | None, text: str) -> AbstractSection:
 
 
 def _parse_article_ids(text: str, data_start: int) -> dict[str, str]:
-    """The record's own ids by type, the first of each: never those of its references."""
+    """Return the first id of each type of the record itself; ids of its references are excluded."""
     references = text.find("<ReferenceList", data_start)
     end = references if references >= 0 else len(text)
     span = _find_content(text, "ArticleIdList", data_start, end)
@@ -334,7 +330,7 @@ def _parse_article_ids(text: str, data_start: int) -> dict[str, str]:
 
 
 def _unescape(text: str) -> str:
-    """Flat text with its entities resolved: XML's own only, so that others are errors."""
+    """Resolve the predefined XML entities; any other entity is an error."""
     if "&" not in text:
         return text
     resolved = text.replace("&lt;", "<").replace("&gt;", ">")

@@ -1,4 +1,4 @@
-"""source_from_file: to be described."""
+"""Find PubMed XML files in the inputs and derive their order from their names."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from bioshards.corpus.errors import InputNotFoundError
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import UNORDERED_YEAR, SourceFile, list_input_files
-from bioshards.corpus.storage.storage_protocol import FileInfo
+from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 
 
 def source_from_file(file_info: FileInfo, retrieved_at: str = "") -> SourceFile:
-    """A found file with its order key."""
+    """Create the source of a file; its sort key is the year and number in its name."""
     name = re.split(r"[/\\]", file_info.path)[-1]
     number_match = _NUMBERED_NAME.search(name)
     sample_match = _SAMPLE_NAME.search(name)
@@ -33,13 +32,18 @@ def source_from_file(file_info: FileInfo, retrieved_at: str = "") -> SourceFile:
     )
 
 
-def discover_sources(storage: LocalStorage, inputs: Iterable[str]) -> list[SourceFile]:
-    """All files that the inputs (folders, globs, single files) name, once each, in order.
+def discover_sources(storage: Storage, inputs: Iterable[str]) -> list[SourceFile]:
+    """Find all files that the inputs match, each once, in the order of their numbers.
 
-    A folder gives its ``*.xml`` and ``*.xml.gz`` at any depth, a glob or a path whatever it names.
+    A directory contributes its ``*.xml`` and ``*.xml.gz`` at any depth; a glob or a path, any file it
+    matches.
+
+    Args:
+        storage: where the files are.
+        inputs: directories, globs and files.
 
     Raises:
-        InputNotFoundError: an input names nothing.
+        InputNotFoundError: an input matches no file.
     """
     sources_by_path: dict[str, SourceFile] = {}
     for input_path in inputs:

@@ -1,49 +1,49 @@
-"""Shape a citation into a document by the rules of a corpus: clean, split, and say why not to keep it.
+"""Build a document from a citation: clean, split into sentences, apply the filters.
 
-Sentences are found first and shaped as a paper's recipe wants them (line_format.py) then.  Selection counts
-the words of the cleaned text as it was before that, so that a number of words means the same with every
-recipe.
+Sentences are split before they are reformatted (text/line_format.py). Filters count the words of the cleaned
+text before reformatting, so that a word limit means the same with every format.
 """
 
 from __future__ import annotations
 
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
-from bioshards.corpus.sentences import collapse_whitespace
+from bioshards.corpus.sentences import collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
 from bioshards.corpus.text.cleaning import Cleaner
-from bioshards.corpus.text.line_format import LineFormatter
 
 from .citation import Citation
 from .filters import PubMedConfig, find_drop_reason
 
 
 class CitationDocumentBuilder:
-    """Shapes citations into documents by one set of rules; built once, used for every record.
+    """Builder of documents with a fixed config; create one per process.
 
     Raises:
-        MissingExtraError: the rules need a library that is not installed.
+        MissingExtraError: the config needs a library that is not installed.
     """
 
     def __init__(self, config: PubMedConfig) -> None:
         self._config = config
         self._cleaner = Cleaner(config.cleaning)
         self._split = load_splitter(config.splitter)
-        self._line_formatter: LineFormatter | None = None
-        if config.lower_case or config.ascii_only or config.treebank or config.min_line_characters:
-            self._line_formatter = LineFormatter(
-                config.lower_case, config.ascii_only, config.treebank, config.min_line_characters
-            )
+        self._line_formatter = config.make_line_formatter()
 
     def build_document(self, citation: Citation, file: str, position: int) -> tuple[str | None, Document]:
-        """Shape a citation into a document: (reason to drop it or None, document).
+        """Build the document of a citation and apply the filters.
 
-        The document is whole even where there is a reason, so that it can be kept aside.
+        Args:
+            citation: the parsed record.
+            file: name of the source file.
+            position: 0-based index of the record in the file.
+
+        Returns:
+            (drop reason or None, document). The document is complete in both cases, so that it can be stored.
         """
         config, split, line_formatter = self._config, self._split, self._line_formatter
         removed_characters: dict[str, int] = {}
         title = collapse_whitespace(self._cleaner.clean_title(citation.title, removed_characters))
         sentences = split(title) if config.titles else []
-        num_words = _count_words(title) if config.titles else 0
+        num_words = count_line_words(title) if config.titles else 0
         if line_formatter:
             sentences = line_formatter(sentences, removed_characters)
         sections: list[tuple[str, int]] = []
@@ -52,14 +52,14 @@ class CitationDocumentBuilder:
             text = collapse_whitespace(text)
             if not text:
                 continue
-            abstract_words += _count_words(text)
+            abstract_words += count_line_words(text)
             heading = "Abstract"
             if label is not None:
                 label = collapse_whitespace(label)
                 heading = f"Abstract{HEADING_SEPARATOR}{label}"
                 if config.section_labels:
                     text = f"{label}: {text}"
-                    num_words += _count_words(label)
+                    num_words += count_line_words(label)
             new_sentences = split(text)
             if line_formatter:
                 new_sentences = line_formatter(new_sentences, removed_characters)
@@ -85,13 +85,8 @@ class CitationDocumentBuilder:
             sections=sections,
             file=file,
             position=position,
-            num_words=sum(map(_count_words, sentences)) if line_formatter else num_words + abstract_words,
+            num_words=sum(map(count_line_words, sentences)) if line_formatter else num_words + abstract_words,
             num_characters=sum(map(len, sentences)),
             removed_characters=removed_characters,
         )
         return find_drop_reason(citation, config, document, abstract_words), document
-
-
-def _count_words(line: str) -> int:
-    """Words of a text of :func:`one_line`."""
-    return line.count(" ") + 1 if line else 0

@@ -1,7 +1,8 @@
-"""Which citations become documents, and of which text: the rules of a corpus, as data.
+"""Document config and filters for PubMed.
 
-A drop always has a reason of the rules' ``reasons``; the first that applies, in that order, is counted.
-filters.py has those of full text.
+To add a filter: a field of :class:`PubMedConfig`, its reason in ``drop_reasons``, its condition in
+:func:`find_drop_reason`, and an option in ``pipelines/pubmed_to_shards.py``. jats/filters.py has those of
+PMC.
 """
 
 from __future__ import annotations
@@ -18,15 +19,14 @@ from .citation import Citation
 
 @dataclass(frozen=True, slots=True)
 class PubMedConfig(TextConfig):
-    """Selection and shape of PubMed's documents.  The defaults keep every citation that has an abstract.
+    """Filters and text settings for PubMed. The defaults keep every citation with an abstract.
 
     Attributes:
-        min_abstract_words: drop abstracts of fewer words (split at white space, labels not counted),
-            cleaned, before anything else is done to them.
+        min_abstract_words: drop shorter abstracts: words at white space, after cleaning, without labels.
         min_pmid: drop lower PMIDs.
-        drop_publication_types: drop records of any of these types, by name as in the DTD's
-            ``PublicationType`` ("Published Erratum").
-        keep_title_only: keep records without an abstract, as their title alone.
+        drop_publication_types: drop records of any of these types, named as in the DTD's ``PublicationType``
+            ("Published Erratum").
+        keep_title_only: keep records without an abstract; their text is the title.
     """
 
     min_abstract_words: int = 0
@@ -35,17 +35,28 @@ class PubMedConfig(TextConfig):
     keep_title_only: bool = False
 
     drop_reasons: ClassVar[tuple[str, ...]] = (
-        *("deleted", "superseded", "book", "below-min-pmid", "language", "publication-type", "retracted"),
-        *("no-text", "stub", "no-abstract", "short-abstract", "duplicate", "excluded"),
+        "deleted",
+        "superseded",
+        "book",
+        "below-min-pmid",
+        "language",
+        "publication-type",
+        "retracted",
+        "no-text",
+        "stub",
+        "no-abstract",
+        "short-abstract",
+        "duplicate",
+        "excluded",
     )
-    """Every reason for which a record is no document, in the order in which they are asked.
+    """All drop reasons, in order of precedence: a record is counted under the first that applies.
 
-    The first two are decided across files (versions.py) and come before all others: an old version
-    counts as superseded whatever it says.  The last two are asked of documents that would be kept: does one
-    repeat another, which is decided across files too (dedup.py), and is it listed (exclusion_list.py)?
+    ``deleted`` and ``superseded`` are decided across files (lifecycle/versions.py) and precede the filters.
+    ``duplicate`` (lifecycle/dedup.py) and ``excluded`` (lifecycle/exclusion_list.py) apply to the remaining
+    documents.
     """
     highest_version_wins: ClassVar[bool] = False
-    """A later file says more of a citation than a higher Version does (versions.py)."""
+    """False: the version in the latest file wins (lifecycle/versions.py)."""
 
     def __post_init__(self) -> None:
         TextConfig.__post_init__(self)
@@ -60,6 +71,17 @@ class PubMedConfig(TextConfig):
 def find_drop_reason(
     citation: Citation, config: PubMedConfig, document: Document, abstract_words: int
 ) -> str | None:
+    """Apply the filters to a citation.
+
+    Args:
+        citation: the parsed record.
+        config: the filters.
+        document: the document built from it.
+        abstract_words: words of the cleaned abstract, without labels.
+
+    Returns:
+        The first drop reason that applies, or None.
+    """
     if citation.pmid < config.min_pmid:
         return "below-min-pmid"
     if config.languages and not set(config.languages).intersection(citation.languages):

@@ -1,4 +1,4 @@
-"""Read a source of PubMed citations: its records shaped into documents by the rules of a corpus."""
+"""Read a PubMed file: parse its records and build their documents."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from .filters import PubMedConfig
 from .record_stream import iter_records
 
 _TAG_CHECK_RECORDS: Final = 32
-"""Records whose tags are counted at a time: few enough to stay in a core's cache until they are read."""
+"""Records per tag check: few enough to stay in a core's cache until they are parsed."""
 _DELETION_ELEMENTS: Final = frozenset({"DeleteCitation", "DeleteDocument"})
 _BOOK_ELEMENTS: Final = frozenset({"PubmedBookArticle", "BookDocument"})
 _CITATION_ELEMENTS: Final = frozenset({"PubmedArticle", "MedlineCitation"})
 
 
 class CitationReader:
-    """Reads PubMed's files by one set of rules.
+    """Reader of PubMed files with a fixed config.
 
     Raises:
-        MissingExtraError: the rules need a library that is not installed.
+        MissingExtraError: the config needs a library that is not installed.
     """
 
     def __init__(self, config: PubMedConfig) -> None:
         self._document_builder = CitationDocumentBuilder(config)
 
     def read_records(self, storage: Storage, source: SourceFile) -> Iterator[SourceRecord]:
-        """The file's records, in order.
+        """Yield the records of the file, in order.
 
         Raises:
-            BadFileError: the file as a whole cannot be used.
+            BadFileError: the file as a whole is unusable.
         """
         with open_source(storage, source.path) as file:
             numbered_records = enumerate(iter_records(file))

@@ -1,7 +1,4 @@
-"""Cut a PubMed XML file into its records, streaming: which elements hold them, and how long they may be.
-
-How they are cut is element_stream.py's.
-"""
+"""Split a PubMed XML file into records, streaming (xml/element_stream.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from bioshards.corpus.xml import element_stream
 from bioshards.corpus.xml.decoder import ByteStream, decode_xml
 
 MAX_RECORD_BYTES: Final = 32 << 20
-"""Largest record.  Real ones with thousands of references stay below 2 MB."""
+"""Largest record. Real ones with thousands of references have less than 2 MB."""
 
 ROOT_ELEMENTS: Final = frozenset(
     {"PubmedArticleSet", "PubmedBookArticleSet", "MedlineCitationSet", "BookDocumentSet"}
@@ -34,8 +31,7 @@ def iter_records(file: ByteStream) -> Iterator[tuple[str, bytes]]:
     """Yield ``(element name, bytes)`` for each record of an open ``.xml`` or ``.xml.gz``, in order.
 
     Raises:
-        BadFileError: what is wrong with the file as a whole, at the point where it shows; callers must
-            drop what they have had from it so far.
+        BadFileError: the file as a whole is unusable. Callers must discard the records read so far.
     """
     blocks = decode_xml(file)
     root = element_stream.read_root(blocks)

@@ -1,8 +1,8 @@
-"""Split a paragraph of biomedical English into sentences.
+"""Split biomedical English into sentences.
 
-A full stop, question or exclamation mark before a blank may end a sentence or not.  After a plain
-word and before a capital it does: that is settled at once.  For all else the kinds of the words
-around it are weighed (boundary_model.py).
+A full stop, question mark or exclamation mark before a blank is a boundary candidate. After a plain word and
+before a capital it is a boundary. All other candidates are classified by the words around them
+(boundary_model.py).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _CLOSING_MARKS: Final = r"""
     )
     \ """
 BOUNDARY_CANDIDATE: Final = re.compile(rf"[.!?] {_CLOSING_MARKS}", re.VERBOSE)
-"""What may end a sentence: a mark, what is closed after it, and citations set after it."""
+"""Boundary candidate: a mark, closing quotes and brackets, and citations after it."""
 _FULL_STOP: Final = re.compile(rf"\. {_CLOSING_MARKS}", re.VERBOSE)
-"""The same of full stops only: twice as fast, as one character can be searched for."""
+"""The same for full stops only: twice as fast, as the regular expression starts with one character."""
 
 _PARAGRAPH_BREAK: Final = re.compile(r"\n\s*\n")
 
 
 def collapse_whitespace(text: str) -> str:
-    """The text with each run of white space as one blank, and none at its ends."""
-    # Most text is so already, and seeing that takes a third of the time of splitting it.
+    """Replace each run of white space by one blank and strip the ends."""
+    # Most text is collapsed already; the check takes a third of the time of splitting.
     if text.isascii():
         has_line_break = "\n" in text or "\t" in text or "\r" in text or "\v" in text or "\f" in text
         is_plain = not (
@@ -42,11 +42,16 @@ def collapse_whitespace(text: str) -> str:
     return " ".join(text.split())
 
 
-def split(text: str) -> list[str]:
-    """The sentences of a text, in order, white space collapsed to single blanks.
+def count_line_words(line: str) -> int:
+    """Return the number of words of a line whose white space is single blanks."""
+    return line.count(" ") + 1 if line else 0
 
-    No word is changed, lost or moved: ``" ".join(split(text)).split() == text.split()``.
-    A blank line ends a sentence, other line breaks do not.  Time is linear in the text's length.
+
+def split(text: str) -> list[str]:
+    """Split a text into sentences, with white space collapsed to single blanks.
+
+    Words are preserved in order: ``" ".join(split(text)).split() == text.split()``. A blank line ends a
+    sentence; other line breaks do not. Time is linear in the length of the text.
     """
     if "\n" not in text:
         return split_line(collapse_whitespace(text))
@@ -58,7 +63,7 @@ def split(text: str) -> list[str]:
 
 
 def spans(text: str) -> list[tuple[int, int]]:
-    """The sentences of :func:`split` as (start, end) in characters; between two is white space only."""
+    """Return the sentences of :func:`split` as character offsets (start, end) in the text."""
     if text and collapse_whitespace(text) is text:
         sentence_ends = find_sentence_ends(text)
         return list(zip([0, *[end + 1 for end in sentence_ends]], [*sentence_ends, len(text)], strict=True))
@@ -71,7 +76,7 @@ def spans(text: str) -> list[tuple[int, int]]:
 
 
 def split_line(text: str) -> list[str]:
-    """:func:`split` for one line whose white space is single blanks already."""
+    """Split a line whose white space is single blanks."""
     sentences = []
     start = 0
     for end in find_sentence_ends(text):
@@ -83,7 +88,7 @@ def split_line(text: str) -> list[str]:
 
 
 def find_sentence_ends(text: str) -> list[int]:
-    """Where the sentences of such a line end, but the last: offsets of the blanks after them."""
+    """Return the offsets of the blanks between the sentences of such a line."""
     sentence_ends = []
     start = 0
     pattern = BOUNDARY_CANDIDATE if "?" in text or "!" in text else _FULL_STOP

@@ -1,8 +1,7 @@
-"""Does a sentence end at this mark?  The model behind __init__.py.
+"""Classifier of boundary candidates: logistic regression on the classes of the surrounding words.
 
-A logistic regression on the kinds of the words around the mark (word_classes.py): a few hundred
-weights in boundary_weights.tsv, fitted by tests/bench/fit_sentences.py on articles and abstracts
-whose sentences people have marked.
+The weights in boundary_weights.tsv (a few hundred) are fitted by tests/bench/fit_sentences.py on articles and
+abstracts with annotated sentences.
 """
 
 from __future__ import annotations
@@ -20,23 +19,32 @@ from .word_classes import (
 
 CERTAIN_CLASSES: Final = frozenset({"word", "closed", "ACRONYM", "other"})
 CAPITALS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-"""A mark between a word of these kinds and one of these letters ends a sentence, without the model:
-14 of 19,974 did not in the texts fitted on."""
+"""A mark between a word of :data:`CERTAIN_CLASSES` and one of these letters is a boundary without the model;
+in the training texts this is wrong for 14 of 19,974.
+"""
 
 _CLAUSE_STARTS: Final = frozenset({"none", ":", ";", "Name:", "Name;"})
-"""After these a word is the first of its sentence or clause: where the numbers of lists stand."""
+"""Classes after which a word starts its sentence or clause: the position of list numbers."""
 _MAX_WORD_LENGTH: Final = 40
-"""Characters of a word after the mark that are looked at."""
+"""Characters of a word after the mark that are used."""
 _BRACKET_LOOKBACK: Final = 200
-"""Characters before the mark in which an open bracket is looked for."""
+"""Characters before the mark that are searched for an open bracket."""
 
 BoundaryContext = tuple[str, str, str, str, str, str]
-"""What the model sees of a mark: the kinds of the word before the one before it, of the one before,
-of the mark, of the word after, of the next one, and where in the sentence it is."""
+"""Input of the model: the classes of the second word before, the word before, the mark, the word after,
+the second word after, and the position in the sentence.
+"""
 
 
 def extract_context(text: str, start: int, stop: int, after: int) -> BoundaryContext:
-    """The kinds around the mark at ``stop``, in a sentence from ``start``, before the word at ``after``."""
+    """Return the context of a boundary candidate.
+
+    Args:
+        text: a line.
+        start: offset of the sentence's start.
+        stop: offset of the mark.
+        after: offset of the word after the mark.
+    """
     word = _find_last_word(text, start, stop)
     word_start = stop - len(word)
     next_words = text[after : after + 2 * _MAX_WORD_LENGTH].split(" ", 2)
@@ -67,7 +75,7 @@ def _classify_mark(text: str, stop: int, after: int) -> str:
 
 
 def _is_in_brackets(text: str, start: int, stop: int) -> bool:
-    """Is a bracket open at ``stop``?  The last one before it, if it is near, is looked at."""
+    """Return True if a bracket is open at ``stop``; only the last ones nearby are checked."""
     start = max(start, stop - _BRACKET_LOOKBACK)
     return text.rfind("(", start, stop) > text.rfind(")", start, stop) or text.rfind(
         "[", start, stop
@@ -75,7 +83,7 @@ def _is_in_brackets(text: str, start: int, stop: int) -> bool:
 
 
 def extract_features(context: BoundaryContext) -> list[str]:
-    """What is weighed of them: each word's kind, and the pairs that belong together."""
+    """Return the features of a context: the class of each word, and pairs of classes."""
     previous_class, class_before, mark, class_after, class_beyond, position = context
     return [
         class_before,
@@ -90,7 +98,7 @@ def extract_features(context: BoundaryContext) -> list[str]:
 
 
 class _BoundaryModel(dict[BoundaryContext, bool]):
-    """Is a mark with these kinds around it the end of a sentence?  Worked out once for each."""
+    """Cache from context to decision: True for a boundary."""
 
     def __init__(self) -> None:
         text = (resources.files(__package__) / "boundary_weights.tsv").read_text(encoding="utf-8")

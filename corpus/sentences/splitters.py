@@ -1,7 +1,7 @@
-"""The choice of sentence splitter, and the optional libraries that some choices need.
+"""Sentence splitters and the tokenizer, with the optional libraries that some need.
 
-spaCy, scispaCy and NLTK are imported here, when they are asked for and not before: importing them takes
-longer than a small corpus, and most installations have none of them.
+spaCy, scispaCy and NLTK are imported on demand: importing them takes longer than processing a small corpus,
+and they are optional.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from bioshards.corpus.errors import MissingExtraError
 from . import split_line
 
 Splitter = Callable[[str], list[str]]
-"""Sentences of a text in one line (no other white space than single blanks), in order.
-
-No word is changed, lost or moved: ``" ".join(split(text)) == text``.
-"""
+"""Function that splits a line with single blanks into sentences: ``" ".join(split(text)) == text``."""
 
 SPLITTER_NAMES: Final = ("rules", "scispacy", "none")
-"""The splitters: our rules, scispaCy's, and none: each paragraph stays one line."""
+"""Splitters: our rules, scispaCy, and none (a paragraph stays one line)."""
 
 SCISPACY_MODEL: Final = "en_core_sci_sm"
-"""scispaCy's smallest model: where a user has installed it, its parser finds the sentences."""
+"""scispaCy's smallest model. If it is installed, its parser splits the sentences."""
 
 MAX_SCISPACY_LENGTH: Final = 50_000
-"""Characters of the longest text for scispaCy: 3 s with pysbd, whose time grows with their square."""
+"""Longest text in characters for scispaCy: 3 s with pysbd, whose time is quadratic."""
 
 
 def load_splitter(name: str) -> Splitter:
-    """The splitter of this name, one of :data:`NAMES`, loaded.
+    """Load a splitter.
+
+    Args:
+        name: one of :data:`SPLITTER_NAMES`.
 
     Raises:
-        MissingExtraError: its libraries are not installed.
+        MissingExtraError: a library that it needs is not installed.
     """
     if name == "scispacy":
         return _load_scispacy()
@@ -45,7 +45,7 @@ def load_splitter(name: str) -> Splitter:
 
 
 def load_treebank_tokenizer() -> Callable[[str], list[str]]:
-    """NLTK's Penn Treebank tokenizer, a sentence in, tokens out.
+    """Load NLTK's Penn Treebank tokenizer: sentence to tokens.
 
     Raises:
         MissingExtraError: NLTK is not installed.
@@ -59,13 +59,17 @@ def load_treebank_tokenizer() -> Callable[[str], list[str]]:
 
 
 def find_library_versions(name: str, treebank: bool) -> dict[str, str]:
-    """The libraries behind a splitter and, if asked for, the tokenizer: their names and versions.
+    """Return names and versions of the libraries behind a splitter and the tokenizer.
 
-    Another version may give other text, so a manifest's configuration has them.  All are loaded, so
-    that what is missing is known before a run starts.
+    The manifest's config contains them, as another version may give other text. All libraries are loaded, so
+    that a missing one fails before the run starts.
+
+    Args:
+        name: one of :data:`SPLITTER_NAMES`.
+        treebank: include the tokenizer.
 
     Raises:
-        MissingExtraError: one is not installed.
+        MissingExtraError: a library is not installed.
     """
     load_splitter(name)
     libraries: list[str] = []
@@ -99,7 +103,7 @@ def _missing_extra(option: str, extra: str, error: ImportError) -> MissingExtraE
 
 
 def _load_scispacy() -> Splitter:
-    """Sentences as scispaCy finds them; where it fails on a text, that text is one sentence."""
+    """Return scispaCy's splitter; a text on which it fails stays one sentence."""
     pipeline = _load_scispacy_pipeline()
 
     def split(text: str) -> list[str]:
@@ -109,7 +113,7 @@ def _load_scispacy() -> Splitter:
             starts = [sentence.start_char for sentence in pipeline(text).sents]
         except (IndexError, re.error):  # pysbd makes patterns of pieces of text
             return [text]
-        # A sentence is a slice of the text and ends at a blank, whatever was done to tokens.
+        # Sentences are slices of the text that end at a blank, whatever the tokenizer changed.
         boundaries = [0, *[start for start in starts if start and text[start - 1] == " "], len(text) + 1]
         return [text[start : end - 1] for start, end in itertools.pairwise(boundaries)] if text else []
 

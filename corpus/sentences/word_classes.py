@@ -1,8 +1,8 @@
-"""What kind of word stands on each side of a full stop: the knowledge of the sentence splitter.
+"""Classes of the words around a full stop: the knowledge of the sentence splitter.
 
-Words are told apart by family, from the tables, or else by shape, from the patterns.  What a kind means
-for a boundary is not said here: __init__.py weighs the kinds together, with weights fitted on texts
-whose sentences people have marked.  So a word is added to its family, and no condition is.
+A word is classified by the tables of families, or else by the patterns of its shape. The meaning of a class
+for a boundary is learned: boundary_model.py weighs the classes with weights fitted on annotated texts. To
+teach the splitter a word, add it to its family and refit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WORD_FAMILIES: Final[dict[str, str]] = {
     """,
     # A genus of which two or three letters are left; the species follows in lower case.
     "genus": "Ae An Cx Cs Th Lm Lb Lc Tr Ps Pl Sm Sc Pa Bl Cu Mn Ix Xe Str Staph Strep Psa Bac",
-    # Words of the names of journals, cut short as in MEDLINE's list of journals.
+    # Abbreviated words of journal names, as in MEDLINE's list of journals.
     "journal": """
         Acad Acta Adv Am Anal Anat Angew Ann Annu Antimicrob Appl Arch Assoc Aust Bacteriol Behav Belg
         Biochem Bioeng Bioinf Biol Biomed Biometr Biophys Biosci Biotechnol Bot Br Bull Can Cardiol Chem
@@ -73,7 +73,7 @@ WORD_FAMILIES: Final[dict[str, str]] = {
         men
     """,
 }
-"""Words before a full stop, without it, by family: what the family means for the end of a sentence."""
+"""Words before a full stop, without it, by family."""
 
 _SENTENCE_OPENER_LIST: Final = """
     A An The This That These Those Each Every Both All Some Any Many Most Several Few Such Other Others
@@ -96,11 +96,10 @@ _SENTENCE_OPENER_LIST: Final = """
     Is Are Was Were Has Have Had Having Let
 """
 SENTENCE_OPENERS: Final = frozenset(_SENTENCE_OPENER_LIST.split())
-"""Words that open sentences and are no names where they have a capital: the closed classes of English,
-and what abstracts and legends open with."""
+"""Capitalised openers of sentences other than names: function words, and openers of abstracts and legends."""
 
 _FIGURE_WORD_LIST: Final = "Figure Figures Fig Figs Table Tables Scheme Section Box Appendix Supplementary Eq"
-"""What a text refers to: it opens sentences and stands in brackets (``cf. Table 2``)."""
+"""Targets of references: they open sentences and occur in brackets (``cf. Table 2``)."""
 
 _COMMON_WORD_LIST: Final = """
     the of and in to a is was were for with by that from as at on are be this which or an not has have had
@@ -110,7 +109,7 @@ _COMMON_WORD_LIST: Final = """
     about above below without where what how either neither nor yet and/or & et thank thanks Thank
 """
 COMMON_WORDS: Final = frozenset(_COMMON_WORD_LIST.split())
-"""Words in small letters within a sentence: before them, and after them, it goes on."""
+"""Lower-case words within a sentence."""
 
 _PATTERNS_BEFORE_STOP: Final = {
     "initials": r"(?:[A-Z][a-z]?\.?[-–]?){1,4}[.–-][A-Z][a-z]?",  # J.M  A.-K.H  J.-I
@@ -131,7 +130,7 @@ _PATTERNS_BEFORE_STOP: Final = {
     "dots": r"\.+",
     "inner dot": r".*\..*",
 }
-"""Kinds of words before a full stop that are in no family: the first pattern that is the whole word."""
+"""Classes of words before a full stop outside the families: the first pattern that matches the whole word."""
 
 _PATTERNS_AFTER_STOP: Final = {
     "dots": r"[.…!?]+",
@@ -163,18 +162,18 @@ _PATTERNS_AFTER_STOP: Final = {
     "mark": r"[*†‡§¶#•●■]+.*",
     "sign": r"[±×÷<>=~≈≤≥%‰°/+–−-].*",
 }
-"""Kinds of words after a full stop that are in no table."""
+"""Classes of words after a full stop outside the tables."""
 
 _OPENING_MARKS: Final = "([{\"'“‘«"
 _NON_ASCII_LETTER: Final = re.compile(r"[^\W\d_a-zA-Zα-ω]")
 _MAX_WORD_LENGTH: Final = 40
-"""Characters of a word before a full stop that are looked at, its last."""
+"""Trailing characters of a word before a full stop that are used."""
 MAX_CACHED: Final = 1 << 16
-"""Words whose kind is remembered, and kinds whose meaning is: more than a file has, at most 10 MB."""
+"""Entries of a cache of words or contexts: more than a file has, at most 10 MB."""
 
 
 class WordClasses(dict[str, str]):
-    """The kind of each word, worked out when it is first asked for."""
+    """Cache from word to class, computed on demand."""
 
     def __init__(self, table: dict[str, str], patterns: dict[str, str], opening_marks: str = "") -> None:
         self._table, self._class_names, self._opening_marks = table, list(patterns), opening_marks
@@ -199,7 +198,7 @@ class WordClasses(dict[str, str]):
 
 
 def _as_ascii(letter: re.Match[str]) -> str:
-    """A letter that stands for any of its case: of an accented or Cyrillic word the case is what counts."""
+    """Return an ASCII letter of the same case: only case matters for accented and Cyrillic words."""
     return "A" if letter[0].isupper() else "a" if letter[0].islower() else letter[0]
 
 
@@ -208,7 +207,7 @@ CLASS_BEFORE_STOP: Final = WordClasses(
     _PATTERNS_BEFORE_STOP,
     _OPENING_MARKS,
 )
-"""The kind of a word before a full stop (given without it, what opens before it does not matter)."""
+"""Class of a word before a full stop, given without it; opening brackets and quotes are ignored."""
 
 CLASS_AFTER_STOP: Final = WordClasses(
     {
@@ -218,11 +217,11 @@ CLASS_AFTER_STOP: Final = WordClasses(
     },
     _PATTERNS_AFTER_STOP,
 )
-"""The kind of a word after a full stop."""
+"""Class of a word after a full stop."""
 
 
 def class_of_second_word_before(word: str) -> str:
-    """The kind of the word before the word before a full stop: what an initial or a number belongs to."""
+    """Return the class of the second word before a full stop: what an initial or a number belongs to."""
     if not word:
         return "none"
     if word in (".", "...", "…"):
@@ -241,7 +240,7 @@ def class_of_second_word_before(word: str) -> str:
 
 
 def class_of_second_word_after(word: str) -> str:
-    """The kind of the second word after a full stop."""
+    """Return the class of the second word after a full stop."""
     if not word:
         return "none"
     if word[0].isupper():

@@ -20,13 +20,17 @@ from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.storage_protocol import Storage
 
 BATCH_ROWS: Final = 2048
-"""Documents a record batch: 3-4 MB of abstracts, the unit that is in memory at a time."""
+"""Documents in a record batch: 3 to 4 MB of abstracts."""
 BATCH_CHARACTERS: Final = 8_000_000
-"""Characters a record batch, of longer documents: some 200 articles."""
+"""Characters in a record batch of longer documents: about 200 articles."""
+
+
+_NESTED_COLUMNS: Final = ("sentences", "sections", "origin")
+"""Columns that :func:`record_batch_from_documents` builds from several values of a document."""
 
 
 def flatten_lists(rows: list[list[Any]]) -> tuple[pa.Array, list[Any]]:
-    """Offsets and flat values of a list column."""
+    """Flatten a list column: return offsets (int32) and values."""
     offsets = [0]
     flat: list[Any] = []
     for values in rows:
@@ -36,24 +40,16 @@ def flatten_lists(rows: list[list[Any]]) -> tuple[pa.Array, list[Any]]:
 
 
 def record_batch_from_documents(documents: list[Document]) -> pa.RecordBatch:
-    """The documents as one record batch of :data:`~.document.SCHEMA`."""
+    """Convert documents to a record batch of :data:`~bioshards.corpus.document.DOCUMENT_SCHEMA`."""
     sentence_offsets, sentences = flatten_lists([document.sentences for document in documents])
     section_offsets, sections = flatten_lists([document.sections for document in documents])
+    # Columns of the same name and type as an attribute of the document need no line here.
     columns = {
-        "id": pa.array([document.id for document in documents], pa.string()),
-        "source": pa.array([document.source for document in documents], pa.string()),
-        "pmid": pa.array([document.pmid for document in documents], pa.int32()),
-        "pmcid": pa.array([document.pmcid for document in documents], pa.string()),
-        "doi": pa.array([document.doi for document in documents], pa.string()),
-        "version": pa.array([document.version for document in documents], pa.int16()),
-        "year": pa.array([document.year for document in documents], pa.int16()),
-        "journal": pa.array([document.journal for document in documents], pa.string()),
-        "article_type": pa.array([document.article_type for document in documents], pa.string()),
-        "language": pa.array([document.language for document in documents], pa.string()),
-        "licence": pa.array([document.licence for document in documents], pa.string()),
-        "retracted": pa.array([document.retracted for document in documents], pa.bool_()),
-        "flags": pa.array([document.flags for document in documents], pa.list_(pa.string())),
-        "title": pa.array([document.title for document in documents], pa.string()),
+        field.name: pa.array([getattr(document, field.name) for document in documents], field.type)
+        for field in DOCUMENT_SCHEMA
+        if field.name not in _NESTED_COLUMNS
+    }
+    columns |= {
         "sentences": pa.ListArray.from_arrays(sentence_offsets, pa.array(sentences, pa.string())),
         "sections": pa.ListArray.from_arrays(
             section_offsets,
@@ -79,7 +75,7 @@ def record_batch_from_documents(documents: list[Document]) -> pa.RecordBatch:
 
 
 def _max_stream_bytes(record_batch: pa.RecordBatch) -> int:
-    """Bytes the batch takes in a stream, at most: its buffers, their padding and description."""
+    """Return an upper bound of the bytes of a batch in a stream: buffers, padding and metadata."""
     return int(record_batch.nbytes) + 10_000
 
 
@@ -91,9 +87,15 @@ def write_shards(
     schema: pa.Schema,
     max_bytes: int,
 ) -> list[Shard]:
-    """Write record batches to ``data-STEM-00000.arrow`` and on, none larger than ``max_bytes``.
+    """Write record batches to ``data-STEM-00000.arrow`` and following shards.
 
-    A new shard begins where a batch would go over the bound; a single batch (a few MB) may.
+    Args:
+        storage: where the folder is.
+        folder: output folder.
+        stem: part of the file names.
+        batches: record batches in order.
+        schema: schema of the batches.
+        max_bytes: size limit of a shard; only a shard of a single batch may exceed it.
     """
     shards: list[Shard] = []
     batch_iterator = iter(batches)
@@ -115,7 +117,7 @@ def write_shards(
 
 
 def write_dataset_info(storage: Storage, folder: str, shards: list[Shard]) -> None:
-    """Write what ``datasets.load_from_disk`` looks for beside the shards."""
+    """Write the files by which ``datasets.load_from_disk`` finds the shards."""
     fingerprint = combine_digests(shard.sha256 for shard in shards)
     storage.write_json(f"{folder}/dataset_info.json", {})
     storage.write_json(
@@ -133,7 +135,7 @@ def write_dataset_info(storage: Storage, folder: str, shards: list[Shard]) -> No
 
 
 def combine_digests(sha256s: Iterable[str]) -> str:
-    """A digest of shards by theirs, in order."""
+    """Return the SHA-256 of the SHA-256 sums of shards, in order."""
     return hashlib.sha256("".join(sha256s).encode()).hexdigest()
 
 
@@ -157,14 +159,14 @@ def read_documents_manifest(files: Storage, folder: str) -> DocumentsManifest:
 def read_directory(
     storage: Storage, folder: str, columns: Sequence[str] = DOCUMENT_SCHEMA.names
 ) -> Iterator[pa.RecordBatch]:
-    """All record batches of a finished directory, in its shards' order.
+    """Yield all record batches of a finished directory, in the order of its shards.
 
     Args:
-        columns: those to read, in the order of the schema; of local shards nothing else is read.
+        columns: names of the columns to read, in the order of the schema.
 
     Raises:
-        ManifestNotFoundError: the directory has no manifest, so it is not (or not yet) finished.
-        ManifestError: it holds something else, or its manifest is damaged.
+        ManifestNotFoundError: the directory is not finished.
+        ManifestError: it does not hold documents, or its manifest is damaged.
     """
     yield from read_shards(storage, folder, read_documents_manifest(storage, folder).outputs, columns)
 
@@ -172,15 +174,15 @@ def read_directory(
 def read_shards(
     storage: Storage, folder: str, manifest_entries: Iterable[Shard], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The record batches of some of a directory's shards, as its manifest lists them; only these columns."""
+    """Yield the record batches of some shards of a directory, with these columns only."""
     for shard in manifest_entries:
         yield from read_file(storage, f"{folder}/{shard.file}", columns)
 
 
 def read_file(storage: Storage, path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The record batches of one file; only these columns."""
+    """Yield the record batches of one file, with these columns only."""
     with open_mapped(storage, path) as file:
-        schema = pa.ipc.read_schema(file)  # an older version's may have fewer columns
+        schema = pa.ipc.read_schema(file)
         file.seek(0)
         options = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in columns])
         with pa.ipc.open_stream(file, options=options) as stream:
@@ -188,5 +190,5 @@ def read_file(storage: Storage, path: str, columns: Sequence[str]) -> Iterator[p
 
 
 def open_mapped(storage: Storage, path: str) -> Any:
-    """An Arrow stream's file, mapped where it is local, so that only what is looked at is read."""
+    """Open a file of Arrow data, memory-mapped if it is local, so that only the columns in use are read."""
     return storage.open(path) if "://" in path else pa.memory_map(path)

@@ -1,6 +1,6 @@
-"""Finished directories of document shards as inputs: each read by its manifest, and seen to be right.
+"""Input directories of document shards: read by their manifests and checked.
 
-A text that is counted twice weighs twice, so no shard may come in by two directories.
+A shard may be in one input only, so that no document is counted twice.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from bioshards.corpus.manifest import (
 from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.corpus.storage.storage_protocol import Storage
 
-from . import arrow_io as shards
+from . import arrow_io
 from .arrow_io import Shard
 
 DOCUMENT_PIPELINES: Final = ("pubmed_to_shards", "pmc_to_shards")
-"""The pipelines that make document shards."""
+"""Pipelines that write document shards."""
 
 
 class InputError(UserError):
-    """An input is not what it must be, or is there twice; the message says what to do."""
+    """An input directory is unfinished, of another kind, or given twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,9 @@ class DocumentsInput:
     """A finished directory of documents.
 
     Attributes:
-        folder: its path, without a slash at its end.
-        pipeline: the one of :data:`PIPELINES` that has made it.
+        folder: its path, without a trailing slash.
+        pipeline: pipeline that wrote it, one of :data:`DOCUMENT_PIPELINES`.
+        shards: its shards, in the order of its manifest.
     """
 
     folder: str
@@ -51,31 +52,33 @@ class DocumentsInput:
 
     @property
     def summary(self) -> InputDocuments:
-        """What it holds, wherever it lies, for a manifest."""
+        """Summarise the content for a manifest, independent of the path."""
         return InputDocuments(
             pipeline=self.pipeline,
-            shards_sha256=shards.combine_digests(shard.sha256 for shard in self.shards),
+            shards_sha256=arrow_io.combine_digests(shard.sha256 for shard in self.shards),
             shards=len(self.shards),
             documents=sum(shard.rows for shard in self.shards),
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The summary as plain data, for a configuration."""
-        found: dict[str, Any] = encode(self.summary)
-        return found
+        """Return the summary as JSON values, for a configuration."""
+        summary: dict[str, Any] = encode(self.summary)
+        return summary
 
 
 def load_document_inputs(
     storage: Storage, folders: Sequence[str], accepted_pipelines: Sequence[str] = DOCUMENT_PIPELINES
 ) -> list[DocumentsInput]:
-    """The directories of these paths, in an order that depends only on what they hold.
+    """Read the manifests of input directories, in an order that depends on their content only.
 
     Args:
-        accepted_pipelines: the pipelines whose output may be given where these folders were, for messages.
+        storage: where the folders are.
+        folders: paths of the directories.
+        accepted_pipelines: pipelines to name in error messages.
 
     Raises:
-        InputError: one is not finished, or not of documents, or of another version of bioshards, or has a
-            shard that another one has.
+        InputError: a directory is unfinished, does not hold documents, was written by another version of
+            bioshards, or shares a shard with another one.
     """
     document_inputs = [_load_documents_input(storage, folder, accepted_pipelines) for folder in folders]
     folder_by_digest: dict[str, str] = {}
@@ -84,7 +87,7 @@ def load_document_inputs(
             if other_folder := folder_by_digest.get(shard.sha256):
                 raise InputError(
                     f"{other_folder} and {documents.folder} hold the same shard ({shard.file}, SHA-256 "
-                    f"{shard.sha256[:12]}...), whose documents would be counted twice. Give one of them, once"
+                    f"{shard.sha256[:12]}...), whose documents would be counted twice. Give one of them only"
                 )
         folder_by_digest |= {shard.sha256: documents.folder for shard in documents.shards}
     return sorted(
@@ -93,7 +96,7 @@ def load_document_inputs(
 
 
 def find_damage(storage: Storage, path: str, shard: Listed) -> str | None:
-    """What is wrong with a file of a finished directory; None where it is as its manifest lists it."""
+    """Compare a file with its manifest entry; return the difference, or None."""
     digest, size = hashlib.sha256(), 0
     try:
         with storage.open(path) as file:
@@ -112,21 +115,21 @@ def find_damage(storage: Storage, path: str, shard: Listed) -> str | None:
 
 
 def check_disjoint(folders: Sequence[str], output: str) -> None:
-    """See that what is written and what is read lie apart, so that the inputs stay as they are.
+    """Check that the output and the inputs are disjoint folders.
 
     Raises:
-        InputError: ``output`` is one of the folders, or lies in one, or one lies in it.
+        InputError: ``output`` is, contains or is inside one of the folders.
     """
     for folder in folders:
         output_path, input_path = _resolve_folder(output), _resolve_folder(folder)
         if output_path.startswith(input_path):
-            raise InputError(f"{output} lies in {folder}, which is to stay as it is. Write to another folder")
+            raise InputError(f"{output} is inside the input {folder}. Choose another --output")
         if input_path.startswith(output_path):
-            raise InputError(f"{folder} lies in {output}, which is to be written. Write to another folder")
+            raise InputError(f"the input {folder} is inside {output}. Choose another --output")
 
 
 def _resolve_folder(folder: str) -> str:
-    """Where a folder is, by whatever links it is named, with a slash at its end."""
+    """Return the real path of a folder, with a trailing slash."""
     path = folder if "://" in folder else os.path.realpath(folder)
     return path.rstrip("/") + "/"
 

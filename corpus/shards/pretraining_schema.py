@@ -1,7 +1,7 @@
-"""A pretraining set's shards: what every row of them holds, and what their schema says of all rows.
+"""Schema of the shards of a pretraining set.
 
-``vocab/examples`` writes them, and the trainer maps them into its memory.  A row is a sequence of token ids,
-not masked: masking belongs to the trainer.
+vocab/pretraining/ writes them and the trainer memory-maps them.  A row is a sequence of unmasked token ids:
+the trainer masks them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import pyarrow as pa
 
 PIPELINE: Final = "shards_to_pretraining"
 BATCH_ROWS: Final = 2048
-"""Rows a record batch: 1 MB at a length of 256, and a shard of 100 million rows is opened in a second."""
+"""Rows in a record batch: 1 MB at 256 tokens; a shard of 100 million rows opens within a second."""
 LABELLED_OBJECTIVES: Final = ("bert", "albert")
-"""The objectives whose rows have a label."""
+"""Objectives whose rows have a label."""
 NO_LABEL: Final = -100
-"""The label of a row that has no pair to judge; PyTorch's losses leave it out (``ignore_index``)."""
+"""Label of a row without a pair of segments; the default ``ignore_index`` of PyTorch's losses."""
 _METADATA_KEY: Final = b"bioshards"
 
 SPAN_TYPE: Final = pa.struct(
@@ -29,23 +29,23 @@ SPAN_TYPE: Final = pa.struct(
         pa.field("end_sentence", pa.int32(), nullable=False),
     ]
 )
-"""Where a part of a row comes from: the text that begins at ``input_ids[start]`` is of the sentences from
-``first_sentence`` to before ``end_sentence`` of the document of this id."""
+"""Origin of a part of a row: the tokens from ``input_ids[start]`` are the sentences ``first_sentence`` to
+``end_sentence`` (exclusive) of the document with this id."""
 
 
 def make_schema(vocabulary_size: int, has_labels: bool, metadata: Mapping[str, Any]) -> pa.Schema:
-    """The schema of a shard.
+    """Build the schema of a shard.
 
-    ``input_ids``: [CLS], segment A, [SEP] and, where there is one, segment B, [SEP]; not padded.
-    ``split``: where in them segment B starts; 0 where there is none.
-    ``label``: 1 where segment B is not the text that follows segment A (next-sentence prediction), or where
-    the two have changed places (sentence-order prediction); 0 where they are in order; :data:`NO_LABEL`.
-    ``spans``: where the text comes from (:data:`SPAN`), in the order of the text in ``input_ids``.
+    ``input_ids``: [CLS], segment A, [SEP] and, if present, segment B, [SEP]; without padding.
+    ``split``: offset of segment B in ``input_ids``; 0 without segment B.
+    ``label``: 0 if segment B follows segment A; 1 if it is a random text (next-sentence prediction) or the
+    segments are swapped (sentence-order prediction); :data:`NO_LABEL` without a pair.
+    ``spans``: origins of the text (:data:`SPAN_TYPE`), in the order of ``input_ids``.
 
     Args:
-        vocabulary_size: ids are uint16 up to 65,536 entries, uint32 above.
-        labelled: has the objective a label?
-        metadata: what is true of all rows, for :func:`facts_of`: JSON.
+        vocabulary_size: token ids are uint16 up to 65,536 entries, uint32 above.
+        has_labels: True if the objective has a label.
+        metadata: facts about all rows as JSON values, for :func:`metadata_from_schema`.
     """
     ids = pa.uint16() if vocabulary_size <= 1 << 16 else pa.uint32()
     fields = [
@@ -58,13 +58,13 @@ def make_schema(vocabulary_size: int, has_labels: bool, metadata: Mapping[str, A
 
 
 def metadata_from_schema(shard_schema: pa.Schema) -> dict[str, Any]:
-    """What a shard's schema says of its rows.
+    """Return the facts about all rows that :func:`make_schema` stored in a schema.
 
     Raises:
-        ValueError: it is no schema of a pretraining set.
+        ValueError: the schema is not that of a pretraining set.
     """
     try:
         metadata: dict[str, Any] = json.loads(shard_schema.metadata[_METADATA_KEY])
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError("its schema does not say what a pretraining set's says") from error
+        raise ValueError("its schema lacks the metadata of a pretraining set") from error
     return metadata

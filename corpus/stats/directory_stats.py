@@ -1,7 +1,7 @@
-"""What any of our finished directories holds, in numbers: ``python -m bioshards.corpus stats DIR``.
+"""Statistics of any finished directory: ``python -m bioshards.corpus stats DIR``.
 
-The figures are plain data, the same for the same directory wherever and whenever they are asked for.
-``text_tables.py`` shows them in a terminal, ``html_report.py`` as a page.
+The statistics are JSON data and deterministic. ``text_tables.py`` renders them for a terminal,
+``html_report.py`` as HTML.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from bioshards.corpus.manifest import (
     encode,
     read_manifest,
 )
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import document_stats, pretraining_stats
 from .shard_batches import StatsError
 
 
-def compute_stats(storage: LocalStorage, folder: str) -> dict[str, Any]:
-    """All figures of a finished directory, as plain data.
+def compute_stats(storage: Storage, folder: str) -> dict[str, Any]:
+    """Compute all statistics of a finished directory.
 
-    Beside ``pipeline``, which has made it, and ``kind``, one of ``documents``, ``pretraining``, ``words`` and
-    ``vocabulary``, they are those of document_stats.py, pretraining_stats.py or :func:`_of_manifest`.
+    Returns:
+        JSON data: ``pipeline``, ``kind`` (``documents``, ``pretraining``, ``words`` or ``vocabulary``), and
+        the fields of document_stats.py, pretraining_stats.py or :func:`_compute_manifest_stats`.
 
     Raises:
-        FileNotFoundError: the directory has no manifest, so it is not (or not yet) finished.
-        StatsError: it is of something else, or damaged.
+        FileNotFoundError: the directory has no manifest: it is not finished.
+        StatsError: the directory is of another kind, or damaged.
     """
     try:
         manifest: Manifest | None = read_manifest(storage, folder)
@@ -60,19 +61,19 @@ def compute_stats(storage: LocalStorage, folder: str) -> dict[str, Any]:
         origin = f"was made by {pipeline}" if pipeline else "is not of bioshards"
         *all_but_last, last = _SUPPORTED_PIPELINES
         raise StatsError(
-            f"{folder} holds nothing that can be counted: by its manifest.json it {origin}. Give an output of "
+            f"{folder} has no statistics: by its manifest.json it {origin}. Give an output of "
             f"{', '.join(all_but_last)} or {last}"
         )
     return {"pipeline": manifest.pipeline, "kind": kind, **stats}
 
 
 def to_json(stats: Mapping[str, Any]) -> str:
-    """The figures as the text of a JSON file."""
+    """Encode the statistics as the text of a JSON file."""
     return json.dumps(stats, indent=1, ensure_ascii=False) + "\n"
 
 
 def _compute_manifest_stats(manifest: WordsManifest | VocabularyManifest) -> dict[str, Any]:
-    """What a manifest says by itself: what was asked for, of which inputs, and what came of it."""
+    """Return the statistics that the manifest contains: config, inputs, counts, files."""
     excluded_keys = ("pipeline", "format", "library_versions", "inputs")
     inputs = manifest.inputs if isinstance(manifest, WordsManifest) else manifest.config.inputs
     return {
@@ -90,4 +91,4 @@ _SUPPORTED_PIPELINES: Final = (
     "vocab",
     "shards_to_pretraining",
 )
-"""The pipelines of the directories that can be counted."""
+"""Pipelines whose output directories have statistics."""

@@ -1,6 +1,6 @@
-"""What is in a directory of document shards, in numbers: documents, sentences, words, and how long they are.
+"""Statistics of document shards: documents, sentences, words, and their lengths.
 
-Texts stay in Arrow from the first to the last: a gigabyte of them is counted in some seconds.
+All text stays in Arrow: a gigabyte takes a few seconds.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus.manifest import DocumentsManifest
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from .histogram import add_counts, summarise_distribution
 from .shard_batches import iter_batches
 
 UNKNOWN_YEAR: Final = "unknown"
-"""The year of a document that has none, as in manifests."""
+"""Key of documents without a year, as in manifests."""
 
 
-def compute_document_stats(storage: LocalStorage, folder: str, manifest: DocumentsManifest) -> dict[str, Any]:
-    """The figures as plain data.
+def compute_document_stats(storage: Storage, folder: str, manifest: DocumentsManifest) -> dict[str, Any]:
+    """Compute the statistics of document shards as JSON data.
 
-    A word is what stands between blanks, as in the manifests: sentences have no other white space, if the
-    cleaning rule ``spaces`` was on.
+    Words are separated by blanks, as in manifests. Sentences have no other white space if the cleaning rule
+    ``spaces`` was enabled.
 
     Raises:
-        StatsError: a shard cannot be read.
+        StatsError: a shard is unreadable.
     """
     shard_entries = manifest.outputs
     lengths: dict[str, Counter[int]] = {
@@ -73,13 +73,13 @@ def compute_document_stats(storage: LocalStorage, folder: str, manifest: Documen
 
 
 def count_words(sentences: pa.Array) -> pa.Array:
-    """The words of each sentence: one more than it has blanks, none where it is empty."""
+    """Return the number of words of each sentence: its blanks + 1, or 0 if it is empty."""
     is_not_empty = pc.not_equal(pc.binary_length(sentences), 0).cast(pa.int32())
     return pc.add(pc.count_substring(sentences, " "), is_not_empty)
 
 
 def sum_groups(numbers: pa.Array, lengths: pa.Array) -> pa.Array:
-    """The sums of the first ``lengths[0]`` numbers, of the next ``lengths[1]``, and so on."""
+    """Return the sums of the first ``lengths[0]`` numbers, the next ``lengths[1]``, and so on."""
     cumulative = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int64()), numbers.cast(pa.int64())]))
     ends = pc.cumulative_sum(lengths.cast(pa.int64()))
     return pc.subtract(cumulative.take(ends), cumulative.take(pc.subtract(ends, lengths)))

@@ -1,7 +1,7 @@
-"""A distribution in exact figures: how often each number occurs, its mean and percentiles, and a histogram.
+"""Exact distributions: counts of each value, mean, percentiles, histogram.
 
-Numbers are counted as they are, not in bins, and the counts of all batches are added up: so every figure is
-exact, and memory is a matter of how many different numbers there are.
+Values are counted individually and the counts of all batches are added, so every statistic is exact and
+memory depends on the number of distinct values.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 from bioshards.corpus.ui.bar_chart import round_up_to_nice_number
 
 MAX_BINS: Final = 40
-"""Bins of a histogram, without the last open one: bars of 13 pixels in a chart of 640."""
+"""Bins of a histogram without the open last one: bars of 13 pixels in a chart of 640."""
 _SUMMARY_FIELDS: Final = ("mean", "min", "p5", "median", "p95", "max", "histogram")
 
 
 def add_counts(counts: Counter[int], numbers: pa.Array) -> None:
-    """Add to ``counts`` how often each number occurs."""
+    """Add the number of occurrences of each value to ``counts``."""
     value_counts = pc.value_counts(numbers)
     distinct_values, occurrences = (
         value_counts.field("values").to_pylist(),
@@ -30,10 +30,12 @@ def add_counts(counts: Counter[int], numbers: pa.Array) -> None:
 
 
 def summarise_distribution(counts: Counter[int]) -> dict[str, Any]:
-    """The distribution as plain data, of numbers from 0 on.
+    """Summarise a distribution of values >= 0 as JSON data.
 
-    A percentile is the least of the numbers that so many per cent of all do not exceed (nearest rank); the
-    median is the 50th.  Without any number all but ``count`` and ``sum`` are None.
+    Percentiles are nearest-rank; the median is the 50th.
+
+    Returns:
+        ``count``, ``sum`` and :data:`_SUMMARY_FIELDS`, which are None for an empty distribution.
     """
     sorted_counts = sorted(counts.items())
     total, total_sum = counts.total(), sum(number * occurrences for number, occurrences in sorted_counts)
@@ -59,10 +61,10 @@ def _compute_percentile(sorted_counts: list[tuple[int, int]], total: int, percen
 
 
 def _build_histogram(sorted_counts: list[tuple[int, int]], total: int) -> dict[str, Any]:
-    """Bins of the same width up to the 99th percentile, and one for all that is above.
+    """Build bins of equal width up to the 99th percentile, and one bin for all larger values.
 
-    The width is the least of 1, 2, 5, 10, 20, 50 ... with which there are no more than :data:`MOST_BINS`.
-    Bins begin with 1, or with 0 where that occurs; ``from`` and ``to`` are both in the bin.
+    The width is the smallest of 1, 2, 5, 10, 20, 50 ... that needs at most :data:`MAX_BINS` bins. Bins start
+    at 1, or at 0 if that occurs. ``from`` and ``to`` are inclusive.
     """
     least, greatest = min(1, sorted_counts[0][0]), sorted_counts[-1][0]
     span = _compute_percentile(sorted_counts, total, 99) - least + 1
@@ -76,6 +78,6 @@ def _build_histogram(sorted_counts: list[tuple[int, int]], total: int) -> dict[s
     bins = [
         {"from": start, "to": end, "count": occurrences}
         for start, end, occurrences in zip(starts, ends, bin_counts, strict=True)
-        if start <= end  # there may be nothing above
+        if start <= end  # the open bin may be empty
     ]
     return {"width": width, "bins": bins}

@@ -1,4 +1,4 @@
-"""Figures (directory_stats.py) as one HTML page: the tables of a terminal, and what only a picture shows."""
+"""HTML report of statistics (directory_stats.py): the tables of text_tables.py, and charts."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from .text_tables import (
 
 
 def render_stats_page(stats: Mapping[str, Any], name: str) -> str:
-    """The page of a directory's figures.
+    """Render the statistics as HTML.
 
     Args:
-        name: what to call the directory, its own name for example.
+        stats: result of :func:`directory_stats.compute_stats`.
+        name: name of the directory, for the title.
     """
     title = escape_html(f"{DIRECTORY_TITLES[stats['kind']]}: {name}")
     parts = [
@@ -40,7 +41,7 @@ def render_stats_page(stats: Mapping[str, Any], name: str) -> str:
 
 
 def _describe_padding(stats: Mapping[str, Any]) -> str:
-    """The sentence that a trainer looks for."""
+    """Return a sentence with the share of padding in training batches, or an empty string."""
     train = stats.get("splits", {}).get("train")
     if train is None or train["padding"] is None:
         return ""
@@ -94,7 +95,7 @@ def _plot_histogram(distribution: Mapping[str, Any], x_label: str, y_label: str)
 
 
 def _plot_by_year(stats: Mapping[str, Any]) -> Iterator[str]:
-    """Of each source a chart of its text by year, and a table with every year's numbers."""
+    """Plot the text of each source by year, with a table of all years."""
     columns = YEAR_COLUMNS[stats["kind"]]
     measure = columns[-1]
     for source, years in stats["years"].items():

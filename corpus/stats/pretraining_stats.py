@@ -1,7 +1,4 @@
-"""What is in a pretraining set, in numbers: how full its rows are, and what of the text is not in them.
-
-The trainer's question is which share of a batch is padding, if every row is padded to the set's length.
-"""
+"""Statistics of a pretraining set: row lengths, padding, and token accounting."""
 
 from __future__ import annotations
 
@@ -16,19 +13,17 @@ from bioshards.corpus.manifest import PretrainingConfig, PretrainingManifest, Sp
 from bioshards.corpus.output.output_layout import SPLITS
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.pretraining_schema import LABELLED_OBJECTIVES
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from .histogram import add_counts, summarise_distribution
 from .shard_batches import iter_batches
 
 
-def compute_pretraining_stats(
-    storage: LocalStorage, folder: str, manifest: PretrainingManifest
-) -> dict[str, Any]:
-    """The figures as plain data.
+def compute_pretraining_stats(storage: Storage, folder: str, manifest: PretrainingManifest) -> dict[str, Any]:
+    """Compute the statistics of a pretraining set as JSON data.
 
     Raises:
-        StatsError: a shard cannot be read.
+        StatsError: a shard is unreadable.
     """
     config, counts = manifest.config, manifest.counts
     entries_by_split = {
@@ -56,7 +51,7 @@ def compute_pretraining_stats(
 
 
 def _compute_split_stats(
-    storage: LocalStorage,
+    storage: Storage,
     folder: str,
     shard_entries: Sequence[Shard],
     config: PretrainingConfig,
@@ -103,7 +98,7 @@ def _compute_split_stats(
 
 
 def count_documents_per_row(spans: pa.Array) -> pa.Array:
-    """How many different documents each row's text is of."""
+    """Return the number of distinct documents of each row."""
     row_documents = pa.table(
         {"row": pc.list_parent_indices(spans), "document": pc.struct_field(spans.flatten(), "document")}
     )

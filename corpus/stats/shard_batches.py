@@ -1,4 +1,4 @@
-"""The shards of a finished directory, to be counted: batch by batch, and each shard seen to be whole."""
+"""Read the shards that a manifest lists, batch by batch, and check that each is complete."""
 
 from __future__ import annotations
 
@@ -9,23 +9,26 @@ import pyarrow as pa
 from bioshards.corpus.errors import UserError
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 
 class StatsError(UserError):
-    """There is nothing to be counted in this directory; the message says why and what to do."""
+    """The directory has no statistics, or is damaged. The message says why and what to do."""
 
 
 def iter_batches(
-    storage: LocalStorage, folder: str, shard_entries: Iterable[Shard], columns: Sequence[str]
+    storage: Storage, folder: str, shard_entries: Iterable[Shard], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The record batches of shards as a manifest lists them, one in memory at a time.
+    """Yield the record batches of shards; one is in memory at a time.
 
     Args:
-        columns: those to read, in the order of the schema.
+        storage: where the directory is.
+        folder: the directory.
+        shard_entries: the shards as the manifest lists them.
+        columns: columns to read, in the order of the schema.
 
     Raises:
-        StatsError: a shard cannot be read, or has not the rows that the manifest lists.
+        StatsError: a shard is unreadable, or its number of rows differs from the manifest.
     """
     for shard in shard_entries:
         path, rows = f"{folder}/{shard.file}", 0
@@ -40,7 +43,5 @@ def iter_batches(
 
 
 def damage_error(path: str, problem: str) -> StatsError:
-    """What to say of a shard that is not as it was written."""
-    return StatsError(
-        f"{path} {problem}. Delete it and run the command that made it once more, which makes it anew"
-    )
+    """Create the error for a damaged shard."""
+    return StatsError(f"{path} {problem}. Delete it and run the command that wrote it again")

@@ -1,4 +1,4 @@
-"""Figures (directory_stats.py) as tables of text, for a terminal and for the page alike."""
+"""Statistics (directory_stats.py) as text tables, for a terminal and for the HTML report."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ DIRECTORY_TITLES: Final = {
     "words": "Counted words",
     "vocabulary": "Vocabulary",
 }
-"""What a directory is called, by its kind."""
+"""Title of a directory, by kind."""
 VOCABULARY_REPORT_FILE: Final = "report.html"
-"""A vocabulary's own page, beside its manifest."""
+"""HTML report of a vocabulary directory."""
 YEAR_COLUMNS: Final = {"documents": ("documents", "words"), "pretraining": ("tokens",)}
-"""What is known of each source and year, by the directory's kind."""
+"""Columns of the statistics by source and year, by the directory's kind."""
 LENGTHS_TITLE: Final = "Lengths"
 BY_SOURCE_TITLE: Final = "By source"
-"""Titles of the tables that a page draws too."""
+"""html_report.py adds charts to the tables with this title and :data:`LENGTHS_TITLE`."""
 _LABEL_NAMES: Final = {"0": "in order", "1": "not in order", str(NO_LABEL): "no pair"}
 
 
 @dataclass(frozen=True, slots=True)
 class StatsTable:
-    """A table of texts; its title stands where the head of the first column would.
+    """A table of text; its title is the heading of the first column.
 
     Attributes:
-        head: of the columns after the first; empty where they need none.
+        title: the title.
+        header: headings of the other columns; empty for none.
+        rows: the rows.
     """
 
     title: str
@@ -40,32 +42,32 @@ class StatsTable:
 
 
 def build_tables(stats: Mapping[str, Any]) -> list[StatsTable]:
-    """The tables of a directory's figures, those without rows left out."""
+    """Return the tables of the statistics; empty ones are omitted."""
     builders = {"documents": _build_document_tables, "pretraining": _build_pretraining_tables}
     return [table for table in builders.get(stats["kind"], _build_manifest_tables)(stats) if table.rows]
 
 
 def render_text(stats: Mapping[str, Any]) -> str:
-    """The tables for a terminal: columns in line, a blank line between tables."""
+    """Render the tables for a terminal, with aligned columns."""
     blocks = [f"{DIRECTORY_TITLES[stats['kind']]}, made by {stats['pipeline']}"]
     blocks += ["\n".join(_align_columns(table)) for table in build_tables(stats)]
     return "\n\n".join(blocks) + "\n"
 
 
 def format_number(value: float | None) -> str:
-    """A number with separators of thousands, two decimals where it is no integer."""
+    """Format a number with thousands separators, and two decimals unless it is an integer."""
     if value is None:
         return "none"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
 
 
 def format_share(value: float | None) -> str:
-    """A share in per cent."""
+    """Format a ratio as a percentage."""
     return "none" if value is None else format_percent(value).replace("\u202f", " ")
 
 
 def format_year_range(years: Collection[str]) -> str:
-    """The first and the last of some years, and whether there is text without one."""
+    """Return first and last year, and "unknown" if there is text without a year."""
     known_years = sorted(int(year) for year in years if year.isdecimal())
     parts = (
         [str(known_years[0]) if known_years[0] == known_years[-1] else f"{known_years[0]}-{known_years[-1]}"]
@@ -188,7 +190,7 @@ def _build_source_table(stats: Mapping[str, Any]) -> StatsTable:
 
 
 def _build_lengths_table(distributions: Mapping[str, Mapping[str, Any]]) -> StatsTable:
-    """Mean, percentiles and the greatest of some distributions."""
+    """Build the table of mean, percentiles and maximum of distributions."""
     columns = ("mean", "p5", "median", "p95", "max")
     rows = [
         [name, *(format_number(distribution[column]) for column in columns)]
@@ -206,7 +208,7 @@ def _build_manifest_tables(stats: Mapping[str, Any]) -> Iterator[StatsTable]:
 
 
 def _input_rows(stats: Mapping[str, Any]) -> list[list[str]]:
-    """The inputs, with their documents where the manifest says how many."""
+    """Return a row for each input, with its number of documents if the manifest has it."""
     return [
         [f"documents of {input_entry['pipeline']}", format_number(input_entry["documents"])]
         if "documents" in input_entry
@@ -216,7 +218,7 @@ def _input_rows(stats: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _flatten_rows(values: Mapping[str, Any], prefix: str = "") -> list[list[str]]:
-    """Names and values, nested ones with the names of what they are in; what is not set is left out."""
+    """Return (name, value) rows of nested data; nested names are prefixed, empty values omitted."""
     rows: list[list[str]] = []
     for key, value in values.items():
         name = f"{prefix}{key.replace('_', ' ')}"

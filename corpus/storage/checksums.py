@@ -1,4 +1,4 @@
-"""The MD5 of a source file: what names its staged work, checked against NLM's ``.md5`` beside it."""
+"""MD5 and SHA-256 of files and of bytes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 
 def md5_of_file(file: BinaryIO) -> str:
-    """The MD5 of what is left of an open file, in hexadecimal."""
+    """Return the MD5 of the rest of an open file, in lower-case hexadecimal."""
     digest = hashlib.md5(usedforsecurity=False)
     while block := file.read(1 << 20):
         digest.update(block)
@@ -15,7 +15,7 @@ def md5_of_file(file: BinaryIO) -> str:
 
 
 class HashingWriter:
-    """A file being written, with the SHA-256 and the size of what went into it."""
+    """A writer that computes the SHA-256 and the size of the bytes that pass through it."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -39,5 +39,5 @@ class HashingWriter:
 
 
 def md5_of_bytes(body: bytes) -> str:
-    """The MD5 in lower-case hexadecimal."""
+    """Return the MD5 in lower-case hexadecimal."""
     return hashlib.md5(body, usedforsecurity=False).hexdigest()

@@ -1,7 +1,7 @@
-"""Ask for the next few files while one is looked at.
+"""Concurrent calls to an object store.
 
-Of a call to an object store some 20 to 50 milliseconds are waiting.  Whoever goes through thousands of small
-files one after the other does little else, so there a few of them are asked for at a time.
+Each call has a latency of 20 to 50 ms, so that up to :data:`MAX_CONCURRENT_CALLS` run at a time.  On local
+disks the calls run one after the other.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MAX_CONCURRENT_CALLS: Final = 16
-"""Calls under way at a time, and results that wait at most: what a store answers without a thought."""
+"""Upper bound of concurrent calls, and of results that are waiting to be consumed."""
 
 
 def prefetch_map(
     storage: Storage, function: Callable[[Item], Result], items: Iterable[Item]
 ) -> Iterator[Result]:
-    """The results of ``function`` on files, in the order of the items, some :data:`WIDTH` of them made ahead.
+    """Apply a function to items and yield the results in order, prefetching the next ones.
 
     Raises:
-        Exception: what ``function`` has raised, when it is that item's turn; no other item is begun then.
+        Exception: raised by ``function``, when the result of its item is due; further items are cancelled.
     """
     if not storage.is_remote:
         yield from map(function, items)
@@ -46,6 +46,6 @@ def prefetch_map(
 
 
 def parallel_for_each(storage: Storage, function: Callable[[Item], object], items: Iterable[Item]) -> None:
-    """Do ``function`` on files for every item, some :data:`WIDTH` at a time."""
+    """Call a function for every item, concurrently on an object store."""
     for _ in prefetch_map(storage, function, items):
         pass

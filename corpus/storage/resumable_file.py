@@ -1,4 +1,4 @@
-"""A large file that arrives in pieces: under another name until it is whole, gone on with if broken off."""
+"""Resumable download: a file that is written in several runs, under another name until it is complete."""
 
 from __future__ import annotations
 
@@ -9,37 +9,45 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final, Protocol
 
 PARTIAL_PREFIX: Final = ".part-"
-"""Prefix of files that have not wholly arrived."""
+"""Prefix of the names of incomplete files."""
 
 _BLOCK_BYTES: Final = 1 << 20
 
 
 class ResumableFile(Protocol):
-    """A file on its way; ``size`` bytes of it are there."""
+    """An incomplete file.
+
+    Attributes:
+        size: bytes written so far.
+    """
 
     size: int
 
     def read_blocks(self) -> Iterator[bytes]:
-        """What is there from before, from the beginning."""
+        """Yield the bytes written so far, from the beginning."""
 
-    def write(self, data: bytes) -> None: ...
+    def write(self, data: bytes) -> None:
+        """Append bytes."""
 
     def restart(self) -> None:
-        """Throw away what is there and begin anew."""
+        """Truncate the file."""
 
     def commit(self) -> None:
-        """It is whole: bring it to disk and under its final name."""
+        """Flush the complete file to disk and rename it to its final name."""
 
     def discard(self) -> None:
-        """It is wrong: leave nothing of it."""
+        """Delete the file: its content is wrong."""
 
 
 @contextlib.contextmanager
 def open_local_resumable(path: str, version: str) -> Iterator[ResumableFile]:
-    """The part of a local file; ``version`` says which version of the file it is a part of.
+    """Open the incomplete file of a local path, and wait while another process writes it.
 
-    Parts of other versions are removed, but for those that another process is writing.  If another process is
-    writing this part, this waits for it.
+    Incomplete files of other versions are removed unless another process is writing them.
+
+    Args:
+        path: final path.
+        version: identifies the content.
     """
     folder, name = os.path.split(path)
     os.makedirs(folder, exist_ok=True)
@@ -66,9 +74,8 @@ def _open_locked(partial_path: str) -> Iterator[BinaryIO]:
     while True:
         with os.fdopen(os.open(partial_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            if _is_same_file(
-                file, partial_path
-            ):  # whoever had the lock may have given the file its final name meanwhile
+            # The process that held the lock may have renamed the file to its final name.
+            if _is_same_file(file, partial_path):
                 yield file
                 return
 

@@ -1,8 +1,8 @@
 """Retry policy: how often, and after which pauses, a failed request, read or step is repeated.
 
-Every constant of retrying is in this file.  http_client.py retries requests by :class:`RetryPolicy`, download/
-reads damaged content again, pipelines/storage/ configures the clients of object stores, and :func:`retry`
-repeats a step on a transient storage error.
+Every constant of retrying is in this file.  http_client.py retries requests by :class:`RetryPolicy`,
+download/ reads damaged content again, pipelines/storage/ configures the clients of object stores, and
+:func:`retry` repeats a step on a transient storage error.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ S3_MAX_ATTEMPTS: Final = 5
 """Attempts of the client of S3, with exponential backoff, before the error reaches :func:`retry`."""
 
 GCS_RETRY_SECONDS: Final = 1.5 * STORE_READ_TIMEOUT_SECONDS
-"""Duration of the retries of the client of Google Cloud Storage: long enough for one after a read time-out."""
+"""Seconds for which the client of Google Cloud Storage retries: time for one retry after a read time-out."""
 
 STEP_BACKOFF_SECONDS = (2.0, 10.0, 30.0)
 """Pauses between the attempts of a step: four attempts, as many as Dataflow grants a bundle."""
@@ -76,8 +76,8 @@ STEP_BACKOFF_SECONDS = (2.0, 10.0, 30.0)
 def retry(function: Callable[[], Result]) -> Result:
     """Retry a step on transient storage errors.
 
-    Local runners fail a job at its first exception.  Steps are idempotent: outputs are written atomically under
-    their final names, with the same bytes each time.
+    Local runners fail a job at its first exception.  Steps are idempotent: outputs are written atomically
+    under their final names, with the same bytes each time.
 
     Raises:
         TransientStorageError: the last attempt failed.

@@ -1,7 +1,7 @@
-"""Input files and the order in which PubMed means them to be applied.
+"""Source files and their order.
 
-NLM numbers a year's baseline and update files in one series (``pubmed26n0001.xml.gz``); what a
-later file says of a citation replaces what an earlier one said, so everything hangs on this order.
+NLM numbers the baseline and update files of a year in one series (``pubmed26n0001.xml.gz``).  A later file
+replaces the citations of earlier ones, so that the order decides which version of a citation is kept.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from .parallel import prefetch_map
 from .storage_protocol import FileInfo, Storage
 
 UNORDERED_YEAR: Final = 10**9
+"""Year of a file whose name has none: sorts after all others."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourcePart:
-    """One of the files that a source is made of; ``name`` tells people which."""
+    """One file of a source that consists of several; ``name`` is its name in messages."""
 
     name: str
     path: str
@@ -33,20 +34,20 @@ class SourcePart:
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourceFile:
-    """An input file.  Sources sort in the order in which they are applied.
+    """A source file, or a group of files that is read as one.  Sources sort in the order of application.
 
     Attributes:
-        year, number: of the file's name, the order key.  NLM's sample sets have a year but no
-            number (``medsamp2014.xml``) and come first in their year; a file with neither comes
-            after all others, by name.
-        name: the file's name, for messages and for a document's origin.
-        path: where it is; also the last tie-break, between files of the same name.
-        stamp: changes when the file does; '' for a file that should have been fetched and could not be.
-        retrieved: when it was fetched and verified, UTC; '' for a file that was given.
-        parts: the files of a source that is made of several; its path is then where they lie, and its stamp
-            changes with any of them.  ``files``: how many there are, also where part_lists.py has laid them
-                aside;
-            0 for a source that is itself a file.
+        year: year in the file name.
+        number: number in the file name.  NLM's sample sets have a year and no number (``medsamp2014.xml``):
+            they come first in their year.  A file without year and number comes after all others, by name.
+        name: file name, used in messages and in the origin of documents.
+        path: local path or URL; the last sort key.
+        size: in bytes.
+        stamp: changes when the file changes; '' if the file could not be fetched.
+        retrieved_at: UTC time at which it was fetched and verified; '' for a local input.
+        parts: files of a source that consists of several.  Their folder is ``path``, and ``stamp`` changes
+            with any of them.
+        num_files: number of parts, even if part_lists.py has stored them elsewhere; 0 for a single file.
     """
 
     year: int
@@ -61,18 +62,24 @@ class SourceFile:
 
     @property
     def is_ordered(self) -> bool:
-        """Does the name say where the file belongs?"""
+        """Return True if the file name has a year."""
         return self.year < UNORDERED_YEAR
 
     @property
     def stem(self) -> str:
-        """The name without its endings, safe in a file name."""
+        """Return the name without its extensions, restricted to characters that are safe in file names."""
         stem = re.sub(r"\.xml(\.gz)?(?=\.|$)", "", self.name)
         return re.sub(r"[^A-Za-z0-9_.@-]+", "_", stem).lstrip(".") or "file"
 
 
 def list_input_files(storage: Storage, input_path: str, extensions: tuple[str, ...]) -> Iterator[FileInfo]:
-    """The files that an input names: a folder those with one of these endings, at any depth."""
+    """Yield the files of an input: a path, a glob, or a folder.
+
+    Args:
+        storage: where the input is.
+        input_path: value of ``--input``.
+        extensions: of a folder, the files with these extensions are read, at any depth.
+    """
     if storage.is_folder(input_path):
         for file_info in storage.walk(input_path):
             if file_info.path.endswith(extensions):
@@ -82,7 +89,7 @@ def list_input_files(storage: Storage, input_path: str, extensions: tuple[str, .
 
 
 def _make_absolute(file_info: FileInfo) -> FileInfo:
-    """The same file by its one full path, so that two spellings of it are one input."""
+    """Return the file under its absolute path, so that two spellings of a path are one input."""
     if "://" in file_info.path:
         return file_info
     return FileInfo(os.path.abspath(file_info.path), file_info.size, file_info.stamp)
@@ -90,11 +97,11 @@ def _make_absolute(file_info: FileInfo) -> FileInfo:
 
 @contextlib.contextmanager
 def open_source(storage: Storage, path: str) -> Iterator[BinaryIO]:
-    """An open file.
+    """Open a source file.
 
     Raises:
-        BadFileError: it cannot be opened, or, while it is looked at, not read.
-        TransientStorageError: not the file's fault.
+        BadFileError: the file cannot be opened, or, inside the block, cannot be read.
+        TransientStorageError: the object store does not answer.
     """
     try:
         with storage.open(path) as file:
@@ -106,12 +113,12 @@ def open_source(storage: Storage, path: str) -> Iterator[BinaryIO]:
 
 
 def bad_file_from_os_error(error: OSError) -> BadFileError:
-    """What is said of a file that cannot be read."""
+    """Return the error for a file that cannot be read."""
     return BadFileError("unreadable", f"cannot be read: {error.strerror or error}")
 
 
 def is_unchanged(storage: Storage, source: SourceFile) -> bool:
-    """Is the source as it was when it was found?"""
+    """Return True if the source has not changed since it was discovered."""
 
     def has_same_stamp(item: SourceFile | SourcePart) -> bool:
         return [info.stamp for info in storage.glob(item.path)] == [item.stamp]

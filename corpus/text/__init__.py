@@ -1,1 +1,1 @@
-"""Clean text of documents: cleaning rules, publishers' notices, one-sentence-a-line export."""
+"""Text processing of documents: cleaning rules, notices, line format."""

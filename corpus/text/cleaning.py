@@ -1,15 +1,13 @@
-"""Clean titles and abstracts of what is no part of their text: small named rules, each on or off.
+"""Clean titles and abstracts with small named rules, each of which can be disabled.
 
-Two kinds: rules of characters (controls, spaces, ligatures ...), which any text goes through, and
-rules of notes, for what publishers and databases add to titles and abstracts (notices.py has
-their wording).  What is science stays: Greek, mathematical signs, superscripts, ± and ×, and the
-brackets of chemical names; text is composed (NFC), never replaced by "compatible" characters (NFKC),
-which would make 102 of 10².  U+FFFD stays, for it says truly that a character was lost.
+Character rules (controls, spaces, ligatures ...) apply to any text. Note rules remove text that publishers
+and databases add to titles and abstracts (notices.py). Scientific content stays: Greek, mathematical signs,
+superscripts, ± and ×, and the brackets of chemical names. Text is composed (NFC); compatibility
+normalisation (NFKC) would turn 10² into 102. U+FFFD stays, as it marks a lost character.
 
-Nearly all text is clean, so every rule is asked only where a cheap look has found reason to.
-Characters below U+0020 are not looked for: XML has none of them but white space, and
-:func:`~.sentences.one_line` sees to that.  It also makes single blanks of all white space, so that
-spaces of some width become blanks whether ``spaces`` is on or not; only those of no width then stay.
+Nearly all text is clean, so that each rule has a cheap prefilter. Characters below U+0020 are ignored: XML
+permits only white space there, which :func:`~.sentences.collapse_whitespace` handles. It also turns spaces of
+any width into blanks, whether ``spaces`` is enabled or not; zero-width spaces stay then.
 """
 
 from __future__ import annotations
@@ -25,31 +23,31 @@ from bioshards.corpus.errors import InvalidValueError
 from . import notices
 
 LabelledText = tuple[str | None, str]
-"""A section's label, None without one, and its text."""
+"""A section: label (or None) and text."""
 
 
 # Characters
 
 
 def _neighbours(match: re.Match[str]) -> tuple[str, str]:
-    """The characters before and after a match, "" at an end of the text."""
+    """Return the characters before and after a match, or "" at an end of the text."""
     start, end = match.span()
     return match.string[max(0, start - 1) : start], match.string[end : end + 1]
 
 
 def _replace_with_gap(match: re.Match[str]) -> str:
-    """A blank where a lost character stood between two others, so that 5–10 does not become 510."""
+    """Return a blank if the lost character was between two others, so that 5–10 stays apart from 510."""
     before, after = _neighbours(match)
     return " " if before.strip() and after.strip() else ""
 
 
 def _replace_control(match: re.Match[str]) -> str:
-    # Marks of direction and the like were never seen; the other controls stand for what was.
+    # Direction marks are invisible; other controls replace a lost character.
     return _replace_with_gap(match) if min(match[0]) < "\xa0" else ""
 
 
 def _replace_soft_hyphen(match: re.Match[str]) -> str:
-    # Words are hyphenated between letters; beside a digit (IL-6, 10-20) a real hyphen was meant.
+    # Hyphenation occurs between letters; next to a digit (IL-6, 10-20) it is a real hyphen.
     before, after = _neighbours(match)
     is_real_hyphen = before.isalnum() and after.isalnum() and (before.isdigit() or after.isdigit())
     return "-" if is_real_hyphen else ""
@@ -77,7 +75,7 @@ _CHARACTER_RULES: Final[dict[str, tuple[str, Callable[[re.Match[str]], str]]]] =
         "\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2061-\u2064\u2066-\u206f\ufff9-\ufffb\U000e0001-\U000e007f",
         _replace_control,
     ),
-    # Symbol fonts have their ± and α here: which it was is lost, that there was something is not.
+    # Symbol fonts map ± and α here; the character itself is lost.
     "private-use": ("\ue000-\uf8ff\U000f0000-\U0010ffff", _replace_with_gap),
     "soft-hyphens": ("\xad", _replace_soft_hyphen),
     _SPACES_RULE: (
@@ -86,21 +84,20 @@ _CHARACTER_RULES: Final[dict[str, tuple[str, Callable[[re.Match[str]], str]]]] =
     ),  # of no width; the others are below
     "ligatures": ("\ufb00-\ufb06", _expand_ligatures),
 }
-"""The characters of each rule, and what becomes of a run of them."""
+"""Characters of each rule, and the replacement of a run of them."""
 _NFC_RULE: Final = "nfc"
 _WIDE_SPACES: Final = frozenset("\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | set(
     map(chr, range(0x2000, 0x200B))
 )
-"""Spaces of some width, which become blanks: a tenth of all abstracts has one."""
+"""Spaces with a width, which become blanks: 10 % of all abstracts have one."""
 _COMBINING_MARKS: Final = "\u0300-\u036f"
-_UNUSUAL_CHARACTERS = re.compile(
-    f"[{''.join(characters for characters, _ in _CHARACTER_RULES.values())}{''.join(_WIDE_SPACES)}{_COMBINING_MARKS}]"
-)
+_RULE_CHARACTERS: Final = "".join(characters for characters, _ in _CHARACTER_RULES.values())
+_UNUSUAL_CHARACTERS = re.compile(f"[{_RULE_CHARACTERS}{''.join(_WIDE_SPACES)}{_COMBINING_MARKS}]")
 _ASCII_BYTES: Final = bytes(range(0x7F))
 
 
 def _extract_non_ascii(text: str) -> str:
-    """The characters of a text that are not ASCII, or are U+007F: a few in most texts, quickly looked at."""
+    """Return the characters of a text that are U+007F or above; a cheap prefilter."""
     return text.encode().translate(None, _ASCII_BYTES).decode()
 
 
@@ -108,20 +105,26 @@ def _extract_non_ascii(text: str) -> str:
 
 CLEANING_RULES: Final[tuple[str, ...]] = (
     *(*_CHARACTER_RULES, _NFC_RULE, "in-process", "author-translation", "translated-titles"),
-    *("truncation-notes", "copyright", "empty-labels", "stubs"),
+    "truncation-notes",
+    "copyright",
+    "empty-labels",
+    "stubs",
 )
-"""Every rule, in the order in which they are applied; those at an abstract's end until none finds more."""
+"""All rules, in the order of application. The rules for an abstract's end repeat until none applies."""
 
 
 class Cleaner:
-    """The rules of these names, ready for any number of records.
+    """Compiled cleaning rules; create one per process.
 
-    Its methods give back what they are given unless there is something to clean.  ``removed`` is where
-    they count: each rule that has changed something adds the characters it has taken away, under its
-    name.  That can be 0 (a space replaced) and below 0 (a ligature written out as two letters).
+    Methods return their input if there is nothing to clean. Each rule that changes something adds the number
+    of removed characters to ``removed_characters`` under its name: 0 for a replaced space, negative for an
+    expanded ligature.
+
+    Args:
+        rule_names: enabled rules, of :data:`CLEANING_RULES`.
 
     Raises:
-        ValueError: a name that no rule has.
+        InvalidValueError: an unknown rule.
     """
 
     def __init__(self, rule_names: Iterable[str] = CLEANING_RULES) -> None:
@@ -130,7 +133,7 @@ class Cleaner:
             nearest = difflib.get_close_matches(name, CLEANING_RULES, 1)
             hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
             raise InvalidValueError(
-                f"there is no cleaning rule {name!r}{hint} (there are {', '.join(CLEANING_RULES)})"
+                f"unknown cleaning rule {name!r}{hint} (rules: {', '.join(CLEANING_RULES)})"
             )
         self._character_rules = [
             (name, re.compile(f"[{characters}]+"), replacement)
@@ -144,11 +147,11 @@ class Cleaner:
         self._removes_stubs = "stubs" in enabled
 
     def clean_text(self, text: str, removed_characters: dict[str, int]) -> str:
-        """A text through the rules of characters only."""
+        """Apply the character rules to a text."""
         non_ascii = _extract_non_ascii(text)
         if not _UNUSUAL_CHARACTERS.search(non_ascii) and unicodedata.is_normalized("NFC", non_ascii):
-            # With the ASCII between them gone, marks stand beside letters that are not theirs: any mark
-            # that goes with an ASCII letter is unusual, others can only look less normal than they are.
+            # Without the ASCII between them, marks follow other letters. Marks that combine with ASCII
+            # letters count as unusual; others can only look less normalised than they are.
             return text
         if self._replaces_spaces and (wide_spaces := _WIDE_SPACES.intersection(non_ascii)):
             _add_to_count(removed_characters, _SPACES_RULE, 0)
@@ -164,7 +167,7 @@ class Cleaner:
         )
 
     def clean_title(self, text: str, removed_characters: dict[str, int]) -> str:
-        """A title; "" where it only says that there is none."""
+        """Clean a title; return "" if it only states that there is no title."""
         if not text.isascii() or "\x7f" in text:
             text = self.clean_text(text, removed_characters)
         if "[" in text or len(text) < notices.MAX_TITLE_STUB_LENGTH or "transl" in text:
@@ -175,10 +178,9 @@ class Cleaner:
     def clean_abstract(
         self, sections: Sequence[LabelledText], removed_characters: dict[str, int]
     ) -> list[LabelledText]:
-        """An abstract's sections, (label, text); none where they only say that there is no abstract.
+        """Clean the sections of an abstract; return none if they only state that there is no abstract.
 
-        Labels go through the rules of characters and are counted with the text; white space at the end
-        goes with what is taken away there.
+        Character rules apply to labels too. White space before removed notes is removed with them.
         """
         cleaned = list(sections)
         may_have_empty_label = False
@@ -209,7 +211,7 @@ class Cleaner:
     def _clean_section(
         self, sections: list[LabelledText], index: int, removed_characters: dict[str, int]
     ) -> str:
-        """Put a section through the rules of characters; its text."""
+        """Apply the character rules to a section in place; return its text."""
         label, text = sections[index]
         cleaned = (
             None if label is None else self.clean_text(label, removed_characters),
@@ -220,7 +222,7 @@ class Cleaner:
         return cleaned[1]
 
     def _cut_notes(self, sections: list[LabelledText], removed_characters: dict[str, int]) -> None:
-        """Take notes and notices from the end of the last section that is more than those."""
+        """Remove notes from the end of the last section that has other text."""
         for index in reversed(range(len(sections))):
             label, text = sections[index]
             kept_text = text[: self._find_text_end(text, removed_characters)]
@@ -237,7 +239,7 @@ class Cleaner:
                     return
 
     def _find_text_end(self, text: str, removed_characters: dict[str, int]) -> int:
-        """Where a text ends without notes and notices.  It is not copied for each: there can be many."""
+        """Return the end of a text without notes. The text is not copied per note: there can be many."""
         end = len(text)
         visible_end = _find_visible_end(text, end)
         while True:
@@ -256,14 +258,14 @@ class Cleaner:
 
 
 def _find_visible_end(text: str, end: int) -> int:
-    """Where ``text[:end]`` ends without the white space at its end."""
+    """Return the end of ``text[:end]`` without trailing white space."""
     while end and text[end - 1].isspace():
         end -= 1
     return end
 
 
 def _count_change(rule_name: str, before: str, after: str, removed_characters: dict[str, int]) -> str:
-    """The text after a rule, which is counted if it has changed something."""
+    """Return the text after a rule, and count the rule if it changed something."""
     if after == before:
         return before
     _add_to_count(removed_characters, rule_name, len(before) - len(after))

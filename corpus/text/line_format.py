@@ -1,7 +1,7 @@
-"""Sentences as some papers write them into their corpora: one sentence, one line.
+"""Format sentences as the lines of published corpora.
 
 ELECTRAMed's text is BlueBERT's, whose README has the code: lower case, non-ASCII runs to a blank, Penn
-Treebank tokens, in this order.  BioALBERT leaves out lines of fewer than 20 characters.
+Treebank tokens, in this order. BioALBERT excludes lines of fewer than 20 characters.
 """
 
 from __future__ import annotations
@@ -14,32 +14,36 @@ from bioshards.corpus.sentences.splitters import load_treebank_tokenizer
 
 ASCII_ONLY: Final = "ascii-only"
 SHORT_LINES: Final = "short-lines"
-"""The names under which removed characters are counted, beside those of the cleaning rules."""
+"""Names under which removed characters are counted, in addition to the cleaning rules."""
 
 _NON_ASCII = re.compile(r"[^\x00-\x7f]+")
 _POSSESSIVE = re.compile(r"\s's\b")
 
 
 class LineFormatter:
-    """Makes lines of sentences; built once, used for every record.
+    """Formatter of sentences; create one per process.
 
     Args:
-        min_characters: lines of fewer characters are left out; empty ones always are.
+        lower_case: write lower case.
+        ascii_only: replace each run of non-ASCII characters by a blank.
+        treebank: write Penn Treebank tokens, separated by blanks.
+        min_characters: shorter lines are excluded; empty ones always are.
 
     Raises:
-        MissingExtraError: ``treebank``, and NLTK is not installed.
+        MissingExtraError: ``treebank`` is set and NLTK is not installed.
     """
 
-    def __init__(self, lower_case: bool, ascii_only: bool, treebank: bool, min_characters: int) -> None:
+    def __init__(self, *, lower_case: bool, ascii_only: bool, treebank: bool, min_characters: int) -> None:
         self._lower_case, self._ascii_only = lower_case, ascii_only
         self._tokenize: Callable[[str], list[str]] | None = load_treebank_tokenizer() if treebank else None
         self._min_characters = min_characters
 
     def __call__(self, sentences: list[str], removed_characters: dict[str, int]) -> list[str]:
-        """The lines of some sentences, fewer where one has nothing left or is too short.
+        """Format sentences; empty and short lines are excluded.
 
-        ``removed_characters`` gains the non-ASCII characters taken out, and the characters of the short
-        lines.
+        Args:
+            sentences: the sentences.
+            removed_characters: counts by rule, to which removed characters and excluded lines are added.
         """
         lines = []
         for sentence in sentences:

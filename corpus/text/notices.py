@@ -1,10 +1,9 @@
-"""Recognise what publishers and databases add to titles and abstracts: notices, notes, stubs, labels.
+"""Recognise text that publishers and databases add to titles and abstracts: notices, notes, stubs, labels.
 
-A notice left in is a small blemish, a sentence of science taken out is a loss.  So a notice is not
-recognised by a word in it, but must open as notices do, after the end of a sentence, and from there
-to the end of the abstract may have no word in small letters that notices do not use.  "© 2019 Wiley.
-All rights reserved." passes, "© 2019 Wiley. The mice slept." does not, and neither does anything
-that is said of copyright laws.
+Precision comes first: a remaining notice is harmless, a removed sentence of science is a loss. A copyright
+notice must start like one, after the end of a sentence, and from there to the end of the abstract contain
+only lower-case words of the notice vocabulary: "© 2019 Wiley. All rights reserved." is removed, "© 2019
+Wiley. The mice slept." and sentences about copyright law stay.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Final
 # Copyright
 
 _MAX_NOTICE_LENGTH: Final = 800
-"""Characters from the end in which a notice must begin; the longest real ones have half as many."""
+"""Characters before the end within which a notice must start; the longest real ones have half as many."""
 
 _YEAR = r"(?:19|20)\d\d"
 _PUBLISHER = (
@@ -60,7 +59,7 @@ _NOTICE_WORDS: Final = frozenset(_NOTICE_WORD_LIST.split())
 _URL_OR_EMAIL = re.compile(r"\S*(?:@|://|www\.)\S*")
 _WORD = re.compile(r"[^\W\d_]+")
 _NON_NOTICE_CONTENT = re.compile(r"[A-Za-z]\d{4}|evidence|\btrial|registr", re.IGNORECASE)
-"""What stands behind some notices and is no part of them: trial numbers, levels of evidence."""
+"""Content after some notices that must stay: trial numbers, levels of evidence."""
 
 
 def _find_copyright_start(text: str, end: int) -> int:
@@ -100,7 +99,7 @@ _IN_PROCESS_NOTE_AT_END = re.compile(rf"{_IN_PROCESS_NOTE.pattern}[\s.]*\Z", re.
 
 
 def _make_end_rule(pattern: re.Pattern[str]) -> Callable[[str, int], int]:
-    """The rule that takes away, from the end of a text, what such a pattern finds there."""
+    """Create the rule that removes matches of a pattern from the end of a text."""
 
     def find_start(text: str, end: int) -> int:
         match = pattern.search(text, max(0, end - _MAX_NOTE_LENGTH), end)
@@ -111,35 +110,54 @@ def _make_end_rule(pattern: re.Pattern[str]) -> Callable[[str, int], int]:
 
 _NOTE_LAST_WORDS: Final = frozenset(
     {
-        *("WORDS", "TRUNCATED", "B.V.", "GmbH.", "Inc.", "Ltd.", "Press.", "Sons.", "Stuttgart.", "York."),
-        *("cited.", "Commons.", "commons.", "Licence.", "licence.", "License.", "license."),
-        *("reserved", "reserved.", "RESERVED."),
+        "WORDS",
+        "TRUNCATED",
+        "B.V.",
+        "GmbH.",
+        "Inc.",
+        "Ltd.",
+        "Press.",
+        "Sons.",
+        "Stuttgart.",
+        "York.",
+        "cited.",
+        "Commons.",
+        "commons.",
+        "Licence.",
+        "licence.",
+        "License.",
+        "license.",
+        "reserved",
+        "reserved.",
+        "RESERVED.",
     }
 )
 
 
 _BRACKETED_NOTE_HINTS: Final = (
-    *(
-        "RUNCATED",
-        "runcated",
-        "transl",
-        "TRANSL",
-        "itation",
-        "ITATION",
-        "icense",
-        "icence",
-        "ommons",
-        "eserved",
-    ),
-    *("RESERVED", "(c)", "(C)", "://", "www."),
+    "RUNCATED",
+    "runcated",
+    "transl",
+    "TRANSL",
+    "itation",
+    "ITATION",
+    "icense",
+    "icence",
+    "ommons",
+    "eserved",
+    "RESERVED",
+    "(c)",
+    "(C)",
+    "://",
+    "www.",
 )
-"""What a note has that ends with a bracket; many abstracts end with one, few of these have it."""
+"""Prefilter for notes that end with a bracket, as many abstracts end with one."""
 
 
 def may_end_in_note(text: str) -> bool:
-    """Could one of :data:`END_RULES` find something, or is there nothing to look at?
+    """Return False if none of :data:`END_RULES` can apply.
 
-    Fast, and False for nearly all abstracts.
+    A fast prefilter: False for nearly all abstracts.
     """
     if text[-1:] <= " ":
         text = text.rstrip()
@@ -176,13 +194,13 @@ _BLANKS_AND_PUNCTUATION: Final = " \t\r\n.,:;*-–—…"
 
 
 def begins_with_label(text: str) -> bool:
-    """Does a text begin with words in capitals and a colon?"""
+    """Return True if a text starts with upper-case words and a colon."""
     head, colon, _ = text[:60].partition(":")
     return bool(colon) and head.isupper()
 
 
 def strip_label(label: str, text: str) -> str:
-    """A section's text without its label printed again; "" if there is nothing else in it."""
+    """Remove the section's label from the start of its text; return "" if nothing else remains."""
     start = len(text) - len(text.lstrip(" \t\r\n"))
     while text[start : start + 1] == label[:1] and text[start : start + len(label)].lower() == label.lower():
         colon = _COLON.match(text, start + len(label))
@@ -197,13 +215,24 @@ def strip_label(label: str, text: str) -> str:
 
 MAX_STUB_LENGTH: Final = 120
 MAX_TITLE_STUB_LENGTH: Final = 30
-"""Characters below which an abstract, or a title, may be a stub."""
+"""Length in characters below which an abstract, or a title, may be a stub."""
 _STRIPPED_AROUND_STUB: Final = _BLANKS_AND_PUNCTUATION + "()[]"
 _STUBS: Final = frozenset(
     {
-        *("", "n/a", "na", "none", "not applicable", "not available", "abstract not available"),
-        *("abstract unavailable", "summary not available", "no abstract", "no abstract available"),
-        *("no abstract is available", "no abstract provided", "there is no abstract available"),
+        "",
+        "n/a",
+        "na",
+        "none",
+        "not applicable",
+        "not available",
+        "abstract not available",
+        "abstract unavailable",
+        "summary not available",
+        "no abstract",
+        "no abstract available",
+        "no abstract is available",
+        "no abstract provided",
+        "there is no abstract available",
         "abstract available from the publisher",
     }
 )
@@ -212,7 +241,7 @@ _TITLE_STUBS: Final = frozenset({"no title available", "not available", "title n
 
 
 def is_stub(abstract: str) -> bool:
-    """Does a whole abstract say that there is none, nothing at all, or only what article it corrects?"""
+    """Return True if an abstract is empty, a placeholder, or only names the article it corrects."""
     if len(abstract) >= MAX_STUB_LENGTH:
         return False
     return abstract.strip(_STRIPPED_AROUND_STUB).lower() in _STUBS or bool(_ERRATUM.fullmatch(abstract))
@@ -224,7 +253,7 @@ _BRACKET = re.compile(r"[\[\]]")
 
 
 def _parse_bracketed_title(text: str) -> tuple[str, str] | None:
-    """What is within the brackets around all of a text, and the stop behind them; None without such."""
+    """Return the content of brackets around a whole text, and the mark after them, or None."""
     if not text.startswith("["):
         return None
     depth = 0
@@ -237,9 +266,9 @@ def _parse_bracketed_title(text: str) -> tuple[str, str] | None:
 
 
 def _strip_title_brackets(title: str) -> str:
-    """A translated title without NLM's brackets; "[3H]thymidine and [14C]uridine" has none of them."""
+    """Remove NLM's brackets of a translated title; "[3H]thymidine and [14C]uridine" stays."""
     bracketed = _parse_bracketed_title(title.strip())
-    # A title that is wrapped twice is none that we understand.
+    # Leave a title in two pairs of brackets unchanged.
     if bracketed is None or _parse_bracketed_title(bracketed[0]):
         return title
     inner, end_mark = bracketed
@@ -256,7 +285,7 @@ TITLE_RULES: Final[dict[str, Callable[[str], str]]] = {
     "translated-titles": _strip_title_brackets,
     "stubs": _drop_title_stub,
 }
-"""What becomes of a title, by the name of the rule."""
+"""Rules for titles, by name."""
 
 END_RULES: Final[dict[str, Callable[[str, int], int]]] = {
     "in-process": _make_end_rule(_IN_PROCESS_NOTE_AT_END),
@@ -265,7 +294,8 @@ END_RULES: Final[dict[str, Callable[[str, int], int]]] = {
     "copyright": _find_copyright_start,
     "empty-labels": _make_end_rule(_SECTION_LABEL_AT_END),
 }
-"""Where, at the end of ``text[:end]``, what a rule takes away begins; ``end`` where there is nothing.
+"""Rules for the end of a text, by name: each returns where a match at the end of ``text[:end]`` starts, or
+``end``.
 
-They look at the last few characters only, so that their time does not grow with the text.
+They inspect a bounded number of characters, so that their time is independent of the length of the text.
 """

@@ -1,6 +1,4 @@
-"""A chart of bars as inline SVG in the page's own colours (html_page.py); pointing at a bar shows its
-value.
-"""
+"""Bar chart as inline SVG in the colours of html_page.py; hovering over a bar shows its value."""
 
 from __future__ import annotations
 
@@ -14,14 +12,20 @@ _WIDTH: Final = 640
 _HEIGHT: Final = 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 104, 630, 20, 200
 _MAX_GRID_LINES: Final = 5
-"""Lines above the lowest, at most."""
+"""Largest number of grid lines above the axis."""
 _LABEL_CHARACTER_WIDTH: Final = 9
-"""Pixels a character of a label takes, at most, with what keeps it from the next one."""
+"""Pixels per character of a label, including the space between labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar: its label below, in which words its value is told, and the value, from 0 on."""
+    """One bar.
+
+    Attributes:
+        label: text on the x axis.
+        tooltip: text shown on hover.
+        value: height, >= 0.
+    """
 
     label: str
     tooltip: str
@@ -29,11 +33,13 @@ class Bar:
 
 
 def render_bar_chart(title: str, bars: Sequence[Bar], x_label: str, y_label: str) -> str:
-    """The chart; all arguments are plain text.
+    """Render a bar chart as SVG. All arguments are plain text.
 
     Args:
-        x_label: what the labels below the bars are.
-        y_label: what the bars' heights are.
+        title: accessible title.
+        bars: the bars, from left to right.
+        x_label: meaning of the bars' labels.
+        y_label: meaning of the bars' heights.
     """
     max_value = max((bar.value for bar in bars), default=0)
     step = round_up_to_nice_number(-(-max_value // _MAX_GRID_LINES))
@@ -51,7 +57,7 @@ def render_bar_chart(title: str, bars: Sequence[Bar], x_label: str, y_label: str
 
 
 def round_up_to_nice_number(number: int) -> int:
-    """The least of 1, 2, 5, 10, 20, 50 ... that is not below the number."""
+    """Return the smallest of 1, 2, 5, 10, 20, 50 ... that is >= ``number``."""
     power = 1
     while number > 5 * power:
         power *= 10
@@ -69,7 +75,8 @@ def _render_bars(bars: Sequence[Bar], axis_max: int) -> Iterator[str]:
     bar_width = (_RIGHT - _LEFT) / max(1, len(bars))
     for index, bar in enumerate(bars):
         if bar.value:
-            height = max(1.0, bar.value / axis_max * (_BOTTOM - _TOP))  # one is to be seen beside a million
+            # At least 1 px, so that small bars are visible.
+            height = max(1.0, bar.value / axis_max * (_BOTTOM - _TOP))
             yield (
                 f'<rect x="{_LEFT + index * bar_width:.1f}" y="{_BOTTOM - height:.1f}" '
                 f'width="{0.85 * bar_width:.1f}" '
@@ -78,7 +85,7 @@ def _render_bars(bars: Sequence[Bar], axis_max: int) -> Iterator[str]:
 
 
 def _render_labels(bars: Sequence[Bar]) -> Iterator[str]:
-    """The labels of so many bars, at equal distances, as there is room for."""
+    """Render as many labels as fit, at equal distances."""
     bar_width = (_RIGHT - _LEFT) / max(1, len(bars))
     longest_label = max((len(bar.label) for bar in bars), default=1)
     label_step = max(1, -(-longest_label * _LABEL_CHARACTER_WIDTH // max(1, int(bar_width))))

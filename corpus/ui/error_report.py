@@ -14,19 +14,20 @@ _NO_SPACE = os.strerror(errno.ENOSPC)
 
 
 class ErrorReport(NamedTuple):
-    """How a command ends: its last message and its exit code."""
+    """Last message and exit code of a failed command."""
 
     message: str
     exit_code: int
 
 
 def report_error(error: Exception, out_of_memory: str = "give a machine with more") -> ErrorReport:
-    """Describe an exception that ends a command.
+    """Return the message and exit code for an exception that ends a command.
 
     With ``BIOSHARDS_TRACEBACK`` set, the traceback is printed to standard error.
 
     Args:
-        out_of_memory: what to do where memory ran out.
+        error: the exception.
+        out_of_memory: advice for out-of-memory errors.
     """
     if os.environ.get("BIOSHARDS_TRACEBACK"):
         traceback.print_exception(error)

@@ -1,7 +1,6 @@
-"""The frame of our HTML pages: one style for light, dark and paper, text that cannot do harm, and tables.
+"""Frame of the HTML reports: one style for light, dark and print; escaped text; tables.
 
-What a page shows comes from whatever text there is, so that any of it may be mark-up or hold characters that
-cannot be seen: all is escaped, and what is invisible is spelled out.
+Reports show arbitrary input text. All of it is escaped, and invisible characters are spelled out.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ svg { max-width: 100%; height: auto; color: var(--text); font-size: 12px; }
 @media print { .scroll { overflow: visible; } h2 { break-after: avoid; } tr, figure { break-inside: avoid; } }
 """
 _CONTENT_SECURITY_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
-"""Content-Security-Policy: the browser itself then runs no script and loads nothing."""
+"""The browser runs no script and loads nothing."""
 
 
 def render_html_page(title: str, body: Iterable[str]) -> str:
-    """A whole page; ``title`` and ``body`` are HTML already."""
+    """Render a complete page; ``title`` and ``body`` are HTML."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_CONTENT_SECURITY_POLICY}">\n'
@@ -57,7 +56,12 @@ def render_html_page(title: str, body: Iterable[str]) -> str:
 
 
 def spell_out_invisible(text: str, keep: str = "") -> str:
-    """The text with what cannot be seen spelled out but for ``keep``, a first accent on a dotted circle."""
+    """Replace invisible characters by their code points (``U+200B``).
+
+    Args:
+        text: any text.
+        keep: invisible characters that stay. A leading combining mark is put on a dotted circle.
+    """
     output: list[str] = []
     for character in text:
         category = unicodedata.category(character)
@@ -69,12 +73,12 @@ def spell_out_invisible(text: str, keep: str = "") -> str:
 
 
 def escape_html(value: object) -> str:
-    """Any text, for HTML; its blanks and line ends stay."""
+    """Escape any value for HTML; blanks and line breaks stay."""
     return html.escape(spell_out_invisible(str(value), keep=" \n"))
 
 
 def format_percent(value: float) -> str:
-    """A share in per cent: two significant digits at least, of what is left to 100 where that is less."""
+    """Format a ratio as a percentage with at least two significant digits of it or of its complement."""
     digits = 0
     if 0 < value < 1:
         _, _, exponent = f"{100 * min(value, 1 - value):e}".partition("e")
@@ -85,7 +89,13 @@ def format_percent(value: float) -> str:
 def render_table(
     header: Sequence[str], rows: Iterable[Sequence[str]], left_aligned: Iterable[int] = ()
 ) -> str:
-    """A table of cells that are HTML already; the first column and ``left`` are set left."""
+    """Render a table of cells that are HTML.
+
+    Args:
+        header: column headings; empty for none.
+        rows: the rows.
+        left_aligned: indices of left-aligned columns; column 0 always is.
+    """
     left_columns = {0, *left_aligned}
     lines = ['<div class="scroll"><table>']
     if header:

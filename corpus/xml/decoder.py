@@ -1,7 +1,7 @@
-"""Unpack an XML file from strangers into plain blocks: gunzipped, in UTF-8, free of comments.
+"""Decode untrusted XML files into plain blocks: decompressed, UTF-8, without comments.
 
-What comes out holds a ``<`` only where a tag begins (or the DOCTYPE), so that records can be found
-by searching bytes.  Sizes are bounded and nothing is fetched.
+In the output, ``<`` only starts a tag or the DOCTYPE, so that records can be found by searching bytes.
+Sizes are bounded; nothing is fetched.
 """
 
 from __future__ import annotations
@@ -15,37 +15,39 @@ from typing import Final, Protocol
 from bioshards.corpus.errors import BadFileError
 
 BLOCK_BYTES: Final = 1 << 18
-"""Bytes unpacked at a time: small enough to stay in a core's cache from gunzip to parsing."""
+"""Bytes decompressed at a time: fits into a core's cache from decompression to parsing."""
 MAX_FILE_BYTES: Final = 8 << 30
-"""Largest file, unpacked.  The largest real ones are below 1 GB (SOURCES.md section 6)."""
+"""Largest decompressed file. Real files are below 1 GB (SOURCES.md section 6)."""
 MAX_MARKUP_BYTES: Final = 32 << 20
-"""Longest comment, instruction or CDATA section."""
+"""Longest comment, processing instruction or CDATA section."""
 
 
 class ByteStream(Protocol):
-    """What a file must do to be read."""
+    """A readable binary stream."""
 
-    def read(self, size: int, /) -> bytes: ...
+    def read(self, size: int, /) -> bytes:
+        """Return at most ``size`` bytes; none at the end."""
+        ...
 
 
 def decode_xml(file: ByteStream) -> Iterator[bytes]:
-    """The file's XML in UTF-8 blocks, without comments and processing instructions, CDATA as text.
+    """Yield a file as UTF-8 blocks without comments and processing instructions; CDATA becomes text.
 
     Args:
-        file: an open ``.xml`` or ``.xml.gz``, told apart by content, not by name.
+        file: an open ``.xml`` or ``.xml.gz``; compression is detected from the content.
 
     Raises:
-        BadFileError: where it shows that the bytes are not what they should be.
+        BadFileError: the file is damaged, too large, or in an unsupported encoding.
     """
     return _strip_markup(_transcode_to_utf8(_decompress(file)))
 
 
 def _decompress(file: ByteStream) -> Iterator[bytes]:
-    """The file's blocks, gunzipped where the gzip magic is there; several members may follow."""
+    """Yield the blocks of a file, decompressed if it has the gzip magic; multi-member files are allowed."""
     block = file.read(BLOCK_BYTES)
     if not block:
         raise BadFileError("empty-file", "the file has no bytes")
-    if len(block) == 1:  # a reader may give less than it is asked for; the magic has two bytes
+    if len(block) == 1:  # short read; the magic has two bytes
         block += file.read(BLOCK_BYTES)
     gunzip = BoundedGunzip() if block[:2] == b"\x1f\x8b" else None
     total_bytes = 0
@@ -61,15 +63,20 @@ def _decompress(file: ByteStream) -> Iterator[bytes]:
 
 
 class BoundedGunzip:
-    """A bounded gunzip: no call gives more than a few blocks, however well the input packs."""
+    """Streaming gunzip with bounded output: each chunk has at most :data:`BLOCK_BYTES`."""
 
     def __init__(self) -> None:
         self._decompressor = zlib.decompressobj(wbits=31)
 
     def decompress(self, data: bytes) -> Iterator[bytes]:
+        """Yield the decompressed chunks of the next compressed bytes.
+
+        Raises:
+            BadFileError: the data is damaged.
+        """
         while data:
             if self._decompressor.eof:
-                data = data.lstrip(b"\0")  # padding after a member is allowed, anything else begins one
+                data = data.lstrip(b"\0")  # padding; anything else starts a new member
                 if not data:
                     return
                 self._decompressor = zlib.decompressobj(wbits=31)
@@ -82,6 +89,11 @@ class BoundedGunzip:
                 yield chunk
 
     def finish(self) -> None:
+        """Check that the stream is complete.
+
+        Raises:
+            BadFileError: the data is truncated.
+        """
         if not self._decompressor.eof:
             raise BadFileError("truncated-gzip", "the gzip data ends before its end mark")
 
@@ -94,7 +106,7 @@ _ALLOWED_ENCODING = re.compile(
 
 
 def _transcode_to_utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The blocks in UTF-8, whatever the byte-order mark or the XML declaration says they are in."""
+    """Transcode blocks to UTF-8 from the encoding of the byte-order mark or the XML declaration."""
     head = b""
     while len(head) < _DECLARATION_BYTES and (block := next(blocks, b"")):
         head += block
@@ -109,7 +121,7 @@ def _transcode_to_utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:
         yield from blocks
         return
     if not _ALLOWED_ENCODING.fullmatch(encoding):
-        raise BadFileError("bad-encoding", f"it says it is in {encoding!r}, no encoding that is read here")
+        raise BadFileError("bad-encoding", f"unsupported encoding {encoding!r}")
     try:
         decoder = codecs.getincrementaldecoder(encoding)()
         yield decoder.decode(head).encode()
@@ -129,9 +141,9 @@ def _markup_to_text(match: re.Match[bytes]) -> bytes:
 
 
 def _strip_markup(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The blocks without comments and processing instructions, and CDATA as escaped text.
+    """Remove comments and processing instructions, and replace CDATA by escaped text.
 
-    A DOCTYPE is left as it stands.  What is begun at the end of a block waits for the next.
+    The DOCTYPE stays. Markup that is cut off by a block's end is carried over to the next block.
     """
     pending = b""
     for block in blocks:
@@ -145,7 +157,7 @@ def _strip_markup(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _split_markup(block: bytes) -> tuple[bytes, bytes]:
-    """The block without complete markup, and what follows the beginning of incomplete markup."""
+    """Return the block without complete markup, and the start of incomplete markup at its end."""
     parts = []
     position = scanned = 0
     declaration = _find_opening(block, b"!", 0)
@@ -171,9 +183,9 @@ _LESS_THAN: Final = ord("<")
 
 
 def _find_opening(block: bytes, second_byte: bytes, start: int) -> int:
-    """Offset of the next ``<`` before this mark; the block's length where there is none.
+    """Return the offset of the next ``<`` before ``second_byte``, or the block's length.
 
-    The mark is what is searched: it is rarer than ``<`` by far, and one byte is found fastest.
+    Searches for the second byte: it is much rarer than ``<``, and a search for one byte is fastest.
     """
     position = block.find(second_byte, start + 1)
     while position >= 0:
@@ -184,5 +196,5 @@ def _find_opening(block: bytes, second_byte: bytes, start: int) -> int:
 
 
 def _count_trailing_opening_bytes(block: bytes) -> int:
-    """How many bytes at the end may be the beginning of a comment, instruction or CDATA section."""
+    """Return how many bytes at the end may start a comment, instruction or CDATA section."""
     return 2 if block.endswith(b"<!") else 1 if block.endswith(b"<") else 0

@@ -1,13 +1,10 @@
-"""Cut an XML file into the elements that its root holds, streaming.
+"""Split an XML file into the child elements of its root, streaming and without parsing.
 
-A baseline file of PubMed is 150-700 MB of XML of which a corpus needs a tenth, a package of Europe
-PMC 1 GB.  Building a tree of all of it is most of what other readers spend their time on, so this
-module finds where each record begins and ends and hands its bytes on, unparsed.  That is exact, not
-a guess, because of what XML forbids: a ``<`` in content always opens a tag (elsewhere it is written
-``&lt;``), except in comments, processing instructions and CDATA sections, which decoder.py takes
-out first.
+A PubMed baseline file has 150-700 MB of XML, a Europe PMC package 1 GB; building a tree of it dominates the
+run time of other readers. Splitting by bytes is exact: decoder.py removes comments, processing instructions
+and CDATA, and elsewhere XML allows ``<`` only at the start of a tag.
 
-A DOCTYPE with declarations of its own (the place of entity bombs) is refused.
+A DOCTYPE with declarations is rejected, as it can contain entity bombs.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ from bioshards.corpus.errors import BadFileError
 
 _ATTRIBUTES = rb"""(?:\s++[^\s=<>"'/]++\s*+=\s*+(?:"[^"<]*+"|'[^'<]*+'))*+\s*+"""
 START_TAG: Final = re.compile(rb"<([A-Za-z_][\w.:-]*+)(" + _ATTRIBUTES + rb")(/?)>")
-"""A start tag: its name with its prefix, its attributes, and is it empty?"""
+"""A start tag. Groups: name with prefix, attributes, "/" if the element is empty."""
 
 _FIRST_TAG = re.compile(rb"\s*+" + START_TAG.pattern)
 _DOCTYPE = re.compile(rb"""<!DOCTYPE(?:[^\["'>]|"[^"]*"|'[^']*')*+([\[>])""")
@@ -29,11 +26,15 @@ _TAG_BYTES: Final = 1 << 16
 
 
 class RootElement(NamedTuple):
-    """A file's root element: its name and attributes as written, and what has been read so far.
+    """The root element of a file, and the bytes read so far.
 
     Attributes:
-        text: what has been read; the element begins at ``start``, its content at ``content``.
-        empty: has it no content and no end tag?
+        name: name as written.
+        attributes: attributes as written.
+        buffer: bytes read so far.
+        start: offset of the element in ``buffer``.
+        content_start: offset of its content in ``buffer``.
+        is_empty: True for ``<root/>``.
     """
 
     name: str
@@ -45,10 +46,13 @@ class RootElement(NamedTuple):
 
 
 def read_root(blocks: Iterator[bytes]) -> RootElement:
-    """Read up to the root's start tag; ``blocks`` are plain_xml's.
+    """Read up to the root's start tag.
+
+    Args:
+        blocks: output of :func:`decoder.decode_xml`.
 
     Raises:
-        BadFileError: there is none, or declarations come before it.
+        BadFileError: there is no start tag, or declarations precede it.
     """
     head = b""
     for block in blocks:
@@ -71,14 +75,15 @@ def read_root(blocks: Iterator[bytes]) -> RootElement:
 
 
 def iter_children(root: RootElement, blocks: Iterator[bytes], max_bytes: int) -> Iterator[tuple[str, bytes]]:
-    """``(element name, bytes)`` of each child element of the root, in order.
+    """Yield ``(element name, bytes)`` for each child element of the root, in order.
 
     Args:
-        blocks: what follows ``root.text``.
-        max_bytes: the longest child.
+        root: result of :func:`read_root`.
+        blocks: the blocks after ``root.buffer``.
+        max_bytes: size limit of a child.
 
     Raises:
-        BadFileError: at the point where it shows.
+        BadFileError: the file is malformed or truncated, or a child is too long.
     """
     buffer, start = root.buffer, root.content_start
     if root.is_empty:
@@ -87,7 +92,7 @@ def iter_children(root: RootElement, blocks: Iterator[bytes], max_bytes: int) ->
 
 
 def iter_root(root: RootElement, blocks: Iterator[bytes], max_bytes: int) -> Iterator[tuple[str, bytes]]:
-    """``(element name, bytes)`` of the root as the file's only record; otherwise like ``inside``."""
+    """Yield ``(element name, bytes)`` of the root as the only record. See :func:`iter_children`."""
     return _iter_elements(root.buffer, root.start, _BlockReader(blocks, None), None, max_bytes)
 
 
@@ -96,13 +101,22 @@ _STRAY_TEXT = re.compile(rb"\s*+[^\s<]")
 
 
 class _BlockReader:
-    """What of the file has not been read yet."""
+    """Reader of the remaining blocks of a file."""
 
     def __init__(self, blocks: Iterator[bytes], root_name: str | None) -> None:
         self._blocks, self._root_name = blocks, root_name
 
     def read_block(self, beginning: bytes, size: int, max_bytes: int) -> bytes:
-        """The next block, for something begun of which there are ``size`` bytes, at most ``max_bytes``."""
+        """Return the next block.
+
+        Args:
+            beginning: start of the incomplete element, for error messages.
+            size: bytes of the element read so far.
+            max_bytes: size limit of the element.
+
+        Raises:
+            BadFileError: the element is too long, or the file ends.
+        """
         if size > max_bytes:
             raise BadFileError(
                 "record-too-long", f"no end in {max_bytes:,} bytes of what begins {beginning[:60]!r}"
@@ -115,7 +129,7 @@ class _BlockReader:
         return block
 
     def expect_end(self, buffer: bytes) -> None:
-        """Nothing but blanks is allowed from here on."""
+        """Check that only white space follows."""
         while True:
             if buffer.strip():
                 raise BadFileError("malformed-xml", f"content after the root's end: {buffer.strip()[:60]!r}")
@@ -128,7 +142,7 @@ class _BlockReader:
 def _iter_elements(
     buffer: bytes, position: int, reader: _BlockReader, root_name: str | None, max_bytes: int
 ) -> Iterator[tuple[str, bytes]]:
-    """The elements from here to the root's end tag; without a root, the one element."""
+    """Yield the elements up to the root's end tag; without a root name, exactly one element."""
     while True:
         tag = _TAG.match(buffer, position)
         if tag:
@@ -161,13 +175,13 @@ def _iter_elements(
 def _read_whole_element(
     beginning: bytes, name: bytes, reader: _BlockReader, max_bytes: int
 ) -> tuple[bytes, int]:
-    """Read until the record that has begun is whole: what there is then, and the offset of its end."""
+    """Read until the element is complete. Return the bytes read and the offset of its end."""
     chunks, total_bytes, tail, end = [beginning], len(beginning), beginning, 0
     while not end:
         block = reader.read_block(beginning, total_bytes, max_bytes)
         chunks.append(block)
         total_bytes += len(block)
-        tail = tail[tail.rfind(b"<") :] + block  # an end tag that has begun has no other after it
+        tail = tail[tail.rfind(b"<") :] + block  # keep an incomplete end tag
         end = _find_end(tail, 0, name)
     return b"".join(chunks), total_bytes - len(tail) + end
 
@@ -176,7 +190,7 @@ _END_TAG_CLOSE = re.compile(rb"\s*+>")
 
 
 def _find_end(buffer: bytes, start: int, name: bytes) -> int:
-    """Offset after the end tag of this name; 0 where the buffer does not hold it."""
+    """Return the offset after the first end tag of this name, or 0 if the buffer has none."""
     end_tag = b"</" + name
     # Most records are short, and CPython searches up to 30,000 bytes without building tables first.
     position = buffer.find(end_tag, start, start + 29_000)

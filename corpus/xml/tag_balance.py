@@ -1,7 +1,7 @@
-"""Do the tags of records balance?  Asked before they are read as text, without parsing them.
+"""Cheap well-formedness check: count opening, closing and self-closing tags.
 
-True for well-formed records (but a few with ``>`` in an attribute), false for most that are broken:
-each ``<x>`` has a ``</x>``, or is closed itself: ``<x/>``.  Where it is false, lxml decides.
+True for well-formed records (except a few with ``>`` in an attribute), False for most broken ones. Records
+that fail the check are parsed with lxml.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _BYTE_SCALARS: Final = {character: pa.scalar(ord(character), pa.uint8()) for cha
 
 
 def has_balanced_tags(record: str) -> bool:
-    """Do the tags of a record balance?"""
+    """Return True if the tags of a record balance."""
     unclosed = record.count("<") - 2 * record.count("</")
     return unclosed == 0 or unclosed == len(_SELF_CLOSED.findall(record))
 
 
 def have_balanced_tags(records: Sequence[bytes]) -> bool:
-    """Do the tags of some records balance, taken together?  Less than half the time of asking each."""
+    """Return True if the tags of all records together balance. Twice as fast as checking each record."""
     xml = b"".join(records)
     pairs = len(xml) - 1
     if pairs < 1:

@@ -1,1 +1,1 @@
-"""Benchmark sets: definitions, file formats, readers, published counts."""
+"""Benchmarks: files, readers, published counts and verification."""

@@ -1,7 +1,6 @@
-"""A benchmark on disk: which files it is, how they are read, what their authors' papers count in them.
+"""Benchmark definitions as data: file layouts, readers, published counts, licence and download address.
 
-A set is described as data (sets/), so that ``verify`` can hold every reader against the published counts, and
-so that what is missing can be named with the place where it is to be had.
+The catalogue (catalogue/) lists the benchmarks. ``verify`` compares every reader with the published counts.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from .record_types import LabelledText, Question, Record, Relation, TaggedSenten
 Split = Literal["train", "dev", "test"]
 SPLITS: Final[tuple[Split, ...]] = ("train", "dev", "test")
 PathsByName = Mapping[str, Sequence[str]]
-"""Paths of a layout's files, sorted, by the names that the layout gives them; only what is there."""
+"""Sorted paths of the files that exist, by the name that the layout gives them."""
 RecordsBySplit = Mapping[Split, Sequence[Record]]
 
 
 class BenchmarkFileError(UserError):
-    """A file is not what its set's files are: says which file and line, what is wrong, and what to do."""
+    """A benchmark file has an unexpected content. The message names file, line, cause and remedy."""
 
     def __init__(self, path: str, line: int | None, reason: str) -> None:
         location = f"{path}, line {line}" if line else path
@@ -35,16 +34,19 @@ class BenchmarkFileError(UserError):
 
 
 class BenchmarkNotFoundError(UserError):
-    """A set, or a part of it, is not in the folder: says what was looked for and where to get it."""
+    """A benchmark or one of its splits is missing.
+
+    The message names the file patterns and the download address.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class MissingSplitPolicy:
-    """What is done where a file that says how a set is split is not there.
+    """Replacement for a missing file that lists the examples of a split.
 
     Attributes:
-        note: says so in every result.
-        parts: those that then are not the published ones, though together they hold the same.
+        note: sentence that every result carries.
+        affected_splits: splits that then differ from the published ones; their union is the same.
     """
 
     note: str
@@ -53,10 +55,13 @@ class MissingSplitPolicy:
 
 @dataclass(frozen=True, slots=True)
 class KnownDiscrepancy:
-    """A count that these files have instead of the published one, and why.
+    """Count of these files that differs from the published one, with the reason.
 
     Attributes:
-        same: whether the paper's are the same files nonetheless, which it counted otherwise.
+        unit: counted unit, as in ``Benchmark.published_counts``.
+        split: split, or several joined by ``+``.
+        actual: count in these files.
+        is_same_data: True if the paper used the same files and counted them differently.
     """
 
     unit: str
@@ -68,15 +73,15 @@ class KnownDiscrepancy:
 
 @dataclass(frozen=True, slots=True)
 class FileLayout:
-    """One way in which a set lies on disk.
+    """One way in which the files of a benchmark are distributed.
 
     Attributes:
-        files: names for the files, and for each a pattern (``glob``, ``**`` too) below the folder.
-        parts: the names of the files that each part needs.
-        read: from the paths of what is there to the parts that can be read from it.
-        without: of names that no part needs, what is done where they are absent.
-        note: what is particular about these files.
-        known: where their counts are other than the published ones, and why.
+        patterns: glob pattern (``**`` too) below the benchmarks directory, by file name.
+        files_by_split: names of the files that each split needs.
+        read: reader of the existing files; returns the records of each split that can be read.
+        missing_split_policies: replacement for each optional file.
+        note: property of these files that affects scores.
+        known_discrepancies: counts that differ from the published ones.
     """
 
     patterns: Mapping[str, str]
@@ -89,21 +94,67 @@ class FileLayout:
     known_discrepancies: tuple[KnownDiscrepancy, ...] = ()
 
 
+ProblemType = Literal[
+    "single_label",
+    "multi_label",
+    "regression",
+    "ranking",
+    "entities",
+    "word_labels",
+    "span_per_passage",
+    "span_per_question",
+]
+MetricName = Literal[
+    "accuracy",
+    "micro_f1",
+    "positive_f1",
+    "yes_no_f1",
+    "multilabel_f1",
+    "pearson",
+    "mean_reciprocal_rank",
+    "entity_f1",
+    "word_f1",
+    "squad_f1",
+    "bioasq_factoid",
+]
+
+
 @dataclass(frozen=True, slots=True)
-class Benchmark:
-    """A benchmark.
+class TaskSpec:
+    """What a model predicts on a benchmark, and the metric of it.
 
     Attributes:
-        name: what the command line calls it.
-        title: what papers call it.
-        layouts: the ways in which it may lie on disk; the one with most parts is taken, of equals the first.
-        counts: by unit (``mentions``, ``sentences``, ``pairs`` ...) and part, what ``count`` should find;
-            a part may be several: ``train+dev``.
-        count: what to count in a part, by unit.
-        source: who published the counts.
-        licence, where: of the files, and how to get them.
-        pmids: whether ``document`` of its records is a PMID; of a question with snippets of several abstracts
-            it is all of theirs, joined by a blank.
+        problem_type: selects the task adapter and the head.
+        metric: key of the table of metrics in tasks/task_registry.py.
+        labels: classes in the order of the model's outputs; of a ranking and of ``positive_f1`` the second
+            is the positive one; of ``word_f1`` the entity types.
+        negative_label: class that ``micro_f1`` leaves out.
+        has_entity_pairs: True if an example is a pair of entities in a text.
+    """
+
+    problem_type: ProblemType
+    metric: MetricName
+    labels: tuple[str, ...] = ()
+    negative_label: str | None = None
+    has_entity_pairs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """One benchmark.
+
+    Attributes:
+        name: name on the command line.
+        title: name in papers.
+        layouts: supported file layouts. The one with most splits is used; of equal ones the first.
+        published_counts: expected counts by unit (``mentions``, ``pairs`` ...) and split; ``train+dev`` is a
+            sum.
+        count_records: function that counts the units in the records of a split.
+        counts_source: publication of the counts.
+        licence: licence of the files.
+        download_from: address of the files, with instructions.
+        has_pmids: True if ``document_id`` of the records holds PMIDs, separated by blanks.
+        task: what a model predicts; None if no task uses this benchmark directly.
     """
 
     name: str
@@ -115,11 +166,12 @@ class Benchmark:
     licence: str
     download_from: str
     has_pmids: bool = False
+    task: TaskSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkFiles:
-    """A set in a folder: the layout, its files, and which parts of it are there."""
+    """Files of a benchmark that were found: layout, paths and available splits."""
 
     benchmark: Benchmark
     folder: str
@@ -129,7 +181,7 @@ class BenchmarkFiles:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What whoever reads a score of this set has to know."""
+        """Properties of these files that affect how a score may be read."""
         policy_notes = [
             self.layout.missing_split_policies[name].note
             for name in self.layout.missing_split_policies
@@ -139,7 +191,7 @@ class BenchmarkFiles:
 
     @property
     def own_splits(self) -> frozenset[Split]:
-        """The parts that are not the published ones, because a list of the split is absent."""
+        """Splits that differ from the published ones because a split list is missing."""
         policies = (
             self.layout.missing_split_policies[name]
             for name in self.layout.missing_split_policies
@@ -149,10 +201,10 @@ class BenchmarkFiles:
 
 
 def locate_benchmark(folder: str, benchmark: Benchmark) -> BenchmarkFiles | None:
-    """Where a set lies in a folder; None: no part of it is there.
+    """Find the files of a benchmark in a directory; None if no split is complete.
 
     Raises:
-        FileNotFoundError: there is no such folder.
+        InputNotFoundError: the directory does not exist.
     """
     if not os.path.isdir(folder):
         raise InputNotFoundError(f"there is no folder {folder} with benchmarks: give --benchmarks FOLDER")
@@ -177,10 +229,10 @@ def _match_layout(folder: str, benchmark: Benchmark, layout: FileLayout) -> Benc
 
 
 def load_records(benchmark_files: BenchmarkFiles) -> RecordsBySplit:
-    """The records of all parts that are there.
+    """Read the records of all splits that were found.
 
     Raises:
-        BenchmarkFileError: a file cannot be read, or a part is empty.
+        BenchmarkFileError: a file cannot be read, or a split is empty.
     """
     records_by_split = benchmark_files.layout.read(benchmark_files.paths)
     for split in benchmark_files.splits:
@@ -197,7 +249,10 @@ def load_records(benchmark_files: BenchmarkFiles) -> RecordsBySplit:
 
 
 def compute_checksums(benchmark_files: BenchmarkFiles) -> dict[str, str]:
-    """SHA-256 of each file by its path below the folder; of more than 20 one of them all, by their folder."""
+    """Return the SHA-256 of each file by relative path.
+
+    A group of more than 20 files has one combined digest, by their folder.
+    """
     digest_by_path = {}
     for paths in benchmark_files.paths.values():
         digests = {os.path.relpath(path, benchmark_files.folder): _hash_file(path) for path in paths}
@@ -216,7 +271,7 @@ def _hash_file(path: str) -> str:
 
 
 def count_by_record_type(records: Sequence[Record]) -> dict[str, int]:
-    """How many records a part has, in the words of their kind; readers' sets count more."""
+    """Count the records of a split by their type."""
     type_names = {
         TaggedSentence: "sentences",
         LabelledText: "texts",

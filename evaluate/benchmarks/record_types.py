@@ -1,7 +1,6 @@
-"""What every reader gives, whatever the file's format: tagged sentences, texts, relations, questions.
+"""Record types that all readers return: tagged sentences, texts, relations, questions.
 
-A record holds what its author wrote, unchanged and untruncated: what a model reads of it is for batches.py
-to say, and what is measured is always all of it.
+A record holds the authors' text, unchanged and untruncated. Tokenization and truncation happen in tasks/.
 """
 
 from __future__ import annotations
@@ -9,18 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 Label = str | float | frozenset[str]
-"""A class, a number (similarity), or the classes of a text that may have several or none."""
+"""A class, a number (similarity), or a set of classes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaggedSentence:
-    """Words with a tag each.
+    """Words with one tag each.
 
     Attributes:
-        id: unique within its part of the set.
-        tags: one a word: ``O``, ``B-Type`` and ``I-Type`` (BIO, also called IOB2); of PICO ``O`` and
-            ``I-Type``.
-        document: what the file calls the document (a PMID where the set's documents have one), else "".
+        id: unique within the split.
+        tags: BIO tags (IOB2): ``O``, ``B-Type``, ``I-Type``; PICO has ``O`` and ``I-Type``.
+        document_id: document in the authors' files, a PMID if the benchmark has PMIDs; else "".
     """
 
     id: str
@@ -31,11 +29,11 @@ class TaggedSentence:
 
 @dataclass(frozen=True, slots=True)
 class LabelledText:
-    """A text or two, with a label.
+    """A text or a pair of texts with a label.
 
     Attributes:
-        pair: the second text, where there are two (question and passage, two sentences).
-        group: what the texts are ranked within: a question's id.
+        text_pair: second text, such as a passage; None for single texts.
+        group_id: id of the question whose candidates are ranked.
     """
 
     id: str
@@ -48,7 +46,10 @@ class LabelledText:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """An entity in a text, from character ``start`` to before ``end``; ``type`` in capitals: ``CHEMICAL``."""
+    """Entity at characters ``start`` to ``end`` (exclusive) of a text.
+
+    ``type`` is in capitals, such as ``CHEMICAL``.
+    """
 
     start: int
     end: int
@@ -57,7 +58,7 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Two entities of a text, in the order in which they stand there, and how they are related."""
+    """Two entities of a text, in text order, and the label of their relation."""
 
     id: str
     text: str
@@ -69,7 +70,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer and the character at which it starts in the context; -1 where it is not in it."""
+    """Answer text and its first character in the context; -1 if the context does not contain it."""
 
     text: str
     start: int
@@ -77,13 +78,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question to one passage.
+    """A question on one passage.
 
     Attributes:
-        answers: those that annotators marked in this context.
-        group: the id of the question; several passages can be asked the same.
-        accepted: spellings of the right answer to the question as a whole (BioASQ), wherever they stand.
-        batch: which of several test batches it is in, if any.
+        answers: answers that annotators marked in this context.
+        group_id: id of the question; several passages may share it.
+        accepted_answers: accepted spellings of the answer to the question (BioASQ).
+        test_batch: number of the test batch (BioASQ); else "".
     """
 
     id: str
@@ -100,12 +101,12 @@ Record = TaggedSentence | LabelledText | Relation | Question
 
 
 def record_text(record: Record) -> str:
-    """All that a record says, labels apart, its parts joined by a blank."""
+    """Return all texts of a record, joined by blanks, without labels."""
     return " ".join(record_texts(record))
 
 
 def record_texts(record: Record) -> tuple[str, ...]:
-    """The parts of what a record says, each of them running text: a pair's texts, question and context."""
+    """Return the texts of a record, each of them running text."""
     match record:
         case TaggedSentence():
             return (" ".join(record.words),)

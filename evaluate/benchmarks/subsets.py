@@ -1,8 +1,7 @@
-"""Parts of a part: a dev set for those that have none, and a sample for a first try, the same ones every
-time.
+"""Reproducible subsets of records: a dev split from train, and samples for quick tries.
 
-Which records are chosen depends on a hash of their names only.  What belongs together (the candidates of
-a question, its passages) stays together.
+The choice depends only on SHA-256 of the group names. Records of a group (the passages or the candidates of a
+question) stay together.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from .record_types import Record
 
 _RecordT = TypeVar("_RecordT", bound=Record)
 DEV_FRACTION: Final = 0.1
-"""The share of the training records that becomes a dev set, where the authors give none."""
+"""Fraction of the training groups that becomes dev if a benchmark has no official dev split."""
 
 
 def split_off_dev(records: Sequence[_RecordT]) -> tuple[list[_RecordT], list[_RecordT]]:
-    """Training records as (train, dev)."""
+    """Split training records into (train, dev) by a hash of their groups."""
     groups = _group_records(records)
     dev_groups = set(_sort_by_hash(groups)[: max(1, round(DEV_FRACTION * len(groups)))])
     train_and_dev: tuple[list[_RecordT], list[_RecordT]] = ([], [])
@@ -29,7 +28,7 @@ def split_off_dev(records: Sequence[_RecordT]) -> tuple[list[_RecordT], list[_Re
 
 
 def sample_records(records: Sequence[_RecordT], max_records: int) -> list[_RecordT]:
-    """So many records at most, whole groups of them and one at least, in their order."""
+    """Return at most ``max_records`` records, as whole groups in their order; at least one group."""
     groups = _group_records(records)
     remaining = max_records
     chosen_groups: set[str] = set()
@@ -48,7 +47,7 @@ def _group_records(records: Sequence[_RecordT]) -> dict[str, list[_RecordT]]:
 
 
 def _get_group_id(record: Record) -> str:
-    """What a record must not be parted from: its question's others; else it stands alone."""
+    """Return the question of a record; records without one are groups of their own."""
     return getattr(record, "group_id", "") or record.id
 
 

@@ -1,8 +1,6 @@
-"""Do the readers find in a folder's benchmarks what their papers count in them?
+"""Compare benchmark files with the counts that papers publish (``evaluate verify``).
 
-A reader that loses a sentence or takes a tag for a word shows here, before a score is computed on it.
-So does a set that is not the papers': where it is known why a count is another, the row says so, and any
-number but that one is still wrong.
+A reader that loses a sentence or misreads a tag shows up here, before any score is computed.
 """
 
 from __future__ import annotations
@@ -27,20 +25,22 @@ from .definition import (
 )
 
 Verdict = Literal["ok", "known", "own split", "differs", "missing", "damaged"]
-"""``known``: another count than the published one, of which the set says why."""
+"""``known``: the count differs from the published one for a documented reason."""
 _VERDICT_TEXTS: Final[Mapping[str, str]] = {"known": "differs: see below", "own split": "own split"}
 _LINE_WIDTH: Final = 105
 
 
 @dataclass(frozen=True, slots=True)
 class CountCheck:
-    """A count of a set, or that it cannot be counted.
+    """Comparison of one count.
 
     Attributes:
-        unit, part: what was counted; "" where the whole set is absent or damaged.
-        expected, found: None where there is none.
-        source: who published what is expected.
-        notes: reasons, what is to know of the files, or where those that are missing are to be had.
+        unit: counted unit; "" if the whole benchmark is missing or damaged.
+        split: split or sum of splits; "" if the whole benchmark is missing or damaged.
+        expected: published count.
+        actual: count in the files; None if it cannot be counted.
+        source: publication of the expected count.
+        notes: reasons, properties of the files, or download address.
     """
 
     benchmark: str
@@ -55,11 +55,11 @@ class CountCheck:
 
 
 def verify_benchmarks(benchmarks_dir: str, names: Iterable[str] | None = None) -> list[CountCheck]:
-    """The rows of some sets, or of all; a damaged file is a row, and the other sets go on.
+    """Check some benchmarks, or all. A damaged benchmark yields one check, and the others are still checked.
 
     Raises:
-        ValueError: there is no set of that name.
-        FileNotFoundError: there is no such folder.
+        InvalidValueError: a name is unknown.
+        InputNotFoundError: the directory does not exist.
     """
     benchmark_names = list(BENCHMARKS) if names is None else list(dict.fromkeys(names))
     for name in benchmark_names:
@@ -69,10 +69,10 @@ def verify_benchmarks(benchmarks_dir: str, names: Iterable[str] | None = None) -
 
 
 def check_benchmark(benchmarks_dir: str, benchmark: Benchmark) -> list[CountCheck]:
-    """The rows of one set.
+    """Check one benchmark.
 
     Raises:
-        FileNotFoundError: there is no such folder.
+        InputNotFoundError: the directory does not exist.
     """
     benchmark_files = locate_benchmark(benchmarks_dir, benchmark)
     if benchmark_files is None:
@@ -111,7 +111,7 @@ def check_benchmark(benchmarks_dir: str, benchmark: Benchmark) -> list[CountChec
 
 
 def compare_counts(benchmark_files: BenchmarkFiles, records_by_split: RecordsBySplit) -> list[CountCheck]:
-    """The rows of a set whose records have been read."""
+    """Compare the counts of loaded records with the published ones."""
     actual_counts: Mapping[str, Mapping[str, int]] = {
         split: benchmark_files.benchmark.count_records(records_by_split[split])
         for split in benchmark_files.splits
@@ -128,7 +128,7 @@ def _format_download_note(benchmark: Benchmark) -> str:
 
 
 def _add_sum(counts: Mapping[str, int], own_splits: frozenset[Split]) -> dict[str, int]:
-    """Counts, and of parts that are split otherwise than published their sum, which is the same."""
+    """Add the sum over splits of our own, which equals the published sum."""
     summed_splits = [split for split in counts if split in own_splits]
     total = (
         {"+".join(summed_splits): sum(counts[split] for split in summed_splits)}
@@ -177,13 +177,13 @@ def _check_count(
 
 
 def has_failures(checks: Sequence[CountCheck]) -> bool:
-    """Is a count another without a known reason, or a file damaged, or is nothing there at all?"""
+    """Return True if a count differs for no known reason, a file is damaged, or nothing was found."""
     verdicts = {check.verdict for check in checks}
     return bool(verdicts & {"differs", "damaged"}) or verdicts <= {"missing"}
 
 
 def format_table(checks: Sequence[CountCheck]) -> str:
-    """The rows as text, of 110 columns at most, set by set; absent sets are last."""
+    """Format the checks as text of at most 110 columns; missing benchmarks come last."""
     benchmark_names = list(dict.fromkeys(check.benchmark for check in checks))
     groups = [[check for check in checks if check.benchmark == name] for name in benchmark_names]
     groups.sort(key=lambda group: not group[0].unit and group[0].verdict == "missing")

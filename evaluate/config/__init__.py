@@ -1,1 +1,1 @@
-"""Fine-tuning recipes and the suites of the papers."""
+"""Fine-tuning recipes and the papers' suites."""

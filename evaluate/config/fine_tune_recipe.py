@@ -1,4 +1,4 @@
-"""FineTuneRecipe: to be described."""
+"""Fine-tuning hyperparameters; each field is a command line option and a TOML key."""
 
 from __future__ import annotations
 
@@ -16,51 +16,56 @@ from bioshards.train.optim.schedules import Schedule
 
 @dataclass(frozen=True, slots=True)
 class FineTuneRecipe:
-    """A recipe; its fields are the command line's options."""
+    """Hyperparameters of fine-tuning."""
 
-    learning_rate: Annotated[float, "at its peak"] = 5e-5
-    batch_size: Annotated[int, "examples an update"] = 32
-    epochs: Annotated[int, "how often the training examples are gone through"] = 10
-    steps: Annotated[int, "updates in all, instead of epochs; 0: by epochs"] = 0
-    max_seq_length: Annotated[int, "pieces a model reads at once, at most"] = 512
-    stride: Annotated[int, "pieces between two windows on a long passage (questions)"] = 128
-    schedule: Annotated[Schedule, "triangular, or as ELECTRA's and BERT's code have it"] = "triangular"
-    warmup: Annotated[float, "updates to the peak; below 1: a share of all"] = 0.1
+    learning_rate: Annotated[float, "peak learning rate"] = 5e-5
+    batch_size: Annotated[int, "examples per optimizer step"] = 32
+    epochs: Annotated[int, "passes over the training examples"] = 10
+    steps: Annotated[int, "total optimizer steps; 0: by epochs"] = 0
+    max_seq_length: Annotated[int, "maximum tokens of an input"] = 512
+    stride: Annotated[int, "tokens between two windows of a long passage (questions)"] = 128
+    schedule: Annotated[
+        Schedule, "learning rate schedule: triangular, or that of ELECTRA's or BERT's code"
+    ] = "triangular"
+    warmup: Annotated[float, "warm-up steps; below 1: fraction of all steps"] = 0.1
     bias_correction: Annotated[
-        bool, "Adam's correction of its moments; ELECTRA's and BERT's code have none"
+        bool, "bias correction of Adam's moments; ELECTRA's and BERT's code have none"
     ] = True
-    epsilon: Annotated[float, "added to the second moment's root"] = 1e-8
-    weight_decay: Annotated[float, "of matrices only"] = 0.0
-    layer_decay: Annotated[float, "learning rate of a layer as a share of that of the one above"] = 1.0
+    epsilon: Annotated[float, "Adam's epsilon"] = 1e-8
+    weight_decay: Annotated[float, "weight decay, of matrices only"] = 0.0
+    layer_decay: Annotated[float, "factor of the learning rate from each layer to the one below"] = 1.0
     electra_layer_decay: Annotated[
-        bool, "one power more of layer decay for all but the head, as ELECTRA's code"
+        bool, "apply layer decay once more below the head, as ELECTRA's code does"
     ] = False
-    dropout: Annotated[float, "before the head's last layer"] = 0.1
-    grad_clip: Annotated[float, "the longest gradient"] = 1.0
+    dropout: Annotated[float, "dropout before the head's last layer"] = 0.1
+    grad_clip: Annotated[float, "maximum gradient norm; 0: no clipping"] = 1.0
     train_on: Annotated[
-        Literal["train", "train+dev"], "train+dev leaves no dev to choose by, and needs --select-epoch last"
+        Literal["train", "train+dev"], "splits to train on; train+dev needs --select-epoch last"
     ] = "train"
-    select_epoch: Annotated[Literal["best", "last"], "the epoch that is best on dev, or the last one"] = (
-        "best"
-    )
-    tag_scheme: Annotated[Literal["BIO", "BIOUL", "IO"], "how entities are tagged"] = "BIO"
+    select_epoch: Annotated[
+        Literal["best", "last"], "epoch whose weights are scored: best on dev, or last"
+    ] = "best"
+    tag_scheme: Annotated[Literal["BIO", "BIOUL", "IO"], "tag scheme of entities"] = "BIO"
     head: Annotated[
-        Literal["linear", "bilstm", "crf", "bilstm-crf"], "on the encoder; a CRF is for tags only"
+        Literal["linear", "bilstm", "crf", "bilstm-crf"], "head on the encoder; a CRF only for tagging"
     ] = "linear"
     entity_format: Annotated[
         Literal["placeholders", "markers", "original"],
-        "how a pair's entities are shown, where the files have their text",
+        "format of a pair's entities; placeholders replaces them with their types",
     ] = "placeholders"
     relation_feature: Annotated[
         Literal["cls", "mention", "start"],
-        "what a pair is classified by: [CLS], the entities' pieces, their first",
+        "vectors that classify a pair: [CLS], all tokens of the entities, their first tokens",
     ] = "cls"
-    class_weights: Annotated[str, "of the loss: none, balanced, or one a class (1,99)"] = "none"
+    class_weights: Annotated[str, "class weights of the loss: none, balanced, or one per class (1,99)"] = (
+        "none"
+    )
     squad_transfer: Annotated[
-        Literal["no", "first", "joint"], "SQuAD before a question set, or together with it"
+        Literal["no", "first", "joint"],
+        "train on SQuAD before a question task (first), or together with it (joint)",
     ] = "no"
     precision: Annotated[
-        Literal["float32", "bfloat16"], "of the encoder's matrix products; weights are float32"
+        Literal["float32", "bfloat16"], "precision of the encoder's matrix products; weights are float32"
     ] = "float32"
 
     def __post_init__(self) -> None:
@@ -71,7 +76,7 @@ class FineTuneRecipe:
                 raise InvalidValueError(f"{option_from_field(name)} {getattr(self, name)} is below 1")
         if self.max_seq_length < 8:
             raise InvalidValueError(
-                f"--max-seq-length {self.max_seq_length} is below 8: nothing but special tokens would fit"
+                f"--max-seq-length {self.max_seq_length} is below 8: special tokens leave no room for text"
             )
         if not 0 < self.layer_decay <= 1:
             raise InvalidValueError(f"--layer-decay {self.layer_decay} is not above 0 and at most 1")
@@ -80,7 +85,7 @@ class FineTuneRecipe:
         for name in ("learning_rate", "steps", "warmup", "epsilon", "weight_decay", "grad_clip"):
             value = getattr(self, name)
             if value < 0 or not math.isfinite(value):
-                raise InvalidValueError(f"{option_from_field(name)} {value} is below 0 or no number")
+                raise InvalidValueError(f"{option_from_field(name)} {value} is below 0 or not a number")
         if self.train_on != "train" and self.select_epoch != "last":
             raise InvalidValueError(
                 "--train-on train+dev leaves no dev set to select an epoch: add --select-epoch last"
@@ -89,10 +94,10 @@ class FineTuneRecipe:
             self.parse_class_weights()
 
     def parse_class_weights(self) -> tuple[float, ...]:
-        """The weights of classes that are given as numbers.
+        """Return the numeric class weights.
 
         Raises:
-            ValueError: they are no numbers above 0.
+            InvalidValueError: a weight is not a number above 0.
         """
         try:
             weights = tuple(float(number) for number in self.class_weights.split(","))
@@ -105,24 +110,25 @@ class FineTuneRecipe:
         return weights
 
     def total_steps(self, batches_per_epoch: int) -> int:
-        """Updates in all, of epochs of so many batches."""
+        """Return the total number of optimizer steps."""
         return self.steps or self.epochs * batches_per_epoch
 
     def warmup_steps(self, total_steps: int) -> int:
-        """Updates until the learning rate is at its peak."""
+        """Return the number of steps with rising learning rate."""
         return min(total_steps, round(self.warmup * total_steps) if self.warmup < 1 else round(self.warmup))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, for a result."""
+        """Return the fields for a result file."""
         return dataclasses.asdict(self)
 
 
 def override_recipe(recipe: FineTuneRecipe, overrides: Mapping[str, Any]) -> FineTuneRecipe:
-    """A recipe with other fields; with other epochs, these and not its ``steps`` say how long it is, and
-    where the best epoch is asked for, dev is not learned from.
+    """Return a recipe with other field values.
+
+    ``epochs`` resets ``steps``; ``select_epoch="best"`` resets ``train_on`` to ``train``.
 
     Raises:
-        ValueError: there can be no such recipe.
+        InvalidValueError: the recipe is invalid.
     """
     implied: dict[str, Any] = {"steps": 0} if "epochs" in overrides else {}
     if overrides.get("select_epoch") == "best":

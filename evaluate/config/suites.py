@@ -1,5 +1,4 @@
-"""How a model is fine-tuned, as data: every suite's numbers for each of its tasks, with where they are
-written."""
+"""The papers' suites: fine-tuning recipe of each task, with sources."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ _ELECTRA_RECIPE: Final = FineTuneRecipe(
 )
 _ELECTRAMED_RECIPE: Final = FineTuneRecipe(
     # ELECTRAMed (Miolo et al. 2021, table 5): 5e-5, batch 32, length 128, layer decay 0.8, no weight decay,
-    # epsilon 1e-6.  The number of epochs is not said; 3, and no warm-up, are the defaults of the scripts that
+    # epsilon 1e-6. The number of epochs is not given; 3, and no warm-up, are the defaults of the scripts that
     # it used (Hugging Face's run_tf_ner.py and run_tf_text_classification.py).
     learning_rate=5e-5,
     batch_size=32,
@@ -54,7 +53,7 @@ SQUAD_RECIPE: Final = replace(
     epochs=2,
     max_seq_length=384,
 )
-"""What a model is fine-tuned by on SQuAD, before a question set with ``squad_transfer="first"``."""
+"""Recipe for SQuAD before a question task with ``squad_transfer="first"``."""
 
 
 _NER_TASKS: Final = (
@@ -82,6 +81,8 @@ def _blurb_recipe(
     )
 
 
+DEFAULT_SUITE: Final = "further"
+"""Suite of tasks that no paper's suite lists."""
 SUITES: Final[Mapping[str, Mapping[str, FineTuneRecipe]]] = {
     # PubMedBERT's paper gives the grid and not what was chosen from it.  Rates, batches, epochs and lengths
     # are BioLinkBERT-base's (michiyasunaga/LinkBERT, src/run_examples_blurb_*.sh), the only complete ones
@@ -127,8 +128,8 @@ SUITES: Final[Mapping[str, Mapping[str, FineTuneRecipe]]] = {
     },
     "bioalbert": dict.fromkeys(_NER_TASKS, _BIOALBERT_RECIPE),
     # Of none of these papers: SciBERT's ChemProt (allenai/scibert: 2e-5, batch 32, 4 epochs).
-    "further": {
+    DEFAULT_SUITE: {
         "chemprot-scibert": _blurb_recipe(2e-5, 32, 4),
     },
 }
-"""The tasks of each paper, with what their models were fine-tuned by."""
+"""Recipes by suite and task."""

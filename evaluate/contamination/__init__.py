@@ -1,1 +1,1 @@
-"""Benchmarks in pretraining text: whether they are there, and which documents to leave out."""
+"""Find benchmark texts in a pretraining corpus, and the documents to exclude."""

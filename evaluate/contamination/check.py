@@ -1,8 +1,8 @@
-"""Which benchmark examples are in the pretraining text, and which documents to leave out of it.
+"""Check a pretraining corpus for benchmark examples (``evaluate contamination``).
 
-An example is in the corpus *by PMID* where a document there has its document's PMID, and *by 13-grams*
-where one of its 13-grams is anywhere in the corpus (ngrams.py).  The first needs sets that tell their PMIDs;
-the second finds the text under another id too: an abstract in its article of PMC, or quoted in another one.
+An example matches *by PMID* if the corpus has a document with its document's PMID, and *by 13-grams* if one
+of its 13-grams occurs anywhere in the corpus (ngrams.py). PMIDs need benchmarks that state them. 13-grams
+also find texts under other ids, such as an abstract within its PMC article.
 """
 
 from __future__ import annotations
@@ -34,23 +34,21 @@ def check_contamination(
     min_shared_ngrams: int = DEFAULT_MIN_SHARED_NGRAMS,
     progress: Callable[[str], None],
 ) -> str:
-    """Look for the sets of a folder in finished folders of documents, and write what was found.
+    """Scan document shards for benchmark examples, write the report, and return a summary.
 
     Args:
-        out: the folder for report.json, report.html, examples.tsv, documents.tsv and exclude-ids.txt.
-        parts: whose examples' documents are listed, and to be left out; all parts' examples are counted.
-        least: shared 13-grams from which on a document is to be left out (matches.py).
-        say: is told how far it is.
-
-    Returns:
-        What to tell.
+        output: directory for report.json, report.html, examples.tsv, documents.tsv and exclude-ids.txt.
+        splits: splits whose documents are listed for exclusion; examples of all splits are counted.
+        min_shared_ngrams: shared 13-grams that make a document excluded (matches.py).
+        progress: callback for progress lines.
 
     Raises:
-        FileNotFoundError, BenchmarkNotFoundError, BenchmarkFileError: there are no benchmarks in ``data``,
-            or damaged ones.
-        CorpusError: a corpus is not finished, or none, or damaged.
-        ValueError: ``least`` is below 1.
-        OSError: ``out`` cannot be written.
+        InputNotFoundError: the benchmarks directory does not exist.
+        BenchmarkNotFoundError: it has no benchmark.
+        BenchmarkFileError: a benchmark file is damaged.
+        CorpusError: a corpus is unfinished, damaged, or of another kind.
+        InvalidValueError: ``min_shared_ngrams`` is below 1.
+        OSError: the output cannot be written.
     """
     if min_shared_ngrams < 1:
         raise InvalidValueError(
@@ -72,8 +70,8 @@ def find_matches(
     workers: int,
     progress: Callable[[str], None],
 ) -> ContaminationResult:
-    """Look for the examples in the corpora; the arguments are those of :func:`contamination`."""
-    progress(f"taking the 13-grams of {len(benchmark_examples.texts):,} texts")
+    """Scan the corpora for the examples; arguments as in :func:`check_contamination`."""
+    progress(f"hashing the 13-grams of {len(benchmark_examples.texts):,} texts")
     index = NgramIndex(benchmark_examples.texts)
     is_requested = np.zeros(len(index), bool)
     for example in benchmark_examples.examples:
@@ -87,7 +85,7 @@ def find_matches(
     for num_scanned, hits_of_shard in enumerate(shard_hits, 1):
         match_table.add_shard(hits_of_shard)
         progress(
-            f"looked at {num_scanned:,} of {num_shards:,} shards, {match_table.text_bytes / 1e6:,.0f} MB of "
+            f"scanned {num_scanned:,} of {num_shards:,} shards, {match_table.text_bytes / 1e6:,.0f} MB of "
             "text"
         )
     return match_examples(benchmark_examples, corpora, index, match_table, splits, min_shared_ngrams)

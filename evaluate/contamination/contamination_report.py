@@ -1,6 +1,6 @@
-"""What was found, for people and programs: a summary, a page, JSON, and lists of examples and documents.
+"""Output files of a contamination check: summary, HTML page, JSON, lists of examples and documents.
 
-The same benchmarks and corpora give the same bytes, however many processes have looked.
+Same benchmarks and corpora, same bytes, with any number of processes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FORMAT: Final = 2
 
 
 def write_report(storage: LocalStorage, output: str, result: ContaminationResult) -> None:
-    """Write all files, each of which appears whole; report.json last."""
+    """Write all files atomically, report.json last."""
     summaries = words.summarise_splits(result.example_matches)
     _write_lines(storage, f"{output}/{EXCLUDE_IDS_FILE}", _format_exclusions(result))
     _write_lines(storage, f"{output}/documents.tsv", _format_documents(result))
@@ -32,7 +32,7 @@ def write_report(storage: LocalStorage, output: str, result: ContaminationResult
 
 
 def format_summary(result: ContaminationResult, output: str) -> str:
-    """What to tell of it: the parts asked for, and what to leave out."""
+    """Format the table of the requested splits and the exclusions."""
     rows = [
         TABLE_HEADER,
         *(
@@ -49,8 +49,8 @@ def format_summary(result: ContaminationResult, output: str) -> str:
             "  ".join(cell.ljust(width) if index < 2 else cell.rjust(width) for index, (cell, width) in cells)
         )
     lines += ["", *words.collect_notes(result)]
-    lines += [f"looked at {words.describe_corpora(result)}", words.describe_exclusions(result)]
-    lines += [f"leave them out: beam run ... --exclude-ids {output}/{EXCLUDE_IDS_FILE}"]
+    lines += [f"scanned {words.describe_corpora(result)}", words.describe_exclusions(result)]
+    lines += [f"exclude them: beam run ... --exclude-ids {output}/{EXCLUDE_IDS_FILE}"]
     lines += [f"report: {output}/report.html"]
     return "\n".join(lines)
 
@@ -83,7 +83,7 @@ def _format_documents(result: ContaminationResult) -> Iterator[str]:
 
 
 def _format_examples(result: ContaminationResult) -> Iterator[str]:
-    """The examples of the parts asked for that are in the corpus."""
+    """Yield the rows of examples.tsv: matched examples of the requested splits."""
     columns = (f"{NGRAM_SIZE}-grams", "in corpus", "closest document", f"shared {NGRAM_SIZE}-grams")
     yield "\t".join(("benchmark", "split", "id", "document", "PMIDs in corpus", *columns))
     for match in result.example_matches:

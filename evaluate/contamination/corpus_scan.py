@@ -1,7 +1,6 @@
-"""What of the benchmarks is in document shards: by PMID and by n-grams, in several processes.
+"""Scan document shards for PMIDs and n-grams, in several processes.
 
-Text is looked at where Arrow has mapped it, a block at a time, so that memory does not grow with the corpus,
-but for what is found.
+Text is read from memory-mapped Arrow buffers block by block, so memory grows with the matches only.
 """
 
 from __future__ import annotations
@@ -38,21 +37,21 @@ from .ngrams import NgramIndex, Positions, hash_ngrams
 _PIPELINES: Final = ("pubmed_to_shards", "pmc_to_shards")
 _COLUMNS: Final = ("id", "pmid", "pmcid", "sentences")
 _BLOCK_BYTES: Final = 1 << 20
-"""Of text, or a document where it is longer.  Arrays of a block take 20 times as much."""
+"""Text bytes of a block, or one document if it is longer. Arrays of a block need 20 times as much memory."""
 
 
 class CorpusError(UserError):
-    """A folder is no finished output of documents, or damaged; the message says what to do."""
+    """A corpus directory is unfinished, damaged, or of another kind. The message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """A finished folder of documents.
+    """A finished document directory.
 
     Attributes:
-        folder: as it was given.
-        pipeline: what has made it.
-        sha256: a digest of its shards.
+        folder: path as given.
+        pipeline: pipeline that wrote it.
+        sha256: combined digest of its shards.
     """
 
     folder: str
@@ -63,7 +62,7 @@ class Corpus:
 
 
 class CorpusDocument(NamedTuple):
-    """A document of the corpus."""
+    """Ids of a document."""
 
     id: str
     pmid: int | None
@@ -71,13 +70,14 @@ class CorpusDocument(NamedTuple):
 
 
 class ShardHits(NamedTuple):
-    """What a shard holds.
+    """Matches in a shard.
 
     Attributes:
-        bytes: of the text that was looked at.
-        ngrams: those that are in it.
-        documents: those that have a PMID that was looked for, or an n-gram that was asked for.
-        holders, held: pairs of a document's place among them and such an n-gram, once each.
+        text_bytes: size of the scanned text.
+        ngrams: numbers of the n-grams found.
+        documents: documents with a requested PMID or n-gram.
+        hit_documents: index into ``documents`` of each distinct pair of document and requested n-gram.
+        hit_ngrams: n-gram number of each pair.
     """
 
     text_bytes: int
@@ -89,11 +89,11 @@ class ShardHits(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MatchQuery:
-    """What is looked for.
+    """What to search for.
 
     Attributes:
-        asked: by n-gram, whether it is asked which documents hold it.
-        pmids: of which it is asked too.
+        is_requested: bool[N], n-grams whose documents are reported.
+        pmids: PMIDs whose documents are reported.
     """
 
     index: NgramIndex
@@ -102,10 +102,10 @@ class MatchQuery:
 
 
 def open_corpus(folder: str) -> Corpus:
-    """A finished folder of documents, by its manifest.
+    """Open a finished document directory by its manifest.
 
     Raises:
-        CorpusError: it is none.
+        CorpusError: it is not one.
     """
     hint = f"Give --corpus the --output of beam run {' or '.join(_PIPELINES)}"
     try:
@@ -122,10 +122,10 @@ def open_corpus(folder: str) -> Corpus:
 
 
 def scan_shards(corpora: Sequence[Corpus], query: MatchQuery, workers: int) -> Iterator[ShardHits]:
-    """What each shard holds, in their order, in as many processes as ``workers``.
+    """Yield the matches of each shard, in order, computed in ``workers`` processes.
 
     Raises:
-        CorpusError: a shard is not what it must be, or a process has died.
+        CorpusError: a shard is damaged, or a process died.
     """
     tasks = [(corpus.folder, shard) for corpus in corpora for shard in corpus.shards]
     if workers < 2:
@@ -146,7 +146,7 @@ _worker_query: MatchQuery
 
 
 def _init_worker(query: MatchQuery) -> None:
-    """Keep what is looked for in a worker: forked ones share it.  Ctrl-C is for the first process."""
+    """Set the query of a worker process, and ignore Ctrl-C, which the main process handles."""
     global _worker_query
     _worker_query = query
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -154,7 +154,7 @@ def _init_worker(query: MatchQuery) -> None:
 
 
 def _exit_with_parent(parent_pid: int) -> None:
-    """End this process when its parent has been killed, which could not tell it to."""
+    """End this process when its parent is gone, which after SIGKILL cannot end it."""
     while os.getppid() == parent_pid:
         time.sleep(0.5)
     os._exit(1)
@@ -211,7 +211,7 @@ def _find_hits(query: MatchQuery, batches: Iterator[pa.RecordBatch]) -> ShardHit
 
 
 def _find_in_batch(index: NgramIndex, batch: pa.RecordBatch) -> tuple[int, Positions, Positions]:
-    """Bytes of text; and pairs of a row and the number of an n-gram that it holds, once each."""
+    """Return the text bytes, and distinct pairs of row and n-gram number."""
     sentences = batch["sentences"]
     first_sentences = _value_offsets(sentences)
     text = sentences.values
@@ -234,12 +234,12 @@ def _find_in_batch(index: NgramIndex, batch: pa.RecordBatch) -> tuple[int, Posit
 
 
 def _value_offsets(array: pa.Array) -> Positions:
-    """Where the values of a column of strings or lists begin, and the last ends."""
+    """Return the offsets of the values of a string or list column."""
     offsets = np.frombuffer(array.buffers()[1], np.int32)
     return offsets[array.offset : array.offset + len(array) + 1].astype(np.int64)
 
 
 def _iter_blocks(row_starts: Positions) -> Iterator[tuple[int, int]]:
-    """Rows from and to, of about :data:`_BLOCK_BYTES` each."""
+    """Yield row ranges of about :data:`_BLOCK_BYTES` each."""
     block_ends = np.flatnonzero(np.diff((row_starts[1:] - row_starts[0]) // _BLOCK_BYTES)) + 1
     return itertools.pairwise([0, *block_ends.tolist(), len(row_starts) - 1])

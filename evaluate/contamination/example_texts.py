@@ -1,4 +1,4 @@
-"""The benchmarks' examples: the PMIDs of each one's document, and the texts by which it is recognised."""
+"""Texts and PMIDs of the examples of all benchmarks in a directory."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from bioshards.evaluate.benchmarks.definition import (
 from bioshards.evaluate.benchmarks.record_types import Record, record_texts
 
 _ENTITY_PLACEHOLDER: Final = re.compile(r"@[A-Za-z]+(?:-[A-Za-z]+)*\$|BC6(?:ENT[CG]|OTHER)")
-"""What stands for an entity in sets that hide them: @GENE$, @CHEM-GENE$ (BLUE, BioBERT); BC6ENTC, BC6ENTG
-and BC6OTHER (Bio-ELECTRA's ChemProt).  No article has it: a text ends before it, and another one begins."""
+"""Entity placeholders, which articles do not contain; texts are split there.
+
+@GENE$, @CHEM-GENE$ (BLUE, BioBERT); BC6ENTC, BC6ENTG, BC6OTHER (Bio-ELECTRA's ChemProt).
+"""
 _PMID: Final = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkExample:
-    """A record of a set, as far as it matters here.
+    """An example of a benchmark.
 
     Attributes:
-        document: as the set calls it; a PMID or several, or something else, or "".
-        pmids: where the set's documents are PMIDs.
-        texts: the numbers of its texts (Benchmarks.texts), each as often as it stands in it.
+        document_id: document in the benchmark's files; "" if unknown.
+        pmids: PMIDs of the document, if the benchmark has PMIDs.
+        text_ids: indices of its texts in ``BenchmarkExamples.texts``, with repetitions.
     """
 
     benchmark: str
@@ -42,12 +44,12 @@ class BenchmarkExample:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkExamples:
-    """The examples of all sets that are there, by set, part and as they stand in it.
+    """Examples of all benchmarks found, by benchmark, split and position.
 
     Attributes:
-        texts: the distinct texts of the examples.
-        notes: by set, what its files are not (Located.notes), where there is something to say.
-        absent: the names of sets of which nothing is there.
+        texts: distinct texts of the examples.
+        notes: notes on the files, by benchmark.
+        missing: names of benchmarks without files.
     """
 
     examples: list[BenchmarkExample]
@@ -59,12 +61,12 @@ class BenchmarkExamples:
 def read_benchmarks(
     benchmarks_dir: str, known_benchmarks: Iterable[Benchmark], progress: Callable[[str], None]
 ) -> BenchmarkExamples:
-    """Read all sets in a folder.
+    """Read all benchmarks in a directory.
 
     Raises:
-        FileNotFoundError: there is no such folder.
-        BenchmarkNotFoundError: none of the sets is in it.
-        BenchmarkFileError: a file is not what it must be.
+        InputNotFoundError: the directory does not exist.
+        BenchmarkNotFoundError: it has none of the benchmarks.
+        BenchmarkFileError: a file is damaged.
     """
     result = BenchmarkExamples([], [], {}, [])
     id_by_text: dict[str, int] = {}
@@ -89,7 +91,7 @@ def read_benchmarks(
     if not result.examples:
         names = ", ".join(result.missing)
         raise BenchmarkNotFoundError(
-            f"{benchmarks_dir} holds none of the sets {names}: give --benchmarks their directory"
+            f"{benchmarks_dir} has none of the benchmarks {names}: give --benchmarks their directory"
         )
     result.texts.extend(id_by_text)
     return result
@@ -105,5 +107,5 @@ def _split_texts(record: Record) -> list[str]:
 
 
 def _parse_pmids(document_id: str) -> tuple[int, ...]:
-    """The PMIDs of a document's name, which may be several (what is put together of two abstracts)."""
+    """Return the PMIDs in a document id, which may list several."""
     return tuple(int(word) for word in document_id.split() if _PMID.fullmatch(word))

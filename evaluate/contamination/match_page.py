@@ -1,4 +1,4 @@
-"""What was found, as a page."""
+"""Contamination report as an HTML page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_DOCUMENTS: Final = 100
 
 
 def render_page(result: ContaminationResult, summaries: list[SplitSummary]) -> str:
-    """The page, with the parts asked for first."""
+    """Render the page, with the requested splits first."""
     title = "Benchmarks in the pretraining text"
     other_summaries = [summary for summary in summaries if summary.split not in result.splits]
     folders = ", ".join(
@@ -28,15 +28,15 @@ def render_page(result: ContaminationResult, summaries: list[SplitSummary]) -> s
         [
             f"<h1>{title}</h1>",
             _render_paragraph(f"{words.describe_exclusions(result)}."),
-            _render_paragraph(f"Looked at: {words.describe_corpora(result)}; {folders}.", "note"),
+            _render_paragraph(f"Scanned: {words.describe_corpora(result)}; {folders}.", "note"),
             f"<h2>Examples of {', '.join(result.splits)}</h2>",
             _render_summaries(summary for summary in summaries if summary.split in result.splits),
             _render_paragraph(TABLE_LEGEND, "note"),
             *(_render_paragraph(f"{note}.", "note") for note in words.collect_notes(result)),
-            "<h2>Documents that hold them</h2>",
+            "<h2>Documents that contain them</h2>",
             _render_documents(result),
             *(
-                ["<h2>Examples of other parts</h2>", _render_summaries(other_summaries)]
+                ["<h2>Examples of other splits</h2>", _render_summaries(other_summaries)]
                 if other_summaries
                 else []
             ),
@@ -70,7 +70,7 @@ def _render_documents(result: ContaminationResult) -> str:
             match.document.pmid or "",
             "yes" if match.has_pmid else "no",
             f"{match.num_shared:,}",
-            "left out" if match.should_exclude else "stays",
+            "excluded" if match.should_exclude else "kept",
             ", ".join(match.benchmarks),
         )
         for match in shown_matches

@@ -1,9 +1,9 @@
-"""From what the shards hold to what is said of each example, and of each document that holds some.
+"""Match examples and documents by PMIDs and shared 13-grams, and decide which documents to exclude.
 
-Texts that have nothing else in common share set phrases ("participated in the design of the study and
-helped to draft the manuscript").  So it is also said how many of an example's 13-grams are in the corpus.
-And three kinds of documents are to be left out: those with an example's PMID, those that hold most of an
-example, and those that share many 13-grams with all of them, as another version of a long one does.
+Unrelated texts share set phrases ("participated in the design of the study and helped to draft the
+manuscript"), so the fraction of an example's 13-grams counts too. A document is excluded if it has an
+example's PMID, holds most of an example, or shares many 13-grams with all examples together, as another
+version of a long text does.
 """
 
 from __future__ import annotations
@@ -25,22 +25,25 @@ from .ngrams import NgramIndex, Positions
 BoolArray = npt.NDArray[np.bool_]
 
 DEFAULT_MIN_SHARED_NGRAMS: Final = 13
-"""Shared 13-grams from which on a document is to be left out: as many as 25 words in a row have."""
+"""Shared 13-grams that make a document excluded: as many as 25 consecutive words have."""
 MOSTLY_COVERED_SHARE: Final = 0.8
-"""The share of its 13-grams from which on an example is mostly in a document, or in the corpus.  Of sentences
-of benchmarks and 4,391 real abstracts and articles, the same ones share all, others 0.6 at most."""
+"""Fraction of its 13-grams from which an example counts as mostly covered.
+
+Of benchmark sentences and 4,391 real documents, equal texts share all, others at most 0.6.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ExampleMatch:
-    """What was found of an example.
+    """Matches of one example.
 
     Attributes:
-        pmids: those of its PMIDs of which the corpus has a document.
-        ngrams: how many 13-grams it has, each as often as it stands in it; 0: it is too short to tell.
-        covered: how many of them are in the corpus.
-        document: of the parts asked for, the id of the document that shares most of them; "": none does.
-        shared: distinct 13-grams that this document shares with it.
+        matched_pmids: its PMIDs that the corpus has.
+        num_ngrams: number of its 13-grams, with repetitions; 0 if it is too short.
+        num_covered: number of them in the corpus.
+        closest_document: id of the document that shares most of them; "" if none does or the split is not
+            requested.
+        num_shared: distinct 13-grams shared with that document.
     """
 
     example: BenchmarkExample
@@ -52,25 +55,25 @@ class ExampleMatch:
 
     @property
     def coverage(self) -> float:
-        """Of its 13-grams, those that are in the corpus; 0 where it has none."""
+        """Fraction of its 13-grams in the corpus; 0 without any."""
         return self.num_covered / max(1, self.num_ngrams)
 
     @property
     def is_mostly_covered(self) -> bool:
-        """Whether most of it is in the corpus, by 13-grams."""
+        """True if most of its 13-grams are in the corpus."""
         return self.coverage >= MOSTLY_COVERED_SHARE
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentMatch:
-    """A document of the corpus that holds examples of the parts asked for.
+    """A document that matches examples of the requested splits.
 
     Attributes:
-        by_pmid: whether it has an example's PMID.
-        shared: distinct 13-grams that it shares with the examples.
-        mostly: whether it holds most of one of them.
-        sets: whose examples these are.
-        excluded: whether it is to be left out.
+        has_pmid: True if it has an example's PMID.
+        num_shared: distinct 13-grams shared with the examples.
+        has_most_of_example: True if it holds most of one example.
+        benchmarks: benchmarks of the examples.
+        should_exclude: True if it is to be excluded from the corpus.
     """
 
     document: CorpusDocument
@@ -83,13 +86,14 @@ class DocumentMatch:
 
 @dataclass(frozen=True, slots=True)
 class ContaminationResult:
-    """All that was found.
+    """Result of a contamination check.
 
     Attributes:
-        parts, least: what was asked for.
-        bytes: of the corpora's text.
-        judged: each example, in the order of Benchmarks.
-        holders: by id.
+        splits: requested splits.
+        min_shared_ngrams: requested minimum of shared 13-grams.
+        text_bytes: size of the scanned text.
+        example_matches: matches in the order of the examples.
+        document_matches: matches by document id.
     """
 
     benchmark_examples: BenchmarkExamples
@@ -102,11 +106,11 @@ class ContaminationResult:
 
 
 class MatchTable:
-    """What all shards hold, added up.
+    """Matches accumulated over shards.
 
     Attributes:
-        bytes: of text.
-        there: by n-gram, whether it is in the corpus.
+        text_bytes: size of the scanned text.
+        is_in_corpus: bool[N], which n-grams occur in the corpus.
     """
 
     def __init__(self, num_ngrams: int) -> None:
@@ -116,7 +120,7 @@ class MatchTable:
         self._pairs = [np.zeros((2, 0), np.int64)]
 
     def add_shard(self, shard_hits: ShardHits) -> None:
-        """Add one more shard's; a document that two corpora have is one."""
+        """Add the matches of a shard; documents with the same id are merged."""
         self.text_bytes += shard_hits.text_bytes
         self.is_in_corpus[shard_hits.ngrams] = True
         documents_by_id = self._documents
@@ -129,7 +133,7 @@ class MatchTable:
         )
 
     def sort_documents(self) -> tuple[list[CorpusDocument], Positions, Positions]:
-        """The documents by id; and pairs of one's place and an n-gram that it holds, by n-gram."""
+        """Return documents by id, and parallel arrays of document rows and n-gram ids, sorted by n-gram."""
         unsorted = [document for _, document in self._documents.values()]
         order = sorted(range(len(unsorted)), key=lambda row: unsorted[row].id)
         sorted_rows = np.argsort(np.array(order, np.int64))
@@ -140,7 +144,7 @@ class MatchTable:
 
 
 class _DocumentMatcher:
-    """The documents, and which examples each of them holds."""
+    """Documents and the examples that each of them holds."""
 
     def __init__(self, index: NgramIndex, match_table: MatchTable) -> None:
         self.documents, self._rows, ngram_ids = match_table.sort_documents()
@@ -154,12 +158,12 @@ class _DocumentMatcher:
         return np.zeros(len(self.documents), bool)
 
     def add_by_pmid(self, example: BenchmarkExample) -> None:
-        """Mark who has a PMID of an example."""
+        """Mark documents with a PMID of the example."""
         for pmid in example.pmids:
             self._benchmarks_by_pmid[pmid].add(example.benchmark)
 
     def add_by_ngrams(self, example: BenchmarkExample) -> tuple[str, int]:
-        """Mark who shares 13-grams with an example, which some do; returns who shares most, and how many."""
+        """Mark documents that share 13-grams with the example; return the closest document and its count."""
         ngrams = np.unique(np.concatenate([self._index.ngram_ids(text) for text in example.text_ids]))
         rows_by_ngram = [
             self._rows[self._pair_starts[ngram] : self._pair_starts[ngram + 1]] for ngram in ngrams.tolist()
@@ -170,7 +174,7 @@ class _DocumentMatcher:
         return self.documents[rows[shared_counts.argmax()]].id, int(shared_counts.max())
 
     def make_matches(self, min_shared_ngrams: int) -> Iterator[DocumentMatch]:
-        """Those that hold something of the examples added."""
+        """Yield the documents that match an example."""
         for row, num_shared in enumerate(np.bincount(self._rows, minlength=len(self.documents)).tolist()):
             document, has_most = self.documents[row], bool(self._has_most[row])
             benchmarks = {
@@ -194,7 +198,7 @@ def match_examples(
     splits: Collection[Split],
     min_shared_ngrams: int,
 ) -> ContaminationResult:
-    """Judge each example, and each document that holds some of the parts asked for."""
+    """Match each example, and each document that holds examples of the requested splits."""
     matcher = _DocumentMatcher(index, match_table)
     corpus_pmids = {document.pmid for document in matcher.documents}
     ngram_counts = np.diff(index.offsets).tolist()

@@ -1,11 +1,11 @@
-"""13-grams of words, found in any amount of text: hashed by the block, each hit compared word by word.
+r"""Find 13-grams of words in large texts: block-wise rolling hashes, with every hit compared word by word.
 
-Two texts are taken to be the same where they share 13 words in a row.  SOURCES: Brown et al. 2020 (arXiv
-2005.14165), appendix C, for benchmarks in pretraining text.
+Two texts count as equal where they share 13 consecutive words. SOURCE: Brown et al. 2020 (arXiv:2005.14165),
+appendix C.
 
-A *word* is what stands together of letters and digits of ASCII, in lower case.  All else separates words,
-so that "BRCA1 - related" of a tokenised benchmark and "BRCA1-related" of running text are the same two.
-What is not ASCII separates too: "TGF-\u03b21" is "tgf" and "1", and "TGF-beta1" is not the same.
+A *word* is a run of ASCII letters and digits in lower case; everything else separates words, so "BRCA1 -
+related" of a tokenized benchmark equals "BRCA1-related". Non-ASCII characters separate words too:
+"TGF-\u03b21" is "tgf", "1".
 """
 
 from __future__ import annotations
@@ -20,24 +20,25 @@ NGRAM_SIZE: Final = 13
 """Words of an n-gram."""
 
 Positions = npt.NDArray[np.int64]
-"""Places in a text, in bytes; or numbers of n-grams."""
+"""Byte positions in a text, or n-gram numbers."""
 Hashes = npt.NDArray[np.uint64]
 
 _FOLD_TABLE: Final = bytes(ord(chr(b).lower()) if b < 128 and chr(b).isalnum() else 32 for b in range(256))
 _HASH_BASE: Final = 0x9E3779B97F4A7C15
-"""Odd, and its bits are like random ones: 2**64 by the golden ratio."""
+"""Odd multiplier with well-mixed bits: 2**64 divided by the golden ratio."""
 _LOW_BYTE_MASKS: Final = np.array([2 ** (8 * count) - 1 for count in range(9)], np.uint64)
 _BLOCK_BYTES: Final = 4 << 20
 _FILTER_BITS_LOG2: Final = 6
-"""As a power of two: a filter of 64 to 128 bits a key lets through one in 1,000 that is none."""
+"""log2 of the filter bits per key: 64 to 128 bits pass one in 1,000 other hashes."""
 
 
 class WordSpans(NamedTuple):
-    """The words of a text, in order.
+    """Words of a text, in order.
 
     Attributes:
-        folded: the text in lower case, with blanks for what is no word, and eight more at the end.
-        starts, ends: of each word in it.
+        folded: lower-cased text with blanks for separators, and eight more at the end.
+        starts: start of each word in ``folded``.
+        ends: end of each word in ``folded``.
     """
 
     folded: bytes
@@ -45,19 +46,19 @@ class WordSpans(NamedTuple):
     ends: Positions
 
     def get_ngram(self, first_word: int) -> tuple[bytes, ...]:
-        """The n-gram that begins with a word."""
+        """Return the words of the n-gram that starts at a word."""
         word_slice = slice(first_word, first_word + NGRAM_SIZE)
         words = map(slice, self.starts[word_slice].tolist(), self.ends[word_slice].tolist())
         return tuple(map(self.folded.__getitem__, words))
 
     def read_eight_bytes(self) -> Hashes:
-        """The eight bytes from each place on, as a number."""
+        """Return the eight bytes at each position as uint64, a view."""
         return np.ndarray((max(0, len(self.folded) - 7),), "<u8", self.folded, strides=(1,))
 
     def match_ngrams(
         self, first_words: Positions, other: WordSpans, other_first_words: Positions
     ) -> npt.NDArray[np.bool_]:
-        """Which of the n-grams that begin with some words are the same words as those of another text."""
+        """Return which n-grams equal those of another text, word by word; bool[N]."""
         is_same = np.ones(len(first_words), bool)
         own_bytes, other_bytes = self.read_eight_bytes(), other.read_eight_bytes()
         for word in range(NGRAM_SIZE):
@@ -75,15 +76,15 @@ class WordSpans(NamedTuple):
         return is_same
 
     def find_ngram_ends(self) -> Positions:
-        """Where the n-gram that begins with each word ends; of the last twelve there is none."""
+        """Return the end of the n-gram that starts at each word; the last twelve words start none."""
         return self.ends[NGRAM_SIZE - 1 :]
 
 
 def hash_ngrams(text: bytes, word_breaks: Positions) -> tuple[WordSpans, Hashes]:
-    """The words of a text in UTF-8, and a hash of each n-gram, in the order of their first words.
+    """Return the words of a UTF-8 text, and the hash of the n-gram that starts at each word.
 
     Args:
-        cuts: where a word ends although nothing stands between it and the next: ends of sentences.
+        word_breaks: byte positions that end a word without a separator, such as ends of sentences.
     """
     folded = text.translate(_FOLD_TABLE) + b" " * 8
     is_word = np.frombuffer(b" " + folded, np.uint8) != ord(" ")
@@ -95,7 +96,7 @@ def hash_ngrams(text: bytes, word_breaks: Positions) -> tuple[WordSpans, Hashes]
 
 
 def _hash_words(byte_windows: Hashes, starts: Positions, lengths: Positions) -> Hashes:
-    """A hash of each word, eight of its letters at a time."""
+    """Hash each word, eight bytes at a time."""
     hashes = _mix_bits(byte_windows[starts] & _LOW_BYTE_MASKS.take(lengths, mode="clip"))
     remaining, num_hashed = np.flatnonzero(lengths > 8), 8
     while len(remaining):
@@ -114,7 +115,7 @@ def _mix_bits(hashes: Hashes) -> Hashes:
 
 
 def _roll_hashes(words: Hashes) -> Hashes:
-    """Of each 13 in a row the polynomial in :data:`_BASE`, put together of those of 8, 4 and 1."""
+    """Return the polynomial hash of each 13 consecutive words, combined from those of 8, 4 and 1 words."""
     count = len(words) - NGRAM_SIZE + 1
     if count < 1:
         return np.zeros(0, np.uint64)
@@ -130,7 +131,7 @@ def _base_power(exponent: int) -> np.uint64:
 
 
 class _BloomFilter:
-    """Bits that tell nearly all hashes that are none of the keys from them: a Bloom filter of two bits."""
+    """Bloom filter with two bits per key."""
 
     def __init__(self, keys: Hashes) -> None:
         bits = max(16, len(keys).bit_length() + _FILTER_BITS_LOG2)
@@ -141,7 +142,7 @@ class _BloomFilter:
             np.bitwise_or.at(self._bytes, byte, np.left_shift(np.uint8(1), bit))
 
     def find_candidates(self, hashes: Hashes) -> Positions:
-        """The places of those that may be among the keys."""
+        """Return the positions of hashes that may be keys."""
         candidates = np.flatnonzero(self._test_bits(hashes))
         return candidates[self._test_bits(_mix_bits(hashes[candidates]))]
 
@@ -156,11 +157,11 @@ class _BloomFilter:
 
 
 class NgramIndex:
-    """The distinct n-grams of many texts, numbered.
+    """Distinct n-grams of many texts, numbered.
 
     Attributes:
-        offsets: the n-grams of text T are ``ids[offsets[T]:offsets[T + 1]]``.
-        ids: numbers of n-grams, in the order in which they stand in the texts.
+        offsets: n-grams of text T are ``ids[offsets[T]:offsets[T + 1]]``.
+        ids: n-gram numbers in text order.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -178,11 +179,11 @@ class NgramIndex:
         return len(self._keys)
 
     def ngram_ids(self, text: int) -> Positions:
-        """The numbers of a text's n-grams, in the order in which they stand in it."""
+        """Return the n-gram numbers of a text, in text order."""
         return self.ids[self.offsets[text] : self.offsets[text + 1]]
 
     def find_ngrams(self, words: WordSpans, hashes: Hashes) -> tuple[Positions, Positions]:
-        """Which of a text's n-grams (ngrams) are here: their first words, and their numbers."""
+        """Return first words and numbers of the n-grams of a text that are in the index."""
         candidates = self._filter.find_candidates(hashes)
         start, end = (np.searchsorted(self._keys, hashes[candidates], side) for side in ("left", "right"))
         counts = end - start  # more than one where different n-grams have one hash
@@ -193,7 +194,7 @@ class NgramIndex:
 
 
 def _find_first_equal(words: WordSpans, first_words: Positions, hashes: Hashes) -> Positions:
-    """For each n-gram the place of the first one of the same words."""
+    """Return for each n-gram the position of the first equal one."""
     _, first_of_group, group = np.unique(hashes, return_index=True, return_inverse=True)
     first_equal: Positions = first_of_group[group]
     repeats = np.flatnonzero(first_equal != np.arange(len(first_equal)))
@@ -206,10 +207,10 @@ def _find_first_equal(words: WordSpans, first_words: Positions, hashes: Hashes) 
 
 
 def _hash_texts(texts: Sequence[str]) -> tuple[WordSpans, Positions, Hashes, Positions]:
-    """The n-grams of texts one after another, none across two of them.
+    """Hash the n-grams of many texts; no n-gram spans two texts.
 
     Returns:
-        All words; each n-gram's first word, and its hash; and which are whose (Index.offsets).
+        All words; the first word and the hash of each n-gram; the offsets of each text's n-grams.
     """
     folded, bytes_before, words_before = [], 0, 0
     starts, ends, first_words, counts = ([np.zeros(0, np.int64)] for _ in range(4))
@@ -233,7 +234,7 @@ def _hash_texts(texts: Sequence[str]) -> tuple[WordSpans, Positions, Hashes, Pos
 
 
 def _encode_blocks(texts: Sequence[str]) -> list[list[bytes]]:
-    """The texts in UTF-8, so many together as are quickly read."""
+    """Encode texts in UTF-8, grouped into blocks of about :data:`_BLOCK_BYTES`."""
     blocks: list[list[bytes]] = [[]]
     size = 0
     for text in texts:

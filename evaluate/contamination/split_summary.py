@@ -1,4 +1,4 @@
-"""What was found, added up: a part of a set a line, and in words."""
+"""Summarise matches by benchmark and split, as numbers and as sentences."""
 
 from __future__ import annotations
 
@@ -25,26 +25,29 @@ TABLE_HEADER: Final = (
     "too short",
 )
 TABLE_LEGEND: Final = (
-    "in corpus: examples found either way. by PMID: the corpus has a document with an example's PMID; "
-    f"PMIDs: how many of a part's it has. by {NGRAM_SIZE}-grams: at least one {NGRAM_SIZE}-gram of the "
-    "example is in "
-    f"the corpus, and at least {MOSTLY_COVERED_SHARE:.0%} of them; mean share: of an example's "
-    f"{NGRAM_SIZE}-grams, those in the "
-    f"corpus. too short: examples without {NGRAM_SIZE} words in a row, of which {NGRAM_SIZE}-grams cannot "
-    "tell."
+    "in corpus: examples found by PMID or by n-grams. by PMID: the corpus has a document with an example's "
+    f"PMID; PMIDs: number of the split's PMIDs in the corpus. by {NGRAM_SIZE}-grams: at least one "
+    f"{NGRAM_SIZE}-gram of the example is in the corpus, and at least {MOSTLY_COVERED_SHARE:.0%} of them; "
+    f"mean share: mean fraction of an example's {NGRAM_SIZE}-grams in the corpus. too short: examples with fewer "
+    f"than {NGRAM_SIZE} words in a row, which have no {NGRAM_SIZE}-grams."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class SplitSummary:
-    """A part of a set.
+    """Counts of one split of a benchmark; the fields are keys of report.json.
 
     Attributes:
-        found: examples in the corpus, by PMID or by 13-grams.
-        pmids, pmids_found: distinct ones of the examples' documents, and those in the corpus.
-        mostly: examples most of whose 13-grams are in the corpus.
-        share: of an example's 13-grams, those in the corpus; the mean over those not too short.
-        too_short: examples without 13 words in a row, of which 13-grams cannot tell.
+        examples: all examples.
+        matched: examples in the corpus by PMID or by 13-grams.
+        by_pmid: examples in the corpus by PMID.
+        pmids: distinct PMIDs of the examples' documents.
+        pmids_matched: those of them in the corpus.
+        by_ngrams: examples with a 13-gram in the corpus.
+        mostly_covered: examples with most of their 13-grams in the corpus.
+        mean_coverage: mean fraction of an example's 13-grams in the corpus, over examples that are long
+            enough.
+        too_short: examples with fewer than 13 words in a row.
     """
 
     benchmark: str
@@ -60,7 +63,7 @@ class SplitSummary:
     too_short: int
 
     def to_cells(self) -> list[str]:
-        """A row of a table with the columns :data:`HEAD`; a dash where there is no way to tell."""
+        """Return the row of the columns :data:`TABLE_HEADER`; a dash where nothing can be matched."""
         examples, has_ngrams = f"{self.examples:,}", self.examples > self.too_short
         by_pmid = [f"{self.by_pmid:,}", f"{self.pmids_matched:,} of {self.pmids:,}"]
         by_ngrams = [f"{self.by_ngrams:,}", f"{self.mostly_covered:,}", f"{100 * self.mean_coverage:.1f} %"]
@@ -76,7 +79,7 @@ class SplitSummary:
 
 
 def summarise_splits(example_matches: Sequence[ExampleMatch]) -> list[SplitSummary]:
-    """Each part of each set, in their order."""
+    """Summarise each split of each benchmark, in order."""
     groups = itertools.groupby(
         example_matches, key=lambda match: (match.example.benchmark, match.example.split)
     )
@@ -101,13 +104,13 @@ def _summarise_split(benchmark: str, split: Split, example_matches: list[Example
 
 
 def describe_corpora(result: ContaminationResult) -> str:
-    """What was looked at, in words."""
+    """Describe the size of the scanned corpora."""
     num_documents = sum(corpus.documents for corpus in result.corpora)
     return f"{num_documents:,} documents, {result.text_bytes / 1e6:,.1f} MB of text"
 
 
 def describe_exclusions(result: ContaminationResult) -> str:
-    """What is to be left out, in words."""
+    """Describe the excluded documents by reason."""
     excluded = [match for match in result.document_matches if match.should_exclude]
     num_by_pmid = sum(1 for match in excluded if match.has_pmid)
     num_mostly_covered = sum(1 for match in excluded if match.has_most_of_example and not match.has_pmid)
@@ -116,18 +119,17 @@ def describe_exclusions(result: ContaminationResult) -> str:
         len(result.document_matches) - len(excluded),
     )
     return (
-        f"{len(excluded):,} documents to leave out for {', '.join(result.splits)}: {num_by_pmid:,} have an "
-        "example's "
-        f"PMID, {num_mostly_covered:,} others hold {MOSTLY_COVERED_SHARE:.0%} of an example, {num_others:,} "
-        "others share "
-        f"{result.min_shared_ngrams} or more of their {NGRAM_SIZE}-grams; {num_kept:,} share fewer and stay"
+        f"{len(excluded):,} documents to exclude for {', '.join(result.splits)}: {num_by_pmid:,} have an "
+        f"example's PMID, {num_mostly_covered:,} others contain {MOSTLY_COVERED_SHARE:.0%} of an example, "
+        f"{num_others:,} others share {result.min_shared_ngrams} or more of their {NGRAM_SIZE}-grams; "
+        f"{num_kept:,} share fewer and are kept"
     )
 
 
 def collect_notes(result: ContaminationResult) -> list[str]:
-    """What else to know: of files that are not the published ones, and of sets that are not there."""
+    """List notes on benchmark files, and missing benchmarks."""
     notes_by_benchmark = result.benchmark_examples.notes.items()
     lines = [f"{name}: {note}" for name, benchmark_notes in notes_by_benchmark for note in benchmark_notes]
     if result.benchmark_examples.missing:
-        lines.append(f"not there, and so not looked for: {', '.join(result.benchmark_examples.missing)}")
+        lines.append(f"missing benchmarks, not checked: {', '.join(result.benchmark_examples.missing)}")
     return lines

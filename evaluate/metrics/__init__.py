@@ -1,1 +1,1 @@
-"""The papers' measures, each as sums over the examples of a test set: see metric.py."""
+"""Metrics as functions of sums over per-example statistics."""

@@ -1,6 +1,6 @@
-"""How many of each class are right, predicted and gold: what precision, recall and F1 are made of.
+"""Counts of correct, predicted and gold labels by class, from which precision, recall and F1 follow.
 
-A row holds three numbers for each class, so that micro and macro averages come of the same sums.
+A row holds three counts per class, so micro and macro averages come from the same sums.
 """
 
 from __future__ import annotations
@@ -15,14 +15,18 @@ Labels = Iterable[str]
 
 
 def stat_names(classes: Sequence[str]) -> tuple[str, ...]:
-    """What the numbers of a row are."""
+    """Return the names of the statistics of a row."""
     return tuple(
         f"{name}: {count_name}" for name in classes for count_name in ("correct", "predicted", "gold")
     )
 
 
 def count_labels(classes: Sequence[str], examples: Sequence[tuple[Labels, Labels, Labels]]) -> Numbers:
-    """A row an example, [N, 3 x classes], of its right, predicted and gold labels that are of the classes."""
+    """Count correct, predicted and gold labels of each example; labels that are not classes are ignored.
+
+    Returns:
+        float64[N, 3 * classes].
+    """
     columns = {name: 3 * index for index, name in enumerate(classes)}
     rows = numpy.zeros((len(examples), 3 * len(classes)))
     for row, example in zip(rows, examples, strict=True):
@@ -34,7 +38,7 @@ def count_labels(classes: Sequence[str], examples: Sequence[tuple[Labels, Labels
 
 
 def matching_labels(gold: Sequence[str], predicted: Sequence[str]) -> list[str]:
-    """The labels that are right where they stand."""
+    """Return the labels that are equal at the same position."""
     return [
         gold_label
         for gold_label, predicted_label in zip(gold, predicted, strict=True)
@@ -43,7 +47,7 @@ def matching_labels(gold: Sequence[str], predicted: Sequence[str]) -> list[str]:
 
 
 def count_single_labels(classes: Sequence[str], pairs: Iterable[tuple[str, str]]) -> Numbers:
-    """A row for each gold and predicted class."""
+    """Count labels of examples with one gold and one predicted class."""
     return count_labels(
         classes,
         [
@@ -54,17 +58,17 @@ def count_single_labels(classes: Sequence[str], pairs: Iterable[tuple[str, str]]
 
 
 def micro_average(totals: Numbers) -> Mapping[str, Numbers]:
-    """Precision, recall and F1 of all classes together, from sums [..., 3 x classes]."""
+    """Return precision, recall and F1 over all classes from sums [..., 3 * classes]."""
     return precision_recall_f1(*(column.sum(axis=-1) for column in _split_columns(totals)))
 
 
 def scores_by_class(totals: Numbers) -> Mapping[str, Numbers]:
-    """Precision, recall and F1, each [..., classes]."""
+    """Return precision, recall and F1 of each class, each [..., classes]."""
     return precision_recall_f1(*_split_columns(totals))
 
 
 def macro_average(totals: Numbers) -> Mapping[str, Numbers]:
-    """The mean over classes of precision, of recall and of F1, as in scikit-learn: no F1 of means."""
+    """Return the mean over classes of precision, recall and F1, as scikit-learn does."""
     return {name: values.mean(axis=-1) for name, values in scores_by_class(totals).items()}
 
 

@@ -1,4 +1,4 @@
-"""How closely predicted numbers follow those given by people (BIOSSES); gold and predicted are numbers."""
+"""Pearson's correlation of predicted and annotated scores (BIOSSES)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from bioshards.corpus.errors import InvalidValueError
 from .metric import Metric, Numbers, align, make_stats_array, ratio
 
 _MIN_RELATIVE_VARIANCE: Final = 1e-12
-"""A variance below this share of the mean square is what rounding leaves of a constant."""
+"""Variances below this fraction of the mean square are rounding errors of a constant."""
 
 
 def pearson() -> Metric:
-    """Pearson's r, from -1 to 1; 0 where either side is constant, where it is not defined."""
+    """Return Pearson's r, from -1 to 1; 0 if either side is constant."""
     stat_names = ("n", "x", "y", "xx", "yy", "xy")
 
     def compute_stats(gold: Sequence[float], predicted: Sequence[float]) -> Numbers:
@@ -36,6 +36,6 @@ def _scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
 
 
 def _scaled_variance(n: Numbers, total: Numbers, squares: Numbers) -> Numbers:
-    """n squared times the variance."""
+    """Return the variance times n squared."""
     variance = n * squares - total * total
     return numpy.where(variance > _MIN_RELATIVE_VARIANCE * n * squares, variance, 0)

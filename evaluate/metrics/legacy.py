@@ -1,9 +1,8 @@
-"""How some papers count where they differ, so that a published figure can be compared with its like.
+"""Metrics and truncation of published code that differ from ours, for comparison with published scores.
 
-Off unless asked for.  Bio-ELECTRA was tuned by ELECTRA's code for tagging, which lower-cases words also
-for a cased vocabulary, cuts sentences too early, and counts only what is left (google-research/electra
-issue 99): the gold entities then are as many as in the result files of its authors.  BioBERT's code prints
-an F1 of tags, not of entities.
+Off by default. Bio-ELECTRA used ELECTRA's tagging code, which lower-cases words for cased vocabularies,
+truncates sentences too early, and scores only the words that are left (google-research/electra, issue 99).
+BioBERT's code reports an F1 of tags.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from .tag_f1 import Tags, align_sentences
 
 
 def count_words_read(words: Sequence[str], count_tokens: Callable[[str], int], max_seq_length: int) -> int:
-    """How many words of a sentence ELECTRA reads; only their tags are gold or predicted to it.
+    """Return the number of words of a sentence that ELECTRA's tagging code reads.
 
-    A word is read if the pieces before it and *the number of all words* fit into ``length``, where the
-    number of its own pieces was meant: ``len(words_to_tokens)`` for ``len(word_tokens)`` in ``featurize``
-    of google-research/electra, finetune/tagging/tagging_tasks.py, to which ``[CLS]`` and ``[SEP]`` are
-    words too.  An entity in which the cut falls ends there.
+    SOURCE: ``featurize`` in finetune/tagging/tagging_tasks.py of google-research/electra. A word is read if
+    the tokens before it plus the number of *all words*, where the tokens of this word were meant
+    (``len(words_to_tokens)`` for ``len(word_tokens)``), fit into ``max_seq_length``; ``[CLS]`` and ``[SEP]``
+    count as words. An entity that crosses the limit ends there.
 
     Args:
-        count_tokens: how many pieces a word has; to Bio-ELECTRA, the ``lowered`` word.
-        length: of an input, in pieces (``max_seq_length``).
+        count_tokens: number of tokens of a word.
+        max_seq_length: maximum tokens of an input.
     """
     tokens_used = 1
     for index, word in enumerate(words):
@@ -37,9 +36,9 @@ def count_words_read(words: Sequence[str], count_tokens: Callable[[str], int], m
 
 
 def merge_entity_types(metric: Metric) -> Metric:
-    """A measure of tags to which all types are one, as in ELECTRAMed's BC5CDR and BLURB's JNLPBA.
+    """Return a tagging metric that ignores entity types, as for ELECTRAMed's BC5CDR and BLURB's JNLPBA.
 
-    Entities of two types side by side stay two where the second begins with ``B-``.
+    Adjacent entities stay separate if the second begins with ``B-``.
     """
 
     def compute_stats(gold: Sequence[Tags], predicted: Sequence[Tags]) -> Numbers:
@@ -49,13 +48,11 @@ def merge_entity_types(metric: Metric) -> Metric:
 
 
 def biobert_tag_f1() -> Metric:
-    """The F1 that BioBERT's ``run_ner.py`` prints: the mean of that of all tags B and that of all tags I.
+    """Return the metric of BioBERT's run_ner.py: mean F1 of tags B and I, ignoring types.
 
-    Gold and predicted are BIO tags, one a word, whose types are ignored; ``micro F1`` is that of both
-    tags together.  The code (``metric_fn`` of dmis-lab/biobert, run_ner.py) counts pieces: the first of a
-    word has its tag, the others X.  So a B or I that it predicts at an X lowers its precision, which is
-    not seen here.  The README's 89.72 for NCBI-disease is this, of the development set (``do_eval``); the
-    87.70 below it is of the entities of the test set.
+    Labels are BIO tags by word; ``micro F1`` counts both tags together. SOURCE: ``metric_fn`` in run_ner.py
+    of dmis-lab/biobert, which counts word pieces: continuation pieces have the tag X, so its precision can be
+    lower than here. The README's 89.72 for NCBI-disease is this score on dev; 87.70 is the entity F1 on test.
     """
     classes = ("B", "I")
 

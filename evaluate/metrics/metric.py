@@ -1,8 +1,7 @@
-"""A measure as sums over examples: what a score is made of, and how.
+"""Metrics as functions of sums over per-example statistics.
 
-Precision, recall, F1, accuracy, Pearson's r and mean ranks all are functions of sums over the examples
-of a test set.  So a result keeps a row of numbers for each example, and any resampling of the examples
-(bootstrap.py) is a product of matrices: no measure has to be computed twice.
+Precision, recall, F1, accuracy, Pearson's r and mean reciprocal rank are functions of sums over the examples
+of a test set. A result stores one row of statistics per example, so bootstrap resampling is a matrix product.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ Predicted = TypeVar("Predicted")
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A measure.
+    """A metric.
 
     Attributes:
-        name: what a report calls it: ``entity F1 (conlleval)``.
-        main: which of its figures is the score of a task.
-        statistics: what the K numbers of an example are.
-        units: from N gold and N predicted examples to their statistics, [N, K]; where examples are
-            counted together (the candidates of a question), M < N rows.
-        figures: from sums [..., K] to figures, each [...], between 0 and 1 (a correlation from -1 on);
-            0 where there is nothing to divide by.
+        name: name in results and reports, such as ``entity F1 (conlleval)``.
+        main_score: name of the score that represents a task.
+        stat_names: names of the K statistics of an example.
+        compute_stats: function from N gold and N predicted labels to float64[N, K]; metrics of groups, such
+            as the candidates of a question, return M < N rows.
+        scores_from_totals: function from sums [..., K] to scores [...], between 0 and 1 (a correlation from
+            -1); 0 for an undefined ratio.
     """
 
     name: str
@@ -42,23 +41,23 @@ class Metric:
     scores_from_totals: Callable[[Numbers], Mapping[str, Numbers]]
 
     def compute_scores(self, gold: Sequence[Any], predicted: Sequence[Any]) -> dict[str, float]:
-        """All figures of a prediction.
+        """Return all scores of a prediction.
 
         Raises:
-            ValueError: not as many are predicted as there are.
+            InvalidValueError: gold and predicted differ in length.
         """
         return self.scores_from_stats(self.compute_stats(gold, predicted))
 
     def scores_from_stats(self, stats: Numbers) -> dict[str, float]:
-        """All figures of examples."""
+        """Return all scores of per-example statistics [N, K]."""
         return {name: float(value) for name, value in self.scores_from_totals(stats.sum(axis=0)).items()}
 
 
 def align(gold: Sequence[Gold], predicted: Sequence[Predicted]) -> list[tuple[Gold, Predicted]]:
-    """What is right and what was predicted, side by side.
+    """Pair gold with predicted labels.
 
     Raises:
-        ValueError: not as many are predicted as there are.
+        InvalidValueError: gold and predicted differ in length.
     """
     if len(gold) != len(predicted):
         raise InvalidValueError(f"{len(predicted)} are predicted, but there are {len(gold)}")
@@ -66,19 +65,19 @@ def align(gold: Sequence[Gold], predicted: Sequence[Predicted]) -> list[tuple[Go
 
 
 def make_stats_array(rows: Iterable[Sequence[float]], stat_names: Sequence[str]) -> Numbers:
-    """Rows of statistics as an array, [N, K] for no rows too."""
+    """Return rows of statistics as float64[N, K], also for N = 0."""
     return numpy.array(list(rows), dtype=numpy.float64).reshape(-1, len(stat_names))
 
 
 def ratio(numerator: Numbers, denominator: Numbers) -> Numbers:
-    """``part / whole``, and 0 where there is no whole."""
+    """Divide, with 0 for a zero denominator."""
     return numpy.divide(
         numerator, denominator, out=numpy.zeros_like(numerator, dtype=numpy.float64), where=denominator != 0
     )
 
 
 def precision_recall_f1(correct: Numbers, predicted: Numbers, gold: Numbers) -> Mapping[str, Numbers]:
-    """Precision, recall and F1."""
+    """Return precision, recall and F1 from counts."""
     return {
         "precision": ratio(correct, predicted),
         "recall": ratio(correct, gold),

@@ -1,4 +1,4 @@
-"""F1 of abstracts that have several labels or none (HoC); gold and predicted are sets of labels."""
+"""F1 of texts with any number of labels (HoC); gold and predicted are sets of labels."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from .metric import Metric, Numbers, align, make_stats_array, precision_recall_f
 
 
 def multilabel_f1(labels: Collection[str]) -> Metric:
-    """Micro F1 over all labels of all abstracts; ``example F1`` is BLUE's.
+    """Return micro F1 over all labels (``F1``) and BLUE's example-based F1 (``example F1``).
 
-    Micro F1 is of all abstracts, as BLURB's (PubMedBERT, arXiv:2007.15779).  BLUE's is example-based: the
-    harmonic mean of the mean precision and the mean recall of an abstract (ncbi-nlp/BLUE_Benchmark,
-    blue/eval_hoc.py; scikit-learn's ``f1_score(average="samples")`` is something else, the mean F1).
-    BLUE divides by the number of gold labels, and its test set has no abstract without: here those are
-    left out of the three example-based figures.  Where nothing is predicted, precision is 0.
+    Micro F1 covers all abstracts, as in BLURB (arXiv:2007.15779). BLUE's F1 is the harmonic mean of mean
+    precision and mean recall of an abstract (ncbi-nlp/BLUE_Benchmark, blue/eval_hoc.py), which differs from
+    scikit-learn's ``f1_score(average="samples")``. BLUE's test set has a label for each abstract; abstracts
+    without gold labels are left out of the example-based scores. Precision is 0 without predictions.
     """
     known_labels = frozenset(labels)
     stat_names = ("correct", "predicted", "gold", "with labels", "precisions", "recalls")

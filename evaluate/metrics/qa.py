@@ -1,4 +1,4 @@
-"""Measures of answers in words: SQuAD's for a question and passage, BioASQ's for a factoid question."""
+"""Metrics of textual answers: SQuAD's for passages, BioASQ's for factoid questions."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Final
 from .metric import Metric, Numbers, align, make_stats_array, ratio
 
 FACTOID_ANSWERS: Final = 5
-"""How many answers BioASQ takes to a factoid question (since its third challenge)."""
+"""Answers to a factoid question that BioASQ counts (since its third challenge)."""
 
 _ARTICLES: Final = re.compile(r"\b(a|an|the)\b")
 _WITHOUT_PUNCTUATION: Final = str.maketrans("", "", string.punctuation)
 
 
 def squad_f1() -> Metric:
-    """Exact match and F1 of SQuAD v1.1 (its evaluate-v1.1.py), a mean over questions with a passage.
+    """Return exact match and F1 of SQuAD v1.1 (evaluate-v1.1.py), averaged over questions.
 
-    Gold are the texts that annotators marked, of which the best match counts; predicted is one text.  An
-    unanswered question has the text "".  Where annotators marked none, nothing is right.
+    Gold is the list of marked answers, of which the best match counts; predicted is one text. An empty list
+    of gold answers scores 0.
     """
     stat_names = ("exact match", "F1", "questions")
 
@@ -38,7 +38,7 @@ def squad_f1() -> Metric:
 
 
 def normalise_answer(text: str) -> str:
-    """A text in lower case without ASCII punctuation, articles and superfluous blanks (SQuAD v1.1)."""
+    """Lower-case a text and remove ASCII punctuation, articles and extra blanks (SQuAD v1.1)."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION)).split())
 
 
@@ -53,19 +53,18 @@ def _compare_answers(gold: Collection[str], predicted: str) -> tuple[float, floa
 
 
 def _word_overlap_f1(gold: str, predicted: str) -> float:
-    """F1 of the words of two texts; 0 where they share none, and so of two empty ones too."""
+    """Return the F1 of the words of two texts; 0 without common words, so also for two empty texts."""
     gold_words, predicted_words = Counter(gold.split()), Counter(predicted.split())
     common = (gold_words & predicted_words).total()
     return 2 * common / (gold_words.total() + predicted_words.total()) if common else 0
 
 
 def bioasq_factoid() -> Metric:
-    """Strict and lenient accuracy and mean reciprocal rank of BioASQ's factoid questions.
+    """Return strict and lenient accuracy and mean reciprocal rank of BioASQ factoid questions.
 
-    Gold are the accepted spellings of a question's answer, predicted its answers, the best first, of
-    which five count.  As in BioASQ/Evaluation-Measures (QuestionAnswerEvaluator.java, Task1bData.java):
-    both are lower-cased and have to be equal, nothing else is normalised; strict is the first answer,
-    lenient any.
+    Gold is the accepted spellings, predicted the ranked answers, of which five count. SOURCE:
+    BioASQ/Evaluation-Measures (QuestionAnswerEvaluator.java, Task1bData.java): answers match if they are
+    equal in lower case. Strict counts the first answer, lenient any.
     """
     stat_names = ("strict", "lenient", "reciprocal rank", "questions")
 

@@ -1,4 +1,4 @@
-"""How high the first right answer stands among the candidates for a question."""
+"""Mean reciprocal rank of ranked candidates."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from .metric import Metric, Numbers, align, make_stats_array, ratio
 
 
 def mean_reciprocal_rank() -> Metric:
-    """Mean reciprocal rank of the first relevant candidate; a question without any counts as 0.
+    """Return the mean reciprocal rank of the first relevant candidate; 0 for questions without one.
 
-    Gold is for each candidate its question and whether it is relevant, predicted is its score; a row of
-    units is a question.  As in Bio-ELECTRA (show_reranker_performance.py of SciCrunch/bio_electra):
-    candidates one after the other with the same question are its candidates, and among equal scores the
-    first stands first.
+    Gold is (question id, is relevant) of each candidate, predicted its score; a row of statistics is a
+    question. SOURCE: show_reranker_performance.py of SciCrunch/bio_electra: consecutive candidates of one
+    question form a group, and ties keep their order.
     """
     stat_names = ("reciprocal rank", "questions")
 

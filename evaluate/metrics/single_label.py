@@ -1,4 +1,4 @@
-"""Measures of texts and pairs that have one class each; gold and predicted are the names of classes."""
+"""Metrics of texts and pairs with one class; gold and predicted are class names."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from .metric import Metric, Numbers, align, ratio
 
 
 def micro_f1(labels: Sequence[str], negative: str | None) -> Metric:
-    """Precision, recall and F1 over all classes but the negative one, and their mean F1 (``macro F1``).
+    """Return precision, recall and F1 over all classes but the negative one, and ``macro F1``.
 
-    ChemProt and DDI in BLURB (PubMedBERT, arXiv:2007.15779).  BLUE reports the macro F1 of DDI since
-    August 2019.  Where no class is negative (SciBERT's ChemProt), micro F1 is accuracy.
+    BLURB's metric for ChemProt and DDI (arXiv:2007.15779). BLUE reports the macro F1 of DDI since August
+    2019. Without a negative class (SciBERT's ChemProt), micro F1 equals accuracy.
+
+    Raises:
+        InvalidValueError: the negative class is not one of the labels.
     """
     if negative is not None and negative not in labels:
         raise InvalidValueError(f"the negative class {negative!r} is none of {', '.join(labels)}")
@@ -33,9 +36,9 @@ def micro_f1(labels: Sequence[str], negative: str | None) -> Metric:
 
 
 def positive_f1(positive: str) -> Metric:
-    """Precision, recall and F1 of one class.
+    """Return precision, recall and F1 of one class.
 
-    GAD: what BLURB calls micro F1 is this in every public implementation (michiyasunaga/LinkBERT,
+    GAD: BLURB's "micro F1" is this score in every public implementation (michiyasunaga/LinkBERT,
     dmis-lab/biobert biocodes/re_eval.py, SciCrunch/bio_electra).
     """
 
@@ -52,7 +55,7 @@ def positive_f1(positive: str) -> Metric:
 
 
 def accuracy(labels: Sequence[str]) -> Metric:
-    """The share of right answers, and macro F1, which PubMedQA's authors report too (arXiv:1909.06146)."""
+    """Return accuracy and macro F1; PubMedQA's authors report both (arXiv:1909.06146)."""
 
     def compute_stats(gold: Sequence[str], predicted: Sequence[str]) -> Numbers:
         return class_counts.count_single_labels(labels, _align_known_labels(labels, gold, predicted))
@@ -67,12 +70,11 @@ def accuracy(labels: Sequence[str]) -> Metric:
 
 
 def yes_no_f1() -> Metric:
-    """Precision, recall and F1 of ``yes`` and of ``no``, their macro F1, and accuracy.
+    """Return precision, recall and F1 of ``yes`` and of ``no``, macro F1 and accuracy.
 
-    Bio-ELECTRA reports each answer for itself (``YesnoF1Scorer`` of its finetune/classification/
-    classification_metrics.py).  BioASQ ranks by macro F1 (``macroF1ExactAnswersYesNo`` of
-    BioASQ/Evaluation-Measures, EvaluatorTask1b.java; it calls false negatives false positives and the
-    reverse, which F1 does not see).
+    Bio-ELECTRA reports both answers (``YesnoF1Scorer`` in finetune/classification/classification_metrics.py).
+    BioASQ ranks by macro F1 (``macroF1ExactAnswersYesNo`` in EvaluatorTask1b.java of
+    BioASQ/Evaluation-Measures, which swaps false positives and false negatives; F1 is the same).
     """
     answers = ("yes", "no")
 

@@ -1,4 +1,4 @@
-"""Measures of tagged words: F1 of entities, and of words by class (PICO)."""
+"""Metrics of tagged words: F1 of entities, and of words by class (PICO)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Tags = Sequence[str]
 
 
 def entity_f1() -> Metric:
-    """Precision, recall and F1 of entities, exact in first word, last word and type; micro over types.
+    """Return precision, recall and F1 of entities with exact boundaries and type, micro-averaged over types.
 
-    Gold and predicted are BIO tags, one a word of the *whole* sentence: what a model did not read it has
-    to have tagged ``O``.  The score is by conlleval's rule, ``strict F1`` by that of IOB2 (tag_schemes.py).
+    Gold and predicted are BIO tags of *all* words of a sentence. Scores follow conlleval's rule, ``strict``
+    scores that of IOB2 (tag_schemes.py).
     """
     count_names = ("correct", "predicted", "gold")
     stat_names = (*count_names, *(f"strict {name}" for name in count_names))
@@ -46,11 +46,11 @@ def _count_entities(gold: Tags, predicted: Tags) -> tuple[int, ...]:
 
 
 def word_f1(types: Sequence[str]) -> Metric:
-    """F1 of the words of each type, and the mean over types (EBM PICO: ``PAR``, ``INT``, ``OUT``).
+    """Return the F1 of the words of each type, and its mean over types (EBM PICO: ``PAR``, ``INT``, ``OUT``).
 
-    Gold and predicted are tags, one a word, in any scheme: a word's class is what its tag says after the
-    hyphen.  The score leaves ``O`` out, as BLURB's does (PubMedBERT, arXiv:2007.15779).  ``F1 with O`` is
-    the mean that SciBERT reports, over all labels (``avg_f1`` in its scibert/models/pico_crf_tagger.py).
+    Gold and predicted are tags of any scheme; the class of a word follows the hyphen. The score excludes
+    ``O``, as in BLURB (arXiv:2007.15779). ``F1 with O`` is SciBERT's mean over all labels (``avg_f1`` in
+    scibert/models/pico_crf_tagger.py).
     """
     classes = (*types, "O")
 
@@ -80,10 +80,10 @@ def _compare_words(gold: Tags, predicted: Tags) -> tuple[list[str], list[str], l
 
 
 def align_sentences(gold: Sequence[Tags], predicted: Sequence[Tags]) -> list[tuple[Tags, Tags]]:
-    """Gold and predicted tags of each sentence, side by side.
+    """Pair gold and predicted tags of each sentence.
 
     Raises:
-        ValueError: not as many sentences, or words of one, are tagged as there are.
+        InvalidValueError: the number of sentences or of words in one differs.
     """
     pairs = align(gold, predicted)
     for index, (gold_tags, predicted_tags) in enumerate(pairs):

@@ -1,9 +1,9 @@
-"""Tags of words: BIO, BIOUL and IO, how to change one into another, and the entities they stand for.
+"""Tag schemes BIO, BIOUL and IO: conversion and extraction of entities.
 
-PubMedBERT's authors compare the three and find hardly a difference (arXiv:2007.15779); here they are
-options.  BIO is IOB2: every entity begins with ``B-``.  BIOUL, also called BILOU or BIOES, marks the last
-word of an entity (L) and an entity of one word (U) too.  IO tells only inside from outside, so that two
-entities of a type side by side become one.  A tag is ``O``, or ``B-Type``, or in untyped files ``B``.
+PubMedBERT's authors compare the three and find little difference (arXiv:2007.15779). BIO is IOB2: every
+entity begins with ``B-``. BIOUL (BILOU, BIOES) also marks the last word (L) and single-word entities (U). IO
+marks inside and outside only, so adjacent entities of a type merge. A tag is ``O`` or ``B-Type``; untyped
+files have ``B``.
 """
 
 from __future__ import annotations
@@ -20,20 +20,19 @@ from bioshards.corpus.errors import InvalidValueError
 TagScheme = Literal["BIO", "BIOUL", "IO"]
 TAG_SCHEMES: Final[tuple[TagScheme, ...]] = get_args(TagScheme)
 EntitySpan = tuple[int, int, str]
-"""The first word of an entity, the one after its last, and its type."""
+"""First word, end word (exclusive) and type of an entity."""
 
 _PREFIXES: Final = {"BIO": "BI", "BIOUL": "BIUL", "IO": "I"}
 
 
 def extract_spans(tags: Sequence[str]) -> list[EntitySpan]:
-    """The entities of BIO tags, by the rule of conlleval.
+    """Return the entities of BIO tags by conlleval's rule.
 
-    An ``I-`` after ``O`` or after another type begins an entity, as ``B-`` always does (``startOfChunk``
-    and ``endOfChunk`` of conlleval.pl, version 2004-01-26; seqeval's default is the same).  So IOB1 and
-    IO can be read too.
+    ``B-``, and ``I-`` after ``O`` or another type, begin an entity (``startOfChunk`` and ``endOfChunk`` of
+    conlleval.pl, 2004-01-26; seqeval's default), so IOB1 and IO are accepted too.
 
     Raises:
-        ValueError: a tag is neither ``O`` nor ``B`` or ``I`` with or without a type.
+        InvalidValueError: a tag is not ``O``, ``B`` or ``I``, with or without a type.
     """
     entities: list[EntitySpan] = []
     previous_type = None
@@ -48,12 +47,12 @@ def extract_spans(tags: Sequence[str]) -> list[EntitySpan]:
 
 
 def extract_strict_spans(tags: Sequence[str]) -> list[EntitySpan]:
-    """Those entities of BIO tags that begin with ``B-`` (seqeval's ``mode="strict", scheme=IOB2``)."""
+    """Return the entities of BIO tags that begin with ``B-`` (seqeval's ``mode="strict", scheme=IOB2``)."""
     return [span for span in extract_spans(tags) if tags[span[0]].startswith("B")]
 
 
 def convert_from_bio(scheme: TagScheme, tags: Sequence[str]) -> tuple[str, ...]:
-    """Tags of a scheme for the entities (``spans``) of BIO tags; from IOB1 or IO, BIO makes true BIO."""
+    """Convert BIO tags to a scheme; IOB1 and IO input to ``BIO`` becomes valid BIO."""
     converted = ["O"] * len(tags)
     for start, end, entity_type in extract_spans(tags):
         num_inside = end - start - 1
@@ -69,12 +68,12 @@ def convert_from_bio(scheme: TagScheme, tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def convert_to_bio(scheme: TagScheme, tags: Sequence[str]) -> tuple[str, ...]:
-    """BIO for predicted tags of a scheme, which may be ill-formed.
+    """Convert predicted tags of a scheme, which may be ill-formed, to BIO.
 
-    BIO stays as it is, so that both rules above can be held against what was predicted.  Of BIOUL, U
-    becomes B and L becomes I; as U and L end an entity, an I or L of the same type after them begins
-    another, and becomes B.  Any other entity without its B still begins with I: the lenient rule counts
-    it, the strict one does not.  In IO every run of a type is an entity, which begins with B.
+    BIO is unchanged, so that lenient and strict metrics see the prediction. In BIOUL, U becomes B and L
+    becomes I; an I or L of the same type after U or L begins another entity and becomes B. Entities without B
+    keep their I: lenient metrics count them, strict ones do not. In IO each run of a type is an entity that
+    begins with B.
     """
     if scheme == "IO":
         return convert_from_bio("BIO", tags)
@@ -95,7 +94,7 @@ def convert_to_bio(scheme: TagScheme, tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def list_labels(scheme: TagScheme, entity_types: Iterable[str]) -> tuple[str, ...]:
-    """All tags of a scheme: ``O``, and those of each type in turn."""
+    """Return all tags of a scheme: ``O``, then those of each type."""
     return (
         "O",
         *(_make_tag(prefix, entity_type) for entity_type in entity_types for prefix in _PREFIXES[scheme]),
@@ -103,10 +102,10 @@ def list_labels(scheme: TagScheme, entity_types: Iterable[str]) -> tuple[str, ..
 
 
 def allowed_transitions(scheme: TagScheme, labels: Sequence[str]) -> NDArray[numpy.bool_]:
-    """Which tag may follow which in a well-formed sentence, [L + 1, L + 1].
+    """Return which tag may follow which, bool[L + 1, L + 1].
 
-    ``[i, j]``: label j may follow label i; ``[-1, j]``: a sentence may begin with j; ``[i, -1]``: it may
-    end with i.  Its edges are as ``O`` is.
+    ``[i, j]``: label j may follow label i; ``[-1, j]``: j may start a sentence; ``[i, -1]``: i may end one.
+    Sentence edges behave like ``O``.
     """
     tags = (*labels, "O")
     return numpy.array([[_may_follow(scheme, tag, previous) for tag in tags] for previous in tags])

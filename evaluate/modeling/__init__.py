@@ -1,1 +1,1 @@
-"""Pretrained encoders, tokenization, batches, heads and the CRF."""
+"""Encoders, tokenizers, heads and padded batches."""

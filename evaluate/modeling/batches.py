@@ -1,7 +1,6 @@
-"""What the one fine-tuning loop knows of a task: examples to read, a head, its loss, its predictions.
+"""Tokenized examples and padded batches, the input of encoder and heads.
 
-A record may become several examples (an overlong sentence, the windows of a passage); what is predicted
-for them is put together again, so that a score never depends on what a model can read at once.
+A record may become several examples: parts of a long sentence, or windows of a long passage.
 """
 
 from __future__ import annotations
@@ -14,20 +13,20 @@ import torch
 from torch import Tensor
 
 _PAD_MULTIPLE = 16
-"""Batches are padded to multiples of this, so that kernels meet few shapes (oneDNN keeps something of
-each)."""
+"""Padded lengths are multiples of this, so that oneDNN caches few kernel shapes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenizedExample:
-    """A record, or a part of one, as a model reads it.
+    """Model input for a record or a part of one.
 
     Attributes:
-        record: its number among the records.
-        places: which of the pieces matter to the task: first pieces of words, ranges of entities.
-        target: what is to be predicted, in the task's own form.
-        first: where in the record it begins: the number of its first word.
-        offsets: of every piece its characters in a passage; (0, 0) where it is not of it.
+        record_index: index of the record.
+        positions: token indices that the task uses: first tokens of words, edges of entity ranges, answer
+            starts.
+        target: training target in the form of the task; None in prediction.
+        first_word: index of the first word in the record.
+        offsets: character range of each token in the passage; (0, 0) for other tokens.
     """
 
     record_index: int
@@ -41,11 +40,12 @@ class TokenizedExample:
 
 @dataclass(frozen=True, slots=True)
 class PaddedBatch:
-    """B examples of at most T pieces.
+    """B examples of at most T tokens.
 
     Attributes:
-        ids, types: int64[B, T], padded.
-        mask: bool[B, T], False where padded.
+        input_ids: int64[B, T].
+        token_type_ids: int64[B, T].
+        mask: bool[B, T], False in padding.
     """
 
     examples: Sequence[TokenizedExample]
@@ -56,11 +56,11 @@ class PaddedBatch:
 
 @dataclass(frozen=True, slots=True)
 class EncoderOutput:
-    """An encoder's output for a batch.
+    """Output of an encoder for a batch.
 
     Attributes:
-        hidden: float[B, T, H].
-        pooled: float[B, H], of a pooler that was pretrained; else the first piece's output.
+        hidden: float32[B, T, H].
+        pooled: float32[B, H], output of the pretrained pooler; without one, the vector of the first token.
     """
 
     hidden: Tensor
@@ -68,7 +68,7 @@ class EncoderOutput:
 
 
 def collate(examples: Sequence[TokenizedExample], pad_id: int, device: torch.device) -> PaddedBatch:
-    """A batch, padded to the longest example."""
+    """Pad examples to the longest one."""
     padded_length = -(-max(len(example.input_ids) for example in examples) // _PAD_MULTIPLE) * _PAD_MULTIPLE
     input_ids = torch.full((len(examples), padded_length), pad_id)
     token_type_ids = torch.zeros((len(examples), padded_length), dtype=torch.int64)
@@ -81,14 +81,14 @@ def collate(examples: Sequence[TokenizedExample], pad_id: int, device: torch.dev
 
 
 def stack_targets(batch: PaddedBatch, dtype: torch.dtype) -> Tensor:
-    """The targets of a batch where they are numbers, or rows of numbers."""
+    """Stack numeric targets, or rows of numbers, into a tensor."""
     return torch.tensor(
         [example.target for example in batch.examples], dtype=dtype, device=batch.input_ids.device
     )
 
 
 def stack_positions(batch: PaddedBatch) -> tuple[Tensor, Tensor]:
-    """The places of each example, int64[B, W], padded with 0, and bool[B, W]: which there are."""
+    """Return the positions of each example, int64[B, W], padded with 0, and their mask, bool[B, W]."""
     max_positions = max(len(example.positions) for example in batch.examples)
     positions = torch.zeros((len(batch.examples), max_positions), dtype=torch.int64)
     mask = torch.zeros((len(batch.examples), max_positions), dtype=torch.bool)

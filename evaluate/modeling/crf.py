@@ -1,10 +1,8 @@
-"""A linear-chain conditional random field: a sentence's tags are chosen together, not each for itself.
+"""Linear-chain conditional random field over the tags of a sentence.
 
-PubMedBERT's paper names it beside the linear layer and the LSTM as what may stand on the encoder for
-tagging (section 2.4.2).  It is the model of Lafferty, McCallum and Pereira 2001 (ICML) with scores of
-words from a network: the score of a path is the sum of its words' scores and of its transitions', and its
-probability e to that over the sum for all paths.  Transitions can be forbidden: an ``I-`` after an ``O``
-is neither predicted nor given any probability.
+Lafferty, McCallum and Pereira 2001 (ICML), with emission scores from a network: the score of a path is the
+sum of its emission and transition scores. PubMedBERT's paper names it as a tagging head (section 2.4.2).
+Invalid transitions, such as ``O`` to ``I-``, are masked in loss and decoding.
 """
 
 from __future__ import annotations
@@ -17,28 +15,27 @@ from torch import Tensor, nn
 from bioshards.corpus.errors import InvalidValueError
 
 FORBIDDEN_SCORE: Final = -1e4
-"""Of a transition, in the loss: e to this is 0 in float32, but unlike -inf it keeps gradients finite."""
+"""Score of a masked transition in the loss: its exponential is 0 in float32, and gradients stay finite."""
 
 
 class CRF(nn.Module):
-    """Scores of transitions between L labels, all 0 at first.
+    """Transition scores between L labels, initialised with 0.
 
-    Whatever dtype the words' scores have, sums are in float32.  Everywhere, ``mask`` [B, W] says which
-    words there are: a row's words come first, then padding, whose scores and labels are not read.
+    Sums are computed in float32. ``mask`` [B, W] marks the words of a row, which come before its padding.
     """
 
     transitions: Tensor
     allowed: Tensor
 
     def __init__(self, allowed: Tensor) -> None:
-        """Every transition that is allowed can be learned.
+        """Create the transition parameters.
 
         Args:
-            allowed: bool[L + 1, L + 1]: may the label of the column follow that of the row?  The last
-                row is for the start of a sentence, the last column for its end.
+            allowed: bool[L + 1, L + 1]; True if the label of the column may follow that of the row. The last
+                row is the start of a sentence, the last column its end.
 
         Raises:
-            ValueError: no label, as ``O`` does, can fill sentences of every length.
+            InvalidValueError: no single label can fill sentences of every length.
         """
         super().__init__()
         can_stand_alone = allowed[-1, :-1] & allowed[:-1, :-1].diagonal() & allowed[:-1, -1]
@@ -50,15 +47,14 @@ class CRF(nn.Module):
         self.register_buffer("allowed", allowed, persistent=False)
 
     def loss(self, scores: Tensor, gold: Tensor, mask: Tensor) -> Tensor:
-        """The negative log-likelihood of the gold labels per word, as cross-entropy without a CRF is.
+        """Return the negative log-likelihood of the gold labels per word.
 
-        Gold labels that are forbidden are no error: they cost 10,000 a transition and teach it nothing,
-        while the scores of words are still learned from them.
+        A gold path with a masked transition costs 10,000 for it; emission scores still receive gradients.
 
         Args:
-            scores: [B, W, L]: of each label for each word.
-            gold: int64[B, W]
-            mask: bool[B, W]; a row without words counts for nothing.
+            scores: float[B, W, L], emission scores.
+            gold: int64[B, W].
+            mask: bool[B, W]; rows without words count for nothing.
         """
         scores, gold = scores.float(), gold.where(mask, 0)
         transition_scores = self.transitions.masked_fill(~self.allowed, FORBIDDEN_SCORE)
@@ -69,7 +65,7 @@ class CRF(nn.Module):
 
     @torch.no_grad()
     def decode(self, scores: Tensor, mask: Tensor) -> Tensor:
-        """The labels of the path of the highest score (Viterbi), int64[B, W]; 0 where no word is."""
+        """Return the labels of the best path (Viterbi), int64[B, W]; 0 in padding."""
         transition_scores = self.transitions.masked_fill(~self.allowed, -torch.inf)
         label_transitions = transition_scores[:-1, :-1]
         label_indices = torch.arange(len(label_transitions), device=scores.device)
@@ -87,7 +83,7 @@ class CRF(nn.Module):
 
 
 def _log_partition(scores: Tensor, mask: Tensor, transition_scores: Tensor) -> Tensor:
-    """The logarithm of the sum over all paths of e to their scores, [B]: the forward algorithm."""
+    """Return the log of the partition function by the forward algorithm, [B]."""
     state = transition_scores[-1, :-1] + scores[:, 0]
     for word in range(1, scores.shape[1]):
         next_state = (state[:, :, None] + transition_scores[:-1, :-1]).logsumexp(1) + scores[:, word]
@@ -96,7 +92,7 @@ def _log_partition(scores: Tensor, mask: Tensor, transition_scores: Tensor) -> T
 
 
 def _path_score(scores: Tensor, gold: Tensor, mask: Tensor, transition_scores: Tensor) -> Tensor:
-    """The scores of the gold paths, [B]."""
+    """Return the score of each gold path, [B]."""
     emission_score = scores.gather(2, gold[:, :, None]).squeeze(2).where(mask, 0).sum(1)
     transition_score = transition_scores[gold[:, :-1], gold[:, 1:]].where(mask[:, 1:], 0).sum(1)
     last_label = gold.gather(1, (mask.sum(1, keepdim=True) - 1).clamp(min=0)).squeeze(1)

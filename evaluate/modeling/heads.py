@@ -1,9 +1,7 @@
-"""What fine-tuning puts on an encoder: layers from its vectors to classes, numbers, tags and spans.
+"""Task heads: linear layers on encoder vectors, with an optional BiLSTM below and an optional CRF above.
 
-Each is as small as the papers have it: a linear layer after dropout, drawn as BERT's is
-(ELECTRA's code draws its heads more widely, by Glorot and Bengio 2010).
-Below it there may be a BiLSTM, and above it for tagging a CRF (crf.py), the alternatives that the paper of
-PubMedBERT names (section 2.4.2).
+Linear layers follow a dropout and are initialised as BERT's. BiLSTM and CRF are the alternatives of
+PubMedBERT's paper (section 2.4.2).
 """
 
 from __future__ import annotations
@@ -18,14 +16,14 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from .crf import CRF
 
 INIT_STD: Final = 0.02
-"""The standard deviation of new weights (``initializer_range`` in BERT's configuration)."""
+"""Standard deviation of new weights (``initializer_range`` of BERT's configuration)."""
 DEFAULT_DROPOUT: Final = 0.1
-"""Before the last layer: PubMedBERT, section 2.5; run_classifier.py in google-research/bert."""
+"""Dropout before the last layer (PubMedBERT, section 2.5; google-research/bert, run_classifier.py)."""
 RelationFeature = Literal["cls", "mention", "start"]
 
 
 class PooledHead(nn.Module):
-    """A vector to ``outputs`` numbers: classes of a text, its classes of many, or one for regression."""
+    """Linear layer on one vector per text, for classes or a number."""
 
     def __init__(self, num_features: int, num_outputs: int, dropout: float = DEFAULT_DROPOUT) -> None:
         super().__init__()
@@ -33,15 +31,16 @@ class PooledHead(nn.Module):
         self.linear = _make_linear(num_features, num_outputs)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """[B, features] to float32[B, outputs]."""
+        """Map [B, features] to float32[B, outputs]."""
         outputs: Tensor = self.linear(self.dropout(vectors))
         return outputs.float()
 
 
 class BiLSTM(nn.Module):
-    """One layer, half of the width each way, between encoder and head (PubMedBERT, table 12).
+    """One bidirectional layer between encoder and head, half of the width in each direction.
 
-    Nothing in the paper says how wide it is, nor which of its vectors relations are classified from.
+    PubMedBERT, table 12. The paper gives neither its width nor the vector that relations are classified by;
+    both are choices.
     """
 
     def __init__(self, hidden_size: int) -> None:
@@ -49,13 +48,13 @@ class BiLSTM(nn.Module):
         self.lstm = nn.LSTM(hidden_size, hidden_size // 2, batch_first=True, bidirectional=True)
 
     def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
-        """[B, W, hidden] to the same; what is not in ``mask`` [B, W] changes nothing and becomes 0.
+        """Map [B, W, H] to [B, W, H]; padding becomes 0.
 
         Args:
-            mask: bool[B, W]: a row's words, or pieces, come first, then padding.
+            mask: bool[B, W]; padding comes last.
 
         Raises:
-            RuntimeError: a row has nothing in ``mask``.
+            RuntimeError: a row is all padding.
         """
         lengths = mask.sum(1).cpu()
         packed_output, _ = self.lstm(
@@ -66,9 +65,9 @@ class BiLSTM(nn.Module):
 
 
 class TokenClassificationHead(nn.Module):
-    """Vectors of words to tags, or of first pieces in their place.
+    """Head that scores the labels of each word.
 
-    In each method ``vectors`` are [B, W, hidden]; ``mask`` is bool[B, W]: a row's words, then padding.
+    ``vectors`` are [B, W, H]; ``mask`` is bool[B, W] with padding last.
     """
 
     def __init__(
@@ -86,14 +85,14 @@ class TokenClassificationHead(nn.Module):
         self.crf = crf
 
     def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
-        """Of each word its labels' scores, float32[B, W, labels]."""
+        """Return label scores, float32[B, W, L]."""
         if self.bilstm is not None:
             vectors = self.bilstm(vectors, mask)
         scores: Tensor = self.linear(self.dropout(vectors))
         return scores.float()
 
     def loss(self, vectors: Tensor, mask: Tensor, gold: Tensor) -> Tensor:
-        """The mean over the words of the batch; ``gold`` is int64[B, W]."""
+        """Return the mean loss over the words of the batch; ``gold`` is int64[B, W]."""
         scores: Tensor = self(vectors, mask)
         if self.crf is not None:
             return self.crf.loss(scores, gold, mask)
@@ -101,7 +100,7 @@ class TokenClassificationHead(nn.Module):
 
     @torch.no_grad()
     def decode(self, vectors: Tensor, mask: Tensor) -> Tensor:
-        """The best labels, with a CRF of the sentence, else of each word; int64[B, W], 0 in padding."""
+        """Return the best labels, int64[B, W], 0 in padding; a CRF decodes whole sentences."""
         scores: Tensor = self(vectors, mask)
         if self.crf is not None:
             return self.crf.decode(scores, mask)
@@ -109,10 +108,9 @@ class TokenClassificationHead(nn.Module):
 
 
 class SpanHead(nn.Module):
-    """Vectors of pieces to where an answer starts and ends, as BERT does for SQuAD (run_squad.py).
+    """Head for the start and the end of an answer, as BERT's for SQuAD (run_squad.py), without dropout.
 
-    There is no dropout there before the layer, and none here.  ELECTRA's own head, which predicts the
-    end from the start, is another one (``joint_prediction`` in google-research/electra, qa_tasks.py).
+    ELECTRA's head, which predicts the end from the start (``joint_prediction`` in qa_tasks.py), differs.
     """
 
     def __init__(self, hidden_size: int) -> None:
@@ -120,26 +118,26 @@ class SpanHead(nn.Module):
         self.linear = _make_linear(hidden_size, 2)
 
     def forward(self, vectors: Tensor, answer_mask: Tensor) -> Tensor:
-        """Logits of the first and the last piece of the answer.
+        """Return the logits of the first and the last token of the answer.
 
         Args:
-            vectors: [B, T, hidden]
-            answer_mask: bool[B, T]: where an answer may be; in training also [CLS], where a text without an
-                answer has both.
+            vectors: [B, T, H].
+            answer_mask: bool[B, T], tokens that an answer may start or end with; in training also [CLS], the
+                target of windows without an answer.
 
         Returns:
-            float32[B, T, 2]; where the answer may not be, the lowest number that there is.
+            float32[B, T, 2]; the lowest finite value outside ``answer_mask``.
         """
         logits: Tensor = self.linear(vectors).float()
         return logits.masked_fill(~answer_mask[:, :, None], torch.finfo(logits.dtype).min)
 
     def loss(self, vectors: Tensor, answer_mask: Tensor, targets: Tensor) -> Tensor:
-        """The mean of both cross-entropies; ``gold`` is int64[B, 2]: the first and the last piece."""
+        """Return the mean of both cross-entropies; ``targets`` is int64[B, 2], first and last token."""
         return F.cross_entropy(self(vectors, answer_mask), targets)
 
 
 class AnswerSpan(NamedTuple):
-    """An answer from piece ``start`` to piece ``end``, both in it; the score sums their logits."""
+    """Answer from token ``start`` to token ``end``, inclusive; the score is the sum of both logits."""
 
     start: int
     end: int
@@ -149,16 +147,16 @@ class AnswerSpan(NamedTuple):
 def find_best_spans(
     start: Tensor, end: Tensor, answer_mask: Tensor, max_length: int = 30, n: int = 20
 ) -> list[AnswerSpan]:
-    """The ``n`` best answers of a text, best first; of equals the first to start, then the shortest.
+    """Return the ``n`` best answers, best first; ties by earlier start, then by shorter length.
 
-    They are the best of all pairs, where run_squad.py in google-research/bert looks at the 20 best
-    starts and ends; both numbers are its defaults (``max_answer_length``, ``n_best_size``).
+    All pairs are searched; google-research/bert's run_squad.py combines the 20 best starts and ends. Both
+    defaults are its ``max_answer_length`` and ``n_best_size``.
 
     Args:
-        start: [T]: logits.
-        end: [T]: likewise.
-        answer_mask: bool[T]: where an answer may start and end.
-        longest: how many pieces an answer may have.
+        start: float[T], start logits.
+        end: float[T], end logits.
+        answer_mask: bool[T], allowed tokens.
+        max_length: maximum tokens of an answer.
     """
     start, end = (logits.float().masked_fill(~answer_mask, -torch.inf) for logits in (start, end))
     span_scores = start[:, None] + F.pad(end, (0, max_length - 1), value=-torch.inf).unfold(0, max_length, 1)
@@ -178,18 +176,17 @@ def find_best_spans(
 def extract_relation_features(
     hidden: Tensor, first: Tensor, second: Tensor, feature: RelationFeature
 ) -> Tensor:
-    """What the class of a relation is predicted from (PubMedBERT, section 3.3).
+    """Return the vectors by which relations are classified (PubMedBERT, section 3.3).
 
     Args:
-        hidden: [B, T, H]: the encoder's vectors of pieces.
-        first: int64[B, 2]: of the first entity, the first piece and that after the last.
-        second: likewise.
-        kind: ``cls``: the vector of [CLS]; ``mention``: the largest number in each place of an entity's
-            vectors, the two entities concatenated; ``start``: the vectors of both ranges' first pieces
-            concatenated, where ranges begin at the entities' tags.
+        hidden: float[B, T, H].
+        first: int64[B, 2], token range of the first entity, end exclusive.
+        second: int64[B, 2], token range of the second entity.
+        feature: ``cls``: vector of [CLS]; ``mention``: maximum over each entity's tokens; ``start``: first
+            token of each range, which begins at the marker if there is one.
 
     Returns:
-        [B, H], or [B, 2H] for two entities; 0 for one that was cut off, whose range is empty.
+        float[B, H] for ``cls``, else float[B, 2H]; 0 for an entity with an empty range.
     """
     if feature == "cls":
         return hidden[:, 0]
@@ -197,32 +194,31 @@ def extract_relation_features(
 
 
 def weighted_cross_entropy(logits: Tensor, gold: Tensor, weights: Tensor | None = None) -> Tensor:
-    """The mean over texts of -log p(gold), each times the weight of its class.
+    """Return the weighted cross-entropy divided by the number of texts.
 
-    The sum is divided by the number of texts, not by their weights (``WeightedClassificationTask`` in
-    electra/finetune/classification/classification_tasks.py of SciCrunch/bio_electra; its reranker's
-    weights are 1 and 99).
+    SOURCE: ``WeightedClassificationTask`` in electra/finetune/classification/classification_tasks.py of
+    SciCrunch/bio_electra, which divides by the number of texts, not by the sum of weights.
 
     Args:
-        logits: [B, C]
-        gold: int64[B]
-        weights: float[C]
+        logits: float[B, C].
+        gold: int64[B].
+        weights: float[C].
     """
     return F.cross_entropy(logits, gold, weights, reduction="sum") / len(gold)
 
 
 def mean_squared_error(outputs: Tensor, gold: Tensor) -> Tensor:
-    """The mean squared error of ``outputs`` [B, 1]; ``gold`` is float[B] (PubMedBERT, section 2.4.1)."""
+    """Return the mean squared error (PubMedBERT, section 2.4.1); ``outputs`` [B, 1], ``gold`` float[B]."""
     return F.mse_loss(outputs.squeeze(1), gold)
 
 
 def binary_cross_entropy(logits: Tensor, gold: Tensor) -> Tensor:
-    """The mean over texts and classes, each on its own: ``logits`` [B, C], ``gold`` bool[B, C]."""
+    """Return the mean binary cross-entropy over texts and classes; ``logits`` [B, C], ``gold`` bool[B, C]."""
     return F.binary_cross_entropy_with_logits(logits, gold.to(logits.dtype))
 
 
 def _pool_entity(hidden: Tensor, token_ranges: Tensor, feature: RelationFeature) -> Tensor:
-    """The vectors [B, H] of entities."""
+    """Return one vector per entity, [B, H]."""
     start, end = token_ranges[:, :1], token_ranges[:, 1:]
     positions = torch.arange(hidden.shape[1], device=hidden.device)
     is_inside = (positions >= start) & (
@@ -233,7 +229,7 @@ def _pool_entity(hidden: Tensor, token_ranges: Tensor, feature: RelationFeature)
 
 
 def _make_linear(in_features: int, out_features: int) -> nn.Linear:
-    """A layer of random weights: normal, cut at two standard deviations, as TensorFlow's are."""
+    """Return a linear layer with weights from a normal distribution truncated at two standard deviations."""
     layer = nn.Linear(in_features, out_features)
     nn.init.trunc_normal_(layer.weight, std=INIT_STD, a=-2 * INIT_STD, b=2 * INIT_STD)
     nn.init.zeros_(layer.bias)

@@ -1,4 +1,4 @@
-"""Any Hugging Face encoder, as fine-tuning begins with it."""
+"""Load Hugging Face encoders for fine-tuning."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _HASHED_FILES: Final = ("config.json", "tokenizer.json", "tokenizer_config.json"
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint's folder, looked at but not loaded.
+    """A checkpoint directory that was inspected; its weights are not loaded yet.
 
     Attributes:
-        name: what reports call it.
-        sha256: of its weights, configuration and tokenizer.
+        name: name of the model in reports.
+        sha256: digest of weights, configuration and tokenizer.
     """
 
     folder: str
@@ -38,15 +38,15 @@ class Checkpoint:
     max_positions: int
 
     def load_tokenizer(self) -> ModelTokenizer:
-        """Its tokenizer, read anew: whoever adds pieces to it adds them to this one."""
+        """Load a new copy of the tokenizer, to which tokens may be added."""
         return tokenization.load_tokenizer(self.folder, self.max_positions)
 
 
 class EncoderModel(nn.Module):
-    """A model without a head.
+    """An encoder without a head.
 
     Attributes:
-        width: of its output.
+        hidden_size: width of the output vectors.
     """
 
     def __init__(self, model: Any, has_pooler: bool) -> None:
@@ -64,13 +64,13 @@ class EncoderModel(nn.Module):
 
 
 def inspect_checkpoint(folder: str, name: str | None = None) -> Checkpoint:
-    """A checkpoint.
+    """Inspect a checkpoint directory.
 
     Args:
-        name: what to call it; else the folder's name, and of a run's the run's too.
+        name: name of the model; default: name of the directory, ``RUN/STEP`` for ``RUN/STEP/hf``.
 
     Raises:
-        ModelError: there is none.
+        ModelError: the directory has no complete encoder checkpoint.
     """
     if not os.path.isdir(folder):
         raise ModelError(f"there is no folder {folder} with a model: give one that save_pretrained wrote")
@@ -103,7 +103,7 @@ def inspect_checkpoint(folder: str, name: str | None = None) -> Checkpoint:
     num_tokens = len(tokenization.load_tokenizer(folder, max_positions).hf_tokenizer)
     if num_tokens > config.vocab_size:
         raise ModelError(
-            f"the tokenizer of {folder} has {num_tokens} pieces, and its model knows {config.vocab_size}: "
+            f"the tokenizer of {folder} has {num_tokens} tokens, and its model {config.vocab_size}: "
             "give a model with its own tokenizer"
         )
     hashed_files = [
@@ -119,13 +119,13 @@ def inspect_checkpoint(folder: str, name: str | None = None) -> Checkpoint:
 
 
 def load_encoder(checkpoint: Checkpoint, min_vocab_size: int = 0) -> EncoderModel:
-    """The model with its weights, as float32 in whatever precision they were saved.
+    """Load the weights in float32.
 
     Args:
-        min_vocab_size: how many pieces it has to know, if these are more than it was trained with.
+        min_vocab_size: size of the token embeddings if it is above that of the checkpoint.
 
     Raises:
-        ModelError: the weights cannot be read, or are another model's.
+        ModelError: the weights cannot be read, or do not belong to the model.
     """
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -151,7 +151,7 @@ def load_encoder(checkpoint: Checkpoint, min_vocab_size: int = 0) -> EncoderMode
 
 
 def _default_name(folder: str) -> str:
-    """``tiny/step-0000200`` of ``out/tiny/step-0000200/hf``, else the folder's own name."""
+    """Return ``tiny/step-0000200`` for ``out/tiny/step-0000200/hf``; otherwise the name of the directory."""
     path_parts = os.path.abspath(folder).split(os.sep)
     return "/".join(path_parts[-3:-1]) if path_parts[-1] == "hf" and len(path_parts) > 2 else path_parts[-1]
 

@@ -1,5 +1,4 @@
-"""A checkpoint's own tokenizer, as fine-tuning needs it: pieces with their places, and what stands
-around them."""
+"""Tokenization with a checkpoint's own tokenizer, with character offsets and special tokens."""
 
 from __future__ import annotations
 
@@ -18,16 +17,16 @@ Offsets = list[tuple[int, int]]
 
 
 class ModelError(UserError):
-    """A folder has no checkpoint that can be fine-tuned: says what is wrong with it, and what to
-    give."""
+    """A directory has no checkpoint that can be fine-tuned. The message names cause and remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenizedInput:
-    """What a model reads: the pieces of a text or two, with special tokens around them.
+    """Token ids of one or two texts with special tokens.
 
     Attributes:
-        first, second: where the pieces of either text begin.
+        first_start: index of the first token of the first text.
+        second_start: index of the first token of the second text.
     """
 
     input_ids: list[int]
@@ -38,10 +37,10 @@ class TokenizedInput:
 
 @dataclass(slots=True)
 class ModelTokenizer:
-    """A tokenizer.
+    """A Hugging Face tokenizer.
 
     Attributes:
-        longest: pieces, special tokens among them, that the model can read.
+        max_length: maximum tokens of an input, with special tokens.
     """
 
     hf_tokenizer: Any
@@ -51,7 +50,7 @@ class ModelTokenizer:
     )
 
     def encode_texts(self, texts: Sequence[str]) -> list[tuple[list[int], Offsets]]:
-        """The pieces of each text, and which characters each of them is."""
+        """Return token ids and character offsets of each text, without special tokens."""
         if not texts:
             return []
         encoding = self.hf_tokenizer(list(texts), add_special_tokens=False, return_offsets_mapping=True)
@@ -60,13 +59,13 @@ class ModelTokenizer:
     def encode_words(
         self, sentences: Sequence[Sequence[str]], should_lowercase: bool = False
     ) -> list[list[list[int]]]:
-        """The pieces of each word of each sentence; [UNK] for a word of which nothing is left.
+        """Return the token ids of each word of each sentence; [UNK] for a word without any.
 
-        They are those of the words joined by blanks, as a model read them in pretraining: a byte-level
-        tokenizer that is given words one by one leaves out that each follows a blank.
+        Words are joined by blanks and tokenized together, so that a byte-level tokenizer sees the blank
+        before each.
 
         Args:
-            plain: in lower case and without accents, as ELECTRA's code for tagging has all text.
+            should_lowercase: lower-case and strip accents first, as ELECTRA's tagging code does.
         """
         normalised = [
             [lowercase_without_accents(word) if should_lowercase else word for word in words]
@@ -86,14 +85,14 @@ class ModelTokenizer:
         return ids_by_sentence
 
     def count_special_tokens(self, is_pair: bool) -> int:
-        """How many special tokens stand around a text, or around and between two."""
+        """Return the number of special tokens of an input of one text or a pair."""
         before, between, after, _ = self._find_special_tokens(is_pair)
         return len(before) + len(between) + len(after)
 
     def build_input(
         self, first_ids: Sequence[int], second_ids: Sequence[int] | None = None
     ) -> TokenizedInput:
-        """One input of the pieces of a text or two."""
+        """Add special tokens and token types to one or two texts."""
         before, between, after, segment_types = self._find_special_tokens(second_ids is not None)
         second_list = list(second_ids or ())
         input_ids = [*before, *first_ids, *between, *second_list, *after]
@@ -104,7 +103,7 @@ class ModelTokenizer:
         return TokenizedInput(input_ids, token_type_ids, len(before), second_start)
 
     def _find_special_tokens(self, is_pair: bool) -> tuple[list[int], list[int], list[int], list[int]]:
-        """What the tokenizer puts before, between and after two texts, and the types of either."""
+        """Return the special tokens before, between and after the texts, and the token type of each text."""
         if is_pair not in self._special_tokens:
             texts = (["a"], ["b"]) if is_pair else (["a"],)
             encoding = self.hf_tokenizer(*texts, return_token_type_ids=True, return_special_tokens_mask=True)
@@ -130,26 +129,26 @@ class ModelTokenizer:
 
 
 def load_tokenizer(folder: str, max_positions: int) -> ModelTokenizer:
-    """The tokenizer of a checkpoint.
+    """Load the tokenizer of a checkpoint.
 
     Args:
-        positions: how many the model has.
+        max_positions: number of positions of the model.
 
     Raises:
-        ModelError: there is none that can be used.
+        ModelError: there is no usable fast tokenizer.
     """
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         if not tokenizer.is_fast:
-            raise InvalidValueError("it gives no places of pieces in a text (no tokenizer.json)")
+            raise InvalidValueError("it gives no character offsets (no tokenizer.json)")
     except Exception as error:  # the library raises whatever it meets
         raise ModelError(
-            f"{folder} has no tokenizer that can be used ({error}): give a folder with a model and its "
+            f"{folder} has no usable tokenizer ({error}): give a folder with a model and its "
             "tokenizer.json, such as a run's step-NNNNNNN/hf"
         ) from error
     if len(tokenizer) < 10:
         raise ModelError(
-            f"the tokenizer of {folder} has {len(tokenizer)} pieces only: tokenizer.json or vocab.txt is lost"
+            f"the tokenizer of {folder} has {len(tokenizer)} tokens: tokenizer.json or vocab.txt is missing"
         )
     max_length = min(max_positions, tokenizer.model_max_length)
     tokenizer.model_max_length = 1 << 30  # what is too long is cut by us, or not at all
@@ -157,10 +156,10 @@ def load_tokenizer(folder: str, max_positions: int) -> ModelTokenizer:
 
 
 def lowercase_without_accents(word: str) -> str:
-    """A word in lower case without accents, as ELECTRA's tagging reads it whatever the vocabulary.
+    """Lower-case a word and strip its accents, as ELECTRA's tagging code does for every vocabulary.
 
-    ``tokenize_and_align`` of google-research/electra, finetune/tagging/tagging_tasks.py: its ``cased`` is
-    never set.
+    SOURCE: ``tokenize_and_align`` in finetune/tagging/tagging_tasks.py of google-research/electra, where
+    ``cased`` is never set.
     """
     decomposed = unicodedata.normalize("NFD", word.lower())
     return "".join(character for character in decomposed if unicodedata.category(character) != "Mn")

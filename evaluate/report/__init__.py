@@ -1,1 +1,1 @@
-"""Results as tables, beside what the papers print."""
+"""Reports: results beside published scores."""

@@ -1,6 +1,6 @@
-"""The BLURB score: a mean over six types of task of the mean over each type's sets.
+"""BLURB score: the mean over six task types of the mean over their benchmarks.
 
-SOURCE: Gu et al. 2020 (arXiv 2007.15779), section 2.4 and table 6: "the macro average of average test results
+SOURCE: Gu et al. 2020 (arXiv:2007.15779), section 2.4 and table 6: "the macro average of average test results
 for each of the six tasks".
 """
 
@@ -21,20 +21,20 @@ TASKS_BY_TYPE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "Question answering": ("pubmedqa", "bioasq-yesno"),
     }
 )
-"""Tasks by type, both in the paper's order."""
+"""Tasks by type, in the paper's order."""
 BLURB_TASKS: Final = tuple(task for tasks in TASKS_BY_TYPE.values() for task in tasks)
 
 
 @dataclass(frozen=True, slots=True)
 class BlurbScore:
-    """What scores give of BLURB.
+    """BLURB score of a model, and its parts.
 
     Attributes:
-        types: the mean of each type that has all its sets, None of the others.
-        score: the BLURB score; None while a set is missing.
-        missing: the sets without a score.
-        partial: the same macro average over what is there, of types that have any; None where nothing is.
-            It is no BLURB score, and compares only with the same average over the same sets.
+        type_means: mean of each type; None if a task of the type is missing.
+        score: BLURB score; None if a task is missing.
+        missing_tasks: tasks without a score.
+        partial_mean: macro average over the existing tasks; None without any. It is comparable only over the
+            same tasks.
     """
 
     type_means: Mapping[str, float | None]
@@ -44,7 +44,7 @@ class BlurbScore:
 
 
 def compute_blurb(scores: Mapping[str, float]) -> BlurbScore:
-    """BLURB of scores by task; tasks that are not BLURB's are left out of it."""
+    """Compute the BLURB score from scores by task; other tasks are ignored."""
     scores_by_type = {
         name: [scores[task] for task in tasks if task in scores] for name, tasks in TASKS_BY_TYPE.items()
     }

@@ -1,13 +1,11 @@
-"""How far a score would move with other test examples, and whether two models differ by more than that.
+"""Bootstrap confidence intervals of scores, and paired significance of differences.
 
-The examples of a test set are drawn again, as many as there are, with replacement (Efron and Tibshirani
-1993; for language processing Koehn, EMNLP 2004).  As a measure is a function of sums over examples
-(metrics/metric.py), the sums of a thousand resamples are one product of matrices: how often each
-resample has each example, times the examples' statistics.
+The examples of a test set are resampled with replacement (Efron and Tibshirani 1993; for NLP Koehn, EMNLP
+2004). Scores are functions of sums over examples (metrics/metric.py), so the sums of all resamples are one
+matrix product: counts [R, M] times statistics [M, K].
 
-This covers chance in the choice of *test examples* for the fine-tuned models at hand: a resample is the
-same for all seeds, and what moves is the mean of their scores.  It says nothing about what other seeds,
-training examples or pretraining runs would give; of seeds the sd over them tells.
+Intervals cover the choice of *test examples* for the given fine-tuned models. All seeds share a resample, and
+the statistic is their mean score. The standard deviation over seeds covers the choice of seeds.
 """
 
 from __future__ import annotations
@@ -25,15 +23,15 @@ RESAMPLES: Final = 1000
 CONFIDENCE_LEVEL: Final = 0.95
 
 _BLOCK_SIZE: Final = 1 << 21
-"""How many numbers of a matrix of resamples are in memory at once (16 MiB)."""
+"""Numbers of a resampling matrix in memory at once (16 MiB)."""
 
 _TOLERANCE: Final = 1e-12
-"""Differences this close are equal."""
+"""Differences within this tolerance are equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A score, the mean over seeds, and the bounds between which resampled scores lie."""
+    """Mean score over seeds, with the bounds of its interval."""
 
     score: float
     low: float
@@ -42,7 +40,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """By how much the first model's mean score is higher, the interval of that, and a two-sided p-value."""
+    """Difference of two models' mean scores (first minus second), its interval, and a two-sided p-value."""
 
     score: float
     low: float
@@ -59,16 +57,16 @@ def bootstrap_interval(
     level: float = CONFIDENCE_LEVEL,
     seed: int = 0,
 ) -> Interval:
-    """The percentile interval of a model's score.
+    """Return the percentile interval of a model's score.
 
     Args:
-        units: for each seed the statistics of the same examples, [M, K].
-        figure: of the measure; without it the main one.
-        level: the share of resampled scores that lie within.
-        seed: of the resampling.
+        stats: float64[M, K] for each seed, statistics of the same examples.
+        score_name: score of the metric; default: its main score.
+        level: confidence level.
+        seed: seed of the resampling.
 
     Raises:
-        ValueError: there are no examples, or not the same number for all seeds.
+        InvalidValueError: there are no examples, or their number differs between seeds.
     """
     score = _mean_scores(metric, score_name, _sum_by_seed(stats))
     low, high = _percentile_bounds(
@@ -87,16 +85,15 @@ def paired_bootstrap(
     level: float = CONFIDENCE_LEVEL,
     seed: int = 0,
 ) -> PairedDifference:
-    """Two models on the same examples in the same order, each of one seed or more.
+    """Compare two models on the same examples in the same order, each with one seed or more.
 
-    The p-value is that of Berg-Kirkpatrick, Burkett and Klein (EMNLP 2012), made two-sided: how often a
-    resampled difference is at least as far from the one found as that is from 0.  (Resampled differences
-    scatter around the one found, not around 0.)  What was found counts as one more resample (Davison and
-    Hinkley 1997, section 4.2.5), so that p is never 0, and 1 for a model and itself.  It is about these
-    fine-tuned models, see above.
+    The p-value is that of Berg-Kirkpatrick, Burkett and Klein (EMNLP 2012), two-sided: the fraction of
+    resampled differences that are at least as far from the observed one as that is from 0. The observed
+    difference counts as a resample (Davison and Hinkley 1997, section 4.2.5), so p is above 0, and 1 for
+    equal models.
 
     Raises:
-        ValueError: there are no examples, or not the same number for all seeds of both.
+        InvalidValueError: there are no examples, or their number differs between seeds or models.
     """
     stats = [*first, *second]
 
@@ -114,12 +111,12 @@ def paired_bootstrap(
 
 
 def _sum_by_seed(stats: Sequence[Numbers]) -> Numbers:
-    """The statistics of each seed, [S, K]."""
+    """Sum the statistics of each seed, [S, K]."""
     return numpy.stack([seed_stats.sum(axis=0) for seed_stats in stats])
 
 
 def _resample_totals(stats: Sequence[Numbers], resamples: int, seed: int) -> Numbers:
-    """The statistics of each seed in each resample, [R, S, K]."""
+    """Return the sums of each resample and seed, [R, S, K]."""
     num_examples = len(stats[0])
     if not num_examples or any(len(seed_stats) != num_examples for seed_stats in stats):
         sizes = ", ".join(str(len(seed_stats)) for seed_stats in stats)
@@ -138,7 +135,7 @@ def _resample_totals(stats: Sequence[Numbers], resamples: int, seed: int) -> Num
 
 
 def _draw_counts(rng: numpy.random.Generator, resamples: int, num_examples: int) -> Numbers:
-    """How often each resample has each example, [R, M]: a row is multinomial, faster drawn than by name."""
+    """Return how often each resample draws each example, [R, M]; rows are multinomial."""
     indices = rng.integers(num_examples, size=(resamples, num_examples))
     indices += num_examples * numpy.arange(resamples)[:, None]
     counts = numpy.bincount(indices.ravel(), minlength=resamples * num_examples)
@@ -146,7 +143,7 @@ def _draw_counts(rng: numpy.random.Generator, resamples: int, num_examples: int)
 
 
 def _mean_scores(metric: Metric, score_name: str | None, totals: Numbers) -> Numbers:
-    """The mean of a figure over seeds, from sums [..., S, K] to [...]."""
+    """Return the mean of a score over seeds, from sums [..., S, K] to [...]."""
     scores = metric.scores_from_totals(totals)[score_name or metric.main_score]
     return numpy.asarray(scores.mean(axis=-1))
 

@@ -1,22 +1,18 @@
-"""The report (contamination_report.py) as one HTML page: no script, nothing from elsewhere, for light, dark
-and paper.
-"""
+"""Report as one self-contained HTML page without scripts, for light and dark screens and for print."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 from bioshards.corpus.ui import html_page as html
 from bioshards.corpus.ui.html_page import escape_html
 
+from .report_types import PublishedReport, Report, SuiteReport, TaskReport
 from .score_chart import ModelBars, ScoreBar, draw_chart
 from .suite_tables import build_models_table, build_suite_tables, format_legend
 from .table import Cell, ReportTable, get_footnote_symbols, get_task_title, list_model_labels
 
 
-def render_page(report: Mapping[str, Any]) -> str:
-    """The page of a report (gathering.gather)."""
+def render_page(report: Report) -> str:
+    """Render a report as HTML."""
     page_title = f"Evaluation of {', '.join(model['name'] for model in report['models'])}"
     parts = [
         f"<h1>{escape_html(page_title)}</h1>",
@@ -58,8 +54,8 @@ def _render_marks(marks: str) -> str:
     return f"<sup>{escape_html(marks)}</sup>" if marks else ""
 
 
-def _render_chart(suite: Mapping[str, Any]) -> str:
-    """Our scores and the best known published ones, of tasks that we have."""
+def _render_chart(suite: SuiteReport) -> str:
+    """Draw our scores and the charted published ones, for the tasks that we have."""
     tasks = list(suite["tasks"])
     chart_models = [
         ModelBars(label, [_make_our_bar(suite["tasks"][task], label) for task in tasks])
@@ -78,7 +74,7 @@ def _render_chart(suite: Mapping[str, Any]) -> str:
     return f"<figure>{svg}<figcaption>{escape_html(caption)}</figcaption></figure>"
 
 
-def _make_our_bar(task: Mapping[str, Any], label: str) -> ScoreBar | None:
+def _make_our_bar(task: TaskReport, label: str) -> ScoreBar | None:
     scores = task["models"].get(label)
     if scores is None:
         return None
@@ -89,9 +85,9 @@ def _make_our_bar(task: Mapping[str, Any], label: str) -> ScoreBar | None:
 
 
 def _make_published_bar(
-    task_report: Mapping[str, Any], task: str, table: Mapping[str, Any], model: str
+    task_report: TaskReport, task: str, table: PublishedReport, model: str
 ) -> ScoreBar | None:
-    """A model's published score, by the figure that is ours."""
+    """Return a model's published score of our main score's name, or None."""
     main_scores = {scores["main_score"] for scores in task_report["models"].values()}
     for row in table["rows"]:
         if row["task"] == task and row["score_name"] in main_scores and model in row["scores"]:

@@ -1,25 +1,24 @@
-"""The report (contamination_report.py) as Markdown of GitHub's kind: to be pasted into a README or an
-issue.
-"""
+"""Report as GitHub Markdown."""
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from bioshards.corpus.ui.html_page import spell_out_invisible
 
+from .report_types import Report
 from .suite_tables import build_models_table, build_suite_tables, format_legend
 from .table import Cell, ReportTable
 
 _SPECIAL_CHARACTERS: Final = re.compile(r"[\\`*_|~$]|](?=[(\[:])")
-"""What would be mark-up within a line."""
+"""Characters that are inline markup."""
 
 
-def render_markdown(report: Mapping[str, Any]) -> str:
-    """The Markdown of a report (gathering.gather)."""
+def render_markdown(report: Report) -> str:
+    """Render a report as Markdown."""
     parts = ["# Evaluation", format_legend(report), _render_table(build_models_table(report), 2)]
     for suite in report["suites"]:
         score_table, *other_tables = build_suite_tables(suite)
@@ -41,7 +40,8 @@ def _render_table(table: ReportTable, level: int) -> str:
     ]
     body = "\n\n".join(filter(None, parts))
     if table.is_collapsed:
-        return f"<details><summary>{html.escape(spell_out_invisible(table.title, ' '))}</summary>\n\n{body}\n\n</details>"
+        title = html.escape(spell_out_invisible(table.title, " "))
+        return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
     return f"{'#' * level} {_escape_text(table.title)}\n\n{body}"
 
 
@@ -60,5 +60,5 @@ def _render_footnote(mark: str, text: str) -> str:
 
 
 def _escape_text(text: str) -> str:
-    """Text that is no mark-up, in one line."""
+    """Escape Markdown and HTML, in one line."""
     return html.escape(_SPECIAL_CHARACTERS.sub(r"\\\g<0>", spell_out_invisible(text, keep=" ")), quote=False)

@@ -1,7 +1,6 @@
-"""What the papers print, to be set beside our scores.
+"""Scores printed in papers, in per cent, with standard deviations where printed.
 
-Every cell is as printed, in per cent: a mean and, where there is one, the standard deviation in
-brackets.  What keeps them from comparing is in published_notes.py.
+published_notes.py lists what limits their comparability.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from .published_notes import PublishedNote
 
 @dataclass(frozen=True, slots=True)
 class PublishedScore:
-    """A printed score, in per cent."""
+    """Printed score, in per cent."""
 
     mean: float
     sd: float | None
@@ -27,17 +26,18 @@ class PublishedScore:
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
-    """A table of a paper, or several that are one in all but the page.
+    """One table of a paper, or several that form one.
 
     Attributes:
-        suite: whose tasks its rows are.
-        title, source: what it is, and where it is printed.
-        runs: of what the numbers are means and deviations.
-        models: its columns, in the paper's order.
-        charted: those of them that a chart shows.
-        scores: rows by task and figure (of metrics/), in the paper's order; of each the columns that it has.
-        notes: what to know before comparing.
-        blurb: the BLURB score of each model, as printed.
+        suite: suite of the tasks.
+        title: title in reports.
+        source: paper and table numbers.
+        runs_note: runs behind means and deviations.
+        models: columns, in the paper's order.
+        charted_models: models that charts show.
+        scores: scores by (task, score name) and model, in the paper's order.
+        notes: limits of comparability.
+        blurb_scores: printed BLURB score of each model.
     """
 
     suite: str
@@ -52,11 +52,11 @@ class PublishedTable:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """The tasks of the rows."""
+        """Tasks of the rows."""
         return tuple(dict.fromkeys(task for task, _ in self.scores))
 
     def notes_for(self, model: str | None = None, task: str | None = None) -> list[str]:
-        """The notes on the table, on a model's column, on a task's rows, or on the cells of both."""
+        """Return the notes on the table, a model's column, a task's rows, or a cell (both given)."""
         return [note.text for note in self.notes if note.applies_to(model, task)]
 
 
@@ -64,7 +64,10 @@ _CELL_PATTERN: Final = re.compile(r"(-|[\d.]+)(?:[ ]\(([\d.]+)\))?(?:\s+|$)")
 
 
 def _parse_rows(models: tuple[str, ...], text: str) -> dict[tuple[str, str], dict[str, PublishedScore]]:
-    """Rows of a task, a figure (``_`` for a blank) and a cell a model: ``81.16 (0.50)``, ``-`` for none."""
+    """Parse rows of task, score name (``_`` for a blank) and one cell per model.
+
+    Cells are ``81.16 (0.50)``, ``81.16``, or ``-`` for none.
+    """
     rows = {}
     for line in text.strip().splitlines():
         task, score_name, cells = line.split(maxsplit=2)
@@ -219,11 +222,14 @@ _ELECTRAMED_BATCHES: Final = (
     (34, 61.18, 82.35, 69.55),
     (35, 24.57, 44.00, 31.42),
 )
-"""Of each test batch of BioASQ 7b: factoid questions (table 4), ELECTRAMed's SACC, LACC and MRR (table 9)."""
+"""Test batches of BioASQ 7b, and ELECTRAMed's scores on them.
+
+Number of factoid questions (table 4), SACC, LACC and MRR (table 9).
+"""
 
 
 def _average_factoid_batches() -> dict[tuple[str, str], dict[str, PublishedScore]]:
-    """ELECTRAMed's scores of all batches: a question weighs the same in any."""
+    """Average ELECTRAMed's scores over the batches, weighted by questions."""
     questions, *score_columns = zip(*_ELECTRAMED_BATCHES, strict=True)
     means = [sum(map(operator.mul, questions, column)) / sum(questions) for column in score_columns]
     return {
@@ -338,7 +344,7 @@ TASK_TITLES: Final[Mapping[str, str]] = MappingProxyType(
         "squad": "SQuAD 1.1",
     }
 )
-"""What reports call a task."""
+"""Titles of tasks in reports."""
 PUBLISHED_TABLES: Final = (
     BLURB_TABLE,
     PRETRAINING_TABLE,
@@ -347,4 +353,4 @@ PUBLISHED_TABLES: Final = (
     ELECTRAMED_TABLE,
     BIOALBERT_TABLE,
 )
-"""Of a suite with several the first is of models, the others are of variants of one."""
+"""The first table of a suite compares models; later ones compare variants of one model."""

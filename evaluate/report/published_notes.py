@@ -1,7 +1,7 @@
-"""Why published numbers (published.py) do not always compare with ours, or with each other.
+"""Notes on what limits the comparability of published scores (published.py).
 
-SOURCES: the papers; code and data published with them; and, where a note has counts that are not in a
-paper, counting in these.
+SOURCES: the papers; code and data published with them; counts in these files where a note has a count that no
+paper prints.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ class PublishedNote:
     """A footnote.
 
     Attributes:
-        models, tasks: of the columns of these models, or of the rows of these tasks; of where they cross if
-            both are named, of the whole table if none is.
+        models: columns that it is about.
+        tasks: rows that it is about; with ``models`` their cells, without either the whole table.
     """
 
     text: str
@@ -24,7 +24,7 @@ class PublishedNote:
     tasks: tuple[str, ...] = ()
 
     def applies_to(self, model: str | None, task: str | None) -> bool:
-        """Whether it belongs to just this: a column, a row, a cell, or without both the table."""
+        """Return True if the note is about exactly this column, row, cell, or (without both) the table."""
         return _matches(self.models, model) and _matches(self.tasks, task)
 
 
@@ -158,7 +158,7 @@ BIOALBERT_MODELS: Final = (
     *("BioALBERT 1.0 PubMed", "BioALBERT 1.0 PubMed + PMC"),
     *("BioALBERT 1.1 PubMed", "BioALBERT 1.1 PubMed + PMC"),
 )
-"""BioALBERT's columns."""
+"""Columns of BioALBERT."""
 BIOALBERT_NOTES: Final = (
     PublishedNote(
         "Implausible as entity F1: the paper never says what it counts, and no code was published. BioBERT's "

@@ -1,7 +1,7 @@
-"""The report on results as plain data: what report.json holds, and what the page and the Markdown show.
+"""Report as plain data: the content of report.json, and the input of the HTML and Markdown pages.
 
-Nothing in it depends on time or machine: the same results give the same bytes.  All scores are in per
-cent, correlations and MRR too.
+The report depends on the results alone: same results, same bytes. Scores are in per cent, correlations and
+MRR too.
 """
 
 from __future__ import annotations
@@ -16,12 +16,23 @@ from bioshards.evaluate.runs.results import Result, ResultError
 
 from . import bootstrap
 from .blurb import TASKS_BY_TYPE, compute_blurb
-from .published import PUBLISHED_TABLES, TASK_TITLES, PublishedTable
+from .published import PUBLISHED_TABLES, PublishedTable
+from .report_types import (
+    BlurbReport,
+    Comparison,
+    ModelReport,
+    ModelScores,
+    PublishedReport,
+    Report,
+    SuiteReport,
+    TaskReport,
+)
 from .seed_results import SeedResults, group_by_model, test_set_key
+from .table import get_task_title
 
 FORMAT: Final = 2
 _SUITE_ORDER: Final = ("blurb", "bio-electra", "electramed", "bioalbert")
-"""The papers', in the order of a report; others follow by name."""
+"""Order of the papers' suites in a report; others follow by name."""
 _TOLERANCE: Final = 1e-6
 
 MetricLookup = Callable[[Result], Metric]
@@ -30,16 +41,16 @@ SettingsLookup = Callable[[Result], Mapping[str, Any]]
 
 def build_report(
     results: Mapping[str, Result], find_metric: MetricLookup, find_defaults: SettingsLookup
-) -> dict[str, Any]:
-    """Everything that results say, beside what papers print.
+) -> Report:
+    """Build the report of results beside published scores.
 
     Args:
-        results: by path (results.find); other models are compared with the first one's.
-        find_metric: from a result to its measure, of which it has the name only.
-        find_defaults: from a result to the settings that its suite has for its task.
+        results: results by path; the first model is the baseline of comparisons.
+        find_metric: function from a result to its metric.
+        find_defaults: function from a result to the settings of its suite for its task.
 
     Raises:
-        ResultError: results do not fit each other, or a score is not what its units give.
+        ResultError: results contradict each other, or a score differs from its per-example statistics.
     """
     grouped = group_by_model(results)
     suites: dict[str, dict[str, list[SeedResults]]] = {}
@@ -59,9 +70,9 @@ def build_report(
     }
 
 
-def _describe_models(results: Mapping[str, Result]) -> list[dict[str, Any]]:
-    """The models in the order of the results, and by which versions and on what they were fine-tuned."""
-    models: dict[str, dict[str, Any]] = {}
+def _describe_models(results: Mapping[str, Result]) -> list[ModelReport]:
+    """List the models in the order of the results, with library versions and devices."""
+    models: dict[str, ModelReport] = {}
     for result in results.values():
         model = models.setdefault(
             result["model"]["name"], {**result["model"], "library_versions": {}, "devices": []}
@@ -77,7 +88,7 @@ def _build_suite(
     tasks: Mapping[str, list[SeedResults]],
     find_metric: MetricLookup,
     find_defaults: SettingsLookup,
-) -> dict[str, Any]:
+) -> SuiteReport:
     tables = [table for table in PUBLISHED_TABLES if table.suite == suite]
     published_tasks = [task for table in tables for task in table.tasks]
     order = [
@@ -96,10 +107,10 @@ def _build_suite(
 
 def _build_task(
     models: Sequence[SeedResults], find_metric: MetricLookup, find_defaults: SettingsLookup
-) -> dict[str, Any]:
+) -> TaskReport:
     baseline, *other_models = models
     return {
-        "title": TASK_TITLES.get(baseline.first_result["task"], baseline.first_result["task"]),
+        "title": get_task_title(baseline.first_result["task"]),
         "models": {
             model.label: _build_scores(model, find_metric, find_defaults(model.first_result))
             for model in models
@@ -110,8 +121,8 @@ def _build_task(
 
 def _build_scores(
     seed_results: SeedResults, find_metric: MetricLookup, defaults: Mapping[str, Any]
-) -> dict[str, Any]:
-    """What a model's seeds say of a task."""
+) -> ModelScores:
+    """Summarise the seeds of a model on a task."""
     result = seed_results.first_result
     test, main_score = seed_results.summarise_scores("test"), result["main_score"]
     interval = bootstrap.bootstrap_interval(
@@ -123,7 +134,8 @@ def _build_scores(
         raise ResultError(
             f"the {main_score} of {seed_results.label} on {result['task']} ({result['suite']}) is "
             f"{test[main_score]['mean']:.2f} in its results, but their per-example statistics give "
-            f"{100 * interval.score:.2f}: the files were edited or written by another version. Run those seeds again"
+            f"{100 * interval.score:.2f}: the files were edited or written by another version. "
+            "Run those seeds again"
         )
     settings = result["settings"]
     return {
@@ -149,7 +161,7 @@ def _build_scores(
 
 
 def _resampling_stats(result: Result) -> Numbers:
-    """What is drawn again in a resample: documents, where the files name them, else examples."""
+    """Return the units of resampling: documents if the files name them, else examples."""
     example_stats = numpy.array(result["per_example_stats"]["test"], dtype=numpy.float64).T
     documents = result["per_example_stats"].get("documents")
     if not documents:
@@ -159,12 +171,16 @@ def _resampling_stats(result: Result) -> Numbers:
     return document_stats
 
 
-def _compare_models(first: SeedResults, second: SeedResults, find_metric: MetricLookup) -> dict[str, Any]:
-    """By how much the second model is better than the first on the same examples, of seeds that both have."""
+def _compare_models(first: SeedResults, second: SeedResults, find_metric: MetricLookup) -> Comparison:
+    """Compare two models on the same examples, over the seeds that both have."""
     first_result, second_result = first.first_result, second.first_result
     shared_seeds = [seed for seed in first.seeds if seed in second.seeds]
-    comparison: dict[str, Any] = {"first": first.label, "second": second.label, "seeds": shared_seeds}
-    comparison["unshared_seeds"] = sorted(set(first.seeds) ^ set(second.seeds))
+    comparison: Comparison = {
+        "first": first.label,
+        "second": second.label,
+        "seeds": shared_seeds,
+        "unshared_seeds": sorted(set(first.seeds) ^ set(second.seeds)),
+    }
     skip_reason = (
         "not measured alike"
         if any(first_result[name] != second_result[name] for name in ("metric", "main_score", "legacy"))
@@ -192,11 +208,8 @@ def _compare_models(first: SeedResults, second: SeedResults, find_metric: Metric
     }
 
 
-def _build_blurb(tasks: Mapping[str, Any], published: PublishedTable) -> dict[str, Any]:
-    """The BLURB score of each model, and what stands in for it where sets are missing.
-
-    That is the same average over the sets that all models here have, published ones included.
-    """
+def _build_blurb(tasks: Mapping[str, TaskReport], published: PublishedTable) -> BlurbReport:
+    """Compute the BLURB score of each model, and the average over the tasks that all models here have."""
     our_scores: dict[str, dict[str, float]] = {}
     for task, task_report in tasks.items():
         for label, scores in task_report["models"].items():
@@ -235,8 +248,8 @@ def _build_blurb(tasks: Mapping[str, Any], published: PublishedTable) -> dict[st
     }
 
 
-def _describe_published(table: PublishedTable) -> dict[str, Any]:
-    """A paper's table; notes are where they belong: at it, its models, its rows or its scores."""
+def _describe_published(table: PublishedTable) -> PublishedReport:
+    """Describe a paper's table, with notes at the table, its models, its rows or its cells."""
     return {
         "title": table.title,
         "source": table.source,

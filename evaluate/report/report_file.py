@@ -1,11 +1,11 @@
-"""From result files to a report's file: what ``evaluate report`` does."""
+"""Write a report file from result files (``evaluate report``)."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -14,18 +14,19 @@ from bioshards.evaluate.runs import results
 from .evaluation_page import render_page
 from .markdown import render_markdown
 from .report_data import MetricLookup, SettingsLookup, build_report
+from .report_types import Report, SuiteReport
 
 
-def _format_json(report: Mapping[str, Any]) -> str:
+def _format_json(report: Report) -> str:
     return json.dumps(report, indent=1, ensure_ascii=False) + "\n"
 
 
-FORMATTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+FORMATTERS: Final[Mapping[str, Callable[[Report], str]]] = {
     ".html": render_page,
     ".md": render_markdown,
     ".json": _format_json,
 }
-"""What a report is written as, by how its file's name ends."""
+"""Renderer by suffix of the report file."""
 
 
 def write_report(
@@ -35,16 +36,18 @@ def write_report(
     find_metric: MetricLookup,
     find_defaults: SettingsLookup,
 ) -> str:
-    """Make a report of results; returns what to tell.
+    """Write the report of results, and return a summary line.
 
     Args:
-        sources: result files, and folders of them.
-        out: the report, ``.html``, ``.md`` or ``.json``; what is there is replaced.
-        find_metric, find_defaults: see gathering.gather.
+        sources: result files and directories of results.
+        output: path with suffix ``.html``, ``.md`` or ``.json``; an existing file is replaced.
+        find_metric: see :func:`report_data.build_report`.
+        find_defaults: see :func:`report_data.build_report`.
 
     Raises:
-        ValueError: ``out`` ends otherwise.
-        FileNotFoundError, ResultError: see results.find and report.gather.
+        InvalidValueError: the suffix is unknown.
+        InputNotFoundError: a source does not exist.
+        ResultError: see :func:`results.find_results` and :func:`report_data.build_report`.
     """
     suffix = os.path.splitext(output)[1].lower()
     if suffix not in FORMATTERS:
@@ -57,6 +60,6 @@ def write_report(
     return f"{len(result_by_path)} results: {suites}\nreport: {output}"
 
 
-def _describe_suite(suite: Mapping[str, Any]) -> str:
+def _describe_suite(suite: SuiteReport) -> str:
     num_tasks = len(suite["tasks"])
     return f"{num_tasks} {'task' if num_tasks == 1 else 'tasks'} of {suite['suite']}"

@@ -1,4 +1,4 @@
-"""Scores of several models side by side, task by task, as inline SVG in the page's own colours."""
+"""Grouped bar chart of scores by task, as inline SVG in the colours of the page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bioshards.corpus.ui.html_page import escape_html
 
 _WIDTH: Final = 720
 _LEFT, _RIGHT = 190, 650
-"""Where 0 and 100 are; labels are left of it, values right of the bars."""
+"""x of 0 and of 100; labels are left of the bars, values right."""
 _TOP: Final = 24
 _BAR_HEIGHT: Final = 13
 _GAP: Final = 12
@@ -19,7 +19,7 @@ _COLOURS: Final = ("ours", "c1", "c2", "c3", "c4", "c5")
 
 @dataclass(frozen=True, slots=True)
 class ScoreBar:
-    """A score in per cent, as it is written beside its bar; ``low`` and ``high`` where it has an interval."""
+    """Score in per cent with the label beside its bar; ``low`` and ``high`` if it has an interval."""
 
     score: float
     label: str
@@ -29,7 +29,7 @@ class ScoreBar:
 
 @dataclass(frozen=True, slots=True)
 class ModelBars:
-    """A model's name, and its bar for each task, None where it has no score; published ones are hollow."""
+    """Name of a model and its bar for each task; None without a score. Published bars are hollow."""
 
     name: str
     bars: Sequence[ScoreBar | None]
@@ -37,7 +37,7 @@ class ModelBars:
 
 
 def draw_chart(title: str, tasks: Sequence[str], models: Sequence[ModelBars]) -> str:
-    """The chart: a group of bars for each task, a legend in the order of the bars; all is plain text."""
+    """Draw a group of bars for each task, with a legend. Texts are escaped."""
     elements, y = [], _TOP + 20 * len(models)
     for index, model in enumerate(models):
         elements.append(_draw_bar(_LEFT, 20 * index + 14, 24, index, model.is_published))

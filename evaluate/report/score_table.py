@@ -1,11 +1,14 @@
-"""Our scores beside a paper's, in the paper's layout, and for BLURB its means and score at the bottom."""
+"""Table of our scores beside a paper's, in the paper's layout.
+
+BLURB has rows for means by type and for the BLURB score too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from .blurb import TASKS_BY_TYPE
+from .report_types import BlurbReport, ModelScores, PublishedReport, PublishedRow, SuiteReport
 from .table import (
     FOOTNOTE_SYMBOLS,
     NO_SCORE,
@@ -24,8 +27,8 @@ from .table import (
 )
 
 
-def build_score_table(suite: Mapping[str, Any], published: Mapping[str, Any]) -> ReportTable:
-    """Our scores beside a paper's: its rows in its order, and below those that only we have."""
+def build_score_table(suite: SuiteReport, published: PublishedReport) -> ReportTable:
+    """Build the table: the paper's rows, then rows of scores that the paper does not have."""
     our_labels, footnotes = list_model_labels(suite), Footnotes()
     header = [
         Cell("Task"),
@@ -40,7 +43,7 @@ def build_score_table(suite: Mapping[str, Any], published: Mapping[str, Any]) ->
         cells += [_make_our_cell(models.get(label), row["score_name"], footnotes) for label in our_labels]
         rows.append([*cells, *make_published_cells(row, published["models"], footnotes)])
     if suite["blurb"]:
-        rows += _make_blurb_rows(suite, published, footnotes)
+        rows += _make_blurb_rows(suite, suite["blurb"], published, footnotes)
     intro = (
         [f"Published scores: {published['source']}; {published['runs_note']}."] if published["models"] else []
     )
@@ -53,8 +56,8 @@ def build_score_table(suite: Mapping[str, Any], published: Mapping[str, Any]) ->
     return ReportTable(suite["title"], header, rows, (1,), intro, all_footnotes)
 
 
-def _iter_extra_rows(suite: Mapping[str, Any], published: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Rows for scores that the paper does not have."""
+def _iter_extra_rows(suite: SuiteReport, published: PublishedReport) -> Iterator[PublishedRow]:
+    """Yield rows for scores that the paper does not have."""
     known_rows = {(row["task"], row["score_name"]) for row in published["rows"]}
     our_rows = dict.fromkeys((task, scores["main_score"]) for task, _, scores in iter_scores(suite))
     for task, score_name in our_rows:
@@ -62,7 +65,7 @@ def _iter_extra_rows(suite: Mapping[str, Any], published: Mapping[str, Any]) -> 
             yield {"task": task, "score_name": score_name, "scores": {}, "notes": []}
 
 
-def _make_our_cell(scores: Mapping[str, Any] | None, score_name: str, footnotes: Footnotes) -> Cell:
+def _make_our_cell(scores: ModelScores | None, score_name: str, footnotes: Footnotes) -> Cell:
     if scores is None or score_name not in scores["test"]:
         return Cell(NO_SCORE, is_ours=True)
     marks = footnotes.add(get_footnote_symbols(scores), scores["notes"])
@@ -78,10 +81,9 @@ def _make_our_cell(scores: Mapping[str, Any] | None, score_name: str, footnotes:
 
 
 def _make_blurb_rows(
-    suite: Mapping[str, Any], published: Mapping[str, Any], footnotes: Footnotes
+    suite: SuiteReport, blurb_report: BlurbReport, published: PublishedReport, footnotes: Footnotes
 ) -> Iterator[list[Cell]]:
-    """Means by type of task, the BLURB score, and what can be compared where it is missing."""
-    blurb_report = suite["blurb"]
+    """Yield the means by task type, the BLURB score, and a partial average if tasks are missing."""
     our_labels, published_models = list_model_labels(suite), published["models"]
 
     def add_marks(label: str, tasks: Sequence[str], texts: Sequence[str] = ()) -> str:
@@ -122,15 +124,18 @@ def _make_blurb_rows(
                 add_marks(label, list(suite["tasks"]) if not missing_notes else [], missing_notes),
             )
         )
-    yield row + [Cell(f"{published['blurb_scores'][model]:.2f}") for model in published_models]
+    yield row + [Cell(f"{score:.2f}") for score in (published["blurb_scores"] or {}).values()]
     shared_tasks = blurb_report["shared_tasks"]["tasks"]
     if shared_tasks and any(model_entry["missing_tasks"] for model_entry in blurb_report["models"].values()):
         explanation = [
-            "Not the BLURB score: the same average of types over the sets alone that all models here have, "
+            "Not the BLURB score: the same average of types over the tasks that all models here have, "
             f"{', '.join(map(get_task_title, shared_tasks))}."
         ]
         means = blurb_report["shared_tasks"]["models"]
-        row = [Cell(f"Average over {len(shared_tasks)} of 13 sets", footnotes.add("", explanation)), Cell("")]
+        row = [
+            Cell(f"Average over {len(shared_tasks)} of 13 tasks", footnotes.add("", explanation)),
+            Cell(""),
+        ]
         row += [_make_blurb_cell(means[label], add_marks(label, shared_tasks)) for label in our_labels]
         yield row + [Cell(f"{means[model]:.2f}") for model in published_models]
 

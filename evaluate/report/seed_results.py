@@ -1,4 +1,4 @@
-"""Results of several seeds as one, and a refusal to make one of what was not run in the same way."""
+"""Group results by model, suite and task; results of different settings are refused."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ import numpy
 
 from bioshards.evaluate.runs.results import Result, ResultError
 
+from .report_types import ScoreSummary
+
 _VOLATILE_FIELDS: Final = ("seconds", "device", "library_versions")
-"""What may differ between two files that say the same."""
+"""Fields that may differ between two files of the same result."""
 _SHARED_FIELDS: Final = ("metric", "main_score", "settings", "sample_sizes", "provenance")
-"""What the seeds of a model and task have in common, or their mean says nothing."""
+"""Fields that must be equal for all seeds of a model and task."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeedResults:
-    """The results of a model for a task, by ascending seed.
+    """Results of a model on a task, by ascending seed.
 
     Attributes:
-        label: the model's name, and how it was counted where that is a paper's own way.
+        label: name of the model, with its legacy modes.
     """
 
     label: str
@@ -31,18 +33,18 @@ class SeedResults:
 
     @property
     def first_result(self) -> Result:
-        """One of them, for what all have in common."""
+        """Result of the lowest seed, for the fields that all seeds share."""
         return self.results[0]
 
     @property
     def seeds(self) -> list[int]:
-        """The seeds, ascending."""
+        """Seeds, ascending."""
         return [result["seed"] for result in self.results]
 
-    def summarise_scores(self, split: str) -> dict[str, dict[str, float]]:
-        """Mean and deviation (``numpy.std``, ddof 0) of each figure of a part, in per cent.
+    def summarise_scores(self, split: str) -> dict[str, ScoreSummary]:
+        """Return mean and standard deviation (ddof 0) of each score of a split, in per cent.
 
-        SOURCE: the deviations in brackets that the papers print are ``np.std`` (SciCrunch/bio_electra).
+        SOURCE: the papers print ``np.std`` in brackets (SciCrunch/bio_electra).
         """
         scores_by_seed = [result["scores"].get(split, {}) for result in self.results]
         return {
@@ -54,22 +56,22 @@ class SeedResults:
 
 
 def test_set_key(result: Result) -> tuple[str, int]:
-    """Of what a result's units are: the same for results that were tested on the same."""
+    """Identify the test set of a result: digest of its examples, and number of rows."""
     return result["per_example_stats"]["examples_sha256"], len(result["per_example_stats"]["test"][0])
 
 
 def format_model_label(result: Result) -> str:
-    """What a report calls a model: its name, and the papers' ways of counting that were switched on."""
+    """Return the name of the model, with its legacy modes."""
     legacy = f" (legacy: {', '.join(result['legacy'])})" if result["legacy"] else ""
     return result["model"]["name"] + legacy
 
 
 def group_by_model(results: Mapping[str, Result]) -> dict[tuple[str, str], list[SeedResults]]:
-    """Results, by path, as the seeds of each model, by suite and task; models in the order of the results.
+    """Group results by suite and task; in each, one SeedResults for each model, in the order of the results.
 
     Raises:
-        ResultError: a seed is there twice with different scores, models of one name are different models, or
-            seeds of one model and task were run in different ways.
+        ResultError: a seed occurs twice with different scores, two models share a name, or seeds of a model
+            and task have different settings.
     """
     _check_model_names(results)
     order = list(dict.fromkeys(format_model_label(result) for result in results.values()))
@@ -99,7 +101,7 @@ def _check_model_names(results: Mapping[str, Result]) -> None:
 
 
 def _drop_duplicates(items: Iterable[tuple[str, Result]]) -> Iterator[tuple[str, Result]]:
-    """Each seed once."""
+    """Yield each seed once."""
     seen: dict[int, tuple[str, Result]] = {}
     for path, result in items:
         if (seed := result["seed"]) not in seen:
@@ -134,7 +136,7 @@ def _check_same_settings(results: Mapping[str, Result]) -> None:
 
 
 def _find_differences(first_result: Result, second_result: Result) -> Iterator[tuple[str, Any, Any]]:
-    """Where two results were not run or counted in the same way: by name, with both values."""
+    """Yield name and both values of each setting that differs."""
     pairs: Sequence[tuple[str, Any, Any]] = [
         (name, first_result[name], second_result[name]) for name in _SHARED_FIELDS
     ]

@@ -1,12 +1,11 @@
-"""The report (contamination_report.py) as tables of plain text, which the page and the Markdown show each in
-its way.
-"""
+"""Tables of a report as plain text, which the HTML and Markdown renderers share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
+from .report_types import Comparison, ModelScores, PublishedReport, Report, SuiteReport
 from .score_table import build_score_table
 from .table import (
     FOOTNOTE_SYMBOLS,
@@ -25,22 +24,32 @@ from .table import (
     make_row_header,
 )
 
-_NO_PUBLISHED_TABLE: Final[Mapping[str, Any]] = {"models": {}, "rows": [], "notes": [], "blurb_scores": None}
-"""In place of a paper's table, for a suite that is none's."""
+_NO_PUBLISHED_TABLE: Final[PublishedReport] = {
+    "title": "",
+    "source": "",
+    "runs_note": "",
+    "notes": [],
+    "models": {},
+    "charted_models": [],
+    "blurb_scores": None,
+    "rows": [],
+}
+"""Stands in for a paper's table in suites without one."""
 
 
-def format_legend(report: Mapping[str, Any]) -> str:
-    """What the numbers of all tables are."""
+def format_legend(report: Report) -> str:
+    """Explain the numbers of all tables."""
+    interval = report["interval"]
     return (
-        "Scores are in per cent. Of our models they are means over n seeds, with the standard deviation in "
-        f"brackets ({report['standard_deviation']}); below it is the {report['interval']['level']:.0%} interval of "
-        f"{report['interval']['resamples']:,} bootstrap resamples, which covers the choice of test documents "
-        "(examples, where files name none), not that of seeds. Footnotes say what does not compare."
+        "Scores are in per cent. Scores of our models are means over n seeds, with the standard deviation "
+        f"in brackets ({report['standard_deviation']}). Below is the {interval['level']:.0%} interval of "
+        f"{interval['resamples']:,} bootstrap resamples; it covers the choice of test documents (examples, "
+        "if files name no documents), not the choice of seeds. Footnotes name limits of comparability."
     )
 
 
-def build_models_table(report: Mapping[str, Any]) -> ReportTable:
-    """The models of a report."""
+def build_models_table(report: Report) -> ReportTable:
+    """Build the table of models."""
     rows = [
         [
             Cell(model["name"], is_ours=True),
@@ -60,8 +69,8 @@ def build_models_table(report: Mapping[str, Any]) -> ReportTable:
     return ReportTable("Models", list(map(Cell, header)), rows, left_aligned=(1, 3, 4, 5))
 
 
-def build_suite_tables(suite: Mapping[str, Any]) -> Iterator[ReportTable]:
-    """The tables of a suite: scores beside published ones, comparisons, and what is behind the scores."""
+def build_suite_tables(suite: SuiteReport) -> Iterator[ReportTable]:
+    """Yield the tables of a suite: scores, comparisons, changed settings, runs, all scores, variants."""
     published, *variants = suite["published"] or [_NO_PUBLISHED_TABLE]
     yield build_score_table(suite, published)
     if any(task_report["comparisons"] for task_report in suite["tasks"].values()):
@@ -74,8 +83,8 @@ def build_suite_tables(suite: Mapping[str, Any]) -> Iterator[ReportTable]:
         yield _build_variant_table(table)
 
 
-def _build_comparison_table(suite: Mapping[str, Any]) -> ReportTable:
-    """Each other model beside the first."""
+def _build_comparison_table(suite: SuiteReport) -> ReportTable:
+    """Build the table that compares each other model with the first."""
     footnotes, rows = Footnotes(), []
     for task, task_report in suite["tasks"].items():
         for comparison in task_report["comparisons"]:
@@ -110,7 +119,7 @@ def _build_comparison_table(suite: Mapping[str, Any]) -> ReportTable:
     )
 
 
-def _make_difference_cells(comparison: Mapping[str, Any]) -> list[str]:
+def _make_difference_cells(comparison: Comparison) -> list[str]:
     if "skip_reason" in comparison:
         return [NO_SCORE, NO_SCORE, NO_SCORE, comparison["skip_reason"]]
     seeds = ", ".join(map(str, comparison["seeds"]))
@@ -124,7 +133,7 @@ def _make_difference_cells(comparison: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _build_settings_table(suite: Mapping[str, Any]) -> ReportTable:
+def _build_settings_table(suite: SuiteReport) -> ReportTable:
     tasks: dict[tuple[str, str, str, str], list[str]] = {}
     for task, label, scores in iter_scores(suite):
         for name, change in scores["changed_settings"].items():
@@ -142,7 +151,7 @@ def _format_value(value: object) -> str:
     return NO_SCORE if value is None else str(value)
 
 
-def _build_runs_table(suite: Mapping[str, Any]) -> ReportTable:
+def _build_runs_table(suite: SuiteReport) -> ReportTable:
     rows = []
     for task, label, scores in iter_scores(suite):
         sample_text = ", ".join(
@@ -175,8 +184,8 @@ def _format_duration(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{remaining_seconds:02}"
 
 
-def _build_all_scores_table(suite: Mapping[str, Any]) -> ReportTable:
-    """Every figure of every measure, on test and dev."""
+def _build_all_scores_table(suite: SuiteReport) -> ReportTable:
+    """Build the table of every score of every metric, on test and dev."""
     our_labels, footnotes, rows = list_model_labels(suite), Footnotes(), []
     for task, task_report in suite["tasks"].items():
         for score_name in dict.fromkeys(
@@ -191,7 +200,7 @@ def _build_all_scores_table(suite: Mapping[str, Any]) -> ReportTable:
     return ReportTable("All scores", header, rows, (1,), footnotes=footnotes.entries(), is_collapsed=True)
 
 
-def _make_split_cells(scores: Mapping[str, Any] | None, score_name: str, footnotes: Footnotes) -> list[Cell]:
+def _make_split_cells(scores: ModelScores | None, score_name: str, footnotes: Footnotes) -> list[Cell]:
     if scores is None:
         return [Cell(NO_SCORE, is_ours=True)] * 2
     marks = footnotes.add(get_footnote_symbols(scores), [])
@@ -202,7 +211,7 @@ def _make_split_cells(scores: Mapping[str, Any] | None, score_name: str, footnot
     ]
 
 
-def _build_variant_table(published: Mapping[str, Any]) -> ReportTable:
+def _build_variant_table(published: PublishedReport) -> ReportTable:
     footnotes = Footnotes()
     header = [Cell("Task"), Cell("Score"), *make_model_headers(published, footnotes)]
     rows = [

@@ -1,26 +1,37 @@
-"""Tables of plain text: what the page and the Markdown of a report show, each in its way."""
+"""Cells, tables and footnotes of a report, independent of the output format."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
+
+from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 
 from .published import TASK_TITLES
+from .report_types import (
+    Comparison,
+    ModelScores,
+    PublishedReport,
+    PublishedRow,
+    ScoreInterval,
+    ScoreSummary,
+    SuiteReport,
+)
 
 NO_SCORE: Final = "\u2013"
-"""In a cell for which there is no score."""
+"""Text of a cell without a score."""
 FOOTNOTE_SYMBOLS: Final = {
     "\u2020": "On a sample of the data (how much of it: see Runs): not comparable with published scores.",
     "\u2021": "Files or split are not the published ones: not comparable with published scores.",
     "\u00a7": "Counted as a paper does, for comparison with it.",
 }
-"""Marks of scores that must not be read like others."""
+"""Footnotes of scores with limited comparability."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell: its text, the marks of its footnotes, what stands below it, whether it is about our models."""
+    """Text of a cell, its footnote marks, a second line, and whether it is about our models."""
 
     text: str
     marks: str = ""
@@ -33,10 +44,10 @@ class ReportTable:
     """A table.
 
     Attributes:
-        left: which columns are of words, beside the first.
-        before: paragraphs above it.
-        notes: paragraphs below it, each with the mark that it explains, if any.
-        folded: whether it is shown on demand only.
+        left_aligned: text columns besides the first.
+        intro: paragraphs above the table.
+        footnotes: mark and text of each paragraph below the table; the mark may be "".
+        is_collapsed: True to hide the table until it is opened.
     """
 
     title: str
@@ -50,58 +61,60 @@ class ReportTable:
 
 @dataclass(slots=True)
 class Footnotes:
-    """A table's footnotes: symbols, and texts by number as they come up."""
+    """Footnotes of a table: symbols, and texts numbered in order of use."""
 
     symbols: set[str] = field(default_factory=set)
     texts: dict[str, int] = field(default_factory=dict)
 
     def add(self, symbols: str, texts: Sequence[str]) -> str:
-        """The marks of a cell; its texts get the next numbers if they are new."""
+        """Return the marks of a cell; new texts get the next numbers."""
         self.symbols.update(symbols)
         numbers = sorted({self.texts.setdefault(text, len(self.texts) + 1) for text in texts})
         return " ".join(filter(None, (symbols, ",".join(map(str, numbers)))))
 
     def entries(self) -> list[tuple[str, str]]:
-        """Marks with what they say."""
+        """List marks with their texts."""
         symbols = [(symbol, text) for symbol, text in FOOTNOTE_SYMBOLS.items() if symbol in self.symbols]
         return symbols + [(str(number), text) for text, number in self.texts.items()]
 
 
-def list_model_labels(suite: Mapping[str, Any]) -> list[str]:
-    """Our models of a suite."""
+def list_model_labels(suite: SuiteReport) -> list[str]:
+    """List the labels of our models in a suite."""
     return list(dict.fromkeys(label for _, label, _ in iter_scores(suite)))
 
 
 def get_task_title(task: str) -> str:
-    """What a task is called."""
-    return TASK_TITLES.get(task, task)
+    """Return the title of a task in reports: that of the papers, else of the benchmark, else its name."""
+    if task in TASK_TITLES:
+        return TASK_TITLES[task]
+    return BENCHMARKS[task].title if task in BENCHMARKS else task
 
 
-def get_footnote_symbols(scores: Mapping[str, Any]) -> str:
-    """The marks of a score that must not be read like others."""
+def get_footnote_symbols(scores: ModelScores) -> str:
+    """Return the symbols of a score with limited comparability."""
     flags = (scores["sample_sizes"] is not None, not scores["verified"], bool(scores["legacy"]))
     return "".join(symbol for symbol, is_set in zip(FOOTNOTE_SYMBOLS, flags, strict=True) if is_set)
 
 
-def iter_scores(suite: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """The scores of each task and model of a suite."""
+def iter_scores(suite: SuiteReport) -> Iterator[tuple[str, str, ModelScores]]:
+    """Yield task, label and scores of each task and model of a suite."""
     for task, task_report in suite["tasks"].items():
         for label, scores in task_report["models"].items():
             yield task, label, scores
 
 
-def make_model_headers(published: Mapping[str, Any], footnotes: Footnotes) -> list[Cell]:
-    """The models of a paper's table."""
+def make_model_headers(published: PublishedReport, footnotes: Footnotes) -> list[Cell]:
+    """Return header cells of the models of a paper's table."""
     return [Cell(model, footnotes.add("", model_notes)) for model, model_notes in published["models"].items()]
 
 
-def make_row_header(row: Mapping[str, Any], footnotes: Footnotes) -> list[Cell]:
-    """Task and figure of a paper's row."""
+def make_row_header(row: PublishedRow, footnotes: Footnotes) -> list[Cell]:
+    """Return task and score name of a paper's row."""
     return [Cell(get_task_title(row["task"]), footnotes.add("", row["notes"])), Cell(row["score_name"])]
 
 
-def make_published_cells(row: Mapping[str, Any], models: Iterable[str], footnotes: Footnotes) -> list[Cell]:
-    """The scores of a paper's row."""
+def make_published_cells(row: PublishedRow, models: Iterable[str], footnotes: Footnotes) -> list[Cell]:
+    """Return the cells of a paper's row."""
     cells = []
     for model in models:
         if score := row["scores"].get(model):
@@ -112,11 +125,11 @@ def make_published_cells(row: Mapping[str, Any], models: Iterable[str], footnote
     return cells
 
 
-def format_mean(stats: Mapping[str, float], num_seeds: int) -> str:
-    """Mean and deviation; one seed has none."""
-    return f"{stats['mean']:.2f} ({stats['sd']:.2f})" if num_seeds > 1 else f"{stats['mean']:.2f}"
+def format_mean(summary: ScoreSummary, num_seeds: int) -> str:
+    """Format mean and standard deviation; the latter only for two seeds or more."""
+    return f"{summary['mean']:.2f} ({summary['sd']:.2f})" if num_seeds > 1 else f"{summary['mean']:.2f}"
 
 
-def format_interval(bounds: Mapping[str, float]) -> str:
-    """Bounds, as they are written."""
+def format_interval(bounds: ScoreInterval | Comparison) -> str:
+    """Format the bounds of an interval."""
     return f"[{bounds['low']:.2f}, {bounds['high']:.2f}]"

@@ -1,21 +1,20 @@
-"""find_metric: to be described."""
+"""Look up metric and suite settings of a result."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from bioshards.evaluate.config.suites import SUITES
 from bioshards.evaluate.metrics.metric import Metric
 from bioshards.evaluate.runs.results import Result, ResultError
-from bioshards.evaluate.tasks.task_registry import TASKS
+from bioshards.evaluate.tasks.task_registry import TASKS, find_recipe
 
 
 def find_metric(result: Result) -> Metric:
-    """By which measure a result was scored.
+    """Return the metric of a result.
 
     Raises:
-        ResultError: there is no such task, or it is measured in another way by now.
+        ResultError: the task is unknown, or its metric has other statistics.
     """
     task = TASKS.get(result["task"])
     metric = task.metric_for(result["legacy"]) if task else None  # type: ignore[arg-type]  # of a file
@@ -27,6 +26,6 @@ def find_metric(result: Result) -> Metric:
 
 
 def find_suite_settings(result: Result) -> Mapping[str, Any]:
-    """The settings that a suite has for a result's task; none, if it is of no suite that there is."""
-    recipe = SUITES.get(result["suite"], {}).get(result["task"])
+    """Return the settings of a result's suite for its task; empty if the suite does not have it."""
+    recipe = find_recipe(result["suite"], result["task"])
     return TASKS[result["task"]].drop_unused_settings(recipe).to_dict() if recipe else {}

@@ -1,1 +1,1 @@
-"""Fine-tuning runs and their results."""
+"""Fine-tuning runs, their results, and hyperparameter search."""

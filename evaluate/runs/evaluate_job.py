@@ -1,7 +1,7 @@
-"""A model's scores on tasks: what ``python -m bioshards.evaluate run`` does, task by task, seed by seed.
+"""Score a model on tasks with several seeds (``evaluate run``).
 
-A result is written when it is whole, and never made twice: the same command again goes on where the last
-one stopped.  A task that fails, or whose files are not there, ends nothing but itself.
+A result file is written atomically and never recomputed, so rerunning the command resumes it. A failed or
+missing task does not stop the others.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from .task_data import load_task_data
 
 @dataclass(frozen=True, slots=True)
 class EvaluateJob:
-    """What is to be scored.
+    """Job of ``run`` and ``search``.
 
     Attributes:
-        data: the folder of the benchmarks.
-        out: the folder of the results.
-        sample: examples of each part, at most; 0: all.
-        say, note: take a line of progress, and a line that stays.
+        benchmarks_dir: directory of the benchmarks.
+        output: directory of the results.
+        progress: callback for transient progress lines.
+        log: callback for lasting lines.
+        max_examples: maximum examples of each split; 0: all.
     """
 
     checkpoint: Checkpoint
@@ -52,8 +53,7 @@ class EvaluateJob:
 
 @dataclass(slots=True)
 class RunSummary:
-    """What became of the tasks: results, new ones and those that were there, and why others have
-    none."""
+    """Counts of written and skipped results, and the reasons of missing and failed tasks by name."""
 
     written: int = 0
     skipped: int = 0
@@ -65,8 +65,8 @@ def run_evaluation(job: EvaluateJob) -> RunSummary:
     """Score all tasks with all seeds.
 
     Raises:
-        OutputMismatchError: the folder of results has some of other settings, or another process writes
-            there.
+        OutputMismatchError: a result with other settings exists, or another process uses the output
+            directory.
         ModelError: the checkpoint cannot be loaded.
     """
     summary = RunSummary()
@@ -84,7 +84,7 @@ def run_evaluation(job: EvaluateJob) -> RunSummary:
 
 
 def _score_task(job: EvaluateJob, planned_task: PlannedTask, summary: RunSummary) -> None:
-    """All seeds of a task."""
+    """Score a task with all seeds."""
     storage = LocalStorage()
     needed_splits: tuple[Split, ...] = (
         ("train", "dev", "test") if planned_task.recipe.select_epoch == "best" else ("train", "test")
@@ -121,7 +121,7 @@ def _score_task(job: EvaluateJob, planned_task: PlannedTask, summary: RunSummary
 
 
 def format_result(result: results.Result) -> str:
-    """A result in a line."""
+    """Format a result as one line."""
     scores = result["scores"]
     main_score = result["main_score"]
     dev_text = (
@@ -133,10 +133,10 @@ def format_result(result: results.Result) -> str:
 
 
 def _check_same_settings(path: str, existing_result: results.Result, fine_tune_run: FineTuneRun) -> None:
-    """Is a result that is there the one that would be made?
+    """Check that an existing result is the one that this run would make.
 
     Raises:
-        OutputMismatchError: it is another.
+        OutputMismatchError: its settings, model or files differ.
     """
     expected: dict[str, object] = {**build_identity(fine_tune_run), "model": fine_tune_run.checkpoint.sha256}
     existing: dict[str, object] = {**existing_result, "model": existing_result["model"]["sha256"]}
@@ -168,10 +168,10 @@ def _describe_difference(name: str, existing: object, expected: object) -> str:
 
 @contextlib.contextmanager
 def lock_output(output: str) -> Iterator[None]:
-    """The folder of results, for this process alone.
+    """Hold an exclusive lock (flock) on the output directory, creating it if needed.
 
     Raises:
-        OutputMismatchError: it cannot be one, or another process writes there.
+        OutputMismatchError: the path is a file, or another process holds the lock.
     """
     try:
         os.makedirs(output, exist_ok=True)

@@ -1,4 +1,4 @@
-"""One score: a model fine-tuned on a task with a seed, what it predicts, and what that comes to."""
+"""One fine-tuning run: train a model on a task with a seed, predict, and build the result."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ Progress = Callable[[str], None]
 
 
 def prefix_progress(progress: Progress, prefix: str) -> Progress:
-    """What says each line after a head."""
+    """Return a progress callback that puts ``prefix`` before each line."""
     return lambda line: progress(prefix + line)
 
 
 @dataclass(frozen=True, slots=True)
 class FineTuneRun:
-    """What is fine-tuned on what.
+    """Inputs of one fine-tuning run.
 
     Attributes:
-        ways: of reading and counting that papers had (legacy.py).
-        say: takes a line of progress.
+        legacy_modes: published deviations in reading and counting (metrics/legacy.py).
+        progress: callback for progress lines.
     """
 
     checkpoint: Checkpoint
@@ -57,7 +57,7 @@ class FineTuneRun:
 
     @property
     def metric(self) -> Metric:
-        """What is measured."""
+        """Metric of the task, or its legacy variant."""
         return self.data.planned_task.task.metric_for(self.legacy_modes)
 
 
@@ -66,8 +66,8 @@ class FineTunedModel:
     """A fine-tuned model.
 
     Attributes:
-        best: the number of the epoch whose weights it has.
-        dev: its figures on dev, where it was chosen by them.
+        selected_epoch: 1-based epoch of the weights.
+        dev_scores: scores on dev in that epoch; None if the last epoch was selected without dev.
     """
 
     run: FineTuneRun
@@ -79,10 +79,10 @@ class FineTunedModel:
 
 
 def fine_tune(run: FineTuneRun) -> FineTunedModel:
-    """Fine-tune a model on a task's training part; on SQuAD before or with it, where the recipe says so.
+    """Fine-tune a model on the train split; on SQuAD before or with it if the recipe says so.
 
     Raises:
-        NaNLossError: the loss is none.
+        NaNLossError: the training diverged.
         ModelError: the checkpoint cannot be loaded.
     """
     planned_task, records_by_split = run.data.planned_task, run.data.records_by_split
@@ -131,7 +131,7 @@ def compute_example_stats(fine_tuned: FineTunedModel, records: Sequence[Record])
 
 
 def build_identity(run: FineTuneRun) -> RunIdentity:
-    """What must be the same for a result not to be made again."""
+    """Return the inputs that must be equal for an existing result to be reused."""
     data = run.data
     return {
         "task": data.planned_task.task.name,
@@ -145,8 +145,7 @@ def build_identity(run: FineTuneRun) -> RunIdentity:
 
 
 def score_model(fine_tuned: FineTunedModel, start_time: float) -> tuple[Result, bytes]:
-    """The result of a fine-tuned model, and its predictions: a line of JSON for each of the test
-    examples."""
+    """Return the result of a fine-tuned model, and its test predictions as JSON Lines."""
     run, metric = fine_tuned.run, fine_tuned.run.metric
     test_records = run.data.records_by_split["test"]
     fine_tuner = fine_tuned.fine_tuner
@@ -195,7 +194,10 @@ def score_model(fine_tuned: FineTunedModel, start_time: float) -> tuple[Result, 
 
 
 def _number_documents(records: Sequence[Record], num_examples: int) -> list[int]:
-    """Return the document number of each example; empty unless each record is an example of a named document."""
+    """Return the document number of each example.
+
+    The list is empty unless every record is one example and names its document.
+    """
     document_ids = [record.document_id for record in records]
     if len(document_ids) != num_examples or not all(document_ids):
         return []
@@ -204,7 +206,7 @@ def _number_documents(records: Sequence[Record], num_examples: int) -> list[int]
 
 
 def _score_by_batch(metric: Metric, stats: Numbers, records: Sequence[Record]) -> dict[str, float]:
-    """Figures of each of several test batches, as BioASQ and ELECTRAMed (table 9) have them; none without."""
+    """Return the scores of each test batch (BioASQ; ELECTRAMed, table 9); empty without batches."""
     questions = [record for record in records if isinstance(record, Question)]
     batches = [questions[members[0]].test_batch for members in group_by_question(questions).values()]
     if len(batches) != len(stats) or not any(batches):
@@ -219,7 +221,7 @@ def _score_by_batch(metric: Metric, stats: Numbers, records: Sequence[Record]) -
 
 
 def describe_device(device: torch.device) -> str:
-    """``cpu``, or which GPU, and whether its float32 is rounded to TF32 in products."""
+    """Return ``cpu``, or the GPU's name and whether it uses TF32."""
     if device.type != "cuda":
         return device.type
     precision_suffix = ", TF32" if torch.get_float32_matmul_precision() == "high" else ""
@@ -227,7 +229,7 @@ def describe_device(device: torch.device) -> str:
 
 
 def get_library_versions() -> dict[str, str]:
-    """Of what has a say in the numbers."""
+    """Return the versions of the libraries that influence scores."""
     libraries = {
         library.__name__: library.__version__ for library in (numpy, tokenizers, torch, transformers)
     }
@@ -235,13 +237,13 @@ def get_library_versions() -> dict[str, str]:
 
 
 def _hash_examples(ids: Sequence[str], gold: Sequence[Any]) -> str:
-    """Of examples' ids and what is right of each: an id may be no more than the number of a line."""
+    """Return the SHA-256 of ids and gold labels; ids alone may be mere line numbers."""
     lines = json.dumps([[example_id, _to_json(label)] for example_id, label in zip(ids, gold, strict=True)])
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def _prediction_ids(records: Sequence[Record], num_predictions: int) -> list[str]:
-    """What each prediction is about: a record, or a question with all of its passages."""
+    """Return the id of each prediction: of a record, or of a question with all its passages."""
     if num_predictions == len(records):
         return [record.id for record in records]
     return list(group_by_question([record for record in records if isinstance(record, Question)]))

@@ -1,5 +1,4 @@
-"""Fine-tuning: one loop for every task, which knows examples, a head and a measure, and no task by its
-name."""
+"""Fine-tuning loop: training, selection of the epoch, prediction. It is the same for all tasks."""
 
 from __future__ import annotations
 
@@ -24,18 +23,18 @@ from bioshards.train.optim.optimizers import Adam, compute_layer_scales
 from bioshards.train.optim.schedules import learning_rate
 
 _PROGRESS_INTERVAL: Final = 20
-"""Updates between two lines of progress."""
+"""Steps between two progress lines."""
 _PREDICT_BATCH_SIZE: Final = 64
 """Examples of a batch in prediction."""
 
 
 class NaNLossError(RunError):
-    """The loss, or what the model gives, is none any more: says so, and what to do."""
+    """The loss or the model output is not finite. The message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class EpochResult:
-    """What an epoch came to: its mean loss, and the score on dev, if that was asked for."""
+    """Mean training loss of an epoch, and the dev score if it was computed."""
 
     epoch: int
     loss: float
@@ -43,7 +42,7 @@ class EpochResult:
 
 
 class EncoderWithHead(nn.Module):
-    """An encoder and a head."""
+    """Encoder and task head."""
 
     def __init__(self, encoder: EncoderModel, head: nn.Module) -> None:
         super().__init__()
@@ -53,11 +52,11 @@ class EncoderWithHead(nn.Module):
 
 @dataclass(slots=True)
 class FineTuner:
-    """A model on its way.
+    """A model with its task adapter and recipe.
 
     Attributes:
-        padding: the id of [PAD].
-        say: takes a line of progress.
+        pad_id: id of [PAD].
+        progress: callback for progress lines.
     """
 
     model: EncoderWithHead
@@ -70,23 +69,22 @@ class FineTuner:
     def train(
         self, records: Sequence[Record], seed: int, score_dev: Callable[[], float] | None
     ) -> tuple[list[EpochResult], int]:
-        """Train on records; the model then is that of the best epoch, if ``dev`` is given, else of the
-        last.
+        """Train the model on records. It ends with the weights of the best epoch on dev, or of the last one.
 
         Args:
-            seed: of order and dropout.
-            dev: scores the model as it is.
+            seed: seed of order and dropout.
+            score_dev: function that scores the current model on dev; None: keep the last epoch.
 
         Returns:
-            All epochs, and the number of the one whose weights the model has.
+            The result of each epoch, and the 1-based epoch whose weights the model has.
 
         Raises:
-            NaNLossError: the loss is none.
+            NaNLossError: the loss is not finite.
         """
         training_examples = self.adapter.make_examples(records, is_training=True)
         if not training_examples:
             raise InvalidValueError(
-                "there is no example to learn from: no passage has an answer marked that fits into --max-seq-length"
+                "no training examples: no passage has a marked answer that fits into --max-seq-length"
             )
         torch.manual_seed(seed)
         shuffle_generator = torch.Generator().manual_seed(seed)
@@ -146,10 +144,10 @@ class FineTuner:
         return mean_loss
 
     def predict(self, records: Sequence[Record]) -> list[Any]:
-        """What the model predicts for each record, or each group of them (``Problem.assemble``).
+        """Return the merged predictions of records (``TaskAdapter.merge_predictions``).
 
         Raises:
-            NaNLossError: the last update has ruined the weights.
+            NaNLossError: the model output is not finite.
         """
         inputs = self.adapter.make_examples(records, is_training=False)
         order = sorted(range(len(inputs)), key=lambda index: len(inputs[index].input_ids))
@@ -172,7 +170,10 @@ class FineTuner:
         return batches.collate(batch_examples, self.pad_id, self.device)
 
     def _encode(self, batch: batches.PaddedBatch) -> EncoderOutput:
-        """The encoder's output; the head is never in bfloat16, whose 8 bits would make many scores equal."""
+        """Run the encoder, in bfloat16 if the recipe says so.
+
+        The head always runs in float32: the 8 bits of bfloat16 would make many scores equal.
+        """
         is_bfloat16 = self.recipe.precision == "bfloat16"
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=is_bfloat16):
             encoded: EncoderOutput = self.model.encoder(batch)
@@ -180,7 +181,7 @@ class FineTuner:
 
 
 class _ScheduledOptimizer:
-    """The optimiser with its rates: a step takes a loss and moves the weights."""
+    """Adam with learning rate schedule, layer decay and gradient clipping."""
 
     def __init__(self, model: EncoderWithHead, recipe: FineTuneRecipe, total_steps: int) -> None:
         named_parameters = [
@@ -207,7 +208,7 @@ class _ScheduledOptimizer:
         self.steps_done = 0
 
     def step(self, loss: Tensor) -> None:
-        """Move the weights by the gradients of a loss."""
+        """Update the weights by the gradients of a loss."""
         self._gradients.zero()
         loss.backward()  # type: ignore[no-untyped-call]
         if self._recipe.grad_clip:

@@ -1,6 +1,6 @@
-"""The best settings for a task: fine-tune with many, score on dev, and never look at test.
+"""Hyperparameter search by the score on dev (``evaluate search``); test is never read.
 
-A finished trial is kept, so that a search that was stopped goes on by the same command.
+Each finished trial is a file, so rerunning the command resumes the search.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ GRIDS: Final[Mapping[str, Grid]] = {
 
 
 def load_grid(name: str) -> Grid:
-    """A paper's grid, or that of a TOML file of lines such as ``learning_rate = [1e-5, 5e-5]``.
+    """Return a paper's grid by name, or the grid of a TOML file with lines ``learning_rate = [1e-5, 5e-5]``.
 
     Raises:
-        ValueError: there is no such grid or file, or a value that no recipe can have.
+        InvalidValueError: the name or file is unknown, or a value is invalid.
     """
     if name in GRIDS:
         return GRIDS[name]
@@ -87,11 +87,11 @@ def load_grid(name: str) -> Grid:
 
 @dataclass(frozen=True, slots=True)
 class SearchConfig:
-    """How to search.
+    """Options of a search.
 
     Attributes:
-        trials: with other settings, at most.
-        seed: of what is drawn, and of every model.
+        max_trials: maximum number of trials.
+        seed: seed of the draws and of every model.
     """
 
     grid: Grid
@@ -116,13 +116,13 @@ class TrialResult:
 
 
 def search_hyperparameters(job: EvaluateJob, config: SearchConfig) -> tuple[list[str], list[str]]:
-    """The best settings for each of a job's tasks, written as ``best.toml``, for ``run --config``.
+    """Search the best settings of each task and write them as ``best.toml``, for ``run --config``.
 
     Returns:
-        What to tell of each task, and of those that have none, why.
+        A line for each finished task, and one for each failed task.
 
     Raises:
-        ValueError: optuna is asked for and not installed.
+        InvalidValueError: optuna is requested and not installed.
     """
     lines, failures = [], []
     if config.method == "optuna":
@@ -217,8 +217,7 @@ def _read_trial(storage: LocalStorage, path: str) -> TrialResult:
 
 
 def _propose_params(config: SearchConfig, dev_scores: Sequence[float | None]) -> Iterator[Params]:
-    """What to try, one after the other; before the next one is asked for, ``dev_scores`` has those of all
-    before."""
+    """Yield the parameters of each trial; ``dev_scores`` holds the scores of all trials before."""
     if config.method == "optuna":
         yield from _propose_by_optuna(config, dev_scores)
         return
@@ -232,8 +231,10 @@ def _propose_params(config: SearchConfig, dev_scores: Sequence[float | None]) ->
 
 
 def _propose_by_optuna(config: SearchConfig, dev_scores: Sequence[float | None]) -> Iterator[Params]:
-    """By TPE, as hyperopt's of Bio-ELECTRA: the same choices for the same scores, so that trials are
-    found again."""
+    """Yield proposals of optuna's TPE sampler (Bio-ELECTRA used hyperopt's).
+
+    Proposals are a function of seed and scores, so a resumed search finds its finished trials.
+    """
     optuna = _import_optuna()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=config.seed))
@@ -248,10 +249,10 @@ def _propose_by_optuna(config: SearchConfig, dev_scores: Sequence[float | None])
 
 
 def _import_optuna() -> Any:
-    """The library, which few need.
+    """Import optuna, an optional dependency.
 
     Raises:
-        ValueError: it is not installed.
+        InvalidValueError: optuna is not installed.
     """
     try:
         import optuna

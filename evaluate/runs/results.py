@@ -1,8 +1,4 @@
-"""Result files: one JSON for a model, a task and a seed, written by a run and read by reports.
-
-Reports are made of files from several runs, machines and months, so a file is held against what a report
-takes from it before anything is computed: what is damaged, or not ours, is refused by name.
-"""
+"""Result files: one JSON for each model, suite, task and seed."""
 
 from __future__ import annotations
 
@@ -18,15 +14,15 @@ from bioshards.corpus.errors import InputNotFoundError, UserError
 from bioshards.corpus.storage.local_storage import LocalStorage
 
 FORMAT: Final = 2
-"""Of the files; another number is one that this version cannot read."""
+"""Format of the result files; others are refused."""
 
 
 class ResultError(UserError):
-    """A file is not a result, or results do not fit each other: says which, why, and what to do."""
+    """A file is not a valid result, or results contradict each other. The message says what to do."""
 
 
 class ModelInfo(TypedDict):
-    """The model that was fine-tuned; ``sha256`` is of its weights."""
+    """The fine-tuned model; ``sha256`` is the digest of its weights, configuration and tokenizer."""
 
     name: str
     path: str
@@ -36,12 +32,15 @@ class ModelInfo(TypedDict):
 
 
 class PerExampleStats(TypedDict):
-    """What the score of the test set is made of (metrics/metric.py).
+    """Per-example statistics of the test split (metrics/metric.py).
 
-    ``test`` has a list for each of ``names``, with a number for each example; ``ids`` is the SHA-256 of the
-    examples' ids and gold, so that two models are compared example by example only where these are the same.
-    ``documents`` numbers the document that each example is of, where the files name them: examples of one
-    are not independent.
+    Attributes:
+        names: names of the statistics.
+        test: for each name a list with a number for each example.
+        examples_sha256: digest of ids and gold labels. Two models are compared by example only if it is
+            equal.
+        documents: document number of each example, if the files name documents; examples of a document are
+            not independent.
     """
 
     names: list[str]
@@ -118,15 +117,15 @@ _MODEL_FIELD_TYPES: Final = {"name": str, "path": str, "type": str, "parameters"
 
 
 def result_path(output: str, suite: str, task: str, seed: int) -> str:
-    """Where a run writes a result."""
+    """Return the path of a result."""
     return os.path.join(output, suite, task, f"seed-{seed}.json")
 
 
 def write_result(storage: LocalStorage, path: str, result: Result) -> None:
-    """Write a result, whole or not at all; a line of the file is a field.
+    """Write a result atomically, one field a line.
 
     Raises:
-        ResultError: a field is absent, of another kind or not finite; no report could be made of it.
+        ResultError: a field is missing, of another type, or not finite.
     """
     _validate_result(result, path)
     lines = (f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in result.items())
@@ -135,10 +134,10 @@ def write_result(storage: LocalStorage, path: str, result: Result) -> None:
 
 
 def read_result(storage: LocalStorage, path: str) -> Result:
-    """A result.
+    """Read a result.
 
     Raises:
-        ResultError: the file is damaged, of another version, or no result.
+        ResultError: the file is damaged, of another format, or not a result.
     """
     try:
         content = storage.read_json(path)
@@ -150,13 +149,11 @@ def read_result(storage: LocalStorage, path: str) -> Result:
 
 
 def find_results(storage: LocalStorage, sources: Iterable[str]) -> dict[str, Result]:
-    """The results of files and folders by path; of a folder all ``seed-*.json`` at any depth.
-
-    A file that is named twice is read once.
+    """Read result files, and all ``seed-*.json`` below directories, each file once.
 
     Raises:
-        FileNotFoundError: there is no such file or folder.
-        ResultError: a file is no result, or a folder has none.
+        InputNotFoundError: a path does not exist.
+        ResultError: a file is not a result, or a directory has none.
     """
     results_by_path: dict[str, Result] = {}
     for source in sources:
@@ -184,7 +181,7 @@ def _is_result_file(path: str) -> bool:
 
 
 def _validate_result(result: Any, path: str) -> None:
-    """Hold a file against what reports take from it."""
+    """Check format and fields of a result."""
     if not isinstance(result, dict) or "format" not in result:
         raise ResultError(f"{path} is not a result of bioshards.evaluate: take it away, or name others")
     if result["format"] != FORMAT:
@@ -198,7 +195,7 @@ def _validate_result(result: Any, path: str) -> None:
 
 
 def _find_problem(result: Mapping[str, Any]) -> str | None:
-    """What is wrong with the fields of a result, if anything."""
+    """Return what is wrong with the fields of a result, or None."""
     for fields, field_types in ((result, _FIELD_TYPES), (result.get("model"), _MODEL_FIELD_TYPES)):
         assert fields is not None
         for name, field_type in field_types.items():
@@ -241,15 +238,15 @@ def _find_stats_problem(stats: Mapping[str, Any]) -> str | None:
     num_examples = array.shape[1]
     documents = stats.get("documents", [0] * num_examples)
     if not isinstance(documents, list) or len(documents) != num_examples:
-        return "its 'per_example_stats' do not say of each example which document it is of"
+        return "its 'per_example_stats' do not give the document of each example"
     if not all(isinstance(document, int) and 0 <= document < num_examples for document in documents):
-        return "its 'per_example_stats' number documents that there cannot be"
+        return "its 'per_example_stats' have invalid document numbers"
     return None
 
 
 def _find_provenance_problem(provenance: Mapping[str, Any]) -> str | None:
     if not isinstance(provenance.get("verified"), bool) or not isinstance(provenance.get("notes"), list):
-        return "its 'provenance' does not say whether it was verified, or has no notes"
+        return "its 'provenance' has no 'verified' or no notes"
     return None
 
 

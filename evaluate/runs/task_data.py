@@ -1,5 +1,4 @@
-"""A task's records, ready to learn from and to be scored on, with what a result has to say about
-them."""
+"""Load the records of a task, with their provenance."""
 
 from __future__ import annotations
 
@@ -19,19 +18,17 @@ from bioshards.evaluate.benchmarks.definition import (
 from bioshards.evaluate.benchmarks.record_types import Record
 from bioshards.evaluate.tasks.task_registry import PlannedTask
 
-NO_OFFICIAL_DEV_NOTE: Final = (
-    "the authors give no dev set: a tenth of the training examples, chosen by a hash, is taken for one"
-)
+NO_OFFICIAL_DEV_NOTE: Final = "no official dev split: 10 % of train is used (split by hash)"
 
 
 @dataclass(frozen=True, slots=True)
 class TaskData:
-    """A task with its records, the same for all seeds.
+    """A task with its records; the same for all seeds.
 
     Attributes:
-        squad: training examples of SQuAD, where the recipe wants them.
-        data: files with their SHA-256, counts, whether these are the published ones, and notes.
-        sampled: how many records of each part, and of SQuAD, are used, if not all.
+        squad_records: training examples of SQuAD; empty unless the recipe uses them.
+        provenance: files with SHA-256, counts, ``verified`` and notes.
+        sample_sizes: number of records of each split and of SQuAD; None if all are used.
     """
 
     planned_task: PlannedTask
@@ -44,14 +41,14 @@ class TaskData:
 def load_task_data(
     benchmarks_dir: str, planned_task: PlannedTask, max_examples: int, needed_splits: Sequence[Split]
 ) -> TaskData:
-    """Read what a task needs.
+    """Read the records of a task.
 
     Args:
-        max_examples: records of each part, at most; 0: all.
-        needed_splits: the parts that are given; a dev part that the authors have not is taken from train.
+        max_examples: maximum records of each split; 0: all.
+        needed_splits: splits to load. A missing official dev split is taken from train.
 
     Raises:
-        BenchmarkNotFoundError: a part is not there.
+        BenchmarkNotFoundError: a split is missing.
         BenchmarkFileError: a file cannot be read.
     """
     benchmark_files = _require_files(
@@ -117,7 +114,7 @@ def _require_files(
 
 
 def _describe_provenance(benchmark_files: BenchmarkFiles, records_by_split: RecordsBySplit) -> dict[str, Any]:
-    """What a result says of the files it was made from."""
+    """Return files with SHA-256, counts, whether these match the published ones, and notes."""
     checks = [
         check
         for check in verification.compare_counts(benchmark_files, records_by_split)

@@ -1,4 +1,4 @@
-"""TaskAdapter: to be described."""
+"""Interface between the fine-tuning loop and the kinds of tasks."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from bioshards.evaluate.modeling.batches import EncoderOutput, PaddedBatch, Toke
 
 
 class TaskAdapter(Protocol):
-    """A kind of task on a set."""
+    """Conversion between records, model inputs and predictions for one kind of task."""
 
     def make_examples(self, records: Sequence[Record], is_training: bool) -> list[TokenizedExample]:
-        """What a model reads of records; to learn from, or to predict."""
+        """Tokenize records; with ``is_training``, also set the targets."""
 
     def build_head(self, hidden_size: int) -> nn.Module:
-        """A head with random weights, for an encoder of that width."""
+        """Return a head with random weights for an encoder of this width."""
 
     def loss(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> Tensor:
-        """The mean loss of a batch."""
+        """Return the mean loss of a batch."""
 
     def predict(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> list[Any]:
-        """What is predicted for each example."""
+        """Return a prediction for each example of a batch."""
 
     def merge_predictions(
         self,
@@ -32,7 +32,7 @@ class TaskAdapter(Protocol):
         tokenized_examples: Sequence[TokenizedExample],
         predictions: Sequence[Any],
     ) -> list[Any]:
-        """What is predicted for each record, or group of records, as the task's measure takes it."""
+        """Merge predictions of examples into one per record or group, in the metric's form."""
 
     def gold_labels(self, records: Sequence[Record]) -> list[Any]:
-        """What is right, in the same order."""
+        """Return the gold labels in the order of the merged predictions."""

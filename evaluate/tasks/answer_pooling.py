@@ -1,8 +1,7 @@
-"""One list of answers to a question from the n-best lists of all its passages.
+"""Pool the answers of several passages into one ranked list per question.
 
-BioASQ wants an answer to a question, and a model of SQuAD's kind gives some for each passage.  They are
-pooled by the rule of dmis-lab/bioasq-biobert, biocodes/transform_n2b_factoid.py, whose code ELECTRAMed
-was tuned with.
+BioASQ wants answers to a question; a SQuAD model gives n-best lists for passages. SOURCE:
+biocodes/transform_n2b_factoid.py of dmis-lab/bioasq-biobert, which ELECTRAMed used.
 """
 
 from __future__ import annotations
@@ -13,19 +12,18 @@ from typing import Final
 from bioshards.evaluate.metrics.qa import FACTOID_ANSWERS
 
 Candidate = tuple[str, float]
-"""A text and its probability."""
+"""Text and probability of an answer."""
 
 _MAX_ANSWER_CHARACTERS: Final = 100
 
 
 def pool_answers(candidates: Iterable[Candidate], n_best: int = FACTOID_ANSWERS) -> list[Candidate]:
-    """The best answers to a question from the candidates of all its passages.
+    """Return the best answers to a question from the candidates of all its passages.
 
-    Texts are trimmed; empty ones and those of more than 100 characters are left out.  Of texts that
-    differ in case only, probabilities are added up and the most probable spelling stays; of equally
-    probable ones the first comes first.  The script differs in these two: it sorts unstably and, as it
-    takes labels of rows for places (``iloc``), then goes through the candidates in an order of no
-    meaning.  So it may keep another spelling, or put another of two equally probable answers first.
+    Texts are trimmed; empty texts and those above 100 characters are dropped. Probabilities of texts that
+    differ only in case are added, and the most probable spelling is kept; ties keep their order. The script
+    sorts unstably and reads candidates in an arbitrary order (it uses row labels as ``iloc`` positions), so
+    it may choose another spelling or order of equally probable answers.
     """
     spellings: dict[str, str] = {}
     totals: dict[str, float] = {}
@@ -40,10 +38,10 @@ def pool_answers(candidates: Iterable[Candidate], n_best: int = FACTOID_ANSWERS)
 
 
 def trim_answer(text: str) -> str:
-    """A text without the comma, full stop or blank at its end, or else the parentheses around it.
+    """Remove a final comma, full stop or blank, or else the parentheses around a text.
 
-    At most one character goes, or one pair.  A text that only opens or only closes parentheses becomes
-    empty, unless it lost its end (``textrip`` of the script).
+    At most one character or one pair is removed. A text with unbalanced parentheses becomes empty, unless its
+    last character was removed (``textrip`` of the script).
     """
     if text.endswith((",", ".", " ")):
         return text[:-1]

@@ -1,5 +1,4 @@
-"""Texts, pairs of texts and relations as a problem to fine-tune on: a class, a number, or several
-classes."""
+"""Classification and regression of texts, pairs of texts and relations."""
 
 from __future__ import annotations
 
@@ -21,16 +20,16 @@ from bioshards.evaluate.modeling.tokenization import ModelTokenizer
 from .relation_inputs import build_relation_input
 
 ClassificationType = Literal["single_label", "multi_label", "regression", "ranking"]
-"""One class of several; any of several; a number; texts to be ranked by how likely they are of the
-second class."""
+"""One class; any number of classes; a number; ranking by the probability of the second class."""
 
 
 @dataclass(slots=True)
 class Classification:
-    """A problem (batches.py).
+    """Task adapter for classification, regression and ranking.
 
     Attributes:
-        labels: the classes, as they are numbered; of a ranking the second is what is to come first.
+        labels: classes in the order of the outputs; of a ranking the second is the relevant one.
+        class_weights: float[C], weights of the classes in the loss; set by ``make_examples`` in training.
     """
 
     tokenizer: ModelTokenizer
@@ -40,7 +39,7 @@ class Classification:
     class_weights: Tensor | None = None
 
     def make_examples(self, records: Sequence[Record], is_training: bool) -> list[TokenizedExample]:
-        """One for each record."""
+        """Return one example for each record."""
         relations = [record for record in records if isinstance(record, Relation)]
         if relations:
             examples = self._make_relation_examples(relations, is_training)
@@ -119,16 +118,16 @@ class Classification:
     def _encode_label(self, record: LabelledText | Relation) -> Any:
         label = record.label
         if self.problem_type == "regression":
-            return float(label)  # type: ignore[arg-type]  # of a set of numbers
+            return float(label)  # type: ignore[arg-type]  # regression labels are numbers
         if isinstance(label, frozenset):
             return [float(name in label) for name in self.labels]
         return self.labels.index(str(label))
 
     def _compute_class_weights(self, tokenized_examples: Sequence[TokenizedExample]) -> Tensor | None:
-        """The classes' weights in the loss.
+        """Return the class weights of the loss.
 
         Raises:
-            ValueError: the recipe names another number of them than there are classes.
+            InvalidValueError: the recipe has another number of weights than there are classes.
         """
         if self.recipe.class_weights == "none" or self.problem_type not in ("single_label", "ranking"):
             return None
@@ -151,7 +150,7 @@ class Classification:
         return torch.tensor(weights)
 
     def build_head(self, hidden_size: int) -> nn.Module:
-        """A linear layer, behind a BiLSTM where the recipe has one."""
+        """Return a linear layer, above a BiLSTM if the recipe has one."""
         feature_size = {"cls": hidden_size, "mention": 2 * hidden_size, "start": 2 * hidden_size}[
             self.recipe.relation_feature
         ]
@@ -176,8 +175,7 @@ class Classification:
         return outputs
 
     def loss(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> Tensor:
-        """Cross-entropy, weighted if so asked; of any of several binary cross-entropy; of a number the
-        square."""
+        """Return weighted cross-entropy, binary cross-entropy (multi-label) or squared error (regression)."""
         outputs = self._compute_outputs(task_head, encoded, batch)
         if self.problem_type == "regression":
             return heads.mean_squared_error(outputs, stack_targets(batch, torch.float32))
@@ -187,7 +185,7 @@ class Classification:
         return heads.weighted_cross_entropy(outputs, stack_targets(batch, torch.int64), loss_weights)
 
     def predict(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> list[Any]:
-        """A class, classes, a number, or the share of the second class."""
+        """Return a class, a set of classes, a number, or the probability of the second class."""
         outputs = self._compute_outputs(task_head, encoded, batch).float()
         match self.problem_type:
             case "regression":
@@ -210,11 +208,11 @@ class Classification:
         tokenized_examples: Sequence[TokenizedExample],
         predictions: Sequence[Any],
     ) -> list[Any]:
-        """As predicted: an example is a record."""
+        """Return the predictions unchanged: each record is one example."""
         return list(predictions)
 
     def gold_labels(self, records: Sequence[Record]) -> list[Any]:
-        """The records' labels; of a ranking the question of each, and whether it answers that."""
+        """Return the labels; of a ranking (question id, is relevant)."""
         if self.problem_type == "ranking":
             return [
                 (record.group_id, record.label == self.labels[1])
@@ -225,7 +223,7 @@ class Classification:
 
 
 class ClassificationHead(nn.Module):
-    """A linear layer on a vector, which is the encoder's or a BiLSTM's above it."""
+    """Linear layer on the encoder's or a BiLSTM's vectors."""
 
     def __init__(self, bilstm: heads.BiLSTM | None, pooled: heads.PooledHead) -> None:
         super().__init__()
@@ -234,8 +232,7 @@ class ClassificationHead(nn.Module):
 
 
 def truncate_pair(first: list[int], second: list[int], max_tokens: int) -> tuple[list[int], list[int]]:
-    """Cut the longer of two at its end, piece by piece, until both fit (``longest_first`` of Hugging
-    Face)."""
+    """Truncate the longer of two texts at its end until both fit (``longest_first`` of Hugging Face)."""
     excess = len(first) + len(second) - max_tokens
     if excess <= 0:
         return first, second
@@ -251,8 +248,10 @@ def truncate_pair(first: list[int], second: list[int], max_tokens: int) -> tuple
 
 
 def find_window_start(num_tokens: int, max_tokens: int, span_start: int, span_end: int) -> int:
-    """Where to begin to read so that ``span_start`` to before ``span_end`` is read: at 0 if that does, else
-    around them."""
+    """Return the first token of a window that contains tokens ``span_start`` to ``span_end`` (exclusive).
+
+    The window starts at 0 if it can, else it is centred on the span.
+    """
     if num_tokens <= max_tokens or span_end <= max_tokens:
         return 0
     return max(
@@ -261,7 +260,7 @@ def find_window_start(num_tokens: int, max_tokens: int, span_start: int, span_en
 
 
 def _find_token_range(span: tuple[int, int], offsets: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """The pieces that share a character with a span; the next one, where none does."""
+    """Return the tokens that overlap a character span; without any, the next token."""
     token_indices = [index for index, (start, end) in enumerate(offsets) if start < span[1] and end > span[0]]
     if token_indices:
         return token_indices[0], token_indices[-1] + 1

@@ -1,10 +1,8 @@
-"""Questions to passages as a problem to fine-tune on: where in the passage the answer begins and ends.
+"""Extractive question answering: start and end of the answer in a passage.
 
-A passage that is longer than what the model can read is read through windows that overlap, as in
-google-research/bert's run_squad.py and electra's qa_tasks.py: from a window without the answer is learned
-that there is none (it begins and ends at [CLS]), and an answer is taken from the window that has most
-context on both sides of its first piece.  What is predicted for a passage are its best answers with their
-probabilities, over all of its windows.
+Long passages are read in overlapping windows, as in run_squad.py of google-research/bert and qa_tasks.py of
+electra. In training a window without the answer has [CLS] as its target. In prediction an answer is taken
+from the window with most context around its first token.
 """
 
 from __future__ import annotations
@@ -25,20 +23,20 @@ from bioshards.evaluate.modeling.tokenization import ModelTokenizer, Offsets
 from . import answer_pooling
 
 _MAX_QUESTION_TOKENS: Final = 64
-"""Pieces of a question, at most (google-research/bert and electra, max_query_length)."""
+"""Maximum tokens of a question (google-research/bert and electra, max_query_length)."""
 _N_BEST: Final = 20
-"""Answers of a window and of a passage (n_best_size there)."""
+"""Answers that are kept per window and passage (n_best_size there)."""
 _MAX_ANSWER_TOKENS: Final = 30
-"""Pieces of an answer, at most (max_answer_length there)."""
+"""Maximum tokens of an answer (max_answer_length there)."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionAnswering:
-    """A problem (batches.py).
+    """Task adapter for extractive question answering.
 
     Attributes:
-        by_question: predict for a question, over all of its passages, a list of five (BioASQ); else for
-            each passage its best answer (SQuAD).
+        is_per_question: True to predict five ranked answers per question over all of its passages (BioASQ),
+            False for the best answer of each passage (SQuAD).
     """
 
     tokenizer: ModelTokenizer
@@ -46,7 +44,7 @@ class QuestionAnswering:
     is_per_question: bool
 
     def make_examples(self, records: Sequence[Record], is_training: bool) -> list[TokenizedExample]:
-        """The windows of all passages; to learn from, those of passages in which an answer is marked."""
+        """Return the windows of all passages; in training, of passages with a marked answer."""
         questions = _select_questions(records)
         encoded_questions = self.tokenizer.encode_texts([question.question for question in questions])
         encoded_passages = self.tokenizer.encode_texts([question.context for question in questions])
@@ -103,11 +101,11 @@ class QuestionAnswering:
         return examples
 
     def build_head(self, hidden_size: int) -> nn.Module:
-        """Two numbers a piece."""
+        """Return a head with two outputs per token."""
         return SpanHead(hidden_size)
 
     def loss(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> Tensor:
-        """Of the answers' first and last pieces, of [CLS] and all pieces of the passage."""
+        """Return the loss of first and last answer token over [CLS] and the passage."""
         targets = torch.tensor([example.target for example in batch.examples], device=batch.input_ids.device)
         answer_mask = _make_passage_mask(batch)
         answer_mask[:, 0] = True
@@ -115,8 +113,7 @@ class QuestionAnswering:
         return loss
 
     def predict(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> list[Any]:
-        """The best spans of each window: first character, one past the last, and the sum of both
-        numbers."""
+        """Return the best spans of each window: start character, end character (exclusive) and score."""
         answer_mask = _make_passage_mask(batch)
         batch_logits = task_head(encoded.hidden, answer_mask).cpu()
         predictions = []
@@ -137,7 +134,7 @@ class QuestionAnswering:
         tokenized_examples: Sequence[TokenizedExample],
         predictions: Sequence[Any],
     ) -> list[Any]:
-        """Of each passage the best answer, or of each question the best five of all its passages."""
+        """Return the best answer of each passage, or the five best of each question."""
         questions = _select_questions(records)
         spans_by_passage: list[list[tuple[int, int, float]]] = [[] for _ in questions]
         for example, spans in zip(tokenized_examples, predictions, strict=True):
@@ -159,7 +156,7 @@ class QuestionAnswering:
         ]
 
     def gold_labels(self, records: Sequence[Record]) -> list[Any]:
-        """Of each passage the answers that are marked in it, or of each question what is accepted."""
+        """Return the marked answers of each passage, or the accepted answers of each question."""
         questions = _select_questions(records)
         if not self.is_per_question:
             return [[answer.text for answer in question.answers] for question in questions]
@@ -167,7 +164,7 @@ class QuestionAnswering:
 
 
 def group_by_question(questions: Sequence[Question]) -> dict[str, list[int]]:
-    """The numbers of the passages of each question."""
+    """Return the indices of the passages of each question."""
     groups: dict[str, list[int]] = {}
     for index, question in enumerate(questions):
         groups.setdefault(question.group_id, []).append(index)
@@ -175,9 +172,9 @@ def group_by_question(questions: Sequence[Question]) -> dict[str, list[int]]:
 
 
 def rank_passage_answers(context: str, spans: Sequence[tuple[int, int, float]]) -> list[tuple[str, float]]:
-    """The best answers of a passage, each text once, with probabilities: a softmax over all of them.
+    """Return the best answers of a passage, each text once, with softmax probabilities.
 
-    To SentencePiece a blank is of the word after it, but of no answer.
+    Texts are stripped: a SentencePiece token includes the blank before its word.
     """
     best_scores: dict[str, float] = {}
     for start, end, score in sorted(spans, key=lambda span: -span[2]):
@@ -191,8 +188,10 @@ def rank_passage_answers(context: str, spans: Sequence[tuple[int, int, float]]) 
 
 
 def find_max_context_window(windows: Sequence[tuple[int, int]], token_index: int) -> tuple[int, int]:
-    """The window, of those that have a piece, with most context on the side where it has less; of equals
-    the longest, then the first (``_check_is_max_context``)."""
+    """Return the window with most context around a token (``_check_is_max_context``).
+
+    The context is that of the shorter side; ties by longer window, then by order.
+    """
     candidates = [window for window in windows if window[0] <= token_index < window[1]]
     return max(
         candidates,
@@ -203,7 +202,7 @@ def find_max_context_window(windows: Sequence[tuple[int, int]], token_index: int
 
 
 def _find_span_target(window: TokenizedExample, start: int, end: int) -> tuple[int, int]:
-    """The first and the last piece of an answer, if both are in the window; else those of [CLS]."""
+    """Return first and last token of an answer if the window contains both, else (0, 0) for [CLS]."""
     answer_tokens = [
         index
         for index, (token_start, token_end) in enumerate(window.offsets)
@@ -219,7 +218,7 @@ def _find_span_target(window: TokenizedExample, start: int, end: int) -> tuple[i
 
 
 def _make_passage_mask(batch: PaddedBatch) -> Tensor:
-    """Which pieces are of the passage, bool[B, T]."""
+    """Return which tokens belong to the passage, bool[B, T]."""
     mask = torch.zeros(batch.mask.shape, dtype=torch.bool)
     for row, example in enumerate(batch.examples):
         mask[row, : len(example.offsets)] = torch.tensor([end > 0 for _, end in example.offsets])

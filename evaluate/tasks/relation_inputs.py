@@ -1,8 +1,8 @@
-"""The text that a model reads for a relation, and where in it the two entities are.
+"""Text of a relation as the model reads it, and the positions of its two entities.
 
-PubMedBERT's paper compares three texts (sections 2.4.2 and 3.3, table 14): ``placeholders``, with the types
-of the entities in their places, as its main results have it; ``markers``, with tags around them; and the
-``original``, where only features of the mentions (heads.py) can say which two entities are meant.
+PubMedBERT's paper compares three formats (sections 2.4.2 and 3.3, table 14): ``placeholders`` replaces the
+entities with their types, as in its main results; ``markers`` puts tags around them; ``original`` keeps the
+text, and only features of the mentions (modeling/heads.py) identify the entities.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from bioshards.evaluate.benchmarks.record_types import Mention, Relation
 
 EntityFormat = Literal["placeholders", "markers", "original"]
 CharacterRange = tuple[int, int]
-"""Characters: from the first to before the last."""
+"""First character and end (exclusive)."""
 
 ENTITY_MARKERS: Final = ("[E1]", "[/E1]", "[E2]", "[/E2]")
-"""Of Baldini Soares et al. 2019 (arXiv:1906.03158), from whom PubMedBERT's paper has its markers."""
+"""Markers of Baldini Soares et al. 2019 (arXiv:1906.03158), which PubMedBERT's paper uses."""
 SHORT_TYPE_NAMES: Final = {"CHEMICAL": "CHEM"}
-"""How a type is spelled in the dummy of two entities, where not in full: ``@CHEM-GENE$``."""
+"""Abbreviated type in the placeholder of two overlapping entities: ``@CHEM-GENE$``."""
 
 
 class RelationInput(NamedTuple):
-    """A text to read.
+    """Text of a relation.
 
     Attributes:
-        first: the first mention, without its own tags, or the dummy in its place.
-        second: likewise; where one dummy is for both, the same.
-        starts: the character where each entity begins: its opening tag if there are tags.
+        first: range of the first mention without its markers, or of its placeholder.
+        second: range of the second mention; equal to ``first`` if one placeholder stands for both.
+        entity_starts: first character of each entity, of its opening marker if there are markers.
     """
 
     text: str
@@ -38,10 +38,10 @@ class RelationInput(NamedTuple):
 
 
 def build_relation_input(relation: Relation, entity_format: EntityFormat) -> RelationInput:
-    """What a model reads of a relation.
+    """Return the text of a relation in an entity format.
 
     Raises:
-        ValueError: the mentions are empty, outside of the text, or not in order.
+        InvalidValueError: the mentions are empty, outside the text, or not in order.
     """
     first, second = relation.first, relation.second
     is_within_text = first.start < first.end and second.start < second.end <= len(relation.text) >= first.end
@@ -59,18 +59,18 @@ def build_relation_input(relation: Relation, entity_format: EntityFormat) -> Rel
 
 
 def list_special_tokens(entity_format: EntityFormat) -> tuple[str, ...]:
-    """What a tokenizer has to keep in one piece, and a model to learn a vector for.
+    """Return the tokens to add to the vocabulary.
 
-    Tags are, as in Baldini Soares et al.; dummies are not: ``@DRUG$`` is read as the pieces that the
-    vocabulary has for it, as LinkBERT (src/seqcls/run_seqcls.py) reads BLURB's files.
+    Markers are added, as in Baldini Soares et al. Placeholders are tokenized as text, as LinkBERT
+    (src/seqcls/run_seqcls.py) reads BLURB's files.
     """
     return ENTITY_MARKERS if entity_format == "markers" else ()
 
 
 def entity_placeholder(*entity_types: str) -> str:
-    """What stands for an entity, ``@DRUG$``, or for two that overlap: ``@DRUG-DRUG$``, ``@CHEM-GENE$``.
+    """Return the placeholder of an entity, or of two that overlap.
 
-    The spelling is that of BLURB's files, and of those in BLUE's format.
+    Examples are ``@DRUG$``, ``@DRUG-DRUG$`` and ``@CHEM-GENE$``, in the spelling of BLURB's and BLUE's files.
     """
     names = (
         entity_types
@@ -81,9 +81,9 @@ def entity_placeholder(*entity_types: str) -> str:
 
 
 def _replace_entities(text: str, first: Mention, second: Mention) -> RelationInput:
-    """Each mention's type in its place; if they share a character, one dummy in that of both.
+    """Replace each mention with its placeholder; overlapping mentions share one.
 
-    Mentions that only touch stay two (``split_sent`` in BLURB's preprocessor.py; BLUE joins them).
+    Mentions that touch stay separate (``split_sent`` in BLURB's preprocessor.py; BLUE joins them).
     """
     if first.end > second.start:
         placeholder = entity_placeholder(first.type, second.type)
@@ -102,10 +102,10 @@ def _replace_entities(text: str, first: Mention, second: Mention) -> RelationInp
 
 
 def _insert_markers(text: str, first: Mention, second: Mention) -> RelationInput:
-    """``[E1] ... [/E1]`` and ``[E2] ... [/E2]`` around the mentions, with a blank inside of each tag.
+    """Put ``[E1] ... [/E1]`` and ``[E2] ... [/E2]`` around the mentions, with a blank inside each marker.
 
-    Mentions may overlap.  Where tags meet, those that close come first, and a mention that is inside of
-    the other keeps its tags inside of the other's; so does the second of two that are the same.
+    Mentions may overlap. At the same position closing markers come first, and the markers of an inner
+    mention, or of the second of two equal ones, stay inside those of the other.
     """
     markers = sorted(
         marker

@@ -1,19 +1,21 @@
-"""What is asked of a model on a set: the kind of problem, its classes, and the measure. How it is
-fine-tuned is suites.py's, where the set lies sets/'s."""
+"""Tasks by name: benchmark, metric and task adapter; and the selection of tasks by ``--tasks``.
+
+A benchmark's TaskSpec (benchmarks/catalogue/) defines its task. Recipes are in config/suites.py.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.evaluate.benchmarks.readers import chemprot, ddi, scibert
-from bioshards.evaluate.benchmarks.readers.hoc import HALLMARKS
+from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
+from bioshards.evaluate.benchmarks.definition import MetricName, ProblemType, TaskSpec
 from bioshards.evaluate.benchmarks.record_types import Record, Relation
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, override_recipe
-from bioshards.evaluate.config.suites import SUITES
+from bioshards.evaluate.config.suites import DEFAULT_SUITE, SUITES
 from bioshards.evaluate.metrics import legacy
 from bioshards.evaluate.metrics.correlation import pearson
 from bioshards.evaluate.metrics.metric import Metric
@@ -25,12 +27,12 @@ from bioshards.evaluate.metrics.tag_f1 import entity_f1, word_f1
 from bioshards.evaluate.modeling.tokenization import ModelTokenizer
 
 from .adapter import TaskAdapter
-from .classification import Classification, ClassificationType
+from .classification import Classification
 from .question_answering import QuestionAnswering
 from .token_classification import ElectraTruncation, TokenClassification, find_entity_types
 
 LegacyMode = Literal["electra-truncation", "lower-case", "merged-types", "biobert-tags"]
-"""The papers' own ways of reading and counting tags (legacy.py)."""
+"""Published deviations in reading and counting tags (metrics/legacy.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +40,21 @@ class Task:
     """A task.
 
     Attributes:
-        set: which benchmark (sets/).
-        kind: of problem.
-        labels: the classes, if there are any, as models number them.
-        pairs: is it about two entities of a text?
+        benchmark: name of the benchmark.
+        problem_type: selects the task adapter and the head.
+        labels: classes in the order of the outputs.
+        has_entity_pairs: True if an example is a pair of entities in a text.
     """
 
     name: str
     benchmark: str
-    problem_type: (
-        ClassificationType | Literal["entities", "word_labels", "span_per_passage", "span_per_question"]
-    )
+    problem_type: ProblemType
     metric: Metric
     labels: tuple[str, ...] = ()
     has_entity_pairs: bool = False
 
     def drop_unused_settings(self, recipe: FineTuneRecipe) -> FineTuneRecipe:
-        """A recipe without what this kind of task has not, so that a result's settings were in effect."""
+        """Reset settings that this kind of task ignores, so that results list settings in effect."""
         defaults = FineTuneRecipe()
         unused_settings: dict[str, Any] = {}
         if self.problem_type not in ("entities", "word_labels"):
@@ -82,16 +82,17 @@ class Task:
         train_records: Sequence[Record],
         legacy_modes: Collection[LegacyMode],
     ) -> TaskAdapter:
-        """The problem for a model.
+        """Return the task adapter.
 
         Raises:
-            ValueError: the recipe wants entities that the set's files do not have.
+            InvalidValueError: the recipe needs entity positions that the benchmark's files do not have.
         """
         needs_entities = recipe.entity_format != "placeholders" or recipe.relation_feature != "cls"
         if needs_entities and not all(isinstance(record, Relation) for record in train_records):
             raise InvalidValueError(
-                f"--entity-format {recipe.entity_format} and --relation-feature {recipe.relation_feature} need entity "
-                f"positions, which the files of {self.benchmark} do not have: use placeholders and cls"
+                f"--entity-format {recipe.entity_format} and --relation-feature "
+                f"{recipe.relation_feature} need entity positions, which the files of {self.benchmark} do "
+                "not have: use placeholders and cls"
             )
         match self.problem_type:
             case "entities" | "word_labels":
@@ -112,52 +113,48 @@ class Task:
                 return Classification(tokenizer, recipe, classification_type, self.labels)
 
     def applicable_legacy_modes(self, requested: Iterable[LegacyMode]) -> list[LegacyMode]:
-        """Of the papers' ways those that this task can have: they are of entities."""
+        """Return the requested legacy modes that apply: all for entity tasks, none for others."""
         return sorted(set(requested)) if self.problem_type == "entities" else []
 
     def metric_for(self, legacy_modes: Collection[LegacyMode]) -> Metric:
-        """The measure, or what a paper took for it."""
+        """Return the metric, or its legacy variant."""
         metric = legacy.biobert_tag_f1() if "biobert-tags" in legacy_modes else self.metric
         return legacy.merge_entity_types(metric) if "merged-types" in legacy_modes else metric
 
 
-def _ner_task(name: str) -> Task:
-    return Task(name, name, "entities", entity_f1())
+_METRICS: Final[Mapping[MetricName, Callable[[TaskSpec], Metric]]] = {
+    "accuracy": lambda spec: accuracy(spec.labels),
+    "micro_f1": lambda spec: micro_f1(spec.labels, spec.negative_label),
+    "positive_f1": lambda spec: positive_f1(spec.labels[1]),
+    "yes_no_f1": lambda _: yes_no_f1(),
+    "multilabel_f1": lambda spec: multilabel_f1(spec.labels),
+    "pearson": lambda _: pearson(),
+    "mean_reciprocal_rank": lambda _: mean_reciprocal_rank(),
+    "entity_f1": lambda _: entity_f1(),
+    "word_f1": lambda spec: word_f1(spec.labels),
+    "squad_f1": lambda _: squad_f1(),
+    "bioasq_factoid": lambda _: bioasq_factoid(),
+}
 
 
-def _relation_task(name: str, labels: tuple[str, ...], negative: str | None) -> Task:
-    return Task(name, name, "single_label", micro_f1(labels, negative), labels, has_entity_pairs=True)
+def _make_task(name: str, benchmark: str, spec: TaskSpec) -> Task:
+    metric = _METRICS[spec.metric](spec)
+    return Task(name, benchmark, spec.problem_type, metric, spec.labels, spec.has_entity_pairs)
 
 
-_YES_NO_LABELS: Final = ("no", "yes")
-_RELEVANCE_LABELS: Final = ("0", "1")
-_ALL_TASKS: Final = (
-    *(_ner_task(name) for name in ("bc5-chem", "bc5-disease", "ncbi-disease", "bc2gm", "jnlpba")),
-    *(_ner_task(name) for name in ("bc4chemd", "linnaeus", "s800", "bc5cdr-merged", "jnlpba-typed")),
-    Task("ebm-pico", "ebm-pico", "word_labels", word_f1(("PAR", "INT", "OUT"))),
-    _relation_task("chemprot", ("false", *chemprot.GROUPS), "false"),
-    _relation_task("chemprot-blue", ("false", *chemprot.GROUPS), "false"),
-    _relation_task("chemprot-lim-kang", ("False", *chemprot.GROUPS), "False"),
-    _relation_task("chemprot-scibert", scibert.CHEMPROT_LABELS, None),
-    _relation_task("ddi", ddi.LABELS, ddi.NEGATIVE),
-    _relation_task("ddi-blue", ddi.LABELS, ddi.NEGATIVE),
-    Task("gad", "gad", "single_label", positive_f1("1"), ("0", "1"), has_entity_pairs=True),
-    Task("biosses", "biosses", "regression", pearson()),
-    Task("hoc", "hoc", "multi_label", multilabel_f1(HALLMARKS), HALLMARKS),
-    Task("pubmedqa", "pubmedqa", "single_label", accuracy(("yes", "no", "maybe")), ("yes", "no", "maybe")),
-    Task("bioasq-yesno", "bioasq-yesno", "single_label", accuracy(_YES_NO_LABELS), _YES_NO_LABELS),
-    Task("yesno-ideal", "yesno-ideal", "single_label", yes_no_f1(), _YES_NO_LABELS),
-    Task("factoid-8b", "factoid-8b", "span_per_passage", squad_f1()),
-    Task("factoid-7b", "factoid-7b", "span_per_question", bioasq_factoid()),
-    Task("reranker", "reranker", "ranking", mean_reciprocal_rank(), _RELEVANCE_LABELS),
-    Task("reranker-weighted", "reranker", "ranking", mean_reciprocal_rank(), _RELEVANCE_LABELS),
-)
-TASKS: Final = {task.name: task for task in _ALL_TASKS}
+TASKS: Final = {
+    benchmark.name: _make_task(benchmark.name, benchmark.name, benchmark.task)
+    for benchmark in BENCHMARKS.values()
+    if benchmark.task
+}
+"""All tasks by name: one for each benchmark with a TaskSpec, and a weighted variant of ``reranker``."""
+TASKS["reranker-weighted"] = replace(TASKS["reranker"], name="reranker-weighted")
+"""All tasks by name: one for each benchmark that has a TaskSpec, and a second one of ``reranker``."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedTask:
-    """A task as a suite has it, and how it is fine-tuned."""
+    """A task of a suite with its recipe."""
 
     suite: str
     task: Task
@@ -165,19 +162,31 @@ class PlannedTask:
 
     @property
     def name(self) -> str:
-        """``blurb/gad``."""
+        """Suite and task, such as ``blurb/gad``."""
         return f"{self.suite}/{self.task.name}"
 
 
+def find_recipe(suite: str, task_name: str) -> FineTuneRecipe | None:
+    """Return the recipe of a suite for a task, or None.
+
+    A task that no suite lists belongs to ``DEFAULT_SUITE`` and has the default recipe.
+    """
+    if task_name in SUITES.get(suite, {}):
+        return SUITES[suite][task_name]
+    is_unlisted = not any(task_name in recipes for recipes in SUITES.values())
+    return FineTuneRecipe() if suite == DEFAULT_SUITE and task_name in TASKS and is_unlisted else None
+
+
 def plan_tasks(selectors: Iterable[str], overrides: Mapping[str, Any]) -> list[PlannedTask]:
-    """The tasks that are meant: suites (``blurb``), tasks (``gad``), or a suite's task
-    (``bio-electra/gad``).
+    """Return the selected tasks with their recipes.
 
     Args:
-        overrides: fields of every recipe.
+        selectors: suites (``blurb``), tasks (``gad``, from the first suite that has it), or
+            ``bio-electra/gad``.
+        overrides: recipe fields that replace those of every task.
 
     Raises:
-        ValueError: there is no such suite or task, or a recipe with these changes cannot be.
+        InvalidValueError: a selector is unknown, or a changed recipe is invalid.
     """
     recipes: dict[tuple[str, str], FineTuneRecipe] = {}
     for selector in selectors:
@@ -187,8 +196,8 @@ def plan_tasks(selectors: Iterable[str], overrides: Mapping[str, Any]) -> list[P
         elif suite in SUITES and task_name in SUITES[suite]:
             recipes[suite, task_name] = SUITES[suite][task_name]
         elif not suite and task_name in TASKS:
-            first_suite = next(name for name in SUITES if task_name in SUITES[name])
-            recipes[first_suite, task_name] = SUITES[first_suite][task_name]
+            first_suite = next((name for name in SUITES if task_name in SUITES[name]), DEFAULT_SUITE)
+            recipes[first_suite, task_name] = find_recipe(first_suite, task_name) or FineTuneRecipe()
         else:
             known_names = [*SUITES, *TASKS]
             matches = difflib.get_close_matches(selector, known_names, 1)

@@ -1,7 +1,6 @@
-"""Tagged words as a problem to fine-tune on: one tag a word, predicted at its first piece.
+"""Token classification: one tag per word, predicted at its first token.
 
-A sentence that is longer than what the model can read is cut into parts, between words, and no word is
-ever left out: what is measured is all of the gold.
+Long sentences are split between words into several inputs, so every word is tagged and all gold tags count.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from bioshards.evaluate.modeling.tokenization import ModelTokenizer
 
 @dataclass(frozen=True, slots=True)
 class TokenClassification:
-    """A problem (batches.py).
+    """Task adapter for tagged sentences.
 
     Attributes:
-        types: of entities, in the order in which labels are numbered.
-        plain: read all text in lower case and without accents (tokenization.py).
+        entity_types: types in the order of the labels.
+        should_lowercase: lower-case and strip accents (modeling/tokenization.py).
     """
 
     tokenizer: ModelTokenizer
@@ -39,11 +38,11 @@ class TokenClassification:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The tags that can be predicted."""
+        """Tags in the order of the outputs."""
         return tag_schemes.list_labels(self.recipe.tag_scheme, self.entity_types)
 
     def make_examples(self, records: Sequence[Record], is_training: bool) -> list[TokenizedExample]:
-        """The parts of all sentences."""
+        """Return the parts of all sentences."""
         sentences = _select_sentences(records)
         label_ids = {label: label_id for label_id, label in enumerate(self.labels)}
         examples = []
@@ -62,7 +61,7 @@ class TokenClassification:
         return examples
 
     def _split_sentence(self, word_ids: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
-        """From which to before which word a part goes: as many words as fit, one at least."""
+        """Yield word ranges of parts that fit into an input, of at least one word each."""
         max_tokens, first_word, tokens_used = self._max_tokens, 0, 0
         for index, token_ids in enumerate(word_ids):
             size = min(len(token_ids), max_tokens)
@@ -102,7 +101,7 @@ class TokenClassification:
         )
 
     def build_head(self, hidden_size: int) -> nn.Module:
-        """A linear layer, behind a BiLSTM or before a CRF where the recipe has one."""
+        """Return a linear layer, with a BiLSTM below or a CRF above if the recipe has them."""
         crf = None
         if "crf" in self.recipe.head:
             crf = CRF(torch.tensor(tag_schemes.allowed_transitions(self.recipe.tag_scheme, self.labels)))
@@ -111,7 +110,7 @@ class TokenClassification:
         )
 
     def loss(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> Tensor:
-        """Of the words' tags."""
+        """Return the loss over the words of a batch."""
         vectors, mask = _word_vectors(encoded, batch)
         targets = torch.zeros(mask.shape, dtype=torch.int64)
         for row, example in enumerate(batch.examples):
@@ -120,7 +119,7 @@ class TokenClassification:
         return loss
 
     def predict(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> list[Any]:
-        """A tag for each word of each part."""
+        """Return the tags of the words of each part."""
         vectors, mask = _word_vectors(encoded, batch)
         label_rows = task_head.decode(vectors, mask).tolist()
         label_names = self.labels
@@ -135,7 +134,7 @@ class TokenClassification:
         tokenized_examples: Sequence[TokenizedExample],
         predictions: Sequence[Any],
     ) -> list[Any]:
-        """BIO tags for all words of each sentence."""
+        """Return BIO tags of all words of each sentence."""
         tags_by_sentence: list[list[str]] = [
             ["O"] * len(sentence.words) for sentence in _select_sentences(records)
         ]
@@ -146,7 +145,7 @@ class TokenClassification:
         return [tag_schemes.convert_to_bio(self.recipe.tag_scheme, tags) for tags in tags_by_sentence]
 
     def gold_labels(self, records: Sequence[Record]) -> list[Any]:
-        """The sentences' own tags, in full."""
+        """Return the gold tags of all words of each sentence."""
         return [list(sentence.tags) for sentence in _select_sentences(records)]
 
 
@@ -185,7 +184,7 @@ class ElectraTruncation(TokenClassification):
 
 
 def find_entity_types(records: Sequence[Record]) -> tuple[str, ...]:
-    """The types of entities in tagged sentences, sorted."""
+    """Return the sorted entity types of tagged sentences."""
     return tuple(
         sorted({tag[2:] for sentence in _select_sentences(records) for tag in sentence.tags if tag != "O"})
     )
@@ -196,6 +195,6 @@ def _select_sentences(records: Sequence[Record]) -> list[TaggedSentence]:
 
 
 def _word_vectors(encoded: EncoderOutput, batch: PaddedBatch) -> tuple[Tensor, Tensor]:
-    """The vectors of words' first pieces, [B, W, H], and which there are."""
+    """Return the vectors of first tokens of words, [B, W, H], and their mask, bool[B, W]."""
     positions, mask = stack_positions(batch)
     return encoded.hidden.gather(1, positions[:, :, None].expand(-1, -1, encoded.hidden.shape[-1])), mask

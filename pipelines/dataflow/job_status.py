@@ -1,7 +1,6 @@
-"""The course of a run that goes on elsewhere: handed over, watched, left behind, failed.
+"""Track a Dataflow job: submitted, running, detached, failed.
 
-Of such a run this process is only the one that waits.  A job on Dataflow ends there whether anybody waits or
-not, so that Ctrl-C here must not sound as if it had been stopped.
+The job continues when this process ends, so the message of Ctrl-C says how to watch and how to stop it.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def check_not_running(context: RunContext, job_spec: JobSpec) -> None:
 
 
 def format_template_message(beam_options: Any) -> str:
-    """What to say of a job that is only described, not handed to Dataflow; '' if it is."""
+    """Return the message on a job that is written as a template; '' for a job that is submitted."""
     options = beam_options.get_all_options()
     if path := options["template_location"]:
         template_location = path if "://" in path else f"gs://BUCKET/... (a copy of {path})"
@@ -87,7 +86,7 @@ def format_template_message(beam_options: Any) -> str:
 
 
 def format_submitted_message(beam_options: Any, pipeline_result: Any) -> str:
-    """What to say of a job that Dataflow has taken."""
+    """Return the message on a job that Dataflow has accepted."""
     options = beam_options.get_all_options()
     return (
         f"job {pipeline_result.job_id()} is on Dataflow as {options['job_name']}: "
@@ -96,7 +95,7 @@ def format_submitted_message(beam_options: Any, pipeline_result: Any) -> str:
 
 
 def format_detached_message(context: RunContext, pipeline_result: Any, job_spec: JobSpec) -> str:
-    """What to say when nobody waits any longer; '' for a runner of this machine.
+    """Return the message on a job that goes on without this process; '' for a local runner.
 
     Args:
         pipeline_result: Beam's, of the job; None if it was not handed over yet.

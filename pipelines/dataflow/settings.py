@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bioshards import __version__
+from bioshards.corpus.errors import UsageError
 from bioshards.pipelines.context import JobSpec
-from bioshards.pipelines.options.parser import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +118,9 @@ def list_job_folders(beam_options: Any) -> list[str]:
 
 
 def make_job_name(job_spec: JobSpec) -> str:
-    """The job's name, the same for every run into this output.
+    """Return the job's name, which is the same for every run into this output.
 
-    Dataflow takes no second job of a name while the first one runs.
+    Dataflow rejects a second active job of the same name, so the name serves as the output's lock.
     """
     digest = hashlib.sha256(job_spec.output.encode()).hexdigest()[:8]
     return f"bioshards-{job_spec.pipeline.replace('_', '-')}-{digest}"

@@ -21,8 +21,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from bioshards import __version__
+from bioshards.corpus.errors import UsageError
 from bioshards.corpus.sentences.splitters import SCISPACY_MODEL
-from bioshards.pipelines.options.parser import UsageError
 
 PACKAGES: Final = ("corpus", "vocab", "pipelines")
 """What workers import, with ``bioshards`` itself: of the trainer and of evaluation they need nothing."""
@@ -66,7 +66,7 @@ def check_s3_credentials(beam_options: Any, paths: Iterable[str]) -> None:
 def pin_versions(
     extras: Iterable[str], paths: Iterable[str], library_versions: Mapping[str, str]
 ) -> dict[str, str]:
-    """The libraries that workers need, with the versions that are installed here.
+    """Return the libraries that workers need, with the installed versions.
 
     Args:
         paths: what is read and written; those on S3 need another library.
@@ -119,7 +119,7 @@ def build_wheel(folder: str, pinned_versions: Mapping[str, str]) -> str:
 
 
 def _iter_source_files() -> Iterator[tuple[str, str]]:
-    """The files of the package that workers need: their names in it, and where they are; sorted.
+    """Yield the name in the wheel and the path of every file that workers need, sorted.
 
     Folders that are no packages, the sample's, stay here.
     """

@@ -6,13 +6,14 @@ gs:// or s3://.  The copy is a finished directory like its original: no manifest
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import re
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Final
 
-from bioshards.corpus.errors import OutputMismatchError
+from bioshards.corpus.errors import OutputMismatchError, UsageError
 from bioshards.corpus.exit_codes import OK
 from bioshards.corpus.lifecycle import full_text_overlap
 from bioshards.corpus.manifest import (
@@ -31,9 +32,9 @@ from bioshards.corpus.shards import input_dirs
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.input_dirs import InputError
 from bioshards.corpus.storage.checksums import HashingWriter
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import parallel_for_each
 from bioshards.corpus.storage.retry import retry
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.progress_line import ProgressLine
 from bioshards.pipelines.execution.session import (
     FILESYSTEM_OPTION_PREFIXES,
@@ -42,7 +43,7 @@ from bioshards.pipelines.execution.session import (
     make_context,
     translate_output_errors,
 )
-from bioshards.pipelines.options.parser import Parser, UsageError
+from bioshards.pipelines.options.parser import Parser
 
 _DESCRIPTION: Final = """\
 A finished directory (document shards, words, a vocabulary, a pretraining set) from one store to another:
@@ -60,7 +61,7 @@ _INPUT_DEPENDENT_FILES = re.compile(
 
 
 def make_parser() -> Parser:
-    """The options of ``beam copy``."""
+    """Make the parser of ``beam copy``."""
     parser = Parser("beam copy", _DESCRIPTION)
     parser.epilog = "Options of Beam's file systems (--s3_endpoint_url ..., --no_auth) follow as they are."
     parser.add_argument("source", metavar="SOURCE", help="a finished directory")
@@ -70,23 +71,32 @@ def make_parser() -> Parser:
     return parser
 
 
-def run(parser: Parser, args: Any, beam_args: Sequence[str], _: Sequence[str]) -> int:
-    """Do what the command line asks for; returns the exit code.
+class CopyDriver:
+    """Runs ``beam copy``."""
 
-    Raises:
-        UsageError, InputError, OutputMismatchError: with a message for the person.
-    """
-    source, target = make_absolute(args.source), make_absolute(args.target)
-    storage = make_context(parser, beam_args, 1, [source, target]).storage
-    for arg in beam_args:
-        if arg.startswith("-") and not arg.startswith(FILESYSTEM_OPTION_PREFIXES):
-            raise UsageError(f"{arg} says nothing to beam copy")
-    num_files, num_copied = copy_directory(storage, source, target)
-    print(f"{target} holds {source}: {num_files:,} files, {num_copied:,} of them copied now")
-    return OK
+    def __init__(
+        self, parser: Parser, args: argparse.Namespace, beam_args: Sequence[str], argv: Sequence[str]
+    ) -> None:
+        self._parser, self._beam_args = parser, beam_args
+        self._source, self._target = make_absolute(args.source), make_absolute(args.target)
+
+    def run(self) -> int:
+        """Copy the directory and return the exit code.
+
+        Raises:
+            UsageError, InputError, OutputMismatchError: the directory cannot be copied.
+        """
+        source, target = self._source, self._target
+        storage = make_context(self._parser, self._beam_args, 1, [source, target]).storage
+        for arg in self._beam_args:
+            if arg.startswith("-") and not arg.startswith(FILESYSTEM_OPTION_PREFIXES):
+                raise UsageError(f"{arg} is no option of beam copy")
+        num_files, num_copied = copy_directory(storage, source, target)
+        print(f"{target} holds {source}: {num_files:,} files, {num_copied:,} of them copied now")
+        return OK
 
 
-def copy_directory(storage: LocalStorage, source: str, target: str) -> tuple[int, int]:
+def copy_directory(storage: Storage, source: str, target: str) -> tuple[int, int]:
     """Copy a finished directory; returns how many files it has, and how many had to be copied.
 
     Raises:
@@ -119,21 +129,26 @@ def copy_directory(storage: LocalStorage, source: str, target: str) -> tuple[int
     return len(source_names), num_copied + 1
 
 
-def _check_is_copy(storage: LocalStorage, output_dir: OutputDir) -> None:
+def _check_is_copy(storage: Storage, output_dir: OutputDir) -> None:
     """See that no run has made what is at the target, perhaps of other inputs: it is no copy.
 
     Raises:
         OutputMismatchError: one has.
     """
-    if any(storage.is_folder(f"{output_dir.work_folder}/{step}") for step in ("staged", "word_counts", "build_reports")):
+    work_folders = (
+        output_dir.staged_folder,
+        output_dir.word_counts_folder,
+        output_dir.build_reports_folder,
+    )
+    if any(storage.is_folder(folder) for folder in work_folders):
         raise OutputMismatchError(
-            f"{output_dir.path} is the output of a run, which a copy would replace. Choose another folder, or "
-            "delete that one"
+            f"{output_dir.path} is the output of a run, which a copy would replace. Choose another "
+            "folder, or delete that one"
         )
 
 
 def _copy_data_files(
-    storage: LocalStorage,
+    storage: Storage,
     source: str,
     target: str,
     entries: Mapping[str, Listed],
@@ -163,8 +178,8 @@ def _copy_data_files(
     return num_copied
 
 
-def _read_manifest(storage: LocalStorage, source: str) -> tuple[OutputManifest, Shard]:
-    """The manifest of a directory that can be copied; and the file itself, as any other that is listed."""
+def _read_manifest(storage: Storage, source: str) -> tuple[OutputManifest, Shard]:
+    """Read the manifest of a directory to copy; return it and its own entry."""
     path = f"{source}/{_MANIFEST}"
     try:
         manifest = read_manifest(storage, source)
@@ -180,7 +195,7 @@ def _read_manifest(storage: LocalStorage, source: str) -> tuple[OutputManifest, 
 
 
 def _copy_file(
-    storage: LocalStorage, source: str, target: str, name: str, entry: Listed | None, is_at_target: bool
+    storage: Storage, source: str, target: str, name: str, entry: Listed | None, is_at_target: bool
 ) -> bool:
     """Copy a file, unless it is there as it is listed; returns whether it was copied."""
     if entry and is_at_target and not input_dirs.find_damage(storage, f"{target}/{name}", entry):

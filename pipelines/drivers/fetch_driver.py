@@ -1,95 +1,196 @@
-"""A run that fills a mirror: from parsed options to the exit code."""
+"""The driver of ``beam run fetch``."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from typing import Any
+import argparse
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
 
-from bioshards.corpus.download import europepmc, pubmed
 from bioshards.corpus.download.mirror import Mirror
-from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.source_spec import SourceSpec, parse_source_spec
-from bioshards.corpus.errors import OutputMismatchError
-from bioshards.corpus.exit_codes import NOT_PUBLISHED, OK
+from bioshards.corpus.errors import OutputMismatchError, UsageError
 from bioshards.corpus.manifest import InventoryIdentity, MirrorConfig, MirrorRun, utc_now
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.lock import lock_output
 from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines import fetch
-from bioshards.pipelines.context import JobSpec
-from bioshards.pipelines.dry_run import estimates, source_plans
-from bioshards.pipelines.execution.executor import execute, prepare_run
-from bioshards.pipelines.execution.session import (
-    check_reachable_by_workers,
-    command_of,
-    make_context,
-    translate_output_errors,
-)
+from bioshards.pipelines.context import JobSpec, PathOption, RunContext
+from bioshards.pipelines.execution.executor import ProgressMonitor
+from bioshards.pipelines.execution.session import translate_output_errors
+from bioshards.pipelines.fetch import FetchOptions
 from bioshards.pipelines.inputs import pmc_articles
 from bioshards.pipelines.inputs.downloads import (
+    FILE_SOURCES,
     REMOTE_SLOTS,
-    SourceListing,
     list_source,
     resolve_mirror_folder,
 )
 from bioshards.pipelines.job_types import FetchJob
-from bioshards.pipelines.options.parser import Parser, UsageError
 
-_LISTED_SOURCES = {"pubmed": pubmed, "europepmc": europepmc}
+from .driver import Driver
+
+if TYPE_CHECKING:
+    import apache_beam as beam
+
+    from bioshards.pipelines.dry_run.source_plans import DryRunPlan
 
 
-def run(parser: Parser, args: Any, beam_args: Sequence[str], argv: Sequence[str]) -> int:
-    """Do what the command line asks for; returns the exit code."""
-    specs_by_source = _parse_specs(args.input or [])
-    folder = resolve_mirror_folder(args.mirror or "mirror", "")
-    notices = check_reachable_by_workers(beam_args, {"--mirror": folder}, args.dry_run)
-    context = make_context(parser, beam_args, args.workers, [folder], [folder] if args.dry_run else [])
-    storage, is_local_run = context.storage, not context.has_runner
-    mirror = Mirror(storage, folder)
-    listings = {
-        source: list_source(
-            mirror, _LISTED_SOURCES[source], getattr(args, f"{source}_url"), specs, args, is_local_run
+class FetchDriver(Driver[FetchOptions, FetchJob]):
+    """Fills a mirror."""
+
+    pipeline = fetch.NAME
+
+    def make_options(self, args: argparse.Namespace) -> FetchOptions:
+        """Return the options of parsed arguments."""
+        return fetch.options_from_args(args)
+
+    @functools.cached_property
+    def specs_by_source(self) -> dict[str, list[SourceSpec]]:
+        """The sources that the inputs name, with their selections."""
+        return _parse_specs(self.options.input)
+
+    def list_paths(self) -> list[PathOption]:
+        """Return the mirror; check the inputs first."""
+        assert self.specs_by_source
+        return [PathOption("--mirror", self._folder, is_written=True)]
+
+    @property
+    def _folder(self) -> str:
+        return resolve_mirror_folder(self.options.downloads.mirror or "mirror", "")
+
+    def make_job(self, context: RunContext) -> FetchJob:
+        """List the sources that have a listing and return the job without PMC's articles."""
+        mirror = Mirror(context.storage, self._folder)
+        article_filter = self.options.article_filter
+        listed_at = utc_now()
+        listings = {
+            source: list_source(mirror, source, specs, self.options.downloads, context.is_local_run)
+            for source, specs in sorted(self.specs_by_source.items())
+            if source in FILE_SOURCES
+        }
+        return FetchJob(
+            mirror=mirror,
+            listings=listings,
+            article_plan=None,
+            max_rejected=self.options.max_rejected,
+            config=MirrorConfig(
+                inputs=self.options.input,
+                servers={
+                    source: listing.download_plan.server.base_url for source, listing in listings.items()
+                },
+                licences=tuple(sorted(article_filter.licences)),
+                sets=tuple(sorted(article_filter.sets)),
+                drop_retracted=article_filter.drop_retracted,
+                versions=article_filter.versions,
+                inventory=None,
+            ),
+            run_info=MirrorRun(
+                command=self.command,
+                listed_at=listed_at,
+                notices=tuple(notice for listing in listings.values() for notice in listing.notices),
+            ),
         )
-        for source, specs in sorted(specs_by_source.items())
-        if source in _LISTED_SOURCES
-    }
-    job_spec = JobSpec("fetch", folder, REMOTE_SLOTS * len(specs_by_source))
-    if args.dry_run:
-        job = _make_job(args, argv, mirror, specs_by_source, listings, is_local_run)
-        dry_run_plan = source_plans.plan_mirror(job)
-        print(
-            estimates.format_estimate(
-                dry_run_plan, notices, context, job_spec, args.workers, lambda root: fetch.build(root, job)
-            )
+
+    def complete_job(self, job: FetchJob, context: RunContext) -> FetchJob:
+        """Return the job with PMC's articles; unless it is a dry run, update PMC's inventory for it."""
+        if "pmc" not in self.specs_by_source:
+            return job
+        article_plan = pmc_articles.plan_articles(
+            job.mirror,
+            self.specs_by_source["pmc"],
+            self.options.article_filter,
+            self.options.downloads,
+            context.is_local_run,
         )
-        return OK
-    for notice in [notice for listing in listings.values() for notice in listing.notices]:
-        print(f"notice: {notice}", file=sys.stderr)
-    output_dir = OutputDir(folder)
-    _check_is_mirror(storage, output_dir)
-    prepare_run(context, job_spec)
-    with translate_output_errors(folder, "--mirror"):
-        output_layout.mark_started(storage, output_dir, {"pipeline": job_spec.pipeline})
-    with lock_output(storage, output_dir):
-        job = _make_job(args, argv, mirror, specs_by_source, listings, is_local_run)
-        storage.remove(output_dir.manifest_path)
-        storage.remove(output_dir.result_path)
+        inventory = article_plan.inventory
+        config = dataclasses.replace(
+            job.config,
+            servers={**job.config.servers, "pmc": article_plan.download_plan.server.base_url},
+            inventory=InventoryIdentity(inventory.date, inventory.md5) if inventory else None,
+        )
+        return dataclasses.replace(job, article_plan=article_plan, config=config)
+
+    def make_job_spec(self, job: FetchJob) -> JobSpec:
+        """Return the specification of a job with a few download slots for each source."""
+        return JobSpec(self.pipeline, job.mirror.folder, REMOTE_SLOTS * len(self.specs_by_source))
+
+    def build(self, root: beam.Pipeline, job: FetchJob) -> None:
+        """Build the graph."""
+        fetch.build(root, job)
+
+    def plan(self, job: FetchJob) -> DryRunPlan:
+        """Return the plan that a dry run prints."""
+        from bioshards.pipelines.dry_run import source_plans
+
+        return source_plans.plan_mirror(job)
+
+    def list_notices(self, job: FetchJob) -> Sequence[str]:
+        """Return the notices of the listings."""
+        return job.run_info.notices
+
+    @contextlib.contextmanager
+    def claim_output(self, job: FetchJob) -> Iterator[None]:
+        """Lock the mirror; its configuration may change from run to run."""
+        _check_is_mirror(job.storage, job.output_dir)
+        with translate_output_errors(job.mirror.folder, "--mirror"):
+            output_layout.mark_started(job.storage, job.output_dir, {"pipeline": self.pipeline})
+        with lock_output(job.storage, job.output_dir):
+            yield
+
+    def is_up_to_date(self, job: FetchJob) -> bool:
+        """Return False: the manifest is written anew."""
+        return False
+
+    def describe_inputs(self, job: FetchJob) -> str:
+        """Return the clause on unchanged inputs."""
+        return "its sources are unchanged"
+
+    def reset_output(self, job: FetchJob) -> None:
+        """Remove the manifest and the result of the previous run."""
+        job.storage.remove(job.output_dir.manifest_path)
+        job.storage.remove(job.output_dir.result_path)
+
+    def count_workers(self, job: FetchJob) -> int:
+        """Return 1 if there is nothing to download."""
+        return self.options.workers if job.has_work else 1
+
+    def make_progress(self, job: FetchJob, out: TextIO) -> ProgressMonitor:
+        """Return the monitor of downloaded files."""
         from bioshards.pipelines.execution.progress_monitor import FetchProgress
 
-        deferred_message = execute(
-            lambda root: fetch.build(root, job),
-            context,
-            args.workers if job.has_work else 1,
-            job_spec,
-            lambda terminal: FetchProgress(job, terminal),
-        )
-        return _print_report(job, deferred_message)
+        return FetchProgress(job, out)
+
+    def describe_result(self, job: FetchJob, result: Mapping[str, Any]) -> list[str]:
+        """Return lines on downloaded files and articles."""
+        lines = []
+        if result["files"] or result["problem"]:
+            lines.append(
+                f"{result['files']:,} files in the mirror, {result['fetched']:,} of them fetched now "
+                f"({result['bytes'] / 1e6:,.1f} MB)"
+            )
+        if articles := result["articles"]:
+            lines.append(
+                f"{articles['selected']:,} articles selected: {result['articles_cached']:,} were there, "
+                f"{result['articles_fetched']:,} are fetched ({result['articles_bytes'] / 1e6:,.1f} MB), "
+                f"{articles['failed']:,} could not be; {result['articles_removed']:,} are taken out"
+            )
+            lines += [
+                f"  {count:>12,}  not selected: {reason}"
+                for reason, count in articles["not_selected"].items()
+            ]
+        return lines
+
+    def summarize(self, job: FetchJob, result: Mapping[str, Any]) -> list[str]:
+        """Return the paths of the mirror and of its manifest."""
+        return [f"mirror:   {job.mirror.folder}", f"report:   {job.output_dir.manifest_path}"]
 
 
-def _check_is_mirror(storage: LocalStorage, output_dir: OutputDir) -> None:
-    """See that what a mirror is to be is no other run's output, whose manifest would be taken away.
+def _check_is_mirror(storage: Storage, output_dir: OutputDir) -> None:
+    """Check that the folder is no other pipeline's output, whose manifest would be removed.
 
     Raises:
         OutputMismatchError: it is.
@@ -103,10 +204,10 @@ def _check_is_mirror(storage: LocalStorage, output_dir: OutputDir) -> None:
 
 
 def _parse_specs(input_args: Sequence[str]) -> dict[str, list[SourceSpec]]:
-    """The sources that the inputs name, with their selections.
+    """Parse the sources that the inputs name.
 
     Raises:
-        UsageError, SourceSpecError: an input that cannot be fetched.
+        UsageError, SourceSpecError: an input that cannot be downloaded.
     """
     if not input_args:
         raise UsageError("--input is missing: what to fetch, pubmed:, pmc: or europepmc:")
@@ -118,73 +219,3 @@ def _parse_specs(input_args: Sequence[str]) -> dict[str, list[SourceSpec]]:
         specs_by_source.setdefault(spec.source, []).append(spec)
     pmc_articles.check_specs(specs_by_source.get("pmc", []))
     return specs_by_source
-
-
-def _make_job(
-    args: Any,
-    argv: Sequence[str],
-    mirror: Mirror,
-    specs_by_source: dict[str, list[SourceSpec]],
-    listings: dict[str, SourceListing],
-    is_local_run: bool,
-) -> FetchJob:
-    """The job that the command line asks for; unless it is a dry run, PMC's inventory is brought for it."""
-    article_filter = ArticleFilter(
-        frozenset(args.licences), frozenset(args.sets), args.drop_retracted, args.versions
-    )
-    listed_at = utc_now()
-    article_plan = (
-        pmc_articles.plan_articles(mirror, specs_by_source["pmc"], article_filter, args, is_local_run)
-        if "pmc" in specs_by_source
-        else None
-    )
-    inventory = article_plan.inventory if article_plan else None
-    return FetchJob(
-        mirror=mirror,
-        listings=listings,
-        article_plan=article_plan,
-        max_rejected=args.max_rejected,
-        config=MirrorConfig(
-            inputs=tuple(args.input),
-            servers={
-                **{source: listing.download_plan.server.base_url for source, listing in listings.items()},
-                **({"pmc": article_plan.download_plan.server.base_url} if article_plan else {}),
-            },
-            licences=tuple(sorted(article_filter.licences)),
-            sets=tuple(sorted(article_filter.sets)),
-            drop_retracted=article_filter.drop_retracted,
-            versions=args.versions,
-            inventory=InventoryIdentity(inventory.date, inventory.md5) if inventory else None,
-        ),
-        run_info=MirrorRun(
-            command=command_of("fetch", argv),
-            listed_at=listed_at,
-            notices=tuple(notice for article_plan in listings.values() for notice in article_plan.notices),
-        ),
-    )
-
-
-def _print_report(job: FetchJob, deferred_message: str) -> int:
-    if deferred_message:
-        print(deferred_message)
-        return OK
-    storage, output_dir = job.mirror.storage, job.output_dir
-    outcome = storage.read_json(output_dir.result_path)
-    if outcome["files"] or outcome["problem"]:
-        print(
-            f"{outcome['files']:,} files in the mirror, {outcome['fetched']:,} of them fetched now "
-            f"({outcome['bytes'] / 1e6:,.1f} MB)"
-        )
-    if articles := outcome["articles"]:
-        print(
-            f"{articles['selected']:,} articles selected: {outcome['articles_held']:,} were there, "
-            f"{outcome['articles_fetched']:,} are fetched ({outcome['articles_bytes'] / 1e6:,.1f} MB), "
-            f"{articles['failed']:,} could not be; {outcome['articles_removed']:,} are taken out"
-        )
-        for reason, count in articles["not_selected"].items():
-            print(f"  {count:>12,}  not selected: {reason}")
-    if outcome["problem"]:
-        print(f"beam: {outcome['problem']}", file=sys.stderr)
-        return NOT_PUBLISHED
-    print(f"mirror:   {job.mirror.folder}\nreport:   {output_dir.manifest_path}")
-    return OK

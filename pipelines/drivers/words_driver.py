@@ -1,96 +1,105 @@
-"""A run that counts words: from parsed options to the exit code."""
+"""The driver of ``beam run shards_to_words``."""
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, TextIO
 
+from bioshards.corpus.errors import UsageError
 from bioshards.corpus.manifest import ValidationWords, WordCounts, WordsManifest, WordsRun
 from bioshards.corpus.output.output_layout import FORMAT, OutputDir
 from bioshards.corpus.shards import input_dirs
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import shards_to_words
 from bioshards.pipelines.dry_run import document_plans
+from bioshards.pipelines.dry_run.source_plans import DryRunPlan
+from bioshards.pipelines.execution.executor import ProgressMonitor
 from bioshards.pipelines.execution.progress_monitor import WordsProgress
-from bioshards.pipelines.execution.session import command_of, make_absolute
+from bioshards.pipelines.execution.session import make_absolute
 from bioshards.pipelines.job_types import WordsJob
-from bioshards.pipelines.options.parser import Parser, UsageError
-from bioshards.pipelines.shards_to_words import NAME
+from bioshards.pipelines.options.common import documents_options_from_args
+from bioshards.pipelines.shards_to_words import WordsOptions
 from bioshards.vocab.counting import count_steps as steps
 from bioshards.vocab.counting.word_counts import CountConfig
 
-from . import documents_driver
+from .documents_driver import DocumentsDriver
+
+if TYPE_CHECKING:
+    import apache_beam as beam
 
 
-def run(parser: Parser, args: Any, beam_args: Sequence[str], argv: Sequence[str]) -> int:
-    """Do what the command line asks for; returns the exit code."""
-    return documents_driver.run(
-        parser,
-        args,
-        beam_args,
-        lambda storage, input_folders: _make_job(args, argv, storage, input_folders),
-        is_complete=lambda job: steps.is_up_to_date(job.storage, job.output_dir, job.inputs),
-        build=shards_to_words.build,
-        make_progress=WordsProgress,
-        format_summary=_format_summary,
-        make_dry_run_plan=document_plans.plan_words,
-        kind=WordsManifest,
-    )
+class WordsDriver(DocumentsDriver[WordsOptions, WordsJob, WordsManifest]):
+    """Counts the words of document shards."""
 
+    pipeline = shards_to_words.NAME
+    manifest_type = WordsManifest
 
-def _make_job(
-    args: Any, argv: Sequence[str], storage: LocalStorage, input_folders: Sequence[str]
-) -> WordsJob:
-    """The job that the command line asks for, its inputs looked at.
+    def make_options(self, args: argparse.Namespace) -> WordsOptions:
+        """Return the options of parsed arguments."""
+        return documents_options_from_args(WordsOptions, args)
 
-    Raises:
-        UsageError: options that contradict each other.
-        InputError: an input that cannot be used.
-    """
-    output = make_absolute(args.output)
-    input_dirs.check_disjoint(input_folders, output)
-    try:
-        count_config = CountConfig(args.pretokenizer, args.validation_fraction, args.seed)
-    except ValueError as error:
-        raise UsageError(f"--validation-fraction: {error}") from error
-    document_inputs = input_dirs.load_document_inputs(storage, input_folders)
-    return WordsJob(
-        storage=storage,
-        output_dir=OutputDir(output),
-        inputs=document_inputs,
-        count_config=count_config,
-        min_count=args.min_count,
-        config={
-            "pipeline": NAME,
-            "format": FORMAT,
-            **count_config.to_dict(),
-            "min_count": args.min_count,
-            "library_versions": {
-                library: importlib.metadata.version(library)
-                for library in (["tokenizers"] if count_config.pretokenizer == "bert" else [])
+    def load_inputs(self, storage: LocalStorage, input_folders: list[str]) -> WordsJob:
+        """Return the job of these inputs."""
+        options = self.options
+        output = make_absolute(options.output)
+        input_dirs.check_disjoint(input_folders, output)
+        try:
+            count_config = CountConfig(options.pretokenizer, options.validation_fraction, options.seed)
+        except ValueError as error:
+            raise UsageError(f"--validation-fraction: {error}") from error
+        document_inputs = input_dirs.load_document_inputs(storage, input_folders)
+        return WordsJob(
+            storage=storage,
+            output_dir=OutputDir(output),
+            inputs=document_inputs,
+            count_config=count_config,
+            min_count=options.min_count,
+            config={
+                "pipeline": self.pipeline,
+                "format": FORMAT,
+                **count_config.to_dict(),
+                "min_count": options.min_count,
+                "library_versions": {
+                    library: importlib.metadata.version(library)
+                    for library in (["tokenizers"] if count_config.pretokenizer == "bert" else [])
+                },
             },
-        },
-        run_info=WordsRun(
-            command=command_of(NAME, argv),
-            inputs=tuple(document_input.folder for document_input in document_inputs),
-        ),
-    )
-
-
-def _format_summary(job: WordsJob, manifest: WordsManifest) -> list[str]:
-    counts = manifest.counts
-    lines = [_format_counts(counts)]
-    if counts.pruned.distinct_words:
-        pruned, min_count = counts.pruned, job.min_count
-        lines.append(
-            f"  {pruned.distinct_words:,} of the words are left out: below {min_count} times, {pruned.tokens:,} "
-            "tokens"
+            run_info=WordsRun(
+                command=self.command,
+                inputs=tuple(document_input.folder for document_input in document_inputs),
+            ),
         )
-    if job.count_config.validation_fraction:
-        lines.append(f"  held out: {_format_counts(counts.validation)}")
-    folder = job.output_dir.path
-    return lines + [f"{output.file + ':':13} {folder}/{output.file}" for output in manifest.outputs]
+
+    def build(self, root: beam.Pipeline, job: WordsJob) -> None:
+        """Build the graph."""
+        shards_to_words.build(root, job)
+
+    def plan(self, job: WordsJob) -> DryRunPlan:
+        """Return the plan that a dry run prints."""
+        return document_plans.plan_words(job)
+
+    def is_up_to_date(self, job: WordsJob) -> bool:
+        """Return True if the output is complete and of the same inputs."""
+        return steps.is_up_to_date(job.storage, job.output_dir, job.inputs)
+
+    def make_progress(self, job: WordsJob, out: TextIO) -> ProgressMonitor:
+        """Return the monitor of counted shards."""
+        return WordsProgress(job, out)
+
+    def format_counts(self, job: WordsJob, manifest: WordsManifest) -> list[str]:
+        """Return lines on words and documents, and the output files."""
+        counts = manifest.counts
+        lines = [_format_counts(counts)]
+        if counts.pruned.distinct_words:
+            lines.append(
+                f"  {counts.pruned.distinct_words:,} words pruned: fewer than {job.min_count} occurrences, "
+                f"{counts.pruned.tokens:,} tokens"
+            )
+        if job.count_config.validation_fraction:
+            lines.append(f"  validation: {_format_counts(counts.validation)}")
+        folder = job.output_dir.path
+        return lines + [f"{output.file + ':':13} {folder}/{output.file}" for output in manifest.outputs]
 
 
 def _format_counts(counts: WordCounts | ValidationWords) -> str:

@@ -113,8 +113,10 @@ def estimate_store_wait(num_calls: float, size: float) -> float:
 
 
 def estimate_source_wait(num_sources: int, size: float, num_single_articles: float = 0) -> float:
-    """The same for source files; ``num_single_articles``: articles that are an object each, some at a
-    time.
+    """Estimate the seconds that processes wait for a store, for source files.
+
+    Args:
+        num_single_articles: articles that are one object each; several are read concurrently.
     """
     return estimate_store_wait(
         STORE_CALLS_PER_FILE * num_sources + num_single_articles / MAX_CONCURRENT_CALLS, size
@@ -129,7 +131,7 @@ def estimate_cost(
     fetch_seconds: float = 0,
     prices: Prices = Prices(),
 ) -> Cost:
-    """What work costs on these machines.
+    """Estimate the cost of work on these machines.
 
     Args:
         parallelism: items that there are to be done at the same time.

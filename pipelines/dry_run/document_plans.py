@@ -6,17 +6,16 @@ from collections.abc import Sequence
 
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.pipelines.inputs.downloads import format_size
-from bioshards.pipelines.job_types import PretrainingJob as ExampleJob
-from bioshards.pipelines.job_types import WordsJob as CountJob
+from bioshards.pipelines.job_types import PretrainingJob, WordsJob
 from bioshards.vocab.pretraining.objectives.registry import OBJECTIVES
 
 from . import cost
 from .source_plans import DryRunPlan
 
 
-def plan_words(job: CountJob) -> DryRunPlan:
-    """What ``beam run shards_to_words`` would do."""
-    report_names = set(job.storage.list_names(f"{job.output_dir.work_folder}/word_counts"))
+def plan_words(job: WordsJob) -> DryRunPlan:
+    """Plan ``beam run shards_to_words``."""
+    report_names = set(job.storage.list_names(job.output_dir.word_counts_folder))
     all_shards = [shard for document_input in job.inputs for shard in document_input.shards]
     to_do = [shard for shard in all_shards if f"{shard.sha256}.json" not in report_names]
     size = sum(shard.bytes for shard in to_do)
@@ -30,9 +29,9 @@ def plan_words(job: CountJob) -> DryRunPlan:
     )
 
 
-def plan_pretraining(job: ExampleJob) -> DryRunPlan:
-    """What ``beam run shards_to_pretraining`` would do."""
-    report_names = set(job.storage.list_names(f"{job.output_dir.work_folder}/build_reports"))
+def plan_pretraining(job: PretrainingJob) -> DryRunPlan:
+    """Plan ``beam run shards_to_pretraining``."""
+    report_names = set(job.storage.list_names(job.output_dir.build_reports_folder))
     to_do = [group for group in job.shard_groups if f"{group.name}.json" not in report_names]
     size = sum(shard.bytes for group in to_do for shard in group.shards)
     recipe, buckets = job.build_config.recipe, job.build_config.num_buckets

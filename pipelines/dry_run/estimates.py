@@ -30,7 +30,7 @@ def format_estimate(
     workers: int,
     build: Callable[[beam.Pipeline], None],
 ) -> str:
-    """The plan and what it takes, in lines for a person."""
+    """Format the dry-run report."""
     notice_lines = [f"notice: {notice}" for notice in (*notices, *context.notices)]
     estimate_lines = (
         _format_remote_estimate(plan, context, job_spec, build)
@@ -100,7 +100,7 @@ def measure_graph(build: Callable[[beam.Pipeline], None]) -> tuple[int, int]:
 
 
 def worker_pool_from_options(options: Mapping[str, Any]) -> WorkerPool:
-    """The machines that settled options ask for; a type that is not known is taken for the default."""
+    """Return the machines that complete options ask for; an unknown type counts as the default."""
     num_vcpus, memory_gb = settings.DEFAULT_VCPUS, float(settings.DEFAULT_MEMORY_GB)
     if known_type := re.fullmatch(r"\w+-(standard|highmem|highcpu)-(\d+)(-\w+)?", options["machine_type"]):
         num_vcpus = int(known_type[2])

@@ -13,9 +13,9 @@ from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, inve
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION
 from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines.inputs.downloads import (
     DownloadPlan,
     check_free_space,
@@ -23,9 +23,8 @@ from bioshards.pipelines.inputs.downloads import (
     with_interactive_retry,
 )
 from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
-from bioshards.pipelines.inputs.run_inputs import RunInputs, measure_download_rate
-from bioshards.pipelines.job_types import FetchJob as FetchJob
-from bioshards.pipelines.job_types import ShardsJob
+from bioshards.pipelines.inputs.run_inputs import measure_download_rate
+from bioshards.pipelines.job_types import FetchJob, ShardsJob
 
 from . import cost
 
@@ -65,8 +64,9 @@ class DryRunPlan:
     rate_source: str = "as measured on one machine"
 
 
-def plan_shards(job: ShardsJob, run_inputs: RunInputs) -> DryRunPlan:
-    """What ``beam run pubmed_to_shards`` or ``pmc_to_shards`` would do."""
+def plan_shards(job: ShardsJob) -> DryRunPlan:
+    """Plan ``beam run pubmed_to_shards`` or ``pmc_to_shards``."""
+    run_inputs = job.run_inputs
     cached_reports = _load_staged_reports(job.storage, job.output_dir, run_inputs.available)
     to_stage = [source for source in run_inputs.available if source not in cached_reports]
     lines = ["dry run: nothing is fetched, nothing is written"]
@@ -121,7 +121,7 @@ def plan_shards(job: ShardsJob, run_inputs: RunInputs) -> DryRunPlan:
 
 
 def plan_mirror(job: FetchJob) -> DryRunPlan:
-    """What ``beam run fetch`` would do."""
+    """Plan ``beam run fetch``."""
     lines = ["dry run: nothing is fetched, nothing is written", f"mirror:      {job.mirror.folder}"]
     seconds = fetch_seconds = 0.0
     parallelism = 0
@@ -151,7 +151,7 @@ def plan_mirror(job: FetchJob) -> DryRunPlan:
 
 
 def _plan_articles(article_plan: PmcArticlePlan) -> DryRunPlan:
-    """What of PMC's bucket would be fetched, and then processed."""
+    """Plan the download and the processing of PMC's articles."""
     mirror, server, slots = (
         article_plan.download_plan.mirror,
         article_plan.download_plan.server,
@@ -233,15 +233,12 @@ def _total_size(files: Iterable[SourceFile | RemoteFile]) -> int:
 
 
 def _load_staged_reports(
-    storage: LocalStorage, output_dir: OutputDir, sources: Iterable[SourceFile]
+    storage: Storage, output_dir: OutputDir, sources: Iterable[SourceFile]
 ) -> dict[SourceFile, Any]:
-    """The reports of the sources that were staged before."""
+    """Load the reports of the sources that an earlier run staged."""
     digest_paths, report_paths = (
-        {
-            f"{output_dir.work_folder}/{subfolder}/{name}"
-            for name in storage.list_names(f"{output_dir.work_folder}/{subfolder}")
-        }
-        for subfolder in ("seen", "staged")
+        {f"{folder}/{name}" for name in storage.list_names(folder)}
+        for folder in (output_dir.input_digests_folder, output_dir.staged_folder)
     )
     digest_path_by_source = {
         source: path
@@ -261,7 +258,7 @@ def _load_staged_reports(
 
 
 def _input_bytes(job: ShardsJob, file: SourceFile | RemoteFile) -> int:
-    """The file's size, or that of the articles which it lists."""
+    """Return the size of a file, or of the articles that it lists, in bytes."""
     if isinstance(file, SourceFile) and file.path.endswith(ARTICLE_LIST_EXTENSION):
         return article_ranges.sum_selected_bytes(job.storage, file.path)
     return file.size

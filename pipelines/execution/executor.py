@@ -1,4 +1,4 @@
-"""Run a pipeline's graph: on this machine unless a runner is named, with progress, until it ends."""
+"""Execute a graph, on this machine or by the runner that is named, and print the progress."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 
+from bioshards.corpus.errors import UsageError
 from bioshards.pipelines.context import JobSpec, RunContext
 from bioshards.pipelines.dataflow import job_status, settings, wheel
-from bioshards.pipelines.options.parser import UsageError
 
 if TYPE_CHECKING:
     import apache_beam as beam

@@ -1,4 +1,4 @@
-"""Say how far a run is: one live line on a terminal, one line a file in a log.
+"""Print the progress of a run: one live line on a terminal, one line for each file in a log.
 
 A bundle's results reach the driver only when the whole bundle is done, so progress is read from the
 work folder, where every finished file leaves its report.
@@ -17,15 +17,12 @@ from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.pubmed.discovery import source_from_file
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import prefetch_map
-from bioshards.corpus.storage.storage_protocol import FileInfo
+from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 
 if TYPE_CHECKING:
     from bioshards.pipelines.inputs.run_inputs import RunInputs
-    from bioshards.pipelines.job_types import FetchJob as FetchJob
-    from bioshards.pipelines.job_types import PretrainingJob as ExampleJob
-    from bioshards.pipelines.job_types import WordsJob as CountJob
+    from bioshards.pipelines.job_types import FetchJob, PretrainingJob, WordsJob
 
 _REPORT_SUFFIX_START: Final = -len("-fb7c0573.json")
 """Where a source's stem ends in its report's name."""
@@ -38,7 +35,7 @@ _LINE_INTERVAL_SECONDS: Final = 2
 
 
 class _DownloadCounter:
-    """How many of the files that are to be fetched the mirror has."""
+    """Counts the files of a download plan that have arrived in the mirror."""
 
     def __init__(self, mirror: Mirror, to_fetch: Iterable[RemoteFile]) -> None:
         self._files = mirror.storage
@@ -63,7 +60,7 @@ class _StepProgress:
 
     def __init__(
         self,
-        storage: LocalStorage,
+        storage: Storage,
         folder: str,
         total: int,
         is_expected: Callable[[str], bool],
@@ -84,7 +81,7 @@ class _StepProgress:
         return [name for name in self._storage.list_names(self._folder) if name.endswith(".json")]
 
     def _describe(self, name: str, report: Any) -> tuple[str, int]:
-        """What a report's item is called, and how many units are in it."""
+        """Return the name of a report's item and its number of units."""
         raise NotImplementedError
 
     def update(self) -> None:
@@ -145,17 +142,20 @@ class ShardsProgress(_StepProgress):
 
     ITEMS = "files"
     UNITS = "records"
-    AFTERWARDS = "finishing the shards"
+    NEXT_STEP = "finishing the shards"
 
     def __init__(
-        self, storage: LocalStorage, output_dir: OutputDir, run_inputs: RunInputs, out: TextIO | None = None
+        self, storage: Storage, output_dir: OutputDir, run_inputs: RunInputs, out: TextIO | None = None
     ) -> None:
         stems = {source.stem for source in run_inputs.available} | {
             source_from_file(FileInfo(name, 0, "")).stem for name in _list_paths_to_fetch(run_inputs)
         }
-        folder = f"{output_dir.work_folder}/staged"
         super().__init__(
-            storage, folder, run_inputs.num_items, lambda name: name[:_REPORT_SUFFIX_START] in stems, out
+            storage,
+            output_dir.staged_folder,
+            run_inputs.num_items,
+            lambda name: name[:_REPORT_SUFFIX_START] in stems,
+            out,
         )
         self._downloads = (
             run_inputs.download_plan
@@ -189,12 +189,11 @@ class WordsProgress(_StepProgress):
 
     ITEMS = "shards"
     UNITS = "documents"
-    AFTERWARDS = "merging the counts"
+    NEXT_STEP = "merging the counts"
 
-    def __init__(self, job: CountJob, out: TextIO | None = None) -> None:
+    def __init__(self, job: WordsJob, out: TextIO | None = None) -> None:
         names = {f"{shard.sha256}.json" for document_input in job.inputs for shard in document_input.shards}
-        folder = f"{job.output_dir.work_folder}/word_counts"
-        super().__init__(job.storage, folder, len(names), names.__contains__, out)
+        super().__init__(job.storage, job.output_dir.word_counts_folder, len(names), names.__contains__, out)
 
     def _describe(self, name: str, report: Any) -> tuple[str, int]:
         counts = report["shard_counts"]
@@ -206,14 +205,14 @@ class PretrainingProgress(_StepProgress):
 
     ITEMS = "portions"
     UNITS = "documents"
-    AFTERWARDS = "publishing"
+    NEXT_STEP = "publishing"
 
-    def __init__(self, job: ExampleJob, out: TextIO | None = None) -> None:
+    def __init__(self, job: PretrainingJob, out: TextIO | None = None) -> None:
         if job.build_config.num_buckets:
             self.NEXT_STEP = "merging the shards"
         names = {f"{group.name}.json" for group in job.shard_groups}
         super().__init__(
-            job.storage, f"{job.output_dir.work_folder}/build_reports", len(names), names.__contains__, out
+            job.storage, job.output_dir.build_reports_folder, len(names), names.__contains__, out
         )
 
     def _describe(self, name: str, report: Any) -> tuple[str, int]:
@@ -221,7 +220,7 @@ class PretrainingProgress(_StepProgress):
 
 
 def _list_paths_to_fetch(run_inputs: RunInputs) -> list[str]:
-    """The names of what will be staged as it is fetched: files, and lists of ranges of articles."""
+    """Return the names of the files and article lists that are downloaded before they are staged."""
     ranges = run_inputs.article_plan.ranges if run_inputs.article_plan else []
     return [remote_file.path for remote_file in run_inputs.to_fetch] + [
         f"{range_label(number)}{ARTICLE_LIST_EXTENSION}" for number in ranges

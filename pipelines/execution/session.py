@@ -1,4 +1,4 @@
-"""How every run begins: where it goes on, by what storage, and what a manifest says of its beginning."""
+"""Start a run: choose the runner and the storage, check the paths, claim the output."""
 
 from __future__ import annotations
 
@@ -7,34 +7,37 @@ import difflib
 import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from bioshards.corpus.errors import OutputMismatchError, TransientStorageError
+from bioshards.corpus.errors import OutputMismatchError, TransientStorageError, UsageError
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.lock import lock_output
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.pipelines.context import RunContext
+from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.pipelines.context import PathOption, RunContext
 from bioshards.pipelines.dataflow import settings
-from bioshards.pipelines.options.parser import Parser, UsageError, parse_beam_options
+from bioshards.pipelines.options.parser import Parser, parse_beam_options
 
 
 def check_reachable_by_workers(
-    beam_args: Sequence[str], folders: dict[str, str], dry_run: bool = False
+    beam_args: Sequence[str], paths: Iterable[PathOption], dry_run: bool = False
 ) -> list[str]:
-    """See that Dataflow's workers can reach the folders, by option, that they will read and write.
+    """Check that Dataflow's workers can reach the paths that they read and write.
 
     Returns:
-        In a dry run, what is to be said of those that they cannot.
+        in a dry run, a notice for each path that they cannot reach.
 
     Raises:
-        UsageError: one is on this machine.
+        UsageError: a path is on this machine, and it is no dry run.
     """
     problems = [
-        f"{option} {folder} is local; Dataflow's workers need gs://BUCKET/FOLDER"
-        for option, folder in folders.items()
-        if settings.is_dataflow_runner(beam_args) and "://" not in folder
+        f"{path_option.option} {path_option.path} is local; Dataflow's workers need gs://BUCKET/FOLDER"
+        for path_option in paths
+        if path_option.is_used_by_workers
+        and settings.is_dataflow_runner(beam_args)
+        and "://" not in path_option.path
     ]
     if problems and not dry_run:
         raise UsageError(problems[0])
@@ -128,7 +131,7 @@ def _make_local_options(has_runner: bool, workers: int) -> dict[str, Any]:
 
 
 def _open_remote_storage(paths: Sequence[str], beam_options: Any) -> LocalStorage:
-    """The storage of paths of which some are on object stores, which Beam's options open."""
+    """Return a storage that opens object stores by Beam's options."""
     from bioshards.pipelines.storage.probe import check_access
     from bioshards.pipelines.storage.routed import RoutedStorage, configure_stores
 
@@ -138,7 +141,7 @@ def _open_remote_storage(paths: Sequence[str], beam_options: Any) -> LocalStorag
 
 
 def make_absolute(folder: str) -> str:
-    """A folder as it is named wherever the work is done, without a slash at its end."""
+    """Return the absolute path or URL of a folder, without a trailing slash."""
     return (folder if "://" in folder else os.path.abspath(folder)).rstrip("/")
 
 
@@ -157,7 +160,7 @@ def translate_output_errors(output: str, option: str = "--output") -> Iterator[N
 
 @contextlib.contextmanager
 def claim_output(
-    storage: LocalStorage, output_dir: OutputDir, config: dict[str, Any], option: str = "--output"
+    storage: Storage, output_dir: OutputDir, config: dict[str, Any], option: str = "--output"
 ) -> Iterator[None]:
     """Inside, the output is marked as begun with this configuration, and this run alone writes it.
 
@@ -179,7 +182,7 @@ def claim_output(
 
 
 def command_of(pipeline: str, arguments: Sequence[str]) -> tuple[str, ...]:
-    """The command line of a run, for its manifest."""
+    """Return the command line of a run, for its manifest."""
     return ("beam", "run", pipeline, *redact_secrets(arguments))
 
 
@@ -187,7 +190,7 @@ _SECRET_OPTION = re.compile(r"(--\w*(?:key|secret|token|password|connection_stri
 
 
 def redact_secrets(argv: Sequence[str]) -> list[str]:
-    """The arguments as a manifest may show them: no access keys, passwords and tokens."""
+    """Replace access keys, passwords and tokens in arguments by ``***``."""
     redacted: list[str] = []
     is_value_secret = False
     for arg in argv:

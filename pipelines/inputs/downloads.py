@@ -1,15 +1,16 @@
-"""How a named source is fetched: its listing read, what the mirror holds found, and lanes for the rest."""
+"""Plan the download of a source: read its listing, find mirrored files, distribute the rest."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from bioshards import __version__
+from bioshards.corpus.download import europepmc, pubmed
 from bioshards.corpus.download.http_client import Connection, Server, UnreachableError
 from bioshards.corpus.download.listing import SelectedFiles
 from bioshards.corpus.download.mirror import REFUSED, UNREACHABLE, Mirror, MirroredFile
@@ -17,24 +18,27 @@ from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.download.rate_limit import RateLimiter
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.download.source_spec import SourceSpec
-from bioshards.corpus.errors import BadFileError
+from bioshards.corpus.errors import BadFileError, UsageError
 from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.storage.retry import INTERACTIVE_RETRY_POLICY, MAX_CONSECUTIVE_FAILURES, retry
-from bioshards.pipelines.options.parser import UsageError
+from bioshards.pipelines.options.common import DownloadOptions
+
+Item = TypeVar("Item")
 
 REMOTE_SLOTS: Final = 4
-"""Width of the step that downloads on a runner whose machines do not see each other: what NCBI allows.
+"""Parallel downloads on a cluster, whose machines share no rate limiter: as many as NCBI allows.
 
-A lane is one element behind a Reshuffle: no runner splits an element, and what is tried again is a whole
-lane.  So there are never more at work, but where a machine is taken for lost and still works."""
+A slot is one element behind a Reshuffle.  Runners do not split elements, so that no more slots are active."""
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadPlan:
-    """How files that are not here are fetched: so many lanes, each with so many connections.
+    """How files are downloaded: a number of parallel slots, each with a number of connections.
 
     Attributes:
-        server: with the places of all lanes together, or of each if they are ``apart``.
+        server: its rate limiter is that of all slots together, or of each if they are distributed.
+        slots: parallel downloads; a slot is one element of a PCollection.
+        is_distributed: True if slots may run on machines that share no rate limiter.
     """
 
     mirror: Mirror
@@ -45,13 +49,13 @@ class DownloadPlan:
 
     @property
     def connections(self) -> int:
-        """Of all lanes together."""
+        """Return the number of connections of all slots together."""
         return self.server.rate_limiter.max_connections * (self.slots if self.is_distributed else 1)
 
     def server_for_slot(self, first_item: str) -> Server:
-        """The server as the lane may ask it that begins with this item.
+        """Return the server with the rate limiter of one slot, identified by its first item.
 
-        Lanes that are apart may yet be processes of one machine, and must not take each other's places there.
+        Distributed slots may run on one machine, where a shared limiter would make them wait for each other.
         """
         if not self.is_distributed:
             return self.server
@@ -64,11 +68,13 @@ class DownloadPlan:
 
 @dataclass(frozen=True, slots=True)
 class SourceListing:
-    """What a source's listing has, and how much of it the mirror holds.
+    """The selected files of a source's listing.
 
     Attributes:
-        chosen: the files that were asked for; ``held`` those that the mirror has, ``wanted`` the others.
-        at: when the listing was read, UTC.
+        selected: the files that are asked for.
+        mirrored: those in the mirror.
+        to_fetch: the others.
+        listed_at: UTC time at which the listing was read.
     """
 
     selected: list[RemoteFile]
@@ -80,7 +86,7 @@ class SourceListing:
 
 
 class FileSource(Protocol):
-    """A module of corpus/download/ about a server with files and a listing of them."""
+    """A module of corpus/download/ for a server with a listing of files."""
 
     URL: str
     MAX_CONNECTIONS: int
@@ -89,39 +95,48 @@ class FileSource(Protocol):
     def list_files(self, connection: Connection, base_url: str, spec: SourceSpec) -> SelectedFiles: ...
 
 
+FILE_SOURCES: Final[Mapping[str, FileSource]] = {"pubmed": pubmed, "europepmc": europepmc}
+"""The sources with a listing of files, by name."""
+
+
 def list_source(
     mirror: Mirror,
-    source: FileSource,
-    url: str | None,
+    source_name: str,
     specs: Sequence[SourceSpec],
-    args: Any,
+    options: DownloadOptions,
     is_local_run: bool,
 ) -> SourceListing:
-    """Read a source's listing, and see what the mirror holds.
+    """Read a source's listing and find its files in the mirror.
+
+    Args:
+        source_name: key of :data:`FILE_SOURCES`.
+        specs: what to select of the listing.
 
     Raises:
-        ListingError, EmptySelectionError, DownloadError: with a message for the person.
+        ListingError, EmptySelectionError, DownloadError: the listing cannot be read, or nothing is selected.
     """
-    server = make_server(url or source.URL, args.contact, source.MAX_CONNECTIONS, source.REQUESTS_PER_SECOND)
+    source = FILE_SOURCES[source_name]
+    url = options.urls.get(source_name, source.URL)
+    server = make_server(url, options.contact, source.MAX_CONNECTIONS, source.REQUESTS_PER_SECOND)
     with with_interactive_retry(server).connect() as connection:
         listed_at = utc_now()
         selected, notices = _merge_selections(
             source.list_files(connection, server.base_url, spec) for spec in specs
         )
-        mirrored = mirror.find_mirrored(connection, selected, is_read_only=args.dry_run)
+        mirrored = mirror.find_mirrored(connection, selected, is_read_only=options.dry_run)
     to_fetch = [remote_file for remote_file in selected if remote_file not in mirrored]
     notices += check_free_space(mirror.folder, sum(remote_file.size for remote_file in to_fetch))
-    download_plan = make_download_plan(mirror, server, args.workers, is_local_run)
+    download_plan = make_download_plan(mirror, server, options.workers, is_local_run)
     return SourceListing(selected, mirrored, to_fetch, download_plan, notices, listed_at)
 
 
 def with_interactive_retry(server: Server) -> Server:
-    """The server, asked for a listing while a person waits, who wants to hear soon of a missing network."""
+    """Return the server with the retry policy of the driver, which reports a missing network soon."""
     return replace(server, retry_policy=INTERACTIVE_RETRY_POLICY)
 
 
 def make_download_plan(mirror: Mirror, server: Server, workers: int, is_local_run: bool) -> DownloadPlan:
-    """Lanes for this machine's workers, who share the server's places, or for a runner's, a share each."""
+    """Return one slot for each local worker, or slots that divide the rate limit on a cluster."""
     connections = server.rate_limiter.max_connections
     slots = workers if is_local_run else min(REMOTE_SLOTS, connections)
     slot_server = server if is_local_run else replace(server, rate_limiter=server.rate_limiter.divide(slots))
@@ -133,7 +148,7 @@ def make_download_plan(mirror: Mirror, server: Server, workers: int, is_local_ru
 def stream_downloads(
     download_plan: DownloadPlan, remote_files: list[RemoteFile]
 ) -> Iterator[tuple[RemoteFile, MirroredFile | BadFileError]]:
-    """The files of a lane as they arrive, or why one could not be fetched.
+    """Yield the files of a slot as they arrive, or the error of a file.
 
     Raises:
         UnreachableError: it is not one file, the server does not answer any more, or refuses everything.
@@ -153,7 +168,7 @@ def stream_downloads(
 
 
 def resolve_mirror_folder(mirror: str | None, output: str) -> str:
-    """The mirror's folder: as given, else ``mirror`` beside the output."""
+    """Return the mirror's folder; the default is ``mirror`` next to the output."""
     parent = output.rstrip("/").rpartition("/")[0]
     if not mirror and parent.endswith("/"):  # gs:// is left of gs://bucket
         raise UsageError(f"--mirror DIR is missing: there is no folder beside --output {output}")
@@ -165,7 +180,7 @@ def resolve_mirror_folder(mirror: str | None, output: str) -> str:
 
 
 def make_server(base_url: str, contact: str | None, connections: int, requests_per_second: float) -> Server:
-    """A source's server as all processes of this machine may use it together."""
+    """Return a source's server with the rate limiter that all processes of this machine share."""
     user_agent = f"bioshards/{__version__}" + (f" ({contact})" if contact else "")
     return Server(
         base_url, user_agent, RateLimiter(urlsplit(base_url).netloc, connections, requests_per_second)
@@ -173,7 +188,7 @@ def make_server(base_url: str, contact: str | None, connections: int, requests_p
 
 
 def _merge_selections(selections: Iterable[SelectedFiles]) -> tuple[list[RemoteFile], list[str]]:
-    """The files that several names name, once each, and what is to be said of them, once each."""
+    """Merge selections; return their files and notices without duplicates."""
     files: dict[str, RemoteFile] = {}
     notices: dict[str, None] = {}
     for selection in selections:
@@ -183,7 +198,7 @@ def _merge_selections(selections: Iterable[SelectedFiles]) -> tuple[list[RemoteF
 
 
 def check_free_space(folder: str, needed_bytes: int) -> list[str]:
-    """What to say if so many bytes are more than the disk has room for."""
+    """Return a notice if the disk has too little free space, else no notice."""
     if "://" in folder or not needed_bytes:
         return []
     existing_folder = folder
@@ -208,9 +223,6 @@ def format_size(size: float) -> str:
 
 
 def split_into_slots(items: list[Item], download_plan: DownloadPlan) -> list[list[Item]]:
-    """The items dealt out to the lanes that there are, so that the first ones come first."""
+    """Distribute items over the slots round-robin."""
     num_slots = min(len(items), download_plan.slots)
     return [items[slot::num_slots] for slot in range(num_slots)]
-
-
-Item = TypeVar("Item")

@@ -1,11 +1,10 @@
-"""PMC's bucket as a run uses it: which ranges of its articles are asked for, and how they are fetched."""
+"""Plan the download of PMC's articles: ranges of ids and connections."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from bioshards.corpus.download.listing import EmptySelectionError
 from bioshards.corpus.download.mirror import Mirror
@@ -13,8 +12,9 @@ from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, s3_b
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.bucket_inventory import Inventory
 from bioshards.corpus.download.source_spec import SourceSpec
+from bioshards.corpus.errors import UsageError
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX, Storage
-from bioshards.pipelines.options.parser import UsageError
+from bioshards.pipelines.options.common import DownloadOptions
 
 from .downloads import DownloadPlan, make_download_plan, make_server, with_interactive_retry
 
@@ -24,7 +24,7 @@ REQUESTS_PER_SECOND = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class PmcArticlePlan:
-    """PMC's articles that are asked for: in these ranges of 10,000 ids, those that ``articles`` selects.
+    """PMC's articles to download: those of these ranges of 10,000 ids that the filter selects.
 
     Attributes:
         inventory: the one that was read when the run began; None where the bucket was not asked.
@@ -50,17 +50,21 @@ def check_specs(specs: Iterable[SourceSpec]) -> None:
 
 
 def plan_articles(
-    mirror: Mirror, specs: Sequence[SourceSpec], article_filter: ArticleFilter, args: Any, is_local_run: bool
+    mirror: Mirror,
+    specs: Sequence[SourceSpec],
+    article_filter: ArticleFilter,
+    options: DownloadOptions,
+    is_local_run: bool,
 ) -> PmcArticlePlan:
     """Bring PMC's inventory into the mirror, unless it is a dry run, and see which ranges are asked for.
 
     Raises:
-        EmptySelectionError, ListingError, DownloadError: with a message for the person.
+        EmptySelectionError, ListingError, DownloadError: an input cannot be used.
     """
-    url = args.pmc_url or s3_bucket.URL
-    server = make_server(url, args.contact, args.connections, REQUESTS_PER_SECOND)
+    url = options.urls.get("pmc", s3_bucket.URL)
+    server = make_server(url, options.contact, options.connections, REQUESTS_PER_SECOND)
     inventory = None
-    if not args.dry_run:
+    if not options.dry_run:
         _sweep_mirror(mirror.storage, f"{mirror.folder}/pmc")
         print(f"reading the newest inventory of {server.base_url} ...", file=sys.stderr)
         with with_interactive_retry(server).connect() as connection:
@@ -81,7 +85,7 @@ def plan_articles(
             f"--input {spec_texts} selects no article; there are {first_label} to {last_label}"
         )
     return PmcArticlePlan(
-        make_download_plan(mirror, server, args.workers, is_local_run), ranges, article_filter, inventory
+        make_download_plan(mirror, server, options.workers, is_local_run), ranges, article_filter, inventory
     )
 
 

@@ -1,9 +1,8 @@
-"""What the ``--input`` of ``pubmed_to_shards`` names: files that are here, and files to be fetched."""
+"""Find the inputs of ``pubmed_to_shards``: local files, mirrored files and files to download."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from bioshards.corpus.download import pubmed
 from bioshards.corpus.download.mirror import Mirror
@@ -12,26 +11,25 @@ from bioshards.corpus.download.source_spec import FileSelection
 from bioshards.corpus.pubmed.discovery import discover_sources, source_from_file
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
+from bioshards.pipelines.options.shard_options import ShardsOptions
 
 from .downloads import list_source, resolve_mirror_folder
 from .run_inputs import RunInputs, measure_download_rate, split_specs_and_paths
 
 
-def find_inputs(
-    storage: LocalStorage, args: Any, output: str, input_args: Sequence[str], is_local_run: bool
-) -> RunInputs:
-    """Find what the inputs of ``pubmed_to_shards`` name: look at folders, listings and the mirror.
+def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_local_run: bool) -> RunInputs:
+    """Find the inputs of ``pubmed_to_shards`` in folders, listings and the mirror.
 
     Raises:
         InputNotFoundError, SourceSpecError, ListingError, EmptySelectionError, DownloadError: with a message
             for the person.
     """
-    specs, paths = split_specs_and_paths(input_args, "pubmed")
+    specs, paths = split_specs_and_paths(options.input, "pubmed")
     available = discover_sources(storage, paths) if paths else []
     if not specs:
         return RunInputs(available)
-    mirror = Mirror(storage, resolve_mirror_folder(args.mirror, output))
-    listing = list_source(mirror, pubmed, args.pubmed_url, specs, args, is_local_run)
+    mirror = Mirror(storage, resolve_mirror_folder(options.downloads.mirror, output))
+    listing = list_source(mirror, "pubmed", specs, options.downloads, is_local_run)
     paths_to_fetch = {mirror.path(remote_file) for remote_file in listing.to_fetch}
     available = [source for source in available if source.path not in paths_to_fetch]
     available += [
@@ -51,14 +49,13 @@ def find_inputs(
         storage.list_names(f"{mirror.folder}/pubmed/{pubmed.BASELINE}"), listing.selected
     )
     sources_by_path = {source.path: source for source in available}
-    download_rate = measure_download_rate(listing.mirrored.values())
     return RunInputs(
-        sorted(sources_by_path.values()),
-        listing.to_fetch,
-        listing.download_plan,
-        notices,
-        listing.listed_at,
-        download_rate,
+        available=sorted(sources_by_path.values()),
+        to_fetch=listing.to_fetch,
+        download_plan=listing.download_plan,
+        notices=notices,
+        listed_at=listing.listed_at,
+        download_rate=measure_download_rate(listing.mirrored.values()),
     )
 
 
@@ -75,6 +72,6 @@ def _find_unlisted(
         return [], []
     names = ", ".join(source.name for source in unlisted[:5]) + (" ..." if len(unlisted) > 5 else "")
     return unlisted, [
-        f"The listing has no {names}, which the mirror holds: {len(unlisted):,} files are used as they are. If "
-        "NLM has withdrawn them, delete them from the mirror"
+        f"The listing has no {names}, which the mirror holds: {len(unlisted):,} files are used as they are. "
+        "If NLM has withdrawn them, delete them from the mirror"
     ]

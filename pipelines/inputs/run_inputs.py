@@ -1,4 +1,4 @@
-"""RunInputs: to be described."""
+"""The inputs of a run."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from dataclasses import dataclass, field
 from bioshards.corpus.download.mirror import MirroredFile
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.download.source_spec import SourceSpec, parse_source_spec
+from bioshards.corpus.errors import UsageError
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.pipelines.inputs.downloads import DownloadPlan
 from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
-from bioshards.pipelines.options.parser import UsageError
 
 
 @dataclass(frozen=True, slots=True)
 class RunInputs:
-    """The files of a run.
+    """The inputs of a run.
 
     Attributes:
-        here: those that can be read as they are, in order; with those that the mirror holds.
-        wanted: those to be fetched first, and ``fetching``: how.
-        notices: what a person should know of the listings.
-        listed: when the listings were read, UTC; '' where there are none.
-        rate: bytes a second at which what the mirror holds came over one connection; 0 if not known.
-        bucket: PMC's articles to be fetched first; None where none are asked for.
+        available: files that can be read, local and mirrored, in order.
+        to_fetch: files to download first.
+        download_plan: how they are downloaded.
+        notices: messages on the listings.
+        listed_at: UTC time at which the listings were read; '' without listings.
+        download_rate: bytes per second of one connection in earlier downloads; 0 if unknown.
+        article_plan: PMC's articles to download first; None if none are asked for.
     """
 
     available: list[SourceFile]
@@ -47,7 +48,7 @@ class RunInputs:
 def split_specs_and_paths(
     input_args: Sequence[str], *source_names: str
 ) -> tuple[list[SourceSpec], list[str]]:
-    """The inputs apart: those that name one of these sources, and paths.
+    """Split inputs into source specifications and paths.
 
     Raises:
         UsageError: a name of another source than this pipeline reads.

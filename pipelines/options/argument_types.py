@@ -38,7 +38,7 @@ def with_pattern(pattern: str) -> Callable[[Callable[[str], T]], PatternType[T]]
 
 @with_pattern(r"0(\.[0-9]+)?|\.[0-9]+|1(\.0+)?")
 def fraction(text: str) -> float:
-    """A number from 0 to 1."""
+    """Parse a number from 0 to 1."""
     value = float(text)
     if not 0 <= value <= 1:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
@@ -46,7 +46,7 @@ def fraction(text: str) -> float:
 
 
 def int_at_least(lowest: Literal[0, 1]) -> PatternType[int]:
-    """An argparse type: a whole number that is not below ``lowest``."""
+    """Return an argparse type that parses a whole number of at least ``lowest``."""
 
     def parse_integer(text: str) -> int:
         value = int(text)
@@ -60,12 +60,12 @@ def int_at_least(lowest: Literal[0, 1]) -> PatternType[int]:
 
 @with_pattern(r"[^\r\n]*")
 def name_list(text: str) -> tuple[str, ...]:
-    """A comma-separated list."""
+    """Parse a comma-separated list."""
     return tuple(sorted({name.strip() for name in text.split(",") if name.strip()}))
 
 
 def nonempty_subset_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
-    """An argparse type: as :func:`some_of`, but not none of them."""
+    """Return an argparse type like :func:`subset_of` that rejects an empty selection."""
 
     @with_pattern(f"all|{_make_list_pattern(known)}")
     def parse_names(text: str) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def nonempty_subset_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
 
 
 def subset_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
-    """An argparse type: some of these names, comma-separated, or ``all`` or ``none``; in the names' order."""
+    """Return an argparse type of comma-separated names, ``all`` or ``none``; keeps the order of ``known``."""
 
     @with_pattern(f"all|none|{_make_list_pattern(known)}")
     def parse_names(text: str) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ def subset_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
 
 
 def complement_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
-    """An argparse type: these names without those given, which are as for :func:`some_of`."""
+    """Return an argparse type that parses names as :func:`subset_of` does and selects all others."""
 
     @with_pattern(subset_of(known).pattern)
     def parse_names(text: str) -> tuple[str, ...]:
@@ -117,7 +117,7 @@ def _make_list_pattern(known: Sequence[str]) -> str:
 
 @with_pattern(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?")
 def server_url(text: str) -> str:
-    """An argparse type: a server's address, https, or http on this machine; ends with a slash."""
+    """Parse a server's URL, https, or http on this machine; add a trailing slash."""
     parts = urlsplit(text)
     if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
         raise argparse.ArgumentTypeError(f"{text} is not encrypted; give its https:// address")
@@ -130,7 +130,7 @@ def server_url(text: str) -> str:
 
 @with_pattern(_CONTACT_PATTERN)
 def contact_address(text: str) -> str:
-    """An argparse type: what may stand in a header, a mail or web address."""
+    """Parse a mail or web address that an HTTP header can hold."""
     if not re.fullmatch(_CONTACT_PATTERN, text):
         raise argparse.ArgumentTypeError(f"{text!r} is no mail or web address")
     return text

@@ -1,7 +1,7 @@
-"""Command-line options: those every pipeline shares, and what to say of a misspelt one.
+"""The parser of command lines, and the errors on misspelt options.
 
-The options are parsed by argparse, not as Beam ``PipelineOptions``: Beam's are global to a process
-and drop a misspelt one with a warning.  What is left over goes to Beam, and only if Beam knows it.
+argparse parses the pipeline's own options.  The others go to Beam, which must know them: Beam's own parser
+would drop a misspelt option with a warning.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from bioshards.corpus.errors import UserError
+from bioshards.corpus.errors import UsageError
 
 BEAM_OPTIONS_HELP: Final = """\
 Runner: without --runner the job runs on this machine, in --workers processes. Any Beam runner can be
@@ -24,12 +24,8 @@ named instead, and all its own options follow as they are, for example
 Options of Beam's file systems (--s3_endpoint_url ...) work with and without a runner."""
 
 
-class UsageError(UserError):
-    """The command line is wrong; the message says how to mend it."""
-
-
 class Parser(argparse.ArgumentParser):
-    """An argparse parser that leaves the exit to its caller and takes no abbreviations."""
+    """An argparse parser that raises UsageError and accepts no abbreviations."""
 
     def __init__(self, prog: str, description: str) -> None:
         super().__init__(
@@ -45,7 +41,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse_beam_options(beam_args: Sequence[str], parser: Parser, **overrides: object) -> object:
-    """Beam's PipelineOptions of the options that are not the pipeline's own.
+    """Parse the options that are not the pipeline's own as Beam's PipelineOptions.
 
     Raises:
         UsageError: an option that neither the pipeline nor Beam knows, with the nearest one.

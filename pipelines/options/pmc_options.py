@@ -1,9 +1,9 @@
-"""The options of ``beam run pmc_to_shards``, and the rules that they make."""
+"""The options of ``beam run pmc_to_shards``."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any, Final
+from typing import Final
 
 from bioshards.corpus.document_presets import PMC_PRESETS
 from bioshards.corpus.download import europepmc
@@ -12,9 +12,10 @@ from bioshards.corpus.jats.filters import DEFAULT_ARTICLE_PARTS, OPTIONAL_ARTICL
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
 
 from .argument_types import complement_of, int_at_least, name_list, nonempty_subset_of, subset_of
-from .common import add_download_options, add_run_options, add_server_options, add_shard_options
+from .common import add_download_options, add_run_options, add_server_options
 from .parser import Parser
-from .text import add_dedup_option, add_exclusion_option, add_text_options, override_config
+from .shard_options import add_shard_options
+from .text_options import add_dedup_option, add_exclusion_option, add_text_options, override_config
 
 NAME: Final = "pmc_to_shards"
 PMC_DESCRIPTION: Final = """\
@@ -25,11 +26,11 @@ INPUT_HELP: Final = """\
 a folder, a file or a quoted glob, also on gs:// or s3://: articles (.xml, .nxml, .xml.gz), archives of them
 (.tar.gz, .tar, .zip), Europe PMC's packages (PMC1_PMC20000.xml.gz), a mirror's pmc folder; or a source to
 fetch, by name: pmc: or 'pmc:[11000000-11010000]' (ids, in whole ranges of 10,000), europepmc:,
-'europepmc:[-3:]'; may be given several times (default: the sample that comes with bioshards)"""
+'europepmc:[-3:]'; repeatable (default: the sample that comes with bioshards)"""
 
 
 def make_parser() -> Parser:
-    """The options of ``beam run pmc_to_shards``."""
+    """Make the parser of ``beam run pmc_to_shards``."""
     parser = Parser(f"beam run {NAME}", PMC_DESCRIPTION)
     add_shard_options(parser, sorted(PMC_PRESETS), INPUT_HELP)
     add_run_options(parser, "articles, and of packages and archives,")
@@ -52,7 +53,7 @@ def make_parser() -> Parser:
         dest="parts",
         metavar="NAMES",
         help=f"these parts only, comma-separated, or all (default: all but "
-        f"{', '.join(section for section in OPTIONAL_ARTICLE_PARTS if section not in DEFAULT_ARTICLE_PARTS)}): "
+        f"{', '.join(part for part in OPTIONAL_ARTICLE_PARTS if part not in DEFAULT_ARTICLE_PARTS)}): "
         f"{', '.join(OPTIONAL_ARTICLE_PARTS)}",
     )
     parts.add_argument(
@@ -104,17 +105,17 @@ def make_parser() -> Parser:
     return parser
 
 
-def config_from_args(args: Any) -> PmcConfig:
-    """The preset's rules, with what the command line says instead.
+def config_from_args(args: argparse.Namespace) -> PmcConfig:
+    """Return the preset's configuration, overridden by the arguments.
 
     Raises:
-        UsageError: options that contradict each other.
+        UsageError: options contradict each other.
     """
     return override_config(PMC_PRESETS[args.preset] if args.preset else PmcConfig(), args)
 
 
 def add_licence_option(group: argparse._ArgumentGroup, default: tuple[str, ...] | None) -> None:
-    """The option of which licences are used; ``default`` None where a preset may say so."""
+    """Add ``--licences``; ``default`` is None where a preset may set it."""
     group.add_argument(
         "--licences",
         type=nonempty_subset_of(tuple(LICENCES)),
@@ -126,7 +127,7 @@ def add_licence_option(group: argparse._ArgumentGroup, default: tuple[str, ...] 
 
 
 def add_connection_option(group: argparse._ArgumentGroup) -> None:
-    """The option of how many connections to the bucket there are."""
+    """Add ``--connections``."""
     group.add_argument(
         "--connections",
         type=int_at_least(1),

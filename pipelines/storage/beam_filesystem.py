@@ -85,7 +85,7 @@ class BeamFileSystemStore:
 
 @contextlib.contextmanager
 def _translate_errors(path: str) -> Iterator[None]:
-    """An error may be any library's: it is nobody's fault until more is known."""
+    """Raise any library's error as a transient one."""
     try:
         yield
     except FileNotFoundError:

@@ -1,60 +1,101 @@
-"""ByteCounter: to be described."""
+"""Count the bytes that are read and written through a storage."""
 
 from __future__ import annotations
 
-import copy
+import contextlib
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, cast
 
-from bioshards.corpus.storage.storage_protocol import Storage
-
-StorageT = TypeVar("StorageT", bound=Storage)
+from bioshards.corpus.storage.resumable_file import ResumableFile
+from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 
 
 class ByteCounter:
-    """Counts the bytes that go through files, in whatever thread."""
+    """Thread-safe counts of bytes read and written."""
 
     def __init__(self) -> None:
         self.read = self.written = 0
         self._lock = threading.Lock()
 
-    def wrap_storage(self, storage: StorageT) -> StorageT:
-        """The same storage, counted."""
-
-        @contextmanager
-        def write(path: str) -> Iterator[BinaryIO]:
-            with storage.write(path) as file:
-                yield cast(BinaryIO, _CountingFile(file, self))
-
-        def open_counted(path: str) -> BinaryIO:
-            return cast(BinaryIO, _CountingFile(storage.open(path), self))
-
-        counting_files = copy.copy(storage)
-        vars(counting_files).update(open=open_counted, write=write)
-        return counting_files
-
     def add(self, read: int = 0, written: int = 0) -> None:
+        """Add to the counts."""
         with self._lock:
             self.read += read
             self.written += written
 
 
-class _CountingFile:
-    """A file that tells a meter what is read and written; in all else it is the file itself."""
+class CountingStorage(Storage):
+    """A storage that counts the bytes of the files that are opened through it.
 
-    def __init__(self, file: BinaryIO, byte_counter: ByteCounter) -> None:
-        self._file, self._byte_counter = file, byte_counter
+    Memory-mapped files and resumable downloads are not counted.
+    """
+
+    def __init__(self, inner: Storage, counter: ByteCounter) -> None:
+        self._inner, self._counter = inner, counter
+
+    @property
+    def is_remote(self) -> bool:  # type: ignore[override]
+        """Return True if calls of the inner storage are dominated by latency."""
+        return self._inner.is_remote
+
+    def open(self, path: str) -> BinaryIO:
+        """Open a file; what is read of it is counted."""
+        return cast(BinaryIO, _CountingFile(self._inner.open(path), self._counter))
+
+    @contextlib.contextmanager
+    def write(self, path: str) -> Iterator[BinaryIO]:
+        """Write a file; what is written to it is counted."""
+        with self._inner.write(path) as file:
+            yield cast(BinaryIO, _CountingFile(file, self._counter))
+
+    def open_resumable(self, path: str, version: str) -> contextlib.AbstractContextManager[ResumableFile]:
+        """Open a resumable download."""
+        return self._inner.open_resumable(path, version)
+
+    def exists(self, path: str) -> bool:
+        """Return True if there is a file."""
+        return self._inner.exists(path)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, if there is one."""
+        self._inner.remove(path)
+
+    def list_names(self, folder: str) -> list[str]:
+        """Return the sorted names of the files in a folder."""
+        return self._inner.list_names(folder)
+
+    def is_folder(self, path: str) -> bool:
+        """Return True if there is a folder."""
+        return self._inner.is_folder(path)
+
+    def glob(self, pattern: str) -> list[FileInfo]:
+        """Return the files that match a pattern, sorted by path."""
+        return self._inner.glob(pattern)
+
+    def walk(self, folder: str) -> list[FileInfo]:
+        """Return the files below a folder, sorted by path."""
+        return self._inner.walk(folder)
+
+    def remove_temporaries(self, folder: str) -> None:
+        """Remove what killed runs left in a folder."""
+        self._inner.remove_temporaries(folder)
+
+
+class _CountingFile:
+    """An open file that counts; everything else is passed to the file, as pyarrow needs it."""
+
+    def __init__(self, file: BinaryIO, counter: ByteCounter) -> None:
+        self._file, self._counter = file, counter
 
     def read(self, size: int = -1) -> bytes:
         data = self._file.read(size)
-        self._byte_counter.add(read=len(data))
+        self._counter.add(read=len(data))
         return data
 
     def readinto(self, buffer: memoryview) -> int:
         size: int = cast(Any, self._file).readinto(buffer)
-        self._byte_counter.add(read=size)
+        self._counter.add(read=size)
         return size
 
     def __iter__(self) -> Iterator[bytes]:
@@ -64,10 +105,10 @@ class _CountingFile:
                 size += len(line)
                 yield line
         finally:
-            self._byte_counter.add(read=size)
+            self._counter.add(read=size)
 
     def write(self, data: bytes) -> int:
-        self._byte_counter.add(written=memoryview(data).nbytes)
+        self._counter.add(written=memoryview(data).nbytes)
         return self._file.write(data)
 
     def __enter__(self) -> _CountingFile:

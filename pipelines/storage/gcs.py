@@ -24,12 +24,15 @@ from google.cloud.storage.retry import DEFAULT_RETRY
 from requests.adapters import HTTPAdapter
 
 from bioshards.corpus.errors import CredentialsError, TransientStorageError
+from bioshards.corpus.storage.retry import (
+    GCS_RETRY_SECONDS,
+    STORE_CONNECT_TIMEOUT_SECONDS,
+    STORE_READ_TIMEOUT_SECONDS,
+)
 from bioshards.corpus.storage.storage_protocol import FileInfo
 
 from .object_store import (
-    CONNECT_TIMEOUT_SECONDS,
     MAX_CONNECTIONS,
-    READ_TIMEOUT_SECONDS,
     UPLOAD_PART_BYTES,
     error_from_status,
     open_ranged,
@@ -41,12 +44,6 @@ CREDENTIALS_HINT: Final = (
     "gcloud auth application-default login, or GOOGLE_APPLICATION_CREDENTIALS=FILE, "
     "or for public buckets --no_auth"
 )
-_RETRY_TIMEOUT_SECONDS: Final = 1.5 * READ_TIMEOUT_SECONDS
-"""How long the client tries again, with growing pauses: after one silence there is time to ask once more."""
-
-os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
-"""For traces that nobody takes, the client would ask for the bucket whenever an object is not there."""
-
 _CLIENT_ERRORS = (
     GoogleAPIError,
     GoogleAuthError,
@@ -63,19 +60,21 @@ class GcsStore:
     """The buckets of Google Cloud Storage, or of an emulator at STORAGE_EMULATOR_HOST."""
 
     def __init__(self, options: PipelineOptions) -> None:
+        # The client would otherwise request the bucket's metadata, for traces, whenever an object is missing.
+        os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
         self._client = _make_client(options)
         for scheme in ("https://", "http://"):  # requests keeps ten, and warns of each that it throws away
             self._client._http.mount(scheme, HTTPAdapter(pool_maxsize=MAX_CONNECTIONS))
         self._request_options: dict[str, Any] = {
-            "retry": DEFAULT_RETRY.with_timeout(_RETRY_TIMEOUT_SECONDS),
-            "timeout": (CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS),
+            "retry": DEFAULT_RETRY.with_timeout(GCS_RETRY_SECONDS),
+            "timeout": (STORE_CONNECT_TIMEOUT_SECONDS, STORE_READ_TIMEOUT_SECONDS),
         }
 
     def open(self, path: str) -> BinaryIO:
         blob = self._get_blob(path)
 
         def read_range(start: int, count: int) -> bytes:
-            """The first answer says which generation this is, and the client asks for that from then on."""
+            """Read a range; the first response pins the generation for the next ones."""
             with _translate_errors(path, was_seen=blob.generation is not None):
                 try:
                     data: bytes = blob.download_as_bytes(
@@ -137,7 +136,7 @@ class GcsStore:
                 split_path(path)[0],
                 max_results=1,
                 retry=None,
-                timeout=(CONNECT_TIMEOUT_SECONDS, CONNECT_TIMEOUT_SECONDS),
+                timeout=(STORE_CONNECT_TIMEOUT_SECONDS, STORE_CONNECT_TIMEOUT_SECONDS),
             )
             next(iter(blobs), None)
 
@@ -147,7 +146,7 @@ class GcsStore:
 
 
 def _make_client(options: PipelineOptions) -> Client:
-    """A client with the credentials of Beam's options; of nobody if they or an emulator ask for none.
+    """Return a client with the credentials of Beam's options; an anonymous one for --no_auth and emulators.
 
     Raises:
         CredentialsError: there are none.
@@ -167,7 +166,7 @@ def _info_from_blob(path: str, blob: Blob) -> FileInfo:
 
 @contextlib.contextmanager
 def _translate_errors(path: str, was_seen: bool = False) -> Iterator[None]:
-    """The client's errors are OSErrors outside of this; ``lost``: what is not there was there before."""
+    """Raise the client's errors as OSErrors; with ``was_seen``, a missing object is a transient error."""
     try:
         yield
     except _CLIENT_ERRORS as error:
@@ -183,7 +182,7 @@ def _translate_errors(path: str, was_seen: bool = False) -> Iterator[None]:
 
 
 def _find_status(error: BaseException) -> int | None:
-    """The status of the answer that an error is about."""
+    """Return the HTTP status of a client's error, if it has one."""
     if isinstance(error, RetryError):
         return _find_status(error.cause) if error.cause else None
     if isinstance(error, InvalidResponse):

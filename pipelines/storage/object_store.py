@@ -1,7 +1,7 @@
-"""What AnyFiles asks of a kind of object store, and what all kinds share: ranged reads, names of failures.
+"""The interface of an object store, ranged reads, and the exceptions for its errors.
 
-A store puts an object whole or not at all: it is seen under its name once its last byte is there.  So an
-object needs no temporary name, and nobody has to rename it, which stores do by copying.
+Uploads are atomic: an object appears under its name once its last byte has arrived.  So objects are written
+under their final names; stores implement a rename as a copy.
 """
 
 from __future__ import annotations
@@ -22,10 +22,6 @@ MAX_READ_BYTES: Final = 8 << 20
 
 UPLOAD_PART_BYTES: Final = 16 << 20
 """A larger object is put in parts, which are in memory while they are sent; one that fails is sent again."""
-
-CONNECT_TIMEOUT_SECONDS: Final = 10
-READ_TIMEOUT_SECONDS: Final = 60
-"""How long a store may keep silent within an answer before it has failed."""
 
 MAX_CONNECTIONS: Final = 64
 """Kept open at a time: several threads of a worker may each have ahead.WIDTH calls under way."""
@@ -48,13 +44,13 @@ class ObjectStore(Protocol):
         """Remove an object, or do nothing where there is none."""
 
     def get_info(self, path: str) -> FileInfo | None:
-        """What is known of an object; None where there is none."""
+        """Return an object's size and stamp; None if it does not exist."""
 
     def list_prefix(self, prefix: str) -> Iterator[FileInfo]:
         """All objects whose names begin so."""
 
     def list_folder(self, folder: str) -> tuple[list[FileInfo], list[str]]:
-        """The objects in a folder, and the folders in it."""
+        """Return the objects and the subfolders of a folder."""
 
     def remove_temporaries(self, folder: str) -> None:
         """Remove what a killed writer has left in a folder under no name of ours."""
@@ -64,13 +60,13 @@ class ObjectStore(Protocol):
 
 
 def split_path(path: str) -> tuple[str, str]:
-    """A path's bucket and the object's name in it, which is empty for the bucket itself."""
+    """Split a path into the bucket and the object's name; the name is '' for a bucket."""
     bucket, _, name = path.partition("://")[2].partition("/")
     return bucket, name
 
 
 def prefix_from_folder(folder: str) -> str:
-    """What the names of the objects in a folder begin with; nothing in a bucket itself.
+    """Return the common prefix of a folder's objects; '' for a bucket.
 
     ``a//`` is another folder than ``a/``: that in it whose name is empty.
     """
@@ -135,7 +131,7 @@ class _RangedReader(io.RawIOBase):
 
 
 def open_ranged(read_range: Callable[[int, int], bytes], get_size: Callable[[], int]) -> BinaryIO:
-    """An object as an open file.
+    """Return an object as an open file.
 
     Args:
         read_range: the bytes from an offset, so many or, at the object's end, fewer; of one version of the
@@ -146,7 +142,7 @@ def open_ranged(read_range: Callable[[int, int], bytes], get_size: Callable[[], 
 
 
 def error_from_status(path: str, status: int | None, error: BaseException) -> OSError:
-    """What is raised for a store's error, by the status of its answer; None: there was no answer."""
+    """Return the exception for an HTTP status; None is a failure without a response."""
     bucket = path.partition("://")[0] + "://" + split_path(path)[0]
     message = str(error).strip().partition("\n")[0][:300] or type(error).__name__
     if status == 404:

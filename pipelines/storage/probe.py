@@ -1,6 +1,6 @@
-"""Can the object stores of a command be used?  Asked once a bucket, before anything begins.
+"""Check access to the object stores of a command, once for each bucket, before it starts.
 
-A missing library, credentials or bucket is said within seconds, not after a client's minutes of trying again.
+A missing library, bucket or credentials is reported within seconds; a client would retry for minutes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
-from bioshards.pipelines.options.parser import UsageError
+from bioshards.corpus.errors import UsageError
 
 from .object_store import split_path
 from .routed import get_store
@@ -73,7 +73,7 @@ def _check_scheme(scheme: str, path: str) -> None:
 
 
 def _check_bucket_name(scheme: str, path: str) -> None:
-    """The clouds have rules for names, and their clients say nothing useful of one that breaks them."""
+    """Check a bucket's name; the clients' own messages on an invalid one are unclear."""
     if scheme in _CLOUD_SCHEMES and not re.fullmatch(
         r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]", split_path(path)[0]
     ):

@@ -1,7 +1,6 @@
-"""Object stores (gs://, s3:// ...) behind the same calls as local files.
+"""A storage that routes each path to its object store (gs://, s3:// ...) or to the local disk.
 
-A name without a scheme is a local path and handled by :class:`LocalFiles`, so one object serves
-inputs on one store and outputs on another.
+A path without a scheme is local, so that one storage serves inputs and outputs on different stores.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def configure_stores(options: PipelineOptions) -> None:
 
 
 def get_store(path: str) -> ObjectStore:
-    """The store of a path: its client is made once for a process and its options.
+    """Return the store of a path; a process keeps one client for each scheme and set of options.
 
     Raises:
         ModuleNotFoundError: the client's library is not installed.
@@ -63,7 +62,7 @@ def get_store(path: str) -> ObjectStore:
 
 
 def _options_to_dict(options: PipelineOptions | None) -> dict[str, Any]:
-    """The options as plain data; a pipeline has a copy of those that it is given."""
+    """Return the options as plain data, to compare copies of them."""
     return {} if options is None else dict(options.get_all_options(drop_default=True))
 
 
@@ -82,7 +81,7 @@ def _make_store(scheme: str, options: PipelineOptions) -> ObjectStore:
 
 
 def _open_spool_file() -> BinaryIO:
-    """A file that waits on this machine until it is whole, to be put into a store at once."""
+    """Open a temporary file that buffers an object until its upload."""
     return cast(BinaryIO, tempfile.SpooledTemporaryFile(_SPOOL_BYTES))
 
 

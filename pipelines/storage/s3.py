@@ -26,12 +26,15 @@ from botocore.exceptions import (
 )
 
 from bioshards.corpus.errors import CredentialsError, TransientStorageError
+from bioshards.corpus.storage.retry import (
+    S3_MAX_ATTEMPTS,
+    STORE_CONNECT_TIMEOUT_SECONDS,
+    STORE_READ_TIMEOUT_SECONDS,
+)
 from bioshards.corpus.storage.storage_protocol import FileInfo
 
 from .object_store import (
-    CONNECT_TIMEOUT_SECONDS,
     MAX_CONNECTIONS,
-    READ_TIMEOUT_SECONDS,
     UPLOAD_PART_BYTES,
     error_from_status,
     open_ranged,
@@ -43,8 +46,6 @@ CREDENTIALS_HINT: Final = (
     "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, "
     "or --s3_access_key_id and --s3_secret_access_key"
 )
-_MAX_ATTEMPTS: Final = 5
-"""How often the client asks, with growing pauses, before a step is done again (retry.py)."""
 _UPLOAD_CONCURRENCY: Final = 4
 
 _TRANSIENT_CODES: Final = {
@@ -83,7 +84,7 @@ class S3Store:
     def __init__(self, options: PipelineOptions) -> None:
         self._options = options
         with _translate_errors("s3://"):
-            self._client = _make_client(options, _MAX_ATTEMPTS, READ_TIMEOUT_SECONDS)
+            self._client = _make_client(options, S3_MAX_ATTEMPTS, STORE_READ_TIMEOUT_SECONDS)
 
     def open(self, path: str) -> BinaryIO:
         bucket, name = split_path(path)
@@ -92,7 +93,7 @@ class S3Store:
         def read_range(start: int, count: int) -> bytes:
             byte_range = f"bytes={start}-{start + count - 1}"
             with _translate_errors(path):
-                for attempts_left in reversed(range(_MAX_ATTEMPTS)):
+                for attempts_left in reversed(range(S3_MAX_ATTEMPTS)):
                     try:
                         response = self._client.get_object(
                             Bucket=bucket, Key=name, Range=byte_range, **version
@@ -177,7 +178,7 @@ class S3Store:
 
     def probe(self, path: str) -> None:
         with _translate_errors(path):
-            probe_client = _make_client(self._options, 1, CONNECT_TIMEOUT_SECONDS)
+            probe_client = _make_client(self._options, 1, STORE_CONNECT_TIMEOUT_SECONDS)
             probe_client.list_objects_v2(Bucket=split_path(path)[0], MaxKeys=1)
 
     def _list_pages(self, bucket: str, prefix: str, **request_options: str) -> Iterator[dict[str, Any]]:
@@ -201,7 +202,7 @@ def _make_client(options: PipelineOptions, max_attempts: int, read_timeout: floa
         aws_secret_access_key=s3_options.s3_secret_access_key,
         aws_session_token=s3_options.s3_session_token,
         config=Config(
-            connect_timeout=CONNECT_TIMEOUT_SECONDS,
+            connect_timeout=STORE_CONNECT_TIMEOUT_SECONDS,
             read_timeout=read_timeout,
             retries={"mode": "standard", "total_max_attempts": max_attempts},
             max_pool_connections=MAX_CONNECTIONS,
@@ -218,7 +219,7 @@ def _infos_from_page(bucket: str, page: dict[str, Any]) -> list[FileInfo]:
 
 @contextlib.contextmanager
 def _translate_errors(path: str) -> Iterator[None]:
-    """The client's errors are OSErrors outside of this."""
+    """Raise the client's errors as OSErrors."""
     try:
         yield
     except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError, ProfileNotFound) as error:

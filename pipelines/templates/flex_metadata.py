@@ -13,7 +13,6 @@ A template's parameters are strings with names of letters and underscores, so th
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import re
 import sys
@@ -23,9 +22,10 @@ from typing import Any, Final
 from bioshards.corpus.download.source_spec import SUBSETS
 from bioshards.pipelines.options.argument_types import PatternType
 from bioshards.pipelines.options.parser import Parser
+from bioshards.pipelines.registry import load_parser
 
 VALUE_SEPARATOR: Final = ";"
-"""Between the values of an option that may be given several times.  A comma may be part of one."""
+"""Separates the values of a repeatable option.  A comma may be part of a value."""
 EXCLUDED_PARAMETERS: Final = ("help", "workers", "dry_run")
 """Options that say nothing where a job is started: ``--workers`` is of this machine, and a dry run starts
 none."""
@@ -51,35 +51,29 @@ _PATTERNS_BY_METAVAR: Final = {
 elsewhere see no local paths."""
 
 
-def load_parser(pipeline: str) -> Parser:
-    """The options of a pipeline, from the module of its name."""
-    parser: Parser = importlib.import_module(f".{pipeline}", __package__).parser()
-    return parser
-
-
 def list_parameters(parser: Parser) -> dict[str, argparse.Action]:
-    """The options that a template has as parameters, by the parameters' names."""
+    """Return the options that are template parameters, by parameter name."""
     actions = {option_name(action).replace("-", "_"): action for action in parser._actions}
     return {name: action for name, action in actions.items() if name not in EXCLUDED_PARAMETERS}
 
 
 def option_name(action: argparse.Action) -> str:
-    """An option's long name without its dashes; that of ``--titles`` and ``--no-titles`` is ``titles``."""
+    """Return an option's long name without its dashes; ``titles`` for ``--titles`` and ``--no-titles``."""
     return next(name[2:] for name in action.option_strings if name.startswith("--"))
 
 
 def is_flag(action: argparse.Action) -> bool:
-    """Is the option one without a value?"""
+    """Return True if the option takes no value."""
     return action.nargs == 0
 
 
 def is_repeatable(action: argparse.Action) -> bool:
-    """May the option be given several times?"""
+    """Return True if the option is repeatable."""
     return isinstance(action, argparse._AppendAction)
 
 
 def make_metadata(pipeline: str) -> dict[str, Any]:
-    """The TemplateMetadata of a pipeline, as plain JSON."""
+    """Build the TemplateMetadata of a pipeline, as plain JSON."""
     parser = load_parser(pipeline)
     groups = {id(action): group.title for group in parser._action_groups for action in group._group_actions}
     return {
@@ -100,7 +94,7 @@ def _make_parameter(name: str, action: argparse.Action, group: str, required: bo
     parameter = {
         "name": name,
         "label": name.replace("_", " ").capitalize(),
-        "helpText": help_text.replace("given several times", f"several, with {VALUE_SEPARATOR} between them"),
+        "helpText": help_text.replace("repeatable", f"several are separated by {VALUE_SEPARATOR}"),
         "groupName": group[:1].upper() + group[1:],
         "isOptional": not required,
         "paramType": parameter_type,
@@ -118,7 +112,7 @@ def _join_lines(text: str | None) -> str:
 
 
 def _choose_type(action: argparse.Action) -> str:
-    """The ParameterType, a text where there is no default: a form fills in a type's own one (false, 0), and
+    """Return the ParameterType; TEXT where there is no default: forms fill in a type's own (false, 0), and
     that would overrule what a preset says."""
     if _format_default(action) is None:
         return "TEXT"
@@ -139,7 +133,7 @@ def _format_default(action: argparse.Action) -> str | None:
 
 
 def make_pattern(action: argparse.Action) -> str:
-    """What the parameter takes, as a regular expression that Java, RE2 and Python read alike."""
+    """Return a regular expression of valid values that Java, RE2 and Python read alike."""
     if is_flag(action):
         return "true|false"
     item_pattern = _make_item_pattern(action)

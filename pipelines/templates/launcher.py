@@ -13,10 +13,11 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from bioshards.corpus.errors import UsageError
 from bioshards.corpus.exit_codes import USAGE_ERROR
-from bioshards.pipelines import cli
-from bioshards.pipelines.options.parser import Parser, UsageError
-from bioshards.pipelines.registry import PIPELINES
+from bioshards.pipelines.command_runner import run_command
+from bioshards.pipelines.options.parser import Parser
+from bioshards.pipelines.registry import PIPELINES, load_parser
 
 from . import flex_metadata
 
@@ -33,15 +34,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise UsageError(
                 f"{PIPELINE_VARIABLE} is {pipeline or 'not set'}; it is one of {', '.join(PIPELINES)}"
             )
-        own_args, beam_args = split_own_args(flex_metadata.load_parser(pipeline), args)
-        return cli.main(["run", pipeline, *own_args, *_drop_unknown_options(beam_args)])
+        own_args, beam_args = split_own_args(load_parser(pipeline), args)
+        return run_command(pipeline, [*own_args, *_drop_unknown_options(beam_args)])
     except UsageError as error:
         print(f"launch: {error}", file=sys.stderr)
         return USAGE_ERROR
 
 
 def split_own_args(parser: Parser, args: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The pipeline's own options, as ``beam run`` takes them, and the words that are not parameters.
+    """Split arguments into options of ``beam run`` and those that are no parameters.
 
     Raises:
         UsageError: a flag that is neither true nor false.
@@ -75,7 +76,7 @@ def _format_flag(option_strings: Sequence[str], name: str, value: str) -> list[s
 
 
 def _drop_unknown_options(beam_args: Sequence[str]) -> list[str]:
-    """The words without options that Beam does not know, each of which is said.
+    """Remove options that Beam does not know, with a message on each.
 
     Dataflow has refused parameters that the template does not have, so that these come from a launcher that
     is newer or older than our Beam, and a job need not fail for them.

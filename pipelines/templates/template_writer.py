@@ -13,10 +13,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
+from bioshards.corpus.errors import UsageError
 from bioshards.corpus.exit_codes import OK, USAGE_ERROR
 from bioshards.pipelines.dataflow import settings
 from bioshards.pipelines.execution.session import FILESYSTEM_OPTION_PREFIXES, make_absolute, make_context
-from bioshards.pipelines.options.parser import Parser, UsageError
+from bioshards.pipelines.options.parser import Parser
 
 from .flex_metadata import REQUIRED_PARAMETERS, make_metadata
 
@@ -31,11 +32,12 @@ Make it anew if another run has written the output since.
 With --image a flex one: the image to start, what its form asks for, and our defaults for workers. Each start
 finds its inputs anew; options are given then."""
 EPILOG: Final = """\
-  beam template {0} --out gs://BUCKET/{0}.json {2} \\
+  beam template {0} --template-file gs://BUCKET/{0}.json {2} \\
       --project=P --region=R --temp_location=gs://BUCKET/tmp
   gcloud dataflow jobs run NAME --region=R --gcs-location=gs://BUCKET/{0}.json
 
-  beam template {0} --out gs://BUCKET/{0}.json --image R-docker.pkg.dev/P/REPOSITORY/bioshards-{1}:TAG
+  beam template {0} --template-file gs://BUCKET/{0}.json \\
+      --image R-docker.pkg.dev/P/REPOSITORY/bioshards-{1}:TAG
   gcloud dataflow flex-template run NAME --region=R --template-file-gcs-location=gs://BUCKET/{0}.json \\
       --staging-location=gs://BUCKET/tmp --temp-location=gs://BUCKET/tmp \\
       --parameters='^~^{3}'"""
@@ -50,11 +52,11 @@ def run_template_command(pipeline: str, argv: Sequence[str]) -> int:
     parser = _make_parser(pipeline)
     try:
         args, run_args = parser.parse_known_args(list(argv))
-        if not args.out:
-            raise UsageError("--out FILE is missing: the template to write")
-        template_path = make_absolute(args.out)
+        if not args.template_file:
+            raise UsageError("--template-file FILE is missing: the template to write")
+        template_path = make_absolute(args.template_file)
         if "://" in template_path and not template_path.startswith("gs://"):
-            raise UsageError(f"--out {template_path}: Dataflow reads templates on gs:// alone")
+            raise UsageError(f"--template-file {template_path}: Dataflow reads templates on gs:// alone")
         if args.image:
             return _write_flex_template(pipeline, parser, template_path, args.image, run_args)
         return _write_classic_template(pipeline, parser, template_path, run_args)
@@ -63,7 +65,9 @@ def run_template_command(pipeline: str, argv: Sequence[str]) -> int:
     except UsageError as error:
         return _print_usage_error(f"{error}. See beam template {pipeline} --help")
     except OSError as error:
-        return _print_usage_error(f"--out {args.out} cannot be written: {error.strerror or error}")
+        return _print_usage_error(
+            f"--template-file {args.template_file} cannot be written: {error.strerror or error}"
+        )
 
 
 def _print_usage_error(message: str) -> int:
@@ -82,7 +86,7 @@ def _make_parser(pipeline: str) -> Parser:
         " ".join(f"--{name}={value}" for name, value in example_values.items()),
         "~".join(f"{name}={value}" for name, value in example_values.items()),
     )
-    parser.add_argument("--out", metavar="FILE", help="the template to write, local or gs://")
+    parser.add_argument("--template-file", metavar="FILE", help="the template to write, local or gs://")
     parser.add_argument(
         "--image",
         metavar="NAME",
@@ -94,7 +98,7 @@ def _make_parser(pipeline: str) -> Parser:
 def _write_classic_template(
     pipeline: str, parser: Parser, template_path: str, run_args: Sequence[str]
 ) -> int:
-    """The job itself, which Beam writes instead of starting it."""
+    """Run the pipeline with ``--template_location``, so that Beam writes the job instead of starting it."""
     from bioshards.pipelines import command_runner
 
     runner_args = [] if any(arg.startswith("--runner") for arg in run_args) else ["--runner=DataflowRunner"]
@@ -136,7 +140,7 @@ def _make_staging_option(template_path: str, run_args: Sequence[str]) -> list[st
 def _write_flex_template(
     pipeline: str, parser: Parser, template_path: str, image: str, beam_args: Sequence[str]
 ) -> int:
-    """The ContainerSpec of Dataflow's API, v1b3."""
+    """Write the ContainerSpec of Dataflow's API, v1b3."""
     for arg in beam_args:
         if arg.startswith("-") and not arg.startswith(FILESYSTEM_OPTION_PREFIXES):
             raise UsageError(f"{arg} says nothing with --image: it is given when the template is started")
@@ -165,7 +169,7 @@ def _write_flex_template(
 
 
 def make_container_spec(pipeline: str, image: str) -> dict[str, Any]:
-    """A flex template, as plain JSON.
+    """Build the ContainerSpec of a flex template, as plain JSON.
 
     How many workers there are is not in it: the job says so itself when it has found its inputs.
     """

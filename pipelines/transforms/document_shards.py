@@ -1,7 +1,7 @@
-"""PTransforms that wire the functions of corpus/ into a pipeline, as little logic as possible.
+"""PTransforms of the pipelines that write document shards.
 
-What passes between them is small: names, counts and reports.  Text goes from the source file to the
-staged shard and from there to the final shard inside one call each, never through a shuffle.
+The elements between them are names, counts and reports.  Text goes from the source file to the staged shard,
+and from there to the final shard, inside one call each.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .step_metrics import (
 
 @dataclass
 class StageFiles(beam.PTransform):
-    """Source files in, :class:`Staged` out: each file read, parsed, shaped and split once."""
+    """Source files to :class:`StageResult`: reads, parses and splits each file once."""
 
     storage: LocalStorage
     output_dir: OutputDir
@@ -77,10 +77,10 @@ def _counts_from_stage(stage_result: StageResult) -> dict[str, int]:
 
 @dataclass
 class FetchAndStage(beam.PTransform):
-    """Lanes of files in, :class:`Staged` out: each file fetched, verified and staged.
+    """Slots of files to :class:`StageResult`: downloads, verifies and stages each file.
 
-    A lane stages one file while it fetches the next ones.  How many lanes there are, and what each
-    may ask of the server, is such that no runner asks more of it than it allows (downloads.py).
+    A slot stages one file while it downloads the next ones.  Download and staging are one DoFn; otherwise
+    staging would wait for all downloads.  The number of slots bounds the load on the server (downloads.py).
     """
 
     download_plan: DownloadPlan
@@ -88,7 +88,7 @@ class FetchAndStage(beam.PTransform):
     make_source: Callable[..., SourceFile]
 
     def expand(self, slots: beam.PCollection[list[RemoteFile]]) -> beam.PCollection[StepResult[StageResult]]:
-        return slots | "OneLaneEach" >> beam.Reshuffle() | "FetchAndStage" >> beam.FlatMap(self._process_slot)
+        return slots | "OneSlotEach" >> beam.Reshuffle() | "FetchAndStage" >> beam.FlatMap(self._process_slot)
 
     def _process_slot(self, remote_files: list[RemoteFile]) -> Iterator[StepResult[StageResult]]:
         with wrap_worker_errors():
@@ -109,7 +109,7 @@ class FetchAndStage(beam.PTransform):
 
 @dataclass
 class ResolveVersions(beam.PTransform):
-    """All :class:`Staged` in, the file of each bucket's verdicts out."""
+    """All :class:`StageResult` to the path of each bucket's version decisions."""
 
     storage: LocalStorage
     output_dir: OutputDir
@@ -117,7 +117,7 @@ class ResolveVersions(beam.PTransform):
 
     def expand(self, staged: beam.PCollection[StepResult[StageResult]]) -> beam.PCollection[StepResult[str]]:
         all_staged = beam.pvalue.AsList(staged)
-        return _spread_buckets(staged, all_staged) | "Decide" >> beam.Map(self._resolve, all_staged)
+        return _spread_buckets(staged, all_staged) | "Resolve" >> beam.Map(self._resolve, all_staged)
 
     def _resolve(self, bucket: int, staged: list[StepResult[StageResult]]) -> StepResult[str]:
         num_buckets, highest_version_wins = (
@@ -130,12 +130,12 @@ class ResolveVersions(beam.PTransform):
                 storage, self.output_dir, unwrap_results(staged), bucket, num_buckets, highest_version_wins
             )
 
-        return report_metrics(run_step("decide", self.storage, resolve_bucket, lambda _: {}))
+        return report_metrics(run_step("versions", self.storage, resolve_bucket, lambda _: {}))
 
 
 @dataclass
 class ResolveDuplicates(beam.PTransform):
-    """All :class:`Staged` in, the file of each bucket's verdicts out, once the versions are decided."""
+    """All :class:`StageResult` to the path of each bucket's duplicate decisions."""
 
     storage: LocalStorage
     output_dir: OutputDir
@@ -144,7 +144,7 @@ class ResolveDuplicates(beam.PTransform):
     def expand(self, staged: beam.PCollection[StepResult[StageResult]]) -> beam.PCollection[StepResult[str]]:
         all_staged = beam.pvalue.AsList(staged)
         resolve = beam.Map(self._resolve, all_staged, beam.pvalue.AsList(self.decisions))
-        return _spread_buckets(staged, all_staged) | "Decide" >> resolve
+        return _spread_buckets(staged, all_staged) | "Resolve" >> resolve
 
     def _resolve(
         self, bucket: int, staged: list[StepResult[StageResult]], decisions: list[StepResult[str]]
@@ -162,7 +162,7 @@ class ResolveDuplicates(beam.PTransform):
 def _spread_buckets(
     staged: beam.PCollection[StepResult[StageResult]], all_staged: beam.pvalue.AsList
 ) -> beam.PCollection[int]:
-    """The numbers of the buckets, spread over the workers."""
+    """Distribute the bucket numbers over the workers."""
     return (
         staged.pipeline
         | "Once" >> beam.Create([None])
@@ -177,7 +177,7 @@ def _list_buckets(_: None, staged: Iterable[StepResult[StageResult]]) -> range:
 
 @dataclass
 class FinalizeShards(beam.PTransform):
-    """All :class:`Staged` in, a :class:`Finished` for each good one out, once all is decided."""
+    """All :class:`StageResult` to a :class:`FinalizeResult` for each usable one."""
 
     storage: LocalStorage
     output_dir: OutputDir
@@ -194,7 +194,7 @@ class FinalizeShards(beam.PTransform):
             | "Once" >> beam.Create([None])
             | "InOrder" >> beam.FlatMap(_number_sources, beam.pvalue.AsList(staged))
             | "OneSourceEach" >> beam.Reshuffle()
-            | "Finish" >> beam.Map(self._finalize, beam.pvalue.AsList(self.decisions))
+            | "Finalize" >> beam.Map(self._finalize, beam.pvalue.AsList(self.decisions))
         )
 
     def _finalize(
@@ -216,7 +216,7 @@ class FinalizeShards(beam.PTransform):
                 exclusion_digest,
             )
 
-        return report_metrics(run_step("finish", self.storage, finalize_source, _counts_from_finalize))
+        return report_metrics(run_step("finalize", self.storage, finalize_source, _counts_from_finalize))
 
 
 def _counts_from_finalize(finalize_result: FinalizeResult) -> dict[str, int]:
@@ -233,7 +233,7 @@ def _number_sources(_: None, staged: list[StepResult[StageResult]]) -> Iterator[
 
 @dataclass
 class PublishShards(beam.PTransform):
-    """All :class:`Staged` and :class:`Finished` in, one :class:`Outcome` out: the manifest, last."""
+    """All results to one :class:`PublishResult`: writes the manifest, last."""
 
     storage: LocalStorage
     output_dir: OutputDir

@@ -1,4 +1,4 @@
-"""PTransforms of full text only: articles brought and staged, and abstracts that they hold found."""
+"""PTransforms of full text: download and stage articles, find abstracts whose articles are included."""
 
 from __future__ import annotations
 
@@ -33,16 +33,20 @@ T = TypeVar("T")
 
 @dataclass
 class FetchAndStageRanges(beam.PTransform):
-    """Lanes of ranges of PMC ids in, :class:`Staged` out: a range's articles brought, then staged.
+    """Slots of ranges of PMC ids to :class:`StageResult`: downloads and stages a range's articles.
 
-    A lane stages one range while it brings the next.
+    A slot stages one range while it downloads the next.
     """
 
     article_plan: PmcArticlePlan
     stage_files: StageFiles
 
     def expand(self, slots: beam.PCollection[list[int]]) -> beam.PCollection[StepResult[StageResult | None]]:
-        return slots | "OneLaneEach" >> beam.Reshuffle() | "BringAndStage" >> beam.FlatMap(self._process_slot)
+        return (
+            slots
+            | "OneSlotEach" >> beam.Reshuffle()
+            | "FetchAndStageRanges" >> beam.FlatMap(self._process_slot)
+        )
 
     def _process_slot(self, numbers: list[int]) -> Iterator[StepResult[StageResult | None]]:
         with wrap_worker_errors():
@@ -57,7 +61,7 @@ class FetchAndStageRanges(beam.PTransform):
                 yield report_metrics(StepResult(staged, metrics))
 
     def _find_list_file(self, report: RangeReport) -> FileInfo | None:
-        """The list of the range's articles; None where nothing of it is selected."""
+        """Return the list of the range's articles; None if none is selected."""
         mirror = self.article_plan.download_plan.mirror
         if not report.selected and not report.failures:
             return None
@@ -65,7 +69,7 @@ class FetchAndStageRanges(beam.PTransform):
 
 
 def _prefetch_one(items: Iterator[T]) -> Iterator[T]:
-    """The items, each of them made while the one before it is used."""
+    """Prefetch one item: compute the next while the caller uses the current one."""
     with ThreadPoolExecutor(1) as executor:
         future = executor.submit(next, items, None)
         while (item := future.result()) is not None:
@@ -75,9 +79,9 @@ def _prefetch_one(items: Iterator[T]) -> Iterator[T]:
 
 @dataclass
 class ExtractKeys(beam.PTransform):
-    """All :class:`Finished` in; out, if there is a folder to drop in, one for each shard of both.
+    """All :class:`FinalizeResult` to one element for each shard of articles and abstracts.
 
-    Their keys are in files then, which many workers have written and one can read.
+    Writes the keys of each shard to a file, which :class:`FindOverlap` reads.
     """
 
     storage: LocalStorage
@@ -92,7 +96,7 @@ class ExtractKeys(beam.PTransform):
             | "Once" >> beam.Create([self.overlap_with] if self.overlap_with else [])
             | "Shards" >> beam.FlatMap(self._list_shards, beam.pvalue.AsList(finalized))
             | "OneShardEach" >> beam.Reshuffle()
-            | "Take" >> beam.Map(self._extract)
+            | "Extract" >> beam.Map(self._extract)
         )
 
     def _list_shards(
@@ -112,7 +116,7 @@ class ExtractKeys(beam.PTransform):
 
 @dataclass
 class FindOverlap(beam.PTransform):
-    """All :class:`Finished` in; out, if there is a folder to drop in, the file that lists its abstracts."""
+    """All :class:`FinalizeResult` to the file that lists the abstracts whose articles are included."""
 
     storage: LocalStorage
     output_dir: OutputDir
@@ -163,5 +167,5 @@ class FindOverlap(beam.PTransform):
 
 
 def _final_shards(finalized: list[StepResult[FinalizeResult]]) -> list[Shard]:
-    """The shards of all articles, as a manifest lists them."""
+    """Return the final shards of all sources."""
     return [shard for result in unwrap_results(finalized) for shard in result.shards]

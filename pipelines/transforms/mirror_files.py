@@ -1,4 +1,4 @@
-"""PTransforms of ``beam run fetch``: reports pass between them, files go to the mirror at once."""
+"""PTransforms of ``beam run fetch``; their elements are reports, files are written to the mirror."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class FetchFiles(beam.PTransform):
-    """Lanes of a source's files in, a :class:`FetchedFile` for each out."""
+    """Slots of a source's files to a :class:`FetchedFile` for each."""
 
     source: str
     download_plan: DownloadPlan
 
     def expand(self, slots: beam.PCollection[list[RemoteFile]]) -> beam.PCollection[StepResult[FetchedFile]]:
-        return slots | "OneLaneEach" >> beam.Reshuffle() | "Fetch" >> beam.FlatMap(self._process_slot)
+        return slots | "OneSlotEach" >> beam.Reshuffle() | "Fetch" >> beam.FlatMap(self._process_slot)
 
     def default_label(self) -> str:
         return f"Fetch {self.source}"
@@ -64,12 +64,12 @@ class FetchFiles(beam.PTransform):
 
 @dataclass
 class FetchRanges(beam.PTransform):
-    """Lanes of ranges of PMC ids in, a :class:`RangeReport` for each out; its articles in the mirror."""
+    """Slots of ranges of PMC ids to a :class:`RangeReport` for each; its articles are in the mirror."""
 
     article_plan: PmcArticlePlan
 
     def expand(self, slots: beam.PCollection[list[int]]) -> beam.PCollection[StepResult[RangeReport]]:
-        return slots | "OneLaneEach" >> beam.Reshuffle() | "Bring" >> beam.FlatMap(self._process_slot)
+        return slots | "OneSlotEach" >> beam.Reshuffle() | "Fetch" >> beam.FlatMap(self._process_slot)
 
     def _process_slot(self, numbers: list[int]) -> Iterator[StepResult[RangeReport]]:
         with wrap_worker_errors():
@@ -78,7 +78,7 @@ class FetchRanges(beam.PTransform):
 
 
 def fetch_ranges(article_plan: PmcArticlePlan, numbers: list[int]) -> Iterator[StepResult[RangeReport]]:
-    """Bring ranges into the mirror, one after the other, and leave each one's report there."""
+    """Download ranges into the mirror, one after the other, and write each one's report there."""
     server, mirror = article_plan.download_plan.server, article_plan.download_plan.mirror
     pool = DownloadPool(
         article_plan.download_plan.server_for_slot(range_label(numbers[0])),
@@ -96,7 +96,7 @@ def fetch_ranges(article_plan: PmcArticlePlan, numbers: list[int]) -> Iterator[S
 
     for number in numbers:
         yield run_step(
-            "bring", mirror.storage, functools.partial(fetch_range, number=number), _counts_from_range
+            "ranges", mirror.storage, functools.partial(fetch_range, number=number), _counts_from_range
         )
 
 
@@ -106,10 +106,10 @@ _INVALID_IN_METRIC_NAME = re.compile(r"[^A-Za-z0-9]+")
 
 def _counts_from_range(range_report: RangeReport) -> dict[str, int]:
     return {
-        **{
-            f"articles_{name}": getattr(range_report, name)
-            for name in ("selected", "held", "fetched", "removed")
-        },
+        "articles_selected": range_report.selected,
+        "articles_cached": range_report.mirrored,
+        "articles_fetched": range_report.fetched,
+        "articles_removed": range_report.removed,
         "articles_bytes": range_report.fetched_bytes,
         "articles_failed": len(range_report.failures),
         **{
@@ -121,7 +121,7 @@ def _counts_from_range(range_report: RangeReport) -> dict[str, int]:
 
 @dataclass
 class PublishMirror(beam.PTransform):
-    """Everything that was fetched in, the mirror's manifest written, last."""
+    """All download results to the mirror's manifest, written last."""
 
     job: FetchJob
     files: beam.PCollection[StepResult[FetchedFile]]
@@ -162,7 +162,7 @@ def _publish_mirror(
     range_reports: list[RangeReport],
     steps: Steps,
 ) -> dict[str, Any]:
-    """Write the manifest; returns, and leaves for the driver, what became of it all."""
+    """Write the manifest and the result file; return the result."""
     mirrored_files = [
         FetchedFile(source, remote_file, mirrored_file)
         for source, listing in job.listings.items()
@@ -176,14 +176,14 @@ def _publish_mirror(
         "problem": mirror_manifest.publish_mirror(
             storage, job.output_dir.manifest_path, manifest, job.max_rejected
         ),
-        "held": len(mirrored_files),
+        "mirrored": len(mirrored_files),
         "fetched": sum(
             1 for file in fetched_files if file.mirrored_file and file.mirrored_file.fetched_bytes
         ),
         "files": len(manifest.files),
         "bytes": sum(file.mirrored_file.fetched_bytes for file in fetched_files if file.mirrored_file),
         "articles": encode(manifest.articles),
-        "articles_held": sum(range_report.mirrored for range_report in range_reports),
+        "articles_cached": sum(range_report.mirrored for range_report in range_reports),
         "articles_fetched": sum(range_report.fetched for range_report in range_reports),
         "articles_removed": sum(range_report.removed for range_report in range_reports),
         "articles_bytes": sum(range_report.fetched_bytes for range_report in range_reports),

@@ -1,5 +1,4 @@
-"""PTransforms of ``beam run shards_to_pretraining``: names and reports pass between them, rows lie in
-files."""
+"""PTransforms of ``beam run shards_to_pretraining``; elements are names and reports, rows are in files."""
 
 from __future__ import annotations
 
@@ -25,20 +24,20 @@ from .step_metrics import StepResult, report_metrics, run_step, sum_metrics, unw
 
 @dataclass
 class BuildExamples(beam.PTransform):
-    """Portions of documents in, what is made of each out: each is read once."""
+    """Shard groups to a :class:`BuildResult` for each; reads each once."""
 
     storage: LocalStorage
     output_dir: OutputDir
     build_config: BuildConfig
 
     def expand(self, groups: beam.PCollection[ShardGroup]) -> beam.PCollection[StepResult[BuildResult]]:
-        return groups | "OnePortionEach" >> beam.Reshuffle() | "Make" >> beam.Map(self._build)
+        return groups | "OneShardGroupEach" >> beam.Reshuffle() | "Build" >> beam.Map(self._build)
 
     def _build(self, group: ShardGroup) -> StepResult[BuildResult]:
         def build_group(storage: LocalStorage) -> BuildResult:
             return steps.build_group(storage, self.output_dir, group, self.build_config)
 
-        return report_metrics(run_step("make", self.storage, build_group, _counts_from_build))
+        return report_metrics(run_step("build", self.storage, build_group, _counts_from_build))
 
 
 def _counts_from_build(build_result: BuildResult) -> dict[str, int]:
@@ -57,7 +56,7 @@ def _counts_from_build(build_result: BuildResult) -> dict[str, int]:
 
 @dataclass
 class MergeShuffled(beam.PTransform):
-    """All :class:`Made` in, a shard of the globally shuffled set out for each bucket; none if one is bad."""
+    """All :class:`BuildResult` to a :class:`MergeResult` for each bucket; none if a build failed."""
 
     storage: LocalStorage
     output_dir: OutputDir
@@ -107,7 +106,7 @@ def _counts_from_merge(merge_result: MergeResult) -> dict[str, int]:
 
 @dataclass
 class PublishExamples(beam.PTransform):
-    """All :class:`Made` and :class:`Merged` in, why nothing is published or None out."""
+    """All results to the reason why nothing is published, or None."""
 
     storage: LocalStorage
     output_dir: OutputDir

@@ -1,18 +1,17 @@
-"""What every step of every pipeline counts: one measure, for Beam's metrics and for the manifest.
+"""Metrics of the steps, for Beam and for the manifest.
 
-A step's work goes through :func:`measure`, and its result travels on with what it took.  So the manifest
-counts each result once, whatever a runner has tried twice: results of a try that failed go nowhere.
-Beam's metrics are the same figures, told to the runner as they come (:func:`tell`), by names
-``STEP_FIGURE``; what a runner makes of those of failed tries is its own affair.
+:func:`run_step` measures a step's work on one item, and the metrics travel with its result.  So the manifest
+counts each result once: results of a failed bundle are discarded.  :func:`report_metrics` adds the same
+figures to Beam's metrics, named ``STEP_COUNTER``.
 
 ========================  ================================================================================
-STEP_items                files, ranges, buckets, shards or portions that came through
-STEP_skipped              those of them that were done before, so that nothing was written for them
-STEP_bytes_in             read from files, each time it is; what is mapped into memory is not counted
+STEP_items                files, ranges, buckets, shards or shard groups that passed the step
+STEP_skipped              those of them that an earlier run had completed
+STEP_bytes_in             read from files, each time; memory-mapped files are not counted
 STEP_bytes_out            written to files
-STEP_milliseconds         a distribution; the manifest has its sum, and the most as max_item_ms
+STEP_milliseconds         a distribution; the manifest has its sum, and its maximum as max_item_ms
 STEP_failed               items that could not be used
-STEP_...                  what is counted in items, skipped ones too: records, kept, dropped_REASON ...
+STEP_...                  contents of the items, skipped ones included: records, kept, dropped_REASON ...
 ========================  ================================================================================
 """
 
@@ -23,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 import apache_beam as beam
 
@@ -31,7 +30,7 @@ from bioshards.corpus.download.mirror import MirroredFile
 from bioshards.corpus.errors import BadFileError, WorkerError
 from bioshards.corpus.storage.retry import retry
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.pipelines.storage.byte_counter import ByteCounter
+from bioshards.pipelines.storage.byte_counter import ByteCounter, CountingStorage
 
 NAMESPACE: Final = "bioshards"
 """Of Beam's metrics."""
@@ -45,10 +44,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class StepMetrics:
-    """What one item of a step took.
+    """The metrics of one item of a step.
 
     Attributes:
-        counts: what was counted in it, by names that a metric may have.
+        counts: contents of the item, by metric name.
     """
 
     step: str
@@ -59,7 +58,7 @@ class StepMetrics:
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def counters(self) -> dict[str, int]:
-        """All that is added up over the items."""
+        """Return the counters, which are summed over the items."""
         return {
             "items": 1,
             "skipped": int(self.skipped),
@@ -71,7 +70,7 @@ class StepMetrics:
 
 @dataclass(frozen=True, slots=True)
 class StepResult(Generic[T_co]):
-    """A result with the figures of the steps that led to it."""
+    """A result with the metrics of the steps that led to it."""
 
     result: T_co
     metrics: tuple[StepMetrics, ...]
@@ -83,20 +82,21 @@ def run_step(
     function: Callable[[StorageT], T],
     count_result: Callable[[T], Mapping[str, int]],
 ) -> StepResult[T]:
-    """Do a step's work on one item, once more if an object store fails, and see what it takes.
+    """Run a step on one item, with retries on transient storage errors, and measure it.
 
     Args:
-        function: given the storage, ``storage``, whose bytes are counted.
-        count_result: what is in the result, by name.
+        storage: the storage of the step.
+        function: the work; its argument is the storage with counted bytes.
+        count_result: returns the contents of a result, by metric name.
 
     Raises:
         WorkerError: the work failed.
     """
     byte_counter = ByteCounter()
-    counting_files = byte_counter.wrap_storage(storage)
+    counting_storage = cast(StorageT, CountingStorage(storage, byte_counter))
     started = time.monotonic()
     with wrap_worker_errors():
-        result = retry(lambda: function(counting_files))
+        result = retry(lambda: function(counting_storage))
     milliseconds = round(1000 * (time.monotonic() - started))
     item_counts = count_result(result)
     skipped = not byte_counter.written and not item_counts.get("failed")
@@ -116,7 +116,7 @@ def wrap_worker_errors() -> Iterator[None]:
 
 
 def report_metrics(step_result: StepResult[T]) -> StepResult[T]:
-    """Add what was done to Beam's metrics; only in the thread in which Beam calls."""
+    """Add the metrics to Beam's; must be called in Beam's own thread."""
     for metrics in step_result.metrics:
         for name, value in metrics.counters().items():
             beam.metrics.Metrics.counter(NAMESPACE, f"{metrics.step}_{name}").inc(value)
@@ -126,12 +126,12 @@ def report_metrics(step_result: StepResult[T]) -> StepResult[T]:
 
 
 def unwrap_results(step_results: Iterable[StepResult[T | None]]) -> list[T]:
-    """The results alone, less those where work came to none."""
+    """Return the results without their metrics and without None."""
     return [step_result.result for step_result in step_results if step_result.result is not None]
 
 
 def sum_metrics(*step_results: Iterable[StepResult[Any]]) -> dict[str, dict[str, int]]:
-    """What each step took in all, for a manifest's ``run``: the steps in the order in which they are met."""
+    """Sum the metrics of each step, in the order of their first occurrence."""
     totals: dict[str, Counter[str]] = {}
     for metrics in (
         metrics
@@ -151,7 +151,7 @@ def sum_metrics(*step_results: Iterable[StepResult[Any]]) -> dict[str, dict[str,
 
 
 def metrics_from_download(outcome: MirroredFile | BadFileError) -> StepMetrics:
-    """What fetching a file took, or trying to; ``bytes_in`` are the server's."""
+    """Return the metrics of a download; ``bytes_in`` is received from the server."""
     if isinstance(outcome, BadFileError):
         return StepMetrics("fetch", counts={"failed": 1})
     size, milliseconds = (

@@ -1,4 +1,4 @@
-"""PTransforms of ``beam run shards_to_words``: names and reports pass between them, words lie in files."""
+"""PTransforms of ``beam run shards_to_words``; their elements are names and reports, words are in files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .step_metrics import StepResult, report_metrics, run_step, sum_metrics, unw
 
 @dataclass
 class CountShards(beam.PTransform):
-    """Directories and shards in them in, a :class:`CountedShard` for each out: each is read once."""
+    """Shards, with their directories, to a :class:`ShardCounts` for each; reads each once."""
 
     storage: LocalStorage
     output_dir: OutputDir
@@ -53,7 +53,7 @@ def _counts_from_shard(shard_counts: ShardCounts) -> dict[str, int]:
 
 @dataclass
 class MergeBuckets(beam.PTransform):
-    """All :class:`CountedShard` in, a :class:`MergedBucket` for each bucket out; none if a shard is bad."""
+    """All :class:`ShardCounts` to a :class:`BucketCounts` for each bucket; none if a shard is damaged."""
 
     storage: LocalStorage
     output_dir: OutputDir
@@ -94,7 +94,7 @@ def _list_buckets(_: None, counted: list[StepResult[ShardCounts]]) -> range:
 
 @dataclass
 class PublishWords(beam.PTransform):
-    """All :class:`CountedShard` and :class:`MergedBucket` in, why nothing is published or None out."""
+    """All results to the reason why nothing is published, or None."""
 
     storage: LocalStorage
     output_dir: OutputDir

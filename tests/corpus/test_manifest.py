@@ -135,7 +135,7 @@ def test_an_error_names_the_file_the_field_and_what_to_do(tmp_path: Path) -> Non
     for field, value, said in (
         ("outputs[0].bytes", edited(whole, ("outputs", 0, "bytes"), "x"), "expected an integer, found 'x'"),
         ("outputs[0].rows", edited(whole, ("outputs", 0, "rows")), "the field is missing"),
-        ("run.started", edited(whole, ("run", "started"), None), "expected a string, found null"),
+        ("run.started_at", edited(whole, ("run", "started_at"), None), "expected a string, found null"),
         ("config.stuff", edited(whole, ("config", "stuff"), 1), "the field is unknown"),
         ("config.dedup", edited(whole, ("config", "dedup"), "all"), "expected 'none' or 'exact'"),
         ("counts.words", edited(whole, ("counts", "words"), True), "expected an integer, found true"),
@@ -149,7 +149,7 @@ def test_an_error_names_the_file_the_field_and_what_to_do(tmp_path: Path) -> Non
 
 
 def test_a_manifest_that_is_not_there_not_json_or_not_of_bioshards(tmp_path: Path) -> None:
-    with pytest.raises(ManifestNotFoundError, match=r"no manifest\.json.*run it again to its end"):
+    with pytest.raises(ManifestNotFoundError, match=r"no manifest\.json.*rerun the command to complete it"):
         read_manifest(FILES, str(tmp_path))
     with pytest.raises(FileNotFoundError, match="beam copy"):
         read_manifest(FILES, "gs://bucket/out")

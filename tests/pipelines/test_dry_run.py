@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bioshards.pipelines import cli
 from bioshards.pipelines.dry_run import cost, estimates
 from bioshards.pipelines.dry_run.cost import Prices, WorkerPool
-from bioshards.pipelines.storage import probe as reachable
+from bioshards.pipelines.storage import probe
 from bioshards.vocab.pretraining.objectives.registry import BuildCost
 from tests.bench.tables import full_corpora
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
@@ -145,7 +145,7 @@ def no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
         def probe(self, path: str) -> None:
             raise PermissionError("gs:// needs credentials")
 
-    monkeypatch.setattr(reachable, "store", lambda path: Store())
+    monkeypatch.setattr(probe, "get_store", lambda path: Store())
 
 
 def dry(*words: object) -> int:
@@ -239,7 +239,7 @@ def test_on_another_runner(reference: Path, tmp_path: Path, capsys: Capture) -> 
 def test_a_job_that_is_too_large_is_said_to_be(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(estimates, "GRAPH_MB", 0.01)
+    monkeypatch.setattr(estimates, "MAX_GRAPH_MB", 0.01)
     assert dry("pubmed_to_shards", "--output", tmp_path / "out", *DATAFLOW, "--max_num_workers=7") == 0
     said = capsys.readouterr().out
     assert "too large for Dataflow" in said

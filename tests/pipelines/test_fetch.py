@@ -214,7 +214,7 @@ def test_an_inventory_that_has_lost_articles_takes_none_out(
         bucket.remove(pmcid)
     bucket.publish_inventory(NEXT_DAY)
     assert fetch("pmc:") == 1
-    assert "would be taken out of the mirror" in capsys.readouterr().err
+    assert "would be removed from the mirror" in capsys.readouterr().err
     assert articles(tmp_path) == before
     (tmp_path / "mirror/pmc/inventory.parquet").unlink()
     assert fetch("pmc:") == 0

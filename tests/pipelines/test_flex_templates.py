@@ -15,12 +15,13 @@ from google.protobuf import json_format  # type: ignore[import-untyped]
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bioshards.corpus.errors import UsageError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli, command_runner
 from bioshards.pipelines.dataflow.settings import DEFAULTS
 from bioshards.pipelines.execution import session
-from bioshards.pipelines.options.parser import Parser, UsageError
-from bioshards.pipelines.registry import PIPELINES
+from bioshards.pipelines.options.parser import Parser
+from bioshards.pipelines.registry import PIPELINES, load_parser
 from bioshards.pipelines.templates import flex_metadata, launcher, template_writer
 from tests.support.paths import REPOSITORY
 
@@ -34,39 +35,39 @@ GIVEN = {
 }
 """A value for each required parameter but fetch's input."""
 EXAMPLES = {
-    "clean": "nfc,copyright",
+    "enable_cleaning": "nfc,copyright",
     "connections": "16",
     "contact": "you@lab.org",
     "dedup": "exact",
     "drop_article_types": "correction,retraction,book-review",
     "drop_publication_types": "Published Erratum,Comment",
     "exclude_ids": "gs://my-bucket/benchmarks.txt",
-    "formula": "[FORMULA]",
+    "formula_placeholder": "[FORMULA]",
     "input": "pubmed:baseline[1-10];pubmed:updates[-3:]",
     "keep_dropped": "true",
     "languages": "eng,fre",
-    "length": "512",
+    "max_seq_length": "512",
     "licences": "CC0,CC-BY",
     "max_rejected": "0.01",
     "max_shard_mb": "128",
     "min_words": "500",
-    "no_sections": "boilerplate,footnote",
+    "exclude_parts": "boilerplate,footnote",
     "objective": "albert",
     "pubmed_url": "https://mirror.my-lab.org:8443/pubmed/",
-    "sections": "abstract,body",
+    "include_parts": "abstract,body",
     "sets": "all",
     "titles": "false",
 }
 """Values as README and docker/README.md have them."""
 WRONG = {
-    "clean": ["nothing", "nfc copyright", ""],
+    "enable_cleaning": ["nothing", "nfc copyright", ""],
     "connections": ["0", "-1", "1.5", "many", ""],
     "contact": ["you at lab", "a"],
     "dedup": ["fuzzy", "none|exact"],
     "exclude_ids": ["benchmarks.txt", "gs://a/b;gs://b/c"],
     "input": ["/data/pubmed", "gs://ab/c", "https://server/", "gs://my-bucket/a;", "local:"],
     "keep_dropped": ["yes", "True ", "1"],
-    "length": ["0", "12.5"],
+    "max_seq_length": ["0", "12.5"],
     "licences": ["none", "GPL", "CC0;CC-BY"],
     "max_rejected": ["1.5", "-0.1", "1e-3%", "10"],
     "max_shard_mb": ["0", "1k"],
@@ -98,7 +99,7 @@ def _takes(parameter: dict[str, Any], value: str) -> bool:
 
 def _asked(pipeline: str, words: list[str]) -> argparse.Namespace:
     """What ``beam run`` understands of a template's parameters."""
-    parser = flex_metadata.load_parser(pipeline)
+    parser = load_parser(pipeline)
     own, others = launcher.split_own_args(parser, words)
     assert not others
     options, rest = parser.parse_known_args(own)
@@ -126,7 +127,7 @@ def test_every_option_is_a_parameter_that_says_what_it_is(pipeline: str) -> None
     parameters = {one["name"]: one for one in flex_metadata.make_metadata(pipeline)["parameters"]}
     options = {
         name[2:].replace("-", "_")
-        for action in flex_metadata.load_parser(pipeline)._actions
+        for action in load_parser(pipeline)._actions
         for name in action.option_strings
         if name.startswith("--") and not (flex_metadata.is_flag(action) and name.startswith("--no-"))
     }
@@ -193,7 +194,7 @@ def test_what_an_expression_takes_the_parser_takes(data: st.DataObject) -> None:
         assert told == [one.strip() for one in value.split(";") if one.strip()]
 
 
-PARSERS: dict[str, Parser] = {pipeline: flex_metadata.load_parser(pipeline) for pipeline in PIPELINES}
+PARSERS: dict[str, Parser] = {pipeline: load_parser(pipeline) for pipeline in PIPELINES}
 
 
 @pytest.mark.parametrize(
@@ -206,7 +207,7 @@ def test_what_is_required_a_job_cannot_be_without(
     given = {**GIVEN, "input": "pubmed:"} if pipeline == "fetch" else GIVEN
     names = [name for name in flex_metadata.REQUIRED_PARAMETERS[pipeline] if name != missing]
     monkeypatch.setenv(launcher.PIPELINE_VARIABLE, pipeline)
-    monkeypatch.setattr(session, "_remote_files", lambda paths, beams: LocalStorage())
+    monkeypatch.setattr(session, "_open_remote_storage", lambda paths, beams: LocalStorage())
     place = [
         "--runner=DataflowRunner",
         "--project=my-lab",
@@ -230,7 +231,7 @@ def test_the_launcher_s_words_become_options() -> None:
             "--treebank=true",
             "--max_rejected=0.01",
             "--languages=",
-            "--no_clean=copyright,nfc",
+            "--disable_cleaning=copyright,nfc",
         ],
     )
     assert told.input == ["pubmed:baseline[1-10]", "gs://my-bucket/more"]
@@ -250,11 +251,11 @@ def test_the_launcher_runs_the_image_s_pipeline_with_what_beam_knows(
 ) -> None:
     ran: list[list[str]] = []
 
-    def run(words: list[str]) -> int:
-        ran.append(words)
+    def run(pipeline: str, words: list[str]) -> int:
+        ran.append([pipeline, *words])
         return 0
 
-    monkeypatch.setattr(cli, "main", run)
+    monkeypatch.setattr(launcher, "run_command", run)
     monkeypatch.setenv(launcher.PIPELINE_VARIABLE, "shards_to_words")
     beams = [
         "--runner=DataflowRunner",
@@ -265,7 +266,7 @@ def test_the_launcher_runs_the_image_s_pipeline_with_what_beam_knows(
         "--no_use_public_ips",
     ]
     assert launcher.main(["--pretokenizer=white-space", *beams, "--of_a_launcher_to_come=1"]) == 0
-    assert ran == [["run", "shards_to_words", "--pretokenizer=white-space", *beams]]
+    assert ran == [["shards_to_words", "--pretokenizer=white-space", *beams]]
     assert "--of_a_launcher_to_come=1 is passed over" in capsys.readouterr().err
     for name in ("", "shards_to_wrods"):
         monkeypatch.setenv(launcher.PIPELINE_VARIABLE, name)
@@ -284,7 +285,7 @@ def test_a_flex_template_is_a_container_spec(
 ) -> None:
     out = tmp_path / "new/template.json"
     image = IMAGE.replace("fetch", pipeline.replace("_", "-"))
-    assert _beam(pipeline, "--out", str(out), "--image", image) == 0
+    assert _beam(pipeline, "--template-file", str(out), "--image", image) == 0
     shown = capsys.readouterr().out
     assert f"template: {out}\n" in shown
     assert all(f"{name}=..." in shown for name in flex_metadata.REQUIRED_PARAMETERS[pipeline])
@@ -302,20 +303,26 @@ def test_a_flex_template_is_a_container_spec(
     [
         ([], "usage: beam list"),
         (["shards_to_wrods"], "did you mean shards_to_words?"),
-        (["fetch"], "--out FILE is missing"),
-        (["fetch", "--out", "s3://my-bucket/x.json"], "on gs:// alone"),
-        (["fetch", "--out", "x.json", "--image", "gs://bucket/image"], "is no image like"),
-        (["fetch", "--out", "x.json", "--image", "no blanks:1"], "is no image like"),
-        (["fetch", "--out", "x.json", "--image", "host:5000/r/bioshards-worker:1"], "bioshards-fetch does"),
-        (["pmc_to_shards", "--out", "x.json", "--image", IMAGE], "does not start pmc_to_shards"),
+        (["fetch"], "--template-file FILE is missing"),
+        (["fetch", "--template-file", "s3://my-bucket/x.json"], "on gs:// alone"),
+        (["fetch", "--template-file", "x.json", "--image", "gs://bucket/image"], "is no image like"),
+        (["fetch", "--template-file", "x.json", "--image", "no blanks:1"], "is no image like"),
         (
-            ["fetch", "--out", "x.json", "--image", IMAGE, "--contact=me@lab.org"],
+            ["fetch", "--template-file", "x.json", "--image", "host:5000/r/bioshards-worker:1"],
+            "bioshards-fetch does",
+        ),
+        (["pmc_to_shards", "--template-file", "x.json", "--image", IMAGE], "does not start pmc_to_shards"),
+        (
+            ["fetch", "--template-file", "x.json", "--image", IMAGE, "--contact=me@lab.org"],
             "when the template is started",
         ),
-        (["fetch", "--out", "new/x.json", "--input=pubmed:", "--mirror=gs://my-bucket/m"], "needs --project"),
-        (["shards_to_words", "--out", "x.json", "--regoin=r"], "unknown option --regoin"),
         (
-            ["fetch", "--out", "x.json", "--input=pubmed:", "--runner=DirectRunner"],
+            ["fetch", "--template-file", "new/x.json", "--input=pubmed:", "--mirror=gs://my-bucket/m"],
+            "needs --project",
+        ),
+        (["shards_to_words", "--template-file", "x.json", "--regoin=r"], "unknown option --regoin"),
+        (
+            ["fetch", "--template-file", "x.json", "--input=pubmed:", "--runner=DirectRunner"],
             "a template is Dataflow's",
         ),
     ],
@@ -348,8 +355,15 @@ def test_a_classic_template_is_a_run_that_beam_writes_down(
             out.write_text(written)
         return code
 
-    monkeypatch.setattr(command_runner, "main", run)
-    words = ["fetch", "--out", str(out), "--input=pubmed:", "--mirror=gs://my-bucket/m", "--project=my-lab"]
+    monkeypatch.setattr(command_runner, "run_command", run)
+    words = [
+        "fetch",
+        "--template-file",
+        str(out),
+        "--input=pubmed:",
+        "--mirror=gs://my-bucket/m",
+        "--project=my-lab",
+    ]
     codes = [_beam(*words) for _ in ends[:3]] + [_beam(*words, "--runner=dataflow")]
     assert codes == [0, 2, 3, 0]
     assert "no template is written" in capsys.readouterr().err
@@ -368,9 +382,14 @@ def test_what_a_classic_template_needs_is_not_left_in_a_temporary_folder(
         ran.append(words)
         return 1
 
-    monkeypatch.setattr(command_runner, "main", run)
-    monkeypatch.setattr(session, "_remote_files", lambda paths, beams: LocalStorage())
-    words = ["fetch", "--out", "gs://my-bucket/templates/x.json", "--temp_location=gs://my-bucket/tmp"]
+    monkeypatch.setattr(command_runner, "run_command", run)
+    monkeypatch.setattr(session, "_open_remote_storage", lambda paths, beams: LocalStorage())
+    words = [
+        "fetch",
+        "--template-file",
+        "gs://my-bucket/templates/x.json",
+        "--temp_location=gs://my-bucket/tmp",
+    ]
     _beam(*words)
     _beam(*words, "--staging_location=gs://my-bucket/mine")
     staged = [[word for word in words if word.startswith("--staging_location")] for words in ran]
@@ -382,7 +401,7 @@ def test_what_a_classic_template_needs_is_not_left_in_a_temporary_folder(
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
-    assert _beam("fetch", "--out", str(tmp_path / "file/x.json"), "--image", IMAGE) == 2
+    assert _beam("fetch", "--template-file", str(tmp_path / "file/x.json"), "--image", IMAGE) == 2
     assert "cannot be written: " in capsys.readouterr().err
 
 
@@ -393,9 +412,9 @@ def test_the_commands_that_help_shows_are_taken(pipeline: str, capsys: pytest.Ca
     [classic] = [
         line.split()
         for line in shown.splitlines()
-        if f"beam template {pipeline} --out" in line and "--project" in line
+        if f"beam template {pipeline} --template-file" in line and "--project" in line
     ]
-    _, rest = flex_metadata.load_parser(pipeline).parse_known_args(classic[5:])
+    _, rest = load_parser(pipeline).parse_known_args(classic[5:])
     assert rest == ["--project=P", "--region=R", "--temp_location=gs://BUCKET/tmp"]
     [flex] = re.findall(r"--parameters='\^~\^(.*)'", shown)
     parameters = {item["name"]: item for item in flex_metadata.make_metadata(pipeline)["parameters"]}

@@ -139,7 +139,7 @@ def test_the_leftovers_of_many_portions_are_removed_some_at_a_time(tmp_path: Pat
         assert (
             pretraining_dir.publish_pretraining_set(FILES, output_dir, config, [], [made], [], run, 0) is None
         )
-    assert FILES.list_names(f"{output_dir.work_folder}/made") == ["new.json"]
+    assert FILES.list_names(f"{output_dir.work_folder}/build_reports") == ["new.json"]
     assert FILES.list_names(f"{output_dir.work_folder}/dealt") == []
     assert calls.counts["publish", "remove", True] == 2 * count
     assert calls.sequential("driver") == 14

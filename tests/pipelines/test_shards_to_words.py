@@ -75,19 +75,19 @@ def test_the_counts_are_those_of_one_process(
     options = ("--pretokenizer", kind, "--validation-fraction", 0.3, "--seed", 5, "--workers", workers)
     done = run_beam("run", "shards_to_words", *inputs, *options, "--output", tmp_path)
     assert done.returncode == 0, done.stderr
-    expected = count_directly(reference, full_text, kind=kind, hold_out=0.3, seed=5)
+    expected = count_directly(reference, full_text, pretokenizer=kind, validation_fraction=0.3, seed=5)
     assert (tmp_path / "words.tsv").read_bytes() == lines(expected.words)
     assert (tmp_path / "validation-words.tsv").read_bytes() == lines(expected.validation_words)
     found = load_manifest(tmp_path)["counts"]
     assert found == {
         "documents": expected.documents,
         "tokens": expected.words.total(),
-        "distinct": len(expected.words),
-        "pruned": {"distinct": 0, "tokens": 0},
+        "distinct_words": len(expected.words),
+        "pruned": {"distinct_words": 0, "tokens": 0},
         "validation": {
             "documents": expected.validation_documents,
             "tokens": expected.validation_words.total(),
-            "distinct": len(expected.validation_words),
+            "distinct_words": len(expected.validation_words),
         },
     }
     assert found["documents"] > found["validation"]["documents"] > 10
@@ -127,15 +127,15 @@ def test_words_between_white_space(abstracts: Path, tmp_path: Path, run: Run) ->
 def test_rare_words_are_left_out_and_counted(abstracts: Path, tmp_path: Path, run: Run) -> None:
     options = ("--min-count", 2, "--validation-fraction", 0.5)
     assert run("--input", abstracts, "--output", tmp_path / "out", *options) == 0
-    expected = count_directly(abstracts, hold_out=0.5)
+    expected = count_directly(abstracts, validation_fraction=0.5)
     assert (tmp_path / "out" / "words.tsv").read_bytes() == lines(expected.words, 2)
     assert (tmp_path / "out" / "validation-words.tsv").read_bytes() == lines(expected.validation_words)
     facts = load_manifest(tmp_path / "out")
     rare = [word for word, times in expected.words.items() if times == 1]
     assert len(rare) > 2
     assert facts["config"]["min_count"] == 2
-    assert facts["counts"]["pruned"] == {"distinct": len(rare), "tokens": len(rare)}
-    assert facts["counts"]["distinct"] - len(rare) == facts["outputs"][0]["rows"]
+    assert facts["counts"]["pruned"] == {"distinct_words": len(rare), "tokens": len(rare)}
+    assert facts["counts"]["distinct_words"] - len(rare) == facts["outputs"][0]["rows"]
 
 
 def test_a_document_is_held_out_whatever_else_is_there(tmp_path: Path, run: Run) -> None:
@@ -162,7 +162,7 @@ def test_a_document_is_held_out_whatever_else_is_there(tmp_path: Path, run: Run)
     some = words(tmp_path / "out-some", "validation-words.tsv").keys()
     assert some == held & (some | words(tmp_path / "out-some").keys())
     assert held != words(tmp_path / "out-all---seed-1", "validation-words.tsv").keys()
-    assert held < words(tmp_path / "out-all---hold-out-0.4", "validation-words.tsv").keys()
+    assert held < words(tmp_path / "out-all---validation-fraction-0.4", "validation-words.tsv").keys()
 
 
 def test_the_manifest_says_what_was_counted(abstracts: Path, tmp_path: Path, run: Run) -> None:
@@ -175,7 +175,7 @@ def test_the_manifest_says_what_was_counted(abstracts: Path, tmp_path: Path, run
     assert facts["config"] == {
         "pipeline": "shards_to_words",
         "format": FORMAT,
-        "kind": "bert",
+        "pretokenizer": "bert",
         "validation_fraction": 0.1,
         "seed": 0,
         "min_count": 1,
@@ -244,7 +244,7 @@ def test_stopped_at_any_shard_it_goes_on_where_it_was(
         whole(storage, path, found)
 
     for failing in (True, False):
-        monkeypatch.setattr(word_counts, "write", functools.partial(counting, failing=failing))
+        monkeypatch.setattr(word_counts, "write_counts", functools.partial(counting, failing=failing))
         assert run("--input", source, "--output", tmp_path / "out") == (1 if failing else 0)
         assert (tmp_path / "out" / "manifest.json").exists() is not failing
     assert "the run failed: RuntimeError: no more. Completed work is kept" in capsys.readouterr().err
@@ -291,7 +291,7 @@ def test_an_update_counts_what_is_new_alone(
         counted_now.append(arguments[2].file)
         return whole(*arguments)
 
-    monkeypatch.setattr(word_counts, "of_shard", counting)
+    monkeypatch.setattr(word_counts, "count_shard_words", counting)
     command = ("--input", abstracts, "--output", tmp_path / "out")
     assert run(*command) == 0
     assert len(counted_now) == 2
@@ -305,7 +305,7 @@ def test_an_update_counts_what_is_new_alone(
         assert run(*command) == 0
         assert counted_now == new
         assert (tmp_path / "out" / "words.tsv").read_bytes() == lines(count_directly(abstracts).words)
-    kept = {path.stem for path in (tmp_path / "out" / ".bioshards" / "counts").iterdir()}
+    kept = {path.stem for path in (tmp_path / "out" / ".bioshards" / "word_counts").iterdir()}
     assert kept == {shard["sha256"] for shard in load_manifest(abstracts)["outputs"]}
 
 
@@ -360,15 +360,15 @@ def test_no_word_passes_between_the_steps(abstracts: Path, tmp_path: Path) -> No
     result = root.run()
     result.wait_until_finish()
     notes = (tmp_path / "notes").read_text()
-    assert "CountedShard(" in notes
-    assert "MergedBucket(" in notes
+    assert "ShardCounts(" in notes
+    assert "BucketCounts(" in notes
     for word in ("mice", "Mice", "Naïve", "β", "grew", "pubmed:"):
         assert word not in notes
     metrics = {found.key.metric.name: found.committed for found in result.metrics().query()["counters"]}
     facts = load_manifest(tmp_path / "out")["counts"]
     assert metrics["count_items"] == 2
     assert metrics["count_tokens"] == facts["tokens"]
-    assert metrics["merge_distinct"] == facts["distinct"]
+    assert metrics["merge_distinct_words"] == facts["distinct_words"]
     assert metrics["count_validation_documents"] == facts["validation"]["documents"] > 0
 
 
@@ -408,8 +408,8 @@ def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
     command = ("--input", abstracts, "--output", tmp_path / "out")
     assert run(*command) == 3
     said = capsys.readouterr().err
-    assert f"1 of 2 shards cannot be used ({shard}: {message})" in said
-    assert "run the command that made them once more" in said
+    assert f"1 of 2 shards cannot be read ({shard}: {message})" in said
+    assert "rerun the command that made them" in said
     assert [path.name for path in (tmp_path / "out").glob("*")] == [".bioshards"]
     # Mended, the same command goes on.
     if shard.is_dir():
@@ -439,8 +439,8 @@ def test_an_input_that_cannot_be_counted_is_explained(
         folders[name].mkdir()
         (folders[name] / "manifest.json").write_text(text)
     expected = {
-        "nowhere": "has no manifest.json: it is no finished output",
-        "unfinished": "run it again to its end",
+        "nowhere": "has no manifest.json: it is not a finished output",
+        "unfinished": "rerun the command to complete it",
         "fetched": "does not hold documents: by its manifest.json it was made by fetch. Give the --output of",
         "strange": "does not hold documents: by its manifest.json it is not of bioshards",
         "broken": "/manifest.json cannot be read",
@@ -486,12 +486,12 @@ def test_an_output_in_an_input_or_of_something_else(
     before = published_digests(abstracts)
     for output in (abstracts, abstracts / "words"):
         assert run("--input", abstracts, "--output", output) == 2
-        assert f"{output} lies in {abstracts}, which is to stay as it is" in capsys.readouterr().err
+        assert f"{output} is inside the input {abstracts}" in capsys.readouterr().err
     assert run("--input", abstracts, "--output", tmp_path) == 2
-    assert f"{abstracts} lies in {tmp_path}, which is to be written" in capsys.readouterr().err
+    assert f"the input {abstracts} is inside {tmp_path}" in capsys.readouterr().err
     other = write_texts(tmp_path / "other", {"third": THIRD})
     assert run("--input", abstracts, "--output", other) == 2
-    assert "was begun by pubmed_to_shards, and this is shards_to_words" in capsys.readouterr().err
+    assert "was written by pubmed_to_shards, and this is shards_to_words" in capsys.readouterr().err
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "thesis.tex").write_text("dear to its author")
     assert run("--input", abstracts, "--output", tmp_path / "thesis") == 2
@@ -508,7 +508,7 @@ def test_an_output_in_an_input_or_of_something_else(
         (("--min-count", 3), "min_count was 1, now 3"),
         (("--seed", 7), "seed was 0, now 7"),
         (("--validation-fraction", 0.25), "validation_fraction was 0.5, now 0.25"),
-        (("--pretokenizer", "white-space"), "kind was 'bert', now 'white-space'"),
+        (("--pretokenizer", "white-space"), "pretokenizer was 'bert', now 'white-space'"),
     ],
 )
 def test_an_output_of_another_configuration(
@@ -527,15 +527,15 @@ def test_an_output_of_another_configuration(
     [
         (("--output", "x"), "--input DIR is missing: a finished --output of pubmed_to_shards or"),
         (("--input", "x"), "--output DIR is missing"),
-        (("--output", "x", "--validation-fraction", 1), "--validation-fraction: hold_out is 1.0"),
+        (("--output", "x", "--validation-fraction", 1), "validation_fraction 1.0 is not"),
         (("--output", "x", "--validation-fraction", 1.5), "1.5 is not between 0 and 1"),
         (("--output", "x", "--validation-fraction", "nan"), "nan is not between 0 and 1"),
-        (("--output", "x", "--validation-fraction", "tenth"), "invalid share value: 'tenth'"),
+        (("--output", "x", "--validation-fraction", "tenth"), "invalid fraction value: 'tenth'"),
         (("--output", "x", "--min-count", 0), "0 is below 1"),
         (("--output", "x", "--pretokenizer", "sentencepiece"), "invalid choice: 'sentencepiece'"),
         (
-            ("--output", "x", "--holdout", 0.1),
-            "unknown option --holdout (did you mean --validation-fraction?)",
+            ("--output", "x", "--validation", 0.1),
+            "unknown option --validation (did you mean --validation-fraction?)",
         ),
         (("--output", "x", "--mincount=3"), "did you mean --min-count?"),
         (("--output", "x", "stray"), "stray is no option"),
@@ -561,7 +561,7 @@ def test_a_wrong_command_line(
 def test_the_kinds_of_words_are_those_that_can_be_counted() -> None:
     from bioshards.pipelines import shards_to_words
 
-    [option] = [action for action in shards_to_words.make_parser()._actions if action.dest == "words"]
+    [option] = [action for action in shards_to_words.make_parser()._actions if action.dest == "pretokenizer"]
     assert tuple(option.choices or ()) == word_counts.PRETOKENIZERS
 
 

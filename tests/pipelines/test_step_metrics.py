@@ -84,7 +84,7 @@ def funnel(found: Steps) -> dict[str, int]:
     rejected = {name: count for name, count in found["stage"].items() if name.startswith("rejected_")}
     became = {
         name: count
-        for name, count in found["finish"].items()
+        for name, count in found["finalize"].items()
         if name.startswith("dropped_") or name == "kept"
     }
     return {name.replace("_", ": "): count for name, count in {**records, **rejected, **became}.items()}
@@ -103,14 +103,14 @@ def test_the_whole_chain(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     abstracts, articles = tmp_path / "abstracts", tmp_path / "articles"
     found = ran("pubmed_to_shards", "--dedup", "exact", "--output", abstracts)
-    assert list(found) == ["stage", "decide", "duplicates", "finish"]
+    assert list(found) == ["stage", "versions", "duplicates", "finalize"]
     assert said(abstracts) == found
     facts = load_manifest(abstracts)
     assert funnel(found) == facts["funnel"]
-    assert found["finish"]["sentences"] == facts["counts"]["sentences"]
-    assert found["stage"]["items"] == found["finish"]["items"] == len(facts["inputs"]) == 3
+    assert found["finalize"]["sentences"] == facts["counts"]["sentences"]
+    assert found["stage"]["items"] == found["finalize"]["items"] == len(facts["inputs"]) == 3
     assert found["stage"]["bytes_in"] >= sum(one["bytes"] for one in facts["inputs"])
-    assert found["finish"]["bytes_out"] > sum(one["bytes"] for one in facts["outputs"])
+    assert found["finalize"]["bytes_out"] > sum(one["bytes"] for one in facts["outputs"])
 
     found = ran("pmc_to_shards", "--find-overlap-with", abstracts, "--output", articles)
     assert said(articles) == found
@@ -134,11 +134,11 @@ def test_the_whole_chain(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert found["count"]["documents"] == counts["documents"]
     assert found["count"]["tokens"] == counts["tokens"]
     assert found["count"]["validation_tokens"] == counts["validation"]["tokens"] > 0
-    assert found["merge"]["distinct"] == counts["distinct"]
-    assert found["merge"]["pruned_distinct"] == counts["pruned"]["distinct"] > 0
+    assert found["merge"]["distinct_words"] == counts["distinct_words"]
+    assert found["merge"]["pruned_distinct_words"] == counts["pruned"]["distinct_words"] > 0
     assert found["merge"]["items"] == 64
 
-    monkeypatch.setattr(pretraining_driver, "_TOKENS_A_BYTE", 9000.0)  # several shards, as of large inputs
+    monkeypatch.setattr(pretraining_driver, "_TOKENS_PER_BYTE", 9000.0)  # several shards, as of large inputs
     letters = string.ascii_letters + string.digits
     vocabulary = make_wordpiece(*letters, *(f"##{letter}" for letter in letters), *"()-.,:;%=<>/+")
     (tmp_path / "v").mkdir()
@@ -147,12 +147,12 @@ def test_the_whole_chain(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     found = ran("shards_to_pretraining", *both, *options, "--output", tmp_path / "set")
     assert said(tmp_path / "set") == found
     facts = load_manifest(tmp_path / "set")
-    assert found["make"]["documents"] == facts["counts"]["documents"]
+    assert found["build"]["documents"] == facts["counts"]["documents"]
     assert found["merge"]["items"] > 2
     for split in ("train", "validation"):
         rows = facts["counts"][split]["rows"]
-        assert rows == found["make"][f"{split}_rows"] == found["merge"][f"{split}_rows"] > 0
-        assert found["make"][f"{split}_tokens"] == facts["counts"][split]["tokens"]
+        assert rows == found["build"][f"{split}_rows"] == found["merge"][f"{split}_rows"] > 0
+        assert found["build"][f"{split}_tokens"] == facts["counts"][split]["tokens"]
 
 
 def test_a_run_that_is_continued(ran: Ran, tmp_path: Path) -> None:
@@ -168,13 +168,16 @@ def test_a_run_that_is_continued(ran: Ran, tmp_path: Path) -> None:
     second = ran("pubmed_to_shards", *words)
     assert said(out) == second
     assert [second["stage"][name] for name in ("items", "skipped")] == [2, 1]
-    assert [second["finish"][name] for name in ("items", "skipped")] == [2, 0]  # 3 is superseded in the first
+    assert [second["finalize"][name] for name in ("items", "skipped")] == [
+        2,
+        0,
+    ]  # 3 is superseded in the first
     assert funnel(second) == load_manifest(out)["funnel"]
     before = published_digests(out)
     (out / "manifest.json").unlink()
     third = ran("pubmed_to_shards", *words)
     assert said(out) == third
-    for step in ("stage", "finish"):
+    for step in ("stage", "finalize"):
         assert third[step]["skipped"] == third[step]["items"] == 2
         assert third[step]["bytes_out"] == 0
     assert funnel(third) == funnel(second)
@@ -219,11 +222,11 @@ def test_what_is_fetched(ran: Ran, tmp_path: Path) -> None:
         assert said(tmp_path / "mirror") == found
         found = ran("pmc_to_shards", *pmc, "--output", tmp_path / "articles")
         assert said(tmp_path / "articles") == found
-        assert found["bring"]["articles_fetched"] == 1
-        assert found["bring"]["dropped_licence-CC-BY-NC"] == 1
+        assert found["ranges"]["articles_fetched"] == 1
+        assert found["ranges"]["dropped_licence-CC-BY-NC"] == 1
         found = ran("fetch", *pmc)
         assert said(tmp_path / "mirror") == found
-        assert [found["bring"][f"articles_{name}"] for name in ("held", "fetched")] == [1, 0]
+        assert [found["ranges"][f"articles_{name}"] for name in ("cached", "fetched")] == [1, 0]
 
 
 # One measure
@@ -231,7 +234,7 @@ def test_what_is_fetched(ran: Ran, tmp_path: Path) -> None:
 
 @pytest.fixture
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(retry, "STEP_BACKOFF_SECONDS", (0.0, 0.0))
 
 
 @pytest.mark.usefixtures("no_pauses")
@@ -296,7 +299,7 @@ def test_stood_is_what_wrote_nothing_and_is_not_bad() -> None:
 
 FIGURES = st.builds(
     StepMetrics,
-    st.sampled_from(["stage", "finish"]),
+    st.sampled_from(["stage", "finalize"]),
     st.booleans(),
     *[st.integers(0, 10**12)] * 3,
     st.dictionaries(st.sampled_from(["kept", "dropped_licence"]), st.integers(1, 10**9)),

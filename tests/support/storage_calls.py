@@ -97,7 +97,7 @@ def count_storage_calls() -> Iterator[StorageCalls]:
         return wrapped
 
     with contextlib.ExitStack() as stack:
-        stack.enter_context(mock.patch.object(LocalStorage, "far", True))
+        stack.enter_context(mock.patch.object(LocalStorage, "is_remote", True))
         # Progress is looked for once, at the end: what it asks for is the driver's then, and no step's.
         stack.enter_context(mock.patch.object(executor, "TICK_SECONDS", 3600))
         for method in COUNTED_METHODS:

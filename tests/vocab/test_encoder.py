@@ -467,13 +467,13 @@ def test_what_is_unknown_is_by_the_model_and_not_by_what_is_added(tmp_path: Path
 
 
 def test_a_folder_without_a_tokenizer_is_an_error_that_says_so(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"nowhere is no folder.*bioshards\.vocab build"):
+    with pytest.raises(FileNotFoundError, match=r"nowhere is not a directory.*bioshards\.vocab build"):
         Encoder(str(tmp_path / "nowhere"))
     with pytest.raises(FileNotFoundError, match=r"has no tokenizer\.json.*bioshards\.vocab build"):
         Encoder(str(tmp_path))
     for wrong in (b"", b"{", b"{}", b"\xff\xfe", b"[1]", b'{"version": "1.0"}'):
         (tmp_path / "tokenizer.json").write_bytes(wrong)
-        with pytest.raises(ValueError, match=r"tokenizer\.json is no tokenizer.*build"):
+        with pytest.raises(ValueError, match=r"tokenizer\.json cannot be read.*build"):
             Encoder(str(tmp_path))
 
 
@@ -522,7 +522,7 @@ CROSSING: dict[str, tuple[Callable[[], Tokenizer], str]] = {
 def test_a_tokenizer_that_may_look_across_a_blank_is_refused(name: str, tmp_path: Path) -> None:
     make, reason = CROSSING[name]
     folder = saved(tmp_path / "vocabulary", make())
-    with pytest.raises(ValueError, match=rf"tokenizer\.json has .*{reason}.*alone\. Encode with"):
+    with pytest.raises(ValueError, match=rf"tokenizer\.json has .*{reason}.*chunk by chunk\. Encode with"):
         Encoder(folder)
 
 

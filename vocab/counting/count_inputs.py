@@ -1,5 +1,4 @@
-"""What a vocabulary is built from: finished directories of documents, or of words that were counted
-before."""
+"""Inputs of a vocabulary: finished directories of documents or of counted words."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.corpus.shards import arrow_io, input_dirs
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.input_dirs import DOCUMENT_PIPELINES, DocumentsInput, InputError
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.tokenizer.pretokenizer import Pretokenizer
 
 from . import word_counts
@@ -20,19 +19,19 @@ from .count_steps import VALIDATION_WORDS_FILE, WORDS_FILE
 from .word_counts import CountConfig
 
 MAX_WORDS: Final = 4_000_000
-"""Distinct words to train on: rarer ones would change little and cost memory (tests/bench/FIGURES.md)."""
+"""Distinct words to train on; rarer ones change little and cost memory (tests/bench/FIGURES.md)."""
 _WORDS_PIPELINE: Final = "shards_to_words"
-_REBUILD_HINT: Final = f"Delete it and run beam run {_WORDS_PIPELINE} once more, which makes it anew"
+_REBUILD_HINT: Final = f"Delete it and run beam run {_WORDS_PIPELINE} again"
 
 
 class WordCountsInput(NamedTuple):
-    """A finished directory of words and their counts.
+    """A finished directory of counted words.
 
     Attributes:
-        kind: what a word is, one of ``counts.KINDS``.
-        min_count: words that occur less often were left out when they were counted.
-        counted: the digests of the documents that they were counted from.
-        files: those of the words, by name.
+        pretokenizer: one of ``word_counts.PRETOKENIZERS``.
+        min_count: rarer words were left out when they were counted.
+        document_digests: digests of the directories of documents that were counted.
+        files: word lists by file name.
         digest: the same for the same words and counts.
     """
 
@@ -44,19 +43,19 @@ class WordCountsInput(NamedTuple):
     digest: str
 
     def to_dict(self) -> dict[str, Any]:
-        """What it holds, wherever it lies, for a manifest."""
+        """Return the identity of the content for a manifest, wherever the directory is."""
         found: dict[str, Any] = encode(InputWords("shards_to_words", self.digest))
         return found
 
 
 class TrainingCounts(NamedTuple):
-    """The words of all sources, as they are written, how often each.
+    """Occurrences of words of all inputs, as written.
 
     Attributes:
-        words: those to train on, and ``held_out`` those to measure with only, of which none is left out.
-        min_count: words that occur less often may be missing.  It is the highest bound that any source, or
-            all of them together, had: of what was counted before, that of ``shards_to_words --min-count``
-            and that by which :data:`MAX_WORDS` are left of each.
+        words: words to train on.
+        validation_words: words of the validation split, none left out.
+        min_count: rarer words may be missing.  It is the highest bound of any input and of their sum: that of
+            ``shards_to_words --min-count``, and the one by which :data:`MAX_WORDS` are left.
     """
 
     words: Counter[str]
@@ -67,20 +66,17 @@ class TrainingCounts(NamedTuple):
 CorpusInput = DocumentsInput | WordCountsInput
 
 
-def load_corpus_inputs(storage: LocalStorage, folders: Sequence[str]) -> list[CorpusInput]:
-    """What the folders hold, by their manifests, in an order that depends on nothing else.
+def load_corpus_inputs(storage: Storage, folders: Sequence[str]) -> list[CorpusInput]:
+    """Read the manifests of the inputs, and return the inputs in an order that depends on their content only.
 
     Raises:
-        InputError: one is not finished, or holds neither documents nor words, or holds what another one does,
-            or words of the documents of another one.
+        InputError: a directory is not finished or is of another kind, or two have the same content.
     """
     paths = [folder.rstrip("/") for folder in folders]
     word_inputs = [word_input for path in paths if (word_input := _load_word_counts_input(storage, path))]
     if len({word_input.digest for word_input in word_inputs}) < len(word_inputs):
         names = ", ".join(word_input.folder for word_input in word_inputs)
-        raise InputError(
-            f"of {names} two hold the same words, which would count twice. Give one of them, once"
-        )
+        raise InputError(f"two of {names} have the same words, which would count twice. Give one of them")
     word_folders = {word_input.folder for word_input in word_inputs}
     document_inputs = input_dirs.load_document_inputs(
         storage, [path for path in paths if path not in word_folders], [*DOCUMENT_PIPELINES, _WORDS_PIPELINE]
@@ -94,27 +90,25 @@ def load_corpus_inputs(storage: LocalStorage, folders: Sequence[str]) -> list[Co
 
 
 def read_training_counts(
-    storage: LocalStorage,
+    storage: Storage,
     corpus_inputs: Sequence[CorpusInput],
     count_config: CountConfig,
     min_count: int | None,
     progress: Callable[[str], None],
 ) -> TrainingCounts:
-    """Count the words of documents, and read those that were counted before.
+    """Count the words of documents, and read words that were counted before.
 
-    A word may be rare in one source and frequent in all of them, so that rare ones are left out of the sum.
-    Memory sets one bound before: of words counted before, no more than :data:`MAX_WORDS` are read of each
-    source, and none as rare as the first that is not.
+    A word may be rare in one input and frequent in all, so rare words are left out of the sum.  To bound
+    memory, at most :data:`MAX_WORDS` counted words are read of each input, and none as rare as the first one
+    left out.
 
     Args:
-        count_config: what is counted; of words counted before only ``kind`` matters.
-        min_count: words that occur less often are left out; None leaves out as few as leave
-            :data:`MAX_WORDS`.
-        progress: is told how far it is.
+        count_config: how to count documents; of counted words only the pretokenizer matters.
+        min_count: rarer words are left out; None leaves at most :data:`MAX_WORDS`.
+        progress: called with a line about the current step.
 
     Raises:
-        InputError: words were counted that do not serve, a file is not what its manifest lists, or nothing
-            is left.
+        InputError: counted words have the wrong pretokenizer, a file is damaged, or no word is left.
     """
     words: Counter[str] = Counter()
     validation_words: Counter[str] = Counter()
@@ -138,16 +132,15 @@ def read_training_counts(
             )
             if damage := input_dirs.find_damage(storage, f"{corpus_input.folder}/{shard.file}", shard):
                 raise InputError(
-                    f"{corpus_input.folder}/{shard.file} cannot be used: {damage}. Delete it and run the "
-                    "beam run "
-                    f"{corpus_input.pipeline} that made it once more, which makes it anew"
+                    f"{corpus_input.folder}/{shard.file} cannot be read: {damage}. Delete it and rerun the "
+                    f"beam run {corpus_input.pipeline} that made it"
                 )
             shard_counts = word_counts.count_shard_words(storage, corpus_input.folder, shard, count_config)
             words.update(shard_counts.words)
             validation_words.update(shard_counts.validation_words)
     words, bound = _prune_words(words, min_count)
     if not words:
-        frequency_hint = f" that occurs {min_count:,} times: give a lower --min-count" if min_count else ""
+        frequency_hint = f" with {min_count:,} occurrences: give a lower --min-count" if min_count else ""
         raise InputError(
             "no word to train on in "
             f"{', '.join(corpus_input.folder for corpus_input in corpus_inputs)}{frequency_hint}"
@@ -155,8 +148,8 @@ def read_training_counts(
     return TrainingCounts(words, validation_words, max(*bounds, bound))
 
 
-def _load_word_counts_input(storage: LocalStorage, folder: str) -> WordCountsInput | None:
-    """The directory, if it is one of words that were counted; what is wrong with others inputs.find says."""
+def _load_word_counts_input(storage: Storage, folder: str) -> WordCountsInput | None:
+    """Return the input if the directory holds counted words, else None; input_dirs checks the others."""
     try:
         manifest = storage.read_json(f"{folder}/manifest.json")
     except (OSError, ValueError):
@@ -171,7 +164,7 @@ def _load_word_counts_input(storage: LocalStorage, folder: str) -> WordCountsInp
     if words.config.format != FORMAT:
         raise InputError(
             f"{folder} was made by another version of bioshards (format {words.config.format}, this is "
-            f"{FORMAT}). Make it anew: beam run {_WORDS_PIPELINE} with another --output"
+            f"{FORMAT}). Count again: beam run {_WORDS_PIPELINE} with another --output"
         )
     word_input = WordCountsInput(
         folder,
@@ -183,18 +176,17 @@ def _load_word_counts_input(storage: LocalStorage, folder: str) -> WordCountsInp
     )
     if WORDS_FILE not in word_input.files:
         raise InputError(
-            f"{folder}/manifest.json is not as {_WORDS_PIPELINE} writes it (outputs: no {WORDS_FILE} among "
-            "them). "
-            f"Make it anew: beam run {_WORDS_PIPELINE} with another --output"
+            f"{folder}/manifest.json is not as {_WORDS_PIPELINE} writes it (outputs: no {WORDS_FILE}). "
+            f"Count again: beam run {_WORDS_PIPELINE} with another --output"
         )
     return word_input
 
 
 def _check_disjoint_documents(corpus_inputs: Sequence[CorpusInput]) -> None:
-    """Words and the documents that they were counted from are one text, and so are two countings of these.
+    """Check that no documents are counted twice, from documents, counted words or both.
 
     Raises:
-        InputError: two sources are of the same documents.
+        InputError: two inputs are of the same documents.
     """
     folder_by_digest: dict[str, str] = {}
     for corpus_input in corpus_inputs:
@@ -206,28 +198,26 @@ def _check_disjoint_documents(corpus_inputs: Sequence[CorpusInput]) -> None:
         for digest in digests & folder_by_digest.keys():
             raise InputError(
                 f"{folder_by_digest[digest]} and {corpus_input.folder} are of the same documents "
-                "(shards_sha256 "
-                f"{digest[:12]}...), whose words would be counted twice. Give one of them"
+                f"(shards_sha256 {digest[:12]}...), whose words would count twice. Give one of them"
             )
         folder_by_digest |= dict.fromkeys(digests, corpus_input.folder)
 
 
 def _read_words(
-    storage: LocalStorage,
+    storage: Storage,
     word_input: WordCountsInput,
     pretokenizer: str,
     file_name: str,
     max_words: int | None,
 ) -> tuple[Counter[str], int]:
-    """The words of a file of counts, as the kind that is wanted, and how often the rarest may occur."""
-    if (
-        word_input.pretokenizer != pretokenizer and pretokenizer != "bert"
-    ):  # BERT's words are made of all others
+    """Return the words of a file and a bound: all words with as many occurrences are included."""
+    if word_input.pretokenizer != pretokenizer and pretokenizer != "bert":  # any words can be split as BERT's
         raise InputError(
-            f"{word_input.folder} holds words without the marks at them (--pretokenizer bert), and this vocabulary is "
-            "trained on what stands between white space: beam run shards_to_words --pretokenizer white-space"
+            f"{word_input.folder} has words without their punctuation (--pretokenizer bert), and this "
+            "vocabulary is trained on words between white space: count them with beam run shards_to_words "
+            "--pretokenizer white-space"
         )
-    if file_name not in word_input.files:  # nothing was held out
+    if file_name not in word_input.files:  # no validation split
         return Counter(), 1
     path = f"{word_input.folder}/{file_name}"
     if damage := input_dirs.find_damage(storage, path, word_input.files[file_name]):
@@ -245,7 +235,10 @@ def _read_words(
 
 
 def _prune_words(words: Counter[str], min_count: int | None) -> tuple[Counter[str], int]:
-    """The words that occur so often; for None, the most frequent, and none as rare as the first left out."""
+    """Return the words with ``min_count`` occurrences or more, and the threshold.
+
+    For None, the most frequent :data:`MAX_WORDS` are kept, and none as rare as the first one left out.
+    """
     threshold = min_count or 1
     if min_count is None and len(words) > MAX_WORDS:
         threshold = sorted(words.values(), reverse=True)[MAX_WORDS] + 1

@@ -1,8 +1,8 @@
-"""The steps of counting the words of finished directories, each of them one call for one shard or bucket.
+"""Steps of counting words: count a shard, merge a bucket, publish.
 
-Count a shard, merge a bucket, publish: between them pass names and small reports, and words lie in files, so
-that the calls may run anywhere and in any order (``beam run shards_to_words``).  The counts of a shard are
-named by its SHA-256: a shard that has not changed is not counted again.
+Each call handles one shard or bucket.  Only names and small reports pass between calls and words stay in
+files, so that calls may run anywhere and in any order (``beam run shards_to_words``).  The counts of a shard
+are named by its SHA-256: an unchanged shard is counted once.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from bioshards.corpus.manifest import (
     write_manifest,
 )
 from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.shards import input_dirs as inputs
+from bioshards.corpus.shards import input_dirs
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.storage.checksums import HashingWriter
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import word_counts
 from .word_counts import CountConfig
@@ -46,18 +46,21 @@ from .word_counts import CountConfig
 WORDS_FILE: Final = "words.tsv"
 VALIDATION_WORDS_FILE: Final = "validation-words.tsv"
 _LINES_PER_WRITE: Final = 65536
-"""Lines written at a time."""
+"""Lines per write."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardCounts:
-    """What is known of a shard once it is counted.
+    """Result of counting one shard.
 
     Attributes:
-        name: names its counts in the work folder: its SHA-256.
-        documents, tokens: those to train on; ``held_out_documents``, ``held_out_tokens``: those held out.
-        distinct: words of all of them.
-        bad: why it cannot be used.
+        sha256: SHA-256 of the shard; names its counts in the work folder.
+        documents: training documents.
+        validation_documents: documents of the validation split.
+        tokens: occurrences of words in training documents.
+        validation_tokens: occurrences of words in the validation split.
+        distinct_words: distinct words of both.
+        failure: reason why the shard cannot be read; None if it was counted.
     """
 
     sha256: str
@@ -71,7 +74,7 @@ class ShardCounts:
 
 @dataclass(frozen=True, slots=True)
 class BucketCounts:
-    """What is in one bucket of all shards' words; ``pruned``: words that are too rare, and their tokens."""
+    """Counts of one bucket of words of all shards; ``pruned_*`` are of words below ``min_count``."""
 
     index: int
     distinct_words: int
@@ -81,14 +84,14 @@ class BucketCounts:
 
 
 def count_shard(
-    storage: LocalStorage, output_dir: OutputDir, folder: str, shard: Shard, count_config: CountConfig
+    storage: Storage, output_dir: OutputDir, folder: str, shard: Shard, count_config: CountConfig
 ) -> ShardCounts:
-    """Count one of a directory's shards, unless that is done already."""
+    """Count a shard of a directory, or return its cached counts."""
     report_path = output_dir.word_counts_path(shard.sha256, "json")
     if storage.exists(report_path):
         return ShardCounts(**storage.read_json(report_path)["shard_counts"])
     path = f"{folder}/{shard.file}"
-    if damage := inputs.find_damage(storage, path, shard):
+    if damage := input_dirs.find_damage(storage, path, shard):
         return ShardCounts(shard.sha256, failure=f"{path}: {damage}")
     started = time.monotonic()
     result = word_counts.count_shard_words(storage, folder, shard, count_config)
@@ -109,9 +112,9 @@ def count_shard(
 
 
 def merge_bucket(
-    storage: LocalStorage, output_dir: OutputDir, sha256s: Iterable[str], bucket: int, min_count: int
+    storage: Storage, output_dir: OutputDir, sha256s: Iterable[str], bucket: int, min_count: int
 ) -> BucketCounts:
-    """Write one bucket of all counted shards' words and of those held out, as sorted lines."""
+    """Merge one bucket of all shards, and write its training and validation words as sorted lines."""
     table = word_counts.merge_bucket_counts(
         storage, [output_dir.word_counts_path(sha256, "arrow") for sha256 in sorted(sha256s)], bucket
     )
@@ -137,7 +140,7 @@ def merge_bucket(
 
 
 def publish_words(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     config: dict[str, Any],
     inputs: Sequence[InputDocuments],
@@ -145,23 +148,23 @@ def publish_words(
     bucket_counts: Sequence[BucketCounts],
     run: WordsRun,
 ) -> str | None:
-    """Write the words of all buckets as one sorted list, those held out as another, and the manifest last.
+    """Write the sorted word lists of all buckets, and the manifest last.
 
     Args:
-        config: what must be the same for the same words, with the fields of ``Counting`` and ``min_count``.
-        inputs: what is read, wherever it lies.
-        run: facts about this run; its end is added.
+        config: fields of :class:`WordsConfig`.
+        inputs: content of the directories that were read.
+        run: facts about this run; the finishing time is added.
 
     Returns:
-        Why nothing is published; None where it is.
+        The reason why nothing is published, or None.
     """
     totals = _sum_counts(shard_counts, bucket_counts)
-    wanted = decode(WordsConfig, config)
-    if problem := _find_problem(shard_counts, totals, wanted.min_count):
+    words_config = decode(WordsConfig, config)
+    if problem := _find_problem(shard_counts, totals, words_config.min_count):
         return problem
     buckets = sorted(bucket.index for bucket in bucket_counts)
     outputs = []
-    for name in (WORDS_FILE, VALIDATION_WORDS_FILE) if wanted.validation_fraction else (WORDS_FILE,):
+    for name in (WORDS_FILE, VALIDATION_WORDS_FILE) if words_config.validation_fraction else (WORDS_FILE,):
         paths = [output_dir.merged_bucket_path(bucket, name) for bucket in buckets]
         outputs.append(_merge_files(storage, paths, output_dir.path, name))
     names = {shard.sha256 for shard in shard_counts}
@@ -172,7 +175,7 @@ def publish_words(
         lambda name: name.partition(".")[0] not in names,
     )
     manifest = WordsManifest(
-        config=wanted,
+        config=words_config,
         inputs=tuple(inputs),
         outputs=tuple(outputs),
         counts=totals,
@@ -182,8 +185,8 @@ def publish_words(
     return None
 
 
-def is_up_to_date(storage: LocalStorage, output_dir: OutputDir, inputs: Sequence[DocumentsInput]) -> bool:
-    """Is the manifest there, of these very inputs, with everything that it lists in place?"""
+def is_up_to_date(storage: Storage, output_dir: OutputDir, inputs: Sequence[DocumentsInput]) -> bool:
+    """Return True if the manifest is of these inputs and all files that it lists are in place."""
     manifest = find_manifest(storage, output_dir.path, WordsManifest)
     return (
         manifest is not None
@@ -192,8 +195,8 @@ def is_up_to_date(storage: LocalStorage, output_dir: OutputDir, inputs: Sequence
     )
 
 
-def _write_lines(storage: LocalStorage, path: str, lines: Iterator[bytes]) -> Shard:
-    """Write lines as they come."""
+def _write_lines(storage: Storage, path: str, lines: Iterator[bytes]) -> Shard:
+    """Write lines as they are produced."""
     rows = 0
     with storage.write(path) as file:
         writer = HashingWriter(file)
@@ -203,15 +206,15 @@ def _write_lines(storage: LocalStorage, path: str, lines: Iterator[bytes]) -> Sh
     return Shard(path.rpartition("/")[2], rows, writer.size, writer.sha256)
 
 
-def _merge_files(storage: LocalStorage, paths: Sequence[str], folder: str, name: str) -> Shard:
-    """One sorted file of several."""
+def _merge_files(storage: Storage, paths: Sequence[str], folder: str, name: str) -> Shard:
+    """Merge sorted files into one."""
     with ExitStack() as stack:
         sorted_files = [stack.enter_context(storage.open(path)) for path in paths]
         return _write_lines(storage, f"{folder}/{name}", word_counts.merge_lines(sorted_files))
 
 
 def _count_positive(column: pa.ChunkedArray) -> int:
-    """How many are above 0."""
+    """Return the number of values above 0."""
     return int(pc.sum(pc.greater(column, 0), min_count=0).as_py())
 
 
@@ -233,19 +236,19 @@ def _sum_counts(shard_counts: Sequence[ShardCounts], bucket_counts: Sequence[Buc
 
 
 def _find_problem(shard_counts: Sequence[ShardCounts], totals: WordCounts, min_count: int) -> str | None:
-    """Why these counts cannot be published; None where they can."""
+    """Return the reason why these counts cannot be published, or None."""
     failures = sorted(shard.failure for shard in shard_counts if shard.failure)
     if failures:
         more = f" (and {len(failures) - 5} more)" if len(failures) > 5 else ""
         return (
-            f"{len(failures)} of {len(shard_counts)} shards cannot be used "
-            f"({'; '.join(failures[:5])}{more}). All others "
-            "are counted. Delete them and run the command that made them once more, which makes them anew; "
-            "then run this one again"
+            f"{len(failures)} of {len(shard_counts)} shards cannot be read "
+            f"({'; '.join(failures[:5])}{more}). All others are counted. Delete them and rerun the command "
+            "that made them; then rerun this one"
         )
     if totals.distinct_words == totals.pruned.distinct_words:
         return (
-            f"no word is left: {totals.documents:,} documents to train on have {totals.distinct_words:,} "
-            f"words, none of them {min_count} times. Look at --input, --validation-fraction and --min-count"
+            f"no word is left: {totals.documents:,} training documents have {totals.distinct_words:,} "
+            f"words, all with fewer than {min_count} occurrences. Check --input, --validation-fraction "
+            "and --min-count"
         )
     return None

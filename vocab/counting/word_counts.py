@@ -1,13 +1,12 @@
-"""Exact counts of the words of document shards: what vocabularies are trained on and measured with.
+"""Exact counts of the words of document shards.
 
-Words are counted as written, so that one count serves every vocabulary: ``recased`` makes the counts of any
-casing of them.  Of documents held out the words are counted apart, to measure a vocabulary on text that it
-was not trained on.  They are drawn by PMID where they have one: an abstract of PubMed and the article of PMC
-that begins with it have ids of their own, and were one held out and not the other, its text would be on both
-sides.
+Words are counted as written, so that one count serves every vocabulary: :func:`convert_counts` derives the
+counts of any casing.  Words of the validation split are counted separately.  The split is drawn by PMID where
+a document has one, because an abstract of PubMed and the article of PMC that contains it have different ids:
+split by id, their text would be on both sides.
 
-A shard's counts are an Arrow IPC file with a record batch for each of :data:`BUCKETS` buckets of words, so
-that a corpus' counts are merged bucket by bucket, in memory that grows with a bucket's distinct words only.
+The counts of a shard are an Arrow IPC file with one record batch for each of :data:`NUM_BUCKETS` buckets of
+words.  A corpus is merged bucket by bucket, in memory for the distinct words of one bucket.
 """
 
 from __future__ import annotations
@@ -27,34 +26,32 @@ import pyarrow.compute as pc
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import prefetch_map
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.tokenizer.pretokenizer import PretokenizeFn, Pretokenizer
 
 NUM_BUCKETS: Final = 64
-"""60 million distinct words, as the whole of PubMed and PMC may have, are 1 million a bucket."""
+"""Number of buckets; the 60 million distinct words of PubMed and PMC make 1 million a bucket."""
 PRETOKENIZERS: Final = ("bert", "white-space")
-"""A word is what BERT takes for one (pretokenizer.py), or what stands between white space, as for
-SentencePiece.
+"""Rules that split text into words: BERT's (pretokenizer.py), or at white space, as for SentencePiece.
 
-White space is that of Python's ``str.split``.  Others disagree on U+0085 and U+001C to U+001F, of which there
-is none in documents of bioshards: one_line (corpus/sentences/__init__.py) makes blanks of them.
+White space is that of ``str.split``.  Other definitions differ in U+0085 and U+001C to U+001F, which never
+occur in documents of bioshards (corpus/sentences replaces them by blanks).
 """
 SCHEMA: Final = pa.schema([("word", pa.string()), ("count", pa.int64()), ("validation_count", pa.int64())])
 _MAX_PENDING_ROWS: Final = 4_000_000
-"""Rows of shards that wait to be added up while a bucket is merged: some 200 MB."""
+"""Rows that are added up at once while a bucket is merged, about 200 MB."""
 _HASH_RANGE: Final = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
 class CountConfig:
-    """What is counted.
+    """How words are counted.
 
     Attributes:
-        kind: one of :data:`KINDS`.
-        hold_out: the share of documents whose words are counted apart, 0 to below 1.
-        seed: with a document's PMID, or its id where it has none, it decides whether that one is held out,
-            whatever else is in the corpus.
+        pretokenizer: one of :data:`PRETOKENIZERS`.
+        validation_fraction: fraction of documents in the validation split, from 0 to below 1.
+        seed: seed of the validation split.
     """
 
     pretokenizer: str = "bert"
@@ -67,10 +64,10 @@ class CountConfig:
                 f"pretokenizer {self.pretokenizer} is not one of {', '.join(PRETOKENIZERS)}"
             )
         if not 0 <= self.validation_fraction < 1:
-            raise InvalidValueError(f"{self.validation_fraction} is not in [0, 1)")
+            raise InvalidValueError(f"validation_fraction {self.validation_fraction} is not in [0, 1)")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for a manifest."""
+        """Return the fields for a manifest."""
         return {
             "pretokenizer": self.pretokenizer,
             "validation_fraction": self.validation_fraction,
@@ -78,18 +75,23 @@ class CountConfig:
         }
 
     def is_validation(self, document_id: str, pmid: int | None = None) -> bool:
-        """Is the document of this id, and of this PMID if it has one, held out?"""
+        """Return True if a document is in the validation split.
+
+        The result depends on the seed and on the PMID, or on the id if there is no PMID.
+        """
         split_key = document_id if pmid is None else f"pmid:{pmid}"
         digest = hashlib.blake2b(f"{self.seed} {split_key}".encode(), digest_size=4).digest()
         return int.from_bytes(digest) < self.validation_fraction * _HASH_RANGE
 
 
 class WordCounts(NamedTuple):
-    """The words of some documents, how often each occurs; in no order.
+    """Unordered counts of the words of documents.
 
     Attributes:
-        words: of the documents to train on; ``held_out``: of those held out.
-        documents: how many there are of the first, and ``held_out_documents`` of the second.
+        words: occurrences of words of the training documents.
+        validation_words: occurrences of words of the validation split.
+        documents: number of training documents.
+        validation_documents: number of documents of the validation split.
     """
 
     words: Counter[str]
@@ -99,7 +101,7 @@ class WordCounts(NamedTuple):
 
 
 def count_words(batches: Iterable[pa.RecordBatch], count_config: CountConfig) -> WordCounts:
-    """Count the words of documents: record batches with the columns ``id``, ``pmid`` and ``sentences``."""
+    """Count the words of record batches with the columns ``id``, ``pmid`` and ``sentences``."""
     empty = SCHEMA.empty_table().select(["word", "count"])
     training_chunks, validation_chunks = [empty], [empty]
     documents = [0, 0]
@@ -121,19 +123,15 @@ def count_words(batches: Iterable[pa.RecordBatch], count_config: CountConfig) ->
     return WordCounts(words, validation_words, *documents)
 
 
-def count_shard_words(
-    storage: LocalStorage, folder: str, shard: Shard, count_config: CountConfig
-) -> WordCounts:
-    """The words of one of a finished directory's shards, as its manifest lists it."""
+def count_shard_words(storage: Storage, folder: str, shard: Shard, count_config: CountConfig) -> WordCounts:
+    """Count the words of a shard of a finished directory."""
     return count_words(
         arrow_io.read_shards(storage, folder, [shard], ["id", "pmid", "sentences"]), count_config
     )
 
 
 def convert_counts(counts: Mapping[str, int], pretokenize: PretokenizeFn) -> Counter[str]:
-    """The counts of what ``pretokenize`` makes of each word: another casing's, of words counted as
-    written.
-    """
+    """Return the counts of the words into which ``pretokenize`` turns each word."""
     converted: Counter[str] = Counter()
     for word, count_of_word in counts.items():
         for new_word in pretokenize(word):
@@ -141,8 +139,8 @@ def convert_counts(counts: Mapping[str, int], pretokenize: PretokenizeFn) -> Cou
     return converted
 
 
-def write_counts(storage: LocalStorage, path: str, word_counts: WordCounts) -> None:
-    """Write one shard's counts, in buckets and sorted, so that the same counts are the same bytes."""
+def write_counts(storage: Storage, path: str, word_counts: WordCounts) -> None:
+    """Write the counts of a shard in buckets, sorted, so that equal counts give equal bytes."""
     buckets: list[list[str]] = [[] for _ in range(NUM_BUCKETS)]
     for word in sorted(word_counts.words.keys() | word_counts.validation_words.keys()):
         buckets[zlib.crc32(word.encode()) % NUM_BUCKETS].append(word)
@@ -164,8 +162,8 @@ def write_counts(storage: LocalStorage, path: str, word_counts: WordCounts) -> N
             writer.write_batch(pa.record_batch(arrays, schema=SCHEMA))
 
 
-def merge_bucket_counts(storage: LocalStorage, paths: Iterable[str], bucket: int) -> pa.Table:
-    """One bucket of all shards' counts added up: a row of :data:`SCHEMA` for each word, in no order."""
+def merge_bucket_counts(storage: Storage, paths: Iterable[str], bucket: int) -> pa.Table:
+    """Add up one bucket of the counts of all shards, one unordered row of :data:`SCHEMA` per word."""
 
     def read_bucket(path: str) -> pa.Table:
         with storage.open(path) as file:
@@ -180,7 +178,7 @@ def merge_bucket_counts(storage: LocalStorage, paths: Iterable[str], bucket: int
 
 
 def lines_from_table(table: pa.Table, column: str, min_count: int = 1) -> Iterator[bytes]:
-    """Lines ``WORD<tab>COUNT`` of words that ``column`` counts so often: the rarest last, then by word."""
+    """Yield sorted lines ``WORD<tab>COUNT`` of the words whose ``column`` is ``min_count`` or more."""
     selected = table.filter(pc.greater_equal(table[column], max(1, min_count)))
     order = pc.sort_indices(selected, [(column, "descending"), ("word", "ascending")])
     selected = selected.take(order)
@@ -190,12 +188,12 @@ def lines_from_table(table: pa.Table, column: str, min_count: int = 1) -> Iterat
 
 
 def merge_lines(sorted_lines: Sequence[Iterable[bytes]]) -> Iterator[bytes]:
-    """Lines of several sorted sources as one sorted sequence."""
+    """Merge sorted sequences of lines."""
     return heapq.merge(*sorted_lines, key=_line_sort_key)
 
 
 def lines_from_counts(counts: Mapping[str, int], min_count: int = 1) -> Iterator[bytes]:
-    """The same lines of counts that are in memory."""
+    """Yield the same lines of counts in memory."""
     selected = (
         (word, occurrences) for word, occurrences in counts.items() if occurrences >= max(1, min_count)
     )
@@ -204,24 +202,24 @@ def lines_from_counts(counts: Mapping[str, int], min_count: int = 1) -> Iterator
 
 
 def read_counts(file: BinaryIO) -> Counter[str]:
-    """The counts of a file of such lines.
+    """Read a file of lines ``WORD<tab>COUNT``.
 
     Raises:
-        ValueError: a line is no word and count, or the lines are not sorted.
+        ValueError: a line is malformed, or the lines are not sorted.
     """
     return read_frequent_counts(file, None)[0]
 
 
 def read_frequent_counts(file: BinaryIO, max_words: int | None) -> tuple[Counter[str], int]:
-    """The counts of a file of such lines, its first ``max_words`` at most; nothing behind them is read.
+    """Read at most the first ``max_words`` lines of a file.
 
-    Where there are more, words as rare as the first one left out are left out too.
+    If there are more, words as rare as the first one left out are left out, too.
 
     Returns:
-        The counts, and a bound: all words that occur so often are among them.
+        The counts, and a bound: all words with as many occurrences are included.
 
     Raises:
-        ValueError: a line is no word and count, or the lines are not sorted.
+        ValueError: a line is malformed, or the lines are not sorted.
     """
     word_counts: Counter[str] = Counter()
     last_count = None
@@ -251,13 +249,13 @@ def _line_sort_key(line: bytes) -> tuple[int, bytes]:
 
 
 def _count_chunks(sentences: pa.StringArray) -> pa.Table:
-    """What stands between blanks, how often each."""
+    """Count the parts between blanks."""
     value_counts = pc.value_counts(pc.split_pattern(sentences, " ").flatten())
     return pa.table({"word": value_counts.field("values"), "count": value_counts.field("counts")})
 
 
 def _sum_by_word(tables: Sequence[pa.Table], columns: list[str]) -> pa.Table:
-    """The rows of tables, those of one word added up."""
+    """Add up the rows of each word."""
     totals = pa.concat_tables(tables).group_by("word").aggregate([(column, "sum") for column in columns])
     return totals.select(["word", *(f"{column}_sum" for column in columns)]).rename_columns(
         ["word", *columns]
@@ -265,7 +263,7 @@ def _sum_by_word(tables: Sequence[pa.Table], columns: list[str]) -> pa.Table:
 
 
 def _words_from_chunks(chunks: pa.Table, pretokenizer: str) -> Counter[str]:
-    """The words of chunks, how often each."""
+    """Count the words of counted chunks."""
     pretokenize: PretokenizeFn = Pretokenizer() if pretokenizer == "bert" else str.split
     is_alphanumeric = pc.ascii_is_alnum(chunks["word"])
     word_counts: Counter[str] = Counter(_dict_from_table(chunks.filter(is_alphanumeric)))

@@ -1,4 +1,4 @@
-"""A text's ids from those of its parts; each distinct part is looked up once, and Arrow does the rest."""
+"""Join the ids of chunks into the ids of texts in Arrow, looking up each distinct chunk once."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pyarrow.compute as pc
 
 
 def join_chunk_ids(texts: pa.Array, encode_chunks: Callable[[list[str]], list[bytes]]) -> pa.Array:
-    """For each text the ids of its parts in a row.
+    """Return the concatenated ids of the chunks of each text.
 
     Args:
-        texts: an array of strings; parts are what stands between their blanks, the empty ones too.
-        encode_chunks: asked once, for all distinct parts.
+        texts: array of strings; chunks are the parts between blanks, empty ones included.
+        encode_chunks: called once with all distinct chunks.
 
     Returns:
-        As many large_binary values; where a text is null, an empty one.
+        large_binary array of the same length; the value of a null text is empty.
     """
     chunks = pc.split_pattern(texts, " ")
     distinct = chunks.flatten().dictionary_encode()

@@ -1,4 +1,4 @@
-"""Ids that were found once and are kept, in bounded memory."""
+"""Size-bounded cache from chunk to token ids."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable
 from typing import Final
 
 _MAX_ENTRY_SIZE: Final = 256
-"""Characters and bytes of ids of the longest entry that is kept: longer chunks hardly ever come again."""
+"""Maximum characters plus bytes of ids of an entry; longer chunks hardly ever recur."""
 _SLOT_BYTES: Final = 64
-"""Bytes of an entry's place in a dictionary: 30 to 60 in CPython, more only while it grows."""
+"""Estimated bytes of a dictionary slot: 30 to 60 in CPython, more only while the dictionary grows."""
 
 
 class BoundedCache(dict[str, bytes]):
-    """Ids, as bytes, by what they encode.
+    """Cache from text to ids as bytes.
 
-    When ``memory`` bytes are full, everything is forgotten: what is frequent is soon there again.
+    A full cache is cleared, not evicted: frequent chunks come back at once.
     """
 
     def __init__(self, compute: Callable[[list[str]], list[bytes]], max_bytes: int) -> None:
@@ -23,7 +23,7 @@ class BoundedCache(dict[str, bytes]):
         self._max_bytes = self._free_bytes = max_bytes
 
     def get_many(self, keys: list[str]) -> list[bytes]:
-        """The ids of each key; those that are not here are found, all at once, and are here from then on."""
+        """Return the ids of each key, computing all missing ones in one call."""
         cached = list(map(self.get, keys))
         missing_keys = [key for key, ids in zip(keys, cached, strict=True) if ids is None]
         if not missing_keys:

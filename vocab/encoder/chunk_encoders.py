@@ -1,8 +1,8 @@
-"""How the ids of a chunk are found that was not there before: by as little of the library as gives the same.
+"""Encoders of chunks that are not in the cache, which use as little of the library as gives the same ids.
 
-The library's model finds a word's pieces in a microsecond or two; normalising, splitting and looking for
-added tokens cost it several times as much.  That is done here where it is simple; all else goes through the
-library as it is.  A tokenizer is, beside the library's object, what ``tokenizer.json`` says of it.
+The library's model finds the pieces of a word in one or two microseconds.  Its normaliser, pre-tokenizer and
+search for added tokens cost several times as much.  For the common tokenizers these steps are done here; all
+other cases go through the library.  ``tokenizer_json`` is the parsed ``tokenizer.json``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from tokenizers import Tokenizer
@@ -19,17 +19,18 @@ from bioshards.vocab.tokenizer.wordpiece import SENTENCEPIECE_SPACE
 
 from .arrow_chunks import join_chunk_ids
 from .bounded_cache import BoundedCache
-from .compatibility import is_albert_pretokenizer, is_bert_pretokenizer
+from .compatibility import TokenizerJson, is_albert_pretokenizer, is_bert_pretokenizer
 
 _CONTEXT_FREE: Final = re.compile("[\0-\u02ff\u0370-\u0482\u1e00-\u20cf\u2100-\u2bff]")
-"""Characters of blocks that have no combining marks: what becomes of one depends on no neighbour.  Latin,
-Greek, Cyrillic, punctuation, symbols: nearly all that English articles have."""
+"""Characters of blocks without combining marks, so that each is normalised on its own: Latin, Greek,
+Cyrillic, punctuation, symbols.  English articles have few others.
+"""
 _SMALL_BATCH: Final = 200
-"""Chunks that are done sooner one by one than by Arrow."""
+"""Maximum chunks for which a Python loop is faster than Arrow."""
 
 
 class LibraryChunkEncoder:
-    """Callable: the ids of texts, each by the library, as bytes of an array of ``type_``."""
+    """Encoder that passes every text to the library; returns bytes of an array of ``typecode``."""
 
     def __init__(self, hf_tokenizer: Tokenizer, typecode: str) -> None:
         self._hf_tokenizer, self._typecode = hf_tokenizer, typecode
@@ -42,9 +43,9 @@ class LibraryChunkEncoder:
 
 
 class ModelChunkEncoder(LibraryChunkEncoder):
-    """Callable: the ids of chunks, by the library's model where a chunk's words are plain to see."""
+    """Base of encoders that pass the words of simple chunks straight to the library's model."""
 
-    def __init__(self, tokenizer_json: Any, hf_tokenizer: Tokenizer, typecode: str) -> None:
+    def __init__(self, tokenizer_json: TokenizerJson, hf_tokenizer: Tokenizer, typecode: str) -> None:
         super().__init__(hf_tokenizer, typecode)
         added_tokens = "|".join(re.escape(token["content"]) for token in tokenizer_json["added_tokens"])
         self._added_tokens = re.compile(added_tokens or "(?!)")  # which is nowhere
@@ -55,10 +56,10 @@ class ModelChunkEncoder(LibraryChunkEncoder):
 
 
 class WordPieceChunkEncoder(ModelChunkEncoder):
-    """BERT's tokenizer: a chunk has several words, and they are remembered."""
+    """Encoder for BERT's tokenizer, with a cache of words: a chunk may have several."""
 
     def __init__(
-        self, tokenizer_json: Any, hf_tokenizer: Tokenizer, typecode: str, max_cache_bytes: int
+        self, tokenizer_json: TokenizerJson, hf_tokenizer: Tokenizer, typecode: str, max_cache_bytes: int
     ) -> None:
         super().__init__(tokenizer_json, hf_tokenizer, typecode)
         self._character_map = _CharacterMap(hf_tokenizer)
@@ -80,7 +81,7 @@ class WordPieceChunkEncoder(ModelChunkEncoder):
         ]
 
     def _split_words(self, chunk: str) -> str | None:
-        """A chunk's words with blanks between them, or None where only the library knows."""
+        """Return the words of a chunk joined by blanks, or None if the library must encode the chunk."""
         if self._added_tokens.search(chunk):
             return None
         try:
@@ -90,9 +91,9 @@ class WordPieceChunkEncoder(ModelChunkEncoder):
 
 
 class UnigramChunkEncoder(ModelChunkEncoder):
-    """ALBERT's tokenizer: a chunk is one word, after SentencePiece's mark of a beginning."""
+    """Encoder for ALBERT's tokenizer: a chunk is one word, after SentencePiece's word-start sign."""
 
-    def __init__(self, tokenizer_json: Any, hf_tokenizer: Tokenizer, typecode: str) -> None:
+    def __init__(self, tokenizer_json: TokenizerJson, hf_tokenizer: Tokenizer, typecode: str) -> None:
         super().__init__(tokenizer_json, hf_tokenizer, typecode)
         self._normalize = hf_tokenizer.normalizer.normalize_str if hf_tokenizer.normalizer else str
 
@@ -108,13 +109,13 @@ class UnigramChunkEncoder(ModelChunkEncoder):
 
 
 class _UnknownCharacterError(Exception):
-    """A character of which the table cannot say what it becomes."""
+    """A character depends on its neighbours, so that the map has no entry for it."""
 
 
 class _CharacterMap(dict[int, str]):
-    """For ``str.translate``: characters as BERT's normaliser leaves them, with blanks between words.
+    """Map for ``str.translate``: characters as BERT's normaliser leaves them, with blanks between words.
 
-    The library says of each what it becomes, when it is first met; ``_APART`` has some 5,000.
+    Entries are computed by the library on first use, 5,000 of them at most (``_CONTEXT_FREE``).
     """
 
     def __init__(self, hf_tokenizer: Tokenizer) -> None:
@@ -133,10 +134,14 @@ class _CharacterMap(dict[int, str]):
 
 
 def make_chunk_encoder(
-    tokenizer_json: Any, hf_tokenizer: Tokenizer, typecode: str, max_cache_bytes: int
+    tokenizer_json: TokenizerJson, hf_tokenizer: Tokenizer, typecode: str, max_cache_bytes: int
 ) -> Callable[[list[str]], list[bytes]]:
-    """The quickest of these that gives the library's ids; words may be remembered in ``max_cache_bytes``
-    bytes.
+    """Return the fastest encoder that gives the library's ids.
+
+    Args:
+        tokenizer_json: parsed ``tokenizer.json``.
+        typecode: type of the ids, as of ``array.array``.
+        max_cache_bytes: size limit of a cache of words.
     """
     if not any(
         token["normalized"] for token in tokenizer_json["added_tokens"]

@@ -1,25 +1,27 @@
-"""Which tokenizers encode a text chunk by chunk, so that each distinct chunk need be encoded once only.
+"""Check that a tokenizer can be applied chunk by chunk, so that each distinct chunk is encoded once.
 
-A chunk is what stands between two blanks (U+0020).  Accepted are the tokenizers that vocabularies are built
-with, BERT's and ALBERT's, not whatever the library can read.  A tokenizer here is what its ``tokenizer.json``
-says.
+A chunk is the text between two blanks (U+0020).  The tokenizers of BERT and ALBERT are accepted, which are
+those that ``vocab build`` writes.  ``tokenizer_json`` is the parsed ``tokenizer.json``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from tokenizers import Tokenizer
 
 from bioshards.vocab.tokenizer import wordpiece
 
+TokenizerJson = Mapping[str, Any]
+"""Parsed ``tokenizer.json``."""
+
 _LOCAL_NORMALIZERS: Final = ("BertNormalizer", "NFC", "NFD", "NFKC", "NFKD", "StripAccents", "Lowercase")
-"""Normalisers that never look across a blank: it composes with nothing and no mark moves past it."""
+"""Normalisers that never look across a blank: nothing composes with it, and no mark moves past it."""
 
 
-def find_incompatibilities(tokenizer_json: Any, hf_tokenizer: Tokenizer) -> Iterator[str]:
-    """What there is in a tokenizer with which a text's ids may not be those of its chunks in a row."""
+def find_incompatibilities(tokenizer_json: TokenizerJson, hf_tokenizer: Tokenizer) -> Iterator[str]:
+    """Yield the settings because of which the ids of a text may differ from those of its chunks."""
     if tokenizer_json["truncation"] or tokenizer_json["padding"]:
         yield "truncation or padding"
     model = tokenizer_json["model"]
@@ -40,16 +42,16 @@ def find_incompatibilities(tokenizer_json: Any, hf_tokenizer: Tokenizer) -> Iter
             yield f"an added token with a blank in it ({token['content']!r})"
 
 
-def is_bert_pretokenizer(tokenizer_json: Any) -> bool:
-    """Does it split at white space and punctuation?"""
+def is_bert_pretokenizer(tokenizer_json: TokenizerJson) -> bool:
+    """Return True if the tokenizer splits at white space and punctuation."""
     match tokenizer_json["pre_tokenizer"]:
         case {"type": "BertPreTokenizer"}:
             return True
     return False
 
 
-def is_albert_pretokenizer(tokenizer_json: Any) -> bool:
-    """Does it split at white space only, each word then with SentencePiece's mark before it?"""
+def is_albert_pretokenizer(tokenizer_json: TokenizerJson) -> bool:
+    """Return True if the tokenizer splits at white space only and puts SentencePiece's sign before words."""
     match tokenizer_json["pre_tokenizer"]:
         case {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]}:
             match metaspace:
@@ -62,14 +64,14 @@ def is_albert_pretokenizer(tokenizer_json: Any) -> bool:
     return False
 
 
-def _flatten_normalizers(normalizer: Any) -> list[Any]:
+def _flatten_normalizers(normalizer: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
     if normalizer and normalizer["type"] == "Sequence":
         return [leaf for inner in normalizer["normalizers"] for leaf in _flatten_normalizers(inner)]
     return [normalizer] if normalizer else []
 
 
-def _is_local_replacement(normalizer: Any) -> bool:
-    """Is it ALBERT's replacement of quotation marks, or that of several blanks by one?"""
+def _is_local_replacement(normalizer: Mapping[str, Any]) -> bool:
+    """Return True for ALBERT's replacement of quotation marks and for the one of several blanks by one."""
     match normalizer:
         case {"type": "Replace", "pattern": {"String": str(pattern)}}:
             return pattern != "" and pattern.isprintable() and " " not in pattern

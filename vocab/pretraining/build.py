@@ -1,8 +1,8 @@
-"""A portion of document shards to shards of examples: read, encode, plan, sort, write; one call each.
+"""Build the rows of a shard group: read, encode, plan, sort, write.
 
-Nothing that is decided here depends on another portion.  A portion's report is written last, and a portion
-that has one is not made again, unless a file that it lists is gone, or its rows were dealt out to another
-number of shards: that number depends on the size of all inputs.
+Groups are independent of each other.  The report of a group is written last, and a group with a report is
+not built again, unless an output is missing or the number of buckets of a global shuffle changed, which
+depends on the size of all inputs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from bioshards.corpus.manifest import encode
 from bioshards.corpus.output.output_layout import SPLITS, OutputDir
 from bioshards.corpus.shards import arrow_io, input_dirs, pretraining_schema
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.encode import EncodedBatch, Encoder
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
@@ -29,25 +29,26 @@ from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 from . import global_shuffle, overlap_filter, row_planner, shard_writer
 from .build_result import BuildResult, RejectsWriter
 from .shard_groups import ShardGroup
-from .token_block import TokenBlock
+from .token_block import Int64Array, TokenBlock
 
 MAX_DOCUMENT_TOKENS: Final = 10_000_000
-"""Tokens of a document; one with more is rejected.  The longest of 2,254 real articles has 152,000 words."""
+"""Maximum tokens of a document, else it is rejected.  The longest of 2,254 articles has 152,000 words."""
 _COLUMNS: Final = ("id", "source", "pmid", "year", "sentences")
 
 
 @dataclass(frozen=True, slots=True)
 class BuildConfig:
-    """What is made of documents.
+    """How rows are built.
 
     Attributes:
-        vocabulary: the SHA-256 of its tokenizer.json.
-        seed: of all chances: with a document's id those of its rows, with its PMID whether it is held out.
-        validation: the share of documents that is held out.
-        buckets: shards that the rows of all portions are dealt out to, for each split; none where rows stay
-            within their portion.
-        max_bytes: of a shard, about: it takes as much memory, and as much again while it is written.
-        writer: writes a shard's files.
+        recipe: objective and its options.
+        encoder: encoder of the vocabulary.
+        vocabulary_sha256: SHA-256 of its tokenizer.json.
+        seed: seed of the rows, with a document's id, and of the validation split, with its PMID.
+        validation_fraction: fraction of documents in the validation split.
+        num_buckets: number of buckets of a global shuffle by split; empty if rows stay in their group.
+        max_shard_bytes: approximate size limit of a shard; building takes this memory, writing as much again.
+        writer: writer of shards.
     """
 
     recipe: ExampleRecipe
@@ -61,9 +62,9 @@ class BuildConfig:
 
 
 def build_group(
-    storage: LocalStorage, output_dir: OutputDir, shard_group: ShardGroup, build_config: BuildConfig
+    storage: Storage, output_dir: OutputDir, shard_group: ShardGroup, build_config: BuildConfig
 ) -> BuildResult:
-    """Make a portion's examples, unless that is done already."""
+    """Build the rows of a group, or return the cached result."""
     report_path = output_dir.build_report_path(shard_group.name, "json")
     if storage.exists(report_path):
         cached_report = storage.read_json(report_path)
@@ -77,7 +78,7 @@ def build_group(
             and all(map(storage.exists, spill_paths))
         ):
             return result
-        storage.remove(report_path)  # before the files of these names are other ones
+        storage.remove(report_path)  # before new files of the same names
     shard_by_path = {f"{shard_group.folder}/{shard.file}": shard for shard in shard_group.shards}
     damages = {path: input_dirs.find_damage(storage, path, shard) for path, shard in shard_by_path.items()}
     if failures := [f"{path}: {damage}" for path, damage in damages.items() if damage]:
@@ -100,17 +101,15 @@ def build_group(
 
 
 class _Builder:
-    """Reads a portion once; a block of documents is written when it is as large as a shard may be."""
+    """One pass over a group: a block of documents is written when it reaches the size limit of a shard."""
 
     def __init__(
-        self, storage: LocalStorage, output_dir: OutputDir, shard_group: ShardGroup, build_config: BuildConfig
+        self, storage: Storage, output_dir: OutputDir, shard_group: ShardGroup, build_config: BuildConfig
     ) -> None:
-        self._storage, self._output_dir, self._shard_group, self._build_config = (
-            storage,
-            output_dir,
-            shard_group,
-            build_config,
-        )
+        self._storage = storage
+        self._output_dir = output_dir
+        self._shard_group = shard_group
+        self._build_config = build_config
         self._blocks = {split: TokenBlock(build_config.encoder) for split in SPLITS}
         self._num_written = Counter[str]()
         self._result = BuildResult(
@@ -123,7 +122,7 @@ class _Builder:
         )
 
     def build(self) -> BuildResult:
-        """Read all of it; returns what is made."""
+        """Read and write everything, and return the result."""
         shard_group = self._shard_group
         shard_entries = shard_group.shards
         overlap_ids = overlap_filter.read_overlap_ids(
@@ -151,7 +150,7 @@ class _Builder:
         return self._result
 
     def _add_documents(self, split: str, batch: pa.RecordBatch, file: str, rejects: RejectsWriter) -> None:
-        """Encode documents and put them into the block of their split."""
+        """Encode documents and add them to the block of their split."""
         if not len(batch):
             return
         build_config = self._build_config
@@ -160,7 +159,7 @@ class _Builder:
         if not is_usable.all():
             self._result.dropped["no-tokens"] += int((tokens == 0).sum())
             for row in np.flatnonzero(tokens > MAX_DOCUMENT_TOKENS).tolist():
-                detail = f"{tokens[row]:,} tokens, and {MAX_DOCUMENT_TOKENS:,} are the most"
+                detail = f"{tokens[row]:,} tokens, more than {MAX_DOCUMENT_TOKENS:,}"
                 rejects.add(file, batch["id"][row].as_py(), "too-long", detail)
                 self._result.rejected["too-long"] += 1
             batch = batch.filter(pa.array(is_usable))
@@ -176,11 +175,11 @@ class _Builder:
             self._write_block(split)
 
     def _num_passes(self, split: str) -> int:
-        """A held-out document is looked at in one way."""
+        """Return the number of passes; documents of the validation split have one."""
         return self._build_config.recipe.dupe_factor if split == "train" else 1
 
     def _write_block(self, split: str) -> None:
-        """Make rows of a split's block and write them; the block is a new one then."""
+        """Write the rows of a split's block, and start a new block."""
         block, self._blocks[split] = self._blocks[split], TokenBlock(self._build_config.encoder)
         if not len(block):
             return
@@ -218,7 +217,7 @@ class _Builder:
 
 
 def make_schema(build_config: BuildConfig, split: str, rows: int, tokens: int) -> pa.Schema:
-    """The schema of a shard of so many rows and tokens."""
+    """Return the schema of a shard with these numbers of rows and tokens."""
     recipe, encoder = build_config.recipe, build_config.encoder
     metadata = {
         "objective": recipe.objective,
@@ -237,15 +236,15 @@ def make_schema(build_config: BuildConfig, split: str, rows: int, tokens: int) -
     return pretraining_schema.make_schema(encoder.size, recipe.has_labels, metadata)
 
 
-def _encode_documents(batch: pa.RecordBatch, encoder: Encoder) -> tuple[Any, EncodedBatch, Any]:
-    """How many sentences each document has, the ids of all of them, and how many tokens each document has."""
+def _encode_documents(batch: pa.RecordBatch, encoder: Encoder) -> tuple[Int64Array, EncodedBatch, Int64Array]:
+    """Return sentences per document, the ids of all documents, and tokens per document."""
     sentences = pc.list_value_length(batch["sentences"]).to_numpy(zero_copy_only=False).astype(np.int64)
     encoded = encoder.encode_all(batch["sentences"].flatten())
     ends = encoded.offsets[np.concatenate([np.zeros(1, np.int64), np.cumsum(sentences)])]
     return sentences, encoded, np.diff(ends)
 
 
-def _sum_tokens_by_year(batch: pa.RecordBatch, tokens: Any) -> Iterable[tuple[str, str, int]]:
+def _sum_tokens_by_year(batch: pa.RecordBatch, tokens: Int64Array) -> Iterable[tuple[str, str, int]]:
     table = pa.table({"source": batch["source"], "year": batch["year"], "tokens": pa.array(tokens)})
     for group in table.group_by(["source", "year"]).aggregate([("tokens", "sum")]).to_pylist():
         year = "unknown" if group["year"] is None else str(group["year"])

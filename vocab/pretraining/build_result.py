@@ -1,4 +1,4 @@
-"""What is known of a portion of documents once its examples are made, and which of them could not be used."""
+"""Result of building one shard group, and its rejected documents."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from bioshards.corpus.manifest import Shard, decode
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 
 @dataclass
 class BuildResult:
-    """What is known of a portion once its examples are made.
+    """Result of building one shard group.
 
     Attributes:
-        outputs: its shards, as the manifest lists them; ``dealt``: the files in which its rows wait for those
-            of other portions, by split.
-        splits: for each split, counts by what is counted (``publishing`` says what that is).
-        years: tokens by source and year.
-        bad: its shards that cannot be used, and why.
+        name: name of the group.
+        outputs: shards, as listed in the manifest.
+        spill_files: names of the spill files of a global shuffle, by split.
+        split_counts: counts by split, with the fields of ``SplitCounts``.
+        tokens_by_year: number of tokens by source and year of publication.
+        documents: number of documents that were read.
+        dropped: number of dropped documents by reason.
+        rejected: number of rejected documents by reason.
+        failures: shards that cannot be read, with the reasons.
     """
 
     name: str
@@ -36,7 +40,7 @@ class BuildResult:
 
     @classmethod
     def from_dict(cls, report: dict[str, Any]) -> BuildResult:
-        """Of the plain data that it is in a portion's report."""
+        """Return the result from the JSON of a build report."""
         result = cls(**report)
         result.outputs = [decode(Shard, listed) for listed in report["outputs"]]
         result.split_counts = {split: Counter(counts) for split, counts in result.split_counts.items()}
@@ -46,14 +50,14 @@ class BuildResult:
 
 
 class RejectsWriter:
-    """Documents that cannot be used, as JSON lines; the documents themselves stay where they are."""
+    """Writer of rejected documents as JSON lines; the file is created with the first one."""
 
-    def __init__(self, storage: LocalStorage, path: str, stack: ExitStack) -> None:
+    def __init__(self, storage: Storage, path: str, stack: ExitStack) -> None:
         self._storage, self._path, self._stack = storage, path, stack
         self._file: BinaryIO | None = None
 
     def add(self, file: str, document: str, reason: str, detail: str) -> None:
-        """Say of a document of this file why it cannot be used."""
+        """Write the reason why a document is rejected."""
         if self._file is None:
             self._file = self._stack.enter_context(self._storage.write(self._path))
         entry = {"file": file, "id": document, "reason": reason, "detail": detail}

@@ -1,9 +1,9 @@
-"""A global shuffle: the rows of all portions in the order of their keys, though no memory holds them all.
+"""Global shuffle of the rows of all shard groups, in bounded memory.
 
-Each portion's rows are dealt out by the upper bits of their keys: one file a shard's worth of them, sorted,
-with a record batch for each bucket.  A bucket of all portions, sorted by the keys, is a shard; the buckets
-in a row are all rows in the order of their keys, which is a random one.  Between the two steps pass names and
-numbers.  A bucket takes some three times the memory of a shard.
+Each group spills its rows by the upper bits of their keys: one file per block, sorted, with a record batch
+for each bucket.  A bucket of all groups, sorted by key, is a shard, so that the shards in order hold all rows
+in the order of their random keys.  Between the two steps only names and numbers are passed.  A bucket takes
+about three times the memory of a shard.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.pretraining_schema import BATCH_ROWS
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import prefetch_map
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from .row_keys import KeyArray
 from .row_plan import RowPlan
@@ -28,7 +28,7 @@ _KEY_FIELD: Final = pa.field("key", pa.uint64(), nullable=False)
 
 
 def spill_rows(
-    storage: LocalStorage,
+    storage: Storage,
     path: str,
     row_plan: RowPlan,
     order: Int64Array,
@@ -36,7 +36,7 @@ def spill_rows(
     schema: pa.Schema,
     num_buckets: int,
 ) -> None:
-    """Write a plan's rows, sorted by their keys, as a record batch for each of the buckets."""
+    """Write the rows of a plan, sorted by key, as one record batch per bucket."""
     upper_bits = keys >> np.uint64(32)
     ends = np.searchsorted((upper_bits * np.uint64(num_buckets)) >> np.uint64(32), np.arange(num_buckets + 1))
     schema_with_key = schema.append(_KEY_FIELD)
@@ -53,10 +53,12 @@ def spill_rows(
 
 
 class ShuffleBucket(NamedTuple):
-    """Rows of all portions.
+    """Rows of one bucket of all groups.
 
     Attributes:
-        order: the rows' numbers in the order of their keys; ``keys``: these, in order.
+        rows: record batch of the rows, unsorted.
+        order: row numbers in the order of their keys.
+        keys: sorted keys.
     """
 
     rows: pa.RecordBatch
@@ -64,22 +66,22 @@ class ShuffleBucket(NamedTuple):
     keys: KeyArray
 
 
-def read_bucket(storage: LocalStorage, paths: Sequence[str], bucket_index: int) -> ShuffleBucket:
-    """All rows of a bucket."""
+def read_bucket(storage: Storage, paths: Sequence[str], bucket_index: int) -> ShuffleBucket:
+    """Read all rows of a bucket."""
     parts = list(prefetch_map(storage, lambda path: _read_part(storage, path, bucket_index), paths))
     rows = _concat_batches(parts, parts[0].schema)
     order = pc.sort_indices(rows["key"])
     return ShuffleBucket(rows.select(rows.schema.names[:-1]), order, rows["key"].take(order).to_numpy())
 
 
-def _read_part(storage: LocalStorage, path: str, bucket_index: int) -> pa.RecordBatch:
-    """A bucket of one file, which is closed at once: there may be more of them than may be open."""
+def _read_part(storage: Storage, path: str, bucket_index: int) -> pa.RecordBatch:
+    """Read a bucket of one file and close it: there may be more files than can be open."""
     with arrow_io.open_mapped(storage, path) as file, pa.ipc.open_file(file) as reader:
         return reader.get_batch(bucket_index)
 
 
 def _concat_batches(parts: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    """Record batches as one; the list is emptied, so that no more than two copies of the rows are there."""
+    """Return one record batch; the list is emptied to hold at most two copies of the rows in memory."""
     columns = pa.Table.from_batches(parts, schema).columns
     parts.clear()
     combined = []
@@ -89,7 +91,7 @@ def _concat_batches(parts: list[pa.RecordBatch], schema: pa.Schema) -> pa.Record
 
 
 def iter_batches(bucket: ShuffleBucket, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """A bucket's rows, in their order, as record batches of a shard."""
+    """Yield the sorted rows of a bucket as record batches of a shard."""
     for start in range(0, len(bucket.rows), BATCH_ROWS):
         # Few at a time: taking lists, Arrow makes a number of eight bytes for each token.
         rows = bucket.rows.take(bucket.order.slice(start, BATCH_ROWS))

@@ -1,7 +1,7 @@
-"""Abstracts that full text among the inputs holds too: they would be read twice, so they are left out.
+"""Ids of abstracts whose full text is among the inputs, to leave the abstracts out.
 
-``pmc_to_shards --find-overlap-with ABSTRACTS`` lists them (corpus/lifecycle/full_text_overlap.py).  Where both
-directories are inputs, the list is obeyed.
+``pmc_to_shards --find-overlap-with ABSTRACTS`` lists them (corpus/lifecycle/full_text_overlap.py).  The list
+applies if both directories are inputs.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from bioshards.corpus.lifecycle import full_text_overlap
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError, find_damage
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 OverlapLists = dict[str, dict[str, str]]
-"""For a folder of abstracts, the folders of full text that list some of them, and ``rows_sha256``."""
+"""By directory of abstracts: the directories of full text that list some of them, and ``rows_sha256``."""
 
 
-def load_overlap_lists(storage: LocalStorage, inputs: Sequence[DocumentsInput]) -> OverlapLists:
-    """The lists that are to be obeyed among these inputs.
+def load_overlap_lists(storage: Storage, inputs: Sequence[DocumentsInput]) -> OverlapLists:
+    """Return the overlap lists that apply to these inputs.
 
     Raises:
         InputError: a list is of abstracts that are not, or no longer, among the inputs, or is damaged.
@@ -41,35 +41,32 @@ def load_overlap_lists(storage: LocalStorage, inputs: Sequence[DocumentsInput]) 
             if entry.abstracts_sha256 not in folder_by_identity:
                 raise InputError(
                     f"{documents.folder}/{full_text_overlap.FILE_NAME} lists abstracts of other shards "
-                    f"than {' and '.join(overlap_lists)} has. If that has been updated since, run "
-                    "pmc_to_shards "
-                    "again with the same --find-overlap-with"
+                    f"than {' and '.join(overlap_lists)} has. If they were updated since, rerun "
+                    "pmc_to_shards with the same --find-overlap-with"
                 )
             path = f"{documents.folder}/{entry.file}"
             if problem := find_damage(storage, path, entry):
                 raise InputError(
-                    f"{path}: {problem}. Delete it and run pmc_to_shards again with the same --find-overlap-with, "
-                    "which "
-                    "makes it anew"
+                    f"{path}: {problem}. Delete it and rerun pmc_to_shards with the same --find-overlap-with"
                 )
             overlap_lists[folder_by_identity[entry.abstracts_sha256]][documents.folder] = entry.rows_sha256
     return overlap_lists
 
 
 def read_overlap_ids(
-    storage: LocalStorage,
+    storage: Storage,
     folder: str,
     overlap_lists: Sequence[tuple[str, str]],
     shard_entries: Sequence[Shard],
 ) -> pa.Array:
-    """The ids of abstracts in some shards of a folder that are held in full.
+    """Return the listed ids of abstracts in some shards of a directory.
 
-    Only the ids of these shards are in memory where lists are on this machine, which are mapped and gone
-    through; from an object store a process reads a list once, and keeps its ids.
+    Local lists are mapped and scanned, so that only the ids of these shards are in memory.  A list on an
+    object store is read once per process, and its ids are cached.
 
     Args:
-        overlap_lists: the folders of full text, with the SHA-256 of their lists.
-        shard_entries: the shards, as the folder's manifest lists them.
+        overlap_lists: directories of full text, with the SHA-256 of their lists.
+        shard_entries: manifest entries of the shards.
     """
     if not overlap_lists:
         return pa.array([], pa.string())
@@ -82,11 +79,11 @@ def read_overlap_ids(
 
 
 _cached_ids: dict[tuple[str, str], pa.ChunkedArray] = {}
-"""The ids of the lists on object stores that this process has read: every portion asks for the same ones."""
+"""Ids of lists on object stores, by directory and SHA-256: every group of a process needs the same ones."""
 
 
-def _read_list_ids(storage: LocalStorage, full_text_folder: str, sha256: str, folder: str) -> pa.ChunkedArray:
-    """The ids of the list, of this SHA-256, in a folder of full text."""
+def _read_list_ids(storage: Storage, full_text_folder: str, sha256: str, folder: str) -> pa.ChunkedArray:
+    """Return the ids of the list with this SHA-256 in a directory of full text."""
     if "://" not in full_text_folder:
         return full_text_overlap.read(storage, full_text_folder, folder)["id"]
     if (full_text_folder, sha256) not in _cached_ids:

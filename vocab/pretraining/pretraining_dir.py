@@ -1,6 +1,6 @@
-"""The last steps of a pretraining set: the buckets of a global shuffle, and the manifest, last of all.
+"""Last steps of a pretraining set: merge the buckets of a global shuffle, and publish.
 
-SplitCounts in corpus/manifest says what a manifest counts of a split.
+``SplitCounts`` in corpus/manifest/kinds.py documents the counts of a split.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from bioshards.corpus.manifest import (
 from bioshards.corpus.output.output_layout import SPLITS, TFRECORD_FOLDERS, OutputDir
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import parallel_for_each
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import global_shuffle, shard_writer
 from .build import BuildConfig, make_schema
@@ -40,7 +40,7 @@ from .objectives.registry import OBJECTIVES
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """A shard of rows of all portions, or nothing where a bucket has none."""
+    """One merged bucket: its shard of rows, or no output if the bucket is empty."""
 
     split: str
     bucket: int
@@ -48,33 +48,33 @@ class MergeResult:
 
 
 def merge_bucket(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     build_config: BuildConfig,
     spill_files: Sequence[str],
     split: str,
     bucket: int,
 ) -> MergeResult:
-    """Write one bucket of the rows that portions have dealt out, unless that is done already.
+    """Write one bucket of spilled rows as a shard, or return the cached result.
 
     Args:
-        spill_files: the files, of this split, that the rows are in.
+        spill_files: names of the spill files of this split.
     """
     name = f"data-{bucket:05d}-of-{build_config.num_buckets[split]:05d}"
     report_path = output_dir.merged_bucket_path(bucket, f"{split}.json")
     cache_key = arrow_io.combine_digests([name, *sorted(spill_files)])
     if storage.exists(report_path):
         cached_report = storage.read_json(report_path)
-        there = [decode(Shard, listed) for listed in cached_report["outputs"]]
+        cached_outputs = [decode(Shard, listed) for listed in cached_report["outputs"]]
         if cached_report["cache_key"] == cache_key and shard_writer.has_all_outputs(
-            storage, output_dir.path, there
+            storage, output_dir.path, cached_outputs
         ):
-            return MergeResult(split, bucket, there)
-        storage.remove(report_path)  # before its shard, of the same name, is another one
+            return MergeResult(split, bucket, cached_outputs)
+        storage.remove(report_path)  # before a new shard of the same name
     shuffle_bucket = global_shuffle.read_bucket(
         storage, [output_dir.shuffle_spill_path(file) for file in sorted(spill_files)], bucket
     )
-    outputs: list[Shard] = []  # of no rows, as ``datasets`` opens no shard without any
+    outputs: list[Shard] = []  # no file for no rows: ``datasets`` opens no empty shard
     if rows := len(shuffle_bucket.rows):
         schema = make_schema(build_config, split, rows, len(shuffle_bucket.rows["input_ids"].flatten()))
         batches = global_shuffle.iter_batches(shuffle_bucket, schema)
@@ -86,7 +86,7 @@ def merge_bucket(
 
 
 def publish_pretraining_set(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     config: dict[str, Any],
     inputs: Sequence[PretrainingInput],
@@ -95,18 +95,19 @@ def publish_pretraining_set(
     run: PretrainingRun,
     max_rejected: float,
 ) -> str | None:
-    """Write what ``datasets`` looks for, and the manifest last.
+    """Write the index files of ``datasets``, and the manifest last.
 
     Args:
-        config: what must be the same for the same rows, with the recipe's fields.
-        inputs: what is read, wherever it lies.
-        run: facts about this run; its end is added.
+        config: fields of :class:`PretrainingConfig`.
+        inputs: content of the directories that were read.
+        run: facts about this run; the finishing time is added.
+        max_rejected: highest fraction of rejected documents.
 
     Returns:
-        Why nothing is published; None where it is.
+        The reason why nothing is published, or None.
     """
-    wanted = decode(PretrainingConfig, config)
-    totals = _sum_results(build_results, wanted.objective)
+    set_config = decode(PretrainingConfig, config)
+    totals = _sum_results(build_results, set_config.objective)
     if problem := _find_problem(build_results, totals, max_rejected):
         return problem
     outputs = [output for result in build_results for output in result.outputs]
@@ -126,12 +127,12 @@ def publish_pretraining_set(
         if split_shards:
             arrow_io.write_dataset_info(storage, f"{output_dir.path}/{split}", split_shards)
             splits.append(split)
-        else:  # of other inputs there may have been some
+        else:  # other inputs may have had rows
             for name in ("state.json", "dataset_info.json"):
                 storage.remove(f"{output_dir.path}/{split}/{name}")
     storage.write_json(f"{output_dir.path}/dataset_dict.json", {"splits": splits})
     manifest = PretrainingManifest(
-        config=wanted,
+        config=set_config,
         inputs=tuple(inputs),
         outputs=tuple(outputs),
         counts=totals,
@@ -142,8 +143,8 @@ def publish_pretraining_set(
     return None
 
 
-def remove_spill_files(storage: LocalStorage, output_dir: OutputDir) -> None:
-    """Remove the rows that were dealt out, once they are in their shards."""
+def remove_spill_files(storage: Storage, output_dir: OutputDir) -> None:
+    """Remove the spill files of a global shuffle."""
     parallel_for_each(
         storage,
         storage.remove,
@@ -151,8 +152,8 @@ def remove_spill_files(storage: LocalStorage, output_dir: OutputDir) -> None:
     )
 
 
-def is_up_to_date(storage: LocalStorage, output_dir: OutputDir, inputs: Sequence[PretrainingInput]) -> bool:
-    """Is the manifest there, of these very inputs, with everything that it lists in place?"""
+def is_up_to_date(storage: Storage, output_dir: OutputDir, inputs: Sequence[PretrainingInput]) -> bool:
+    """Return True if the manifest is of these inputs and all files that it lists are in place."""
     manifest = find_manifest(storage, output_dir.path, PretrainingManifest)
     if manifest is None or list(manifest.inputs) != list(inputs):
         return False
@@ -167,8 +168,8 @@ def _sum_results(build_results: Sequence[BuildResult], objective: str) -> Pretra
         documents=sum(result.documents for result in build_results),
         dropped=dict(sorted((+_sum_counters(result.dropped for result in build_results)).items())),
         rejected=dict(sorted(_sum_counters(result.rejected for result in build_results).items())),
-        train=_of_split(build_results, "train", objective),
-        validation=_of_split(build_results, "validation", objective),
+        train=_sum_split(build_results, "train", objective),
+        validation=_sum_split(build_results, "validation", objective),
         years={
             source: dict(
                 sorted(
@@ -182,8 +183,8 @@ def _sum_results(build_results: Sequence[BuildResult], objective: str) -> Pretra
     )
 
 
-def _of_split(made: Sequence[BuildResult], split: str, objective: str) -> SplitCounts:
-    total = _sum_counters(portion.split_counts.get(split, Counter()) for portion in made)
+def _sum_split(build_results: Sequence[BuildResult], split: str, objective: str) -> SplitCounts:
+    total = _sum_counters(result.split_counts.get(split, Counter()) for result in build_results)
     loss_reason = OBJECTIVES[objective].loss_reason
     return SplitCounts(
         lost_tokens={loss_reason: total["lost_tokens"]} if loss_reason and total["lost_tokens"] else {},
@@ -208,37 +209,35 @@ def _sum_counters(counters: Iterable[Counter[str]]) -> Counter[str]:
 def _find_problem(
     build_results: Sequence[BuildResult], totals: PretrainingCounts, max_rejected: float
 ) -> str | None:
-    """Why these rows cannot be published; None where they can."""
+    """Return the reason why these rows cannot be published, or None."""
     failures = sorted(failure for result in build_results for failure in result.failures)
     if failures:
         more = f" (and {len(failures) - 5} more)" if len(failures) > 5 else ""
         return (
-            f"{len(failures)} shard{'s' if len(failures) > 1 else ''} cannot be used "
-            f"({'; '.join(failures[:5])}{more}). All "
-            "others are done. "
-            "Delete them and run the command that made them once more, which makes them anew; then run this "
-            "one again"
+            f"{len(failures)} shard{'s' if len(failures) > 1 else ''} cannot be read "
+            f"({'; '.join(failures[:5])}{more}). All others are done. Delete them and rerun the command that "
+            "made them; then rerun this one"
         )
     rejected = sum(totals.rejected.values())
     if rejected > max_rejected * totals.documents:
         return (
             f"{rejected:,} of {totals.documents:,} documents were rejected, more than --max-rejected "
-            f"{max_rejected:g} allows. OUT/rejected/ says why; nothing is published. With a higher "
-            "--max-rejected the same command publishes what is made already"
+            f"{max_rejected:g} allows; OUT/rejected/ has the reasons. Nothing is published. The same command "
+            "with a higher --max-rejected publishes the rows that are built already"
         )
     if not totals.train.rows:
         return (
-            f"there is nothing to train on: of {totals.documents:,} documents "
-            f"{totals.validation.documents:,} are held out, "
-            f"{totals.dropped.get('overlap', 0):,} are held in full, "
+            f"there is no row to train on: of {totals.documents:,} documents "
+            f"{totals.validation.documents:,} are in the validation split, "
+            f"{totals.dropped.get('overlap', 0):,} have their full text in another input, "
             f"{totals.dropped.get('no-tokens', 0):,} have no tokens and {rejected:,} are rejected. "
-            "Look at --input and --validation-fraction"
+            "Check --input and --validation-fraction"
         )
     return None
 
 
 def _find_inconsistency(totals: PretrainingCounts, outputs: Sequence[Shard]) -> str | None:
-    """What does not add up, which is nobody's fault but ours; None where all does."""
+    """Return a description of totals that do not add up, which is a bug of bioshards; None if all do."""
     for split, split_totals in (("train", totals.train), ("validation", totals.validation)):
         written_rows = sum(output.rows for output in outputs if output.file.startswith(f"{split}/"))
         own = split_totals.tokens - split_totals.special_tokens - split_totals.other_document_tokens
@@ -246,22 +245,21 @@ def _find_inconsistency(totals: PretrainingCounts, outputs: Sequence[Shard]) -> 
         if written_rows != split_totals.rows or accounted_tokens != split_totals.input_tokens:
             return (
                 f"{split} does not add up: {written_rows:,} of {split_totals.rows:,} rows are in shards, "
-                f"and {accounted_tokens:,} of "
-                f"{split_totals.input_tokens:,} tokens are accounted for. This is a fault of bioshards, or "
-                "of what "
-                "lies in OUT/.bioshards: please report it, delete that folder and run again"
+                f"and {accounted_tokens:,} of {split_totals.input_tokens:,} tokens are accounted for. This "
+                "is a bug of bioshards, or OUT/.bioshards is damaged: please report it, delete that folder "
+                "and rerun"
             )
     return None
 
 
 def _remove_stale_files(
-    storage: LocalStorage,
+    storage: Storage,
     output_dir: OutputDir,
     outputs: Sequence[Shard],
     build_results: Sequence[BuildResult],
     merge_results: Sequence[MergeResult],
 ) -> None:
-    """Remove what was made of other inputs."""
+    """Remove files of other inputs."""
     folders = [f"{output_dir.path}/{folder}" for folder in (*SPLITS, *TFRECORD_FOLDERS.values())]
     keep = {f"{output_dir.path}/{listed.file}" for listed in outputs}
     sweep(storage, folders, keep, lambda name: name.startswith(("data-", "pretrain_data.")))

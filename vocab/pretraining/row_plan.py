@@ -1,7 +1,6 @@
-"""The rows of a shard before they are written: which tokens each is made of, and how rows are sorted.
+"""Rows of a shard before they are written: their token ranges and their sort order.
 
-A plan takes some 150 bytes a row.  The rows' tokens are copied once, as record batches are made, straight
-into their place in the sorted shard.
+A row takes about 150 bytes.  Tokens are copied once, while record batches of the sorted shard are made.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import DTypeLike
 
 from bioshards.corpus.shards.pretraining_schema import BATCH_ROWS, NO_LABEL, SPAN_TYPE
 from bioshards.vocab.pretraining.objectives.rows import CLS_RANGE, SEP_RANGE, ExampleRow, count_tokens
@@ -21,10 +21,12 @@ from .token_block import Int64Array, TokenBlock
 
 
 class RowPlan:
-    """Rows of one block's documents.
+    """Rows of the documents of one block.
 
     Attributes:
-        special: how many of the rows' tokens are [CLS] and [SEP]; ``lost``, ``borrowed``: see ``rows.Row``.
+        special_tokens: number of [CLS] and [SEP] tokens in the rows.
+        lost_tokens: number of tokens in no row (``ExampleRow.lost_tokens``).
+        other_document_tokens: number of tokens of random second segments.
     """
 
     def __init__(self, block: TokenBlock) -> None:
@@ -36,7 +38,12 @@ class RowPlan:
         self.special_tokens = self.lost_tokens = self.other_document_tokens = 0
 
     def add(self, row: ExampleRow, key: int, row_number: int) -> None:
-        """Add a row; ``key``: of its document and pass, ``row_number``: which one of theirs it is."""
+        """Add a row.
+
+        Args:
+            key: key of its document and pass.
+            row_number: number of the row in its document and pass.
+        """
         ranges = self._ranges
         first_range = len(ranges)
         ranges.extend(CLS_RANGE)
@@ -65,17 +72,17 @@ class RowPlan:
 
     @property
     def unlabelled_rows(self) -> int:
-        """Rows without a label."""
+        """Number of rows without a label."""
         return self._labels.count(NO_LABEL)
 
     @property
     def tokens(self) -> int:
-        """Tokens of all rows, special ones among them."""
+        """Number of tokens of all rows, special tokens included."""
         ranges = _table_from_array(self._ranges, 2)
         return int((ranges[:, 1] - ranges[:, 0]).sum())
 
     def sort_by_key(self) -> tuple[Int64Array, KeyArray]:
-        """The rows in the order of their keys, and these."""
+        """Return the row numbers in the order of their keys, and the sorted keys."""
         keys = derive_row_keys(
             _numpy_from_array(self._keys, np.uint64), _numpy_from_array(self._row_numbers, np.uint64)
         )
@@ -85,10 +92,12 @@ class RowPlan:
     def iter_batches(
         self, order: Int64Array, schema: pa.Schema, batch_rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
-        """These rows as record batches of so many.
+        """Yield rows as record batches.
 
         Args:
-            schema: of ``corpus.pretraining``.
+            order: numbers of the rows, in the order to write.
+            schema: schema of ``pretraining_schema.make_schema``.
+            batch_rows: maximum number of rows of a batch.
         """
         ids = self._block.get_token_ids()
         ranges, spans = _table_from_array(self._ranges, 2), _table_from_array(self._spans, 4)
@@ -123,7 +132,7 @@ class RowPlan:
             yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
     def _resolve_spans(self, spans: Int64Array) -> pa.Array:
-        """Spans with documents' ids, and with sentences numbered as in the documents."""
+        """Return spans with the ids of documents and the numbers of sentences in them."""
         documents, start, first_sentence, end_sentence = spans.T
         integer_columns = (
             start,
@@ -138,8 +147,8 @@ class RowPlan:
         return pa.StructArray.from_arrays(columns, fields=list(SPAN_TYPE))
 
 
-def _numpy_from_array(values: array[int], type_: Any) -> np.ndarray[Any, np.dtype[Any]]:
-    return np.frombuffer(values, type_) if values else np.zeros(0, type_)
+def _numpy_from_array(values: array[int], dtype: DTypeLike) -> np.ndarray[Any, np.dtype[Any]]:
+    return np.frombuffer(values, dtype) if values else np.zeros(0, dtype)
 
 
 def _table_from_array(values: array[int], columns: int) -> Int64Array:
@@ -148,7 +157,7 @@ def _table_from_array(values: array[int], columns: int) -> Int64Array:
 
 
 def _concat_ranges(starts: Int64Array, stops: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """All numbers from each start to before its stop, one range after another, and where each begins."""
+    """Return the integers of all ranges, one range after another, and the offset of each range."""
     sizes = stops - starts
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes), offsets

@@ -1,9 +1,8 @@
-"""What one call makes examples of: a shard of documents, or several small ones in a row.
+"""Groups of document shards: the unit of building rows.
 
-Articles by ranges of ids may be a thousand shards of two documents each.  BERT's pairs need other
-documents to choose from, and a trainer needs few files, so small shards are taken together until they are
-large enough. What a portion is depends on the shards of its directory only, and one that has not changed
-is not made again.
+Articles by ranges of ids may be a thousand shards of two documents each.  BERT's pairs need other documents
+to draw from, and a trainer needs few files, so consecutive small shards are grouped.  A group depends on the
+shards of its directory only, and an unchanged group is built once.
 """
 
 from __future__ import annotations
@@ -17,17 +16,20 @@ from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 
 MIN_GROUP_BYTES: Final = 16_000_000
-"""Bytes of shards that are enough for a portion: some 10,000 abstracts."""
+"""Minimum bytes of a group, about 10,000 abstracts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardGroup:
-    """Shards of one directory.
+    """Consecutive shards of one directory.
 
     Attributes:
-        name: 16 hexadecimal digits: a hash of the seed and of all that is to be read, so that the names'
-            order is a random one.
-        listed_by: folders of full text that list abstracts of this directory, with their lists' SHA-256.
+        name: 16 hexadecimal digits, a hash of the seed and of all content to read, so that names sort in
+            random order.
+        folder: the directory.
+        shards: manifest entries of the shards.
+        overlap_lists: directories of full text that list abstracts of this one, with the SHA-256 of the
+            lists.
     """
 
     name: str
@@ -39,10 +41,10 @@ class ShardGroup:
 def group_shards(
     inputs: Iterable[DocumentsInput], seed: int, lists_by_folder: Mapping[str, Mapping[str, str]]
 ) -> Iterator[ShardGroup]:
-    """The shards of directories, those that follow one another taken together until they are enough.
+    """Yield the shards of directories in groups.
 
     Args:
-        lists_by_folder: of abstracts that are held in full (overlap_filter.py).
+        lists_by_folder: overlap lists of each directory (overlap_filter.py).
     """
     for documents in inputs:
         overlap_lists = tuple(sorted(lists_by_folder.get(documents.folder, {}).items()))
@@ -51,7 +53,7 @@ def group_shards(
 
 
 def _split_by_size(shards: Iterable[Shard]) -> list[list[Shard]]:
-    """Shards in a row that are enough together; what is too little at the end joins the last."""
+    """Split consecutive shards into groups of sufficient size; a small rest joins the last group."""
     groups: list[list[Shard]] = [[]]
     for shard in shards:
         if _total_bytes(groups[-1]) >= MIN_GROUP_BYTES:

@@ -1,4 +1,4 @@
-"""A shard's rows to its files: Arrow always, TensorFlow records beside it where they are asked for."""
+"""Write the files of a shard of rows: Arrow, and TFRecord if requested."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from bioshards.corpus.output.output_layout import TFRECORD_FOLDERS
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.checksums import HashingWriter
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.pretraining.tfrecord.record_encoder import RecordEncoder
 
 from .row_keys import KeyArray
@@ -19,17 +19,17 @@ from .row_keys import KeyArray
 
 @dataclass(frozen=True, slots=True)
 class ShardWriter:
-    """Writes what is asked for.
+    """Writer of shards.
 
     Attributes:
-        tensorflow: makes records for the original trainers; None where none are asked for.
+        record_encoder: encoder of TFRecord files; None writes none.
     """
 
     record_encoder: RecordEncoder | None = None
 
     def write(
         self,
-        storage: LocalStorage,
+        storage: Storage,
         output: str,
         split: str,
         name: str,
@@ -37,10 +37,12 @@ class ShardWriter:
         batches: Iterator[pa.RecordBatch],
         keys: KeyArray,
     ) -> list[Shard]:
-        """Write one shard of a split; returns its files as a manifest lists them.
+        """Write one shard of a split, and return its files as listed in the manifest.
 
         Args:
-            keys: 64 bits for each row.
+            schema: schema of the shard (``pretraining_schema.make_schema``).
+            batches: record batches of the rows.
+            keys: sort key of each row.
         """
         rows = num_records = 0
         with ExitStack() as stack:
@@ -65,8 +67,8 @@ class ShardWriter:
         ]
 
 
-def has_all_outputs(storage: LocalStorage, output: str, outputs: Iterable[Shard]) -> bool:
-    """Are the files that :meth:`Writer.write` has listed still there, with as many bytes?"""
+def has_all_outputs(storage: Storage, output: str, outputs: Iterable[Shard]) -> bool:
+    """Return True if all files exist with the listed sizes."""
     return all(
         [file_info.size for file_info in storage.glob(f"{output}/{entry.file}")] == [entry.bytes]
         for entry in outputs
@@ -74,9 +76,9 @@ def has_all_outputs(storage: LocalStorage, output: str, outputs: Iterable[Shard]
 
 
 class _OutputFile:
-    """A file being written, to be listed once it is whole."""
+    """A file being written, and its manifest entry once it is complete."""
 
-    def __init__(self, storage: LocalStorage, output: str, path: str, stack: ExitStack) -> None:
+    def __init__(self, storage: Storage, output: str, path: str, stack: ExitStack) -> None:
         self._path = path
         self.writer = HashingWriter(stack.enter_context(storage.write(f"{output}/{path}")))
 

@@ -1,6 +1,6 @@
-"""Documents of one split in memory, as token ids: what a shard of examples is made of.
+"""Token ids of the documents of one split, from which the rows of a shard are built.
 
-A builder of examples sees of them only where sentences begin and end.
+Row builders see only the positions at which sentences start and end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ Int64Array = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class _BlockTable(NamedTuple):
-    """What is known of a block's documents and sentences, each in one array."""
+    """Documents and sentences of a block, as arrays.
+
+    Attributes:
+        document_ids: id of each document.
+        edges: int64, position at which each sentence starts, and the end of the last one.
+        sentence_numbers: int64, number of each sentence in its document, empty sentences counted.
+        first_sentences: int64, shape (documents + 1,), index of each document's first sentence.
+    """
 
     document_ids: pa.Array
     edges: Int64Array
@@ -25,17 +32,20 @@ class _BlockTable(NamedTuple):
 
 
 class TokenBlock:
-    """A sequence of the documents' edges (rows.py), with their ids and the tokens themselves.
+    """Sequence of the sentence edges of documents (objectives/rows.py), with ids and tokens.
 
-    Sentences without tokens are left out of the edges.
+    Sentences without tokens have no edges.
 
     Attributes:
-        tokens: how many are in the documents.
+        tokens: number of tokens of all documents.
     """
 
     def __init__(self, encoder: Encoder) -> None:
         self._dtype: Final = np.dtype(np.uint16 if encoder.size <= 1 << 16 else np.uint32)
-        special_ids = [encoder.special_ids["[CLS]"], encoder.special_ids["[SEP]"]]  # rows.CLS and rows.SEP
+        special_ids = [
+            encoder.special_ids["[CLS]"],
+            encoder.special_ids["[SEP]"],
+        ]  # objectives.rows.CLS_RANGE and SEP_RANGE
         self._token_bytes = bytearray(np.array(special_ids, self._dtype).tobytes())
         self._document_ids: list[pa.Array] = []
         self._edges: list[Int64Array] = [np.full(1, len(special_ids))]
@@ -49,8 +59,9 @@ class TokenBlock:
         """Add documents.
 
         Args:
-            document_ids: their ids.
-            sentence_counts: how many each has, all of which have been encoded in a row.
+            document_ids: array of strings.
+            sentence_counts: int64, number of sentences of each document.
+            encoded: the sentences of all documents, in order.
         """
         ends = np.cumsum(sentence_counts)
         sentence_numbers = np.arange(len(encoded.offsets) - 1) - np.repeat(
@@ -89,15 +100,15 @@ class TokenBlock:
         return edges
 
     def get_sentence_numbers(self, documents: Int64Array, sentences: Int64Array) -> Int64Array:
-        """The sentences' numbers in their documents, those without tokens counted too."""
+        """Return the number of each sentence in its document, empty sentences counted."""
         table = self._get_table()
         sentence_numbers: Int64Array = table.sentence_numbers[table.first_sentences[documents] + sentences]
         return sentence_numbers
 
     def get_token_ids(self) -> np.ndarray[Any, np.dtype[Any]]:
-        """All token ids, [CLS] and [SEP] before the documents'; no copy."""
+        """Return all token ids without a copy: [CLS], [SEP], then those of the documents."""
         return np.frombuffer(self._token_bytes, self._dtype)
 
     def get_document_ids(self) -> pa.Array:
-        """The documents' ids."""
+        """Return the ids of the documents."""
         return self._get_table().document_ids

@@ -1,7 +1,7 @@
-"""Do a vocabulary and documents fit each other?  Asked before a run, for a look at a few documents tells.
+"""Check the vocabulary against a sample of each input: [UNK] fraction and casing.
 
-A vocabulary of other text, or of another language, makes [UNK] of what it does not know; one that keeps
-capitals has thousands of pieces that documents in lower case never use.
+A vocabulary of other text or another language yields many [UNK].  A cased one has thousands of pieces that
+lower-cased documents never use.
 """
 
 from __future__ import annotations
@@ -15,42 +15,41 @@ import pyarrow as pa
 from bioshards.corpus.errors import TransientStorageError
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.encode import Encoder
 
 _SAMPLE_DOCUMENTS: Final = 500
-"""Documents of each directory that are looked at."""
+"""Number of documents sampled from each directory."""
 MAX_UNKNOWN_SHARE: Final = 0.05
-"""The highest share of [UNK].  Of biomedical text the papers' vocabularies leave 0.01 to 0.7 % of words."""
+"""Highest fraction of [UNK]; the papers' vocabularies yield 0.0001 to 0.007 on biomedical text."""
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz"
 
 
 def check_vocabulary(
-    storage: LocalStorage, inputs: Sequence[DocumentsInput], encoder: Encoder, vocabulary_folder: str
+    storage: Storage, inputs: Sequence[DocumentsInput], encoder: Encoder, vocabulary_folder: str
 ) -> None:
-    """See that the vocabulary of this folder can be used for these documents.
+    """Check that a vocabulary suits the documents.
 
     Raises:
-        InputError: it cannot, or an input has no documents at all.
+        InputError: it does not, or an input has no documents.
     """
     for name in ("[CLS]", "[SEP]", "[MASK]"):
         if name not in encoder.special_ids:
             raise InputError(
-                f"--vocab {vocabulary_folder} has no special token {name}, which every objective needs. Give "
+                f"--vocab {vocabulary_folder} has no special token {name}, which all objectives need. Give "
                 "the --output of a python -m bioshards.vocab build"
             )
     for documents in inputs:
         sentences = _sample_sentences(storage, documents)
         if sentences is None:
             raise InputError(
-                f"{documents.folder} has no documents, so there is nothing to make examples of. Its "
-                "manifest.json says why (funnel)"
+                f"{documents.folder} has no documents. The funnel in its manifest.json has the drop reasons"
             )
         _check_sample(sentences, encoder, vocabulary_folder, documents.folder)
 
 
-def _sample_sentences(storage: LocalStorage, documents: DocumentsInput) -> pa.Array | None:
-    """Those of the first documents; None where there are none."""
+def _sample_sentences(storage: Storage, documents: DocumentsInput) -> pa.Array | None:
+    """Return the sentences of the first documents; None if there are no documents."""
     shard_entries = [shard for shard in documents.shards if shard.rows]
     try:
         batches = arrow_io.read_shards(storage, documents.folder, shard_entries, ["sentences"])
@@ -60,7 +59,7 @@ def _sample_sentences(storage: LocalStorage, documents: DocumentsInput) -> pa.Ar
     except TransientStorageError:
         raise
     except (OSError, pa.ArrowException):
-        return pa.array([], pa.string())  # the run looks at each shard, and says what is wrong with it
+        return pa.array([], pa.string())  # the run reports damaged shards
     return samples[0].flatten() if samples else None
 
 
@@ -70,13 +69,13 @@ def _check_sample(sentences: pa.Array, encoder: Encoder, vocabulary_folder: str,
     if num_unknown > MAX_UNKNOWN_SHARE * len(ids):
         raise InputError(
             f"--vocab {vocabulary_folder} does not fit {folder}: {num_unknown / len(ids):.0%} of the tokens "
-            "of its "
-            "first documents are [UNK]. Build one of these documents: python -m bioshards.vocab build"
+            "of its first documents are [UNK]. Build a vocabulary of these documents: python -m "
+            "bioshards.vocab build"
         )
     keeps_case = encoder.encode(_ALPHABET) != encoder.encode(_ALPHABET.upper())
     if keeps_case and len(ids) and not any(text != text.lower() for text in sentences.to_pylist()):
         raise InputError(
-            f"--vocab {vocabulary_folder} does not fit {folder}: it keeps capitals, and the documents are in "
-            "lower case, so that thousands of its pieces would never be used. Give a vocabulary in lower "
-            "case, or documents as they were written (without --preset electramed or --lower-case)"
+            f"--vocab {vocabulary_folder} does not fit {folder}: it is cased, and the documents are in lower "
+            "case, so that thousands of its pieces would never be used. Give a lower-case vocabulary, or "
+            "documents as written (without --preset electramed or --lower-case)"
         )

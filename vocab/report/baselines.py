@@ -1,8 +1,8 @@
-"""Vocabularies of others, as they are published: what a report sets beside ours.
+"""Published vocabularies to compare with.
 
-SciBERT's, PubMedBERT's and Bio-ELECTRA's are lists of pieces, one a line, whose line number is the piece's id
-(BERT's vocab.txt); newer ones are a tokenizer.json.  A list does not say whether its text was in lower case,
-so that is read off the pieces.
+The vocabularies of SciBERT, PubMedBERT and Bio-ELECTRA are lists of pieces, one a line, whose line number is
+the id (BERT's vocab.txt); newer ones are a tokenizer.json.  A list does not state its casing, which is
+inferred from the pieces.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from bioshards.vocab.tokenizer.pretokenizer import Casing
 from bioshards.vocab.tokenizer.wordpiece import MAX_WORD_LENGTH, SPECIAL_TOKEN_PATTERN, UNK
 
 _CASED_THRESHOLD: Final = 1 / 50
-"""A larger share of pieces with a capital makes a vocabulary cased."""
+"""Fraction of pieces with a capital letter above which a vocabulary is cased."""
 
 
 def load_tokenizer(path: str) -> Tokenizer:
-    """The tokenizer that a published vocabulary makes.
+    """Load the tokenizer of a published vocabulary.
 
     Args:
         path: a tokenizer.json, a WordPiece vocab.txt of any name, or a folder with one of the two.
 
     Raises:
-        FileNotFoundError: there is nothing at ``path``, or a folder with neither file.
-        ValueError: the file is neither, or not UTF-8.
+        FileNotFoundError: the path does not exist, or the folder has neither file.
+        ValueError: the file has another format, or is not UTF-8.
 
     Warns:
-        UserWarning: a list has blank lines or a piece twice; it is used without them.
+        UserWarning: a list has blank or repeated lines, which are ignored.
     """
     vocabulary_path = _find_vocabulary_file(path)
     try:
@@ -71,9 +71,9 @@ def _find_vocabulary_file(path: str) -> str:
 
 
 def infer_casing(pieces: list[str]) -> Casing:
-    """The casing that pieces show: as written, or BERT's uncased (lower case, no accents).
+    """Return the casing of pieces: as written, or that of BERT's uncased models (lower case, no accents).
 
-    One capital proves nothing: SciBERT's uncased vocabulary has 175 pieces with one, 0.6 % of all, left over
+    A few capitals do not make a vocabulary cased: SciBERT's uncased one has 175 pieces with a capital, 0.6 %,
     from its alphabet.  Cased ones have capitals in a fifth of their pieces and more.
     """
     num_with_capitals = sum(

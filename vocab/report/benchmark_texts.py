@@ -1,7 +1,7 @@
-"""Inputs of the evaluation sets, from the files their authors distribute, for one number: their mean length.
+"""Input texts of the evaluation sets, from their authors' files, to measure mean input lengths.
 
-PubMedBERT's table 8 compares vocabularies by it, as what does not fit into a model's 512 pieces is cut off,
-and what is shorter is faster.  Only texts are read here, no labels; the scores are evaluate/'s.
+PubMedBERT's table 8 compares vocabularies by this length: input beyond a model's 512 pieces is truncated, and
+shorter input is faster.  Labels are not read; evaluate/ computes the scores.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import os
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from xml.etree import ElementTree
 
 from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
 
 ModelInput = tuple[str, ...]
-"""What a model reads at once: a text, or two (question and context, two sentences)."""
+"""Input of a model: one text, or two (question and context, two sentences)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class PublishedLengths:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSpec:
-    """A set: its files (patterns under the benchmarks' folder), how to read one, and what an input is."""
+    """An evaluation set: glob patterns of its files, their reader, and a description of an input."""
 
     name: str
     files: tuple[str, ...]
@@ -44,7 +44,7 @@ class BenchmarkSpec:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkTexts:
-    """The inputs of a set: ``files`` that they came from, ``absent`` patterns that named none."""
+    """Inputs of an evaluation set, the files they came from, and the patterns that matched no file."""
 
     benchmark: BenchmarkSpec
     files: tuple[str, ...]
@@ -53,7 +53,7 @@ class BenchmarkTexts:
 
 
 def read_token_lines(data: bytes, sentence_end: str = "") -> Iterator[ModelInput]:
-    """Token-per-line files (IOB, CoNLL): a sentence up to each blank line, and to each token ``ends_at``."""
+    """Yield the sentences of a token-per-line file (IOB, CoNLL), ended by blank lines or ``sentence_end``."""
     sentence: list[str] = []
     for line in [*data.decode().split("\n"), ""]:
         token = line.split()[0] if line.strip() else ""
@@ -65,12 +65,12 @@ def read_token_lines(data: bytes, sentence_end: str = "") -> Iterator[ModelInput
 
 
 def read_abstract_token_lines(data: bytes) -> Iterator[ModelInput]:
-    """Token-per-line files without a line between sentences: each full stop ends one, as in BLURB."""
+    """Yield the sentences of a token-per-line file without blank lines: a full stop ends one, as in BLURB."""
     return read_token_lines(data, sentence_end=".")
 
 
 def read_table(data: bytes) -> Iterator[ModelInput]:
-    """Tab-separated lines with a header: ``sentence``, or ``sentence1`` and ``sentence2``."""
+    """Yield the columns ``sentence``, or ``sentence1`` and ``sentence2``, of a tab-separated table."""
     rows = csv.reader(
         io.StringIO(data.decode("utf-8-sig"), newline=""), delimiter="\t", quoting=csv.QUOTE_NONE
     )
@@ -85,7 +85,7 @@ def read_table(data: bytes) -> Iterator[ModelInput]:
 
 
 def read_gad(data: bytes) -> Iterator[ModelInput]:
-    """GAD as BioBERT's authors give it: ``sentence, label`` without a header, or a table with one."""
+    """Yield the sentences of GAD in BioBERT's format: ``sentence, label`` without a header, or a table."""
     text = data.decode("utf-8-sig")
     if text.startswith("index\t"):
         yield from read_table(data)
@@ -94,25 +94,25 @@ def read_gad(data: bytes) -> Iterator[ModelInput]:
 
 
 def read_lines(data: bytes) -> Iterator[ModelInput]:
-    """A sentence a line."""
+    """Yield the lines, one sentence each."""
     yield from ((line.strip(),) for line in data.decode().split("\n") if line.strip())
 
 
 def read_pubmedqa(data: bytes) -> Iterator[ModelInput]:
-    """PubMedQA's JSON: the question, and its contexts joined."""
+    """Yield question and joined contexts of PubMedQA's JSON."""
     for item in json.loads(data).values():
         yield item["QUESTION"], " ".join(item["CONTEXTS"])
 
 
 def read_bioasq(data: bytes) -> Iterator[ModelInput]:
-    """A BioASQ batch: the yes/no questions, each with all of its snippets, as in BLURB."""
+    """Yield the yes/no questions of a BioASQ batch, each with all of its snippets, as in BLURB."""
     for item in json.loads(data)["questions"]:
         if item["type"] == "yesno":
             yield item["body"], " ".join(snippet["text"] for snippet in item["snippets"])
 
 
 def read_ddi(data: bytes) -> Iterator[ModelInput]:
-    """The DDI corpus' archive: a sentence for each pair of drugs, both replaced by @DRUG$, as in BLURB."""
+    """Yield a sentence for each pair of drugs in the DDI archive, both replaced by @DRUG$, as in BLURB."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for name in archive.namelist():
             if name.endswith(".xml") and "DrugNER" not in name:
@@ -136,7 +136,7 @@ def _inputs_from_pairs(sentence: ElementTree.Element) -> Iterator[ModelInput]:
 
 
 def _parse_span(offsets: str) -> tuple[int, int]:
-    """``"5-9"`` or ``"5-9;12-14"``, ends included, as from first start to last end."""
+    """Return ``"5-9"`` or ``"5-9;12-14"``, ends included, as one range from first start to last end."""
     numbers = [int(number) for fragment in offsets.split(";") for number in fragment.split("-")]
     return min(numbers), max(numbers) + 1
 
@@ -240,14 +240,14 @@ BENCHMARKS: Final = (
 def find_benchmark_texts(
     folder: str, benchmarks: Iterable[BenchmarkSpec] = BENCHMARKS
 ) -> Iterator[BenchmarkTexts]:
-    """The inputs of each set whose files are there, wholly or in part; nothing of the others.
+    """Yield the inputs of the evaluation sets, from the files that exist.
 
     Args:
-        folder: benchmarks as their authors distribute them, a folder each.
+        folder: folder of the evaluation sets as their authors distribute them, one folder each.
 
     Raises:
-        FileNotFoundError: there is no such folder.
-        ValueError: a file is not what its set's files are, or it holds no input.
+        FileNotFoundError: the folder is missing.
+        ValueError: a file has another format, or no input.
     """
     if not os.path.isdir(folder):
         raise InputNotFoundError(f"There is no folder {folder} with benchmarks.")
@@ -265,10 +265,10 @@ def find_benchmark_texts(
 
 
 def load_benchmark_texts(folder: str) -> list[BenchmarkTexts]:
-    """All of them, before hours of work that would end with a benchmark that cannot be read; takes seconds.
+    """Return the inputs of all evaluation sets; run before training, because a damaged file is an error.
 
     Raises:
-        FileNotFoundError, ValueError: as in :func:`find`, or the folder has files of no set.
+        FileNotFoundError, ValueError: as :func:`find_benchmark_texts`, or the folder has no set.
     """
     benchmark_texts = list(find_benchmark_texts(folder))
     if not any(benchmark.inputs for benchmark in benchmark_texts):
@@ -293,7 +293,7 @@ def _read_inputs(benchmark: BenchmarkSpec, path: str) -> list[ModelInput]:
     return inputs
 
 
-def _unreadable_file_error(benchmark: BenchmarkSpec, path: str, reason: Any) -> ValueError:
+def _unreadable_file_error(benchmark: BenchmarkSpec, path: str, reason: object) -> ValueError:
     return ValueError(
         f"{path} cannot be read as a file of {benchmark.name}: {reason}. "
         "Put the authors' file there, or take this one away."

@@ -1,4 +1,4 @@
-"""The size-against-fertility plot of the report, as inline SVG in the page's own colours."""
+"""Plot of fertility against vocabulary size, as inline SVG in the colours of the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MARKER_PATHS: Final = (
     "M0 7L6.5-5h-13z",
     "M-6-2h12v4h-12z",
 )
-"""A shape for each other vocabulary, so that the plot can be read without colours."""
+"""Marker shapes of baselines, so that the plot is readable without colours."""
 
 
 def render_chart(
@@ -25,12 +25,13 @@ def render_chart(
     name: str,
     baseline_names: Sequence[str],
 ) -> str:
-    """The plot: a line through ``points``, a mark for each of ``baselines``, a legend below.
+    """Return the SVG: a line through ``points``, a marker for each baseline, and a legend.
 
     Args:
-        points: ``size`` and ``fertility`` of the vocabulary's beginnings.
-        baselines: the same of other vocabularies.
-        name: the vocabulary's name, and ``baseline_names`` the others', for HTML already.
+        points: ``size`` and ``fertility`` of the first N pieces of the vocabulary.
+        baselines: ``size`` and ``fertility`` of other vocabularies.
+        name: name of the vocabulary, as HTML.
+        baseline_names: names of the baselines, as HTML.
     """
     x_of_size, x_ticks = _make_size_axis([entry["size"] for entry in (*points, *baselines)])
     y_of_fertility, y_ticks = _make_fertility_axis([entry["fertility"] for entry in (*points, *baselines)])
@@ -68,7 +69,7 @@ def render_chart(
 
 
 def _make_size_axis(sizes: Sequence[int]) -> tuple[Callable[[float], float], list[int]]:
-    """The place of a size on a logarithmic axis, and the powers of two (or thousands of them) to mark."""
+    """Return the map from size to x (logarithmic), and the ticks: powers of two, or their thousands."""
     low, high = math.log2(min(sizes)), math.log2(max(sizes))
     margin = max(0.25, 0.03 * (high - low))
     low, high = low - margin, high + margin
@@ -81,7 +82,7 @@ def _make_size_axis(sizes: Sequence[int]) -> tuple[Callable[[float], float], lis
 
 
 def _make_fertility_axis(values: Sequence[float]) -> tuple[Callable[[float], float], list[float]]:
-    """The place of a fertility, and values to mark: from 1, the least there is for words that are whole."""
+    """Return the map from fertility to y, and the ticks; the axis starts at 1, where all words are whole."""
     low, high = min(1.0, *values), max(1.1, *values)
     step = next(
         step for step in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50) if (high - low) / step <= 7 or step == 50

@@ -1,6 +1,6 @@
-"""Pieces in the report's page as little boxes; the page's frame is ``bioshards.corpus.ui.html_page``.
+"""Pieces as boxes in the HTML report; ``bioshards.corpus.ui.html_page`` renders the page around them.
 
-Pieces are learnt from whatever text there is, so any of them may write from right to left: all are isolated.
+A piece may be of a right-to-left script, so each is isolated by ``<bdi>``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from bioshards.vocab.tokenizer.wordpiece import CONTINUATION_PREFIX, SENTENCEPIE
 
 
 def render_piece(piece_text: str) -> str:
-    """A piece in a box, the mark of where it stands in a word paler than the rest."""
+    """Return a piece as a box, its ``##`` or word-start sign in a paler colour."""
     mark = next(
         (
             mark
@@ -23,9 +23,10 @@ def render_piece(piece_text: str) -> str:
         "",
     )
     mark_html = f"<i>{mark}</i>" if mark else ""
-    return f'<bdi class="piece">{mark_html}{html.escape(spell_out_invisible(piece_text.removeprefix(mark)))}</bdi>'
+    text = html.escape(spell_out_invisible(piece_text.removeprefix(mark)))
+    return f'<bdi class="piece">{mark_html}{text}</bdi>'
 
 
 def render_pieces(piece_texts: Iterable[str]) -> str:
-    """Pieces in boxes."""
+    """Return pieces as boxes."""
     return " ".join(map(render_piece, piece_texts))

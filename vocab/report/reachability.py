@@ -1,17 +1,18 @@
-"""Which pieces of a WordPiece vocabulary no text can yield: dead rows of a model's embeddings.
+"""Unreachable pieces of a WordPiece vocabulary: those that no text yields, so that their embeddings stay
+untrained.
 
-A piece counts as reachable only when a text is found that the tokenizers library itself cuts into it, so no
-piece is called reachable wrongly.  The other way, the search leaves nothing out:
+A piece is reachable if the tokenizers library yields it for some text.  The search finds such a text if there
+is one:
 
-* The words of BERT's pre-tokenisation are made character by character, and normalising a second time changes
-  no character (of all of Unicode, in all four casings; tests/vocab/report/test_vocabulary_metrics.py goes
-  through them). So any beginning of a word is a word.
-* Cutting is greedy from the left.  If a word has the piece, so has the word that ends where the piece ends:
-  the pieces before it are the same, as each is still there and nothing longer has come to be.
+* BERT's pre-tokenization splits character by character, and normalising twice changes nothing (for all of
+  Unicode in all four casings; tests/vocab/report/test_vocabulary_metrics.py).  So any prefix of a word is a
+  word.
+* Matching is greedy from the left.  If a word contains the piece, so does the word that ends where the piece
+  ends: the pieces before it are the same.
 * So a word-initial piece is reachable if it is a word that the library leaves whole.
-* ``##x`` is, if ``x`` can stand within a word and any piece can begin one.  Take such a beginning; if a
-  longer one is taken where ``x`` follows (``fl`` where ``##lol`` follows ``f``), take that one, and so on.
-  It ends, as there are only so many pieces, at one right behind which ``##x`` is taken.
+* ``##x`` is reachable if ``x`` can stand within a word and some piece can start one.  Take such a start; if a
+  longer piece matches where ``x`` follows (``fl`` where ``##lol`` follows ``f``), take that one, and so on.
+  There are finitely many pieces, so this ends with a start that ``##x`` follows.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from bioshards.vocab.tokenizer.wordpiece import MAX_WORD_LENGTH
 
 
 class UnreachablePiece(NamedTuple):
-    """A piece that no text yields, and why: "normalisation", "splitting" or "other" (it is too long, say)."""
+    """A piece that no text yields, with the reason: "normalisation", "splitting" or "other" (too long)."""
 
     piece: str
     reason: str
 
 
 def is_punctuation(character: str) -> bool:
-    """Is the character one that BERT makes a word of its own?
+    """Return True if BERT makes the character a word of its own.
 
     SOURCES: _is_punctuation of google-research/bert's tokenization.py.
     """
@@ -43,10 +44,10 @@ def is_punctuation(character: str) -> bool:
 
 
 def find_unreachable(pieces: Pieces) -> list[UnreachablePiece]:
-    """The pieces of a WordPiece vocabulary that no text yields, by id.
+    """Return the pieces of a WordPiece vocabulary that no text yields, in the order of ids.
 
     Raises:
-        ValueError: the model is another one; what it can yield is not a matter of greedy cutting.
+        ValueError: the model is not WordPiece, which matches greedily.
     """
     if pieces.model_type != "WordPiece":
         raise InvalidValueError(
@@ -72,7 +73,7 @@ def find_unreachable(pieces: Pieces) -> list[UnreachablePiece]:
 
 
 class _WitnessSearch:
-    """Texts that may yield a piece."""
+    """Search for texts that yield a piece."""
 
     def __init__(self, pieces: Pieces) -> None:
         self._pieces = pieces
@@ -94,7 +95,7 @@ class _WitnessSearch:
         )
 
     def _is_word_internal(self, text: str) -> bool:
-        """Can the text stand within a word, as it is?"""
+        """Return True if the text can stand within a word unchanged."""
         return bool(text) and self._split_words(f"a{text}") == [f"a{text}"]
 
     def find_reason(self, piece: str) -> str:
@@ -116,7 +117,7 @@ class _WitnessSearch:
                     yield beginning + text
 
     def _has_longer_beginning(self, beginning: str, text: str) -> bool:
-        """Is there a longer piece that begins the word of these two?"""
+        """Return True if a longer piece starts the word that the two form."""
         max_extension = min(len(text), self._max_piece_length - len(beginning))
         return any(
             beginning + text[:extension] in self._vocabulary for extension in range(1, max_extension + 1)

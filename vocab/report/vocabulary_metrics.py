@@ -1,8 +1,7 @@
-"""What a vocabulary makes of words: fertility, whole words, [UNK], pieces used, alphabet, overlap, curve.
+"""Metrics of a vocabulary on words: fertility, whole words, [UNK], used pieces, alphabet, overlap, curve.
 
-Everything is computed from counts of words, each distinct word encoded once and weighed by its count.  A word
-is encoded as if it stood alone between blanks; for BERT's tokenizers that is how it is encoded in any
-text.
+All are computed from counted words: each distinct word is encoded once and weighted by its count.  A word is
+encoded as if it stood between blanks, which for BERT's tokenizers is how it is encoded in any text.
 """
 
 from __future__ import annotations
@@ -24,28 +23,28 @@ from bioshards.vocab.tokenizer.wordpiece import MAX_WORD_LENGTH, SPECIAL_TOKEN_P
 from .reachability import find_unreachable, is_punctuation
 
 MAX_EXAMPLES: Final = 40
-"""Examples a list has at most: longest pieces, characters without a piece."""
+"""Maximum number of examples in a list: longest pieces, characters without a piece."""
 _RATIO_DIGITS: Final = 9
-"""So that one word of a billion is seen."""
+"""Decimal digits of ratios, enough to show one word of a billion."""
 _CURVE_FRACTIONS: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)
 
 
 def rounded_ratio(numerator: float, denominator: float) -> float:
-    """A share, or a mean, to nine digits; 0 of nothing."""
+    """Return a fraction or mean with nine digits; 0 if the denominator is 0."""
     return round(float(numerator) / float(denominator), _RATIO_DIGITS) if denominator else 0.0
 
 
 def measure_words(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
-    """How a vocabulary cuts words.
+    """Measure how a vocabulary splits words.
 
     Args:
-        words: each distinct word, before any change of case, with its count.
+        words: occurrences of each distinct word, as written.
 
     Returns:
-        ``fertility``: pieces a word ([UNK] is one piece), and ``without_punctuation`` the same of the words
-        that have anything else; ``per_100_characters``: pieces, whatever a word is; ``whole``: share of words
-        that are one piece; ``unknown_words`` and ``unknown_characters``: shares in [UNK]; ``used`` and
-        ``unused``: pieces.
+        ``fertility``: pieces per word, [UNK] being one piece; ``without_punctuation``: the same of words that
+        are not punctuation only; ``per_100_characters``: pieces per 100 characters; ``whole``: fraction of
+        words that are one piece; ``unknown_words`` and ``unknown_characters``: fractions in [UNK]; ``used``
+        and ``unused``: numbers of pieces.
     """
     texts = list(words)
     counts = np.fromiter(words.values(), np.int64, len(texts))
@@ -93,12 +92,12 @@ def _count_unknown_characters(pieces: Pieces, word: str) -> int:
 
 
 def measure_unreachable(pieces: Pieces) -> dict[str, Any] | None:
-    """The pieces that no text can yield; none is looked for in models other than WordPiece.
+    """Count the pieces that no text yields; None for models other than WordPiece.
 
     Returns:
-        ``all``; ``several_characters``: of more than one, without the ##; ``with_punctuation``: those of more
-        than one character as written (## counts) with a punctuation mark, which is what SentencePiece leaves
-        when it was trained on text whose punctuation was not split off; ``reason``: counts; ``examples``.
+        ``all``; ``several_characters``: of more than one character without ``##``; ``with_punctuation``: of
+        more than one character with ``##`` and with a punctuation mark, which SentencePiece produces from
+        text whose punctuation was not split off; ``why``: counts by reason; ``examples``.
     """
     if pieces.model_type != "WordPiece":
         return None
@@ -122,21 +121,21 @@ def measure_unreachable(pieces: Pieces) -> dict[str, Any] | None:
 
 
 def find_longest_pieces(pieces: Pieces) -> list[str]:
-    """The pieces of the most characters, without the ##."""
+    """Return the pieces with the most characters, ``##`` not counted."""
     return sorted(pieces.ids, key=lambda piece: (-len(pieces.get_surface(piece).text), piece))[:MAX_EXAMPLES]
 
 
 def measure_alphabet(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
-    """Which characters of the words have a piece.
+    """Measure which characters of the words have a piece.
 
-    A character is covered when what the normaliser makes of it has a piece at a word's beginning and,
-    unless it is always a word of its own, one within a word: then no word of covered characters is [UNK], but
-    one of more than 100 characters.
+    A character is covered if its normalised form has a piece at the start of a word and, unless it always is
+    a word of its own, one within a word.  A word of covered characters is [UNK] only if it has more than 100.
 
     Returns:
-        ``characters``: distinct ones; ``covered``: of those; ``covered_share``: of all occurrences;
-        ``missing``: the most frequent without a piece, with their counts; ``failing``: covered ones that the
-        library nevertheless makes [UNK], alone or after a letter (none, in a sound tokenizer).
+        ``characters``: number of distinct ones; ``covered``: number of covered ones; ``covered_share``: their
+        fraction of all occurrences; ``missing``: the most frequent without a piece, with counts; ``failing``:
+        covered ones that the library still encodes as [UNK], alone or after a letter (none, in a valid
+        tokenizer).
     """
     counts = count_characters(words)
     ordered = sorted(counts, key=lambda character: (-counts[character], character))
@@ -179,9 +178,10 @@ def _find_failing(pieces: Pieces, covered: Sequence[str]) -> list[str]:
 
 
 def measure_overlap(ours: Pieces, theirs: Pieces) -> dict[str, Any]:
-    """Pieces in common: as written, and in lower case without accents (the fold of BERT's uncased models).
+    """Count the common pieces: as written, and in lower case without accents as in BERT's uncased models.
 
-    A piece is its characters and whether it begins a word, so WordPiece and SentencePiece compare.
+    A piece is compared by its characters and by whether it starts a word, for WordPiece and SentencePiece
+    alike.
     """
     surfaces_as_written = [{pieces.get_surface(piece) for piece in pieces.ids} for pieces in (ours, theirs)]
     folded = [{_fold(surface) for surface in surfaces} for surfaces in surfaces_as_written]
@@ -208,16 +208,15 @@ def _count_common(ours: set[Surface], theirs: set[Surface]) -> dict[str, Any]:
 def measure_curve(
     ranked_pieces: Sequence[str], tokenizer: Tokenizer, words: Mapping[str, int]
 ) -> list[dict[str, Any]]:
-    """Fertility of the first N of a WordPiece vocabulary, for N from a sixteenth of it to all.
+    """Measure the fertility of the first N pieces of a WordPiece vocabulary, from a sixteenth of it to all.
 
     Args:
-        ranked_pieces: the vocabulary in the order of learning: special tokens, alphabet, then pieces as
-            trained.
-        tokenizer: its normaliser, pre-tokeniser and mark of continuing pieces are used.
-        words: as in :func:`on_words`.
+        ranked_pieces: pieces in the order of training: special tokens, alphabet, then learned pieces.
+        tokenizer: supplies normaliser, pre-tokenizer and continuation prefix.
+        words: as in :func:`measure_words`.
 
     Raises:
-        ValueError: the tokenizer's model is not WordPiece, or it has no [UNK].
+        ValueError: the model is not WordPiece, or has no unknown token.
     """
     full_pieces = Pieces(tokenizer)
     if full_pieces.model_type != "WordPiece" or full_pieces.unknown_id < 0:
@@ -249,7 +248,7 @@ def measure_curve(
 
 
 def _count_base_pieces(ranked_pieces: Sequence[str], pieces: Pieces) -> int:
-    """How many of the first are special tokens or single characters."""
+    """Return how many of the first pieces are special tokens or single characters."""
     added = {token.content for token in pieces.tokenizer.get_added_tokens_decoder().values()}
     for index, piece in enumerate(ranked_pieces):
         is_special = piece in added or SPECIAL_TOKEN_PATTERN.fullmatch(piece)

@@ -1,10 +1,8 @@
-"""The report (vocabulary_report.py) as one HTML page: no script, nothing from elsewhere, for light, dark and
-paper.
-"""
+"""The report of a vocabulary as one HTML page, without scripts and external files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from bioshards.corpus.ui.html_page import escape_html, format_percent, render_html_page, render_table
@@ -16,11 +14,11 @@ from .vocabulary_report import DEFAULT_NAME, MAX_INPUT_LENGTH
 
 
 def render_page(report: dict[str, Any], name: str | None = None) -> str:
-    """The page of a report (vocabulary_report.py).
+    """Return the page of a report (vocabulary_report.py).
 
     Args:
-        name: what to call the vocabulary on the page, its folder's name for example, where the report has no
-            name for it and none beside it is called so.
+        name: name to show for a vocabulary without one, for example that of its folder; ignored if a baseline
+            has the same name.
     """
     if (
         name
@@ -52,7 +50,7 @@ _WORD_DEFINITIONS: Final = {
     "of their own.",
     "white-space": "A word is what stands between white space, with the punctuation marks on it.",
 }
-"""What a word is, by kind of words."""
+"""Definition of a word by pretokenizer."""
 
 
 def _render_names(report: dict[str, Any]) -> list[str]:
@@ -100,7 +98,7 @@ def _render_summary(report: dict[str, Any]) -> str:
     )
     vocabularies = report["vocabularies"]
 
-    def make_row(label: str, render_cell: Any) -> list[str]:
+    def make_row(label: str, render_cell: Callable[[dict[str, Any]], str]) -> list[str]:
         return [label, *(render_cell(vocabulary) for vocabulary in vocabularies)]
 
     rows = [
@@ -245,9 +243,14 @@ def _render_benchmarks(report: dict[str, Any]) -> str:
     )
     own_name, *baseline_names = _render_names(report)
     header = [
-        *("Set", "Input", "Inputs", f"{own_name}, inputs over {MAX_INPUT_LENGTH}", own_name),
+        "Set",
+        "Input",
+        "Inputs",
+        f"{own_name}, inputs over {MAX_INPUT_LENGTH}",
+        own_name,
         *baseline_names,
-        *("BERT, published", "PubMedBERT, published"),
+        "BERT, published",
+        "PubMedBERT, published",
     ]
     return (
         "<h2>Length of the evaluation sets\u2019 inputs</h2>"
@@ -309,7 +312,7 @@ def _render_unreachable(report: dict[str, Any]) -> str:
     for name, vocabulary in zip(_render_names(report), report["vocabularies"], strict=True):
         unreachable = vocabulary["unreachable"]
         if unreachable is None:
-            rows.append([name, *["not looked for"] * 3, ""])
+            rows.append([name, "not looked for", "not looked for", "not looked for", ""])
         else:
             numbers = [f"{unreachable[key]:,}" for key in ("all", "several_characters", "with_punctuation")]
             rows.append([name, *numbers, render_pieces(unreachable["examples"]) or "none"])
@@ -341,8 +344,12 @@ def _render_overlap(report: dict[str, Any]) -> str:
         rows.append(cells)
     header = [
         "Vocabulary",
-        *("In common, as written", "of ours", "of theirs"),
-        *("In common, folded", "of ours", "of theirs"),
+        "In common, as written",
+        "of ours",
+        "of theirs",
+        "In common, folded",
+        "of ours",
+        "of theirs",
     ]
     return (
         "<h2>Overlap with other vocabularies</h2>"

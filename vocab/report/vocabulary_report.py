@@ -1,6 +1,6 @@
-"""The report on a vocabulary as plain data: what report.json holds and vocabulary_page.py shows.
+"""The data of a vocabulary's report: content of report.json, which vocabulary_page.py renders.
 
-Nothing in it depends on time, machine or order of hashing: the same vocabulary and words give the same bytes.
+The same vocabulary and words give the same bytes.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from . import vocabulary_metrics
 from .benchmark_texts import BenchmarkTexts, ModelInput
 
 DEFAULT_NAME: Final = "this vocabulary"
-"""What a vocabulary is called in its own report, unless ``about`` has a name for it."""
+"""Name of a vocabulary in its own report, unless ``about`` has one."""
 MAX_INPUT_LENGTH: Final = 512
-"""Pieces that BERT, ELECTRA and Albert have positions for; what is longer is cut off."""
+"""Number of positions of BERT, ELECTRA and ALBERT in pieces; longer input is truncated."""
 PROBE_WORDS: Final = (
     "diabetes",
     "leukemia",
@@ -39,7 +39,7 @@ PROBE_WORDS: Final = (
     "clonidine",
     "naloxone",
 )
-"""Words that general vocabularies break up.  SOURCES: Gu et al. 2020 (arXiv 2007.15779), table 1."""
+"""Words that general vocabularies split.  SOURCES: Gu et al. 2020 (arXiv 2007.15779), table 1."""
 
 
 def build_report(
@@ -52,23 +52,21 @@ def build_report(
     about: Mapping[str, Any],
     pretokenizer: str = "bert",
 ) -> dict[str, Any]:
-    """Everything measured of a vocabulary, beside other vocabularies.
+    """Measure a vocabulary and its baselines, and return the data of report.json.
 
     Args:
-        words: the words of the training with their counts, before any change of case.
-        validation_words: the same of documents that were held out; where it has words, they are what is
-            measured on.
-        curve: the points of measure.curve on the words that are measured on; None leaves the curve out.
-        baselines: vocabularies to set beside it, by name (others.load).
-        benchmark_texts: evaluation sets (evaluation_texts.check); None leaves their lengths out.
-        about: plain data on the vocabulary and its corpus, to show at the top; ``name`` is used as its name.
-            A folder's name does not belong here, but is an argument of report_page.page.
-
-        kind: what a word is, one of ``counts.KINDS``: of BERT's pre-tokenisation, or what stands between
-            white space.
+        words: occurrences of the training words, as written.
+        validation_words: occurrences of the words of the validation split; if there are any, they are
+            measured.
+        curve: points of ``measure_curve`` on the measured words; None leaves the curve out.
+        baselines: other vocabularies by name.
+        benchmark_texts: evaluation sets; None leaves their lengths out.
+        about: JSON about the vocabulary and its corpus, shown first; ``name`` is the vocabulary's name.  A
+            folder's name is an argument of ``vocabulary_page.render_page`` instead.
+        pretokenizer: definition of a word, one of ``word_counts.PRETOKENIZERS``.
 
     Raises:
-        ValueError: another vocabulary has the same name.
+        ValueError: a baseline has the vocabulary's name.
     """
     name = str(about.get("name", DEFAULT_NAME))
     if name in baselines:
@@ -153,9 +151,9 @@ def _describe_curve(
 def _describe_benchmarks(
     benchmark_texts: Sequence[BenchmarkTexts], vocabularies: list[Pieces]
 ) -> dict[str, Any]:
-    """Lengths of the evaluation sets' inputs.
+    """Measure the lengths of the evaluation sets' inputs.
 
-    No tokenizer of the BERT kind looks across a blank, so what stands between two is encoded once.
+    BERT's tokenizers never look across a blank, so that each distinct chunk is encoded once.
     """
     distinct_chunks = sorted(
         {
@@ -190,7 +188,7 @@ def _split_chunks(texts: ModelInput) -> list[str]:
 
 
 def _input_lengths(inputs: Sequence[ModelInput], chunk_lengths: Mapping[str, int]) -> list[int]:
-    """Pieces of each input, [CLS] and one [SEP] a text counted."""
+    """Return the pieces of each input, with [CLS] and one [SEP] per text."""
     return [1 + len(texts) + sum(chunk_lengths[chunk] for chunk in _split_chunks(texts)) for texts in inputs]
 
 

@@ -1,7 +1,7 @@
-"""Which characters a vocabulary must have, so that no ordinary word becomes [UNK].
+"""The alphabet of a vocabulary: the characters that need a piece, so that no ordinary word becomes [UNK].
 
-WordPiece gives up a whole word for one character that it lacks.  Bio-ELECTRA's published vocabulary lacks the
-quotation mark, and so every quotation mark of its texts is [UNK].
+WordPiece replaces a whole word by [UNK] if one of its characters has no piece.  Bio-ELECTRA's published
+vocabulary lacks the quotation mark, so that every quotation mark is [UNK].
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from .pretokenizer import PretokenizeFn
 ASCII: Final = tuple(map(chr, range(0x21, 0x7F)))
 """Printable ASCII without the blank."""
 GREEK: Final = tuple(map(chr, (*range(0x391, 0x3A2), *range(0x3A3, 0x3AA), *range(0x3B1, 0x3CA))))
-"""The letters of Greek without accents, Α to ω with the final ς."""
+"""Greek letters without accents, from Α to ω, with the final ς."""
 
 
 class Alphabet(NamedTuple):
-    """The characters of a vocabulary.
+    """Characters of a vocabulary.
 
     Attributes:
-        characters: sorted by code point, each as the vocabulary's casing leaves it.
-        rarest: how often the rarest of those occurs that were chosen for their frequency; 0 without any.
-        coverage: the share of all characters of the words that these are.
+        characters: sorted by code point, in the vocabulary's casing.
+        rarest: occurrences of the rarest character chosen by frequency; 0 if there is none.
+        coverage: fraction of the characters of the words that are in the alphabet.
     """
 
     characters: tuple[str, ...]
@@ -35,13 +35,13 @@ class Alphabet(NamedTuple):
 def build_alphabet(
     counts: Mapping[str, int], character_coverage: float, pretokenize: PretokenizeFn
 ) -> Alphabet:
-    """The alphabet of words in their casing: :data:`ASCII`, :data:`GREEK`, and what else is frequent.
+    """Return the alphabet of words: :data:`ASCII`, :data:`GREEK` and frequent characters.
 
     Args:
-        counts: the words and how often each occurs.
-        character_coverage: the most frequent characters are taken until they are this share of all, and then
-            those that are as frequent as the last one.
-        pretokenize: what the words of a text are; characters that it changes are not needed.
+        counts: occurrences of each word, in the vocabulary's casing.
+        character_coverage: fraction of all characters that the most frequent ones must reach; characters as
+            frequent as the last one are included.
+        pretokenize: pre-tokenization of the vocabulary; characters that it changes are left out.
     """
     character_counts = count_characters(counts)
     total = sum(character_counts.values())
@@ -59,7 +59,7 @@ def build_alphabet(
 
 
 def count_characters(counts: Mapping[str, int]) -> Counter[str]:
-    """How often each character occurs in words that occur so often."""
+    """Return the occurrences of each character in counted words."""
     character_counts: Counter[str] = Counter()
     for word, count in counts.items():
         for character in word:
@@ -68,9 +68,9 @@ def count_characters(counts: Mapping[str, int]) -> Counter[str]:
 
 
 def iter_pieces(alphabet: Alphabet, pretokenize: PretokenizeFn) -> Iterator[str]:
-    """The pieces that the alphabet makes: each character at a word's begin, then each inside of one.
+    """Yield the pieces of an alphabet: all characters at the start of a word, then those within a word.
 
-    A character that is always a word of its own (punctuation, ideographs) is never inside of one.
+    A character that always is a word of its own (punctuation, ideographs) has no piece within a word.
     """
     yield from alphabet.characters
     for character in alphabet.characters:

@@ -1,10 +1,10 @@
-"""A vocabulary as the files that Hugging Face's libraries load, the same ids in each of them.
+"""Tokenizer files for Hugging Face's libraries, with the same ids in every file.
 
-What is written holds for ``tokenizers`` (``tokenizer.json`` is complete), for transformers 5 (and 4's fast
-classes) through ``AutoTokenizer`` and through ``BertTokenizer`` or ``AlbertTokenizer`` by name, and for
-BERT's and ELECTRA's own code (``vocab.txt``).  Transformers 5 builds a BertTokenizer anew from the pieces
-and three options, and forgets all else that a ``tokenizer.json`` says of normalisation; so nothing else is
-said there.  No ``config.json`` is needed: ``tokenizer_config.json`` names the class.
+They work with ``tokenizers`` (``tokenizer.json`` is complete), with transformers 5 and the fast classes of 4
+through ``AutoTokenizer``, ``BertTokenizer`` and ``AlbertTokenizer``, and with the code of BERT and ELECTRA
+(``vocab.txt``).  Transformers 5 rebuilds a BertTokenizer from the pieces and three options and ignores the
+rest of the normaliser, so only those options are used.  ``tokenizer_config.json`` names the class, so that no
+``config.json`` is needed.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from .pretokenizer import Casing
 from .wordpiece import CONTINUATION_PREFIX, MAX_WORD_LENGTH, SENTENCEPIECE_SPACE, SPECIAL_TOKENS, UNK
 
 ALBERT_SPECIAL_TOKENS: Final = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
-"""ALBERT's five, in the order of its model's ids."""
+"""Special tokens of ALBERT, in the order of their ids."""
 MODEL_MAX_LENGTH: Final = 512
-"""Positions of every model of the papers."""
+"""Number of positions of every model of the papers."""
 
 
 def make_wordpiece_tokenizer(
     vocabulary: Sequence[str], casing: Casing, entity_placeholders: Sequence[str] = ()
 ) -> Tokenizer:
-    """The library's tokenizer of a WordPiece vocabulary, given by id: BERT's."""
+    """Return BERT's tokenizer with the pieces of a vocabulary in the order of ids."""
     ids = {piece: piece_id for piece_id, piece in enumerate(vocabulary)}
     tokenizer = Tokenizer(WordPiece(ids, unk_token=UNK, max_input_chars_per_word=MAX_WORD_LENGTH))
     tokenizer.normalizer = casing.make_normalizer()
@@ -41,8 +41,7 @@ def make_wordpiece_tokenizer(
 def make_unigram_tokenizer(
     pieces: Sequence[tuple[str, float]], casing: Casing, entity_placeholders: Sequence[str] = ()
 ) -> Tokenizer:
-    """The library's tokenizer of a SentencePiece unigram model, its pieces and scores given by id:
-    ALBERT's."""
+    """Return ALBERT's tokenizer with the pieces and scores of a unigram model in the order of ids."""
     tokenizer = Tokenizer(
         Unigram(list(pieces), unk_id=ALBERT_SPECIAL_TOKENS.index("<unk>"), byte_fallback=False)
     )
@@ -54,7 +53,7 @@ def make_unigram_tokenizer(
 
 
 def make_albert_normalizer(casing: Casing) -> normalizers.Normalizer:
-    """ALBERT's normalisation, as Hugging Face's AlbertTokenizer has it."""
+    """Return the normaliser of Hugging Face's AlbertTokenizer."""
     steps: list[normalizers.Normalizer] = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
     if casing.strip_accents:
         steps += [normalizers.NFKD(), normalizers.StripAccents()]
@@ -64,7 +63,7 @@ def make_albert_normalizer(casing: Casing) -> normalizers.Normalizer:
 
 
 def make_tokenizer_config(casing: Casing, sentencepiece: bool) -> dict[str, Any]:
-    """The content of ``tokenizer_config.json``."""
+    """Return the content of ``tokenizer_config.json``."""
     names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
     tokenizer_config: dict[str, Any] = {
         "tokenizer_class": "AlbertTokenizer" if sentencepiece else "BertTokenizer",
@@ -84,7 +83,7 @@ def make_tokenizer_config(casing: Casing, sentencepiece: bool) -> dict[str, Any]
 
 
 def serialize_tokenizer(tokenizer: Tokenizer, tokenizer_config: dict[str, Any]) -> dict[str, bytes]:
-    """The files of a tokenizer by name, ``vocab.txt`` among them if it is a WordPiece one."""
+    """Return the files of a tokenizer by name; ``vocab.txt`` is among them for WordPiece."""
     texts = {
         "tokenizer.json": tokenizer.to_str(pretty=True) + "\n",
         "tokenizer_config.json": json.dumps(tokenizer_config, indent=2, ensure_ascii=False) + "\n",
@@ -98,8 +97,7 @@ def serialize_tokenizer(tokenizer: Tokenizer, tokenizer_config: dict[str, Any]) 
 def _add_special_tokens(
     tokenizer: Tokenizer, special_tokens: Sequence[str], entity_placeholders: Sequence[str]
 ) -> Tokenizer:
-    """The tokenizer with its special tokens, the tokens that are never split, and ``[CLS] A [SEP] B
-    [SEP]``."""
+    """Add special tokens, tokens that are never split, and the template ``[CLS] A [SEP] B [SEP]``."""
     tokenizer.add_special_tokens(
         [AddedToken(name, special=True, normalized=False) for name in special_tokens]
     )

@@ -1,7 +1,4 @@
-"""What a tokenizer is made of, read off the tokenizers library's object: its pieces, model and casing.
-
-The library says little of a tokenizer but through its JSON; it is read here, once.
-"""
+"""Pieces, model and casing of a tokenizer, read from its JSON."""
 
 from __future__ import annotations
 
@@ -20,24 +17,24 @@ _BATCH_TEXTS: Final = 20_000
 
 
 class Surface(NamedTuple):
-    """A piece as it stands in a text: does it begin a word, and its characters."""
+    """A piece as it stands in a text: True if it starts a word, and its characters."""
 
     is_word_initial: bool
     text: str
 
 
 class Pieces:
-    """The pieces of a tokenizer: those that text can yield, neither special nor added nor [unusedN].
+    """Pieces of a tokenizer that text can yield: without special tokens, added tokens and [unusedN].
 
     Attributes:
-        tokenizer: a copy that neither cuts nor pads.
-        model: "WordPiece", "Unigram" or "BPE".
-        prefix: what continuing pieces begin with ("##"), "" where they have no mark.
-        ids: the id of each piece, in the order of ids.
-        size: the highest id and one, which is how many rows a model's embedding has.
-        holes: ids below that which no token has, as of repeated or blank lines of a vocab.txt.
-        unknown: the id of [UNK]; -1 where the model has none.
-        unknown_token: [UNK] as the model writes it, ``<unk>`` in SentencePiece's.
+        tokenizer: copy of the tokenizer without truncation and padding.
+        model_type: "WordPiece", "Unigram" or "BPE".
+        continuation_prefix: prefix of continuing pieces ("##"); "" if they have none.
+        ids: id of each piece, in the order of ids.
+        size: highest id plus one, the number of rows of a model's embedding.
+        num_missing_ids: ids below ``size`` without a token, from repeated or blank lines of a vocab.txt.
+        unknown_id: id of the unknown token; -1 if there is none.
+        unknown_token: its text: [UNK], or ``<unk>`` of SentencePiece.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -65,16 +62,16 @@ class Pieces:
         self.unknown_token: str | None = None if unknown_id is None else tokenizer.id_to_token(unknown_id)
 
     def infer_casing(self) -> Casing:
-        """What the normaliser makes of letters, by its answers."""
+        """Return the casing that the normaliser applies."""
         return Casing(lower_case=self.normalize("A") == "a", strip_accents=self.normalize("é") == "e")
 
     def normalize(self, text: str) -> str:
-        """The text as the model sees it."""
+        """Return the text that the model sees."""
         normalizer = self.tokenizer.normalizer
         return text if normalizer is None else str(normalizer.normalize_str(text))
 
     def get_surface(self, piece: str) -> Surface:
-        """The piece without its mark."""
+        """Return the piece without its prefix."""
         if self.continuation_prefix:
             return Surface(
                 not piece.startswith(self.continuation_prefix), piece.removeprefix(self.continuation_prefix)
@@ -82,15 +79,16 @@ class Pieces:
         return Surface(piece.startswith(SENTENCEPIECE_SPACE), piece.removeprefix(SENTENCEPIECE_SPACE))
 
     def tokenize(self, text: str) -> list[str]:
-        """The pieces of a text, without [CLS] and [SEP].
+        """Return the pieces of a text, without [CLS] and [SEP].
 
-        Where SentencePiece's models have no piece the library says the characters; here it is ``<unk>``.
+        The library returns the characters for which SentencePiece's models have no piece; this returns
+        ``<unk>``.
         """
         ids = self.tokenizer.encode(text, add_special_tokens=False).ids
         return [str(self.tokenizer.id_to_token(piece_id)) for piece_id in ids]
 
     def encode(self, texts: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The ids of all texts in a row, and how many each text has; [CLS] and [SEP] are not added."""
+        """Return the ids of all texts in order, and the number of ids of each; without [CLS] and [SEP]."""
         ids: list[npt.NDArray[np.int64]] = []
         lengths: list[int] = []
         for start in range(0, len(texts), _BATCH_TEXTS):

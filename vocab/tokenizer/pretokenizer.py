@@ -1,10 +1,10 @@
-"""What a word is: BERT's normalisation and pre-tokenisation, chunk by chunk.
+"""BERT's normalisation and pre-tokenization, which define a word.
 
-The tokenizers library defines it (``BertNormalizer``, ``BertPreTokenizer``: controls out, ideographs apart,
-split at white space, every punctuation mark a word of its own), because its answer is what a model will see.
-A *chunk* is what stands between two blanks.  No step looks across a blank, so a text is the sum of its
-chunks, and a corpus has few distinct ones: whoever counts or encodes does each once.  Nine in ten are
-printable ASCII, of which the rules fit in one regular expression; all others go through the library itself.
+The tokenizers library is the reference (``BertNormalizer``, ``BertPreTokenizer``): control characters are
+removed, ideographs are separated, text is split at white space, and every punctuation mark is a word.  A
+*chunk* is the text between two blanks.  No step looks across a blank, so a text is the sum of its chunks, and
+each distinct chunk is processed once.  Nine chunks in ten are printable ASCII and match one regular
+expression; the library handles the others.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 _ASCII_WORD: Final = re.compile(r"[0-9A-Za-z]+|[!-~]")
-"""Words of printable ASCII: BERT calls all of it punctuation but letters and digits."""
+"""Words of printable ASCII: to BERT, everything but letters and digits is punctuation."""
 
 PretokenizeFn = Callable[[str], list[str]]
-"""What makes words of a text."""
+"""Function from a text to its words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Casing:
-    """What a vocabulary makes of letters before it looks them up.
+    """What a vocabulary changes in letters.
 
     Attributes:
-        lower_case: are words in lower case?
-        strip_accents: are letters without their accents?  BERT takes all nonspacing marks for
-            accents, and so a "≠" becomes "=" and a "≮" becomes "<".
+        lower_case: True if words are lowercased.
+        strip_accents: True if accents are removed.  BERT treats all nonspacing marks as accents, so that "≠"
+            becomes "=" and "≮" becomes "<".
     """
 
     lower_case: bool = False
     strip_accents: bool = False
 
     def make_normalizer(self) -> BertNormalizer:
-        """The library's normaliser for this casing."""
+        """Return the library's normaliser for this casing."""
         return BertNormalizer(
             clean_text=True,
             handle_chinese_chars=True,
@@ -48,11 +48,11 @@ class Casing:
 
 
 AS_WRITTEN: Final = Casing()
-"""How words are counted: every other casing's counts are made of these (word_counts.py)."""
+"""Casing of counted words; other casings' counts are derived from them (counting/word_counts.py)."""
 
 
 class Pretokenizer:
-    """Callable: the words of a chunk or any other text, in order, under a casing."""
+    """Callable that returns the words of a text in order, under a casing."""
 
     def __init__(self, casing: Casing = AS_WRITTEN) -> None:
         self._lower_case = casing.lower_case

@@ -1,9 +1,8 @@
-"""WordPiece vocabularies from learned pieces, without the faults of the published ones.
+"""WordPiece vocabularies from learned pieces, without the defects of the published ones.
 
-SentencePiece marks the pieces that begin a word (``▁bind``), WordPiece those that go on (``##ing``).
-Turning one into the other is simple (allenai/scibert, issue 38), and went wrong where nobody looked at
-what BERT's pre-tokenisation makes of a text before the vocabulary sees it: a piece like ``0.05`` or
-``##).`` is never reached.
+SentencePiece marks the pieces that start a word (``▁bind``), WordPiece those that continue one (``##ing``).
+The published conversions (allenai/scibert, issue 38) ignored BERT's pre-tokenization, so that pieces like
+``0.05`` or ``##).`` are never used.
 """
 
 from __future__ import annotations
@@ -19,17 +18,16 @@ from .pretokenizer import PretokenizeFn
 
 UNK: Final = "[UNK]"
 SPECIAL_TOKENS: Final = ("[PAD]", UNK, "[CLS]", "[SEP]", "[MASK]")
-"""BERT's five, in the order of their ids in Bio-ELECTRA's vocabulary."""
+"""Special tokens of BERT, in the order of their ids in Bio-ELECTRA's vocabulary."""
 CONTINUATION_PREFIX: Final = "##"
 SENTENCEPIECE_SPACE: Final = "\N{LOWER ONE EIGHTH BLOCK}"
 """SentencePiece's sign for the blank before a word."""
 MAX_WORD_LENGTH: Final = 100
-"""Characters of a word beyond which it is [UNK]: Hugging Face's bound, which its BertTokenizer cannot
-change."""
+"""Maximum characters of a word; longer ones are [UNK], as in Hugging Face's BertTokenizer."""
 
 
 class TooFewPiecesError(InvalidValueError):
-    """There are not enough pieces for a vocabulary of the wanted size; ``largest`` is what there is."""
+    """The corpus yields fewer pieces than requested; ``largest`` is the size that it can fill."""
 
     def __init__(self, size: int, largest: int) -> None:
         super().__init__(
@@ -40,9 +38,9 @@ class TooFewPiecesError(InvalidValueError):
 
 
 def wordpieces_from_sentencepiece(pieces: Iterable[str]) -> Iterator[str]:
-    """The pieces of a SentencePiece model, but ``<unk>`` and its like, as WordPiece writes them.
+    """Convert the pieces of a SentencePiece model, without ``<unk>`` and the like, to WordPiece's notation.
 
-    The sign for a blank alone is dropped: WordPiece has no piece for a word's begin.
+    The sign for a blank alone is dropped: WordPiece has no piece for the start of a word.
     """
     for piece in pieces:
         if piece.startswith(SENTENCEPIECE_SPACE):
@@ -53,7 +51,7 @@ def wordpieces_from_sentencepiece(pieces: Iterable[str]) -> Iterator[str]:
 
 
 def strip_prefix(piece: str) -> str:
-    """A piece without the sign that it continues a word."""
+    """Return a piece without ``##``."""
     return (
         piece[len(CONTINUATION_PREFIX) :]
         if piece.startswith(CONTINUATION_PREFIX) and len(piece) > len(CONTINUATION_PREFIX)
@@ -62,7 +60,7 @@ def strip_prefix(piece: str) -> str:
 
 
 def is_reachable(piece: str, pretokenize: PretokenizeFn) -> bool:
-    """Does the pre-tokenisation leave the piece whole, where it stands?  If not, no text ever gives it."""
+    """Return True if the pre-tokenization leaves the piece whole at its position in a word."""
     text = strip_prefix(piece) if strip_prefix(piece) == piece else f"a{strip_prefix(piece)}"
     return pretokenize(text) == [text]
 
@@ -74,18 +72,17 @@ def assemble_vocabulary(
     learned_pieces: Iterable[str],
     pretokenize: PretokenizeFn | None,
 ) -> list[str]:
-    """A vocabulary of just this size, by id: what is reserved, the alphabet, then pieces as they were
-    learned.
+    """Return a vocabulary of exactly ``size`` pieces in the order of ids: reserved, alphabet, learned.
 
     Args:
-        reserved_tokens: special tokens and others that are no pieces of words.
-        alphabet_pieces: the alphabet's pieces, all of which have a place.
-        learned_pieces: pieces, the best first; as many are taken as there is room for.
-        pretokenize: pieces that it does not leave whole are passed over; None takes them all.
+        reserved_tokens: special tokens and other tokens that are not parts of words.
+        alphabet_pieces: pieces of the alphabet, all of which are taken.
+        learned_pieces: pieces, best first, taken while there is room.
+        pretokenize: skip pieces that this pre-tokenization splits; None takes all.
 
     Raises:
-        ValueError: there is no room for the alphabet.
-        TooFewPiecesError: there are not enough pieces.
+        ValueError: the size is too small for the alphabet.
+        TooFewPiecesError: there are too few pieces.
     """
     vocabulary = dict.fromkeys(chain(reserved_tokens, alphabet_pieces))
     if len(vocabulary) > size:
@@ -104,10 +101,10 @@ def assemble_vocabulary(
 
 
 def sort_by_collation(vocabulary: Sequence[str], num_reserved: int) -> list[str]:
-    """The same vocabulary with its pieces sorted, much as Bio-ELECTRA's is; the reserved ones stay first.
+    """Sort the pieces after the reserved ones in dictionary order, much like Bio-ELECTRA's.
 
-    Theirs went through a locale's collation; here it is letters whatever their case or ``##``, then code
-    points.
+    Bio-ELECTRA's order is that of a locale.  This is the order of casefolded letters without ``##``, then of
+    code points.
     """
     rest = sorted(vocabulary[num_reserved:], key=lambda piece: (strip_prefix(piece).casefold(), piece))
     return [*vocabulary[:num_reserved], *rest]
@@ -116,4 +113,4 @@ def sort_by_collation(vocabulary: Sequence[str], num_reserved: int) -> list[str]
 SPECIAL_TOKEN_PATTERN: Final = re.compile(
     r"\[(?:PAD|UNK|CLS|SEP|MASK|unused[0-9]+)\]|<(?:pad|unk|s|/s|mask)>"
 )
-"""Tokens that no text yields: BERT's, those it keeps in reserve, and SentencePiece's."""
+"""Tokens that text never yields: BERT's, its reserved ones, and SentencePiece's."""

@@ -1,7 +1,7 @@
-"""Take a field out of a protocol buffer: just enough of the encoding to do so.
+"""Removal of a field from a protocol buffer.
 
-SentencePiece writes its options into the model, and with them the path of a temporary file that we
-give it.  The classes that come with it to read a model need a newer protobuf than Apache Beam allows.
+SentencePiece writes its options into the model, among them the path of a temporary file.  Its classes that
+read a model need a newer protobuf than Apache Beam allows.
 SOURCES: https://protobuf.dev/programming-guides/encoding/
 """
 
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import Final
 
 TRAINER_SPEC_FIELD: Final = 2
-"""Number of the field of a SentencePiece model that has the options (its sentencepiece_model.proto)."""
+"""Field number of the options in a SentencePiece model (sentencepiece_model.proto)."""
 
 
 def remove_option(model: bytes, option_value: bytes) -> bytes:
-    """The SentencePiece model without the option, or options, that have this value."""
+    """Return a SentencePiece model without the options that have this value."""
     rewritten_fields = []
     for field_number, field, value in _iter_fields(model):
         if field_number == TRAINER_SPEC_FIELD:
@@ -28,7 +28,7 @@ def remove_option(model: bytes, option_value: bytes) -> bytes:
 
 
 def _iter_fields(message: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """The fields of a message: number, all its bytes, and those of its value."""
+    """Yield the fields of a message: number, all bytes, bytes of the value."""
     position = 0
     while position < len(message):
         start = position
@@ -46,7 +46,7 @@ def _iter_fields(message: bytes) -> Iterator[tuple[int, bytes, bytes]]:
 
 
 def _read_varint(message: bytes, position: int) -> tuple[int, int]:
-    """The number at a place, and the place behind it: seven bits a byte, lowest first, the last below 128."""
+    """Return the number at a position (seven bits a byte, lowest first) and the next position."""
     number = shift = 0
     while True:
         byte = message[position]
@@ -57,7 +57,7 @@ def _read_varint(message: bytes, position: int) -> tuple[int, int]:
 
 
 def _encode_varint(number: int) -> bytes:
-    """A number as :func:`_read_number` reads it."""
+    """Encode a number for :func:`_read_varint`."""
     encoded = bytearray()
     while number > 127:
         encoded.append(number & 127 | 128)

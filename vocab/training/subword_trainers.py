@@ -1,12 +1,11 @@
-"""Subword training from words and how often each occurs, so that each weighs what it weighs.
+"""Subword training from counted words.
 
-The libraries want text, and of a large corpus they take a sample.  But they look at one word at a
-time, so words and their counts are all there is to know, and fit in memory.  SentencePiece reads them
-as they are (its TSV input); the tokenizers library has no such way, so each word is fed to it as often
-as it occurs.
+The libraries train on text, and sample a large corpus.  But they look at one word at a time, so that words
+with their counts are equivalent and fit in memory.  SentencePiece reads them as TSV.  The tokenizers library
+has no such input, so that each word is repeated as often as it occurs.
 
-Nothing is drawn at random, so there is no seed: the same words and counts give the same bytes, in
-whatever order the mapping has them, on any machine with the same versions of the libraries.
+Training is deterministic: the same words and counts give the same bytes, in any order and on any machine
+with the same versions of the libraries.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
-import sentencepiece as library
+import sentencepiece
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from bioshards.corpus.errors import InvalidValueError
@@ -29,22 +28,22 @@ from . import model_proto
 from .unigram_seeds import find_seeds
 
 DEFAULT_MAX_PIECE_LENGTH: Final = 16
-"""Characters of a piece at most, SPACE among them: SentencePiece's ``max_sentencepiece_length``."""
+"""Default maximum characters of a piece, the word-start sign included (``max_sentencepiece_length``)."""
 NUM_THREADS: Final = 16
-"""SentencePiece's own number.  How sums are rounded depends on it, so the machine's cores must not set it."""
+"""SentencePiece's default.  It is fixed because the rounding of sums depends on it."""
 CHARACTERS_PER_STRING: Final = 1 << 16
-"""Characters of each string that the WordPiece trainer is fed: the library counts each in one thread."""
+"""Characters of each string passed to the WordPiece trainer, which counts each string in one thread."""
 
 NUM_SPECIAL_PIECES: Final = 2
 """``<pad>`` and ``<unk>``, the first pieces of every model."""
 _FIRST_PRIVATE_CODE_POINT: Final = 0xF0000
-"""The first of 131,068 private characters, which no cleaned text has; alphabets are smaller."""
+"""First of 131,068 private characters; cleaned text has none of them, and alphabets are smaller."""
 _FORBIDDEN_CHARACTERS: Final = frozenset("\0\t\n\r " + SENTENCEPIECE_SPACE + "\u2585")
-"""What SentencePiece cannot read in a word, or takes for something else: U+2585 is its unknown character."""
+"""Characters with a special meaning to SentencePiece; U+2585 is its unknown character."""
 
 
 class VocabSizeError(InvalidValueError):
-    """The corpus cannot fill a vocabulary of the size asked for: ``largest`` is the size that it can fill."""
+    """The corpus is too small for the requested size; ``largest`` is the size that it can fill."""
 
     def __init__(self, size: int, largest: int) -> None:
         super().__init__(
@@ -63,27 +62,27 @@ def train_sentencepiece(
     character_coverage: float = 1.0,
     max_piece_length: int = DEFAULT_MAX_PIECE_LENGTH,
 ) -> bytes:
-    """A SentencePiece model of words as they are: the bytes of its ``.model`` file.
+    """Train a SentencePiece model, and return the bytes of its ``.model`` file.
 
-    Ids are ``<pad>`` 0, ``<unk>`` 1, then the controls; there is neither bos nor eos.  Words of more than
-    :data:`~.wordpiece.LONGEST_WORD` characters are left out, and those with a white space, NUL, U+2581 or
-    U+2585, which SentencePiece takes for something else; of the alphabet, these characters.
+    Ids are ``<pad>`` 0, ``<unk>`` 1, then the control symbols, without bos and eos.  Words of more than
+    :data:`~.wordpiece.MAX_WORD_LENGTH` characters are left out, and words with white space, NUL, U+2581 or
+    U+2585, which have a special meaning to SentencePiece.
 
     Args:
-        words: normalised words, and how often each occurs, 1 or more.
-        algorithm: byte-pair encoding (merges, in their order), or a unigram model.
-        size: pieces of the model, its first ids and all single characters among them.
-        alphabet: characters that must be pieces, whether they occur or not.
-        controls: further pieces, which no text becomes.
-        coverage: share of the text that pieces of one character must cover, 0.98 or more; the rarest
-            characters beyond it become ``<unk>``.  SentencePiece reckons it with seven digits, so of a
-            large corpus it would lose characters even with 1.0; here 1.0 means all of them.
-        longest: characters of a piece at most, the word's beginning among them.
+        words: occurrences of each normalised word, 1 or more.
+        algorithm: byte-pair encoding, or a unigram model.
+        size: number of pieces, special pieces and single characters included.
+        alphabet: characters that must be pieces.
+        control_symbols: further pieces that text never yields.
+        character_coverage: fraction of the text that single characters must cover, 0.98 or more; rarer
+            characters become ``<unk>``.  SentencePiece computes it with seven digits and would lose
+            characters of a large corpus even with 1.0; here 1.0 keeps all of them.
+        max_piece_length: maximum characters of a piece, the word-start sign included.
 
     Raises:
         VocabSizeError: the corpus cannot fill a vocabulary of this size.
-        ValueError: there are no words, or the size has no room for the first ids and the characters, or
-            SentencePiece refuses something, such as the same control twice.
+        ValueError: there are no words, the size is too small for special pieces and characters, or
+            SentencePiece rejects an option, such as a repeated control symbol.
     """
     training_words = _sort_usable_words(words, lambda word: _FORBIDDEN_CHARACTERS.isdisjoint(word))
     characters = _select_characters(training_words, character_coverage)
@@ -98,7 +97,7 @@ def train_sentencepiece(
     options = {
         "model_type": algorithm,
         "vocab_size": size,
-        "hard_vocab_limit": False,  # so that it ends with what it has found, and not with an error
+        "hard_vocab_limit": False,  # fewer pieces are reported below
         "required_chars": "".join(sorted(required)),
         "character_coverage": character_coverage,
         "max_sentencepiece_length": max_piece_length,
@@ -117,30 +116,30 @@ def train_sentencepiece(
 
 
 def read_pieces(model: bytes) -> list[tuple[str, float]]:
-    """The pieces of a SentencePiece model and their scores, in the order of their ids."""
-    processor = library.SentencePieceProcessor(model_proto=model)
+    """Return the pieces of a SentencePiece model with their scores, in the order of ids."""
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     return [(processor.id_to_piece(id), processor.get_score(id)) for id in range(processor.get_piece_size())]
 
 
 def train_bpe_wordpieces(
     words: Mapping[str, int], size: int, alphabet: Collection[str], max_piece_length: int
 ) -> list[str]:
-    """WordPieces by byte-pair encoding, in the order of training, ``##`` before those that continue a word.
+    """Train WordPieces by byte-pair encoding, and return them in the order of training.
 
-    SentencePiece merges the sign for a blank with a word's first character as any other pair, so that the
-    steps to a word are pieces without that sign, which nothing else needs.  Here a word's first character is
-    a symbol of its own instead, as in the tokenizers library's WordPiece trainer.  What comes out is all but
-    the same as that trainer's, and takes as long as there are distinct words, not as all of them.
+    SentencePiece merges the word-start sign like any other character, so that intermediate merges without the
+    sign become pieces that no text uses.  Here the first character of a word is a symbol of its own instead,
+    as in the WordPiece trainer of the tokenizers library.  The result is nearly the same as that trainer's,
+    in time proportional to the distinct words.
 
     Args:
-        words: normalised words, and how often each occurs, 1 or more; those with other characters than the
-            alphabet's are left out.
-        size: how many pieces, the single characters that occur among them.
-        max_piece_length: characters of a piece at most.
+        words: occurrences of each normalised word, 1 or more; words with characters outside the alphabet are
+            left out.
+        size: number of pieces, single characters included.
+        max_piece_length: maximum characters of a piece.
 
     Raises:
-        VocabSizeError: the corpus gives fewer pieces.
-        ValueError: there are no words of this alphabet, or the size has no room for it.
+        VocabSizeError: the corpus yields fewer pieces.
+        ValueError: there are no words of this alphabet, or the size is too small for it.
     """
     characters = sorted(
         character
@@ -159,7 +158,7 @@ def train_bpe_wordpieces(
     if size < len(symbols):
         raise InvalidValueError(
             f"{size:,} pieces are fewer than the {len(symbols):,} characters of these words, at a word's "
-            "beginning and inside of one: ask for more, or for a smaller alphabet"
+            "start and within one: ask for more, or for a smaller alphabet"
         )
     options = {
         "model_type": "bpe",
@@ -169,7 +168,7 @@ def train_bpe_wordpieces(
         "character_coverage": 1.0,
         "max_sentencepiece_length": max_piece_length,
         "add_dummy_prefix": False,
-        "split_by_unicode_script": False,  # the signs for first characters have no script
+        "split_by_unicode_script": False,  # symbols of first characters have no script
     }
     model = _train_model(training_words, options)
     character_by_symbol = {symbol: character for character, symbol in start_symbols.items()}
@@ -184,24 +183,23 @@ def train_bpe_wordpieces(
 
 
 def train_wordpieces(words: Mapping[str, int], size: int, alphabet: Collection[str]) -> list[str]:
-    """WordPieces in the order of training, ``##`` before those that continue a word.
+    """Train WordPieces with the tokenizers library, and return them in the order of training.
 
-    The alphabet comes first, in its order: all characters as a word's beginning, then all as a
-    continuation.  The trainer is told so, because else it draws the ids of continuations at
-    random, and breaks ties between pairs by ids.  Words with any other character are left
-    out, since they are [UNK] whatever the pieces are; so are those of more than
-    :data:`~.wordpiece.LONGEST_WORD` characters, or with a blank.
+    The alphabet comes first, in its order: all characters at the start of a word, then all as continuations.
+    It is passed to the trainer as special tokens, because it otherwise assigns the ids of continuations at
+    random and breaks ties by id.  Left out are words with other characters, words of more than
+    :data:`~.wordpiece.MAX_WORD_LENGTH` characters, which are [UNK] anyway, and words with a blank.
 
-    The library counts 3.6 million occurrences a second and core; memory depends on distinct words alone.
+    The library counts 3.6 million occurrences per second and core; memory depends on distinct words only.
 
     Args:
-        words: normalised words, and how often each occurs, 1 or more.
-        size: how many pieces.
+        words: occurrences of each normalised word, 1 or more.
+        size: number of pieces.
         alphabet: characters that are pieces in both forms.
 
     Raises:
         VocabSizeError: the corpus cannot fill a vocabulary of this size.
-        ValueError: there are no words of this alphabet, or the size has no room for it.
+        ValueError: there are no words of this alphabet, or the size is too small for it.
     """
     characters = list(dict.fromkeys(alphabet))
     if size < 2 * len(characters):
@@ -227,7 +225,7 @@ def train_wordpieces(words: Mapping[str, int], size: int, alphabet: Collection[s
 
 
 def _sort_usable_words(words: Mapping[str, int], is_usable: Callable[[str], bool]) -> list[tuple[str, int]]:
-    """The words that can be trained on and their counts, by falling count and then by themselves.
+    """Return the usable words with their counts, most frequent first, then by word.
 
     Raises:
         ValueError: there are none.
@@ -238,12 +236,12 @@ def _sort_usable_words(words: Mapping[str, int], is_usable: Callable[[str], bool
         if 0 < len(word) <= MAX_WORD_LENGTH and count > 0 and is_usable(word)
     ]
     if not usable_words:
-        raise InvalidValueError(f"there is nothing to train on: of {len(words):,} words none can be used")
+        raise InvalidValueError(f"there is no word to train on: none of {len(words):,} words is usable")
     return sorted(usable_words, key=lambda pair: (-pair[1], pair[0]))
 
 
 def _select_characters(words: Sequence[tuple[str, int]], character_coverage: float) -> set[str]:
-    """The characters that make up this share of the text, the most frequent ones; without SPACE."""
+    """Return the most frequent characters that make up this fraction of the text."""
     counts = Counter({SENTENCEPIECE_SPACE: sum(count for _, count in words)})
     for word, count in words:
         for character in word:
@@ -260,7 +258,7 @@ def _select_characters(words: Sequence[tuple[str, int]], character_coverage: flo
 def _train_from_seeds(
     words: Sequence[tuple[str, int]], options: Mapping[str, Any], seed_counts: Sequence[tuple[str, int]]
 ) -> bytes:
-    """The unigram model whose seeds are these, handed over in a file of "piece TAB count" lines."""
+    """Train a unigram model from seeds, which are passed in a file of lines ``PIECE<tab>COUNT``."""
     with tempfile.TemporaryDirectory(prefix="bioshards-") as folder:
         path = os.path.join(folder, "seeds.tsv")
         with open(path, "w", encoding="utf-8", newline="\n") as file:
@@ -270,14 +268,14 @@ def _train_from_seeds(
 
 
 def _train_model(words: Sequence[tuple[str, int]], options: Mapping[str, Any]) -> bytes:
-    """The model that SentencePiece trains on these words as they are.
+    """Train SentencePiece on words as they are.
 
     Raises:
-        ValueError: it refuses; the message has what it says.
+        ValueError: SentencePiece rejects them; the message is its own.
     """
     model = io.BytesIO()
     try:
-        library.SentencePieceTrainer.train(
+        sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=(f"{word}\t{count}" for word, count in words),
             input_format="tsv",
             model_writer=model,
@@ -298,7 +296,7 @@ def _train_model(words: Sequence[tuple[str, int]], options: Mapping[str, Any]) -
 
 
 def _repeat_words(words: Sequence[tuple[str, int]]) -> Iterator[str]:
-    """Each word as often as it occurs, with a blank behind it, in strings of some :data:`FED` characters."""
+    """Yield each word as often as it occurs, in strings of about :data:`CHARACTERS_PER_STRING` characters."""
     strings: list[str] = []
     size = 0
     for word, count in words:

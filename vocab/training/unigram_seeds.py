@@ -1,9 +1,9 @@
-"""Seed pieces of a unigram model with their exact counts, from words and how often each occurs.
+"""Seed pieces of a unigram model with exact counts, from counted words.
 
-A unigram model is trained by taking pieces away from many.  SentencePiece finds these seeds itself, but in
-(word, count) pairs it takes every word as occurring once.  And it wants what follows a seed to vary; a word
-alone on its line is always followed by the line's end, so whole words are lost unless they begin
-others.  So seeds are counted here, and given to it (``--seed_sentencepieces_file``).
+Training of a unigram model removes pieces from a large set of seeds.  SentencePiece finds seeds itself, but
+counts every word of (word, count) pairs once.  It also requires a seed to be followed by different
+characters: a word alone on its line is always followed by the end of the line, so that whole words are lost
+unless they start others.  So seeds are counted here and passed in ``--seed_sentencepieces_file``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy.typing as npt
 from bioshards.vocab.tokenizer.wordpiece import SENTENCEPIECE_SPACE
 
 MAX_SEEDS: Final = 1_000_000
-"""SentencePiece's own number of seeds (its ``seed_sentencepiece_size``)."""
+"""SentencePiece's number of seeds (``seed_sentencepiece_size``)."""
 MIN_SEED_COUNT: Final = 2
-"""A seed occurs twice or more, as SentencePiece's own do."""
+"""Minimum occurrences of a seed, as in SentencePiece."""
 
 IntArray = npt.NDArray[np.signedinteger[Any]]
 CodeArray = npt.NDArray[np.unsignedinteger[Any]]
@@ -28,14 +28,14 @@ CodeArray = npt.NDArray[np.unsignedinteger[Any]]
 
 @dataclass(frozen=True, slots=True)
 class SeedCandidates:
-    """Substrings: where each first occurs in the text, its length, and its score (count times length)."""
+    """Substrings: the position of the first occurrence, the length, and the score (count times length)."""
 
     scores: IntArray
     first_positions: IntArray
     lengths: IntArray
 
     def select_best(self, max_seeds: int) -> SeedCandidates:
-        """The best of them by score, of equals those that come first in the text, the shorter first."""
+        """Return the best by score; ties are broken by position, then by length."""
         if len(self.scores) > max_seeds:  # sort only what can be among them
             min_score = np.partition(self.scores, -max_seeds)[-max_seeds]
             self = self._take(self.scores >= min_score)
@@ -61,23 +61,23 @@ def find_seeds(
     max_seeds: int = MAX_SEEDS,
     characters: Collection[str] | None = None,
 ) -> list[tuple[str, int]]:
-    """The best seed pieces of the words, each with its count, best first.
+    """Return the best seed pieces of the words with their counts, best first.
 
-    Seeds are the substrings of SPACE + word of 2 to ``max_length`` characters that occur :data:`LEAST` times
-    or more, counted at every place of every word as often as the word occurs.  As in SentencePiece, one that
-    is always followed by the same character is left out (the longer one stands for it), and the best are
-    those whose count times length is the greatest; of equals, the one that comes first in the words.
+    Seeds are substrings of word-start sign + word, of 2 to ``max_length`` characters, that occur
+    :data:`MIN_SEED_COUNT` times or more, at any position of any word, weighted by the word's count.  As in
+    SentencePiece, a substring that is always followed by the same character is left out, and the score is
+    count times length; of equal scores, the first in the words wins.
 
-    The result is exact, however many words there are.  All substrings with the same first character are
-    found at a time, level by level: those of one character more are counted by what they are without
-    it, and that character.  Once ``max_seeds`` seeds are found, a substring is not extended if it is so rare
-    that no extension of it can be among the best.
+    The result is exact for any number of words.  All substrings with the same first character are found
+    together, one length after the other: substrings of length n + 1 are counted by the substring of length n
+    and the next character.  Once ``max_seeds`` are found, substrings too rare to be among the best are not
+    extended.
 
     Args:
-        words: different words and their counts, 1 or more; none contains NUL or :data:`~.wordpiece.SPACE`.
-        max_length: characters of a seed at most, :data:`~.wordpiece.SPACE` among them.
-        max_seeds: seeds at most.
-        characters: those that a seed may contain, or any.
+        words: distinct words with their counts, 1 or more, without NUL and the word-start sign.
+        max_length: maximum characters of a seed, the word-start sign included.
+        max_seeds: maximum number of seeds.
+        characters: characters that a seed may contain; None allows all.
     """
     text = "".join(f"{SENTENCEPIECE_SPACE}{word}\0" for word, _ in words)
     codes, num_codes = _encode_characters(text, characters)
@@ -107,7 +107,7 @@ def find_seeds(
 
 
 def _encode_characters(text: str, characters: Collection[str] | None) -> tuple[CodeArray, int]:
-    """The text's characters numbered from 1, 0 for what ends a substring; and how many numbers there are."""
+    """Return the characters as codes from 1, 0 for those that end a substring, and the number of codes."""
     code_points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     present = np.zeros(0x110000, bool)
     present[code_points] = True
@@ -125,9 +125,7 @@ def _encode_characters(text: str, characters: Collection[str] | None) -> tuple[C
 def _find_seeds_at(
     positions: IntArray, codes: CodeArray, num_codes: int, weights: IntArray, max_length: int, min_score: int
 ) -> list[SeedCandidates]:
-    """Seeds that begin at these places, all with one character: all whose score is ``min_score``, and
-    others.
-    """
+    """Return the seeds that start at these positions, all with the same character; some may score lower."""
     candidates = []
     position_weights = weights[positions]
     groups = np.zeros(len(positions), np.int64)  # which substring each place begins, of all of this length

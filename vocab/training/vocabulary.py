@@ -1,4 +1,4 @@
-"""From counted words to a vocabulary: the alphabet, the training, and the mending of what was learned."""
+"""Build a vocabulary from counted words: alphabet, training, removal of unused pieces."""
 
 from __future__ import annotations
 
@@ -18,24 +18,26 @@ from . import subword_trainers
 from .vocabulary_recipes import VocabularyRecipe
 
 MAX_PIECE_LENGTH = 32
-"""Characters of a piece: no word that is frequent in PubMed or PMC is longer.  SentencePiece's default is
-16, and so "immunohistochemistry" cannot be a piece."""
+"""Maximum characters of a piece.  With SentencePiece's default of 16, "immunohistochemistry" cannot be a
+piece; no frequent word of PubMed or PMC has more than 32.
+"""
 _SURPLUS_DIVISOR = 6
-"""Learned is a sixth more than is needed, as one piece in twenty or thirty will lie idle."""
+"""A sixth more pieces are trained than needed, because one in twenty or thirty is never used."""
 _MAX_ROUNDS = 3
-"""After three rounds fewer than one piece in a thousand lies idle."""
+"""After three rounds, fewer than one piece in a thousand is unused."""
 
 
 class Vocabulary(NamedTuple):
-    """What was built.
+    """A trained vocabulary.
 
     Attributes:
-        tokenizer: with the pieces by id.
-        learned: the pieces of WordPiece in the order in which they were learned, after what is reserved and
-            the alphabet; None for a model that is kept.
-        model: SentencePiece's, if one was trained.
-        alphabet: the characters that have a piece whatever was learned; None where none is looked after.
-        distinct: words trained on, in their casing, and ``tokens`` how often they occur together.
+        tokenizer: tokenizer with the pieces.
+        ranked_pieces: WordPieces in the order of training, after reserved tokens and alphabet; None if the
+            SentencePiece model is kept.
+        sentencepiece_model: SentencePiece model, if one was trained.
+        alphabet: characters that always have a piece; None if the algorithm chose them.
+        distinct_words: distinct words that were trained on, in their casing.
+        total_words: occurrences of these words.
     """
 
     tokenizer: Tokenizer
@@ -47,15 +49,15 @@ class Vocabulary(NamedTuple):
 
 
 def build_vocabulary(recipe: VocabularyRecipe, words: Mapping[str, int]) -> Vocabulary:
-    """Build a vocabulary.
+    """Build the vocabulary of a recipe.
 
-    Nothing is drawn at random: the same words and recipe give the same bytes.
+    The same words and recipe give the same bytes.
 
     Args:
-        words: as they were counted for ``recipe.kind``, how often each occurs.
+        words: occurrences of words, as counted for ``recipe.pretokenizer``.
 
     Raises:
-        ValueError: the size has no room for the alphabet, or the words do not give so many pieces.
+        ValueError: the size is too small for the alphabet, or the words yield too few pieces.
     """
     pretokenize = recipe.make_pretokenizer()
     training_words = _drop_long_words(word_counts.convert_counts(words, pretokenize))
@@ -76,14 +78,14 @@ def build_vocabulary(recipe: VocabularyRecipe, words: Mapping[str, int]) -> Voca
 
 
 def _drop_long_words(words: Mapping[str, int]) -> dict[str, int]:
-    """Without the words that are [UNK] for their length, whatever is learned of them."""
+    """Remove words that are [UNK] because of their length."""
     return {word: count for word, count in words.items() if len(word) <= wordpiece.MAX_WORD_LENGTH}
 
 
 def _train_sentencepiece(
     recipe: VocabularyRecipe, words: Mapping[str, int], letters: Alphabet | None
 ) -> tuple[Tokenizer, None, bytes]:
-    """A unigram model as SentencePiece trains it."""
+    """Train a unigram model of SentencePiece."""
     control_symbols = recipe.reserved_tokens[subword_trainers.NUM_SPECIAL_PIECES :]
     characters: Collection[str] = letters.characters if letters else ()
     character_coverage = 1.0 if letters else recipe.character_coverage
@@ -102,7 +104,7 @@ def _train_sentencepiece(
 def _train_wordpiece(
     recipe: VocabularyRecipe, words: Mapping[str, int], letters: Alphabet | None
 ) -> tuple[Tokenizer, list[str], bytes | None]:
-    """WordPieces, learned as the recipe says."""
+    """Train WordPieces."""
     ranked_pieces, model = (
         _train_as_published(recipe, words) if letters is None else _train_corrected(recipe, words, letters)
     )
@@ -119,7 +121,7 @@ def _train_wordpiece(
 
 
 def _train_as_published(recipe: VocabularyRecipe, words: Mapping[str, int]) -> tuple[list[str], bytes | None]:
-    """All pieces of a model of the size that is needed, and its characters in both forms."""
+    """Return all pieces of a model of the required size, and its characters in both forms."""
     characters = alphabet.count_characters(words).keys() if recipe.algorithm == "wordpiece" else ()
     requested_size = recipe.size
     for _ in range(_MAX_ROUNDS):
@@ -140,10 +142,10 @@ def _train_as_published(recipe: VocabularyRecipe, words: Mapping[str, int]) -> t
 def _train_corrected(
     recipe: VocabularyRecipe, words: Mapping[str, int], letters: Alphabet
 ) -> tuple[list[str], bytes | None]:
-    """The alphabet, and of the pieces learned the first that WordPiece uses.
+    """Return the alphabet and the first learned pieces that WordPiece uses.
 
-    Learning and use are not the same: WordPiece takes the longest piece that fits, so that the steps by
-    which a word was put together lie idle.  Where they do, the next pieces take their place.
+    WordPiece takes the longest piece that matches, so that the intermediate merges of a word are never used.
+    The next learned pieces replace them.
     """
     pretokenize = Pretokenizer(recipe.casing)
     alphabet_pieces = list(alphabet.iter_pieces(letters, pretokenize))
@@ -164,12 +166,12 @@ def _train_corrected(
                 recipe.size, recipe.reserved_tokens, alphabet_pieces, pieces, pretokenize
             )
         except wordpiece.TooFewPiecesError:
-            break  # idle pieces are better than none
+            break  # unused pieces are better than none
     return by_id, learned.model
 
 
 class _LearnedPieces(NamedTuple):
-    """Pieces of WordPiece, the best first, and whether the words give no more."""
+    """Learned WordPieces, best first; ``is_exhausted`` is True if the words yield no more."""
 
     pieces: list[str]
     model: bytes | None
@@ -179,7 +181,7 @@ class _LearnedPieces(NamedTuple):
 def _learn_pieces(
     recipe: VocabularyRecipe, words: Mapping[str, int], size: int, characters: Collection[str]
 ) -> _LearnedPieces:
-    """Learn so many pieces, or as many as there are."""
+    """Learn ``size`` pieces, or as many as the words yield."""
 
     def run_trainer(size: int) -> tuple[list[str], bytes | None]:
         if recipe.algorithm == "wordpiece":

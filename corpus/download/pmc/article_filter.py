@@ -1,18 +1,17 @@
-"""Which of PMC's articles are used: decided from their metadata, before any of them is fetched.
+"""Select PMC's articles by licence and data set, from their metadata, before they are fetched.
 
 Every article has the licence that its authors or publisher chose
 (https://pmc.ncbi.nlm.nih.gov/tools/textmining/ groups them; the codes are Creative Commons' names,
-https://creativecommons.org/share-your-work/cclicenses/).  A model is trained on text that was cleaned and
-split, by people who have or have not commercial aims, and that text is passed on.  So by default an article
-is used if its licence permits all three to anybody without asking what for:
+https://creativecommons.org/share-your-work/cclicenses/).  By default an article is used if its licence
+permits everybody to adapt, to redistribute and to use it commercially, as a corpus of cleaned sentences
+requires:
 
-* CC0, CC-BY and CC-BY-SA do, with acknowledgement, and for SA under the same licence.
+* CC0, CC-BY and CC-BY-SA do, with attribution, and SA under the same licence.
 * NC forbids commercial use.
-* ND forbids passing on a changed text, and cleaned, split text is changed.  (PMC counts CC-BY-ND among the
-  licences that permit commercial use, which it does.)
-* TDM is no licence to redistribute: authors' manuscripts may be mined and used fairly, not passed on.  NLM's
-  terms allow to redistribute what is licensed for it (https://pmc-oa-opendata.s3.amazonaws.com/README.txt).
-* Without a code that we know, there is no permission that we know of.
+* ND forbids the redistribution of adapted text.  (PMC lists CC-BY-ND as permitting commercial use.)
+* TDM permits mining of authors' manuscripts but not redistribution, which NLM's terms require
+  (https://pmc-oa-opendata.s3.amazonaws.com/README.txt).
+* An unknown code grants no known permission.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ from .bucket_inventory import mask_last_of_each
 from .metadata_cache import Versions
 
 SETS: Final = ("open-access", "manuscripts", "ocr")
-"""PMC's data sets: the Open Access Subset, authors' manuscripts, and articles read from scanned pages."""
+"""Data sets of PMC: the Open Access Subset, authors' manuscripts, and articles from scanned pages."""
 
 DEFAULT_SETS: Final = frozenset({"open-access", "manuscripts"})
 
 
 class SelectedArticles(NamedTuple):
-    """The rows that were chosen, by pmcid and version, and how many were not, by reason."""
+    """Selected rows, sorted by pmcid and version, and the number of dropped rows by reason."""
 
     table: pa.Table
     dropped: dict[str, int]
@@ -44,14 +43,14 @@ class SelectedArticles(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ArticleFilter:
-    """Which articles are asked for.
+    """Filter of articles.
 
     Attributes:
-        licences: of :data:`..licences.LICENCES`.
-        sets: of :data:`SETS`; an article must be in one of them, and one that is in ``ocr`` is used only if
-            that is among them: scanned pages are text of another quality.
-        drop_retracted: leave out retracted articles.
-        versions: of an article, the newest only, or all.
+        licences: accepted licences, of :data:`~bioshards.corpus.licences.LICENCES`.
+        sets: accepted data sets, of :data:`SETS`.  An article must be in one of them; an article in ``ocr``
+            is dropped unless ``ocr`` is accepted, because of the quality of scanned pages.
+        drop_retracted: drop retracted articles.
+        versions: versions of an article to keep.
     """
 
     licences: frozenset[str] = DEFAULT_LICENCES
@@ -62,13 +61,13 @@ class ArticleFilter:
     def __post_init__(self) -> None:
         for values, known in ((self.licences, LICENCES), (self.sets, SETS)):
             if unknown := sorted(values - set(known)):
-                raise InvalidValueError(f"{', '.join(unknown)}: not known. There are {', '.join(known)}.")
+                raise InvalidValueError(f"{', '.join(unknown)}: unknown. Choose from {', '.join(known)}.")
 
     def select(self, table: pa.Table) -> SelectedArticles:
-        """Choose among rows of :data:`.pmc_metadata.SCHEMA`.
+        """Select rows of :data:`~.metadata_cache.METADATA_SCHEMA`.
 
-        A row is dropped for the first of these reasons: ``no-xml``, ``unreadable-metadata``, ``not-newest``,
-        ``licence:CODE``, ``set:ocr``, ``set:none``, ``retracted``.
+        A row is dropped for the first reason that applies: ``no-xml``, ``unreadable-metadata``,
+        ``not-newest``, ``licence:CODE``, ``set:ocr``, ``set:none``, ``retracted``.
         """
         table = table.sort_by([("pmcid", "ascending"), ("version", "ascending")])
         reasons = self._find_drop_reasons(table)
@@ -79,7 +78,7 @@ class ArticleFilter:
         )
 
     def _find_drop_reasons(self, table: pa.Table) -> pa.ChunkedArray:
-        """Why each row is dropped, null for those that are not."""
+        """Return the drop reason of each row, null for selected rows."""
         is_readable = pc.is_null(table["problem"])
         is_older = pc.invert(mask_last_of_each(table["pmcid"]))
         has_licence = pc.is_in(table["licence"], value_set=pa.array(sorted(self.licences), pa.string()))

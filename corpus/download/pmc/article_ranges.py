@@ -1,14 +1,14 @@
-"""PMC's articles, range by range, from the bucket into the mirror.
+"""Fetch PMC's articles from the bucket into the mirror, by ranges of ids.
 
-An article lies in the mirror as ``pmc/xml/PMC0123xxxx/PMC1230001.1-0a1b2c3d.xml``: its range, its name, and
-the beginning of its MD5.  It was written there when it had been checked, so the name alone says that it is
-whole and current.  ``pmc/selected/PMC0123xxxx.parquet`` lists a range's articles: what is to be read next.
+An article is stored as ``pmc/xml/PMC0123xxxx/PMC1230001.1-0a1b2c3d.xml``: range, name and first digits of
+the MD5. It is written after its check, so that a file of this name is complete and current.
+``pmc/selected/PMC0123xxxx.parquet`` lists the articles of a range.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Final
 
@@ -23,7 +23,6 @@ from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX, Storage
 
 from . import bucket_inventory, metadata_cache
 from .article_filter import ArticleFilter, SelectedArticles
-from .s3_bucket import URL as URL
 from .s3_bucket import (
     ArticleFailure,
     ChecksumError,
@@ -40,7 +39,7 @@ ARTICLE_SCHEMA: Final = pa.schema(
         pa.field("bytes", pa.int64(), nullable=False),
     ]
 )
-"""An article in the mirror: its metadata, its file's name in the range's folder, and that file's size."""
+"""An article in the mirror: metadata, file name in the folder of the range, and size in bytes."""
 
 _MAX_ARTICLE_BYTES: Final = 64 << 20  # bytes of an article's XML; 190 kB is usual, and each thread holds one
 _FILE_NAME: Final = re.compile(r"PMC\d{1,8}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
@@ -49,16 +48,17 @@ _ROOT_SEARCH_BYTES: Final = 1 << 16  # bytes in which the root element must begi
 
 @dataclass(frozen=True, slots=True)
 class RangeReport:
-    """What became of a range.
+    """Result of fetching a range.
 
     Attributes:
-        number: the range.
-        selected: articles asked for.
-        held: those among them that the mirror had already.
-        fetched, bytes: those that were fetched, and their size.
-        removed: files that were taken out of the mirror, as they are no longer asked for.
-        bad: article versions of which the metadata or the XML could not be had.
-        dropped: article versions that were not asked for, by reason.
+        range_number: number of the range.
+        selected: number of selected articles.
+        mirrored: number of those that were in the mirror.
+        fetched: number of those that were fetched.
+        fetched_bytes: size of the fetched articles.
+        removed: number of files removed from the mirror, because they are no longer selected.
+        failures: article versions whose metadata or XML could not be read.
+        dropped: number of article versions that were not selected, by reason.
     """
 
     range_number: int
@@ -72,7 +72,7 @@ class RangeReport:
 
 
 def list_ranges(storage: Storage, mirror: str) -> list[int]:
-    """The ranges to be worked on: all of the inventory, and those that the mirror has articles of still."""
+    """List the ranges to update: those of the inventory and those with articles in the mirror."""
     names = storage.list_names(f"{mirror}/pmc/selected")
     numbers = {
         int(match[1]) for name in names if (match := re.fullmatch(r"PMC([0-9]{4})xxxx\.parquet", name))
@@ -81,7 +81,7 @@ def list_ranges(storage: Storage, mirror: str) -> list[int]:
 
 
 def read_selected(storage: Storage, mirror: str, range_number: int) -> pa.Table:
-    """The articles of range ``range_number`` that are in the mirror: a table of :data:`SCHEMA`."""
+    """Read the list of articles of a range in the mirror, a table of :data:`ARTICLE_SCHEMA`."""
     path = selected_path(mirror, range_number)
     if not storage.exists(path):
         return ARTICLE_SCHEMA.empty_table()
@@ -98,10 +98,19 @@ def fetch_range(
     article_filter: ArticleFilter,
     today: date,
 ) -> RangeReport:
-    """Bring the articles of range ``number`` that are asked for into the mirror, as its inventory lists them.
+    """Update the metadata of a range and fetch its selected articles.
+
+    Args:
+        storage: where the mirror is.
+        mirror: folder of the mirror.
+        base_url: URL of the bucket, with a trailing slash.
+        pool: connections to the bucket.
+        range_number: number of the range.
+        article_filter: selects the articles.
+        today: date of retrieval.
 
     Raises:
-        UnreachableError: the bucket does not answer any more.
+        UnreachableError: the bucket does not answer.
         OSError: the mirror cannot be written.
     """
     rows = bucket_inventory.read_range(storage, mirror, range_number)
@@ -123,12 +132,15 @@ def sync_articles(
     range_number: int,
     selected: SelectedArticles,
 ) -> RangeReport:
-    """Make range ``range_number`` of the mirror what was chosen: fetch what is missing, remove what is too
-    much.
+    """Fetch the selected articles that are missing in the mirror, and remove all others of the range.
 
     Args:
-        base_url: the bucket's address, with a slash at its end.
-        selected: rows of :data:`.pmc_metadata.SCHEMA` with an ``md5``, all of this range.
+        storage: where the mirror is.
+        mirror: folder of the mirror.
+        base_url: URL of the bucket, with a trailing slash.
+        pool: connections to the bucket.
+        range_number: number of the range.
+        selected: rows of :data:`~.metadata_cache.METADATA_SCHEMA` with an ``md5``, all of this range.
     """
     folder = _get_range_folder(mirror, range_number)
     sizes = {info.path.rpartition("/")[2]: info.size for info in storage.walk(folder)}
@@ -158,9 +170,8 @@ def sync_articles(
         [rows[name] | {"file": name, "bytes": sizes_by_name[name]} for name in rows if name in sizes_by_name],
     )
     surplus = [name for name in sizes if name not in rows and _FILE_NAME.fullmatch(name)]
-    temporary_files = [
-        name for name in storage.list_names(folder) if name.startswith(TEMPORARY_PREFIX)
-    ]  # by a run that was killed
+    # Left by a killed run:
+    temporary_files = [name for name in storage.list_names(folder) if name.startswith(TEMPORARY_PREFIX)]
     parallel_for_each(storage, storage.remove, [f"{folder}/{name}" for name in surplus + temporary_files])
     return RangeReport(
         range_number=range_number,
@@ -175,17 +186,17 @@ def sync_articles(
 
 
 def _read_article(connection: Connection, base_url: str, row: dict[str, Any]) -> bytes:
-    """The article's XML, checked."""
+    """Read the XML of an article and check its MD5 and its root element."""
     name = version_name(row["pmcid"], row["version"])
     url = f"{base_url}{name}/{name}.xml"
     body = read_verified(connection, url, _MAX_ARTICLE_BYTES, row["md5"])
     if _parse_root_name(body) != "article":
-        raise ChecksumError(f"{url}: its MD5 is right, but it is not the XML of an article: {body[:100]!r}")
+        raise ChecksumError(f"{url}: its MD5 is right, but its root element is not <article>: {body[:100]!r}")
     return body
 
 
 def _parse_root_name(body: bytes) -> str:
-    """The local name of the root element, '' where there is none; what follows it is not looked at."""
+    """Return the local name of the root element, or ''."""
     parser = etree.XMLPullParser(
         events=("start",), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
     )
@@ -200,7 +211,7 @@ def _parse_root_name(body: bytes) -> str:
 
 
 def _write_selected(storage: Storage, mirror: str, range_number: int, rows: list[dict[str, Any]]) -> None:
-    """Write the list of a range's articles, if it has changed: what was made of it is then out of date."""
+    """Write the list of articles of a range, if it has changed: a new file makes its shards outdated."""
     table = pa.Table.from_pylist(rows, ARTICLE_SCHEMA)
     path = selected_path(mirror, range_number)
     if not storage.exists(path) or read_selected(storage, mirror, range_number) != table:
@@ -217,29 +228,29 @@ def _get_range_folder(mirror: str, range_number: int) -> str:
 
 
 def selected_path(mirror: str, range_number: int) -> str:
-    """Where the list of a range's articles is."""
+    """Return the path of the list of articles of a range."""
     return f"{mirror}/pmc/selected/{range_label(range_number)}.parquet"
 
 
-# Looking ahead
+# Dry runs
 
 
 def sum_selected_bytes(storage: Storage, path: str) -> int:
-    """The size of all articles that a range's list names."""
+    """Return the size of the articles in the list of a range, in bytes."""
     with storage.open(path) as file:
         return sum(pq.ParquetFile(file).read(["bytes"])["bytes"].to_pylist())
 
 
 @dataclass(frozen=True, slots=True)
 class FetchPlan:
-    """What is known, without asking the bucket, of what :func:`bring` would do.
+    """Forecast of :func:`fetch_range` without requests to the bucket.
 
     Attributes:
-        articles: in the inventory.
-        unknown: those whose metadata would have to be read first.
-        selected: of the others, those asked for; their size is not known before they are fetched.
-        held: those among them that the mirror has already.
-        surplus: what else the mirror has, which would be taken out of it.
+        num_articles: articles in the inventory.
+        without_metadata: articles whose metadata must be read first.
+        selected: selected articles among the others; their size is unknown.
+        mirrored: selected articles in the mirror.
+        surplus: other articles in the mirror, which would be removed.
     """
 
     num_articles: int = 0
@@ -252,7 +263,7 @@ class FetchPlan:
 def plan_ranges(
     storage: Storage, mirror: str, range_numbers: list[int], article_filter: ArticleFilter
 ) -> FetchPlan:
-    """What bringing these ranges would mean, from the inventory and the metadata in the mirror."""
+    """Forecast the download of ranges from the inventory and the metadata in the mirror."""
 
     def plan_range(range_number: int) -> FetchPlan:
         rows = bucket_inventory.read_range(storage, mirror, range_number)
@@ -265,14 +276,18 @@ def plan_ranges(
             filter(_FILE_NAME.fullmatch, storage.list_names(_get_range_folder(mirror, range_number)))
         )
         return FetchPlan(
-            rows.num_rows - difference.older_versions,
-            difference.missing.num_rows,
-            len(file_names),
-            len(file_names & existing),
-            len(existing - file_names),
+            num_articles=rows.num_rows - difference.older_versions,
+            without_metadata=difference.missing.num_rows,
+            selected=len(file_names),
+            mirrored=len(file_names & existing),
+            surplus=len(existing - file_names),
         )
 
-    totals = zip(
-        *(astuple(range_plan) for range_plan in prefetch_map(storage, plan_range, range_numbers)), strict=True
+    plans = list(prefetch_map(storage, plan_range, range_numbers))
+    return FetchPlan(
+        num_articles=sum(plan.num_articles for plan in plans),
+        without_metadata=sum(plan.without_metadata for plan in plans),
+        selected=sum(plan.selected for plan in plans),
+        mirrored=sum(plan.mirrored for plan in plans),
+        surplus=sum(plan.surplus for plan in plans),
     )
-    return FetchPlan(*map(sum, totals))

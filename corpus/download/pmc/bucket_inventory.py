@@ -1,16 +1,16 @@
-"""All article versions that PMC has, as the newest inventory of its bucket lists them, in the mirror.
+"""List of all article versions of PMC, from the newest inventory of its bucket.
 
-A row of an inventory's CSV files (inventory_manifest.py) is a metadata object.  There is no header, and keys
-are URL-encoded (https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory.html):
+A row of the CSV files of an inventory (inventory_manifest.py) is a metadata object.  There is no header,
+and keys are URL-encoded (https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory.html):
 
     "pmc-oa-opendata","metadata/PMC12345.1.json","2026-01-08T11:47:59.000Z","32 hexadecimal digits"
 
-The metadata of an article version names the MD5 of its other objects, so whatever changes in an article
-changes this ETag: the inventory is both the list of all articles and what an update is found by.
+The metadata of an article version contains the MD5 of its other objects, so that any change of an article
+changes this ETag.
 
-It is kept as one Parquet file, sorted, with one row group for each range of ids, so that each range can be
-worked on by itself.  The nine million rows of 2026 are read in batches and wait, compressed, in heaps of a
-hundred ranges; one heap at a time is unpacked, sorted and written.
+The inventory is stored as a sorted Parquet file with one row group for each range of ids, so that ranges
+can be read separately.  The nine million rows of 2026 are read in batches, partitioned by hundred ranges in
+compressed memory, and sorted and written one partition at a time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ INVENTORY_SCHEMA: Final = pa.schema(
         pa.field("modified", pa.timestamp("ms", "UTC"), nullable=False),
     ]
 )
-"""An article version; ETag and time of change are its metadata object's."""
+"""An article version with the ETag and modification time of its metadata object."""
 
 _KEY_PATTERN: Final = r"^metadata(?:/|%2F)PMC(?P<pmcid>[1-9][0-9]{0,7})\.(?P<version>[1-9][0-9]{0,3})\.json$"
 _COLUMN_TYPES: Final = {
@@ -51,19 +51,20 @@ _COLUMN_TYPES: Final = {
 _BLOCK_BYTES: Final = 2 << 20  # bytes of CSV that are read at a time
 _MAX_ROWS: Final = 100_000_000  # 9.3 million in 2026
 _MIN_SIZE_RATIO: Final = 0.9
-"""An inventory with less than this share of the last one's rows is taken for an accident."""
+"""An inventory with a smaller fraction of the rows of the previous one is rejected."""
 _IDS_PER_PARTITION: Final = 100 * IDS_PER_RANGE
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The inventory that the mirror holds.
+    """The inventory in the mirror.
 
     Attributes:
-        date, md5: of its manifest.
-        rows: article versions.
-        strangers: rows left out, as their key is not that of an article's metadata, or is there twice.
-        ranges: the numbers of the ranges that have articles, ascending.
+        date: date of its manifest.
+        md5: MD5 of its manifest.
+        rows: number of article versions.
+        skipped_rows: rows whose key is not that of an article's metadata, or is a duplicate.
+        ranges: numbers of the ranges with articles, ascending.
     """
 
     date: str
@@ -73,11 +74,11 @@ class Inventory:
     ranges: list[int]
 
 
-# What the mirror holds
+# Reading the mirror
 
 
 def read_inventory(storage: Storage, mirror: str) -> Inventory | None:
-    """What is known of the inventory in the mirror, or None."""
+    """Read the description of the inventory in the mirror; None if there is none."""
     if not storage.exists(_inventory_path(mirror)):
         return None
     with storage.open(_inventory_path(mirror)) as file:
@@ -85,13 +86,13 @@ def read_inventory(storage: Storage, mirror: str) -> Inventory | None:
 
 
 def list_ranges(storage: Storage, mirror: str) -> list[int]:
-    """The numbers of the ranges that have articles, ascending; none if there is no inventory."""
+    """Return the numbers of the ranges with articles, ascending; empty without an inventory."""
     inventory = read_inventory(storage, mirror)
     return inventory.ranges if inventory else []
 
 
 def read_range(storage: Storage, mirror: str, range_number: int) -> pa.Table:
-    """The article versions of range ``range_number``, by pmcid and version: a table of :data:`SCHEMA`."""
+    """Read the article versions of a range by pmcid and version, a table of :data:`INVENTORY_SCHEMA`."""
     with storage.open(_inventory_path(mirror)) as file:
         parquet = pq.ParquetFile(file)
         range_numbers = _inventory_from_metadata(parquet.metadata).ranges
@@ -101,12 +102,12 @@ def read_range(storage: Storage, mirror: str, range_number: int) -> pa.Table:
 
 
 def select_newest(table: pa.Table) -> pa.Table:
-    """Each article's newest version, by number (10 after 2), of a table sorted by pmcid and version."""
+    """Select the highest version of each article from a table sorted by pmcid and version."""
     return table.filter(mask_last_of_each(table["pmcid"]))
 
 
 def make_version_keys(table: pa.Table) -> pa.ChunkedArray:
-    """A number for each row that says article and version, in their order."""
+    """Compute an integer for each row that orders by pmcid and version."""
     articles = pc.shift_left(table["pmcid"].cast(pa.int64()), pa.scalar(16, pa.int64()))
     return pc.add(articles, table["version"].cast(pa.int64()))
 
@@ -120,32 +121,36 @@ def _inventory_from_metadata(metadata: pq.FileMetaData) -> Inventory:
 
 
 def mask_last_of_each(sorted_values: pa.ChunkedArray) -> pa.Array:
-    """True for the last of equal values."""
+    """Return a mask that is True for the last of equal values."""
     values = sorted_values.combine_chunks()
     if not len(values):
         return pa.array([], pa.bool_())
     return pa.concat_arrays([pc.not_equal(values[:-1], values[1:]), pa.array([True])])
 
 
-# Bringing the newest one
+# Updating the mirror
 
 
 def update_inventory(storage: Storage, mirror: str, connection: Connection, base_url: str) -> Inventory:
-    """Bring the newest inventory into the mirror; nothing but its manifest is read if it is there.
+    """Fetch the newest inventory, unless it is in the mirror.
 
     Args:
-        base_url: the bucket's address, with a slash at its end.
+        storage: where the mirror is.
+        mirror: folder of the mirror.
+        connection: connection to the bucket.
+        base_url: URL of the bucket, with a trailing slash.
 
     Raises:
-        BadInventory: there is none, or it is not what it is said to be.
-        BadBucket, ChecksumError: the bucket's listing cannot be read, or one of the inventory's files.
-        DownloadError: the bucket did not answer.
+        BadInventory: there is no inventory, or its format is unknown.
+        BadBucket: the listing of the bucket cannot be read.
+        ChecksumError: a file of the inventory has the wrong MD5.
+        DownloadError: the request failed.
     """
     manifest = inventory_manifest.find_newest(connection, base_url)
     previous = read_inventory(storage, mirror)
     if previous and (previous.md5 == manifest.md5 or previous.date > manifest.date):
         return previous
-    folder = f"{mirror}/pmc/inventory"  # where its files wait, should this run be stopped
+    folder = f"{mirror}/pmc/inventory"  # the files of an interrupted run
     partitions = _Partitions()
     num_rows = 0
     for data_file in manifest.files:
@@ -167,7 +172,7 @@ def update_inventory(storage: Storage, mirror: str, connection: Connection, base
 
 
 def _read_batches(body: bytes, manifest: InventoryManifest, name: str) -> Iterator[pa.RecordBatch]:
-    """The columns that are needed of a CSV file, some 70,000 rows at a time."""
+    """Yield the required columns of a CSV file in batches of about 70,000 rows."""
     try:
         yield from pyarrow.csv.open_csv(
             pa.CompressedInputStream(pa.BufferReader(body), "gzip"),
@@ -184,7 +189,7 @@ def _read_batches(body: bytes, manifest: InventoryManifest, name: str) -> Iterat
 
 
 def _parse_versions(batch: pa.RecordBatch) -> pa.Table:
-    """The article versions among a CSV file's rows."""
+    """Parse the article versions in the rows of a CSV file."""
     groups = pc.extract_regex(batch["Key"], _KEY_PATTERN)
     is_article = groups.is_valid()
     groups = groups.filter(is_article)
@@ -198,12 +203,13 @@ def _parse_versions(batch: pa.RecordBatch) -> pa.Table:
 
 
 class _Partitions:
-    """Article versions, each with those of ids near to its own, compressed until all are known."""
+    """Article versions partitioned by id, in compressed memory."""
 
     def __init__(self) -> None:
         self._partitions: dict[int, tuple[pa.BufferOutputStream, pa.RecordBatchStreamWriter]] = {}
 
     def add(self, table: pa.Table) -> None:
+        """Add article versions."""
         numbers = pc.divide(table["pmcid"], _IDS_PER_PARTITION)
         for number in pc.unique(numbers).to_pylist():
             self._get_writer(number).write_table(table.filter(pc.equal(numbers, number)))
@@ -216,7 +222,7 @@ class _Partitions:
         return self._partitions[number][1]
 
     def tables(self) -> Iterator[pa.Table]:
-        """Each heap, sorted, by ascending ids; of versions listed twice, the one changed last."""
+        """Yield the sorted partitions by ascending ids; of duplicate versions the last modified."""
         for number in sorted(self._partitions):
             stream, writer = self._partitions.pop(number)
             writer.close()
@@ -250,7 +256,7 @@ def _write_inventory(
             total_rows += table.num_rows
         if not total_rows:
             raise BadInventory(
-                f"PMC's inventory of {manifest.date} has {num_rows:,} rows and not one article among them. If "
+                f"PMC's inventory of {manifest.date} has {num_rows:,} rows and no article. If "
                 "the bucket's names have changed, corpus/download/pmc/bucket_inventory.py is the file to "
                 "mend."
             )
@@ -258,8 +264,8 @@ def _write_inventory(
             raise BadInventory(
                 f"PMC's inventory of {manifest.date} has {total_rows:,} articles, and the one in the mirror "
                 "has "
-                f"{previous_rows:,}: what it lacks would be taken out of the mirror. Wait for the next one; if "
-                f"this is right, delete {_inventory_path(mirror)} and run again."
+                f"{previous_rows:,}: the missing ones would be removed from the mirror. Wait for the next "
+                f"inventory; if this is right, delete {_inventory_path(mirror)} and rerun the command."
             )
         inventory = Inventory(manifest.date, manifest.md5, total_rows, num_rows - total_rows, range_numbers)
         parquet.add_key_value_metadata({"inventory": json.dumps(asdict(inventory))})

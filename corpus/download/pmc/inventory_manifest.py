@@ -1,13 +1,13 @@
-"""The bucket's daily inventory: which is the newest, and the files that it is made of.
+"""Daily inventories of the bucket: the newest one and its files.
 
-Once a day the bucket lists its metadata objects, one a version of an article, in
+Once a day the bucket lists its metadata objects, one for each version of an article, in
 
     inventory-reports/pmc-oa-opendata/metadata/2026-09-04T01-00Z/manifest.json
     inventory-reports/pmc-oa-opendata/metadata/2026-09-04T01-00Z/manifest.checksum   its MD5
     inventory-reports/pmc-oa-opendata/metadata/data/2f6c-d1.csv.gz                   five of them, 245 MB
 
-and keeps thirty of these.  Beside the dates' folders lie ``data/`` and ``hive/``.  The manifest is as Amazon
-describes it (https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory-location.html):
+and keeps thirty of these, next to the folders ``data/`` and ``hive/``.  Format of the manifest
+(https://docs.aws.amazon.com/AmazonS3/latest/userguide/storage-inventory-location.html):
 
     {"sourceBucket": "pmc-oa-opendata", "fileFormat": "CSV",
      "fileSchema": "Bucket, Key, LastModifiedDate, ETag",
@@ -32,29 +32,25 @@ from .s3_bucket import BUCKET_NAME, list_folders, read_verified
 
 INVENTORY_FOLDER: Final = f"inventory-reports/{BUCKET_NAME}/metadata/"
 REQUIRED_COLUMNS: Final = ("Key", "LastModifiedDate", "ETag")
-"""The columns that an inventory must have."""
+"""Columns that an inventory must have."""
 
 _DATED_FOLDER: Final = re.compile(re.escape(INVENTORY_FOLDER) + r"(\d{4}-\d\d-\d\dT\d\d-\d\dZ)/", re.ASCII)
 _DATA_FILE: Final = re.compile(re.escape(INVENTORY_FOLDER) + r"data/([0-9A-Za-z-]{1,100}\.csv\.gz)")
 _MD5_PATTERN: Final = re.compile(r"[0-9a-fA-F]{32}")
-_MAX_INVENTORIES: Final = (
-    5  # the newest inventory may not be complete yet; if five are not, something else is wrong
-)
+_MAX_INVENTORIES: Final = 5  # the newest one may be incomplete, five incomplete ones are an error
 _MAX_MANIFEST_BYTES: Final = 4 << 20
-_MIN_READ_BYTES: Final = (
-    1 << 20
-)  # so that an error page in a small file's place is read, found wrong, and read again
+_MIN_READ_BYTES: Final = 1 << 20  # an error page instead of a small file is read, rejected and retried
 _MAX_FILES: Final = 1000  # 5 in 2026
 _MAX_FILE_BYTES: Final = 1 << 30  # 50 MB in 2026
 
 
 class BadInventory(ListingError):
-    """There is no inventory, or it is not what it is said to be."""
+    """There is no inventory, or its format is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A CSV file of an inventory: its name in ``data/``, size in bytes, and MD5."""
+    """A CSV file of an inventory: name in ``data/``, size in bytes, MD5."""
 
     name: str
     size: int
@@ -63,13 +59,13 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class InventoryManifest:
-    """An inventory as its manifest describes it.
+    """Manifest of an inventory.
 
     Attributes:
-        date: when it was taken, as its folder says: ``2026-09-04T01-00Z``.
-        md5: of manifest.json.
-        columns: of its CSV files, in order.
-        data: its CSV files, all of them.
+        date: name of its folder: ``2026-09-04T01-00Z``.
+        md5: MD5 of manifest.json.
+        columns: columns of the CSV files, in order.
+        files: CSV files.
     """
 
     date: str
@@ -79,14 +75,15 @@ class InventoryManifest:
 
 
 def find_newest(connection: Connection, base_url: str) -> InventoryManifest:
-    """The newest inventory that is complete.
+    """Find the newest complete inventory.
 
     Args:
-        base_url: the bucket's address, with a slash at its end.
+        connection: connection to the bucket.
+        base_url: URL of the bucket, with a trailing slash.
 
     Raises:
-        BadInventory: there is none, or it is not what this program knows how to read.
-        DownloadError: the bucket did not answer.
+        BadInventory: there is no inventory, or its format is unknown.
+        DownloadError: the request failed.
     """
     dates = sorted(
         {
@@ -108,7 +105,7 @@ def find_newest(connection: Connection, base_url: str) -> InventoryManifest:
 
 
 def _read_manifest(connection: Connection, folder: str) -> bytes:
-    """manifest.json, with the MD5 that manifest.checksum names, if there is such a file."""
+    """Read manifest.json and check its MD5 against manifest.checksum, if that exists."""
     for _ in range(MAX_READ_ATTEMPTS):
         manifest = connection.read(f"{folder}manifest.json", _MAX_MANIFEST_BYTES).body
         try:
@@ -120,8 +117,8 @@ def _read_manifest(connection: Connection, folder: str) -> bytes:
         if md5_of_bytes(manifest) in _MD5_PATTERN.findall(checksum):
             return manifest
     raise BadInventory(
-        f"{folder}manifest.json has the MD5 {md5_of_bytes(manifest)}, and manifest.checksum beside it says "
-        f"{checksum[:100]!r}. Try again later."
+        f"{folder}manifest.json has the MD5 {md5_of_bytes(manifest)}, and manifest.checksum is "
+        f"{checksum[:100]!r}. Rerun the command later."
     )
 
 
@@ -159,11 +156,11 @@ def _parse_file_entry(entry: Any) -> DataFile:
 def read_data_file(
     storage: Storage, folder: str, connection: Connection, base_url: str, data_file: DataFile
 ) -> bytes:
-    """A CSV file as it is compressed, checked; from ``folder`` if it is there, else put there.
+    """Read a compressed CSV file and check its MD5, caching it in ``folder``.
 
     Raises:
-        ChecksumError: it has not the MD5 that the manifest names, whenever it is read.
-        DownloadError: the bucket did not give it.
+        ChecksumError: it has another MD5 than in the manifest, on every read.
+        DownloadError: the request failed.
     """
     path = f"{folder}/{data_file.name}"
     if storage.exists(path):

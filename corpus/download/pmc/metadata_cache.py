@@ -1,7 +1,7 @@
-"""The metadata of PMC's articles in the mirror, brought up to date by what has changed in the inventory.
+"""Cache of the metadata of PMC's articles in the mirror, updated by the ETags of the inventory.
 
-There are millions of metadata objects (metadata_object.py), so what they say is kept, one Parquet file a
-range of ids, and an object is read again only when the inventory lists another ETag for it.
+There are millions of metadata objects (metadata_object.py).  Their content is cached in one Parquet file
+for each range of ids, and an object is read again only when the inventory lists another ETag for it.
 """
 
 from __future__ import annotations
@@ -45,29 +45,29 @@ METADATA_SCHEMA: Final = pa.schema(
 )
 """An article version.
 
-``etag`` is that of the metadata object that was read, ``listed`` the one that the inventory had for it: they
-differ where the object has changed since the inventory was taken.  ``md5`` is that of the XML, null where
-there is none.  ``problem`` says why metadata could not be read; ``pmid`` to ``md5`` are null then.
+``etag`` is the ETag of the metadata object that was read, ``inventory_etag`` that of the inventory: they
+differ if the object changed after the inventory.  ``md5`` is the MD5 of the XML, null without XML.
+``problem`` is the reason why the metadata could not be read; ``pmid`` to ``md5`` are null then.
 """
 
 Versions = Literal["newest", "all"]
-"""Which of an article's versions are looked at."""
+"""Versions of an article to select."""
 
 _MAX_OBJECT_BYTES: Final = 1 << 20  # bytes of a metadata object; they have one or two thousand
-_SAVE_INTERVAL: Final = 2000  # objects: what is lost, at most, when a run is killed
+_SAVE_INTERVAL: Final = 2000  # objects between two saves: the loss when a run is killed
 _MD5_PATTERN: Final = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataDifference:
-    """What the mirror knows of a range, compared with the inventory.
+    """Difference of the cached metadata of a range from the inventory.
 
     Attributes:
-        current: rows of :data:`SCHEMA` that the inventory shows unchanged.
+        current: unchanged rows of :data:`METADATA_SCHEMA`.
         missing: rows of the inventory whose metadata must be read.
-        outdated: rows of :data:`SCHEMA`: what was known before of those among ``missing``.
-        older: versions in the inventory that are not looked at, being older than the article's newest.
-        removed: versions that were known and are no longer in the inventory.
+        outdated: cached rows of :data:`METADATA_SCHEMA` for rows of ``missing``.
+        older_versions: number of versions in the inventory that are not the newest of their article.
+        removed: number of cached versions that are not in the inventory.
     """
 
     current: pa.Table
@@ -79,15 +79,15 @@ class MetadataDifference:
 
 @dataclass(frozen=True, slots=True)
 class MetadataUpdate:
-    """A range's metadata, brought up to date.
+    """Updated metadata of a range.
 
     Attributes:
-        table: of :data:`SCHEMA`, by pmcid and version.
-        fetched: metadata objects that were read.
-        changed: those among them of which other metadata was known before.
-        removed: versions that were known and are in the bucket no longer.
-        older: versions that were not looked at, being older than the article's newest.
-        bad: those that could not be read this time; the next update tries them again.
+        table: rows of :data:`METADATA_SCHEMA`, by pmcid and version.
+        fetched: number of metadata objects that were read.
+        changed: number of those with cached metadata.
+        removed: number of cached versions that are no longer in the bucket.
+        older_versions: number of skipped versions that are not the newest of their article.
+        failures: versions that could not be read; the next update retries them.
     """
 
     table: pa.Table
@@ -99,7 +99,7 @@ class MetadataUpdate:
 
 
 def read_metadata(storage: Storage, mirror: str, range_number: int) -> pa.Table:
-    """The metadata that the mirror holds of range ``range_number``: a table of :data:`SCHEMA`."""
+    """Read the cached metadata of a range, a table of :data:`METADATA_SCHEMA`."""
     path = _metadata_path(mirror, range_number)
     if storage.exists(path):
         with storage.open(path) as file:
@@ -112,15 +112,13 @@ def read_metadata(storage: Storage, mirror: str, range_number: int) -> pa.Table:
 def compare_with_inventory(
     inventory_rows: pa.Table, metadata: pa.Table, versions: Versions = "newest"
 ) -> MetadataDifference:
-    """What must be read so that ``metadata`` says what the inventory's ``inventory_rows`` of the same range
-    list.
-    """
-    wanted = select_newest(inventory_rows) if versions == "newest" else inventory_rows
+    """Compare cached metadata with the rows of the inventory of the same range."""
+    selected = select_newest(inventory_rows) if versions == "newest" else inventory_rows
     previous = metadata.take(
-        pc.index_in(make_version_keys(wanted), value_set=make_version_keys(metadata).combine_chunks())
+        pc.index_in(make_version_keys(selected), value_set=make_version_keys(metadata).combine_chunks())
     )
     is_unchanged = pc.or_(
-        pc.equal(previous["etag"], wanted["etag"]), pc.equal(previous["inventory_etag"], wanted["etag"])
+        pc.equal(previous["etag"], selected["etag"]), pc.equal(previous["inventory_etag"], selected["etag"])
     )
     is_unchanged = pc.fill_null(is_unchanged, False)
     is_changed = pc.and_(pc.invert(is_unchanged), pc.is_valid(previous["pmcid"]))
@@ -129,12 +127,12 @@ def compare_with_inventory(
     )
     etag_index = METADATA_SCHEMA.get_field_index("inventory_etag")
     return MetadataDifference(
-        current=previous.set_column(etag_index, METADATA_SCHEMA.field(etag_index), wanted["etag"]).filter(
+        current=previous.set_column(etag_index, METADATA_SCHEMA.field(etag_index), selected["etag"]).filter(
             is_unchanged
         ),
-        missing=wanted.filter(pc.invert(is_unchanged)),
+        missing=selected.filter(pc.invert(is_unchanged)),
         outdated=previous.filter(is_changed),
-        older_versions=inventory_rows.num_rows - wanted.num_rows,
+        older_versions=inventory_rows.num_rows - selected.num_rows,
         removed=pc.sum(is_removed).as_py() or 0,
     )
 
@@ -149,19 +147,24 @@ def update_metadata(
     today: date,
     versions: Versions = "newest",
 ) -> MetadataUpdate:
-    """Bring the metadata of range ``range_number`` up to what the inventory lists, and keep it in the mirror.
+    """Read the metadata objects of a range that have changed, and update the cache.
 
     Args:
-        base_url: the bucket's address, with a slash at its end.
-        rows: the inventory's rows of the range, all of them: what is not among them is forgotten.
-        versions: look at each article's newest version only, or at all.
+        storage: where the mirror is.
+        mirror: folder of the mirror.
+        base_url: URL of the bucket, with a trailing slash.
+        pool: connections to the bucket.
+        range_number: number of the range.
+        inventory_rows: all rows of the range in the inventory; other cached rows are removed.
+        today: date of retrieval.
+        versions: read the newest version of each article, or all.
 
     Raises:
-        UnreachableError: the bucket does not answer any more; what was read until then is kept.
+        UnreachableError: the bucket does not answer; metadata read so far is saved.
     """
     previous = read_metadata(storage, mirror, range_number)
-    found = compare_with_inventory(inventory_rows, previous, versions)
-    rows_by_version = {(row["pmcid"], row["version"]): row for row in found.outdated.to_pylist()}
+    difference = compare_with_inventory(inventory_rows, previous, versions)
+    rows_by_version = {(row["pmcid"], row["version"]): row for row in difference.outdated.to_pylist()}
     num_fetched = num_changed = num_gone = 0
     failures: list[ArticleFailure] = []
 
@@ -170,7 +173,7 @@ def update_metadata(
 
     try:
         for num_done, (row, result) in enumerate(
-            map_with_errors(pool, read_row, found.missing.to_pylist()), start=1
+            map_with_errors(pool, read_row, difference.missing.to_pylist()), start=1
         ):
             key = row["pmcid"], row["version"]
             if isinstance(result, NotFoundError):
@@ -184,21 +187,28 @@ def update_metadata(
                 num_changed += key in rows_by_version and rows_by_version[key]["problem"] is None
                 rows_by_version[key] = result
             if num_done % _SAVE_INTERVAL == 0:
-                _write_metadata(storage, mirror, range_number, _build_table(found.current, rows_by_version))
+                _write_metadata(
+                    storage, mirror, range_number, _build_table(difference.current, rows_by_version)
+                )
     finally:
-        table = _build_table(found.current, rows_by_version)
+        table = _build_table(difference.current, rows_by_version)
         if table != previous:
             _write_metadata(storage, mirror, range_number, table)
     return MetadataUpdate(
-        table, num_fetched, num_changed, found.removed + num_gone, found.older_versions, tuple(failures)
+        table,
+        num_fetched,
+        num_changed,
+        difference.removed + num_gone,
+        difference.older_versions,
+        tuple(failures),
     )
 
 
 def _read_object(connection: Connection, base_url: str, row: dict[str, Any], today: date) -> dict[str, Any]:
-    """The metadata of a row of the inventory, as a row of :data:`SCHEMA`.
+    """Read the metadata of a row of the inventory as a row of :data:`METADATA_SCHEMA`.
 
-    The object may have changed since the inventory was taken: it is whole if it has the checksum that the
-    inventory lists or the one that came with it.  An answer with neither is believed only if it makes sense.
+    The object may have changed since the inventory: it is intact if its MD5 is the ETag of the inventory or
+    of the response.  If neither is an MD5 of it, it must parse.
     """
     pmcid, version, inventory_etag = row["pmcid"], row["version"], row["etag"]
     url = f"{base_url}metadata/{version_name(pmcid, version)}.json"

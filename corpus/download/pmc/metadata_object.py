@@ -1,7 +1,7 @@
-"""What PMC says of one article version: its licence, its data set, and the checksum of its XML.
+"""Parse the metadata of an article version of PMC: licence, data set and MD5 of its XML.
 
-That is a small JSON object (https://pmc-oa-opendata.s3.amazonaws.com/README.txt), which lies beside the
-article and, the same, under ``metadata/``:
+It is a small JSON object (https://pmc-oa-opendata.s3.amazonaws.com/README.txt), stored next to
+the article and as a copy under ``metadata/``:
 
     {"pmcid": "PMC12345", "version": 1, "pmid": 23456 or null, "doi": "10.1000/1" or null,
      "license_code": "CC BY" or null,
@@ -26,15 +26,19 @@ _LICENCE_VERSION: Final = re.compile(r"-\d(\.\d)?(-IGO)?$")
 
 
 class ArticleMetadataError(BioshardsError):
-    """A metadata object is not what it should be."""
+    """A metadata object is invalid."""
 
 
 def parse_metadata(body: bytes, pmcid: int, version: int) -> dict[str, Any]:
-    """The columns ``pmid`` to ``md5`` of :data:`.pmc_metadata.SCHEMA` of this article version.
+    """Parse the columns ``pmid`` to ``md5`` of :data:`~.metadata_cache.METADATA_SCHEMA`.
+
+    Args:
+        body: JSON of the metadata object.
+        pmcid: number of the expected article.
+        version: its expected version.
 
     Raises:
-        ArticleMetadataError: it is not JSON, of another article, or a value is of another type than it
-            should be.
+        ArticleMetadataError: the body is not JSON, is of another article, or has a value of another type.
     """
     try:
         metadata = json.loads(body)
@@ -59,7 +63,7 @@ def parse_metadata(body: bytes, pmcid: int, version: int) -> dict[str, Any]:
 
 
 def normalise_licence(code: str | None) -> str:
-    """A licence code in one spelling: ``CC BY``, ``cc-by`` and ``CC BY 4.0`` are ``CC-BY``."""
+    """Normalise a licence code: ``CC BY``, ``cc-by`` and ``CC BY 4.0`` become ``CC-BY``."""
     normalised = "-".join(re.split(r"[\s_-]+", (code or "").strip().upper()))
     normalised = _LICENCE_VERSION.sub("", normalised)
     return normalised if normalised in LICENCES else UNKNOWN_LICENCE
@@ -82,7 +86,7 @@ def _parse_text(metadata: dict[str, Any], name: str) -> str | None:
 
 
 def _parse_doi(metadata: dict[str, Any]) -> str | None:
-    """The DOI, or None where it cannot be used: an odd character in it is no reason to lose the article."""
+    """Return the DOI, or None if it has invalid characters: the article is kept without it."""
     value = metadata.get("doi")
     if value is not None and not isinstance(value, str):
         raise ArticleMetadataError(f"doi is {value!r:.100}, not a line of text")
@@ -98,7 +102,7 @@ def _parse_bool(metadata: dict[str, Any], name: str) -> bool:
 
 
 def _parse_xml_md5(url: str | None, name: str) -> str | None:
-    """The checksum in the XML's address.  Its path must be the one we know, its host is not looked at."""
+    """Return the MD5 in the URL of the XML; the path of the URL is checked, its host ignored."""
     if url is None:
         return None
     try:

@@ -1,13 +1,13 @@
-"""The bucket in which PMC's articles lie: its address, its listing, and objects read with their checksum.
+"""PMC's article bucket in S3: URL, listings and verified reads.
 
-Since August 2026 PMC is distributed as one object a file in Amazon's S3, readable by anybody
+Since August 2026 PMC is distributed as public objects in Amazon S3
 (https://pmc.ncbi.nlm.nih.gov/tools/pmcaws/, https://pmc-oa-opendata.s3.amazonaws.com/README.txt):
 
     PMC12345.1/PMC12345.1.xml     version 1 of article PMC12345
-    metadata/PMC12345.1.json      what is known of it: licence, checksums
-    inventory-reports/...         the daily list of the latter (inventory_manifest.py)
+    metadata/PMC12345.1.json      metadata: licence, checksums
+    inventory-reports/...         daily lists of the metadata objects (inventory_manifest.py)
 
-Folders are listed as S3 lists them
+Listings have the format of S3
 (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html):
 
     <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
@@ -45,27 +45,29 @@ URL: Final = "https://pmc-oa-opendata.s3.amazonaws.com/"
 BUCKET_NAME: Final = "pmc-oa-opendata"
 
 IDS_PER_RANGE: Final = 10_000
-"""Articles are worked on by ranges of this many ids: range 123 is PMC1230000 to PMC1239999."""
+"""Number of ids in a range, the unit of work: range 123 is PMC1230000 to PMC1239999."""
 
-_MAX_PAGES: Final = 20  # of a thousand entries each: thirty are expected
-_MAX_PAGE_BYTES: Final = 4 << 20  # a thousand keys of 1,024 bytes, S3's longest, are 1 MB
+_MAX_PAGES: Final = 20  # of a thousand entries each, thirty entries are expected
+_MAX_PAGE_BYTES: Final = 4 << 20  # a thousand keys of 1,024 bytes, the limit of S3, are 1 MB
 
 
 class BadBucket(ListingError):
-    """What the bucket lists is not what this program knows how to read."""
+    """The format of a listing of the bucket is unknown."""
 
 
 class ChecksumError(DownloadError):
-    """An object is not what its checksum or its name say, whenever it is read."""
+    """An object has the wrong checksum or content, on every read."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArticleFailure:
-    """An article version of which an object could not be had.
+    """An article version with an object that could not be read.
 
     Attributes:
+        pmcid: number of the article.
+        version: its version.
         reason: ``gone``, ``refused``, ``unreachable``, ``damaged``, or else ``failed``.
-        detail: a sentence that names the object.
+        detail: error message, which names the object.
     """
 
     pmcid: int
@@ -75,6 +77,7 @@ class ArticleFailure:
 
     @classmethod
     def from_error(cls, pmcid: int, version: int, error: DownloadError) -> ArticleFailure:
+        """Classify an error."""
         reasons = (
             (NotFoundError, "gone"),
             (RefusedError, "refused"),
@@ -86,25 +89,25 @@ class ArticleFailure:
 
 
 def range_label(range_number: int) -> str:
-    """A range's name: ``PMC0123xxxx`` for range 123."""
+    """Return the name of a range: ``PMC0123xxxx`` for range 123."""
     return f"PMC{range_number:04d}xxxx"
 
 
 def range_ids(range_number: int) -> tuple[int, int]:
-    """The first and the last PMC id of a range."""
+    """Return the first and the last PMC id of a range."""
     return range_number * IDS_PER_RANGE, (range_number + 1) * IDS_PER_RANGE - 1
 
 
 def version_name(pmcid: int, version: int) -> str:
-    """An article version's name: ``PMC12345.1``."""
+    """Return the name of an article version: ``PMC12345.1``."""
     return f"PMC{pmcid}.{version}"
 
 
 def list_folders(connection: Connection, base_url: str, prefix: str) -> list[str]:
-    """The names of all "folders" right below ``prefix``, as the bucket gives them (prefix and name, ``/``).
+    """List the folders directly below ``prefix``, each with the prefix and a trailing slash.
 
     Raises:
-        BadBucket: the answer is no listing, or a listing without an end.
+        BadBucket: the response is not a listing, or has too many pages.
     """
     folder_names: list[str] = []
     query = {"list-type": "2", "prefix": prefix, "delimiter": "/"}
@@ -119,9 +122,8 @@ def list_folders(connection: Connection, base_url: str, prefix: str) -> list[str
             return folder_names
         query["continuation-token"] = token
     raise BadBucket(
-        f"{base_url}: the listing of {prefix} has more than {_MAX_PAGES} pages, and some 30 entries were "
-        "expected. "
-        "If the bucket's layout has changed, corpus/download/pmc/s3_bucket.py must be updated."
+        f"{base_url}: the listing of {prefix} has more than {_MAX_PAGES} pages; about 30 entries were "
+        "expected. If the bucket's layout has changed, corpus/download/pmc/s3_bucket.py must be updated."
     )
 
 
@@ -140,11 +142,17 @@ def _read_listing(connection: Connection, url: str) -> etree._Element:
 
 
 def read_verified(connection: Connection, url: str, max_bytes: int, md5: str) -> bytes:
-    """The object at ``url``, whose MD5 must be ``md5`` (lower case); read again where it is not.
+    """Read an object and check its MD5, up to :data:`MAX_READ_ATTEMPTS` times.
+
+    Args:
+        connection: connection to the bucket.
+        url: URL of the object.
+        max_bytes: size limit.
+        md5: expected MD5, in lower case.
 
     Raises:
-        ChecksumError: it is not, three times.
-        DownloadError: the bucket did not give it.
+        ChecksumError: the MD5 is wrong on every read.
+        DownloadError: the request failed.
     """
     for _ in range(MAX_READ_ATTEMPTS):
         body = connection.read(url, max_bytes).body
@@ -152,18 +160,18 @@ def read_verified(connection: Connection, url: str, max_bytes: int, md5: str) ->
         if actual_md5 == md5:
             return body
     raise ChecksumError(
-        f"{url}: its MD5 should be {md5} and is {actual_md5} ({len(body)} bytes), read {MAX_READ_ATTEMPTS} times"
+        f"{url}: its MD5 should be {md5} and is {actual_md5} ({len(body)} bytes), "
+        f"read {MAX_READ_ATTEMPTS} times"
     )
 
 
 def map_with_errors(
     pool: DownloadPool, function: Callable[[Connection, T], R], items: Iterable[T]
 ) -> Iterator[tuple[T, R | DownloadError]]:
-    """Each item with what ``function`` gives for it, or with the error: one bad object does not stop the
-    rest.
+    """Yield each item with the result of ``function`` or with its DownloadError.
 
     Raises:
-        UnreachableError: it is not one object, the bucket does not answer any more.
+        UnreachableError: more than :data:`MAX_UNREACHABLE_OBJECTS` objects could not be read.
     """
 
     def try_item(connection: Connection, item: T) -> tuple[T, R | DownloadError]:

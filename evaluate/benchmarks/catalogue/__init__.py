@@ -1,4 +1,4 @@
-"""All benchmarks by name: which files, how many of what they hold, and where they are to be had."""
+"""All benchmarks by name. A new benchmark is an entry in one of these modules."""
 
 from __future__ import annotations
 

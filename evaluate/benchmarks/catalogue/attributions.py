@@ -1,4 +1,4 @@
-"""Who published the counts of several sets of texts, where their files are had, and under which licence."""
+"""Sources, download addresses and licences that several text benchmarks share."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The sets of tagged sentences (named entities, PICO), and the documents that BC5CDR's are from.
+"""Tagging benchmarks: named entities, PICO, and BC5CDR's documents.
 
-Counts are those that papers print, each with its source; what nobody printed is not expected.
+Expected counts are the published ones; each has a source.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from bioshards.evaluate.benchmarks.definition import (
     FileLayout,
     KnownDiscrepancy,
     MissingSplitPolicy,
+    TaskSpec,
 )
 from bioshards.evaluate.benchmarks.formats import iob, standoff
 from bioshards.evaluate.benchmarks.readers import pico, species
+from bioshards.evaluate.benchmarks.readers.split_reader import read_each_split
 from bioshards.evaluate.benchmarks.record_types import LabelledText, Record, TaggedSentence
 
 from . import ner_common
 from .ner_jnlpba import JNLPBA_BENCHMARKS
+from .record_counts import counts_by_split
 
 _BIO_ELECTRA_TABLE_SOURCE: Final = "Bio-ELECTRA (Ozyurt 2020, table 1)"
 _ST_ANTHONY_DISCREPANCY: Final = KnownDiscrepancy(
@@ -43,7 +46,7 @@ def _make_crichton_benchmark(
     licence: str = "CC BY 4.0 (the collection's)",
     folder: str | None = None,
 ) -> Benchmark:
-    """A set of the collection of Crichton et al. (2017), each of one type of entity."""
+    """Return a benchmark of the collection of Crichton et al. (2017); each has one entity type."""
     folder = folder or f"{title}-IOB"
     patterns = ner_common.split_patterns(f"**/{folder}/{{}}.tsv", dev_name="devel")
     return Benchmark(
@@ -53,7 +56,7 @@ def _make_crichton_benchmark(
             FileLayout(
                 patterns,
                 ner_common.ONE_FILE_PER_SPLIT,
-                ner_common.make_split_reader(iob.read_sentences),
+                read_each_split(iob.read_sentences),
                 known_discrepancies=known_discrepancies,
             ),
         ),
@@ -62,16 +65,17 @@ def _make_crichton_benchmark(
         counts_source=source,
         licence=licence,
         download_from=ner_common.CRICHTON_DOWNLOAD.format(folder),
+        task=ner_common.ENTITY_TASK,
     )
 
 
 def _read_single_type(path: str) -> list[TaggedSentence]:
-    """ELECTRAMed's BC5CDR, in which a mention of one word is ``I-``, and of more begins with ``B-``."""
+    """Read ELECTRAMed's BC5CDR, where mentions of one word are ``I-`` and longer ones begin with ``B-``."""
     return iob.convert_to_iob2(iob.read_sentences(path))
 
 
 def _make_pico_layouts() -> tuple[FileLayout, ...]:
-    """EBM-NLP's own files, and SciBERT's."""
+    """Return the layouts of EBM-NLP's own files and of SciBERT's."""
     span_pattern = "**/ebm_nlp_2_00/annotations/aggregated/starting_spans/{}/{}/*.ann"
     patterns = {"tokens": "**/ebm_nlp_2_00/documents/*.tokens", "dev": "**/pico/ebmnlp/dev.txt"}
     for element in pico.ELEMENTS:
@@ -80,7 +84,7 @@ def _make_pico_layouts() -> tuple[FileLayout, ...]:
     crowd_files = ("tokens", *(f"train {element}" for element in pico.ELEMENTS))
     gold_files = ("tokens", *(f"gold {element}" for element in pico.ELEMENTS))
     missing_dev_policy = MissingSplitPolicy(
-        "SciBERT's pico/ebmnlp/dev.txt, which says what dev is, is absent: every fifth abstract is dev",
+        "SciBERT's pico/ebmnlp/dev.txt, which defines the dev split, is missing: every fifth abstract is dev",
         ("train", "dev"),
     )
     reason = (
@@ -97,7 +101,7 @@ def _make_pico_layouts() -> tuple[FileLayout, ...]:
         FileLayout(
             ner_common.split_patterns("**/pico/ebmnlp/{}.txt"),
             ner_common.ONE_FILE_PER_SPLIT,
-            ner_common.make_split_reader(iob.read_sentences),
+            read_each_split(iob.read_sentences),
             note="the labels are SciBERT's, and scores not comparable with BLURB's",
             known_discrepancies=(
                 KnownDiscrepancy("labelled words", "dev", 87913, reason),
@@ -108,17 +112,17 @@ def _make_pico_layouts() -> tuple[FileLayout, ...]:
 
 
 def _make_species_layouts() -> tuple[FileLayout, ...]:
-    """BioBERT's files, and the corpus's own."""
+    """Return the layouts of BioBERT's files and of the corpus's own."""
     corpus_patterns = {"mentions": "**/S800.tsv", "pmids": "**/pubmedid.tsv", "texts": "**/abstracts/*.txt"}
     missing_lists_policy = MissingSplitPolicy(
-        "the lists of spyysalo/s800, s800/split/*.txt, are absent: the split is our own",
+        "the lists of spyysalo/s800, s800/split/*.txt, are missing: the split is our own",
         tuple(ner_common.ONE_FILE_PER_SPLIT),
     )
     return (
         FileLayout(
             ner_common.split_patterns("**/s800/{}.tsv", dev_name="devel"),
             ner_common.ONE_FILE_PER_SPLIT,
-            ner_common.make_split_reader(partial(iob.read_sentences, entity_type="Species")),
+            read_each_split(partial(iob.read_sentences, entity_type="Species")),
         ),
         FileLayout(
             {**corpus_patterns, **ner_common.split_patterns("**/s800/split/{}.txt", dev_name="devel")},
@@ -131,7 +135,7 @@ def _make_species_layouts() -> tuple[FileLayout, ...]:
 
 
 def _count_documents(records: Sequence[Record]) -> dict[str, int]:
-    """What can be counted in the texts of BC5CDR."""
+    """Count documents, chemicals and diseases of BC5CDR."""
     texts = [record for record in records if isinstance(record, LabelledText)]
     labels = [record.label for record in texts if isinstance(record.label, frozenset)]
     type_counts = Counter(mention.split()[1] for label in labels for mention in label)
@@ -139,26 +143,26 @@ def _count_documents(records: Sequence[Record]) -> dict[str, int]:
 
 
 NER_BENCHMARKS: Final[tuple[Benchmark, ...]] = (
-    _make_crichton_benchmark("bc5-chem", "BC5CDR-chem", ner_common.split_counts(5203, 5347, 5385)),
+    _make_crichton_benchmark("bc5-chem", "BC5CDR-chem", counts_by_split(5203, 5347, 5385)),
     _make_crichton_benchmark(
         "bc5-disease",
         "BC5CDR-disease",
-        ner_common.split_counts(4182, 4244, 4424),
+        counts_by_split(4182, 4244, 4424),
         known_discrepancies=(_ST_ANTHONY_DISCREPANCY,),
     ),
-    _make_crichton_benchmark("ncbi-disease", "NCBI-disease", ner_common.split_counts(5134, 787, 960)),
-    _make_crichton_benchmark("bc2gm", "BC2GM", ner_common.split_counts(15197, 3061, 6325)),
+    _make_crichton_benchmark("ncbi-disease", "NCBI-disease", counts_by_split(5134, 787, 960)),
+    _make_crichton_benchmark("bc2gm", "BC2GM", counts_by_split(15197, 3061, 6325)),
     _make_crichton_benchmark(
         "linnaeus",
         "LINNAEUS",
-        ner_common.split_counts(2119, 711, 1433),
+        counts_by_split(2119, 711, 1433),
         _BIO_ELECTRA_TABLE_SOURCE,
         folder="linnaeus-IOB",
     ),
     _make_crichton_benchmark(
         "bc4chemd",
         "BC4CHEMD",
-        ner_common.split_counts(29478, 29486, 25346),
+        counts_by_split(29478, 29486, 25346),
         _BIO_ELECTRA_TABLE_SOURCE,
         licence="not clear, says the collection; the corpus is BioCreative's",
     ),
@@ -170,21 +174,22 @@ NER_BENCHMARKS: Final[tuple[Benchmark, ...]] = (
             FileLayout(
                 ner_common.split_patterns("**/NER/bc5cdr/{}.txt"),
                 ner_common.ONE_FILE_PER_SPLIT,
-                ner_common.make_split_reader(_read_single_type),
+                read_each_split(_read_single_type),
             ),
         ),
-        published_counts={"sentences": ner_common.split_counts(3951, 3957, 4145)},
+        published_counts={"sentences": counts_by_split(3951, 3957, 4145)},
         count_records=ner_common.count_tagged_sentences,
         counts_source=ner_common.ELECTRAMED_TABLE_SOURCE,
         licence="MIT (the repository's)",
         download_from=ner_common.ELECTRAMED_NER_DOWNLOAD.format("bc5cdr"),
+        task=ner_common.ENTITY_TASK,
     ),
     Benchmark(
         name="ebm-pico",
         title="EBM PICO",
         layouts=_make_pico_layouts(),
         published_counts={
-            "labelled words": ner_common.split_counts(339167, 85321, 16364),
+            "labelled words": counts_by_split(339167, 85321, 16364),
             "documents": {"train+dev+test": 4993},
         },
         count_records=ner_common.count_tagged_sentences,
@@ -194,6 +199,7 @@ NER_BENCHMARKS: Final[tuple[Benchmark, ...]] = (
         "for "
         "labels of its own, https://github.com/allenai/scibert, data/pico/ebmnlp",
         has_pmids=True,
+        task=TaskSpec("word_labels", "word_f1", labels=tuple(pico.ELEMENTS.values())),
     ),
     Benchmark(
         name="s800",
@@ -201,7 +207,7 @@ NER_BENCHMARKS: Final[tuple[Benchmark, ...]] = (
         layouts=_make_species_layouts(),
         published_counts={
             "mentions": {"train+dev+test": 3708},
-            "documents": ner_common.split_counts(560, 80, 160),
+            "documents": counts_by_split(560, 80, 160),
         },
         count_records=ner_common.count_tagged_sentences,
         counts_source="BioALBERT (Naseem et al. 2020, table IV); documents: spyysalo/s800, split/",
@@ -210,6 +216,7 @@ NER_BENCHMARKS: Final[tuple[Benchmark, ...]] = (
         "https://species.jensenlab.org, "
         "S800-1.0.tar.gz unpacked, with https://github.com/spyysalo/s800",
         has_pmids=True,
+        task=ner_common.ENTITY_TASK,
     ),
     Benchmark(
         name="bc5cdr-pubtator",
@@ -226,9 +233,9 @@ NER_BENCHMARKS: Final[tuple[Benchmark, ...]] = (
             ),
         ),
         published_counts={
-            "documents": ner_common.split_counts(500, 500, 500),
-            "chemicals": ner_common.split_counts(5203, 5347, 5385),
-            "diseases": ner_common.split_counts(4182, 4244, 4424),
+            "documents": counts_by_split(500, 500, 500),
+            "chemicals": counts_by_split(5203, 5347, 5385),
+            "diseases": counts_by_split(4182, 4244, 4424),
         },
         count_records=_count_documents,
         counts_source=f"{ner_common.BLURB_TABLE_SOURCE}, and its section 2.3.1",

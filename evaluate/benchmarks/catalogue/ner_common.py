@@ -1,13 +1,12 @@
-"""What the sets of tagged sentences have in common: sources, and how three files become three parts."""
+"""Shared parts of the tagging benchmarks: sources, one file per split, counts."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from bioshards.evaluate.benchmarks.definition import SPLITS, PathsByName, RecordsBySplit, Split
-from bioshards.evaluate.benchmarks.formats.text_files import get_only_path
+from bioshards.evaluate.benchmarks.definition import SPLITS, Split, TaskSpec
 from bioshards.evaluate.benchmarks.record_types import Record, TaggedSentence
 
 CRICHTON_DOWNLOAD: Final = "https://github.com/cambridgeltl/MTL-Bioinformatics-2016, data/{}"
@@ -15,32 +14,18 @@ BLURB_TABLE_SOURCE: Final = "BLURB (Gu et al. 2021, table 3)"
 ELECTRAMED_TABLE_SOURCE: Final = "ELECTRAMed (Miolo et al. 2021, table 2)"
 ELECTRAMED_NER_DOWNLOAD: Final = "https://github.com/gmpoli/electramed, NER/{}"
 
-ONE_FILE_PER_SPLIT: Final[Mapping[Split, tuple[str, ...]]] = {part: (part,) for part in SPLITS}
-"""Every part is one file of the same name."""
+ENTITY_TASK: Final = TaskSpec("entities", "entity_f1")
+ONE_FILE_PER_SPLIT: Final[Mapping[Split, tuple[str, ...]]] = {split: (split,) for split in SPLITS}
+"""Each split is one file of the same name."""
 
 
 def split_patterns(pattern: str, dev_name: str = "dev") -> dict[str, str]:
-    """The patterns of three files, of which the development part's is called ``dev`` or ``devel``."""
+    """Return the patterns of three files; the dev file is named ``dev`` or ``devel``."""
     return {"train": pattern.format("train"), "dev": pattern.format(dev_name), "test": pattern.format("test")}
 
 
-def split_counts(train: int, dev: int, test: int) -> dict[str, int]:
-    """Counts by part."""
-    return {"train": train, "dev": dev, "test": test}
-
-
-def make_split_reader(read: Callable[[str], Sequence[Record]]) -> Callable[[PathsByName], RecordsBySplit]:
-    """What reads the files ``train``, ``dev`` and ``test``, each with ``read``."""
-
-    def read_splits(paths: PathsByName) -> RecordsBySplit:
-        return {split: list(read(get_only_path(paths, split))) for split in SPLITS if split in paths}
-
-    return read_splits
-
-
 def count_tagged_sentences(records: Sequence[Record]) -> dict[str, int]:
-    """What can be counted in tagged sentences: mentions are tags ``B-``, as the papers count them;
-    documents only where the files name them."""
+    """Count sentences, mentions (``B-`` tags), labelled words, and documents if the files name them."""
     sentences = [record for record in records if isinstance(record, TaggedSentence)]
     tag_counts = Counter(tag[0] for sentence in sentences for tag in sentence.tags)
     counts = {

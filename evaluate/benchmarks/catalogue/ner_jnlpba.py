@@ -1,7 +1,7 @@
-"""JNLPBA in the two forms in which papers score it, and the ways in which its training part is had.
+"""JNLPBA with merged and with five entity types, in every distribution of its training split.
 
-Its training part is the one that some copies of the collections leave out, for its size; GENIA's
-standoff files give nearly the same.
+Some copies of the collections omit the training file. A rebuilt one, from GENIA's standoff files, is nearly
+the same.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from typing import Final
 from bioshards.evaluate.benchmarks.definition import Benchmark, FileLayout, KnownDiscrepancy
 from bioshards.evaluate.benchmarks.formats import iob
 from bioshards.evaluate.benchmarks.readers import jnlpba
+from bioshards.evaluate.benchmarks.readers.split_reader import read_each_split
 
 from . import ner_common
+from .record_counts import counts_by_split
 
 _CRICHTON_PATTERNS: Final = ner_common.split_patterns("**/JNLPBA/{}.tsv", dev_name="devel")
 _ELECTRAMED_PATTERNS: Final = ner_common.split_patterns("**/NER/JNLPBA/{}.txt")
@@ -29,16 +31,16 @@ _REBUILT_REASON: Final = (
     "which the file has too, it lacks 49 of 4551 mentions, nearly all of them in sentences that it lacks"
 )
 _REBUILT_MENTIONS: Final = 46316
-"""In the rebuilt train."""
+"""Mentions in the rebuilt train."""
 _LICENCE: Final = "GENIA Project License for Annotated Corpora"
 
 
 def _make_merged_layouts() -> tuple[FileLayout, ...]:
-    """Crichton's files, the shared task's, and Crichton's with a rebuilt train."""
+    """Return the layouts of Crichton's files, the shared task's, and Crichton's with a rebuilt train."""
     read = partial(iob.read_sentences, entity_type="Entity")
     original_patterns = {"training": "**/Genia4ERtask2.iob2", "test": "**/Genia4EReval2.iob2"}
     return (
-        FileLayout(_CRICHTON_PATTERNS, ner_common.ONE_FILE_PER_SPLIT, ner_common.make_split_reader(read)),
+        FileLayout(_CRICHTON_PATTERNS, ner_common.ONE_FILE_PER_SPLIT, read_each_split(read)),
         FileLayout(
             original_patterns,
             {"train": ("training",), "dev": ("training",), "test": ("test",)},
@@ -55,12 +57,12 @@ def _make_merged_layouts() -> tuple[FileLayout, ...]:
 
 
 def _make_typed_layouts() -> tuple[FileLayout, ...]:
-    """ELECTRAMed's files, and these with a rebuilt train."""
+    """Return the layouts of ELECTRAMed's files, and these with a rebuilt train."""
     return (
         FileLayout(
             _ELECTRAMED_PATTERNS,
             ner_common.ONE_FILE_PER_SPLIT,
-            ner_common.make_split_reader(iob.read_sentences),
+            read_each_split(iob.read_sentences),
         ),
         FileLayout(
             {**_ELECTRAMED_PATTERNS, "train": _REBUILT_PATTERN},
@@ -82,25 +84,27 @@ JNLPBA_BENCHMARKS: Final = (
         name="jnlpba",
         title="JNLPBA, its types merged",
         layouts=_make_merged_layouts(),
-        published_counts={"mentions": ner_common.split_counts(46750, 4551, 8662)},
+        published_counts={"mentions": counts_by_split(46750, 4551, 8662)},
         count_records=ner_common.count_tagged_sentences,
         counts_source=ner_common.BLURB_TABLE_SOURCE,
         licence=_LICENCE,
         download_from="http://www.nactem.ac.uk/GENIA/current/Shared-tasks/JNLPBA/, "
         "Train/Genia4ERtraining.tar.gz and "
         f"Evaluation/Genia4ERtest.tar.gz unpacked, or {ner_common.CRICHTON_DOWNLOAD.format('JNLPBA')}",
+        task=ner_common.ENTITY_TASK,
     ),
     Benchmark(
         name="jnlpba-typed",
         title="JNLPBA, five types",
         layouts=_make_typed_layouts(),
         published_counts={
-            "sentences": ner_common.split_counts(16845, 1743, 3869),
+            "sentences": counts_by_split(16845, 1743, 3869),
             "mentions": {"train+dev+test": 59963},
         },
         count_records=ner_common.count_tagged_sentences,
         counts_source=ner_common.ELECTRAMED_TABLE_SOURCE,
         licence=_LICENCE,
         download_from=ner_common.ELECTRAMED_NER_DOWNLOAD.format("JNLPBA"),
+        task=ner_common.ENTITY_TASK,
     ),
 )

@@ -1,11 +1,18 @@
-"""The sets of questions: yes or no, answers to rank, and answers to find in a passage."""
+"""Question benchmarks: yes or no, candidates to rank, answers in a passage."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Final
 
-from bioshards.evaluate.benchmarks.definition import SPLITS, Benchmark, FileLayout, MissingSplitPolicy, Split
+from bioshards.evaluate.benchmarks.definition import (
+    SPLITS,
+    Benchmark,
+    FileLayout,
+    MissingSplitPolicy,
+    Split,
+    TaskSpec,
+)
 from bioshards.evaluate.benchmarks.formats import tsv
 from bioshards.evaluate.benchmarks.formats.tsv import TableColumns
 from bioshards.evaluate.benchmarks.readers import bioasq, pubmedqa, squad
@@ -14,6 +21,7 @@ from bioshards.evaluate.benchmarks.readers.split_reader import read_each_split
 from . import attributions as sources
 from .record_counts import count_candidates, count_examples, count_questions, counts_by_split
 
+_YES_NO_LABELS: Final = ("no", "yes")
 _GOLDEN_PATTERN: Final = "electramed/QA/BioASQ/7B[1-5]_golden.json"
 
 PUBMEDQA: Final = Benchmark(
@@ -41,6 +49,7 @@ PUBMEDQA: Final = Benchmark(
     licence="MIT",
     download_from="https://github.com/pubmedqa/pubmedqa, to be put into pubmedqa/",
     has_pmids=True,
+    task=TaskSpec("single_label", "accuracy", labels=pubmedqa.ANSWERS),
 )
 
 _BIOASQ_LISTS: Final = "**/indexing/BioASQ/*_id.tsv"
@@ -54,7 +63,7 @@ BIOASQ_YESNO: Final = Benchmark(
             read=bioasq.read_yes_no,
             missing_split_policies={
                 "lists": MissingSplitPolicy(
-                    f"BLURB's lists of questions ({_BIOASQ_LISTS}) are absent: of the training file's, the "
+                    f"BLURB's lists of questions ({_BIOASQ_LISTS}) are missing: of the training file's, the "
                     f"{bioasq.DEV_QUESTIONS} whose ids' SHA-256 come first are dev",
                     ("train", "dev"),
                 )
@@ -72,6 +81,7 @@ BIOASQ_YESNO: Final = Benchmark(
     download_from=f"test: {sources.ELECTRAMED_DOWNLOAD}; training7b.json (trainining7b.json): "
     f"{sources.BIOASQ_DOWNLOAD}",
     has_pmids=True,
+    task=TaskSpec("single_label", "accuracy", labels=_YES_NO_LABELS),
 )
 
 YESNO_IDEAL: Final = Benchmark(
@@ -104,6 +114,7 @@ YESNO_IDEAL: Final = Benchmark(
     counts_source=f"{sources.BIO_ELECTRA_SOURCE}; by answer: {sources.BIO_ELECTRA_FILES_SOURCE}",
     licence=sources.REGENTS_LICENCE,
     download_from=sources.BIO_ELECTRA_DOWNLOAD,
+    task=TaskSpec("single_label", "yes_no_f1", labels=_YES_NO_LABELS),
 )
 
 RERANKER: Final = Benchmark(
@@ -126,6 +137,7 @@ RERANKER: Final = Benchmark(
     counts_source=f"{sources.BIO_ELECTRA_SOURCE}; right candidates: {sources.BIO_ELECTRA_FILES_SOURCE}",
     licence=sources.REGENTS_LICENCE,
     download_from=sources.BIO_ELECTRA_DOWNLOAD,
+    task=TaskSpec("ranking", "mean_reciprocal_rank", labels=("0", "1")),
 )
 
 FACTOID_8B: Final = Benchmark(
@@ -150,6 +162,7 @@ FACTOID_8B: Final = Benchmark(
     f"{sources.BIO_ELECTRA_FILES_SOURCE}",
     licence=sources.REGENTS_LICENCE,
     download_from=sources.BIO_ELECTRA_DOWNLOAD,
+    task=TaskSpec("span_per_passage", "squad_f1"),
 )
 
 FACTOID_7B: Final = Benchmark(
@@ -181,6 +194,7 @@ FACTOID_7B: Final = Benchmark(
     download_from=f"{sources.ELECTRAMED_DOWNLOAD}; train also: https://github.com/dmis-lab/bioasq-biobert, "
     "beside them",
     has_pmids=True,
+    task=TaskSpec("span_per_question", "bioasq_factoid"),
 )
 
 _SQUAD_FILES_BY_SPLIT: Final[dict[Split, tuple[str, ...]]] = {"train": ("train",), "dev": ("dev",)}

@@ -1,4 +1,4 @@
-"""What papers count in sets of texts: examples, those of each label, questions, and questions of a batch."""
+"""Counts that papers publish for text benchmarks: examples, labels, questions, batches."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ CountFunction = Callable[[Sequence[Record]], Mapping[str, int]]
 
 
 def count_examples(unit: str, positive_unit: str = "", negative_labels: Sequence[str] = ()) -> CountFunction:
-    """Counts examples as ``unit``, each label, and as ``positive_unit`` all whose label is no negative
-    one.
+    """Return a function that counts examples, labels and positive examples.
+
+    Args:
+        unit: name of the count of all examples.
+        positive_unit: name of the count of examples with a positive label; "": none.
+        negative_labels: labels that are not positive.
     """
 
     def count(records: Sequence[Record]) -> Mapping[str, int]:
@@ -32,7 +36,7 @@ def count_examples(unit: str, positive_unit: str = "", negative_labels: Sequence
 
 
 def count_abstracts(records: Sequence[Record]) -> Mapping[str, int]:
-    """Abstracts, and those that have a label."""
+    """Count abstracts, and those with a label."""
     return {
         "abstracts": len(records),
         "with a hallmark": sum(isinstance(record, LabelledText) and bool(record.label) for record in records),
@@ -40,7 +44,7 @@ def count_abstracts(records: Sequence[Record]) -> Mapping[str, int]:
 
 
 def count_candidates(records: Sequence[Record]) -> Mapping[str, int]:
-    """Answers to rank, the questions that they are answers to, and the right ones among them."""
+    """Count candidate answers, questions and right candidates."""
     texts = [text for text in records if isinstance(text, LabelledText)]
     return {
         "candidates": len(texts),
@@ -50,7 +54,7 @@ def count_candidates(records: Sequence[Record]) -> Mapping[str, int]:
 
 
 def count_questions(records: Sequence[Record]) -> Mapping[str, int]:
-    """Questions with a passage (pairs), and different questions; of batches, each batch's, too."""
+    """Count pairs of question and passage, and distinct questions, in all and by test batch."""
     question_records = [question for question in records if isinstance(question, Question)]
     counts = {
         "pairs": len(question_records),
@@ -66,6 +70,6 @@ def count_questions(records: Sequence[Record]) -> Mapping[str, int]:
 def counts_by_split(
     train: int | None = None, dev: int | None = None, test: int | None = None
 ) -> dict[str, int]:
-    """Numbers of the parts that have one."""
+    """Return the counts of the splits that have one."""
     counts = {"train": train, "dev": dev, "test": test}
     return {split: split_count for split, split_count in counts.items() if split_count is not None}

@@ -1,4 +1,4 @@
-"""The sets of relations: four ChemProts, which are not the same and never to be mixed, two DDIs, and GAD."""
+"""Relation benchmarks: four versions of ChemProt with different pairs, two of DDI, and GAD."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from bioshards.evaluate.benchmarks.definition import (
     MissingSplitPolicy,
     PathsByName,
     RecordsBySplit,
+    TaskSpec,
 )
 from bioshards.evaluate.benchmarks.formats import tsv
 from bioshards.evaluate.benchmarks.formats.text_files import get_only_path
@@ -25,6 +26,12 @@ from . import attributions as sources
 from .record_counts import count_examples, counts_by_split
 
 
+def _relation_task(labels: tuple[str, ...], negative_label: str | None = None) -> TaskSpec:
+    return TaskSpec(
+        "single_label", "micro_f1", labels=labels, negative_label=negative_label, has_entity_pairs=True
+    )
+
+
 def _map_to_itself(labels: Sequence[str]) -> dict[str, str]:
     return {label: label for label in labels}
 
@@ -34,12 +41,12 @@ def _document_from_id(example_id: str) -> str:
 
 
 def _document_from_pair_id(pair_id: str) -> str:
-    """From DDI-DrugBank.d0.s1.p0, of a pair, to DDI-DrugBank.d0."""
+    """Return the document of a pair: DDI-DrugBank.d0 for DDI-DrugBank.d0.s1.p0."""
     return pair_id.rsplit(".", 2)[0]
 
 
 def _make_split_layout(folder: str, ending: str, read: Callable[[str], Sequence[Record]]) -> FileLayout:
-    """A layout of a file for each part."""
+    """Return a layout with one file per split."""
     patterns: dict[str, str] = {split: f"{folder}/{split}.{ending}" for split in SPLITS}
     return FileLayout(patterns, {split: (split,) for split in SPLITS}, read_each_split(read))
 
@@ -73,6 +80,7 @@ CHEMPROT: Final = Benchmark(
     download_from="https://biocreative.bioinformatics.udel.edu/news/corpora/chemprot-corpus-biocreative-vi/ "
     "(ChemProt_Corpus.zip, unpacked anywhere below)",
     has_pmids=True,
+    task=_relation_task((chemprot.NEGATIVE, *chemprot.GROUPS), chemprot.NEGATIVE),
 )
 
 CHEMPROT_BLUE: Final = Benchmark(
@@ -102,6 +110,7 @@ CHEMPROT_BLUE: Final = Benchmark(
     licence="ELECTRAMed's files: MIT; the corpus: BioCreative VI, research",
     download_from=sources.ELECTRAMED_DOWNLOAD,
     has_pmids=True,
+    task=_relation_task((chemprot.NEGATIVE, *chemprot.GROUPS), chemprot.NEGATIVE),
 )
 
 CHEMPROT_LIM_KANG: Final = Benchmark(
@@ -132,6 +141,7 @@ CHEMPROT_LIM_KANG: Final = Benchmark(
     counts_source=f"{sources.BIO_ELECTRA_SOURCE}, table 1; by label: {sources.BIO_ELECTRA_FILES_SOURCE}",
     licence=sources.REGENTS_LICENCE,
     download_from=sources.BIO_ELECTRA_DOWNLOAD,
+    task=_relation_task(("False", *chemprot.GROUPS), "False"),
 )
 
 CHEMPROT_SCIBERT: Final = Benchmark(
@@ -149,12 +159,13 @@ CHEMPROT_SCIBERT: Final = Benchmark(
     counts_source="the files of Beltagy et al. 2019 (SciBERT), github.com/allenai/scibert at 06793f7",
     licence="SciBERT's files: Apache-2.0; the corpus: BioCreative VI, research",
     download_from="https://github.com/allenai/scibert, data/, to be put into scibert/",
+    task=_relation_task(scibert.CHEMPROT_LABELS),
 )
 
 _DDI_LISTS: Final = "**/indexing/DDI/*_files.tsv"
 _DDI_MISSING_LISTS: Final = {
     "lists": MissingSplitPolicy(
-        f"BLURB's lists of files ({_DDI_LISTS}) are absent: of the 714 training files, the "
+        f"BLURB's lists of files ({_DDI_LISTS}) are missing: of the 714 training files, the "
         f"{ddi.DEV_FILES} whose names' SHA-256 come first are dev",
         ("train", "dev"),
     )
@@ -197,6 +208,7 @@ DDI: Final = Benchmark(
     licence="CC BY-NC 4.0",
     download_from="https://github.com/isegura/DDICorpus (DDICorpus-2013.zip, as it is or unpacked, in "
     "ddi2013/)",
+    task=_relation_task(ddi.LABELS, ddi.NEGATIVE),
 )
 
 DDI_BLUE: Final = Benchmark(
@@ -230,6 +242,7 @@ DDI_BLUE: Final = Benchmark(
     counts_source=sources.BLUE_SOURCE,
     licence="ELECTRAMed's files: MIT; the corpus: CC BY-NC 4.0",
     download_from=sources.ELECTRAMED_DOWNLOAD,
+    task=_relation_task(ddi.LABELS, ddi.NEGATIVE),
 )
 
 _GAD_COLUMNS: Final = TableColumns(text="sentence", label_names=_map_to_itself(("0", "1")))
@@ -237,12 +250,17 @@ _GAD_COLUMNS_NO_HEADER: Final = TableColumns(
     text="sentence", label_names=_map_to_itself(("0", "1")), has_header=False
 )
 _GAD_TRAIN_LINES, _GAD_ALL_LINES = 4261, 4796
-"""Of the lines of train.tsv, those for training come first, then those for dev (BLURB's
-``preprocess_GAD_corpus``); of a file of another length it is the same share."""
+"""Lines of train.tsv for train; the rest is dev (BLURB's ``preprocess_GAD_corpus``).
+
+Files of another length are split in the same ratio.
+"""
 
 
 def _read_gad(files: PathsByName) -> RecordsBySplit:
-    """BioBERT's fold 1: ``train`` without a header, ``test`` with one.  Its dev.tsv is test.tsv."""
+    """Read BioBERT's fold 1: train without a header, test with one.
+
+    Its dev.tsv equals test.tsv and is not read.
+    """
     train = tsv.read_texts(get_only_path(files, "train"), _GAD_COLUMNS_NO_HEADER) if "train" in files else []
     test = tsv.read_texts(get_only_path(files, "test"), _GAD_COLUMNS) if "test" in files else []
     num_train = len(train) * _GAD_TRAIN_LINES // _GAD_ALL_LINES
@@ -269,6 +287,7 @@ GAD: Final = Benchmark(
     licence=sources.REGENTS_LICENCE,
     download_from=f"{sources.BIO_ELECTRA_DOWNLOAD}; or BioBERT's RE data "
     "(https://github.com/dmis-lab/biobert), GAD/1",
+    task=TaskSpec("single_label", "positive_f1", labels=("0", "1"), has_entity_pairs=True),
 )
 
 RELATION_BENCHMARKS: Final = (

@@ -1,10 +1,16 @@
-"""All sets but the tagging ones (ner.py): relations, similarity, documents and questions."""
+"""Sentence similarity and document classification benchmarks, and the list of all text benchmarks."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from bioshards.evaluate.benchmarks.definition import SPLITS, Benchmark, FileLayout, MissingSplitPolicy
+from bioshards.evaluate.benchmarks.definition import (
+    SPLITS,
+    Benchmark,
+    FileLayout,
+    MissingSplitPolicy,
+    TaskSpec,
+)
 from bioshards.evaluate.benchmarks.readers import biosses, hoc
 
 from . import attributions as sources
@@ -36,6 +42,7 @@ BIOSSES: Final = Benchmark(
     licence="GPL-3.0",
     download_from="https://tabilab.cmpe.boun.edu.tr/BIOSSES/ (two .docx, in biosses/); BigBIO: "
     "biosses/biosses.tsv",
+    task=TaskSpec("regression", "pearson"),
 )
 
 _HOC_LISTS: Final = "**/indexing/HoC/*_pmid.tsv"
@@ -53,7 +60,7 @@ HOC: Final = Benchmark(
             read=hoc.read_hoc,
             missing_split_policies={
                 "lists": MissingSplitPolicy(
-                    f"BLURB's lists of abstracts ({_HOC_LISTS}) are absent: those whose PMIDs' SHA-256 come "
+                    f"BLURB's lists of abstracts ({_HOC_LISTS}) are missing: those whose PMIDs' SHA-256 come "
                     f"first are dev ({hoc.SPLIT_SIZES['dev']}) and test ({hoc.SPLIT_SIZES['test']}), so "
                     "scores are not "
                     "comparable with published ones",
@@ -71,6 +78,7 @@ HOC: Final = Benchmark(
     licence="GPL-3.0",
     download_from="https://github.com/sb895/Hallmarks-of-Cancer, to be put into hallmarks-of-cancer/",
     has_pmids=True,
+    task=TaskSpec("multi_label", "multilabel_f1", labels=hoc.HALLMARKS),
 )
 
 TEXT_BENCHMARKS: Final[tuple[Benchmark, ...]] = (*RELATION_BENCHMARKS, BIOSSES, HOC, *QUESTION_BENCHMARKS)

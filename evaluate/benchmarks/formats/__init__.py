@@ -1,1 +1,1 @@
-"""File formats of benchmarks, each read without knowing the benchmark."""
+"""File formats of benchmarks, independent of any benchmark."""

@@ -1,4 +1,4 @@
-"""The table of a Word document (.docx): a zip archive with its XML in ``word/document.xml``."""
+"""Read the first table of a Word document (.docx), a zip archive with ``word/document.xml``."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _TEXT_TAG: Final = f"{_NAMESPACE}t"
 
 
 def read_first_table(path: str, columns: Sequence[str]) -> list[list[str]]:
-    """The rows of a document's first table below the one that names its columns, these in this order.
+    """Return the rows of the first table, below its header, with these columns in this order.
 
     Raises:
-        BenchmarkFileError: no such document, or its first table has other columns.
+        BenchmarkFileError: the file is damaged, or its first table has other columns.
     """
     members = dict(iter_archive(path))
     if "word/document.xml" not in members:
@@ -50,7 +50,7 @@ def _get_cell_texts(row: etree._Element) -> list[str]:
 
 
 def _get_text(cell: etree._Element) -> str:
-    """The text of a cell, a blank between its paragraphs."""
+    """Return the text of a cell, with a blank between its paragraphs."""
     paragraphs = (
         "".join(run.text or "" for run in paragraph.iter(_TEXT_TAG))
         for paragraph in cell.iter(f"{_NAMESPACE}p")

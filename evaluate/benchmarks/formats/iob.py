@@ -1,8 +1,7 @@
-"""Named entities as CoNLL's shared tasks write them: a word and its tag a line, blank lines between.
+"""CoNLL files of named entities: a word and its tag on each line, sentences separated by blank lines.
 
-Crichton et al. (2017, MTL-Bioinformatics-2016) put fifteen sets into this form, and BLURB, BioBERT and
-most papers since take them from there; SciBERT and ELECTRAMed have blanks for tabs.  Columns between the
-first and the last (parts of speech) are not read.
+Crichton et al. (2017, MTL-Bioinformatics-2016) published fifteen corpora in this form, which BLURB, BioBERT
+and most later papers use. SciBERT and ELECTRAMed separate columns by blanks. Middle columns are skipped.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ from .text_files import quote_excerpt, read_lines
 
 _TAG: Final = re.compile(r"O|[BI](-\S+)?")
 _DOCUMENT_MARK: Final = re.compile(r"-DOCSTART-|###MEDLINE:")
-"""What begins a document: CoNLL's mark, and GENIA's (JNLPBA)."""
+"""Start of a document in CoNLL and in GENIA (JNLPBA)."""
 _NUMBER: Final = re.compile(r"\d+")
 
 
 def read_sentences(path: str, entity_type: str | None = None) -> list[TaggedSentence]:
-    """The sentences of a file.
+    """Read the sentences of a file.
 
     Args:
-        type: what all mentions are, where the file's tags do not say it (``B``) or where the types that
-            they say are merged; as BLURB does it, so that ``B-DNA B-protein`` stay two mentions.
+        entity_type: type of all mentions, for untyped tags (``B``) or to merge types. Adjacent mentions
+            ``B-DNA B-protein`` stay two, as in BLURB.
 
     Raises:
-        BenchmarkFileError: the file cannot be read, or a line has no tag, or one that is none of IOB's.
+        BenchmarkFileError: the file cannot be read, or a line has no valid tag.
     """
     return parse_sentences(path, read_lines(path), entity_type)
 
@@ -39,10 +38,10 @@ def read_sentences(path: str, entity_type: str | None = None) -> list[TaggedSent
 def parse_sentences(
     path: str, rows: Iterable[tuple[int, str]], entity_type: str | None = None
 ) -> list[TaggedSentence]:
-    """The sentences of some lines of a file; a sentence's id is the number of its first line.
+    """Parse the sentences of numbered lines; the id of a sentence is its first line.
 
     Raises:
-        BenchmarkFileError: as of :func:`sentences`.
+        BenchmarkFileError: see :func:`read_sentences`.
     """
     parsed: list[TaggedSentence] = []
     document_id, first_line = "", 0
@@ -88,7 +87,10 @@ def _parse_tag(path: str, line_number: int, raw_tag: str, entity_type: str | Non
 
 
 def find_mention_starts(tags: Sequence[str]) -> list[bool]:
-    """Which words begin a mention, as conlleval reads tags: so does ``I-X`` after what is no ``X``."""
+    """Return which words start a mention by conlleval's rule.
+
+    ``B-`` starts one, and so does ``I-X`` after a word that is not ``X``.
+    """
     return [
         tag[0] == "B" or (tag[0] == "I" and previous[1:] != tag[1:])
         for previous, tag in zip(["O", *tags], tags, strict=False)
@@ -96,7 +98,7 @@ def find_mention_starts(tags: Sequence[str]) -> list[bool]:
 
 
 def convert_to_iob2(tagged_sentences: Iterable[TaggedSentence]) -> list[TaggedSentence]:
-    """The same mentions with ``B-`` where each begins, whatever the file's scheme puts there."""
+    """Return the same mentions with ``B-`` at each start."""
     return [
         replace(
             sentence,

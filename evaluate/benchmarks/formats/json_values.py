@@ -1,4 +1,4 @@
-"""JSON of which something is wanted at a place: says which place it is where something else is there."""
+"""Typed access to JSON files, with errors that name the location of an unexpected value."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class JsonValue:
     """A value in a JSON file.
 
     Attributes:
-        where: its place, ``data[3].paragraphs[0]``; "" is all of the file, or of its line.
-        line: in files of a value a line.
+        location: path of the value, such as ``data[3].paragraphs[0]``; "" for the root.
+        line: line of the value in a JSON Lines file.
     """
 
     path: str
@@ -28,7 +28,7 @@ class JsonValue:
     line: int | None = None
 
     def make_error(self, reason: str) -> BenchmarkFileError:
-        """The error that something about this value is wrong."""
+        """Return an error about this value."""
         return BenchmarkFileError(self.path, self.line, f"{self.location or 'its JSON'} {reason}")
 
     def as_text(self) -> str:
@@ -37,7 +37,7 @@ class JsonValue:
         return self.value
 
     def as_one_of(self, labels: Collection[str]) -> str:
-        """A text that is one of these."""
+        """Return the text if it is one of ``labels``."""
         if self.as_text() not in labels:
             raise self.make_error(f"should be one of {', '.join(labels)}, but is {self.value!r}")
         return self.as_text()
@@ -48,14 +48,14 @@ class JsonValue:
         return self.value
 
     def items(self) -> Iterator[JsonValue]:
-        """The values of a list."""
+        """Return the values of a list."""
         if not isinstance(self.value, list):
             raise self.make_error(f"should be a list, but is {_describe_type(self.value)}")
         for index, value in enumerate(self.value):
             yield JsonValue(self.path, value, f"{self.location}[{index}]", self.line)
 
     def members(self) -> dict[str, JsonValue]:
-        """The values of an object."""
+        """Return the values of an object by name."""
         if not isinstance(self.value, dict):
             raise self.make_error(f"should be an object, but is {_describe_type(self.value)}")
         separator = "." if self.location else ""
@@ -75,19 +75,19 @@ class JsonValue:
 
 
 def read_json(path: str) -> JsonValue:
-    """A file of JSON.
+    """Read a JSON file.
 
     Raises:
-        BenchmarkFileError: it is none.
+        BenchmarkFileError: the file is not valid JSON.
     """
     return JsonValue(path, _parse_json(path, read_text(path), 1))
 
 
 def read_json_lines(path: str) -> Iterator[JsonValue]:
-    """The values of a file with one a line; empty lines are passed over.
+    """Read a JSON Lines file; empty lines are skipped.
 
     Raises:
-        BenchmarkFileError: at a line that is none.
+        BenchmarkFileError: a line is not valid JSON.
     """
     for line_number, line in enumerate(read_text(path).split("\n"), 1):
         if line.strip():

@@ -1,7 +1,6 @@
-"""Texts and their mentions apart, as PubTator's format has them (BC5CDR, NCBI-disease).
+"""PubTator files: texts with standoff mentions (BC5CDR, NCBI-disease).
 
-A mention is two offsets into a text, so nothing of the text is lost, and documents keep their PMIDs: the
-contamination check reads BC5CDR here, for its tagged sentences no longer say where they are from.
+Documents keep their PMIDs, so the contamination check reads BC5CDR in this format.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _TEXT_LINE: Final = re.compile(r"(\d+)\|([ta])\|(.*)")
 
 @dataclass(frozen=True, slots=True)
 class PubTatorDocument:
-    """A text with its mentions, in the order of the file; a PubTator text is title, blank, abstract."""
+    """A text with its mentions in file order. The text is the title, a blank and the abstract."""
 
     pmid: str
     text: str
@@ -29,14 +28,13 @@ class PubTatorDocument:
 
 
 def read_pubtator(path: str) -> list[PubTatorDocument]:
-    """The documents of a file of ``PMID|t|title``, ``PMID|a|abstract``, and mentions in columns.
+    """Read ``PMID|t|title``, ``PMID|a|abstract`` and mention lines.
 
-    A mention of several concepts ("visual or auditory toxicity") is one line, and one mention.  Lines of
-    four columns are relations, and not read.
+    A mention of several concepts ("visual or auditory toxicity") is one mention. Relation lines (four
+    columns) are skipped.
 
     Raises:
-        BenchmarkFileError: a line is none of these, is of another document, or its offsets are not the
-            mention's.
+        BenchmarkFileError: a line has another form or document, or its offsets do not match the text.
     """
     parsed: list[PubTatorDocument] = []
     block: list[tuple[int, str]] = []
@@ -77,10 +75,10 @@ def _parse_document(path: str, block: Sequence[tuple[int, str]]) -> PubTatorDocu
 
 
 def parse_mention(path: str, line_number: int, text: str, columns: Sequence[str]) -> Mention:
-    """A mention from the columns start, end, words and type of a line.
+    """Return the mention of the columns start, end, text and type.
 
     Raises:
-        BenchmarkFileError: the text has other words there.
+        BenchmarkFileError: the offsets are invalid or do not match the text.
     """
     start, end, expected_text, entity_type = columns[:4]
     if not (start + end).isdecimal() or not start or not end:
@@ -100,9 +98,9 @@ def parse_mention(path: str, line_number: int, text: str, columns: Sequence[str]
 
 
 def read_documents(files: PathsByName) -> RecordsBySplit:
-    """The PubTator files ``train``, ``dev`` and ``test`` as a text a document.
+    """Read each PubTator file as one text per document.
 
-    Its label are its mentions, each as ``start-end TYPE``: no task has it, but so they can be counted.
+    The label of a text is the set of its mentions as ``start-end TYPE``, so that ``verify`` can count them.
     """
     return {
         split: [_make_text(document) for document in read_pubtator(get_only_path(files, split))]

@@ -1,8 +1,6 @@
-"""Lines of a benchmark's text file, whatever ends them, and errors that name the line.
+"""Text files of benchmarks: UTF-8, either line ending, with or without a byte order mark.
 
-Benchmarks were made on many machines: with CR LF, with a byte order mark, without a last end of line.
-None of that is text.  Bytes that are no UTF-8 are: such a file is not the authors', and is refused
-rather than read with other letters.
+Files with invalid UTF-8 are refused: they differ from the authors'.
 """
 
 from __future__ import annotations
@@ -12,14 +10,14 @@ from collections.abc import Sequence
 from bioshards.evaluate.benchmarks.definition import BenchmarkFileError, PathsByName
 
 NumberedLines = Sequence[tuple[int, str]]
-"""Lines without their ends, with their numbers, from 1."""
+"""Lines without line endings, with 1-based numbers."""
 
 
 def read_text(path: str) -> str:
-    """The text of a UTF-8 file, ends of line as they are, without a byte order mark.
+    """Return the text of a UTF-8 file with its line endings, without a byte order mark.
 
     Raises:
-        BenchmarkFileError: it cannot be read, or is no UTF-8, or holds a NUL.
+        BenchmarkFileError: the file cannot be read, is not UTF-8, or contains a NUL.
     """
     try:
         with open(path, "rb") as file:
@@ -44,10 +42,10 @@ def _find_line_number(data: bytes, position: int) -> int:
 
 
 def read_lines(path: str) -> NumberedLines:
-    """The lines of a file; only LF and CR LF end one, for text has other separators within its lines.
+    """Return the lines of a file. Only LF and CR LF end a line; other separators belong to the text.
 
     Raises:
-        BenchmarkFileError: as of :func:`contents`.
+        BenchmarkFileError: see :func:`read_text`.
     """
     rows = read_text(path).split("\n")
     if rows[-1] == "":
@@ -56,10 +54,10 @@ def read_lines(path: str) -> NumberedLines:
 
 
 def get_only_path(files: PathsByName, name: str) -> str:
-    """The path of a file of which a set has one.
+    """Return the path of a file that exists once in a benchmark.
 
     Raises:
-        BenchmarkFileError: there are several in the folder, and which of them is meant cannot be known.
+        BenchmarkFileError: several files match.
     """
     first, *other_paths = files[name]
     if other_paths:
@@ -70,5 +68,5 @@ def get_only_path(files: PathsByName, name: str) -> str:
 
 
 def quote_excerpt(text: str) -> str:
-    """A piece of a file as an error shows it, not longer than a line of a terminal."""
+    """Return at most 60 characters of a text, quoted, for an error message."""
     return repr(text if len(text) <= 60 else f"{text[:57]}...")

@@ -1,7 +1,6 @@
-"""Tables, fields separated by tabs: texts with a class, pairs of texts, and candidates to rank.
+"""Tab-separated tables of labelled texts, pairs of texts and candidates to rank.
 
-Most were written with Python's csv module, which puts a field with quotation marks into quotation marks; so
-they are read with it.
+Fields are read with Python's csv module, which wrote most of these files.
 """
 
 from __future__ import annotations
@@ -21,14 +20,16 @@ from .text_files import read_text
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """Which column of a table holds what.
+    """Columns of a table.
 
     Attributes:
-        labels: what the records' labels are called, by what they are called in the file.
-        pair: the column of the second text, if there is one.
-        id: the column of ids, if there is one; else lines are counted.
-        document: from an id to what the document is called.
-        header: whether the first line names the columns; else there are just text and label, in this order.
+        text: column of the text.
+        label_names: label of the records by label in the file.
+        label: column of the label.
+        pair: column of the second text; "": none.
+        id: column of ids; "": line numbers are the ids.
+        document_id_of: function from an id to the document id.
+        has_header: True if the first line names the columns; else the columns are text and label.
     """
 
     text: str
@@ -41,10 +42,10 @@ class TableColumns:
 
 
 def read_texts(path: str, table_columns: TableColumns) -> list[LabelledText]:
-    """The rows of a table.  A second one with the same id (a pair of BLUE's with two labels) gets ``id#2``.
+    """Read the rows of a table. A repeated id gets a suffix: ``id#2`` (BLUE has pairs with two labels).
 
     Raises:
-        BenchmarkFileError: not such a table.
+        BenchmarkFileError: the table has other columns or labels.
     """
     columns = [*filter(None, (table_columns.text, table_columns.label, table_columns.pair, table_columns.id))]
     labelled_texts = []
@@ -66,12 +67,12 @@ def read_texts(path: str, table_columns: TableColumns) -> list[LabelledText]:
 
 
 def read_ranked_answers(path: str) -> list[LabelledText]:
-    """Bio-ELECTRA's answers to rank: ``label``, ``question``, ``answer_candidate``.
+    """Read Bio-ELECTRA's candidate answers: columns ``label``, ``question``, ``answer_candidate``.
 
-    A question is what stands in consecutive rows with the same text, as its authors count them.
+    Consecutive rows with the same question form a group, as its authors count questions.
 
     Raises:
-        BenchmarkFileError: not such a table.
+        BenchmarkFileError: the table has other columns or labels.
     """
     ranked_texts = []
     group_number, previous_question = 0, None
@@ -88,15 +89,15 @@ def read_ranked_answers(path: str) -> list[LabelledText]:
 def read_rows(
     path: str, columns: Sequence[str], has_header: bool = True, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
 ) -> Iterator[tuple[int, list[str]]]:
-    """The fields of these columns of each row, and its line; empty lines are passed over.
+    """Yield the line number and the fields of ``columns`` of each row; empty lines are skipped.
 
     Args:
-        header: the first line names the columns, which can be more; else the table has just these.
-        quoting: ``csv.QUOTE_NONE`` where quotation marks are nothing but themselves.
+        has_header: True if the first line names the columns, which may be more; else the table has exactly
+            ``columns``.
+        quoting: ``csv.QUOTE_NONE`` if quotation marks are plain text.
 
     Raises:
-        BenchmarkFileError: a column is missing, a row has more or fewer fields than columns, or a quotation
-            mark is not closed.
+        BenchmarkFileError: a column is missing, a row has another number of fields, or a quote is not closed.
     """
     reader = csv.reader(io.StringIO(read_text(path), newline=""), "excel-tab", quoting=quoting, strict=True)
     header_names = [*columns]
@@ -121,10 +122,10 @@ def read_rows(
 
 
 def map_label(path: str, line: int | None, raw_label: str, label_names: Mapping[str, str]) -> str:
-    """What a label is called.
+    """Return the name of a label.
 
     Raises:
-        BenchmarkFileError: it is none of the set's.
+        BenchmarkFileError: the label is unknown.
     """
     if raw_label not in label_names:
         raise BenchmarkFileError(path, line, f"the label {raw_label!r} is none of {', '.join(label_names)}")

@@ -1,4 +1,4 @@
-"""XML from strangers, in files or in an archive: no DOCTYPE, no entities, nothing fetched, sizes bounded."""
+"""Untrusted XML, in files or zip archives: no DOCTYPE, no entities, no network, bounded sizes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PARSER: Final = etree.XMLParser(
 
 
 def parse_xml(path: str, data: bytes) -> etree._Element:
-    """The root of a file in UTF-8.
+    """Parse a UTF-8 file and return its root.
 
     Raises:
-        BenchmarkFileError: it is not well-formed, not in UTF-8, or has a DOCTYPE.
+        BenchmarkFileError: the file is not well-formed, not UTF-8, or has a DOCTYPE.
     """
     if b"<!DOCTYPE" in data:  # in no other encoding could it be hidden: the parser takes it for UTF-8
         line = data.count(b"\n", 0, data.index(b"<!DOCTYPE")) + 1
@@ -34,16 +34,16 @@ def parse_xml(path: str, data: bytes) -> etree._Element:
 
 
 def make_element_error(path: str, element: etree._Element, reason: str) -> BenchmarkFileError:
-    """The error that something about an element is wrong."""
+    """Return an error that names the line of an element."""
     line: Any = element.sourceline
     return BenchmarkFileError(path, line, reason)
 
 
 def iter_archive(path: str) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each XML file in a zip archive, which is read in memory.
+    """Yield name and content of each XML file in a zip archive.
 
     Raises:
-        BenchmarkFileError: it is no archive, damaged, or unpacks to far more than XML does.
+        BenchmarkFileError: the archive is damaged, or a member is too large.
     """
     try:
         with open(path, "rb") as file:

@@ -1,1 +1,1 @@
-"""Benchmarks as their authors distribute them, a file format a module; all give records (record_types.py)."""
+"""Readers of single benchmarks, from the authors' files to records."""

@@ -1,7 +1,7 @@
-"""BioASQ's questions of 2019 (7b): yes/no from its own JSON, factoid in SQuAD's with golden answers.
+"""BioASQ 7b (2019): yes/no questions from BioASQ's JSON, factoid questions in SQuAD's format.
 
-Its JSON has a question, snippets of abstracts that answer it, and the exact answer: ``yes``, or for a factoid
-the spellings that are accepted.
+BioASQ's JSON holds a question, snippets of abstracts, and the exact answer: ``yes`` or ``no``, or the
+accepted spellings of a factoid.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BATCH_NAME = re.compile(r"7b-(\d)\.json$")
 
 
 def read_yes_no(files: PathsByName) -> RecordsBySplit:
-    """BLURB's set: ``train`` (the training file), of which ``dev`` is a part, and the batches of ``test``."""
+    """Read BLURB's benchmark: ``train`` with ``dev`` taken from it, and the batches of ``test``."""
     records_by_split: dict[Split, list[LabelledText]] = {}
     if "train" in files:
         texts_by_id = {text.id: text for text in _read_yes_no_files(files["train"])}
@@ -56,7 +56,7 @@ def _iter_questions(path: str, question_type: str) -> Iterator[JsonValue]:
 
 
 def _make_text(question: JsonValue) -> LabelledText:
-    """A question with all of its snippets, joined by a blank, as BLURB has it."""
+    """Return a question paired with all of its snippets, joined by blanks, as in BLURB."""
     answer = question["exact_answer"].as_one_of(ANSWERS)
     snippets = " ".join(snippet["text"].as_text() for snippet in question["snippets"].items())
     question_id = question["id"].as_text()
@@ -70,15 +70,14 @@ def _make_text(question: JsonValue) -> LabelledText:
 
 
 def _format_pmids(question: JsonValue) -> str:
-    """The PMIDs of the abstracts that answer a question, which their addresses end with."""
+    """Return the PMIDs at the end of the document URLs, separated by blanks."""
     return " ".join(address.as_text().rpartition("/")[2] for address in question["documents"].items())
 
 
 def read_factoid(files: PathsByName) -> RecordsBySplit:
-    """ELECTRAMed's set: questions with an abstract each in SQuAD's JSON, ids ``question_number``.
+    """Read ELECTRAMed's benchmark: questions with one abstract each in SQuAD's JSON, ids ``question_number``.
 
-    The answers of the five batches of ``test`` are in the ``golden_by_id`` files, those of ``train`` in its
-    own.
+    Accepted answers of the test batches come from the ``golden`` files; train has its own.
     """
     records_by_split: dict[Split, Sequence[Record]] = {}
     if "train" in files:
@@ -118,7 +117,7 @@ def _read_batch(path: str, golden_by_id: dict[str, JsonValue]) -> Iterator[Quest
 
 
 def _iter_spellings(answer: JsonValue) -> Iterator[str]:
-    """The spellings of an answer: ``[["one", "another"]]``, in some years without the inner list."""
+    """Yield the spellings of an answer: ``[["one", "another"]]``, or a flat list in some years."""
     for item in answer.items():
         if isinstance(item.value, list):
             yield from (spelling.as_text() for spelling in item.items())

@@ -1,7 +1,7 @@
-"""BIOSSES (Soğancıoğlu et al. 2017): 100 pairs of sentences, how similar five annotators found them, 0 to 4.
+"""BIOSSES (Soğancıoğlu et al. 2017): 100 sentence pairs with similarity scores of five annotators, 0 to 4.
 
-Its authors distribute two Word documents with a table each, BigBIO the same as tab-separated text.  The parts
-are those of BLUE, which BLURB took over; the ids are in the code of both (BLURB's ``prepare_biosses_data``).
+Distributed as two Word documents, or by BigBIO as tab-separated text. The splits are BLUE's and BLURB's;
+their ids are in the code of both (BLURB's ``prepare_biosses_data``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Pair = tuple[int | None, str, str, str, Sequence[str]]
 
 
 def read_tsv(files: PathsByName) -> RecordsBySplit:
-    """All parts from BigBIO's ``table``: id, sentence1, sentence2, scores."""
+    """Read all splits from BigBIO's ``table``: id, sentence1, sentence2, scores."""
     path = get_only_path(files, "table")
     numbered_rows = read_rows(path, ("id", "sentence1", "sentence2", "scores"))
     return _split_pairs(
@@ -37,7 +37,7 @@ def read_tsv(files: PathsByName) -> RecordsBySplit:
 
 
 def read_docx(files: PathsByName) -> RecordsBySplit:
-    """All parts from the authors' two documents, ``pairs`` and ``scores``."""
+    """Read all splits from the authors' two documents, ``pairs`` and ``scores``."""
     path = get_only_path(files, "scores")
     scores = {row[0]: row[1:] for row in read_first_table(path, ("Sentence No", *_ANNOTATORS))}
     pairs = read_first_table(get_only_path(files, "pairs"), ("", "Sentence 1", "Sentence 2"))

@@ -1,10 +1,9 @@
-"""ChemProt of BioCreative VI (Krallinger et al. 2017): abstracts, mentions with offsets, and their relations.
+"""ChemProt of BioCreative VI (Krallinger et al. 2017): abstracts, mentions with offsets, and relations.
 
-What BLURB makes of it (its preprocessor, ``prepare_chemprot_data``): in each sentence every chemical with
-every gene is an example; five groups of relations count, all others and none are ``false``; of several
-relations of a pair the last one counts.  BLURB cuts sentences with NLTK's punkt, whose model would have to be
-fetched; here it is bioshards' own splitter.  So the pairs are not the same in number, and a pair that one
-splitter parts is missing.
+As in BLURB (``prepare_chemprot_data`` of its preprocessor), every pair of a chemical and a gene in a sentence
+is an example. Five relation groups are positive, all other pairs ``false``; of several relations of a pair
+the last counts. BLURB splits sentences with NLTK's punkt, this reader with bioshards' splitter, so the number
+of pairs differs slightly.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class _Entity(NamedTuple):
 
 
 def read_chemprot(files: PathsByName) -> RecordsBySplit:
-    """Each part from its ``abstracts``, ``entities`` and ``relations``: ``train abstracts`` ..."""
+    """Read each split from its ``abstracts``, ``entities`` and ``relations`` files."""
     return {
         split: read_relations(
             *(
@@ -48,15 +47,15 @@ def read_chemprot(files: PathsByName) -> RecordsBySplit:
 
 
 def read_relations(abstracts_path: str, entities_path: str, relations_path: str) -> list[Relation]:
-    """The pairs of a part.
+    """Return the pairs of a split.
 
     Args:
-        abstracts: path of lines of PMID, title and abstract; offsets are in ``title TAB abstract``.
-        entities: of PMID, id, type, start, end, text.
-        relations: of PMID, group, whether it is evaluated, type, ``Arg1:`` id, ``Arg2:`` id.
+        abstracts_path: lines of PMID, title and abstract; offsets count in ``title TAB abstract``.
+        entities_path: lines of PMID, id, type, start, end, text.
+        relations_path: lines of PMID, group, evaluated, type, ``Arg1:`` id, ``Arg2:`` id.
 
     Raises:
-        BenchmarkFileError: not such files, or a mention is not within its abstract.
+        BenchmarkFileError: a line has another form, or a mention is outside its abstract.
     """
     texts: dict[str, str] = {}
     for line, (pmid, title, abstract) in _read_columns(abstracts_path, ("PMID", "title", "abstract")):
@@ -104,7 +103,7 @@ def _read_entities(path: str, texts: Mapping[str, str]) -> dict[str, dict[str, M
 def _read_groups(
     path: str, entities: Mapping[str, Mapping[str, Mention]]
 ) -> dict[tuple[str, frozenset[str]], str]:
-    """The group of each related pair, by PMID and the ids of the two."""
+    """Return the group of each related pair, by PMID and the ids of its entities."""
     columns = ("PMID", "group", "evaluated", "type", "Arg1", "Arg2")
     group_by_pair = {}
     for line, (pmid, group, _, _, *arguments) in _read_columns(path, columns):
@@ -145,7 +144,7 @@ def _make_pairs(
 
 
 def _find_sentence_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where the sentences of title and abstract are; the tab between the two is in none."""
+    """Yield the sentence spans of title and abstract; the tab between them is in neither."""
     title_end = text.index("\t")
     yield from sentences.spans(text[:title_end])
     for start, end in sentences.spans(text[title_end + 1 :]):

@@ -1,7 +1,7 @@
-"""The DDI corpus (Herrero-Zazo et al. 2013): XML with sentences, the drugs in them, and every pair of drugs.
+"""DDI corpus (Herrero-Zazo et al. 2013): XML with sentences, drugs, and every pair of drugs.
 
-What BLURB makes of it (its preprocessor, ``prepare_DDI_data``): every pair is an example; a drug named in
-several pieces goes from the first to the end of the last; 90 of the 714 training files are for dev.
+As in BLURB (``prepare_DDI_data`` of its preprocessor), every pair is an example, a discontinuous drug spans
+from its first to its last piece, and 90 of the 714 training files are dev.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OFFSETS_PATTERN = re.compile(r"\d+-\d+(;\d+-\d+)*")
 
 
 def read_archive(files: PathsByName) -> RecordsBySplit:
-    """All parts from ``archive``, and ``lists`` of who is in which."""
+    """Read all splits from ``archive``, and the split from ``lists``."""
     path = get_only_path(files, "archive")
     contents = [(f"{path}, {name}", data) for name, data in iter_archive(path)]
     train = [content for content in contents if "/Train/" in content[0]]
@@ -38,7 +38,7 @@ def read_archive(files: PathsByName) -> RecordsBySplit:
 
 
 def read_folders(files: PathsByName) -> RecordsBySplit:
-    """The parts from the XML files of ``train`` and ``test``, and ``lists`` of who is in which."""
+    """Read all splits from the XML files of ``train`` and ``test``, and the split from ``lists``."""
     train, test = (_read_files(files.get(split, ())) for split in ("train", "test"))
     return _make_splits("the DDI corpus", train, test, files)
 
@@ -68,14 +68,14 @@ def _stem(path: str) -> str:
 
 
 def parse_relations(path: str, data: bytes) -> Iterator[Relation]:
-    """The pairs of a file.
+    """Yield the pairs of a file.
 
-    A pair whose ``ddi`` is true has a type, but for one in the corpus (DDI-DrugBank.d236.s29.p0, of a drug
-    and a laboratory test).  It is no interaction here, as it is not among the 4020 that are counted in the
-    training files (Quan et al. 2016, doi 10.1155/2016/1850404, table 4).
+    One pair of the corpus (DDI-DrugBank.d236.s29.p0, a drug and a laboratory test) has ``ddi="true"`` and no
+    type. It is negative here, as in the published count of 4,020 training interactions (Quan et al. 2016, doi
+    10.1155/2016/1850404, table 4).
 
     Raises:
-        BenchmarkFileError: no file of the corpus.
+        BenchmarkFileError: the file does not have the corpus's format.
     """
     for sentence in parse_xml(path, data).iter("sentence"):
         text = _get_attribute(path, sentence, "text")
@@ -104,7 +104,7 @@ def _get_attribute(path: str, element: etree._Element, name: str) -> str:
 
 
 def _parse_drug(path: str, entity: etree._Element, text: str) -> Mention:
-    """A drug.  ``charOffset`` is ``5-9`` or ``5-9;12-14``, ends included."""
+    """Return the mention of a drug; ``charOffset`` is ``5-9`` or ``5-9;12-14``, ends included."""
     offsets = _get_attribute(path, entity, "charOffset")
     if not _OFFSETS_PATTERN.fullmatch(offsets):
         raise make_element_error(path, entity, f"charOffset should be like 5-9, not {offsets!r}")

@@ -1,8 +1,8 @@
-"""Hallmarks of Cancer (Baker et al. 2016): a file of sentences for each abstract, and one of their labels.
+"""Hallmarks of Cancer (Baker et al. 2016): one file of sentences and one of labels for each abstract.
 
-The labels of all sentences are on one line, each sentence's after a ``<``: none, ``NULL``, or classes of a
-taxonomy joined by ``AND``, ``Resisting cell death--Apoptosis``, of which the first level counts.  An abstract
-has the hallmarks that any of its sentences has (BLURB scores abstracts; LinkBERT's ``process_HOC``).
+The label file has one line; each sentence's labels follow a ``<``: none, ``NULL``, or taxonomy classes joined
+by ``AND``, such as ``Resisting cell death--Apoptosis``, of which the first level counts. An abstract has the
+hallmarks of all its sentences (BLURB scores abstracts; LinkBERT's ``process_HOC``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NO_LABEL: Final = ("", "null")
 
 
 def read_hoc(files: PathsByName) -> RecordsBySplit:
-    """All parts from the files of ``text`` and ``labels``, and ``lists`` of which abstract is in which."""
+    """Read all splits from the files of ``text`` and ``labels``, and the split from ``lists``."""
     texts, labels = ({os.path.basename(path): path for path in files[name]} for name in ("text", "labels"))
     if unpaired := sorted(texts.keys() ^ labels.keys()):
         path = texts.get(unpaired[0]) or labels[unpaired[0]]
@@ -46,10 +46,10 @@ def read_hoc(files: PathsByName) -> RecordsBySplit:
 
 
 def read_abstract(text_path: str, labels_path: str) -> LabelledText:
-    """An abstract, its sentences joined by a blank, and its hallmarks.
+    """Return an abstract, its sentences joined by blanks, with its hallmarks.
 
     Raises:
-        BenchmarkFileError: there are more or fewer labels than sentences, or one is no hallmark.
+        BenchmarkFileError: the number of labels differs from that of sentences, or a label is unknown.
     """
     sentences = [line.strip() for line in read_text(text_path).split("\n") if line.strip()]
     sentence_labels = read_text(labels_path).split("<")[1:]

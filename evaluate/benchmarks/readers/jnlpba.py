@@ -1,8 +1,7 @@
-"""JNLPBA (Kim et al., 2004): the shared task's files, and a rebuilt train that has dev's abstracts too.
+"""JNLPBA (Kim et al. 2004): the shared task's files, and a rebuilt train that includes dev's abstracts.
 
-The task had no development part: Crichton et al. made it of the last abstracts of the training file.
-So does BLURB, which cuts that file after its line 465,497 (data_generation, preprocessor.py).  Document
-numbers are MEDLINE's old UIs, not PMIDs.
+The task had no dev split. Crichton et al. and BLURB take the end of the training file, after line 465,497
+(BLURB's data_generation, preprocessor.py). Document numbers are MEDLINE UIs, not PMIDs.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from bioshards.evaluate.benchmarks.formats.text_files import get_only_path, read
 from bioshards.evaluate.benchmarks.record_types import TaggedSentence
 
 TRAIN_LINES: Final = 465_497
-"""How many lines of Genia4ERtask2.iob2 are train's; the others are dev's."""
+"""Lines of Genia4ERtask2.iob2 that belong to train; the rest is dev."""
 _MIN_SHARED_CHARACTERS: Final = 40
-"""From how many characters on, blanks apart, a sentence tells an abstract; headings stand in many."""
+"""Minimum length, without blanks, of a sentence that identifies an abstract; shorter ones may be headings."""
 
 
 def read_original(files: PathsByName, entity_type: str | None = None) -> RecordsBySplit:
-    """The shared task's files: ``training_path``, of which train and dev are made, and ``test``."""
+    """Read the shared task's files: ``training`` becomes train and dev, ``test`` stays."""
     training_path = get_only_path(files, "training")
     numbered_lines = read_lines(training_path)
     return {
@@ -33,7 +32,7 @@ def read_original(files: PathsByName, entity_type: str | None = None) -> Records
 
 
 def read_rebuilt(files: PathsByName, entity_type: str | None = None) -> RecordsBySplit:
-    """The files ``train``, of which the abstracts of dev are left out, ``dev`` and ``test``."""
+    """Read ``train`` without the abstracts of dev, ``dev`` and ``test``."""
     sentences_by_split = {
         split: iob.read_sentences(get_only_path(files, split), entity_type) for split in files
     }
@@ -47,7 +46,7 @@ def read_rebuilt(files: PathsByName, entity_type: str | None = None) -> RecordsB
 def exclude_shared_documents(
     sentences: Iterable[TaggedSentence], excluded_sentences: Iterable[TaggedSentence]
 ) -> list[TaggedSentence]:
-    """The sentences of all documents but those that share a long sentence with what is held out."""
+    """Return the sentences of documents that share no long sentence with ``excluded_sentences``."""
     sentences = list(sentences)
     excluded_texts = {
         text

@@ -1,9 +1,8 @@
-"""EBM-NLP (Nye et al., 2018): tokens of each abstract, and numbers for them for each of P, I and O.
+"""EBM-NLP (Nye et al. 2018): tokens of each abstract, and one number per token for each of P, I and O.
 
-One tag a word is made of the three as EBM-NLP's own script does (models/lstm-crf/build_data.py) and
-BLURB after it: looked at in the order P, I, O, the last that is not zero counts, and a sentence ends
-after each token that is a full stop.  SciBERT's files of the same abstracts are of another make (iob.py
-reads them): they take the words where two overlap from the larger span (PubMedBERT, section 2.3.2).
+Each word gets one tag, as in EBM-NLP's script (models/lstm-crf/build_data.py) and in BLURB: in the order P,
+I, O the last nonzero label wins, and a sentence ends at each token that is a full stop. SciBERT's files
+resolve overlaps differently (PubMedBERT, section 2.3.2); formats/iob.py reads those.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ from bioshards.evaluate.benchmarks.formats.text_files import (
 from bioshards.evaluate.benchmarks.record_types import Record, TaggedSentence
 
 ELEMENTS: Final = {"participants": "PAR", "interventions": "INT", "outcomes": "OUT"}
-"""Names of the folders in the order in which they are looked at, and BLURB's names in its tags."""
+"""BLURB's tag of each PICO element, by folder name, in the order of precedence."""
 _PMID: Final = re.compile(r"-DOCSTART- \((\d+)\)")
 
 Annotations = Mapping[str, Mapping[str, str]]
-"""By element and PMID, the path of a file with a number a token."""
+"""Path of the label file by element and PMID."""
 
 
 def read_original(files: PathsByName) -> RecordsBySplit:
-    """The parts from ``token_paths``, ``train ELEMENT`` and ``gold ELEMENT``, for each of :data:`ELEMENTS`.
+    """Read the splits from ``tokens``, ``train ELEMENT`` and ``gold ELEMENT``, for each of :data:`ELEMENTS`.
 
-    ``dev_pmids`` is SciBERT's file, which says what dev is, as for BLURB.  Without it every fifth abstract
-    that is not gold is: as many (960 of 4802), but not the same.
+    ``dev`` is SciBERT's file, which defines the dev split, as in BLURB. Without it every fifth abstract that
+    is not gold is dev: the same number (960 of 4,802), but other abstracts.
 
     Raises:
-        BenchmarkFileError: a file has not as many numbers as there are tokens, or an abstract has no tokens.
+        BenchmarkFileError: numbers and tokens of an abstract differ in length, or its tokens are missing.
     """
     token_paths = _index_by_pmid(files.get("tokens", ()))
     gold_paths = {element: _index_by_pmid(files.get(f"gold {element}", ())) for element in ELEMENTS}
@@ -55,7 +54,7 @@ def read_original(files: PathsByName) -> RecordsBySplit:
 
 
 def _index_by_pmid(paths: Iterable[str]) -> dict[str, str]:
-    """Paths by what stands before the first dot of their names: ``10070173.AGGREGATED.ann``."""
+    """Return paths by PMID, the part of the file name before its first dot: ``10070173.AGGREGATED.ann``."""
     path_by_pmid = {os.path.basename(path).split(".")[0]: path for path in paths}
     for pmid, path in path_by_pmid.items():
         if not (pmid.isascii() and pmid.isdecimal()):
@@ -64,7 +63,7 @@ def _index_by_pmid(paths: Iterable[str]) -> dict[str, str]:
 
 
 def _read_pmids(path: str) -> set[str]:
-    """The abstracts of a file of SciBERT's."""
+    """Return the PMIDs of one of SciBERT's files."""
     pmids = {mark.group(1) for _, row in read_lines(path) if (mark := _PMID.match(row))}
     if not pmids:
         raise BenchmarkFileError(

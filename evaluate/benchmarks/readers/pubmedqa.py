@@ -1,8 +1,7 @@
-"""PubMedQA's questions with experts' answers (Jin et al. 2019), split as its authors' split_dataset.py does.
+"""PubMedQA's expert-labelled questions (Jin et al. 2019), split as in its authors' split_dataset.py.
 
-The script draws with Python's generator from seed 0, so its split can be drawn again: the 500 for testing are
-those whose answers are in test_ground_truth.json, in the same order.  Of its ten folds of the others, BLURB
-takes the first (LinkBERT's preprocess_blurb.py).
+The script draws with Python's random generator from seed 0. The 500 test questions are checked against
+test_ground_truth.json. Of the ten folds of the others BLURB uses the first (LinkBERT's preprocess_blurb.py).
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ _NUM_FOLDS: Final = 10
 
 
 def read_pubmedqa(files: PathsByName) -> RecordsBySplit:
-    """All parts from ``questions`` (ori_pqal.json) and ``answers`` (test_ground_truth.json).
+    """Read all splits from ``questions`` (ori_pqal.json) and ``answers`` (test_ground_truth.json).
 
     Raises:
-        BenchmarkFileError: not such files, or others than the script's are to be tested.
+        BenchmarkFileError: the files have another form, or their test questions differ from the script's.
     """
     path = get_only_path(files, "questions")
     texts = {pmid: _make_text(pmid, value) for pmid, value in json_values.read_json(path).members().items()}
@@ -48,14 +47,17 @@ def read_pubmedqa(files: PathsByName) -> RecordsBySplit:
 
 
 def _make_text(pmid: str, value: json_values.JsonValue) -> LabelledText:
-    """A question with its abstract but the conclusion (LONG_ANSWER), which gives the answer away."""
+    """Return a question paired with its abstract without the conclusion (LONG_ANSWER).
+
+    The conclusion contains the answer.
+    """
     contexts = " ".join(context.as_text() for context in value["CONTEXTS"].items())
     answer = value["final_decision"].as_one_of(ANSWERS)
     return LabelledText(pmid, value["QUESTION"].as_text(), answer, text_pair=contexts, document_id=pmid)
 
 
 def split_ids(answers: Mapping[str, str]) -> tuple[list[str], list[str], list[str]]:
-    """The ids of train, dev and test, from the answer to each: test is one half, dev a tenth of the other."""
+    """Return the ids of train, dev and test: test is one half, dev a tenth of the other half."""
     rng = random.Random(0)
     train_and_dev, test = _make_folds(answers, 2, rng)
     dev, *train = _make_folds({pmid: answers[pmid] for pmid in train_and_dev}, _NUM_FOLDS, rng)
@@ -63,9 +65,9 @@ def split_ids(answers: Mapping[str, str]) -> tuple[list[str], list[str], list[st
 
 
 def _make_folds(answers: Mapping[str, str], num_folds: int, rng: random.Random) -> list[list[str]]:
-    """As many folds, the same mixture of answers in each.
+    """Draw folds with the same mixture of answers.
 
-    Rounding up leaves the last one short: then each of the others gives it one of theirs.
+    Rounding up leaves the last fold short; each other fold then gives it one id.
     """
     fold_ids: list[list[str]] = [[] for _ in range(num_folds)]
     for answer in ANSWERS:

@@ -1,7 +1,7 @@
-"""SciBERT's sentences to classify: JSON, one a line, with ``text`` and ``label``.
+"""SciBERT's classification files: JSON Lines with ``text`` and ``label``.
 
-In its ChemProt the two entities are marked, ``<< aspirin >>`` and ``[[ COX-1 ]]``, as SciBERT is given them.
-Which one is the chemical is not said, so they stay in the text.
+ChemProt marks its two entities as ``<< aspirin >>`` and ``[[ COX-1 ]]``. Their types are not given, so the
+marks stay in the text.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ CHEMPROT_LABELS: Final = (
     "SUBSTRATE_PRODUCT-OF",
     "UPREGULATOR",
 )
-"""The 13 relations of its ChemProt, which has no unrelated pairs."""
+"""The 13 relations of SciBERT's ChemProt, which has no negative pairs."""
 
 
 def read_texts(path: str, labels: Collection[str]) -> list[LabelledText]:
-    """The sentences of a file; their ids are its lines.
+    """Read the sentences of a file; ids are line numbers.
 
     Raises:
-        BenchmarkFileError: no such file, or a label is none of these.
+        BenchmarkFileError: the file cannot be read, or a label is not one of ``labels``.
     """
     return [
         LabelledText(str(value.line), value["text"].as_text(), value["label"].as_one_of(labels))

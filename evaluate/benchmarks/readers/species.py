@@ -1,8 +1,7 @@
-"""Species-800 (Pafilis et al., 2013) from its own files: texts and mentions, here made tagged sentences.
+"""Species-800 (Pafilis et al. 2013) from its own texts and mentions, converted to tagged sentences.
 
-What papers score are the sentences that spyysalo/s800's tools make of them, which BioBERT hands on
-(iob.py reads those).  This reader's sentences and words are bioshards' own, so scores are near those and
-not the same.
+Papers score the sentences of spyysalo/s800's tools, distributed with BioBERT (formats/iob.py reads those).
+This reader uses bioshards' sentence and word splitting, so scores are close but differ.
 """
 
 from __future__ import annotations
@@ -35,15 +34,14 @@ _WORD: Final = re.compile(r"\w+|[^\w\s]")
 
 
 def read_species(files: PathsByName) -> RecordsBySplit:
-    """The parts: 560, 80 and 160 abstracts.
+    """Read the splits of 560, 80 and 160 abstracts.
 
-    ``mentions`` is S800.tsv, ``pmids`` pubmedid.tsv beside it, ``texts`` are in abstracts/; ``train``,
-    ``dev`` and ``test`` are the lists of PMIDs of spyysalo/s800.  Without them one text in ten is dev,
-    and two are test.
+    ``mentions`` is S800.tsv, ``pmids`` is pubmedid.tsv beside it, ``texts`` are in abstracts/; ``train``,
+    ``dev`` and ``test`` are the PMID lists of spyysalo/s800. Without the lists every tenth text is dev, and
+    two of ten are test.
 
     Raises:
-        BenchmarkFileError: a line is not as S800's are, its offsets are not the mention's, or a list names
-            another text.
+        BenchmarkFileError: a line has another form, offsets do not match, or a list names an unknown text.
     """
     document_by_pmid = {document.pmid: document for document in _read_documents(files)}
     return {
@@ -89,7 +87,7 @@ def _read_documents(files: PathsByName) -> list[PubTatorDocument]:
 
 
 def _read_texts(files: PathsByName, folder: str) -> dict[str, tuple[str, str]]:
-    """PMIDs and texts by their names."""
+    """Return PMID and text by text name."""
     path, text_by_name = get_only_path(files, "pmids"), {}
     for line_number, row in read_lines(path):
         match = _PMID.fullmatch(row)
@@ -103,17 +101,17 @@ def _read_texts(files: PathsByName, folder: str) -> dict[str, tuple[str, str]]:
 
 
 def _convert_byte_offsets(text: str, *offsets: int) -> list[str]:
-    """Offsets in bytes, which S800's are (spyysalo/s800 reads them so, tools/s800.py), in characters."""
+    """Convert S800's byte offsets (spyysalo/s800, tools/s800.py) to character offsets."""
     data = text.encode()
     return [str(len(data[:offset].decode(errors="ignore"))) for offset in offsets]
 
 
 def tag_document(document: PubTatorDocument, entity_type: str) -> list[TaggedSentence]:
-    """The mentions of one type as tags of words: runs of letters and digits, and each mark alone.
+    """Convert the mentions of one type to tags of words.
 
-    Of mentions that overlap the first and longest is kept.  A word of which a mention is a part is
-    all of it, and no sentence ends within a mention.
-    """
+    Words are runs of letters and digits, and single punctuation marks. Of overlapping mentions the first and
+    longest is kept. A word that a mention covers in part is tagged as a whole. No sentence ends within a
+    mention."""
     kept_mentions: list[Mention] = []
     for entity_mention in sorted(document.mentions, key=lambda mention: (mention.start, -mention.end)):
         if entity_mention.type == entity_type.upper() and (
@@ -155,7 +153,7 @@ def _make_tags(
 
 
 def _join_spans(sentences: Iterable[tuple[int, int]], mentions: Sequence[Mention]) -> list[tuple[int, int]]:
-    """Spans of sentences, those made one between which a mention stands."""
+    """Join the spans of sentences that a mention connects."""
     joined: list[tuple[int, int]] = []
     for start, end in sentences:
         if joined and any(

@@ -1,7 +1,7 @@
-"""Who is in which part, where a set's authors do not say: BLURB's lists, or without them a split of our own.
+"""Assign names to splits by published lists, or by a hash if the lists are missing.
 
-BLURB's lists of files and ids are in its archive data_generation.tar.gz, folder ``indexing``: a name a line
-(DDI) or all names on one, separated by commas (HoC, BioASQ).
+BLURB's lists of files and ids are in data_generation.tar.gz, folder ``indexing``: one name a line (DDI), or
+all on one line, separated by commas (HoC, BioASQ).
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from bioshards.evaluate.benchmarks.formats.text_files import read_text
 def assign_splits(
     names: Collection[str], split_sizes: Mapping[Split, int], list_paths: Sequence[str]
 ) -> dict[str, Split]:
-    """The part that each name is in.
+    """Return the split of each name.
 
     Args:
-        names: of files without folder and ending, or ids.
-        split_sizes: how many are in each part but ``train``, which has the others, where there are no lists.
-             Those whose names' SHA-256 come first are taken: that is the same wherever and whenever it is
-             done.
-        lists: paths of ``train_*``, ``dev_*`` and, where sizes have it, ``test_*``.
+        names: file names without folder and suffix, or ids.
+        split_sizes: number of names of each split but ``train`` if there are no lists. Names are drawn in the
+            order of their SHA-256, so the split is reproducible.
+        list_paths: paths of the lists ``train_*``, ``dev_*`` and, if ``split_sizes`` has it, ``test_*``.
 
     Raises:
-        BenchmarkFileError: a name in a list is not there, is in two lists, or one that is there is in none.
+        BenchmarkFileError: a listed name is unknown or listed twice, or a name is in no list.
     """
     if not list_paths:
         names_by_hash = iter(sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest()))

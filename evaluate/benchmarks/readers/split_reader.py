@@ -1,4 +1,4 @@
-"""What readers share whose sets have a file for each part: which is which, and ids that differ."""
+"""Helpers of readers with one file per split: the reader of all splits, and unique ids."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _RecordT = TypeVar("_RecordT", bound=Record)
 
 
 def read_each_split(read: Callable[[str], Sequence[Record]]) -> Callable[[PathsByName], RecordsBySplit]:
-    """Reads a layout of a file for each part, called after it."""
+    """Return a reader that applies ``read`` to the file of each split."""
     return lambda files: {split: read(get_only_path(files, split)) for split in SPLITS if split in files}
 
 
 def check_unique_ids(path: str, records: Iterable[_RecordT]) -> list[_RecordT]:
-    """The records, all with ids of their own.
+    """Return the records as a list.
 
     Raises:
-        BenchmarkFileError: two have the same.
+        BenchmarkFileError: two records have the same id.
     """
     record_by_id: dict[str, _RecordT] = {}
     for record in records:

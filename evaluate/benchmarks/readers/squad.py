@@ -1,4 +1,4 @@
-"""Questions in the JSON of SQuAD v1.1 (Rajpurkar et al. 2016), in which BioASQ's are distributed, too."""
+"""Questions in the JSON of SQuAD v1.1 (Rajpurkar et al. 2016), which BioASQ's participants use too."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .split_reader import check_unique_ids
 
 
 def read_questions(path: str, group_id_of: Callable[[str], str] = lambda name: name) -> list[Question]:
-    """The questions of a file, each with one passage.
+    """Read the questions of a file, each with one passage.
 
     Args:
-        group: from the id of a question with its passage to the question's own.
+        group_id_of: function from the id of a question with its passage to the id of the question.
 
     Raises:
-        BenchmarkFileError: no such file.
+        BenchmarkFileError: the file has another form.
     """
     return check_unique_ids(path, _iter_questions(json_values.read_json(path), group_id_of))
 
@@ -39,6 +39,6 @@ def _iter_questions(file: json_values.JsonValue, group_id_of: Callable[[str], st
 
 
 def _make_answer(answer: json_values.JsonValue, context: str) -> Answer:
-    """An answer; one that does not stand at its ``answer_start`` counts as not in the context."""
+    """Return an answer; its start is -1 if the context does not have it at ``answer_start``."""
     text, start = answer["text"].as_text(), answer["answer_start"].as_int()
     return Answer(text, start if start >= 0 and context.startswith(text, start) else -1)

@@ -60,9 +60,9 @@ def write_keys(output_dir: OutputDir, staged: list[StageResult]) -> None:
             "key": pa.array(random.integers(1, highest, rows, dtype=np.int64)),
             "version": pa.array(np.ones(rows, np.int16)),
             "position": pa.array(np.arange(rows, dtype=np.int32)),
-            "deletes": pa.array(random.random(rows) < DELETED_SHARE),
-            "drop": pc.if_else(pa.array(random.random(rows) < 0.3), "no-abstract", None).cast(
-                STAGED_KEY_SCHEMA.field("drop").type
+            "is_deletion": pa.array(random.random(rows) < DELETED_SHARE),
+            "drop_reason": pc.if_else(pa.array(random.random(rows) < 0.3), "no-abstract", None).cast(
+                STAGED_KEY_SCHEMA.field("drop_reason").type
             ),
         }
         text_numbers = random.integers(0, total * TEXTS_PER_KEY, rows, dtype=np.uint64)
@@ -82,7 +82,7 @@ def write_keys(output_dir: OutputDir, staged: list[StageResult]) -> None:
 
 def _is_compared(keys: pa.Table) -> pa.ChunkedArray:
     """Which rows are of documents that no rule drops."""
-    return pc.and_(pc.invert(keys["deletes"]), pc.is_null(keys["drop"]))
+    return pc.and_(pc.invert(keys["is_deletion"]), pc.is_null(keys["drop_reason"]))
 
 
 def _write_table(storage: LocalStorage, path: str, table: pa.Table) -> None:
@@ -166,7 +166,7 @@ def count_expected(output_dir: OutputDir, staged: list[StageResult]) -> dict[str
         texts = np.full(keys.num_rows, -1, np.int64)
         halves = np.frombuffer(b"".join(digests["digest"].to_pylist()), np.int64)
         texts[digests["position"].to_numpy()] = halves[1::2]
-        parts.append((keys["key"].to_numpy(), order.to_numpy(), keys["deletes"].to_numpy(), texts))
+        parts.append((keys["key"].to_numpy(), order.to_numpy(), keys["is_deletion"].to_numpy(), texts))
     pmids, orders, deletes, texts = (np.concatenate(column) for column in zip(*parts, strict=True))
     del parts
     last_record = np.full(pmids.max() + 1, -1, np.int64)

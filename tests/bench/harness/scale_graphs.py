@@ -11,7 +11,6 @@ import hashlib
 import random
 import string
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +37,7 @@ from bioshards.corpus.text_config import TextConfig
 from bioshards.pipelines import pmc_to_shards, pubmed_to_shards, shards_to_pretraining, shards_to_words
 from bioshards.pipelines.inputs.downloads import REMOTE_SLOTS, DownloadPlan
 from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
+from bioshards.pipelines.inputs.run_inputs import RunInputs
 from bioshards.pipelines.job_types import PretrainingJob, ShardsJob, WordsJob
 from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.encode import Encoder
@@ -85,7 +85,7 @@ def articles_graph(ranges: int, sources: list[SourceFile] | None = None) -> Buil
     article_plan = PmcArticlePlan(
         _make_download_plan(), list(range(ranges)), ArticleFilter(frozenset({"CC0", "CC-BY"})), inventory
     )
-    job = replace(_make_shards_job(sources or [], PmcConfig(), []), article_plan=article_plan)
+    job = _make_shards_job(sources or [], PmcConfig(), [], article_plan)
     return lambda root: pmc_to_shards.build(root, job)
 
 
@@ -188,16 +188,17 @@ def make_document_dirs(shards: int) -> list[DocumentsInput]:
 
 
 def _make_shards_job(
-    sources: list[SourceFile], rules: TextConfig, remote_files: list[RemoteFile]
+    sources: list[SourceFile],
+    rules: TextConfig,
+    remote_files: list[RemoteFile],
+    article_plan: PmcArticlePlan | None = None,
 ) -> ShardsJob:
-    config: dict[str, Any] = {"pipeline": "pubmed_to_shards", "rules": rules.to_dict()}
+    config: dict[str, Any] = {"pipeline": "pubmed_to_shards", "document_config": rules.to_dict()}
     return ShardsJob(
         storage=FILES,
         output_dir=OutputDir(f"{BUCKET}/shards"),
         sources=sources,
-        to_fetch=remote_files,
-        download_plan=_make_download_plan(),
-        article_plan=None,
+        run_inputs=RunInputs(sources, remote_files, _make_download_plan(), article_plan=article_plan),
         document_config=rules,
         keep_dropped=False,
         dedup="exact",

@@ -216,7 +216,7 @@ def measure_progress(work: Path, count: int) -> dict[str, Any]:
     folder.mkdir(parents=True)
     sources = scale_graphs.make_sources(count)
     progress = ShardsProgress(FILES, output, RunInputs(sources), io.StringIO())
-    report = json.dumps({"staged": {"records": 30_000}, "seconds": 3.0})
+    report = json.dumps({"result": {"records": 30_000}, "seconds": 3.0})
     for source in sources[: count // 2]:
         for ending in ("json", "arrow", "keys"):
             (folder / f"{source.stem}-12345678.{ending}").write_text(report if ending == "json" else "")

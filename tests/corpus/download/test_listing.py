@@ -409,7 +409,7 @@ def test_a_missing_sidecar_is_said_of_the_files_that_are_fetched() -> None:
     bare = pubmed.parse_listing(page + row("pubmed31n0008.xml.gz.md5"), pubmed.URL, pubmed.BASELINE)
     assert all(file.remote_file.has_md5_file for file in bare)
     [notice] = pubmed.select_files(name("pubmed:baseline"), bare, []).notices
-    assert "No .md5 is listed beside pubmed31n0001.xml.gz, " in notice
+    assert "No .md5 is listed for pubmed31n0001.xml.gz, " in notice
     assert "pubmed31n0005.xml.gz and 2 more" in notice
     assert pubmed.select_files(name("pubmed:baseline[8]"), bare, []).notices == ()
 
@@ -420,9 +420,9 @@ def test_a_selection_of_nothing_is_an_error_that_says_what_there_is(text: str) -
         pubmed.select_files(name(text), BASE, LATER)
     assert str(caught.value) == (
         f"--input {text} selects no file. There are 4 files, pubmed31n0001.xml.gz to pubmed31n0004.xml.gz, "
-        "put there from 2031-01-29 to 2031-01-29."
+        "modified from 2031-01-29 to 2031-01-29."
     )
-    with pytest.raises(EmptySelectionError, match="Nothing is listed"):
+    with pytest.raises(EmptySelectionError, match="No file is listed"):
         pubmed.select_files(name("pubmed:"), [], [])
 
 

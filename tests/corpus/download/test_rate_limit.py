@@ -27,7 +27,7 @@ FOUR = RateLimiter("files.example.org:443", max_connections=4, requests_per_seco
 
 def process(code: str, *arguments: object) -> subprocess.Popen[str]:
     """A Python process that has imported what the tests use."""
-    imports = "import sys, threading, time\nfrom bioshards.corpus.download.rate_limit import Places\n"
+    imports = "import sys, threading, time\nfrom bioshards.corpus.download.rate_limit import RateLimiter\n"
     return subprocess.Popen(
         [sys.executable, "-c", imports + textwrap.dedent(code), *map(str, arguments)],
         stdout=subprocess.PIPE,
@@ -72,7 +72,7 @@ def test_never_more_hold_a_place_than_there_are_over_threads_and_processes(tmp_p
     code = """
         def hold():
             for _ in range(4):
-                with Places("server", 2, 1000).take():
+                with RateLimiter("server", 2, 1000).acquire_slot():
                     log.write(b"+"), time.sleep(0.01), log.write(b"-")
         log = open(sys.argv[1], "ab", buffering=0)
         threads = [threading.Thread(target=hold) for _ in range(3)]
@@ -93,7 +93,7 @@ def test_never_more_hold_a_place_than_there_are_over_threads_and_processes(tmp_p
 def test_a_killed_process_gives_its_place_back() -> None:
     running = process(
         """
-        with Places("server", 1, 1000).take():
+        with RateLimiter("server", 1, 1000).acquire_slot():
             print("held", flush=True), time.sleep(60)
         """
     )
@@ -144,7 +144,7 @@ def test_no_second_has_more_requests_than_allowed_over_several_processes(tmp_pat
     code = """
         log = open(sys.argv[1], "ab", buffering=0)
         for _ in range(8):
-            Places("server", 4, 10).wait()
+            RateLimiter("server", 4, 10).wait_for_turn()
             log.write(b"%r\\n" % time.monotonic())
     """
     for running in [process(code, log) for _ in range(3)]:
@@ -176,7 +176,7 @@ def test_time_in_which_nobody_asked_is_not_saved_up(clock: Clock) -> None:
 
 
 def test_a_pause_that_one_process_is_told_of_holds_the_others_back() -> None:
-    running = process('print(time.time(), flush=True); Places("server", 4, 1000).pause(1.5)')
+    running = process('print(time.time(), flush=True); RateLimiter("server", 4, 1000).pause(1.5)')
     told = float(said(running))
     assert running.wait(20) == 0
     began = time.time()

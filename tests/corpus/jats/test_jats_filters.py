@@ -19,8 +19,10 @@ from bioshards.corpus.jats.filters import (
     DROPPED_PART_PREFIX,
     OPTIONAL_ARTICLE_PARTS,
     PmcConfig,
+    find_drop_reason,
 )
-from bioshards.corpus.jats.text_blocks import ARTICLE_PARTS, TextBlock
+from bioshards.corpus.jats.section_walker import TextBlock
+from bioshards.corpus.jats.text_blocks import ARTICLE_PARTS
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
 from bioshards.corpus.text.cleaning import CLEANING_RULES
 from tests.support.corpus.small_articles import ACCEPTED_ARTICLE
@@ -31,10 +33,10 @@ BLOCKS = [TextBlock("title", (), "Sleep."), TextBlock("body", ("Methods",), "One
 def reason(
     front: ArticleMetadata, rules: PmcConfig, blocks: list[TextBlock] = BLOCKS, has_body: bool = True
 ) -> str | None:
-    """Why an article is dropped, as jats_articles.py asks."""
+    """Return the drop reason of an article, as jats/reader.py finds it."""
     shaper = ArticleDocumentBuilder(rules)
     return (
-        shaper.find_drop_reason(front, has_body)
+        find_drop_reason(front, has_body, rules)
         or shaper.build_document(front, has_body, blocks, "a.xml", 0)[0]
     )
 

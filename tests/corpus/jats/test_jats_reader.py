@@ -577,7 +577,7 @@ def test_records_come_one_by_one(tmp_path: Path) -> None:
             return super().open(path)
 
     class Far(Watched):
-        far = True
+        is_remote = True
 
     records = ArticleReader(KEEP_EVERYTHING, False).read_records(Watched(), source)
     assert [len(opened) for _ in records] == list(range(1, 3 * MAX_CONCURRENT_CALLS))

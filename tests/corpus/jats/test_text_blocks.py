@@ -6,7 +6,7 @@ import pytest
 from lxml import etree
 
 from bioshards.corpus.jats import text_blocks
-from bioshards.corpus.jats.text_blocks import TextBlock
+from bioshards.corpus.jats.section_walker import TextBlock
 
 PARSER = etree.XMLParser(
     resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True

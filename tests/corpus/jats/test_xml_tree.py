@@ -20,6 +20,7 @@ from lxml import etree
 
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.jats import xml_tree
+from bioshards.corpus.mathml.formula import MATHML_NAMESPACE
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 
@@ -156,15 +157,15 @@ def test_elements_of_others_keep_their_full_names(uri: str) -> None:
     )
     tree = _tree(xml.encode())
     assert [child.tag for child in tree] == [
-        f"{xml_tree.MATHML_NAMESPACE}math",
-        f"{xml_tree.MATHML_NAMESPACE}math",
+        f"{MATHML_NAMESPACE}math",
+        f"{MATHML_NAMESPACE}math",
         "math",
         "{http://www.niso.org/schemas/ali/1.0/}license_ref",
         "ext-link",
     ]
     assert [child[0].tag for child in list(tree)[:3]] == [
-        f"{xml_tree.MATHML_NAMESPACE}mi",
-        f"{xml_tree.MATHML_NAMESPACE}mi",
+        f"{MATHML_NAMESPACE}mi",
+        f"{MATHML_NAMESPACE}mi",
         "mi",
     ]
     assert tree[4].get(xml_tree.XLINK_HREF) == "h"

@@ -435,10 +435,10 @@ def test_the_same_bytes_for_any_workers_buckets_and_order(
         )
     )
     assert done.returncode == 0, done.stderr
-    monkeypatch.setattr("bioshards.corpus.lifecycle.versions.BUCKET_KEYS", 60)
+    monkeypatch.setattr("bioshards.corpus.lifecycle.versions.KEYS_PER_BUCKET", 60)
     shuffled = [word for path in sorted(inputs.iterdir(), reverse=True) for word in ("--input", path)]
     assert run(*shuffled, *options, "--output", tmp_path / "buckets") == 0
-    assert len(list((tmp_path / "buckets" / ".bioshards" / "verdicts").iterdir())) == 16
+    assert len(list((tmp_path / "buckets" / ".bioshards" / "decisions").iterdir())) == 16
     assert (
         published_digests(tmp_path / "one")
         == published_digests(tmp_path / "two")
@@ -487,7 +487,7 @@ def test_an_update_rewrites_only_the_shards_whose_duplicates_change(tmp_path: Pa
         (inputs / f"pubmed26n{number:04d}.xml").unlink()
     assert run(*command, grown) == 0
     assert published_digests(grown) == first
-    lists = list((grown / ".bioshards" / "finished").glob("*.tsv"))
+    lists = list((grown / ".bioshards" / "final_reports").glob("*.tsv"))
     assert [path.name[:13] for path in lists] == ["pubmed26n0002"]
 
 
@@ -506,7 +506,7 @@ def test_a_run_killed_between_a_shard_and_its_report_leaves_nothing_to_trust(
     update = inputs / "pubmed26n0002.xml"
     update.write_bytes(pubmed_set_xml(citation_xml(11, FOOD)))
     with monkeypatch.context() as patched:
-        patched.setattr(finalize._Finalizer, "_funnel", killed)
+        patched.setattr(finalize._Finalizer, "_count_funnel", killed)
         assert run(*command) == 1
     update.unlink()
     assert run(*command) == 0

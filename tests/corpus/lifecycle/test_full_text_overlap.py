@@ -255,7 +255,7 @@ def test_what_is_found_is_what_dictionaries_find(
     articles: list[IdRow], abstracts: list[IdRow], size: int, rows: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(full_text_overlap, "ROWS", rows)
+        patch.setattr(full_text_overlap, "LOOKUP_ROWS", rows)
         expected = plainly(articles, abstracts)
         assert found(articles, abstracts, size) == expected
         assert found(articles[::-1], abstracts, size) == expected
@@ -284,7 +284,7 @@ def test_what_is_listed_is_left_out_whatever_the_batches(
 @pytest.mark.parametrize("ids", [["pubmed:9"], ["pubmed:2", "pubmed:1"], ["pubmed:1", "pubmed:1"]])
 def test_a_list_of_other_documents_is_not_taken_for_one_of_these(ids: list[str]) -> None:
     batches = pa.table({"id": [f"pubmed:{at}" for at in range(4)]}).to_batches(2)
-    with pytest.raises(ValueError, match="is to be left out, but is not among the documents"):
+    with pytest.raises(ValueError, match="is to be excluded, but is missing in the documents"):
         list(full_text_overlap.exclude_ids(batches, pa.chunked_array([ids])))
 
 
@@ -402,7 +402,7 @@ def refused(*arguments: str) -> str:
 def test_export_refuses_a_directory_made_without_drop_in(pair: tuple[str, str]) -> None:
     abstracts, full = pair
     Path(full, full_text_overlap.FILE_NAME).unlink()
-    said = refused(abstracts, "--without", full)
+    said = refused(abstracts, "--exclude-overlap-with", full)
     assert f"{full} has no overlap.arrow: it was made without --find-overlap-with" in said
     assert f"Run pmc_to_shards with --find-overlap-with {abstracts}" in said
 
@@ -412,18 +412,18 @@ def test_export_refuses_a_list_made_before_the_abstracts_were_updated(pair: tupl
     write_finished_dir(
         Path(abstracts), "pubmed_to_shards", [*SAMPLE_ABSTRACTS, ("pubmed:11", 11, None, None)]
     )
-    said = refused(abstracts, "--without", full)
+    said = refused(abstracts, "--exclude-overlap-with", full)
     assert "made for other PubMed shards" in said
     assert "run pmc_to_shards again with the same --find-overlap-with" in said
 
 
 def test_export_refuses_articles_in_the_place_of_abstracts(pair: tuple[str, str]) -> None:
-    assert "does not hold PubMed's abstracts" in refused(pair[1], "--without", pair[1])
+    assert "does not hold PubMed's abstracts" in refused(pair[1], "--exclude-overlap-with", pair[1])
 
 
 def test_export_refuses_an_unfinished_directory(pair: tuple[str, str]) -> None:
     Path(pair[1], "manifest.json").unlink()
-    assert "no manifest.json" in refused(pair[0], "--without", pair[1])
+    assert "no manifest.json" in refused(pair[0], "--exclude-overlap-with", pair[1])
 
 
 # Reading some columns
@@ -432,7 +432,7 @@ def test_export_refuses_an_unfinished_directory(pair: tuple[str, str]) -> None:
 class Elsewhere(LocalStorage):
     """A store that is not on this machine: names like mem://folder/name."""
 
-    far = True
+    is_remote = True
 
     def open(self, path: str) -> Any:
         return super().open(path.removeprefix("mem:/"))

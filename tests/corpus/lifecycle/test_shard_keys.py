@@ -27,7 +27,7 @@ FILES = LocalStorage()
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> OutputDir:
+def output_dir(tmp_path: Path) -> OutputDir:
     return OutputDir(str(tmp_path / "out"))
 
 
@@ -47,7 +47,9 @@ def rows(batches: Iterator[pa.RecordBatch]) -> list[IdRow]:
 
 
 def written(output_dir: OutputDir) -> dict[str, int]:
-    return {path.name: path.stat().st_mtime_ns for path in Path(output_dir.work_folder, "keys").iterdir()}
+    return {
+        path.name: path.stat().st_mtime_ns for path in Path(output_dir.work_folder, "shard_keys").iterdir()
+    }
 
 
 def test_keys_are_taken_once_and_read_in_the_order_of_the_shards(

@@ -78,7 +78,7 @@ def left(work: Path) -> dict[str, bytes]:
     for path in sorted((work / ".bioshards" / "staged").iterdir()):
         data = path.read_bytes()
         if path.suffix == ".json":
-            data = json.dumps(json.loads(data)["staged"]).encode()
+            data = json.dumps(json.loads(data)["result"]).encode()
         found[path.name] = data
     return found
 
@@ -117,7 +117,7 @@ def test_a_group_of_articles_is_staged_whole(tmp_path: Path) -> None:
     assert documents.schema == STAGED_SCHEMA
     assert documents["id"].to_pylist() == ["pmc:PMC1.1", "pmc:PMC1.2", "pmc:PMC4.1"]
     assert documents["origin"].to_pylist()[1] == {"file": "PMC1.2.xml", "position": 1}
-    assert documents["drop"].to_pylist() == [None] * 3
+    assert documents["drop_reason"].to_pylist() == [None] * 3
     assert documents["sentences"].to_pylist()[0] == ["Of 1", "Mice sleep."]
 
     digests = table(tmp_path / "out", staged, "digests")
@@ -140,7 +140,7 @@ def test_dropped_articles_are_staged_on_demand_with_their_reason(tmp_path: Path)
     [staged] = stage_folder(folder, tmp_path / "out", rules, keep_dropped=True)
     documents = table(tmp_path / "out", staged, "arrow")
     assert documents["id"].to_pylist() == ["pmc:PMC1.1", "pmc:PMC2.1"]
-    assert documents["drop"].to_pylist() == [None, "no-body"]
+    assert documents["drop_reason"].to_pylist() == [None, "no-body"]
     assert table(tmp_path / "out", staged, "digests")["position"].to_pylist() == [0]
 
 
@@ -148,7 +148,7 @@ def test_what_was_taken_out_of_a_text_is_staged_with_it(tmp_path: Path) -> None:
     folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1, "We sl\u00adept.")})
     [staged] = stage_folder(folder, tmp_path / "out")
     [row] = table(tmp_path / "out", staged, "arrow").to_pylist()
-    assert row["cleaned"] == [{"rule": "soft-hyphens", "characters": 1}]
+    assert row["removals"] == [{"rule": "soft-hyphens", "characters": 1}]
     assert (row["words"], row["characters"]) == (4, 13)
 
 

@@ -281,7 +281,7 @@ def test_versions_are_numbers_and_the_last_of_equals_lives() -> None:
 def test_buckets_hold_no_more_keys_than_they_should(
     keys: int, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(versions, "BUCKET_KEYS", 10)
+    monkeypatch.setattr(versions, "KEYS_PER_BUCKET", 10)
     assert count_buckets(keys) == count
 
 

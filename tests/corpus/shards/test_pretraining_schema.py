@@ -97,7 +97,7 @@ def test_the_same_facts_are_the_same_bytes_in_whatever_order() -> None:
 )
 def test_a_schema_of_something_else_is_an_error_that_says_so(metadata: dict[str, Any] | None) -> None:
     strange = pa.schema([pa.field("input_ids", pa.list_(pa.uint16()))], metadata)
-    with pytest.raises(ValueError, match="does not say what a pretraining set's says"):
+    with pytest.raises(ValueError, match="lacks the metadata of a pretraining set"):
         metadata_from_schema(strange)
 
 

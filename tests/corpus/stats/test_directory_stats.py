@@ -158,7 +158,7 @@ def test_words_and_a_vocabulary_say_what_their_manifest_says(tmp_path: Path) -> 
     summary = text_tables.render_text(words)
     assert summary.startswith("Counted words, made by shards_to_words\n")
     for line in (
-        "validation: documents     634",
+        "validation: documents          634",
         "documents of pubmed_to_shards  1,234",
         "words.tsv  4,567",
     ):
@@ -191,7 +191,7 @@ def refused(folder: Path) -> str:
 
 def test_an_unfinished_directory(small: Path, tmp_path: Path) -> None:
     (small / "manifest.json").unlink()
-    assert "run it again to its end" in refused(small)
+    assert "rerun the command to complete it" in refused(small)
     assert "no manifest.json" in refused(tmp_path / "nowhere")
 
 

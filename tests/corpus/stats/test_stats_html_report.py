@@ -123,7 +123,9 @@ def test_hostile_names_are_text(documents: dict[str, Any], tmp_path: Path, hosti
     found["funnel"] = {f"dropped: {hostile}": 1}
     found["years"] = {hostile: {hostile: {"documents": 1, "words": 1}}}
     counted = figures(
-        write_manifest_file(tmp_path, {**WORDS_MANIFEST, "outputs": [{**WORDS_MANIFEST["outputs"][0], "file": hostile}]})
+        write_manifest_file(
+            tmp_path, {**WORDS_MANIFEST, "outputs": [{**WORDS_MANIFEST["outputs"][0], "file": hostile}]}
+        )
     )
     for one in (found, counted):
         page = html_report.render_stats_page(one, f"folder {hostile}")

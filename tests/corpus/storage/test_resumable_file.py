@@ -42,8 +42,8 @@ def broken_off(path: Path, data: bytes, version: str = "v1") -> None:
 def writing_elsewhere(path: Path, version: str, then: str) -> Iterator[subprocess.Popen[str]]:
     """Another process that has written some bytes, and then waits for a line to do what ``then`` says."""
     code = (
-        "import sys; from bioshards.corpus.storage.resumable_file import local\n"
-        "with local(sys.argv[1], sys.argv[2]) as part:\n"
+        "import sys; from bioshards.corpus.storage.resumable_file import open_local_resumable\n"
+        "with open_local_resumable(sys.argv[1], sys.argv[2]) as part:\n"
         "    part.restart(); part.write(b'theirs')\n"
         "    print('ready', flush=True); sys.stdin.readline()\n"
         f"    {then}"
@@ -130,7 +130,7 @@ def test_parts_of_other_versions_are_removed_and_no_others(path: Path) -> None:
 
 def test_a_part_that_another_process_writes_is_not_taken_from_it(path: Path) -> None:
     """It was published anew between two runs' looks at the server; each ends with its own version."""
-    with writing_elsewhere(path, "v1", "part.keep()") as other:
+    with writing_elsewhere(path, "v1", "part.commit()") as other:
         with open_local_resumable(str(path), "v2") as part:
             part.write(b"ours")
             part.commit()
@@ -144,7 +144,7 @@ def test_a_part_that_another_process_writes_is_not_taken_from_it(path: Path) -> 
 @pytest.mark.parametrize(
     ("then", "size", "left"),
     [
-        ("part.keep()", 0, ["a.xml.gz"]),
+        ("part.commit()", 0, ["a.xml.gz"]),
         ("part.discard()", 0, []),
         ("raise OSError", 6, [f"{PARTIAL_PREFIX}v1-a.xml.gz"]),
     ],
@@ -175,7 +175,7 @@ def test_a_file_that_is_missed_meanwhile_is_an_error_like_any_other(path: Path) 
 
 
 def test_a_killed_process_leaves_its_part_and_no_lock(path: Path) -> None:
-    with writing_elsewhere(path, "v1", "part.keep()") as other:
+    with writing_elsewhere(path, "v1", "part.commit()") as other:
         other.send_signal(signal.SIGKILL)
         other.wait(10)
     assert not path.exists()

@@ -11,6 +11,7 @@ import pytest
 
 from bioshards.evaluate.benchmarks import verification
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS, ner_common
+from bioshards.evaluate.benchmarks.catalogue.record_counts import counts_by_split
 from bioshards.evaluate.benchmarks.definition import (
     Benchmark,
     FileLayout,
@@ -19,6 +20,7 @@ from bioshards.evaluate.benchmarks.definition import (
     Split,
 )
 from bioshards.evaluate.benchmarks.formats import iob
+from bioshards.evaluate.benchmarks.readers.split_reader import read_each_split
 from bioshards.evaluate.benchmarks.verification import (
     CountCheck,
     Verdict,
@@ -32,14 +34,14 @@ from tests.support.real_data import DATA, needs_data
 LAYOUT = FileLayout(
     ner_common.split_patterns("toy/{}.tsv"),
     ner_common.ONE_FILE_PER_SPLIT,
-    ner_common.make_split_reader(iob.read_sentences),
+    read_each_split(iob.read_sentences),
     note="a toy",
 )
 TOY = Benchmark(
     name="toy",
     title="Toys",
     layouts=(LAYOUT,),
-    published_counts={"mentions": ner_common.split_counts(2, 2, 2), "sentences": {"train+dev+test": 6}},
+    published_counts={"mentions": counts_by_split(2, 2, 2), "sentences": {"train+dev+test": 6}},
     count_records=ner_common.count_tagged_sentences,
     counts_source="Nobody (1900)",
     licence="none",
@@ -130,7 +132,7 @@ def test_what_is_missing_says_where_it_is_to_be_had(tmp_path: Path) -> None:
 
 
 def test_what_the_files_do_not_tell_is_missing(tmp_path: Path) -> None:
-    toy = replace(TOY, published_counts={"documents": ner_common.split_counts(1, 1, 1)})
+    toy = replace(TOY, published_counts={"documents": counts_by_split(1, 1, 1)})
     found = check_benchmark(str(write_benchmark_files(tmp_path, FILES)), toy)
     assert {row.verdict for row in found} == {"missing"}
     assert found[0].notes == ("these files do not have documents",)

@@ -146,7 +146,7 @@ def test_an_id_given_twice_is_refused(tmp_path: Path) -> None:
         (make_zip(TEST)[:200], "the archive's directory, at its end, is missing"),
         (make_zip({"DDICorpus/Train/1.xml": b"a" * (80 << 20)}), "has 83,886,080 bytes, more than"),
         (make_zip({f"DDICorpus/Train/{n}.xml": b"a" * (20 << 20) for n in range(4)}), "unpack to more than"),
-        (make_zip({"../../Train/1.xml": "<a/>"}), "no name of a file within an archive"),
+        (make_zip({"../../Train/1.xml": "<a/>"}), "unsafe member name"),
     ],
 )
 def test_bad_archives_are_refused(tmp_path: Path, content: bytes, why: str) -> None:

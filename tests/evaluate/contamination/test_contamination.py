@@ -135,7 +135,7 @@ def test_words_of_two_documents_or_of_two_texts_are_no_13_gram(tmp_path: Path) -
     ours = make_dataset("set", {"test": test})
     data = write_benchmark_dir(tmp_path / "data", ours)
     apart = write_corpus(
-        tmp_path / "apart", {"pubmed:1": [first], "pubmed:2": [second], "pubmed:3": []}, a_batch=3
+        tmp_path / "apart", {"pubmed:1": [first], "pubmed:2": [second], "pubmed:3": []}, batch_size=3
     )
     together = write_corpus(tmp_path / "together", {"pubmed:4": [first, second]})
     run_contamination_check(data, [apart], tmp_path / "none", ours)
@@ -211,8 +211,8 @@ def test_a_document_is_left_out_for_most_of_an_example_or_for_much_of_all(tmp_pa
     for least, ids in ((13, [2, 3]), (12, [1, 2, 3]), (1, [1, 2, 3, 4]), (14, [3])):
         said = run_contamination_check(data, [abstracts], tmp_path / "out", ours, min_shared_ngrams=least)
         assert read_excluded_ids(tmp_path / "out") == [f"pubmed:{at}" for at in ids]
-        assert f"{len(ids)} documents to leave out for test" in said
-        assert f"{4 - len(ids)} share fewer and stay" in said
+        assert f"{len(ids)} documents to exclude for test" in said
+        assert f"{4 - len(ids)} share fewer and are kept" in said
 
 
 def test_a_document_of_two_corpora_is_one(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_what_is_known_of_the_sets_is_said(tmp_path: Path) -> None:
     out = tmp_path / "out"
     folder = write_corpus(tmp_path / "<i>&", texts)
     said = run_contamination_check(write_benchmark_dir(tmp_path / "data", ours), [folder], out, ours, absent)
-    for line in ("set: no dev", "set: the <split> is ours", "not there, and so not looked for: absent"):
+    for line in ("set: no dev", "set: the <split> is ours", "missing benchmarks, not checked: absent"):
         assert line in said.splitlines()
     assert [row["id"] for row in read_tsv(out / "examples.tsv")] == ["a b c"]
     page = (out / "report.html").read_text()
@@ -284,7 +284,7 @@ def test_as_by_brute_force(
         patch.setattr(contamination_corpus, "_BLOCK_BYTES", data.draw(st.sampled_from([1, 40, 1 << 20])))
         folder, out = Path(name), Path(name) / "out"
         written = {id_: [words.replace("@GENE$", "gene")] for id_, words in zip(held, texts, strict=True)}
-        abstracts = write_corpus(folder / "pubmed", written, a_batch=data.draw(st.integers(1, 3)))
+        abstracts = write_corpus(folder / "pubmed", written, batch_size=data.draw(st.integers(1, 3)))
         run_contamination_check(
             write_benchmark_dir(folder / "data", ours), [abstracts], out, ours, min_shared_ngrams=2
         )

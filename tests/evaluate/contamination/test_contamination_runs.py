@@ -15,9 +15,12 @@ import pyarrow as pa
 import pytest
 
 from bioshards.corpus.lifecycle import exclusion_list as excluding
+from bioshards.corpus.manifest import write_manifest
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.benchmarks.definition import Benchmark, BenchmarkFileError, BenchmarkNotFoundError
 from bioshards.evaluate.contamination import corpus_scan as contamination_corpus
 from bioshards.evaluate.contamination.corpus_scan import CorpusError
+from tests.support.corpus.manifests import of_words
 from tests.support.evaluate.contaminated_corpora import (
     make_dataset,
     make_text,
@@ -83,11 +86,11 @@ def test_a_run_that_was_stopped_is_run_again(
     data: Path, abstracts: Path, tmp_path: Path, ours: Benchmark, workers: int
 ) -> None:
     def stop(line: str) -> None:
-        if line.startswith("looked at 2"):
+        if line.startswith("scanned 2"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_contamination_check(data, [abstracts], tmp_path / "out", ours, say=stop, workers=workers)
+        run_contamination_check(data, [abstracts], tmp_path / "out", ours, progress=stop, workers=workers)
     assert written(tmp_path / "out") == {}
     run_contamination_check(data, [abstracts], tmp_path / "out", ours, workers=workers)
     first = written(tmp_path / "out")
@@ -155,6 +158,10 @@ def manifest(**changes: Any) -> Callable[[Path], None]:
     return change
 
 
+def words_manifest(folder: Path) -> None:
+    write_manifest(LocalStorage(), f"{folder}/manifest.json", of_words([]))
+
+
 def shard(change: Callable[[Path], None]) -> Callable[[Path], None]:
     return lambda folder: change(sorted(folder.glob("*.arrow"))[0])
 
@@ -185,10 +192,10 @@ def _without_sentences(path: Path) -> None:
     [
         (shutil.rmtree, "no manifest.json.*--output of a run that has ended"),
         (no_manifest, "no manifest.json.*--output of a run that has ended"),
-        (manifest(whole="{"), r"manifest.json is not as bioshards writes it .*Give --corpus the --output"),
-        (manifest(whole="[]"), r"manifest.json is not as bioshards writes it .*Give --corpus the --output"),
-        (manifest(outputs=None), r"manifest.json is not as bioshards writes it .*Give --corpus the --output"),
-        (manifest(pipeline="shards_to_words"), "holds no documents, it was made by shards_to_words"),
+        (manifest(whole="{"), r"manifest.json cannot be read.*Give --corpus the --output"),
+        (manifest(whole="[]"), r"is not of bioshards.*Give --corpus the --output"),
+        (manifest(outputs=None), r"manifest.json is not as .*Give --corpus the --output"),
+        (words_manifest, "holds no documents, it was made by shards_to_words"),
         (shard(Path.unlink), r"arrow cannot be read .*Delete it and run"),
         (shard(_truncate), r"arrow cannot be read \(it has .* bytes, and its manifest lists"),
         (shard(_garble), r"arrow cannot be read .*Delete it and run"),
@@ -217,7 +224,7 @@ def test_benchmarks_that_are_not_there_are_asked_for(
     with pytest.raises(FileNotFoundError, match=r"no folder .*nowhere"):
         run_contamination_check(tmp_path / "nowhere", [abstracts], tmp_path / "out", ours)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(BenchmarkNotFoundError, match="none of the sets set: give --benchmarks"):
+    with pytest.raises(BenchmarkNotFoundError, match="none of the benchmarks set: give --benchmarks"):
         run_contamination_check(tmp_path / "empty", [abstracts], tmp_path / "out", ours)
 
 
@@ -236,5 +243,5 @@ def test_a_bound_below_one_is_none(data: Path, abstracts: Path, tmp_path: Path, 
 
 def test_a_corpus_without_a_document_holds_nothing(data: Path, tmp_path: Path, ours: Benchmark) -> None:
     said = run_contamination_check(data, [write_corpus(tmp_path / "pubmed", {})], tmp_path / "out", ours)
-    assert "0 documents to leave out" in said
+    assert "0 documents to exclude" in said
     assert read_excluded_ids(tmp_path / "out") == []

@@ -30,7 +30,7 @@ from tests.support.evaluate.synthetic_results import (
 FILES = LocalStorage()
 
 
-def report(*found: Result) -> dict[str, Any]:
+def report(*found: Result) -> Any:
     return build_report(results_by_path(*found), metric_of, defaults_of)
 
 
@@ -175,7 +175,7 @@ def test_a_score_that_its_units_do_not_give_is_refused() -> None:
     forged = make_result()
     forged["scores"]["test"]["F1"] += 0.01
     with pytest.raises(
-        ResultError, match=r"the F1 of tiny on bc5-chem \(blurb\) is .* but per-example statistics give"
+        ResultError, match=r"the F1 of tiny on bc5-chem \(blurb\) is .* but their per-example statistics give"
     ):
         report(forged)
 

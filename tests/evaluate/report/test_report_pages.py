@@ -15,6 +15,7 @@ from bioshards.evaluate.report.blurb import BLURB_TASKS
 from bioshards.evaluate.report.evaluation_page import render_page
 from bioshards.evaluate.report.markdown import render_markdown
 from bioshards.evaluate.report.report_data import build_report
+from bioshards.evaluate.report.report_types import Report
 from bioshards.evaluate.report.score_chart import ModelBars, ScoreBar, draw_chart
 from bioshards.evaluate.runs.results import Result
 from tests.support.evaluate.synthetic_results import (
@@ -43,7 +44,7 @@ HOSTILE = (
 )
 
 
-def report(*found: Result) -> dict[str, Any]:
+def report(*found: Result) -> Report:
     return build_report(results_by_path(*found), metric_of, defaults_of)
 
 
@@ -72,10 +73,10 @@ def rows_counted(correct: int) -> list[tuple[int, ...]]:
 GOLDEN = """\
 # Evaluation
 
-Scores are in per cent. Of our models they are means over n seeds, with the standard deviation in brackets \
-(numpy.std over seeds, ddof 0); below it is the 95% interval of 1,000 bootstrap resamples, which covers the \
-choice of test documents \
-(examples, where files name none), not that of seeds. Footnotes say what does not compare.
+Scores are in per cent. Scores of our models are means over n seeds, with the standard deviation in \
+brackets (numpy.std over seeds, ddof 0). Below is the 95% interval of 1,000 bootstrap resamples; it \
+covers the choice of test documents (examples, if files name no documents), not the choice of seeds. \
+Footnotes name limits of comparability.
 
 ## Models
 
@@ -107,7 +108,7 @@ two-sided and of one comparison alone: of 1, chance makes about 0.1 smaller than
 
 | Model | Setting | Here | Suite's own | Tasks |
 | --- | --- | --: | --: | --- |
-| other | batch | 16 | 32 | zebra |
+| other | batch\\_size | 16 | 32 | zebra |
 
 <details><summary>Runs</summary>
 
@@ -144,9 +145,9 @@ def test_markdown_is_golden() -> None:
             task="zebra",
             suite="further",
             rows=rows_counted(9),
-            sampled=SAMPLED,
-            settings={**DEFAULTS, "batch": 16},
-            data={"verified": True, "notes": ["Stripes are invented."], "files": {}, "counts": {}},
+            sample_sizes=SAMPLED,
+            settings={**DEFAULTS, "batch_size": 16},
+            provenance={"verified": True, "notes": ["Stripes are invented."], "files": {}, "counts": {}},
             seconds=3599.6,
         ),
     ]
@@ -187,7 +188,7 @@ def test_a_partial_average_is_never_the_blurb_score() -> None:
     assert re.fullmatch(r"– <sup>\d+</sup>", missing["tiny"])
     assert missing["PubMedBERT"] == "81.16"
     assert "No BLURB score without PubMedQA, BioASQ yes/no." in text
-    average = row(text, "## BLURB", "Average over 11 of 13 sets")
+    average = row(text, "## BLURB", "Average over 11 of 13 tasks")
     assert (average["tiny"], average["PubMedBERT"]) == ("80.00", "83.05")
     assert "Not the BLURB score" in text
 

@@ -83,8 +83,8 @@ def says(capsys: Capture) -> Says:
         (("--legacy", "bluebert"), "argument --legacy: invalid choice: 'bluebert'"),
         (("--device", "tpu"), "--device tpu cannot be used here"),
         (("--device", "cuda:99"), "--device cuda:99 cannot be used here"),
-        (("--learning-rate", "nan"), "--learning-rate nan is below 0 or no number"),
-        (("--learning-rate", -1), "--learning-rate -1.0 is below 0 or no number"),
+        (("--learning-rate", "nan"), "--learning-rate nan is below 0 or not a number"),
+        (("--learning-rate", -1), "--learning-rate -1.0 is below 0 or not a number"),
         (("--epochs", 0), "--epochs 0 is below 1"),
         (("--max-seq-length", 7), "--max-seq-length 7 is below 8"),
         (("--tag-scheme", "BILOU"), "argument --tag-scheme: invalid choice: 'BILOU'"),
@@ -159,7 +159,7 @@ def test_another_model_and_other_files_are_refused(
         (lambda text: text[:200], "is damaged ("),
         (lambda _: "", "is damaged ("),
         (lambda _: "[1]", "is not a result of bioshards.evaluate"),
-        (lambda text: text.replace('"format": 1', '"format": 2'), "is of format 2, and this version reads 1"),
+        (lambda text: text.replace('"format": 2', '"format": 3'), "is of format 3, and this version reads 2"),
         (
             lambda text: text.replace('"main_score": "F1"', '"main_score": "F2"'),
             "it has no F2 of the test set",
@@ -185,8 +185,8 @@ def test_results_that_were_damaged_or_edited(
 
 def test_a_file_is_no_folder_for_results(model: Path, tmp_path: Path, says: Says) -> None:
     (tmp_path / "file").write_text("")
-    assert "is a file, and --output is to be a folder" in says(model, tmp_path / "file", *ONE)
-    assert "is a file, and --output is to be a folder" in says(model, tmp_path / "file" / "out", *ONE)
+    assert "is a file, and --output must be a directory" in says(model, tmp_path / "file", *ONE)
+    assert "is a file, and --output must be a directory" in says(model, tmp_path / "file" / "out", *ONE)
 
 
 # Models
@@ -205,7 +205,7 @@ def test_a_model_that_is_not_there(tmp_path: Path, says: Says) -> None:
         ("model.safetensors", "x" * 100, "cannot be loaded"),
         ("config.json", "{", "config.json is of no model that transformers knows"),
         ("config.json", '{"model_type": "elektra"}', "config.json is of no model that transformers knows"),
-        ("tokenizer.json", "{}", "has no tokenizer that can be used"),
+        ("tokenizer.json", "{}", "has no usable tokenizer"),
         ("tokenizer.json", None, "the tokenizer of"),
     ],
 )
@@ -245,7 +245,7 @@ def test_a_vocabulary_that_is_not_the_models(broken: Path, tmp_path: Path, says:
     )
     BertModel(config).save_pretrained(broken)
     said = says(broken, tmp_path / "out", *ONE)
-    assert "has 153 pieces, and its model knows 60" in said
+    assert "has 153 tokens, and its model 60" in said
 
 
 # Benchmarks
@@ -376,7 +376,7 @@ def test_answers_that_are_in_no_passage(model: Path, tmp_path: Path, says: Says)
         paragraph["qas"][0]["answers"] = []
     path.write_text(json.dumps(file))
     task = ("--tasks", "factoid-8b", "--seeds", 1)
-    assert "there is no example to learn from" in says(
+    assert "no training examples" in says(
         model, tmp_path / "out", *task, "--squad-transfer", "no", data=data, code=1
     )
     assert run_evaluate(model, tmp_path / "joint", *task, data=data) == 0

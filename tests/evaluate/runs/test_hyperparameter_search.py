@@ -125,7 +125,7 @@ def test_a_grid_is_gone_through_in_order_and_the_best_is_published(
     assert len(found) == 6
     told = [line for line in capsys.readouterr().out.splitlines() if ", trial " in line]
     assert [line.partition(" with ")[2] for line in told] == [
-        f"learning_rate {rate}, batch {batch}" for rate in (0.0001, 0.01) for batch in (4, 8, 16)
+        f"learning_rate {rate}, batch_size {batch}" for rate in (0.0001, 0.01) for batch in (4, 8, 16)
     ]
     most = max(one["dev_score"] for one in found.values())
     assert best(out) in [one["params"] for one in found.values() if one["dev_score"] == most]
@@ -194,7 +194,7 @@ def test_a_trial_without_a_score_is_one_and_no_search_is_lost(
     grid.write_text("learning_rate = [1e38]\n")
     assert search(model, tmp_path / "none", grid, "--batch-size", 2) == 1
     said = capsys.readouterr()
-    assert "blurb/ncbi-disease failed: no trial came to a score; give lower learning rates" in said.out
+    assert "blurb/ncbi-disease failed: no trial has a score: give lower learning rates" in said.out
 
 
 # Misuse

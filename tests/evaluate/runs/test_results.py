@@ -102,8 +102,8 @@ def test_what_no_report_can_be_made_of_is_not_written(tmp_path: Path) -> None:
             "not all numbers, or there are none",
         ),
         (("per_example_stats", "names"), [], "not a list of equal length for each name"),
-        (("provenance",), {}, "does not say whether it was verified"),
-        (("provenance", "verified"), "yes", "does not say whether it was verified"),
+        (("provenance",), {}, "has no 'verified' or no notes"),
+        (("provenance", "verified"), "yes", "has no 'verified' or no notes"),
     ],
 )
 def test_a_file_that_is_no_whole_result_is_refused(
@@ -128,8 +128,8 @@ def test_every_field_is_needed(tmp_path: Path, name: str) -> None:
 
 
 def test_another_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    path = changed(tmp_path, "format", to=2)
-    with pytest.raises(ResultError, match="is of format 2, and this version reads 1: make the report with"):
+    path = changed(tmp_path, "format", to=3)
+    with pytest.raises(ResultError, match="is of format 3, and this version reads 2: make the report with"):
         results.read_result(FILES, path)
 
 

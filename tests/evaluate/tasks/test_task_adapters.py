@@ -108,7 +108,7 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     found = pretrained.inspect_checkpoint(str(run / "step-0000001" / "hf"))
     assert found.name == "run/step-0000001"
     (run / "step-0000001" / "hf" / "tokenizer.json").write_text("{")
-    with pytest.raises(ModelError, match="no tokenizer that can be used"):
+    with pytest.raises(ModelError, match="no usable tokenizer"):
         pretrained.inspect_checkpoint(str(run / "step-0000001" / "hf"))
     (run / "step-0000001" / "hf" / "model.safetensors").unlink()
     with pytest.raises(ModelError, match="holds no weights"):

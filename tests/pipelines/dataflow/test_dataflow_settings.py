@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.corpus.download.mirror import Mirror
+from bioshards.corpus.errors import UsageError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli
 from bioshards.pipelines.context import JobSpec, RunContext
 from bioshards.pipelines.dataflow import job_status, settings
 from bioshards.pipelines.dataflow.settings import DEFAULTS, MAX_WORKERS
 from bioshards.pipelines.inputs import downloads
-from bioshards.pipelines.options.parser import UsageError
 from bioshards.pipelines.registry import PIPELINES
 
 NEEDED = ["--project=my-lab", "--region=us-central1", "--temp_location=gs://my-bucket/tmp"]

@@ -18,9 +18,9 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from bioshards import __version__
+from bioshards.corpus.errors import UsageError
 from bioshards.corpus.sentences.splitters import SCISPACY_MODEL
 from bioshards.pipelines.dataflow import wheel as shipping
-from bioshards.pipelines.options.parser import UsageError
 from tests.support.paths import REPOSITORY
 
 ROOT = REPOSITORY

@@ -42,7 +42,7 @@ def listed(output: Path) -> list[tuple[str, str, str]]:
 def keyed(*folders: Path, of: Path) -> bool:
     """Are there the keys of these directories' shards, and no others?"""
     wanted = {f"{shard['sha256']}.arrow" for folder in folders for shard in load_manifest(folder)["outputs"]}
-    return {path.name for path in (of / ".bioshards" / "keys").glob("*")} == wanted
+    return {path.name for path in (of / ".bioshards" / "shard_keys").glob("*")} == wanted
 
 
 def exporting(abstracts: Path, full_text: Path) -> list[str]:
@@ -60,7 +60,7 @@ def test_abstracts_are_found_by_pmid_pmcid_and_doi(
     assert f"3  abstracts of {abstracts} are here in full: overlap.arrow" in capsys.readouterr().out
     assert listed(tmp_path / "out") == EXPECTED_OVERLAP
     [entry] = load_manifest(tmp_path / "out")["overlap"]
-    assert (entry["file"], entry["rows"], entry["of"]) == ("overlap.arrow", 3, str(abstracts))
+    assert (entry["file"], entry["rows"], entry["abstracts_path"]) == ("overlap.arrow", 3, str(abstracts))
     assert published_digests(abstracts) == before
 
     # Exported together, nothing is read twice.

@@ -187,7 +187,10 @@ def test_an_output_that_is_somebody_elses(tmp_path: Path, run: Run, run_pmc: Run
     before = published_digests(tmp_path / "abstracts")
     assert run_pmc("--output", tmp_path / "abstracts") == 2
     said = capsys.readouterr().err
-    assert "abstracts was begun by pubmed_to_shards, and this is pmc_to_shards. Choose another folder" in said
+    assert (
+        "abstracts was written by pubmed_to_shards, and this is pmc_to_shards. Choose another --output"
+        in said
+    )
     assert published_digests(tmp_path / "abstracts") == before
 
 
@@ -196,9 +199,9 @@ def test_an_output_of_another_configuration(tmp_path: Path, run_pmc: Run, capsys
     before = published_digests(tmp_path / "out")
     assert run_pmc("--output", tmp_path / "out", "--include-parts", "body") == 2
     said = capsys.readouterr().err
-    assert "sections was ['abstract'," in said
+    assert "parts was ['abstract'," in said
     assert "now ['body']" in said
-    assert "Choose another folder" in said
+    assert "Choose another --output" in said
     assert published_digests(tmp_path / "out") == before
 
 
@@ -215,10 +218,10 @@ def test_an_article_that_changes_while_it_is_read_is_not_trusted(
         write_files(inputs, {"PMC12.xml": article_xml(12, "It was changed. Yes.")})
 
     class Patched:
-        articles = staticmethod(growing)
+        iter_articles = staticmethod(growing)
 
     with monkeypatch.context() as patched:
-        patched.setattr(articles, "article_file", Patched)
+        patched.setattr(articles, "article_stream", Patched)
         assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 3
     assert "changed while it was read" in capsys.readouterr().err
     assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 0

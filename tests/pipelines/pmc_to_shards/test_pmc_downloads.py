@@ -212,7 +212,7 @@ def test_an_article_that_cannot_be_fetched_is_tried_again_by_the_next_run(
     assert "1 articles of 4 could not be fetched: more than --max-rejected 0.001 allows" in said
     assert not (tmp_path / "out/manifest.json").exists()
     assert bring("pmc:", more=("--max-rejected", 0.5)) == 0
-    assert "run the same command again to try once more" in capsys.readouterr().err
+    assert "rerun the command to retry them" in capsys.readouterr().err
     assert list(load_documents(tmp_path / "out")) == KEPT[1:]
     servers.clear_faults()
     assert bring("pmc:") == 0

@@ -178,7 +178,7 @@ def test_every_option_on_the_number_of_workers_changes_no_byte(tmp_path: Path, r
         (["--licences", "CC-BYE"], "did you mean CC-BY?"),
         (["--licences", "none"], "none selects nothing"),
         (["--min-words", "-1"], "-1 is below 0"),
-        (["--section", "body"], "unknown option --section (did you mean --include-parts?)"),
+        (["--include-part", "body"], "unknown option --include-part (did you mean --include-parts?)"),
         (["--licenses", "CC0"], "did you mean --licences?"),
         (["--min-abstract-words", "5"], "unknown option --min-abstract-words"),
         (["--preset", "pubmedbert"], "invalid choice: 'pubmedbert'"),

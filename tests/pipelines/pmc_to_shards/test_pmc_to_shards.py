@@ -123,8 +123,8 @@ def test_shards_open_memory_mapped_in_pyarrow_and_datasets(full_text: Path) -> N
 def test_the_manifest_names_inputs_ranges_as_one(full_text: Path) -> None:
     facts = load_manifest(full_text)
     loose, packed = facts["inputs"]
-    assert (loose["file"], loose["files"], loose["records"]) == ("PMC0999xxxx", 18, 18)
-    assert (packed["file"], packed["files"], packed["records"]) == ("PMC9990012_PMC9990013.xml", 1, 2)
+    assert (loose["file"], loose["num_files"], loose["records"]) == ("PMC0999xxxx", 18, 18)
+    assert (packed["file"], packed["num_files"], packed["records"]) == ("PMC9990012_PMC9990013.xml", 1, 2)
     assert packed["md5"] == hashlib.md5((PMC_SAMPLE / packed["file"]).read_bytes()).hexdigest()
     assert facts["config"]["rules"]["licences"] == ["CC0", "CC-BY", "CC-BY-SA"]
     assert "Each article is under the licence in its row" in facts["notice"]
@@ -219,7 +219,7 @@ def test_a_slow_source_always_has_its_line(tmp_path: Path, capsys: pytest.Captur
     progress = ShardsProgress(storage, output_dir, RunInputs([]))
     for number, seconds in enumerate((0.1, 5.0, 0.1, 5.0)):
         path = output_dir.staged_path(f"PMC000{number}xxxx-0123abcd", "json")
-        storage.write_json(path, {"staged": {"records": 7}, "seconds": seconds})
+        storage.write_json(path, {"result": {"records": 7}, "seconds": seconds})
         progress.update()
     said = capsys.readouterr().err
     assert [name for name in ("0000", "0001", "0002", "0003") if name in said] == ["0000", "0001", "0003"]

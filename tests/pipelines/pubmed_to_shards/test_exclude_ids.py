@@ -211,7 +211,7 @@ def test_a_run_killed_while_a_changed_list_is_applied_is_no_trap(
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patched:
-        patched.setattr(finalize._Finalizer, "_funnel", killed)  # the shard is written, its report is not
+        patched.setattr(finalize._Finalizer, "_count_funnel", killed)  # shard written, no report
         assert run(*words, "--exclude-ids", ids_file(tmp_path, 10)) == 1
     assert run(*words) == 0
     assert published_digests(tmp_path / "out") == whole
@@ -271,7 +271,7 @@ def test_a_list_that_cannot_be_read_stops_before_anything_is_written(
             (tmp_path / "nowhere.txt", f"--exclude-ids {tmp_path}/nowhere.txt: there is no such file"),
             ("", "--exclude-ids : there is no such file"),  # of a variable that is not set
             (tmp_path, f"--exclude-ids {tmp_path} cannot be read: Is a directory"),
-            (wrong, f"--exclude-ids: {wrong}, line 2: 'PMID 2' is no id; a line is a PMID (12345678)"),
+            (wrong, f"--exclude-ids: {wrong}, line 2: 'PMID 2' is not an id; a line is a PMID (12345678)"),
         ):
             assert one("--exclude-ids", path, "--output", tmp_path / "out") == 2
             assert said in capsys.readouterr().err
@@ -282,23 +282,23 @@ def test_a_list_that_cannot_be_read_stops_before_anything_is_written(
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (b"abc", "'abc' is no id"),
-        (b"0", "'0' is no id"),
-        (b"0123", "'0123' is no id"),
-        (b"12345678901", "'12345678901' is no id"),
-        (b"-1", "'-1' is no id"),
-        (b"1 2", "'1 2' is no id"),
-        (b"1,2", "'1,2' is no id"),
-        ("\u0661\u0662".encode(), "is no id"),
-        (b"pmc:123", "'pmc:123' is no id"),
-        (b"pubmed:PMC1", "'pubmed:PMC1' is no id"),
-        (b"PMC1.", "'PMC1.' is no id"),
-        (b"10.5555/1", "'10.5555/1' is no id"),
-        (b"doi:", "'doi:' is no id"),
-        (b"1#2", "'1#2' is no id"),
-        (b"\x1f\x8b\x08\x00\xff\xfe", "is no UTF-8 text"),
-        (b"\x00" * 70, "'" + r"\x00" * 60 + "...' is no id"),
-        (b"1" * 200_000, "1...' is no id"),
+        (b"abc", "'abc' is not an id"),
+        (b"0", "'0' is not an id"),
+        (b"0123", "'0123' is not an id"),
+        (b"12345678901", "'12345678901' is not an id"),
+        (b"-1", "'-1' is not an id"),
+        (b"1 2", "'1 2' is not an id"),
+        (b"1,2", "'1,2' is not an id"),
+        ("\u0661\u0662".encode(), "is not an id"),
+        (b"pmc:123", "'pmc:123' is not an id"),
+        (b"pubmed:PMC1", "'pubmed:PMC1' is not an id"),
+        (b"PMC1.", "'PMC1.' is not an id"),
+        (b"10.5555/1", "'10.5555/1' is not an id"),
+        (b"doi:", "'doi:' is not an id"),
+        (b"1#2", "'1#2' is not an id"),
+        (b"\x1f\x8b\x08\x00\xff\xfe", "is not UTF-8"),
+        (b"\x00" * 70, "'" + r"\x00" * 60 + "...' is not an id"),
+        (b"1" * 200_000, "1...' is not an id"),
     ],
 )
 def test_a_line_that_is_no_id_is_named(line: bytes, said: str) -> None:
@@ -350,7 +350,7 @@ def test_verdicts_are_those_of_going_through_the_documents(
             if at not in dead and drop is None and names & ids:
                 expected.append(at)
                 named |= names & ids
-            row: dict[str, Any] = {"id": f"doi:10.5555/{at}", "pmid": pmid or None, "drop": drop}
+            row: dict[str, Any] = {"id": f"doi:10.5555/{at}", "pmid": pmid or None, "drop_reason": drop}
             row |= {"pmcid": f"PMC{pmcid}" if pmcid else None, "origin": {"file": "a", "position": at}}
             rows.append(row)
             at += 1
@@ -373,6 +373,6 @@ SCHEMA = pa.schema(
         ("pmid", pa.int32()),
         ("pmcid", pa.string()),
         ("origin", pa.struct([("file", pa.string()), ("position", pa.int32())])),
-        ("drop", pa.dictionary(pa.int8(), pa.string())),
+        ("drop_reason", pa.dictionary(pa.int8(), pa.string())),
     ]
 )

@@ -225,7 +225,7 @@ def test_an_output_of_another_configuration(tmp_path: Path, run: Run, capsys: Ca
     assert run("--output", tmp_path / "out", "--min-abstract-words", 50) == 2
     said = capsys.readouterr().err
     assert "min_abstract_words was 0, now 50" in said
-    assert "Choose another folder" in said
+    assert "Choose another --output" in said
     assert published_digests(tmp_path / "out") == before
 
 
@@ -236,7 +236,7 @@ def test_an_output_of_another_version_of_the_tool(
     monkeypatch.setattr(shards_driver, "FORMAT", 999)
     assert run("--output", tmp_path / "out", "--languages", "eng") == 2
     said = capsys.readouterr().err
-    assert "was begun by another version of bioshards" in said
+    assert "was written by another version of bioshards" in said
     assert "this is 999" in said
     assert "languages" not in said
 
@@ -347,7 +347,7 @@ def test_a_job_service_is_looked_for_before_anything_begins(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(executor, "JOB_SERVICE_SECONDS", 1)
+    monkeypatch.setattr(executor, "JOB_SERVICE_TIMEOUT_SECONDS", 1)
     assert run("--output", tmp_path / "out", "--runner=PortableRunner", *words) == code
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

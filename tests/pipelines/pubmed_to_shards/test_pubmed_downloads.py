@@ -19,11 +19,11 @@ import pytest
 
 from bioshards.corpus.download import http_client
 from bioshards.corpus.download.pubmed import MAX_CONNECTIONS, REQUESTS_PER_SECOND
+from bioshards.corpus.errors import UsageError
 from bioshards.corpus.storage.resumable_file import PARTIAL_PREFIX
 from bioshards.corpus.storage.retry import RetryPolicy
 from bioshards.pipelines import cli
 from bioshards.pipelines.inputs import downloads
-from bioshards.pipelines.options.parser import UsageError
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import kill_when, run_beam, start_beam
 from tests.support.outputs import load_manifest, published_digests
@@ -450,7 +450,7 @@ def test_a_hostile_listing_leads_nowhere_else(nlm: FakeServer, tmp_path: Path, r
         (HtmlPage("<html>Down for maintenance</html>"), "Down for maintenance"),
         (Redirect("https://example.org/"), "another host"),
         (ServiceUnavailable(), "503"),
-        (NoResponse(), "cannot be had"),
+        (NoResponse(), "cannot be read"),
     ],
 )
 def test_a_listing_that_cannot_be_read_begins_nothing(
@@ -469,7 +469,7 @@ def test_no_network_is_said_soon_and_begins_nothing(
 ) -> None:
     arguments = ["--input", "pubmed:", "--pubmed-url", "http://127.0.0.1:9/", "--output", tmp_path / "out"]
     assert run(*arguments) == 1
-    assert "http://127.0.0.1:9/baseline/ cannot be had" in capsys.readouterr().err
+    assert "http://127.0.0.1:9/baseline/ cannot be read" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

@@ -89,16 +89,16 @@ def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
     from bioshards.corpus.storage.local_storage import LocalStorage
     from bioshards.pipelines import pubmed_to_shards
     from bioshards.pipelines.execution import local_runner
+    from bioshards.pipelines.inputs.run_inputs import RunInputs
     from bioshards.pipelines.job_types import ShardsJob
 
     storage = LocalStorage()
+    sources = discover_sources(storage, [str(PUBMED_SAMPLE)])
     job = ShardsJob(
         storage=storage,
         output_dir=OutputDir(str(tmp_path)),
-        sources=discover_sources(storage, [str(PUBMED_SAMPLE)]),
-        to_fetch=[],
-        download_plan=None,
-        article_plan=None,
+        sources=sources,
+        run_inputs=RunInputs(sources),
         document_config=PubMedConfig(),
         keep_dropped=False,
         dedup="none",
@@ -117,9 +117,9 @@ def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
     counters = {found.key.metric.name: found.committed for found in result.metrics().query()["counters"]}
     funnel = load_manifest(tmp_path)["funnel"]
     assert counters["stage_records"] == funnel["records"]
-    assert counters["finish_kept"] == funnel["kept"]
-    assert counters["finish_dropped_superseded"] == funnel["dropped: superseded"]
-    assert counters["finish_sentences"] == load_manifest(tmp_path)["counts"]["sentences"]
+    assert counters["finalize_kept"] == funnel["kept"]
+    assert counters["finalize_dropped_superseded"] == funnel["dropped: superseded"]
+    assert counters["finalize_sentences"] == load_manifest(tmp_path)["counts"]["sentences"]
     assert counters["stage_items"] == 3
 
 
@@ -169,7 +169,7 @@ def test_the_manifest_names_inputs_and_outputs_with_checksums(reference: Path) -
         assert shard["sha256"] == hashlib.sha256(data).hexdigest()
         assert shard["bytes"] == len(data)
     assert facts["run"]["bioshards"]
-    assert json.dumps(facts["config"]["rules"])
+    assert json.dumps(facts["config"]["document_config"])
 
 
 def test_export_and_show(reference: Path) -> None:

@@ -70,17 +70,17 @@ def refused(tmp_path: Path, vocabulary: Path, capsys: Capture) -> Callable[..., 
         ),
         (
             ("--input", "x", "--output", "x"),
-            "--vocab DIR is missing: the --out of a python -m",
+            "--vocab DIR is missing: the --output of python -m",
         ),
         (("--input", "x", "--vocab", "v"), "--output DIR is missing: the folder to write"),
         (
             ("--max-seq-length", 4),
-            "--max-seq-length 4 is below 5: [CLS], [SEP] and [SEP] would leave no room for a pair",
+            "--max-seq-length 4 is below 5: [CLS], [SEP] and [SEP] leave no room for a pair",
         ),
         (("--max-seq-length", -1), "--max-seq-length -1 is below 5"),
         (
             ("--max-seq-length", 70_000),
-            "--max-seq-length 70,000 is above 65,535: places in a row are 16 bits",
+            "--max-seq-length 70,000 is above 65,535: positions in a row are 16 bits",
         ),
         (("--max-seq-length", "x"), "invalid int value: 'x'"),
         (("--short-seq-prob", 2), "2 is not between 0 and 1"),
@@ -91,7 +91,7 @@ def refused(tmp_path: Path, vocabulary: Path, capsys: Capture) -> Callable[..., 
         (("--seed", -1), "-1 is below 0"),
         (
             ("--validation-fraction", 1),
-            "--validation-fraction 1 holds out every document, and there would be",
+            "--validation-fraction 1 leaves no document to train on",
         ),
         (("--validation-fraction", 1.01), "1.01 is not between 0 and 1"),
         (("--max-shard-mb", 0), "0 is below 1"),
@@ -100,21 +100,21 @@ def refused(tmp_path: Path, vocabulary: Path, capsys: Capture) -> Callable[..., 
         (("--preset", "biobert"), "invalid choice: 'biobert'"),
         (
             ("--single-segment-prob", 0.1, "--objective", "bert"),
-            "--single-segment-prob says nothing with --objective bert: it is",
+            "--single-segment-prob does not apply to --objective bert, only to",
         ),
         (
             ("--short-seq-prob", 0.1, "--objective", "plain"),
-            "--short-seq-prob says nothing with --objective plain: it is",
+            "--short-seq-prob does not apply to --objective plain, only to",
         ),
         (
             ("--keep-overflow", "--objective", "albert"),
-            "--keep-overflow says nothing with --objective",
+            "--keep-overflow does not apply to --objective",
         ),
-        (("--as-published",), "--as-published says nothing with --objective electra: it is for albert"),
-        (("--as-published", "--preset", "pubmedbert"), "--as-published says nothing with --objective bert"),
+        (("--as-published",), "--as-published does not apply to --objective electra, only to albert"),
+        (("--as-published", "--preset", "pubmedbert"), "--as-published does not apply to --objective bert"),
         (
             ("--keep-overflow", "--preset", "bioalbert"),
-            "--keep-overflow says nothing with --objective",
+            "--keep-overflow does not apply to --objective",
         ),
         (
             ("--objective", "plain", "--preset", "bio-electra"),
@@ -180,10 +180,10 @@ def test_a_vocabulary_that_is_none(
     (tmp_path / "damaged" / "tokenizer.json").write_bytes((vocabulary / "tokenizer.json").read_bytes()[:-100])
     (tmp_path / "folder" / "tokenizer.json").mkdir(parents=True)
     for name, said in {
-        "nowhere": f"--vocab: {tmp_path}/nowhere is no folder, so it is no vocabulary. Give the --out of",
-        "empty": f"--vocab: {tmp_path}/empty has no tokenizer.json, so it is no vocabulary. Give the --out",
-        "file": f"--vocab: {tmp_path}/file is no folder",
-        "damaged": f"{tmp_path}/damaged/tokenizer.json is no tokenizer that the tokenizers library can read",
+        "nowhere": f"--vocab: {tmp_path}/nowhere is not a directory: it is not a vocabulary. Give",
+        "empty": f"--vocab: {tmp_path}/empty has no tokenizer.json: it is not a vocabulary. Give the",
+        "file": f"--vocab: {tmp_path}/file is not a directory",
+        "damaged": f"{tmp_path}/damaged/tokenizer.json cannot be read by the tokenizers library",
         "folder": "Is a directory",
     }.items():
         assert said in refused("--input", abstracts, vocab=tmp_path / name)
@@ -197,7 +197,7 @@ def test_a_vocabulary_without_a_special_token(
     left = [token for token in tokens if token["content"] != name]
     lacking = changed(vocabulary, tmp_path / "lacking", added_tokens=left, post_processor=None)
     said = refused("--input", abstracts, vocab=lacking)
-    assert f"--vocab {lacking} has no special token {name}, which every objective needs" in said
+    assert f"--vocab {lacking} has no special token {name}, which all objectives need" in said
 
 
 def test_a_vocabulary_that_is_not_what_its_manifest_lists(
@@ -223,7 +223,7 @@ def test_a_vocabulary_of_other_text(vocabulary: Path, tmp_path: Path, refused: C
     other = write_document_dir(tmp_path / "other", {"one": cyrillic})
     said = refused("--input", other)
     assert f"--vocab {vocabulary} does not fit {other}: " in said
-    assert "% of the tokens of its first documents are [UNK]. Build one of these documents" in said
+    assert "% of the tokens of its first documents are [UNK]. Build a vocabulary of these documents" in said
 
 
 def test_a_vocabulary_with_capitals_for_documents_without(
@@ -242,10 +242,7 @@ def test_a_vocabulary_with_capitals_for_documents_without(
     )
     cased = sets.build_vocabulary(tmp_path / "cased", abstracts, options=("--size", "300", "--cased"))
     said = refused("--input", abstracts, "--input", lower, vocab=cased)
-    assert (
-        f"--vocab {cased} does not fit {lower}: it keeps capitals, and the documents are in lower case"
-        in said
-    )
+    assert f"--vocab {cased} does not fit {lower}: it is cased, and the documents are in lower case" in said
     assert (
         run_shards_to_pretraining("--input", abstracts, "--vocab", cased, "--output", tmp_path / "out") == 0
     )
@@ -255,9 +252,7 @@ def test_a_vocabulary_that_looks_across_blanks(
     abstracts: Path, vocabulary: Path, tmp_path: Path, refused: Callable[..., str]
 ) -> None:
     other = changed(vocabulary, tmp_path / "other", pre_tokenizer={"type": "Whitespace"})
-    assert "what stands between two blanks cannot be encoded alone" in refused(
-        "--input", abstracts, vocab=other
-    )
+    assert "text cannot be encoded chunk by chunk" in refused("--input", abstracts, vocab=other)
 
 
 # The documents
@@ -283,8 +278,8 @@ def test_an_input_that_is_not_finished_documents(
         folders[name].mkdir(exist_ok=True)
         (folders[name] / "manifest.json").write_text(text)
     for folder, message in {
-        tmp_path / "nowhere": "has no manifest.json: it is no finished output",
-        folders["unfinished"]: "run it again to its end",
+        tmp_path / "nowhere": "has no manifest.json: it is not a finished output",
+        folders["unfinished"]: "rerun the command to complete it",
         folders["words"]: "does not hold documents: by its manifest.json it was made by shards_to_words",
         folders["strange"]: "does not hold documents: by its manifest.json it is not of bioshards",
         folders["broken"]: "/manifest.json cannot be read",
@@ -304,7 +299,7 @@ def test_no_shard_is_taken_twice(abstracts: Path, tmp_path: Path, refused: Calla
     for other in (f"{abstracts}/", copy, link, grown):
         said = refused("--input", abstracts, "--input", other)
         assert f"{abstracts} and {str(other).rstrip('/')} hold the same shard (data-" in said
-        assert "Give one of them, once" in said
+        assert "Give one of them" in said
 
 
 def harm_missing(shard: Path) -> str:
@@ -354,7 +349,7 @@ def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Be it the first one, which is looked into before the run begins, or not."""
-    monkeypatch.setattr(shard_groups, "ENOUGH", 1)
+    monkeypatch.setattr(shard_groups, "MIN_GROUP_BYTES", 1)
     shard = abstracts / f"data-{name}-00000.arrow"
     whole = shard.read_bytes()
     message = harm(shard)
@@ -362,7 +357,7 @@ def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
     assert run_shards_to_pretraining(*command) == 3
     said = capsys.readouterr().err
     assert f"({shard}: {message})" in said
-    assert "run the command that made them once more" in said
+    assert "rerun the command that made them" in said
     assert sorted(path.name for path in (tmp_path / "out").glob("*")) == [".bioshards", "train"]
     # Mended, the same command goes on.
     if shard.is_dir():
@@ -401,7 +396,7 @@ def test_an_empty_corpus(
     tmp_path: Path, vocabulary: Path, capsys: Capture, refused: Callable[..., str]
 ) -> None:
     none = write_document_dir(tmp_path / "none", {})
-    assert f"{none} has no documents, so there is nothing to make examples of" in refused("--input", none)
+    assert f"{none} has no documents. The funnel" in refused("--input", none)
     silent = write_document_dir(
         tmp_path / "silent",
         {"one": [make_document(f"pubmed:{n}", [NO_TOKENS, " "] * (n - 1)) for n in (1, 2, 3)]},
@@ -411,8 +406,11 @@ def test_an_empty_corpus(
         words = ("--input", silent, "--vocab", vocabulary, "--shuffle", shuffle, "--output", output)
         assert run_shards_to_pretraining(*words) == 3
         said = capsys.readouterr().err
-        assert "there is nothing to train on: of 3 documents 0 are held out, 0 are held in full" in said
-        assert "full, 3 have no tokens and 0 are rejected" in said
+        assert (
+            "there is no row to train on: of 3 documents 0 are in the validation split, 0 have their full"
+            in said
+        )
+        assert "input, 3 have no tokens and 0 are rejected" in said
         assert [path.name for path in output.iterdir()] == [".bioshards"]
 
 
@@ -422,8 +420,8 @@ def test_where_everything_is_held_out_there_is_nothing_to_train_on(
     command = ("--input", abstracts, "--vocab", vocabulary, "--output", tmp_path / "out")
     assert run_shards_to_pretraining(*command, "--validation-fraction", 0.99999) == 3
     said = capsys.readouterr().err
-    assert "there is nothing to train on: of 40 documents 40 are held out" in said
-    assert "Look at --input and --validation-fraction" in said
+    assert "there is no row to train on: of 40 documents 40 are in the validation split" in said
+    assert "Check --input and --validation-fraction" in said
     assert not (tmp_path / "out" / "manifest.json").exists()
     assert not (tmp_path / "out" / "dataset_dict.json").exists()
 
@@ -435,12 +433,12 @@ def test_a_document_that_is_too_long_is_kept_aside(
     longest = write_document_dir(
         tmp_path / "long", {"long": [make_document("pubmed:999", sets.make_paragraph("long", 90))]}
     )
-    monkeypatch.setattr(build, "MAX_TOKENS", 700)
+    monkeypatch.setattr(build, "MAX_DOCUMENT_TOKENS", 700)
     given = ("--input", abstracts, "--input", longest, "--vocab", vocabulary, "--output", tmp_path / "out")
     assert run_shards_to_pretraining(*given) == 3
     said = capsys.readouterr().err
     assert "1 of 41 documents were rejected, more than --max-rejected 0.001 allows" in said
-    assert "With a higher --max-rejected the same command publishes what is made already" in said
+    assert "same command with a higher --max-rejected publishes the rows that are built already" in said
     assert not (tmp_path / "out" / "manifest.json").exists()
     [path] = (tmp_path / "out" / "rejected").iterdir()
     [entry] = map(json.loads, path.read_text().splitlines())
@@ -453,7 +451,7 @@ def test_a_document_that_is_too_long_is_kept_aside(
         "file": "data-long-00000.arrow",
         "id": "pubmed:999",
         "reason": "too-long",
-        "detail": f"{tokens:,} tokens, and 700 are the most",
+        "detail": f"{tokens:,} tokens, more than 700",
     }
     before = path.stat().st_mtime_ns
     assert run_shards_to_pretraining(*given, "--max-rejected", 0.03) == 0
@@ -478,12 +476,14 @@ def test_an_output_in_an_input_or_of_something_else(
 ) -> None:
     for output in (abstracts, abstracts / "rows"):
         said = refused("--input", abstracts, output=output)
-        assert f"{output} lies in {abstracts}, which is to stay as it is. Write to another folder" in said
+        assert f"{output} is inside the input {abstracts}. Choose another --output" in said
     said = refused("--input", abstracts, output=tmp_path)
-    assert f"{abstracts} lies in {tmp_path}, which is to be written" in said
+    assert f"the input {abstracts} is inside {tmp_path}" in said
     other = sets.write_abstracts(tmp_path / "other", one=range(300, 305))
     said = refused("--input", abstracts, output=other)
-    assert "was begun by pubmed_to_shards, and this is shards_to_pretraining. Choose another folder" in said
+    assert (
+        "was written by pubmed_to_shards, and this is shards_to_pretraining. Choose another --output" in said
+    )
     (tmp_path / "file").write_text("")
     said = refused("--input", abstracts, output=tmp_path / "file" / "out")
     assert f"--output {tmp_path}/file/out cannot be written" in said
@@ -501,7 +501,7 @@ def test_an_output_that_holds_somebodys_files(
     path.write_text("dear to its author")
     said = refused("--input", abstracts, output=tmp_path / "mine")
     assert (
-        f"{tmp_path}/mine is not empty and was not begun by this version of bioshards (it holds {name})"
+        f"{tmp_path}/mine is not empty and was not written by this version of bioshards (it has {name})"
         in said
     )
     assert path.read_text() == "dear to its author"
@@ -527,7 +527,7 @@ def test_an_output_that_cannot_be_written(
         (("--max-seq-length", 64), "length was 128, now 64"),
         (("--objective", "plain", "--max-seq-length", 128), "objective was 'electra', now 'plain'"),
         (("--seed", 1), "seed was 0, now 1"),
-        (("--validation-fraction", 0.1), "validation was 0.01, now 0.1"),
+        (("--validation-fraction", 0.1), "validation_fraction was 0.01, now 0.1"),
         (("--shuffle", "global"), "shuffle was 'shard', now 'global'"),
         (("--keep-overflow",), "keep_overflow was False, now True"),
         (("--max-shard-mb", 5), "max_shard_mb was 128, now 5"),
@@ -585,7 +585,7 @@ def test_a_full_disk_loses_nothing(
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             yield file
 
-    monkeypatch.setattr(shard_groups, "ENOUGH", 1)
+    monkeypatch.setattr(shard_groups, "MIN_GROUP_BYTES", 1)
     given = ("--input", abstracts, "--vocab", vocabulary, "--shuffle", shuffle, "--validation-fraction", 0.3)
     command = (*given, "--output")
     with monkeypatch.context() as full:

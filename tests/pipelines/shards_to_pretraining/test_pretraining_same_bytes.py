@@ -32,7 +32,7 @@ SHUFFLES = ("shard", "global")
 @pytest.fixture
 def small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     """A portion for each shard in runs of this process, too."""
-    monkeypatch.setattr(shard_groups, "ENOUGH", 1)
+    monkeypatch.setattr(shard_groups, "MIN_GROUP_BYTES", 1)
 
 
 class Given:
@@ -57,7 +57,7 @@ class Given:
             return published_digests(self.folder / shuffle)
         done = command(*self.options(shuffle), "--workers", 1, "--output", self.folder / shuffle)
         assert done.returncode == 0, done.stderr
-        assert len(list((self.folder / shuffle / ".bioshards" / "made").iterdir())) == 7
+        assert len(list((self.folder / shuffle / ".bioshards" / "build_reports").iterdir())) == 7
         return published_digests(self.folder / shuffle)
 
 
@@ -126,7 +126,7 @@ def test_ctrl_c_stops_two_workers_and_the_next_run_continues(given: Given, tmp_p
     process = start_beam(
         "run", "shards_to_pretraining", *arguments, stderr_path=said, overrides=SMALL_PORTIONS
     )
-    interrupt_when(process, lambda: bool(list((output / ".bioshards" / "made").glob("[!.]*"))))
+    interrupt_when(process, lambda: bool(list((output / ".bioshards" / "build_reports").glob("[!.]*"))))
     errors = said.read_text()
     assert process.exitcode == 130
     assert "run the same command again to continue" in errors
@@ -160,7 +160,7 @@ def test_stopped_at_any_write_it_goes_on_where_it_was(
         while run_shards_to_pretraining(*arguments) != 0:
             assert "RuntimeError: no more of " in capsys.readouterr().err
             assert not (tmp_path / "out" / "manifest.json").exists()
-    assert failed >= ({"train", "made"} if shuffle == "shard" else {"dealt", "train"})
+    assert failed >= ({"train", "build_reports"} if shuffle == "shard" else {"shuffle_spill", "train"})
     assert published_digests(tmp_path / "out") == given.whole(shuffle)
 
 
@@ -177,10 +177,10 @@ def test_an_update_ends_with_the_bytes_of_a_run_from_nothing(
     made = build._Builder.build
 
     def noting(self: Any) -> BuildResult:
-        now.extend(shard.file for shard in self._portion.shards)
+        now.extend(shard.file for shard in self._shard_group.shards)
         return made(self)
 
-    monkeypatch.setattr(build._Builder, "made", noting)
+    monkeypatch.setattr(build._Builder, "build", noting)
     grown = tmp_path / "abstracts"
     steps = {
         "begun": {"a": range(100, 150), "b": range(200, 250)},
@@ -203,8 +203,10 @@ def test_an_update_ends_with_the_bytes_of_a_run_from_nothing(
         assert run_shards_to_pretraining(*arguments, "--output", tmp_path / name) == 0
         assert published_digests(tmp_path / "grown") == published_digests(tmp_path / name)
     assert load_manifest(tmp_path / "grown")["counts"]["validation"]["documents"] == 0
-    left = {path.stem for path in (tmp_path / "grown" / ".bioshards" / "made").iterdir()}
-    assert left == {path.stem for path in (tmp_path / "held out none" / ".bioshards" / "made").iterdir()}
+    left = {path.stem for path in (tmp_path / "grown" / ".bioshards" / "build_reports").iterdir()}
+    assert left == {
+        path.stem for path in (tmp_path / "held out none" / ".bioshards" / "build_reports").iterdir()
+    }
 
 
 @pytest.mark.usefixtures("small_portions")

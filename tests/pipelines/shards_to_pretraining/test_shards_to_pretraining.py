@@ -149,7 +149,7 @@ def test_a_row_is_what_its_columns_say(
     kind: str, made: Callable[[str], Path], places: dict[int, Place]
 ) -> None:
     output = made(kind)
-    objective, length = config(output)["objective"], config(output)["length"]
+    objective, length = config(output)["objective"], config(output)["max_seq_length"]
     for row in (row for rows in sets.load_rows_by_split(output).values() for row in rows):
         assert len(row.ids) <= length
         assert row.ids[0] == CLS
@@ -252,7 +252,7 @@ def test_plain_rows_are_full(made: Callable[[str], Path]) -> None:
     """All but the last one of a shard and pass; one token is free where a [SEP] alone would fill it."""
     for kind, passes in (("plain", 1), ("plain in two passes", 2), ("plain in the shortest rows", 1)):
         output = made(kind)
-        length = config(output)["length"]
+        length = config(output)["max_seq_length"]
         for path in sets.list_shards(output, "train"):
             sizes = sorted(len(row.ids) for row in sets.load_shard_rows(path))
             assert all(size >= length - 1 for size in sizes[passes:])
@@ -277,7 +277,7 @@ def test_next_sentences_are_the_next_or_another_documents(
                 assert (row.label == 1) == (len({span[0] for span in row.spans}) == 2)
                 assert row.label != (1 if alone else NO_LABEL)
                 if row.label == 0:
-                    assert_follows(row, row.segments, places, config(output)["length"])
+                    assert_follows(row, row.segments, places, config(output)["max_seq_length"])
     assert labels[0] > 20
     assert labels[1] > 50
     assert labels.keys() <= {0, 1, NO_LABEL}
@@ -297,7 +297,7 @@ def test_sentence_orders_are_kept_or_swapped(
     kind: str, made: Callable[[str], Path], places: dict[int, Place]
 ) -> None:
     output, labels, other = made(kind), Counter[int | None](), 0
-    length = config(output)["length"]
+    length = config(output)["max_seq_length"]
     for row in (row for rows in sets.load_rows_by_split(output).values() for row in rows):
         labels[row.label] += 1
         assert (row.label == NO_LABEL) == (not row.split)
@@ -483,16 +483,16 @@ def test_the_manifest_says_what_was_made_of_what(
         "pipeline": "shards_to_pretraining",
         "format": FORMAT,
         "objective": "bert",
-        "length": 33,
-        "short": 0.1,
-        "single": 0.0,
+        "max_seq_length": 33,
+        "short_seq_prob": 0.1,
+        "single_segment_prob": 0.0,
         "dupe_factor": 3,
         "keep_overflow": False,
         "as_published": False,
         "whole_words": False,
         "max_predictions_per_seq": 0,
         "seed": 0,
-        "validation": 0.2,
+        "validation_fraction": 0.2,
         "shuffle": "shard",
         "max_shard_mb": 128,
         "tfrecord": False,
@@ -540,7 +540,7 @@ def test_a_run_says_what_it_has_made(corpus: UniqueWordCorpus, tmp_path: Path, c
         "103 documents",
         f"  train:      {train['documents']} documents, {train['rows']} rows, {train['tokens']:,} tokens "
         f"({train['tokens'] / train['rows'] / 128:.0%} of 128 a row), "
-        f"{train['lost']['overflow']:,} lost (overflow)",
+        f"{train['lost_tokens']['overflow']:,} lost (overflow)",
         said.out.splitlines()[2],
         "  no-tokens:  1 documents",
     ]
@@ -601,7 +601,7 @@ def many_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
     """A global shuffle of small inputs makes as many shards as one of large inputs."""
     from bioshards.pipelines.drivers import pretraining_driver
 
-    monkeypatch.setattr(pretraining_driver, "_TOKENS_A_BYTE", 4000.0)
+    monkeypatch.setattr(pretraining_driver, "_TOKENS_PER_BYTE", 4000.0)
 
 
 @pytest.mark.usefixtures("many_buckets")
@@ -642,7 +642,7 @@ def test_a_bucket_without_rows_is_no_shard(
 ) -> None:
     from bioshards.pipelines.drivers import pretraining_driver
 
-    monkeypatch.setattr(pretraining_driver, "_TOKENS_A_BYTE", 40000.0)
+    monkeypatch.setattr(pretraining_driver, "_TOKENS_PER_BYTE", 40000.0)
     options = ("--objective", "plain", "--shuffle", "global", "--output", tmp_path / "out")
     assert run_shards_to_pretraining(*corpus.input_options(), *options) == 0
     listed = load_manifest(tmp_path / "out")["outputs"]
@@ -768,12 +768,18 @@ def test_options_win_over_a_preset(corpus: UniqueWordCorpus, tmp_path: Path) -> 
 def test_what_is_not_said_is_as_in_the_reference_code() -> None:
     from bioshards.pipelines import shards_to_pretraining
     from bioshards.pipelines.drivers import pretraining_driver
+    from bioshards.pipelines.options.common import documents_options_from_args
+    from bioshards.pipelines.shards_to_pretraining import PretrainingOptions
 
     parser = shards_to_pretraining.make_parser()
+
+    def make_recipe(*argv: str) -> example_recipes.ExampleRecipe:
+        options = documents_options_from_args(PretrainingOptions, parser.parse_args(argv))
+        return pretraining_driver.make_recipe(options)
+
     for objective in OBJECTIVES:
-        options = parser.parse_args(["--objective", objective])
-        assert pretraining_driver.recipe_from_args(options) == example_recipes.DEFAULTS[objective]
-    assert pretraining_driver.recipe_from_args(parser.parse_args([])) == example_recipes.DEFAULTS["electra"]
+        assert make_recipe("--objective", objective) == example_recipes.DEFAULTS[objective]
+    assert make_recipe() == example_recipes.DEFAULTS["electra"]
 
 
 def test_list_and_help_name_it_and_wait_for_nothing() -> None:
@@ -809,8 +815,9 @@ def test_no_token_and_no_text_passes_between_the_steps(
 
     words = ["--input", prose[0], "--input", prose[1], "--vocab", vocabulary, "--output", tmp_path / "out"]
     given = list(map(str, [*words, "--shuffle", "global", "--validation-fraction", 0.1]))
-    parsed = shards_to_pretraining.make_parser().parse_args(given)
-    job = pretraining_driver._make_job(parsed, given, LocalStorage(), list(map(str, prose)))
+    parser = shards_to_pretraining.make_parser()
+    driver = pretraining_driver.PretrainingDriver(parser, parser.parse_args(given), [], given)
+    job = driver.load_inputs(LocalStorage(), list(map(str, prose)))
     options = PipelineOptions([], **local_runner.make_local_options(1))
     root = apache_beam.Pipeline(runner=local_runner.make_runner(options), options=options)
     shards_to_pretraining.build(root, job)
@@ -821,19 +828,19 @@ def test_no_token_and_no_text_passes_between_the_steps(
     result = root.run()
     result.wait_until_finish()
     notes = (tmp_path / "notes").read_text()
-    assert "Made(" in notes
-    assert "Merged(" in notes
+    assert "BuildResult(" in notes
+    assert "MergeResult(" in notes
     for word in ("mice", "BRCA1", "naïve", "pubmed:", "[CLS]"):
         assert word not in notes
     assert len(notes) < 30_000
     metrics = {found.key.metric.name: found.committed for found in result.metrics().query()["counters"]}
     counts = load_manifest(tmp_path / "out")["counts"]
-    assert metrics["make_items"] == 2
-    assert metrics["make_documents"] == counts["documents"]
+    assert metrics["build_items"] == 2
+    assert metrics["build_documents"] == counts["documents"]
     assert metrics["merge_items"] == 2
     for split in SPLITS:
-        assert metrics[f"make_{split}_rows"] == counts[split]["rows"] > 0
-        assert metrics[f"make_{split}_tokens"] == counts[split]["tokens"]
+        assert metrics[f"build_{split}_rows"] == counts[split]["rows"] > 0
+        assert metrics[f"build_{split}_tokens"] == counts[split]["tokens"]
 
 
 def _note(path: str, element: object) -> None:

@@ -37,12 +37,11 @@ from bioshards.corpus.storage import retry
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.retry import RetryPolicy
 from bioshards.pipelines import cli
-from bioshards.pipelines.drivers import shards_driver
+from bioshards.pipelines.drivers import driver
 from bioshards.pipelines.execution import executor
 from bioshards.pipelines.execution.progress_monitor import ShardsProgress
 from bioshards.pipelines.inputs import downloads
-from bioshards.pipelines.storage import gcs, routed
-from bioshards.pipelines.storage import s3 as s3_storage
+from bioshards.pipelines.storage import gcs, routed, s3
 from bioshards.pipelines.storage.routed import RoutedStorage
 from bioshards.vocab.__main__ import main as vocab
 from bioshards.vocab.pretraining import overlap_filter
@@ -87,10 +86,10 @@ def ways(
         way.reset()
         for name, value in way.store.environment.items():
             monkeypatch.setenv(name, value)
-    monkeypatch.setattr(retry, "PAUSES", (0.0, 0.0, 0.0))
-    monkeypatch.setattr(lock, "RENEWED_SECONDS", 3600)  # requests are counted
+    monkeypatch.setattr(retry, "STEP_BACKOFF_SECONDS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(lock, "LEASE_RENEWAL_SECONDS", 3600)  # requests are counted
     monkeypatch.setattr(gcs, "DEFAULT_RETRY", DEFAULT_RETRY.with_delay(initial=0.01))
-    monkeypatch.setattr(gcs, "_RETRY_SECONDS", 5.0)
+    monkeypatch.setattr(gcs, "GCS_RETRY_SECONDS", 5.0)
     patience = RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
     monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (patience,))
     monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", patience)
@@ -280,7 +279,7 @@ def test_a_mirror_on_one_store_and_an_output_on_the_other(
     ]
     create_bucket(tmp_path / "servers/bucket", articles, "2026-11-01")
     gs, s3_url = (way.store.url for way in ways.values())
-    monkeypatch.setattr(s3_storage, "_TRIES", 2)
+    monkeypatch.setattr(s3, "S3_MAX_ATTEMPTS", 2)
     with FakeServer(tmp_path / "servers") as server:
         server.schedule_fault("pubmed/baseline/*2.xml.gz", ServerBusy())
         server.schedule_fault("bucket/PMC1200001.1/*.xml", ServerBusy())
@@ -310,7 +309,9 @@ def test_a_mirror_on_one_store_and_an_output_on_the_other(
 
 
 @pytest.mark.parametrize(
-    ("on", "asking"), [("gs", ("DELETE", "*/finished/*")), ("s3", ("PUT", "*/staged/*"))], ids=["gs", "s3"]
+    ("on", "asking"),
+    [("gs", ("DELETE", "*/final_reports/*")), ("s3", ("PUT", "*/staged/*"))],
+    ids=["gs", "s3"],
 )
 def test_killed_and_continued_it_ends_with_the_same_bytes(
     ways: dict[str, ObjectStoreProxy],
@@ -343,9 +344,9 @@ def test_a_second_run_of_an_output_does_not_begin(
         assert beam_run(*command) == 2
         said = capsys.readouterr().err
         assert f"another run is writing {url}: process {os.getpid()} of {socket.gethostname()}" in said
-        assert FILES.list_names(f"{url}/.bioshards") == ["running.json"]
+        assert FILES.list_names(f"{url}/.bioshards") == ["lock.json"]
     assert beam_run(*command) == 0
-    assert "running.json" not in FILES.list_names(f"{url}/.bioshards")
+    assert "lock.json" not in FILES.list_names(f"{url}/.bioshards")
 
 
 @pytest.mark.parametrize("on", ["gs", "disk"])
@@ -367,9 +368,9 @@ def test_an_output_that_is_begun_while_another_run_looks_for_its_inputs_is_that_
         if quicker:
             assert beam_run(*command, quicker.pop()) == 0
 
-    monkeypatch.setattr(shards_driver, "prepare", prepared)
+    monkeypatch.setattr(driver, "prepare_run", prepared)
     assert beam_run(*command) == 2
-    assert "was begun with another configuration" in capsys.readouterr().err
+    assert "has another configuration" in capsys.readouterr().err
     assert beam_run(*command, "--keep-title-only") == 0
     assert "nothing to do" in capsys.readouterr().out
 
@@ -394,14 +395,14 @@ def test_a_killed_run_stops_nobody_for_long(
     output_dir = OutputDir(f"{ways['gs'].store.url}/noted-{host}-{since}")
     note = {
         "host": host if host == "elsewhere" else socket.gethostname(),
-        "process": os.getpid() if host == "ours" else ended.pid,
-        "renewed": int(time.time()) - since,
+        "pid": os.getpid() if host == "ours" else ended.pid,
+        "renewed_at": int(time.time()) - since,
     }
     FILES.write_json(output_dir.lock_path, note)
     with contextlib.ExitStack() as stack:
         if not begins:
             stack.enter_context(
-                pytest.raises(OutputMismatchError, match=r"if it was killed, run again in \d+ sec")
+                pytest.raises(OutputMismatchError, match=r"if it was killed, rerun the command in \d+ sec")
             )
         stack.enter_context(lock_output(FILES, output_dir))
     assert FILES.exists(output_dir.lock_path) is not begins
@@ -410,16 +411,16 @@ def test_a_killed_run_stops_nobody_for_long(
 def test_a_run_says_that_it_goes_on_also_when_it_could_not_for_a_moment(
     ways: dict[str, ObjectStoreProxy], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock, "RENEWED_SECONDS", 0.1)
-    monkeypatch.setattr(s3_storage, "_TRIES", 1)
+    monkeypatch.setattr(lock, "LEASE_RENEWAL_SECONDS", 0.1)
+    monkeypatch.setattr(s3, "S3_MAX_ATTEMPTS", 1)
     routed.configure_stores(PipelineOptions(reaching(ways)))
     way = ways["s3"]
     output_dir = OutputDir(f"{way.store.url}/renewed")
     with lock_output(FILES, output_dir):
-        way.schedule_fault("PUT", "*/running.json", ServiceUnavailable(), times=2)
-        before = FILES.read_json(output_dir.lock_path)["renewed"]
+        way.schedule_fault("PUT", "*/lock.json", ServiceUnavailable(), times=2)
+        before = FILES.read_json(output_dir.lock_path)["renewed_at"]
         deadline = time.monotonic() + 60
-        while FILES.read_json(output_dir.lock_path)["renewed"] == before:
+        while FILES.read_json(output_dir.lock_path)["renewed_at"] == before:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         assert not way.pending_fault_count()
@@ -429,11 +430,11 @@ def test_a_run_says_that_it_goes_on_also_when_it_could_not_for_a_moment(
 def test_a_run_of_a_store_that_is_silent_is_left_at_once(
     ways: dict[str, ObjectStoreProxy], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock, "LEAVING_SECONDS", 0.1)
+    monkeypatch.setattr(lock, "RELEASE_TIMEOUT_SECONDS", 0.1)
     way = ways["gs"]
     output_dir = OutputDir(f"{way.store.url}/silent")
     with lock_output(FILES, output_dir):
-        way.schedule_fault("DELETE", "*running.json*", Stall(0, 4))
+        way.schedule_fault("DELETE", "*lock.json*", Stall(0, 4))
         began = time.monotonic()
     assert time.monotonic() - began < 3
     assert FILES.exists(output_dir.lock_path)
@@ -488,7 +489,7 @@ def test_a_copy_goes_on_when_a_store_fails_for_longer_than_its_client_asks(
     ways: dict[str, ObjectStoreProxy], reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a step does: else hours of copying end, and all that is there is read anew."""
-    monkeypatch.setattr(s3_storage, "_TRIES", 2)
+    monkeypatch.setattr(s3, "S3_MAX_ATTEMPTS", 2)
     url = f"{ways['s3'].store.url}/copied"
     ways["s3"].schedule_fault("PUT", "*/data-*", UploadReset(100), times=3)
     ways["s3"].schedule_fault("PUT", "*/manifest.json", ServiceUnavailable(), times=3)
@@ -504,7 +505,7 @@ def test_a_run_goes_on_when_nobody_can_look_at_it(
     ways: dict[str, ObjectStoreProxy], beam_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A report that was listed may be gone when it is read, a store may be silent."""
-    monkeypatch.setattr(executor, "REMOTE_TICK_SECONDS", 0.1)
+    monkeypatch.setattr(executor, "REMOTE_POLL_SECONDS", 0.1)
     errors = itertools.chain(
         [FileNotFoundError("it is gone"), TransientStorageError("silence")], itertools.repeat(None)
     )
@@ -513,7 +514,7 @@ def test_a_run_goes_on_when_nobody_can_look_at_it(
         if error := next(errors):
             raise error
 
-    monkeypatch.setattr(ShardsProgress, "tick", tick)
+    monkeypatch.setattr(ShardsProgress, "update", tick)
     assert beam_run("pubmed_to_shards", "--output", f"{ways['gs'].store.url}/unseen") == 0
     assert next(errors) is None
 

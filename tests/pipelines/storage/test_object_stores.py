@@ -57,7 +57,7 @@ DATA = random.Random(3).randbytes(300_000)
 
 @pytest.fixture(scope="module", params=["gcs", "s3"])
 def running(request: pytest.FixtureRequest) -> Iterator[ObjectStoreProxy]:
-    with getattr(store_emulators, request.param)() as behind, ObjectStoreProxy(behind) as way:
+    with getattr(store_emulators, f"run_{request.param}")() as behind, ObjectStoreProxy(behind) as way:
         yield way
 
 
@@ -67,11 +67,11 @@ def way(running: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> ObjectSto
     for name, value in running.store.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(gcs, "DEFAULT_RETRY", DEFAULT_RETRY.with_delay(initial=0.01))
-    monkeypatch.setattr(gcs, "_RETRY_SECONDS", 1.0)
-    monkeypatch.setattr(s3, "_TRIES", 2)
-    monkeypatch.setattr(object_store, "FIRST_BYTES", 1 << 14)
-    monkeypatch.setattr(object_store, "BLOCK_BYTES", 1 << 16)
-    monkeypatch.setattr(again_module, "PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(gcs, "GCS_RETRY_SECONDS", 1.0)
+    monkeypatch.setattr(s3, "S3_MAX_ATTEMPTS", 2)
+    monkeypatch.setattr(object_store, "FIRST_READ_BYTES", 1 << 14)
+    monkeypatch.setattr(object_store, "MAX_READ_BYTES", 1 << 16)
+    monkeypatch.setattr(again_module, "STEP_BACKOFF_SECONDS", (0.0, 0.0, 0.0))
     storage.configure_stores(PipelineOptions(running.store.options))
     running.reset()
     return running
@@ -80,10 +80,10 @@ def way(running: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> ObjectSto
 @pytest.fixture
 def impatient(way: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a second of silence is a failure; on a busy machine it may be one of the machine's."""
-    monkeypatch.setattr(gcs, "_RETRY_SECONDS", 5.0)
-    monkeypatch.setattr(s3, "_TRIES", 4)
+    monkeypatch.setattr(gcs, "GCS_RETRY_SECONDS", 5.0)
+    monkeypatch.setattr(s3, "S3_MAX_ATTEMPTS", 4)
     for module in (gcs, s3):
-        monkeypatch.setattr(module, "SILENT_SECONDS", 0.5)
+        monkeypatch.setattr(module, "STORE_READ_TIMEOUT_SECONDS", 0.5)
     storage.configure_stores(PipelineOptions(way.store.options))
 
 
@@ -245,7 +245,7 @@ def test_an_object_is_read_anywhere(way: ObjectStoreProxy, folder: str) -> None:
 def test_arrow_reads_one_batch_of_many_without_the_others(
     way: ObjectStoreProxy, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(object_store, "JUMP_BYTES", 1 << 14)
+    monkeypatch.setattr(object_store, "SEEK_READ_BYTES", 1 << 14)
     batches = [pa.record_batch([pa.array([number] * 2000)], names=["n"]) for number in range(100)]
     path = f"{folder}/batches.arrow"
     with FILES.write(path) as out, pa.ipc.new_file(pa.PythonFile(out, "w"), batches[0].schema) as stream:
@@ -294,7 +294,9 @@ def test_connections_are_kept_for_all_threads(
     folder: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A new one for each call would be two more round trips, and a warning on people's screens."""
-    monkeypatch.setattr(again_module, "PAUSES", (0.2,) * 5)  # an emulator lets some of so many wait outside
+    monkeypatch.setattr(
+        again_module, "STEP_BACKOFF_SECONDS", (0.2,) * 5
+    )  # an emulator lets some of so many wait outside
     parallel_for_each(FILES, lambda number: retry(lambda: written(f"{folder}/{number}", b"")), range(60))
     assert len(FILES.list_names(folder)) == 60
     assert "Connection pool is full" not in caplog.text
@@ -484,7 +486,7 @@ def parts_left(way: ObjectStoreProxy) -> int:
 def in_parts(way: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> bytes:
     """An object that is larger than what is put at once: parts of S3's smallest size, chunks of Google's."""
     for module in (gcs, s3):
-        monkeypatch.setattr(module, "PART_BYTES", 5 << 20)
+        monkeypatch.setattr(module, "UPLOAD_PART_BYTES", 5 << 20)
     return random.Random(4).randbytes((9 if way.store.url.startswith("gs:") else 6) << 20)
 
 
@@ -685,8 +687,8 @@ def test_stopped_at_any_write_it_goes_on_to_the_same_bytes(
     out = "memory://bucket/stopped"
     source = Path(shutil.copytree(PUBMED_SAMPLE, tmp_path / "source"))
     later = (source / "pubmed26n0003.xml").rename(tmp_path / "later.xml")
-    monkeypatch.setattr(lock, "RENEWED_SECONDS", 3600)
-    monkeypatch.setattr(again_module, "PAUSES", ())
+    monkeypatch.setattr(lock, "LEASE_RENEWAL_SECONDS", 3600)
+    monkeypatch.setattr(again_module, "STEP_BACKOFF_SECONDS", ())
     monkeypatch.setattr(Memory, "there", {})
 
     def run() -> int:

@@ -67,7 +67,7 @@ def write_corpus(
     """
     documents = [make_document(id_, sentences, (pmids or {}).get(id_)) for id_, sentences in texts.items()]
     shards = {f"s{start:03}": documents[start : start + 3] for start in range(0, max(1, len(documents)), 3)}
-    return write_document_dir(folder, shards, **{"a_batch": 2, **options})
+    return write_document_dir(folder, shards, **{"batch_size": 2, **options})
 
 
 def run_contamination_check(

@@ -1,4 +1,4 @@
-"""Documents, vocabularies and blocks made by us, for the tests of how examples are made."""
+"""Factories of documents, encoders, token blocks and row plans."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.support.corpus import synthetic_documents
 from tests.support.vocab.tiny_tokenizers import make_wordpiece
 
 NO_TOKENS = "\u200b\x07"
-"""A sentence of which BERT's normalisation leaves nothing."""
+"""A sentence that BERT's normalisation empties."""
 WORDS = [f"w{number}" for number in range(300)]
 CLS, SEP = 2, 3
 """Their ids in every vocabulary here."""
@@ -43,19 +43,19 @@ UNLIMITED_BYTES = 10**9
 
 
 def save_encoder(folder: Path, tokenizer: Tokenizer) -> Encoder:
-    """The encoder of a tokenizer, written to a folder."""
+    """Write a tokenizer to a folder, and return its encoder."""
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(folder / "tokenizer.json"))
     return Encoder(str(folder))
 
 
 def make_word_encoder(folder: Path, *pieces: str) -> Encoder:
-    """A vocabulary in which each of :data:`WORDS` is a token."""
+    """Return the encoder of a vocabulary in which each of :data:`WORDS` is a token."""
     return save_encoder(folder, make_wordpiece(*WORDS, *pieces))
 
 
 def make_sentencepiece(*pieces: str, unknown: str = "<unk>") -> Tokenizer:
-    """A tokenizer of ALBERT's kind, with BERT's special tokens."""
+    """Return a tokenizer like ALBERT's, with BERT's special tokens."""
     pieces_in_order = ["<pad>", unknown, "[CLS]", "[SEP]", "[MASK]", *pieces]
     scored = [(piece, -1.0 - number) for number, piece in enumerate(pieces_in_order)]
     tokenizer = Tokenizer(Unigram(scored, unk_id=1))
@@ -65,7 +65,7 @@ def make_sentencepiece(*pieces: str, unknown: str = "<unk>") -> Tokenizer:
 
 
 def make_fake_encoder(size: int = 60_000) -> Encoder:
-    """What a block asks of an encoder, without one."""
+    """Return a stand-in with the attributes of an encoder that a block reads."""
     return cast(Encoder, SimpleNamespace(size=size, special_ids={"[CLS]": CLS, "[SEP]": SEP}))
 
 
@@ -73,12 +73,12 @@ def make_fake_encoder(size: int = 60_000) -> Encoder:
 
 
 def make_sentences_document(id_: str, *sentences: str, **overrides: Any) -> Document:
-    """A document; of PubMed's the PMID is in the id."""
+    """Return a document; the PMID of a PubMed document is taken from its id."""
     return synthetic_documents.make_document(id_, sentences, **overrides)
 
 
 def make_abstracts(first: int, last: int) -> list[Document]:
-    """Documents of these PMIDs, each of a few sentences of a few words."""
+    """Return abstracts of these PMIDs, each of a few sentences of a few words."""
     return [
         make_sentences_document(
             f"pubmed:{number}",
@@ -100,7 +100,7 @@ def write_documents(
     pipeline: str = "pubmed_to_shards",
     overlap: Sequence[OverlapFile] = (),
 ) -> input_dirs.DocumentsInput:
-    """A finished directory with a shard for each name, the longest of two record batches."""
+    """Write a finished directory with a shard for each name; the longest shard has two record batches."""
     half = (max(map(len, documents_by_shard.values()), default=0) + 1) // 2
     synthetic_documents.write_document_dir(folder, documents_by_shard, pipeline, max(1, half), overlap)
     (found,) = input_dirs.load_document_inputs(LocalStorage(), [str(folder)])
@@ -108,15 +108,15 @@ def write_documents(
 
 
 def make_single_group(
-    documents: input_dirs.DocumentsInput, seed: int = 0, **overlap_lists: Mapping[str, str]
+    documents: input_dirs.DocumentsInput, seed: int = 0, overlap_lists: Mapping[str, str] | None = None
 ) -> ShardGroup:
-    """A directory as one portion."""
-    (portion,) = group_shards([documents], seed, {documents.folder: overlap_lists.get("lists", {})})
-    return portion
+    """Return the shards of a directory as one group."""
+    (group,) = group_shards([documents], seed, {documents.folder: overlap_lists or {}})
+    return group
 
 
 def make_build_config(encoder: Encoder, recipe: ExampleRecipe | None = None, **overrides: Any) -> BuildConfig:
-    """What is made of documents: rows of 16 tokens of ELECTRA's kind, unless said otherwise."""
+    """Return a configuration for ELECTRA rows of 16 tokens, with overrides."""
     defaults: dict[str, Any] = {
         "vocabulary_sha256": "0123",
         "seed": 0,
@@ -136,10 +136,10 @@ def make_build_config(encoder: Encoder, recipe: ExampleRecipe | None = None, **o
 def make_block(
     documents: Mapping[str, Sequence[int]], encoder: Encoder | None = None, chunk_size: int = 1
 ) -> TokenBlock:
-    """A block of documents by id, of sentences with so many tokens; its tokens' ids are 10, 11, 12 and so on.
+    """Return a block of documents, given the number of tokens of each sentence; token ids count up from 10.
 
     Args:
-        at_a_time: documents added together.
+        chunk_size: number of documents added together.
     """
     encoder = encoder or make_fake_encoder()
     block = TokenBlock(encoder)
@@ -156,7 +156,7 @@ def make_block(
 
 
 def splitmix64(state: int, number: int) -> int:
-    """The generator's number by its definition, in Python's integers."""
+    """Return the generator's number by its definition, in Python integers."""
     mask = (1 << 64) - 1
     z = (state + 0x9E3779B97F4A7C15 * (number + 1)) & mask
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
@@ -165,7 +165,7 @@ def splitmix64(state: int, number: int) -> int:
 
 
 def make_single_segment_row(document: int, start: int, stop: int, **overrides: Any) -> ExampleRow:
-    """A row of one segment."""
+    """Return a row of one segment."""
     return ExampleRow([(start, stop)], [], (RowSpan(document, 1, 0, 1),), **overrides)
 
 
@@ -174,7 +174,7 @@ def make_schema(size: int = 60_000, labelled: bool = False) -> pa.Schema:
 
 
 def plan_rows(plan: RowPlan, columns: pa.Schema | None = None, size: int = 2048) -> list[dict[str, Any]]:
-    """A plan's rows in the order of their keys."""
+    """Return the rows of a plan in the order of their keys."""
     columns = columns or make_schema()
     return [
         row for batch in plan.iter_batches(plan.sort_by_key()[0], columns, size) for row in batch.to_pylist()
@@ -185,14 +185,14 @@ def plan_rows(plan: RowPlan, columns: pa.Schema | None = None, size: int = 2048)
 
 
 def build_from_group(
-    output: Path, portion: ShardGroup, config: BuildConfig, storage: LocalStorage | None = None
+    output: Path, group: ShardGroup, config: BuildConfig, storage: LocalStorage | None = None
 ) -> BuildResult:
-    """What is made of a portion in this folder."""
-    return build_group(storage or LocalStorage(), OutputDir(str(output)), portion, config)
+    """Build the rows of a group in a folder."""
+    return build_group(storage or LocalStorage(), OutputDir(str(output)), group, config)
 
 
 def read_listed_rows(output: Path, entries: Iterable[Shard]) -> list[dict[str, Any]]:
-    """The rows of the Arrow shards among what a manifest lists."""
+    """Return the rows of the Arrow shards among manifest entries."""
     return [
         row
         for entry in entries
@@ -202,12 +202,12 @@ def read_listed_rows(output: Path, entries: Iterable[Shard]) -> list[dict[str, A
 
 
 def list_files(output: Path) -> set[str]:
-    """All files, those of the work folder too."""
+    """Return the paths of all files, the work folder included."""
     return {str(path.relative_to(output)) for path in output.rglob("*") if path.is_file()}
 
 
 def read_result_files(output: Path, result: BuildResult) -> dict[str, bytes]:
-    """What the files of a portion hold."""
+    """Return the content of the files of a build result by path."""
     output_dir = OutputDir(str(output))
     names = [f"{output}/{entry.file}" for entry in result.outputs]
     names += [

@@ -1,4 +1,4 @@
-"""What the tests of the examples' builders share: cases of the references, invented documents, chances."""
+"""Reference cases, generated documents and scripted random numbers for the tests of row builders."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from tests.support.paths import GOLDEN
 
 _GOLDEN_DIR: Final = GOLDEN / "pretraining"
 _FIRST_TOKEN: Final = 2
-"""The position of the first document's first token: before it are [CLS] and [SEP]."""
+"""Position of the first document's first token, after [CLS] and [SEP]."""
 
 
 def load_golden(name: str) -> Any:
-    """What was recorded of a reference's own code; "about" in the file says how."""
+    """Load recorded output of a reference implementation; "about" in the file tells how it was recorded."""
     return json.loads((_GOLDEN_DIR / f"{name}.json").read_text())
 
 
 def sentence_offsets(sentences: Sequence[int], first_token: int = _FIRST_TOKEN) -> list[int]:
-    """A document, given how many tokens its sentences have; those without any are left out."""
+    """Return the sentence edges of a document, given the number of tokens of each sentence."""
     return list(accumulate(filter(None, sentences), initial=first_token))
 
 
 def document_offsets(documents: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Documents one after the other."""
+    """Return the sentence edges of consecutive documents."""
     offsets: list[list[int]] = []
     for sentences in documents:
         offsets.append(sentence_offsets(sentences, offsets[-1][-1] if offsets else _FIRST_TOKEN))
@@ -36,7 +36,7 @@ def document_offsets(documents: Sequence[Sequence[int]]) -> list[list[int]]:
 
 
 def random_documents(count: int, seed: int) -> list[list[int]]:
-    """Documents of a sentence or more, as many of up to 8 as of more; half of the sentences of 23."""
+    """Return documents, half with 1 to 8 sentences and half with more; half the sentences have 23 tokens."""
     rng = random.Random(seed)
     return [
         [1 + min(int(rng.lognormvariate(3.1, 0.6)), 250) for _ in range(1 + int(rng.expovariate(1 / 11)))]
@@ -45,7 +45,7 @@ def random_documents(count: int, seed: int) -> list[list[int]]:
 
 
 class ScriptedRandom:
-    """A source of chances that are given one by one: floats for ``random()``, integers for ``randint()``."""
+    """Random source with given draws: floats for ``random()``, integers for ``randint()``."""
 
     def __init__(self, *draws: float) -> None:
         self.remaining = list(draws)
@@ -63,12 +63,12 @@ class ScriptedRandom:
 
 
 def expand_ranges(ranges: Sequence[TokenRange]) -> list[int]:
-    """The tokens, one by one."""
+    """Return the positions of all tokens in ranges."""
     return [token for start, stop in ranges for token in range(start, stop)]
 
 
 def input_positions(row: ExampleRow) -> list[int]:
-    """The tokens of a row as they will stand in ``input_ids``; [CLS] is 0, [SEP] is 1."""
+    """Return the positions of a row's tokens as in ``input_ids``; [CLS] is 0, [SEP] is 1."""
     second = [*expand_ranges(row.segment_b), 1] if row.segment_b else []
     return [0, *expand_ranges(row.segment_a), 1, *second]
 
@@ -93,7 +93,7 @@ def assert_spans_match(row: ExampleRow, offsets: Sequence[Sequence[int]]) -> Non
 
 
 def is_near_expected_count(observed: int, trials: int, probability: float) -> bool:
-    """Has what happens with this chance happened as often as it should, within five standard deviations?"""
+    """Return True if an event was observed as often as expected, within five standard deviations."""
     return abs(observed - trials * probability) <= 5 * sqrt(trials * probability * (1 - probability))
 
 

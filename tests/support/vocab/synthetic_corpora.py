@@ -27,11 +27,11 @@ from tests.support.outputs import load_manifest
 from tests.support.vocab.tiny_tokenizers import SPECIAL_TOKENS, make_wordpiece
 
 NO_TOKENS = "\u200b\u200b"
-"""A sentence of which BERT's normalisation leaves nothing."""
+"""A sentence that BERT's normalisation empties."""
 
 
 def run_shards_to_pretraining(*arguments: object) -> int:
-    """``beam run shards_to_pretraining`` in this process, one worker unless said otherwise."""
+    """Run ``beam run shards_to_pretraining`` in this process, with one worker by default."""
     return cli.main(["run", "shards_to_pretraining", "--workers", "1", *map(str, arguments)])
 
 
@@ -39,7 +39,7 @@ def run_shards_to_pretraining(*arguments: object) -> int:
 
 
 def load_sentences(*folders: Path) -> dict[str, list[str]]:
-    """The sentences of all documents of these directories, by document."""
+    """Return the sentences of all documents of directories by document id."""
     return {
         row["id"]: row["sentences"]
         for folder in folders
@@ -65,7 +65,7 @@ class UniqueWordCorpus:
     documents: tuple[Document, ...]
 
     def input_options(self, *folders: Path) -> list[object]:
-        """The options that name the inputs, all unless some are named, and the vocabulary."""
+        """Return the options for some or all inputs and the vocabulary."""
         words = [word for folder in folders or self.folders for word in ("--input", folder)]
         return [*words, "--vocab", self.vocabulary]
 
@@ -141,14 +141,14 @@ _ENDINGS = (
 
 
 def make_paragraph(seed: str, number: int) -> list[str]:
-    """So many invented sentences, the same for the same seed."""
+    """Return generated sentences, the same for the same seed."""
     rng = random.Random(seed)
     parts = (_SUBJECTS, _VERBS, _ENDINGS)
     return [" ".join(rng.choice(part) for part in parts) + "." for _ in range(number)]
 
 
 def write_abstracts(folder: Path, **pmids_by_shard: range) -> Path:
-    """A finished directory of abstracts of prose: by shard, their PMIDs."""
+    """Write a finished directory of generated abstracts, given the PMIDs of each shard."""
     return write_document_dir(
         folder,
         {
@@ -162,7 +162,7 @@ def write_abstracts(folder: Path, **pmids_by_shard: range) -> Path:
 
 
 def write_articles(folder: Path, **numbers_by_shard: range) -> Path:
-    """A finished directory of articles of prose: by shard, their numbers, which are their PMIDs too."""
+    """Write a finished directory of generated articles, given the numbers (also the PMIDs) of each shard."""
     return write_document_dir(
         folder,
         {
@@ -177,7 +177,7 @@ def write_articles(folder: Path, **numbers_by_shard: range) -> Path:
 
 
 def build_vocabulary(folder: Path, *inputs: Path, options: Sequence[str] = ("--size", "300")) -> Path:
-    """A vocabulary built on these directories."""
+    """Build a vocabulary on directories."""
     argv = [
         sys.executable,
         "-m",
@@ -212,14 +212,14 @@ class PretrainingRow:
 
     @property
     def segments(self) -> tuple[tuple[int, ...], ...]:
-        """Segment A and, where there is one, segment B, without what is around them."""
+        """Segment A and, if there is one, segment B, without special tokens."""
         if not self.split:
             return (self.ids[1:-1],)
         return self.ids[1 : self.split - 1], self.ids[self.split : -1]
 
 
 def list_shards(output: Path, split: str) -> list[Path]:
-    """The shards of a split in the order in which the manifest lists them."""
+    """Return the shards of a split in the order of the manifest."""
     return [
         output / entry["file"]
         for entry in load_manifest(output)["outputs"]
@@ -228,12 +228,12 @@ def list_shards(output: Path, split: str) -> list[Path]:
 
 
 def load_rows(output: Path, split: str) -> list[PretrainingRow]:
-    """All rows of a split, shard by shard."""
+    """Return all rows of a split, shard by shard."""
     return [row for path in list_shards(output, split) for row in load_shard_rows(path)]
 
 
 def load_shard_rows(path: Path) -> list[PretrainingRow]:
-    """The rows of a shard."""
+    """Return the rows of a shard."""
     with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
         return [
             PretrainingRow(
@@ -247,10 +247,10 @@ def load_shard_rows(path: Path) -> list[PretrainingRow]:
 
 
 def load_rows_by_split(output: Path) -> dict[str, list[PretrainingRow]]:
-    """The rows of each split."""
+    """Return the rows of each split."""
     return {split: load_rows(output, split) for split in SPLITS}
 
 
 def load_validation_documents(output: Path) -> set[str]:
-    """The documents of the validation rows."""
+    """Return the documents of the validation rows."""
     return {span[0] for row in load_rows(output, "validation") for span in row.spans}

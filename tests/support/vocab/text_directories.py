@@ -1,4 +1,4 @@
-"""write_texts: to be described."""
+"""Directories of short texts, and their words counted directly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def write_texts(
     pipeline: str = "pubmed_to_shards",
     prefix: str = "pubmed:",
 ) -> Path:
-    """A finished directory: a shard for each name, of documents by number (PMID), a sentence each."""
+    """Write a finished directory with a shard for each name: documents by PMID, one sentence each."""
     documents = {
         name: [
             invented.make_document(f"{prefix}{number}", [text], number) for number, text in text_of.items()
@@ -29,7 +29,7 @@ def write_texts(
 
 
 def count_directly(*folders: Path, **options: Any) -> WordCounts:
-    """The words of all documents of these directories, counted in this process in one go."""
+    """Count the words of all documents of directories in this process."""
     storage = LocalStorage()
     columns = ["id", "pmid", "sentences"]
     batches = (batch for folder in folders for batch in shards.read_directory(storage, str(folder), columns))

@@ -1,4 +1,4 @@
-"""crc32c: to be described."""
+"""Reader of TFRecord files by protobuf and the definition of CRC-32C."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from google.protobuf import (  # type: ignore[import-untyped]
 
 
 def crc32c(data: bytes) -> int:
-    """The definition, a bit at a time."""
+    """Return the CRC-32C of bytes by its definition, bit by bit."""
     register = 0xFFFFFFFF
     for byte in data:
         register ^= byte
@@ -24,7 +24,7 @@ def crc32c(data: bytes) -> int:
 
 
 def read_tfrecords(file: bytes) -> Iterator[bytes]:
-    """The records of a file, their checksums looked at."""
+    """Yield the records of a file, and check their checksums."""
     place = 0
     while place < len(file):
         length, head = struct.unpack_from("<QI", file, place)
@@ -38,7 +38,7 @@ def read_tfrecords(file: bytes) -> Iterator[bytes]:
 
 
 def make_example_class() -> Any:
-    """The class of ``tf.train.Example``, by its published definition."""
+    """Return the class of ``tf.train.Example``, by its published definition."""
     file = descriptor_pb2.FileDescriptorProto(name="example.proto", package="tensorflow", syntax="proto3")
     field = descriptor_pb2.FieldDescriptorProto
     one, many = field.LABEL_OPTIONAL, field.LABEL_REPEATED

@@ -1,4 +1,4 @@
-"""Small vocabularies made by hand, for the tests of what is measured of them."""
+"""Small vocabularies made by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNCASED = Casing(lower_case=True, strip_accents=True)
 
 
 def make_wordpiece(*pieces: str, casing: Casing = AS_WRITTEN) -> Tokenizer:
-    """A WordPiece tokenizer of these pieces, after BERT's five."""
+    """Return a WordPiece tokenizer of these pieces, after BERT's special tokens."""
     ids = {piece: number for number, piece in enumerate((*SPECIAL_TOKENS, *pieces))}
     tokenizer = Tokenizer(WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100))
     tokenizer.normalizer = casing.make_normalizer()
@@ -25,7 +25,7 @@ def make_wordpiece(*pieces: str, casing: Casing = AS_WRITTEN) -> Tokenizer:
 
 
 def make_unigram(*pieces: str) -> Tokenizer:
-    """A Unigram tokenizer of the ALBERT kind, all pieces equally probable."""
+    """Return a Unigram tokenizer like ALBERT's, with equally probable pieces."""
     tokenizer = Tokenizer(Unigram([("<unk>", 0.0), *((piece, -1.0) for piece in pieces)], unk_id=0))
     tokenizer.pre_tokenizer = Metaspace()
     return tokenizer

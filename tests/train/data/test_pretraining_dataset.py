@@ -490,4 +490,4 @@ def test_document_shards_under_a_sets_manifest(made: Path) -> None:
     )
     assert folder / shard.file == path
     relisted(made)
-    assert "is damaged or not a shard of a pretraining set: its schema does not say" in refused(made)
+    assert "is damaged or not a shard of a pretraining set: its schema lacks" in refused(made)

@@ -1,4 +1,4 @@
-"""Counting words: exact, whatever the batches, buckets and order; held-out documents apart."""
+"""Counts of words: exact for any batches, buckets and order; validation documents counted separately."""
 
 from __future__ import annotations
 

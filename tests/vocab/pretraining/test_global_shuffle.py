@@ -1,4 +1,4 @@
-"""Chances, portions, buckets: what decides where a row goes, which nothing but its document may change."""
+"""Random keys, shard groups and buckets: the place of a row depends on its document only."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ from tests.support.vocab.block_factories import (
     make_schema,
     make_single_group,
     make_single_segment_row,
-    make_word_encoder,
     plan_rows,
     read_listed_rows,
     splitmix64,
@@ -182,29 +181,29 @@ def test_shards_that_follow_one_another_are_taken_together_until_they_are_enough
     inputs = [directory(f"folder{number}", *sizes) for number, sizes in enumerate(several)]
     found = of(*inputs)
     for documents in inputs:
-        of_folder = [portion for portion in found if portion.folder == documents.folder]
-        assert tuple(chain.from_iterable(portion.shards for portion in of_folder)) == documents.shards
-        for portion in of_folder:
-            sizes = [shard.bytes for shard in portion.shards]
-            if portion is not of_folder[-1]:
+        of_folder = [group for group in found if group.folder == documents.folder]
+        assert tuple(chain.from_iterable(group.shards for group in of_folder)) == documents.shards
+        for group in of_folder:
+            sizes = [shard.bytes for shard in group.shards]
+            if group is not of_folder[-1]:
                 assert sum(sizes[:-1]) < MIN_GROUP_BYTES <= sum(sizes)
             elif len(of_folder) > 1:
                 assert sum(sizes) >= MIN_GROUP_BYTES // 2
-    assert len({portion.name for portion in found}) == len(found)
-    assert sum(len(portion.shards) for portion in found) == sum(map(len, several))
+    assert len({group.name for group in found}) == len(found)
+    assert sum(len(group.shards) for group in found) == sum(map(len, several))
 
 
-def test_a_portions_name_depends_on_what_is_read_and_on_the_seed() -> None:
+def test_a_groups_name_depends_on_what_is_read_and_on_the_seed() -> None:
     here = directory("here", 10, 20)
-    (portion,) = of(here)
-    assert len(portion.name) == 16
+    (group,) = of(here)
+    assert len(group.name) == 16
     text = " ".join(["0", *(shard.sha256 for shard in here.shards)])
-    assert portion.name == hashlib.sha256(text.encode()).hexdigest()[:16]
+    assert group.name == hashlib.sha256(text.encode()).hexdigest()[:16]
     (elsewhere,) = of(DocumentsInput("gs://elsewhere/again", here.pipeline, here.shards))
-    assert elsewhere.name == portion.name
+    assert elsewhere.name == group.name
     renamed = tuple(replace(shard, file=f"other-{n}") for n, shard in enumerate(here.shards))
     (of_other_names,) = of(DocumentsInput("here", here.pipeline, renamed))
-    assert of_other_names.name == portion.name
+    assert of_other_names.name == group.name
     others = [
         of(here, seed=1),
         of(DocumentsInput("here", here.pipeline, here.shards[::-1])),
@@ -214,10 +213,10 @@ def test_a_portions_name_depends_on_what_is_read_and_on_the_seed() -> None:
         of(here, here={"full": "a1", "other": "b2"}),
     ]
     names = [one[0].name for one in others]
-    assert len({portion.name, *names}) == 1 + len(others)
+    assert len({group.name, *names}) == 1 + len(others)
 
 
-def test_a_portions_name_does_not_depend_on_where_its_lists_are() -> None:
+def test_a_groups_name_does_not_depend_on_where_its_lists_are() -> None:
     here = directory("here", 10)
     (one,) = of(here, here={"full": "a1", "more": "b2"})
     (other,) = of(here, here={"elsewhere": "b2", "moved": "a1"})
@@ -225,14 +224,14 @@ def test_a_portions_name_does_not_depend_on_where_its_lists_are() -> None:
     assert one.overlap_lists == (("full", "a1"), ("more", "b2"))
 
 
-def test_lists_are_those_of_the_portions_own_directory() -> None:
+def test_lists_are_those_of_the_groups_own_directory() -> None:
     found = of(directory("abstracts", 10), directory("full", 10), abstracts={"full": "a1"})
-    assert [portion.overlap_lists for portion in found] == [(("full", "a1"),), ()]
+    assert [group.overlap_lists for group in found] == [(("full", "a1"),), ()]
 
 
 @given(st.lists(st.integers(MIN_GROUP_BYTES, 3 * MIN_GROUP_BYTES), min_size=1, max_size=8), st.data())
 @settings(deadline=None)
-def test_of_large_shards_a_changed_one_changes_its_own_portion_alone(
+def test_of_large_shards_a_changed_one_changes_its_own_group_alone(
     sizes: list[int], data: st.DataObject
 ) -> None:
     at = data.draw(st.integers(0, len(sizes) - 1))
@@ -244,35 +243,33 @@ def test_of_large_shards_a_changed_one_changes_its_own_portion_alone(
 
 @given(SIZES.filter(bool), st.data())
 @settings(deadline=None)
-def test_a_changed_shard_changes_its_portions_name(sizes: list[int], data: st.DataObject) -> None:
+def test_a_changed_shard_changes_its_groups_name(sizes: list[int], data: st.DataObject) -> None:
     """Of small shards those that come after it may change too; before it only one that a rest joins."""
     at = data.draw(st.integers(0, len(sizes) - 1))
     before = of(directory("here", *sizes))
     now = of(directory("here", *sizes[:at], sizes[at] + 1, *sizes[at + 1 :]))
-    whole = next(
-        n for n in range(len(before)) if sum(len(portion.shards) for portion in before[: n + 1]) > at
-    )
+    whole = next(n for n in range(len(before)) if sum(len(group.shards) for group in before[: n + 1]) > at)
     same = min(whole, len(before) - 1, len(now) - 1)
-    assert [portion.name for portion in before[:same]] == [portion.name for portion in now[:same]]
-    assert before[whole].name not in {portion.name for portion in now}
+    assert [group.name for group in before[:same]] == [group.name for group in now[:same]]
+    assert before[whole].name not in {group.name for group in now}
 
 
-def test_portions_are_named_in_another_order_than_their_shards() -> None:
-    names = [portion.name for portion in of(directory("here", *[MIN_GROUP_BYTES] * 30))]
+def test_groups_are_named_in_another_order_than_their_shards() -> None:
+    names = [group.name for group in of(directory("here", *[MIN_GROUP_BYTES] * 30))]
     assert sorted(names) != names
-    again = [portion.name for portion in of(directory("here", *[MIN_GROUP_BYTES] * 30), seed=9)]
+    again = [group.name for group in of(directory("here", *[MIN_GROUP_BYTES] * 30), seed=9)]
     assert np.argsort(names).tolist() != np.argsort(again).tolist()
 
 
-def test_a_small_rest_joins_the_portion_before_it() -> None:
+def test_a_small_rest_joins_the_group_before_it() -> None:
     """BERT's pairs of two held-out documents would all be with each other."""
     half = MIN_GROUP_BYTES // 2
     for rest, together in ((half - 1, [2]), (half, [1, 1])):
-        assert [len(portion.shards) for portion in of(directory("here", MIN_GROUP_BYTES, rest))] == together
+        assert [len(group.shards) for group in of(directory("here", MIN_GROUP_BYTES, rest))] == together
     assert len(of(directory("here", 1))) == 1
 
 
-def test_a_directory_without_shards_has_no_portion() -> None:
+def test_a_directory_without_shards_has_no_group() -> None:
     assert of(directory("here")) == []
 
 
@@ -390,13 +387,8 @@ def test_a_disk_that_is_full_leaves_no_dealt_file(tmp_path: Path) -> None:
 # Merging
 
 
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
-    return make_word_encoder(tmp_path_factory.mktemp("vocabulary"))
-
-
 def inputs_of(folder: Path) -> list[ShardGroup]:
-    """Two directories of abstracts as a portion each."""
+    """Two directories of abstracts as a group each."""
     several = [
         write_documents(folder / "one", {"a": make_abstracts(1, 40), "b": make_abstracts(40, 60)}),
         write_documents(folder / "two", {"c": make_abstracts(60, 90)}),
@@ -405,7 +397,7 @@ def inputs_of(folder: Path) -> list[ShardGroup]:
 
 
 def dealt_out(out: Path, several: Sequence[ShardGroup], how: BuildConfig, split: str = "train") -> list[str]:
-    made = [build_group(FILES, OutputDir(str(out)), portion, how) for portion in several]
+    made = [build_group(FILES, OutputDir(str(out)), group, how) for group in several]
     return [name for one in made for name in one.spill_files[split]]
 
 
@@ -419,7 +411,7 @@ def merged(out: Path, how: BuildConfig, names: Sequence[str], split: str = "trai
     ]
 
 
-def test_merged_buckets_hold_the_rows_that_shards_of_portions_would(tmp_path: Path, encoder: Encoder) -> None:
+def test_merged_buckets_hold_the_rows_that_shards_of_groups_would(tmp_path: Path, encoder: Encoder) -> None:
     several = inputs_of(tmp_path)
     shuffled = make_build_config(encoder, num_buckets={"train": 3, "validation": 1})
     for split in ("train", "validation"):
@@ -427,9 +419,9 @@ def test_merged_buckets_hold_the_rows_that_shards_of_portions_would(tmp_path: Pa
         listed = merged(tmp_path / "global", shuffled, names, split)
         rows = read_listed_rows(tmp_path / "global", listed)
         output_dir = OutputDir(str(tmp_path / "shard"))
-        made = [build_group(FILES, output_dir, portion, make_build_config(encoder)) for portion in several]
-        of_portions = [one for portion in made for one in portion.outputs if one.file.startswith(split)]
-        expected = read_listed_rows(tmp_path / "shard", of_portions)
+        made = [build_group(FILES, output_dir, group, make_build_config(encoder)) for group in several]
+        of_groups = [one for group in made for one in group.outputs if one.file.startswith(split)]
+        expected = read_listed_rows(tmp_path / "shard", of_groups)
         assert sorted(map(repr, rows)) == sorted(map(repr, expected))
         assert rows != expected
         assert [one.rows for one in listed] == [
@@ -456,7 +448,7 @@ def test_merged_shards_are_named_by_bucket_and_say_what_they_hold(tmp_path: Path
 
 
 def test_the_order_in_which_portions_were_made_changes_no_byte(tmp_path: Path, encoder: Encoder) -> None:
-    """Of documents that two portions have too, whose rows have the same keys."""
+    """Of documents that two groups have too, whose rows have the same keys."""
     how = make_build_config(encoder, num_buckets={"train": 3, "validation": 1})
     texts = make_abstracts(30, 60)
     others = [one._replace(id=f"pubmed:{n}", pmid=n) for n, one in enumerate(texts, 20)]
@@ -534,8 +526,8 @@ def test_a_bucket_merged_of_another_number_of_them_is_merged_again(tmp_path: Pat
 def test_a_bucket_without_rows_has_no_shard(tmp_path: Path, encoder: Encoder) -> None:
     """``datasets`` raises on a shard without a record batch."""
     how = make_build_config(encoder, num_buckets={"train": 500, "validation": 1})
-    portion = make_single_group(write_documents(tmp_path / "one", {"a": make_abstracts(1, 12)}))
-    names = dealt_out(tmp_path / "out", [portion], how)
+    group = make_single_group(write_documents(tmp_path / "one", {"a": make_abstracts(1, 12)}))
+    names = dealt_out(tmp_path / "out", [group], how)
     listed = merged(tmp_path / "out", how, names)
     assert 0 < len(listed) < 500
     assert all(one.rows for one in listed)

@@ -1,4 +1,4 @@
-"""Making a portion's examples, call by call: what is counted, and what a fault leaves behind."""
+"""Building the rows of a group: counts, and what a fault leaves behind."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ from tests.support.vocab.block_factories import (
     make_sentences_document,
     make_single_group,
     make_single_segment_row,
-    make_word_encoder,
     read_listed_rows,
     read_result_files,
     write_documents,
@@ -47,34 +46,17 @@ from tests.support.vocab.block_factories import (
 FILES = LocalStorage()
 
 
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
-    return make_word_encoder(tmp_path_factory.mktemp("vocabulary"))
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out"
-
-
-@pytest.fixture
-def portion(tmp_path: Path) -> ShardGroup:
-    return make_single_group(
-        write_documents(tmp_path / "abstracts", {"a": make_abstracts(1, 50), "b": make_abstracts(50, 80)})
-    )
-
-
-def test_a_portion_is_a_shard_for_each_split(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
-    made = build_from_group(out, portion, make_build_config(encoder))
+def test_a_group_is_a_shard_for_each_split(out: Path, shard_group: ShardGroup, encoder: Encoder) -> None:
+    made = build_from_group(out, shard_group, make_build_config(encoder))
     assert [one.file for one in made.outputs] == [
-        f"train/data-{portion.name}-00000.arrow",
-        f"validation/data-{portion.name}-00000.arrow",
+        f"train/data-{shard_group.name}-00000.arrow",
+        f"validation/data-{shard_group.name}-00000.arrow",
     ]
     for one in made.outputs:
         data = (out / one.file).read_bytes()
         assert (len(data), hashlib.sha256(data).hexdigest()) == (one.bytes, one.sha256)
         assert len(read_listed_rows(out, [one])) == one.rows
-    report = out / ".bioshards" / "build_reports" / f"{portion.name}.json"
+    report = out / ".bioshards" / "build_reports" / f"{shard_group.name}.json"
     assert list_files(out) == {*(one.file for one in made.outputs), str(report.relative_to(out))}
     said = json.loads(report.read_text())
     assert said["file"] == "data-a-00000.arrow and 1 more"
@@ -82,9 +64,9 @@ def test_a_portion_is_a_shard_for_each_split(out: Path, portion: ShardGroup, enc
 
 
 def test_a_document_is_held_out_as_where_words_are_counted(
-    out: Path, portion: ShardGroup, encoder: Encoder
+    out: Path, shard_group: ShardGroup, encoder: Encoder
 ) -> None:
-    made = build_from_group(out, portion, make_build_config(encoder, validation_fraction=0.3, seed=4))
+    made = build_from_group(out, shard_group, make_build_config(encoder, validation_fraction=0.3, seed=4))
     counting = CountConfig(validation_fraction=0.3, seed=4)
     for split, held_out in (("train", False), ("validation", True)):
         rows = read_listed_rows(out, [one for one in made.outputs if one.file.startswith(split)])
@@ -148,9 +130,9 @@ def test_counts_are_those_of_the_documents(out: Path, tmp_path: Path, encoder: E
     ],
 )
 def test_what_is_read_is_in_rows_or_lost(
-    recipe: ExampleRecipe, out: Path, portion: ShardGroup, encoder: Encoder
+    recipe: ExampleRecipe, out: Path, shard_group: ShardGroup, encoder: Encoder
 ) -> None:
-    made = build_from_group(out, portion, make_build_config(encoder, recipe))
+    made = build_from_group(out, shard_group, make_build_config(encoder, recipe))
     for split, counts in made.split_counts.items():
         of_split = [one for one in made.outputs if one.file.startswith(split)]
         rows = read_listed_rows(out, of_split)
@@ -173,8 +155,8 @@ def test_what_is_read_is_in_rows_or_lost(
         assert counts["input_tokens"] == passes * sum(tokens[id_] for id_ in found)
 
 
-def test_a_shards_schema_says_what_its_rows_are(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
-    made = build_from_group(out, portion, make_build_config(encoder, ExampleRecipe("bert", 32)))
+def test_a_shards_schema_says_what_its_rows_are(out: Path, shard_group: ShardGroup, encoder: Encoder) -> None:
+    made = build_from_group(out, shard_group, make_build_config(encoder, ExampleRecipe("bert", 32)))
     for one in made.outputs:
         with pa.ipc.open_stream(out / one.file) as stream:
             columns, rows = stream.schema, stream.read_all()
@@ -202,38 +184,38 @@ def test_a_document_longer_than_any_is_rejected_and_the_others_are_not(
         make_sentences_document("pubmed:3", "w3 " * 600, "w4 " * 400),
         make_sentences_document("pubmed:4", NO_TOKENS),
     ]
-    portion = make_single_group(write_documents(tmp_path / "in", {"a": documents}))
-    made = build_from_group(out, portion, make_build_config(encoder, validation_fraction=0))
+    group = make_single_group(write_documents(tmp_path / "in", {"a": documents}))
+    made = build_from_group(out, group, make_build_config(encoder, validation_fraction=0))
     assert (made.documents, made.dropped["no-tokens"], made.rejected) == (4, 1, {"too-long": 1})
     assert made.split_counts["train"]["input_tokens"] == 1_002
-    lines = (out / "rejected" / f"{portion.name}.jsonl").read_text().splitlines()
+    lines = (out / "rejected" / f"{group.name}.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == [
         {
             "file": "data-a-00000.arrow",
             "id": "pubmed:2",
             "reason": "too-long",
-            "detail": "1,001 tokens, and 1,000 are the most",
+            "detail": "1,001 tokens, more than 1,000",
         }
     ]
 
 
-def test_a_portion_of_bad_documents_alone_has_no_shard(out: Path, tmp_path: Path, encoder: Encoder) -> None:
-    portion = make_single_group(
+def test_a_group_of_bad_documents_alone_has_no_shard(out: Path, tmp_path: Path, encoder: Encoder) -> None:
+    group = make_single_group(
         write_documents(
             tmp_path / "in",
             {"a": [make_sentences_document("pubmed:1"), make_sentences_document("pubmed:2", "\x07")]},
         )
     )
-    made = build_from_group(out, portion, make_build_config(encoder))
+    made = build_from_group(out, group, make_build_config(encoder))
     assert (made.documents, made.outputs, made.dropped["no-tokens"]) == (2, [], 2)
-    assert build_from_group(out, portion, make_build_config(encoder)) == made
+    assert build_from_group(out, group, make_build_config(encoder)) == made
 
 
-def test_a_shard_ends_where_it_is_large_enough(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
+def test_a_shard_ends_where_it_is_large_enough(out: Path, shard_group: ShardGroup, encoder: Encoder) -> None:
     """At the next record batch of documents; each pass counts."""
-    one = build_from_group(out / "one", portion, make_build_config(encoder, validation_fraction=0))
+    one = build_from_group(out / "one", shard_group, make_build_config(encoder, validation_fraction=0))
     several = build_from_group(
-        out / "several", portion, make_build_config(encoder, validation_fraction=0, max_shard_bytes=1)
+        out / "several", shard_group, make_build_config(encoder, validation_fraction=0, max_shard_bytes=1)
     )
     assert [len(made.outputs) for made in (one, several)] == [1, 4]
     assert [listed.file.rpartition("-")[2] for listed in several.outputs] == [
@@ -249,15 +231,15 @@ def test_a_shard_ends_where_it_is_large_enough(out: Path, portion: ShardGroup, e
             validation_fraction=0,
             max_shard_bytes=size + 1,
         )
-        assert len(build_from_group(out / str(passes), portion, how).outputs) == shards
+        assert len(build_from_group(out / str(passes), shard_group, how).outputs) == shards
 
 
 def test_rows_are_the_same_wherever_the_documents_lie_and_whatever_they_are_made_with(
-    out: Path, tmp_path: Path, portion: ShardGroup, encoder: Encoder
+    out: Path, tmp_path: Path, shard_group: ShardGroup, encoder: Encoder
 ) -> None:
     shutil.copytree(tmp_path / "abstracts", tmp_path / "moved")
-    moved = replace(portion, folder=str(tmp_path / "moved"))
-    first = build_from_group(out / "1", portion, make_build_config(encoder))
+    moved = replace(shard_group, folder=str(tmp_path / "moved"))
+    first = build_from_group(out / "1", shard_group, make_build_config(encoder))
     again = build_from_group(out / "2", moved, make_build_config(encoder))
     assert first == again
     assert [*read_result_files(out / "1", first).values()] == [*read_result_files(out / "2", again).values()]
@@ -276,12 +258,12 @@ DEALT = {"train": 3, "validation": 2}
 
 @pytest.mark.parametrize("buckets", [{}, DEALT])
 def test_what_is_made_is_not_made_again(
-    buckets: dict[str, int], out: Path, portion: ShardGroup, encoder: Encoder
+    buckets: dict[str, int], out: Path, shard_group: ShardGroup, encoder: Encoder
 ) -> None:
     how = make_build_config(encoder, num_buckets=buckets)
-    first = build_from_group(out, portion, how)
+    first = build_from_group(out, shard_group, how)
     before = marks(out, first)
-    again = build_from_group(out, portion, how)
+    again = build_from_group(out, shard_group, how)
     assert again == first
     assert {
         type(counts)
@@ -305,21 +287,21 @@ def test_a_report_whose_files_are_not_as_it_says_is_made_again(
     damage: Callable[[Path], None],
     which: int,
     out: Path,
-    portion: ShardGroup,
+    shard_group: ShardGroup,
     encoder: Encoder,
 ) -> None:
     how = make_build_config(encoder, num_buckets=buckets)
-    first = build_from_group(out, portion, how)
+    first = build_from_group(out, shard_group, how)
     before = read_result_files(out, first)
     damage(Path(list(before)[which]))
-    assert build_from_group(out, portion, how) == first
+    assert build_from_group(out, shard_group, how) == first
     assert read_result_files(out, first) == before
 
 
 def test_a_shard_of_documents_that_is_not_as_listed_is_bad_and_has_no_report(
-    out: Path, portion: ShardGroup, encoder: Encoder
+    out: Path, shard_group: ShardGroup, encoder: Encoder
 ) -> None:
-    path = Path(portion.folder) / portion.shards[1].file
+    path = Path(shard_group.folder) / shard_group.shards[1].file
     whole = path.read_bytes()
     for data, said in (
         (whole[:-1], f"it has {len(whole) - 1:,} bytes, and its manifest lists {len(whole):,}"),
@@ -327,11 +309,11 @@ def test_a_shard_of_documents_that_is_not_as_listed_is_bad_and_has_no_report(
         (None, "No such file or directory"),
     ):
         path.write_bytes(data) if data else path.unlink()
-        made = build_from_group(out, portion, make_build_config(encoder))
-        assert made == BuildResult(portion.name, failures=[f"{path}: {said}"])
+        made = build_from_group(out, shard_group, make_build_config(encoder))
+        assert made == BuildResult(shard_group.name, failures=[f"{path}: {said}"])
         assert list_files(out) == set()
     path.write_bytes(whole)
-    assert build_from_group(out, portion, make_build_config(encoder)).failures == []
+    assert build_from_group(out, shard_group, make_build_config(encoder)).failures == []
 
 
 @pytest.mark.parametrize(
@@ -341,9 +323,9 @@ def test_a_shard_of_documents_that_is_not_as_listed_is_bad_and_has_no_report(
         ("/train/", 3_000, {}),
         ("/validation/", 500, {}),
         ("/pretrain_tfrecords/", 2_000, {}),
-        ("/dealt/", 3_000, DEALT),
+        ("/shuffle_spill/", 3_000, DEALT),
         ("/rejected/", 10, {}),
-        ("/made/", 100, {}),
+        ("/build_reports/", 100, {}),
     ],
 )
 def test_a_disk_that_is_full_leaves_no_file_half_written_and_no_report(
@@ -351,7 +333,7 @@ def test_a_disk_that_is_full_leaves_no_file_half_written_and_no_report(
     after: int,
     buckets: dict[str, int],
     out: Path,
-    portion: ShardGroup,
+    shard_group: ShardGroup,
     encoder: Encoder,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -359,43 +341,45 @@ def test_a_disk_that_is_full_leaves_no_file_half_written_and_no_report(
     recipe = ExampleRecipe("electra", 16)
     writer = ShardWriter(make_record_encoder(encoder, recipe))
     how = make_build_config(encoder, recipe, num_buckets=buckets, writer=writer)
-    fresh = build_from_group(out / "fresh", portion, how)
+    fresh = build_from_group(out / "fresh", shard_group, how)
     assert fresh.rejected["too-long"]
     with pytest.raises(OSError, match="No space left"):
-        build_from_group(out / "full", portion, how, FullDiskStorage(part, after))
+        build_from_group(out / "full", shard_group, how, FullDiskStorage(part, after))
     left = list_files(out / "full")
-    assert not [name for name in left if part in f"/{name}" or "/made/" in name or TEMPORARY_PREFIX in name]
+    assert not [
+        name for name in left if part in f"/{name}" or "/build_reports/" in name or TEMPORARY_PREFIX in name
+    ]
     for name in left:
         assert (out / "full" / name).read_bytes() == (out / "fresh" / name).read_bytes()
-    assert build_from_group(out / "full", portion, how) == fresh
+    assert build_from_group(out / "full", shard_group, how) == fresh
     assert list_files(out / "full") == list_files(out / "fresh")
-    for name in list_files(out / "fresh") - {f".bioshards/made/{portion.name}.json"}:
+    for name in list_files(out / "fresh") - {f".bioshards/build_reports/{shard_group.name}.json"}:
         assert (out / "full" / name).read_bytes() == (out / "fresh" / name).read_bytes()
 
 
-def test_a_fault_between_two_shards_of_a_portion_is_made_good(
-    out: Path, portion: ShardGroup, encoder: Encoder
+def test_a_fault_between_two_shards_of_a_group_is_made_good(
+    out: Path, shard_group: ShardGroup, encoder: Encoder
 ) -> None:
     """Shards that were whole by then are written again, under the same names."""
     how = make_build_config(encoder, max_shard_bytes=1)
-    fresh = build_from_group(out / "fresh", portion, how)
+    fresh = build_from_group(out / "fresh", shard_group, how)
     sizes = [one.bytes for one in fresh.outputs if one.file.startswith("train")]
     with pytest.raises(OSError, match="No space left"):
-        build_from_group(out / "full", portion, how, FullDiskStorage("/train/", sum(sizes[:2]) + 10))
+        build_from_group(out / "full", shard_group, how, FullDiskStorage("/train/", sum(sizes[:2]) + 10))
     trained = [name for name in list_files(out / "full") if name.startswith("train")]
     assert len(trained) == 2
-    assert build_from_group(out / "full", portion, how) == fresh
+    assert build_from_group(out / "full", shard_group, how) == fresh
 
 
 def test_an_encoder_that_fails_leaves_nothing(
-    out: Path, portion: ShardGroup, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+    out: Path, shard_group: ShardGroup, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(*_: object) -> None:
         raise MemoryError
 
     monkeypatch.setattr(Encoder, "encode_all", failing)
     with pytest.raises(MemoryError):
-        build_from_group(out, portion, make_build_config(encoder))
+        build_from_group(out, shard_group, make_build_config(encoder))
     assert list_files(out) == set()
 
 

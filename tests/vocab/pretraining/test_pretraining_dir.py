@@ -1,4 +1,4 @@
-"""Publishing: what the manifest counts, what stops it, what is swept, and when it is done."""
+"""Publishing of pretraining sets: counts, problems, stale files, completeness."""
 
 from __future__ import annotations
 
@@ -34,28 +34,10 @@ from tests.support.vocab.block_factories import (
     make_build_config,
     make_sentences_document,
     make_single_group,
-    make_word_encoder,
     write_documents,
 )
 
 FILES = LocalStorage()
-
-
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
-    return make_word_encoder(tmp_path_factory.mktemp("vocabulary"))
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out"
-
-
-@pytest.fixture
-def portion(tmp_path: Path) -> ShardGroup:
-    return make_single_group(
-        write_documents(tmp_path / "abstracts", {"a": make_abstracts(1, 50), "b": make_abstracts(50, 80)})
-    )
 
 
 INPUTS = [PretrainingInput("pubmed_to_shards", "0" * 64, 1, 1, ())]
@@ -94,7 +76,7 @@ def test_a_published_set_accounts_for_every_token_and_opens(
         ),
     ]
     how = make_build_config(encoder, ExampleRecipe(objective, 16))
-    made = [build_from_group(out, portion, how) for portion in several]
+    made = [build_from_group(out, group, how) for group in several]
     assert publish(out, *made, objective=objective) is None
     found = manifest(out)
     outputs = sorted((one for of in made for one in of.outputs), key=lambda one: one.file)
@@ -120,7 +102,7 @@ def test_a_published_set_accounts_for_every_token_and_opens(
     }
 
 
-def test_the_order_of_portions_changes_nothing(out: Path, tmp_path: Path, encoder: Encoder) -> None:
+def test_the_order_of_groups_changes_nothing(out: Path, tmp_path: Path, encoder: Encoder) -> None:
     several = [
         make_single_group(write_documents(tmp_path / str(n), {"a": make_abstracts(n * 30 + 1, n * 30 + 30)}))
         for n in range(3)
@@ -136,10 +118,10 @@ def test_the_order_of_portions_changes_nothing(out: Path, tmp_path: Path, encode
 
 
 def test_without_held_out_documents_there_is_one_split(
-    out: Path, portion: ShardGroup, encoder: Encoder
+    out: Path, shard_group: ShardGroup, encoder: Encoder
 ) -> None:
     assert (
-        publish(out, build_from_group(out, portion, make_build_config(encoder, validation_fraction=0)))
+        publish(out, build_from_group(out, shard_group, make_build_config(encoder, validation_fraction=0)))
         is None
     )
     assert json.loads((out / "dataset_dict.json").read_text()) == {"splits": ["train"]}
@@ -163,9 +145,9 @@ def test_without_held_out_documents_there_is_one_split(
     assert list(datasets.load_from_disk(str(out))) == ["train"]
 
 
-def test_buckets_without_rows_open_too(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
+def test_buckets_without_rows_open_too(out: Path, shard_group: ShardGroup, encoder: Encoder) -> None:
     how = make_build_config(encoder, num_buckets={"train": 200, "validation": 90})
-    made = build_from_group(out, portion, how)
+    made = build_from_group(out, shard_group, how)
     merged = [
         pretraining_dir.merge_bucket(FILES, OutputDir(str(out)), how, made.spill_files[split], split, bucket)
         for split, buckets in how.num_buckets.items()
@@ -202,7 +184,7 @@ def test_what_does_not_add_up_is_not_published(out: Path) -> None:
         problem = publish(out, made)
         assert problem
         assert said in problem
-        assert "delete that folder and run again" in problem
+        assert "delete that folder and rerun" in problem
     assert list_files(out) == set()
 
 
@@ -211,9 +193,9 @@ def test_bad_shards_are_named_and_nothing_is_published(out: Path) -> None:
     problem = publish(out, plain_made(), *made)
     assert problem
     assert problem.startswith(
-        "7 shards cannot be used (in/1: gone; in/2: gone; in/3: gone; in/4: gone; in/5: gone (and 2 more))"
+        "7 shards cannot be read (in/1: gone; in/2: gone; in/3: gone; in/4: gone; in/5: gone (and 2 more))"
     )
-    assert "run this one again" in problem
+    assert "rerun this one" in problem
     assert list_files(out) == set()
 
 
@@ -222,7 +204,7 @@ def test_more_rejected_documents_than_allowed_stop_it(out: Path) -> None:
     problem = publish(out, made, max_rejected=0.01)
     assert problem
     assert problem.startswith(
-        "11 of 1,000 documents were rejected, more than --max-rejected 0.01 allows. OUT/rejected/ says why"
+        "11 of 1,000 documents were rejected, more than --max-rejected 0.01 allows; OUT/rejected/ has"
     )
     assert list_files(out) == set()
     assert publish(out, made, max_rejected=0.011) is None
@@ -235,15 +217,16 @@ def test_nothing_to_train_on_stops_it(validation: Counter[str], out: Path) -> No
     made = BuildResult("x", split_counts={"validation": validation}, documents=1000, dropped=dropped)
     problem = publish(out, made)
     assert problem == (
-        f"there is nothing to train on: of 1,000 documents {validation['documents']} are held out, 2 are "
-        "held in full, 1 have no tokens and 0 are rejected. Look at --input and --validation-fraction"
+        f"there is no row to train on: of 1,000 documents {validation['documents']} are in the validation "
+        "split, 2 have their full text in another input, 1 have no tokens and 0 are rejected. "
+        "Check --input and --validation-fraction"
     )
     assert publish(out) is not None
     assert list_files(out) == set()
 
 
-def test_a_problem_leaves_what_is_there(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
-    made = build_from_group(out, portion, make_build_config(encoder))
+def test_a_problem_leaves_what_is_there(out: Path, shard_group: ShardGroup, encoder: Encoder) -> None:
+    made = build_from_group(out, shard_group, make_build_config(encoder))
     before = list_files(out)
     assert publish(out, made, BuildResult("bad", failures=["in/x: gone"])) is not None
     assert list_files(out) == before
@@ -252,21 +235,21 @@ def test_a_problem_leaves_what_is_there(out: Path, portion: ShardGroup, encoder:
 # What is left of other inputs
 
 
-def test_leftovers_are_swept_and_nothing_else(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
-    made = build_from_group(out, portion, make_build_config(encoder))
+def test_leftovers_are_swept_and_nothing_else(out: Path, shard_group: ShardGroup, encoder: Encoder) -> None:
+    made = build_from_group(out, shard_group, make_build_config(encoder))
     kept = list_files(out)
     other = "f" * 16
     leftovers = [
         f"train/data-{other}-00000.arrow",
-        f"train/data-{portion.name}-00007.arrow",
+        f"train/data-{shard_group.name}-00007.arrow",
         "validation/data-00000-of-00001.arrow",
         f"pretrain_tfrecords/pretrain_data.tfrecord-{other}-00000",
         f"validation_tfrecords/pretrain_data.tfrecord-{other}-00000",
-        f".bioshards/made/{other}.json",
-        ".bioshards/merged/00000-train.json",
-        f".bioshards/dealt/train-{other}-00000.arrow",
+        f".bioshards/build_reports/{other}.json",
+        ".bioshards/merged_buckets/00000-train.json",
+        f".bioshards/shuffle_spill/train-{other}-00000.arrow",
         f"rejected/{other}.jsonl",
-        f"rejected/{portion.name}.jsonl",
+        f"rejected/{shard_group.name}.jsonl",
     ]
     others = ["train/notes.txt", "README.md", ".bioshards/config.json"]
     for name in (*leftovers, *others):
@@ -282,10 +265,10 @@ def test_leftovers_are_swept_and_nothing_else(out: Path, portion: ShardGroup, en
 
 
 def test_what_opened_a_split_goes_with_its_last_row(
-    out: Path, tmp_path: Path, portion: ShardGroup, encoder: Encoder
+    out: Path, tmp_path: Path, shard_group: ShardGroup, encoder: Encoder
 ) -> None:
     """As when the only documents held out have been deleted in PubMed."""
-    assert publish(out, build_from_group(out, portion, make_build_config(encoder))) is None
+    assert publish(out, build_from_group(out, shard_group, make_build_config(encoder))) is None
     counting = CountConfig(validation_fraction=0.25)
     kept = [one for one in make_abstracts(1, 50) if not counting.is_validation(one.id, one.pmid)]
     updated = make_single_group(write_documents(tmp_path / "updated", {"a": kept}))
@@ -295,9 +278,9 @@ def test_what_opened_a_split_goes_with_its_last_row(
 
 
 def test_an_unfinished_set_is_not_opened_as_the_one_before(
-    out: Path, portion: ShardGroup, encoder: Encoder
+    out: Path, shard_group: ShardGroup, encoder: Encoder
 ) -> None:
-    assert publish(out, build_from_group(out, portion, make_build_config(encoder))) is None
+    assert publish(out, build_from_group(out, shard_group, make_build_config(encoder))) is None
     output_layout.reset(FILES, OutputDir(str(out)))
     with pytest.raises(FileNotFoundError):
         datasets.load_from_disk(str(out))
@@ -306,14 +289,16 @@ def test_an_unfinished_set_is_not_opened_as_the_one_before(
     assert not (out / "dataset_dict.json").exists()
 
 
-def test_tidy_removes_dealt_rows_and_does_so_twice(out: Path, portion: ShardGroup, encoder: Encoder) -> None:
+def test_spill_files_are_removed_and_may_be_gone(
+    out: Path, shard_group: ShardGroup, encoder: Encoder
+) -> None:
     made = build_from_group(
-        out, portion, make_build_config(encoder, num_buckets={"train": 3, "validation": 2})
+        out, shard_group, make_build_config(encoder, num_buckets={"train": 3, "validation": 2})
     )
     assert made.spill_files["train"]
     for _ in range(2):
         pretraining_dir.remove_spill_files(FILES, OutputDir(str(out)))
-        assert list_files(out) == {f".bioshards/made/{portion.name}.json"}
+        assert list_files(out) == {f".bioshards/build_reports/{shard_group.name}.json"}
 
 
 # Is it finished?
@@ -324,12 +309,12 @@ def finished(out: Path, inputs: list[PretrainingInput] | None = None) -> bool:
 
 
 def test_a_set_is_finished_while_its_inputs_and_its_files_are_the_same(
-    out: Path, portion: ShardGroup, encoder: Encoder
+    out: Path, shard_group: ShardGroup, encoder: Encoder
 ) -> None:
     assert not finished(out)
     made = build_from_group(
         out,
-        portion,
+        shard_group,
         make_build_config(
             encoder, writer=ShardWriter(make_record_encoder(encoder, ExampleRecipe("electra", 16)))
         ),
@@ -361,8 +346,8 @@ def test_a_set_is_finished_while_its_inputs_and_its_files_are_the_same(
 
 
 def test_a_work_folder_that_is_deleted_does_not_unfinish_it(
-    out: Path, portion: ShardGroup, encoder: Encoder
+    out: Path, shard_group: ShardGroup, encoder: Encoder
 ) -> None:
-    assert publish(out, build_from_group(out, portion, make_build_config(encoder))) is None
+    assert publish(out, build_from_group(out, shard_group, make_build_config(encoder))) is None
     shutil.rmtree(out / ".bioshards")
     assert finished(out)

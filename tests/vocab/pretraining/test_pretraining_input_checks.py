@@ -1,4 +1,4 @@
-"""What is looked at before examples are made: abstracts held in full, and if vocabulary and text fit."""
+"""Checks before rows are built: abstracts with full text among the inputs, and the fit of the vocabulary."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from tests.support.vocab.block_factories import (
     make_build_config,
     make_sentences_document,
     make_single_group,
-    make_word_encoder,
     read_listed_rows,
     save_encoder,
     write_documents,
@@ -35,16 +34,6 @@ from tests.support.vocab.block_factories import (
 from tests.support.vocab.tiny_tokenizers import UNCASED, make_wordpiece
 
 FILES = LocalStorage()
-
-
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
-    return make_word_encoder(tmp_path_factory.mktemp("vocabulary"))
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out"
 
 
 # Abstracts that are held in full
@@ -151,9 +140,7 @@ def test_a_list_that_is_gone_or_damaged_is_refused(
     one = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
     full = listing(tmp_path / "full", ["pubmed:3"], one)
     harm(tmp_path / "full" / full_text_overlap.FILE_NAME)
-    with pytest.raises(
-        InputError, match=f"{said}.*run pmc_to_shards again with the same --find-overlap-with"
-    ):
+    with pytest.raises(InputError, match=f"{said}.*rerun pmc_to_shards with the same --find-overlap-with"):
         overlap_filter.load_overlap_lists(FILES, [one, full])
 
 
@@ -227,7 +214,7 @@ def test_a_vocabulary_without_a_special_token_is_refused(missing: str, tmp_path:
 def test_a_vocabulary_of_another_text_is_refused(tmp_path: Path, uncased: Encoder) -> None:
     """Above 5 % of [UNK], not at it."""
     check(of_text(tmp_path / "fits", " ".join([*"abcdefghijklmnopqrs", "細"])), uncased)
-    with pytest.raises(InputError, match=r"does not fit .*/in: 10% of the tokens .* \[UNK\]\. Build one"):
+    with pytest.raises(InputError, match=r"does not fit .*/in: 10% of the tokens .* \[UNK\]\. Build a"):
         check(of_text(tmp_path / "not", " ".join([*"abcdefghijklmnopqr", "細", "胞"])), uncased)
 
 
@@ -243,7 +230,7 @@ def test_a_vocabulary_whose_unknown_is_no_added_token_is_refused_too(tmp_path: P
 def test_capitals_in_the_vocabulary_and_none_in_the_documents_are_refused(
     tmp_path: Path, cased: Encoder
 ) -> None:
-    said = "keeps capitals, and the documents are in lower case.*--lower-case"
+    said = "is cased, and the documents are in lower case.*--lower-case"
     with pytest.raises(InputError, match=said):
         check(of_text(tmp_path / "lower", "cells grow"), cased)
     check(of_text(tmp_path / "one", "cells grow", "cells Grow"), cased)
@@ -268,7 +255,7 @@ def test_documents_without_text_fit_any_vocabulary(tmp_path: Path, cased: Encode
 
 
 def test_a_directory_without_documents_is_refused(tmp_path: Path, cased: Encoder) -> None:
-    said = r"/in has no documents, so there is nothing to make examples of.*\(funnel\)"
+    said = r"/in has no documents. The funnel"
     with pytest.raises(InputError, match=said):
         check(write_documents(tmp_path / "in", {}), cased)
     with pytest.raises(InputError, match=said):

@@ -29,7 +29,7 @@ def name(document: int) -> str:
 
 def block_of(several: dict[int, list[int]]) -> TokenBlock:
     """A block of documents by number, given how many tokens their sentences have; each is added by itself."""
-    block = TokenBlock(cast(Encoder, SimpleNamespace(size=_SIZE, special={"[CLS]": CLS, "[SEP]": SEP})))
+    block = TokenBlock(cast(Encoder, SimpleNamespace(size=_SIZE, special_ids={"[CLS]": CLS, "[SEP]": SEP})))
     for document, sentences in several.items():
         ids = (document + 1) * _DOCUMENT + np.arange(sum(sentences), dtype=np.uint32)
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sentences, dtype=np.int64)])

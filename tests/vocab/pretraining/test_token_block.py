@@ -1,4 +1,4 @@
-"""Blocks, plans and what is built of them: each row against one put together in plain Python."""
+"""Token blocks and row plans, compared with rows put together in plain Python."""
 
 from __future__ import annotations
 

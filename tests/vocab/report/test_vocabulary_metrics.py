@@ -1,4 +1,4 @@
-"""What is measured of a vocabulary: hand-computed numbers, reachability by brute force, published files."""
+"""Metrics of a vocabulary: numbers computed by hand, reachability by brute force, published files."""
 
 from __future__ import annotations
 

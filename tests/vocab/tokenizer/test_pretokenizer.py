@@ -1,4 +1,4 @@
-"""Words: the quick way for ASCII and the library's own way say the same, for every character."""
+"""Pretokenizer: the regular expression for ASCII and the library agree on every character."""
 
 from __future__ import annotations
 

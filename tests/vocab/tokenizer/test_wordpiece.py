@@ -1,4 +1,4 @@
-"""The alphabet, the turning of SentencePiece's pieces into WordPiece's, and the faults that are mended."""
+"""Alphabet, conversion of SentencePiece's pieces to WordPiece's, and corrected defects."""
 
 from __future__ import annotations
 

@@ -217,9 +217,9 @@ def test_a_size_without_room_for_the_alphabet_says_the_numbers() -> None:
 @pytest.mark.parametrize("words", [{}, {"": 4}, {"a\tb": 3}, {"x" * 101: 5}, {"a": 0}, {"▁": 2, "▅": 2}])
 def test_nothing_to_train_on_is_an_error(words: dict[str, int]) -> None:
     for algorithm in ("bpe", "unigram"):
-        with pytest.raises(ValueError, match="nothing to train on"):
+        with pytest.raises(ValueError, match="no word to train on"):
             train_sentencepiece(words, algorithm, 100)
-    with pytest.raises(ValueError, match="nothing to train on"):
+    with pytest.raises(ValueError, match="no word to train on"):
         train_wordpieces(words, 100, "bcd")
 
 
@@ -280,7 +280,7 @@ def test_any_words_give_a_model_or_say_why_not(words: dict[str, int]) -> None:
         except ValueError as error:
             said = str(error)
         if said:
-            assert "too small for" in said or "nothing to train on" in said
+            assert "too small for" in said or "no word to train on" in said
         else:
             assert len(read_pieces(model)) == size
 
@@ -340,7 +340,7 @@ def test_marked_leaves_out_words_of_other_characters_and_private_ones() -> None:
 
 
 def test_marked_says_what_it_cannot_do() -> None:
-    with pytest.raises(ValueError, match="nothing to train on"):
+    with pytest.raises(ValueError, match="no word to train on"):
         subword_trainers.train_bpe_wordpieces({"x": 1}, 10, {"a"}, 32)
     with pytest.raises(ValueError, match="fewer than the 4 characters"):
         subword_trainers.train_bpe_wordpieces({"abcd": 1}, 3, set("abcd"), 32)

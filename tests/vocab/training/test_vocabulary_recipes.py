@@ -1,4 +1,4 @@
-"""The papers' vocabularies: every number as it is published (the sources are in recipes.py)."""
+"""The papers' vocabularies: every number as published (sources in vocabulary_recipes.py)."""
 
 from __future__ import annotations
 

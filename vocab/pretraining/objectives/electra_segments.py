@@ -1,8 +1,8 @@
-"""ELECTRA's examples: two segments of one document, not always full, now and then short or of one segment.
+"""Rows of ELECTRA: two segments of one document, sometimes short or of one segment.
 
-The rules are those of ``ExampleBuilder`` in build_pretraining_dataset.py of google-research/electra (commit
-8a46635), chances drawn in its order.  One thing differs: there a row's target length is drawn when the row
-before it is done, be that another document's; here each document draws its own for its first row.
+The rules and the order of random draws are those of ``ExampleBuilder`` in build_pretraining_dataset.py of
+google-research/electra (commit 8a46635), with one difference.  There the target length of a row is drawn when
+the previous row is complete, even if that is of another document; here each document draws its own.
 """
 
 from __future__ import annotations
@@ -17,19 +17,23 @@ if TYPE_CHECKING:
     from .example_recipes import ExampleRecipe
 
 MIN_TARGET_LENGTH: Final = 5
-"""The lowest target of a short row."""
+"""Lowest target length of a short row."""
 _TO_SEGMENT_A_PROB: Final = 0.5
-"""How often the sentence goes to segment A that would make it longer than half of the row."""
+"""Probability that a sentence which crosses the middle of the row goes to segment A."""
 _UNBOUNDED: Final = 100_000
 
 
 def build_rows(
     document: int, edges: Sequence[int], rng: RandomSource, recipe: ExampleRecipe
 ) -> Iterator[ExampleRow]:
-    """The rows of a document.
+    """Yield the rows of a document.
 
-    Sentences are gathered until they have the target's length; what does not fit into the row then is lost,
-    or with ``recipe.keep_overflow`` is the beginning of what is gathered next.
+    Sentences are collected until they reach the target length.  Tokens that do not fit into the row are
+    lost, or start the next row with ``recipe.keep_overflow``.
+
+    Args:
+        document: number of the document in its block.
+        edges: sentence edges of the document.
     """
     target_length = _draw_target_length(rng, recipe)
     pending: list[TokenRange] = []
@@ -66,7 +70,7 @@ def _build_row(
     rng: RandomSource,
     recipe: ExampleRecipe,
 ) -> tuple[ExampleRow, list[TokenRange]]:
-    """A row of the sentences that wait, and what waits from then on."""
+    """Return a row of the pending sentences, and the sentences that remain pending."""
     segment_a_target = (
         _UNBOUNDED if rng.random() < recipe.single_segment_prob else (target_length - NUM_PAIR_SPECIALS) // 2
     )
@@ -100,7 +104,7 @@ def _build_row(
 
 
 def _append_range(ranges: list[TokenRange], start: int, stop: int) -> None:
-    """Add a sentence, as one range with the last where it follows it."""
+    """Add a sentence, merged with the previous range if it follows it."""
     if ranges and ranges[-1][1] == start:
         ranges[-1] = (ranges[-1][0], stop)
     else:
@@ -108,7 +112,7 @@ def _append_range(ranges: list[TokenRange], start: int, stop: int) -> None:
 
 
 def _split_ranges(ranges: list[TokenRange], max_tokens: int) -> tuple[list[TokenRange], list[TokenRange]]:
-    """The tokens that there is room for, and the others."""
+    """Split ranges after ``max_tokens`` tokens."""
     taken: list[TokenRange] = []
     overflow: list[TokenRange] = []
     for start, stop in ranges:

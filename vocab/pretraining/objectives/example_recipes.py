@@ -1,4 +1,4 @@
-"""Which examples to build, as data, and those of the papers: each number with where it is written."""
+"""Recipes of pretraining rows, those of the papers with their sources."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ from bioshards.corpus.errors import InvalidValueError
 from .registry import OBJECTIVES
 
 MAX_SEQ_LENGTH: Final = 65_535
-"""The longest row: places in it are 16 bits."""
+"""Maximum length of a row: positions in it are 16 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExampleRecipe:
-    """Examples to build.
+    """Recipe of pretraining rows.
 
     Attributes:
         objective: ``electra``: one or two segments of a document, for replaced-token detection; ``bert``:
             pairs for next-sentence prediction; ``albert``: pairs for sentence-order prediction; ``plain``:
-            documents joined.
-        length: tokens a row at most, [CLS] and [SEP] among them.
-        short: share of rows (``bert``, ``albert``: of documents) with a random lower target.
-        single: share of rows with one segment (``electra``).
-        dupe_factor: passes over each document, each with other chances.
-        keep_overflow: what does not fit into a row begins the next one (``electra``); else it is lost.
-        as_published: as the reference code does it, with its faults: a chunk of one sentence is paired with
-            a random document's text for ``albert``.
-        whole_words, max_predictions_per_seq: of rows that are masked once and for all (record_encoder.py): are words
-            masked as a whole, and how many tokens at most; 0 is 15 % of the length.
+            packed documents.
+        max_seq_length: maximum number of tokens in a row, [CLS] and [SEP] included.
+        short_seq_prob: fraction of rows (``bert``, ``albert``: of documents) with a random lower target
+            length.
+        single_segment_prob: fraction of rows with one segment (``electra``).
+        dupe_factor: number of passes over each document, each with other random numbers.
+        keep_overflow: tokens that do not fit into a row start the next one (``electra``) instead of being
+            lost.
+        as_published: reproduce the reference code with its defects: for ``albert``, a chunk of one sentence
+            is paired with the text of a random document.
+        whole_words: mask whole words in TFRecord files.
+        max_predictions_per_seq: maximum number of masked tokens in TFRecord files; 0 is 15 % of the length.
     """
 
     objective: str = "electra"
@@ -45,15 +47,16 @@ class ExampleRecipe:
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
-            raise InvalidValueError(f"--objective {self.objective} is none of {', '.join(OBJECTIVES)}")
+            raise InvalidValueError(f"--objective {self.objective} is not one of {', '.join(OBJECTIVES)}")
         if self.max_seq_length < 5:
             raise InvalidValueError(
-                f"--max-seq-length {self.max_seq_length} is below 5: [CLS], [SEP] and [SEP] would leave no room for "
-                "a pair"
+                f"--max-seq-length {self.max_seq_length} is below 5: [CLS], [SEP] and [SEP] leave no room "
+                "for a pair"
             )
         if self.max_seq_length > MAX_SEQ_LENGTH:
             raise InvalidValueError(
-                f"--max-seq-length {self.max_seq_length:,} is above {MAX_SEQ_LENGTH:,}: places in a row are 16 bits"
+                f"--max-seq-length {self.max_seq_length:,} is above {MAX_SEQ_LENGTH:,}: positions in a row "
+                "are 16 bits"
             )
         for name, value in (
             ("short-seq-prob", self.short_seq_prob),
@@ -80,7 +83,7 @@ class ExampleRecipe:
                 )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for a manifest."""
+        """Return the fields for a manifest."""
         return dataclasses.asdict(self)
 
     @property
@@ -93,7 +96,7 @@ DEFAULTS: Final[dict[str, ExampleRecipe]] = {
     # google-research/electra, build_pretraining_dataset.py: --max-seq-length 128; 0.05 and 0.1 in the code.
     "electra": ExampleRecipe("electra", 128, short_seq_prob=0.05, single_segment_prob=0.1),
     # google-research/bert, create_pretraining_data.py: max_seq_length 128, short_seq_prob 0.1.  Its
-    # dupe_factor of 10 gives other masks, which our trainer draws anew each time; so one pass.  Its
+    # dupe_factor of 10 gives other masks, which our trainer draws for every epoch; so one pass.  Its
     # max_predictions_per_seq of 20 is 15 % of 128, and do_whole_word_mask False.
     "bert": ExampleRecipe("bert", 128, short_seq_prob=0.1),
     # google-research/albert, create_pretraining_data.py: max_seq_length 512, short_seq_prob 0.1.  Its
@@ -102,7 +105,7 @@ DEFAULTS: Final[dict[str, ExampleRecipe]] = {
     # No reference: the length that BERT's positions have.
     "plain": ExampleRecipe("plain", 512),
 }
-"""What is not said on the command line is as in each objective's reference code."""
+"""Default recipe of each objective, as in its reference code."""
 
 PRESETS: Final[dict[str, ExampleRecipe]] = {
     # Bio-ELECTRA (Ozyurt 2020; build_pmc_pretrain_dataset.sh and pmc_config.json.example of its repository):
@@ -117,13 +120,13 @@ PRESETS: Final[dict[str, ExampleRecipe]] = {
     "electramed": replace(DEFAULTS["electra"], max_seq_length=512),
     # BioALBERT (Naseem et al. 2020, tables I and II): sequence length 512, and "dup-factor as five" for its
     # best model.  Short sequences are not mentioned: ALBERT's.  The paper calls sentence-order negatives
-    # segments of different documents; ALBERT's code, which it says it uses, swaps two segments, as here.
+    # segments of different documents; ALBERT's code, which it uses, swaps two segments, as here.
     # 20 predictions (table I) are 4 % of 512.
     "bioalbert": replace(DEFAULTS["albert"], max_seq_length=512, dupe_factor=5),
     # PubMedBERT (Gu et al. 2020): masked tokens and next-sentence prediction; lengths, short sequences and
     # the dupe factor are not mentioned.  The code it builds on (NVIDIA's BERT for TensorFlow, data/) makes
     # sequences of 128 and then of 512, a dupe factor of 5, short_seq_prob 0.1.  Here the second phase; the
-    # first: --max-seq-length 128.  Whole words are masked, says the paper; 80 predictions are NVIDIA's.
+    # first: --max-seq-length 128.  The paper masks whole words; 80 predictions are NVIDIA's.
     "pubmedbert": replace(
         DEFAULTS["bert"], max_seq_length=512, dupe_factor=5, whole_words=True, max_predictions_per_seq=80
     ),

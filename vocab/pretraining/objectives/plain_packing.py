@@ -1,8 +1,8 @@
-"""Plain packing: documents one after another, a [SEP] between them, cut where a row is full.
+"""Plain packing: documents joined by [SEP] and cut where a row is full.
 
-There is no pair and no padding but in the last row, and no token is lost: what language models are trained on
-that have no objective beside the masked tokens (RoBERTa's FULL-SENTENCES, Liu et al. 2019, cut at sentences;
-here rows are full).  ``spans`` keep the documents' bounds, for attention that stays within a document.
+No token is lost, and only the last row is padded.  This is the format for masked language modelling without a
+pair objective: RoBERTa's FULL-SENTENCES (Liu et al. 2019), which cuts at sentences; here rows are full.
+``spans`` hold the bounds of documents, for attention within a document.
 """
 
 from __future__ import annotations
@@ -18,15 +18,20 @@ if TYPE_CHECKING:
 _NUM_END_TOKENS: Final = 2
 """[CLS] and the last [SEP]."""
 _MIN_FREE_TOKENS: Final = 2
-"""The least that another document takes of a row: its [SEP] and a token."""
+"""Minimum room for another document: its [SEP] and one token."""
 
 
 def build_rows(
     order: Iterable[int], document_edges: DocumentEdges, recipe: ExampleRecipe
 ) -> Iterator[ExampleRow]:
-    """The rows of documents, none of them without tokens, in this order; all but the last one are full.
+    """Yield the rows of documents in this order; all rows but the last are full.
 
-    A row that has room for one token more than a document ends with is left with it: a [SEP] would fill it.
+    A row with room for one more token after the end of a document stays one token short, because a [SEP]
+    would fill it.
+
+    Args:
+        order: numbers of the documents, each with a token or more.
+        document_edges: sentence edges of all documents.
     """
     max_tokens = recipe.max_seq_length - _NUM_END_TOKENS
     ranges: list[TokenRange] = []

@@ -50,14 +50,14 @@ class BuildCost:
 
 @dataclass(frozen=True, slots=True)
 class PretrainingObjective:
-    """How the rows of one objective are built, and what is known of them.
+    """Entry of an objective: its builder and its properties.
 
     Attributes:
         build_rows: builder of one pass over a block of documents.
-        has_labels: True if rows have a ``label``.
+        has_labels: True if rows have a ``label`` (then also in ``pretraining_schema.LABELLED_OBJECTIVES``).
         loss_reason: reason for which tokens are in no row, as in the manifest; None if none are lost.
-        cost: speed of the builder.
-        options: options of ``shards_to_pretraining`` that apply to this objective only, or to some.
+        cost: speed of the builder, for ``--dry-run``.
+        options: options of ``shards_to_pretraining`` that apply to some objectives only, and to this one.
     """
 
     build_rows: RowBuilder

@@ -1,8 +1,7 @@
-"""What a builder of examples says of a row: which tokens are in it, and where they come from.
+"""Rows as builders describe them: token ranges, their origin and a label.
 
-Builders never touch token ids.  A document is to them the ``edges`` of its sentences: the positions, among
-the tokens of many documents, where each sentence begins, and where the last one ends.  No sentence is without
-tokens.
+Builders never handle token ids.  They see the ``edges`` of a document's sentences: the positions, among the
+tokens of many documents, at which each sentence starts, and the end of the last one.  No sentence is empty.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 
 
 class DocumentEdges(Protocol):
-    """The edges of each of several documents."""
+    """Sentence edges of several documents."""
 
     def __len__(self) -> int: ...
 
@@ -21,17 +20,17 @@ class DocumentEdges(Protocol):
 
 
 TokenRange = tuple[int, int]
-"""Tokens, from a position to before another."""
+"""Start and end position of tokens."""
 
 CLS_RANGE: Final[TokenRange] = (0, 1)
 SEP_RANGE: Final[TokenRange] = (1, 2)
-"""The first two tokens of all, before any document's, are these."""
+"""[CLS] and [SEP] are the first two tokens, before those of any document."""
 NUM_PAIR_SPECIALS: Final = 3
-"""Special tokens of a row with two segments."""
+"""Number of special tokens of a row with two segments."""
 
 
 class RowSpan(NamedTuple):
-    """Where a part of a row comes from; the columns of ``corpus.pretraining.SPAN``."""
+    """Origin of a part of a row; the fields of ``pretraining_schema.SPAN_TYPE``."""
 
     document: int
     start: int
@@ -40,13 +39,15 @@ class RowSpan(NamedTuple):
 
 
 class ExampleRow(NamedTuple):
-    """An example.
+    """A row.
 
     Attributes:
-        first: the tokens of segment A; ``second``: those of segment B, none in a row of one segment.
-        label: as ``corpus.pretraining.schema`` has it.
-        lost: tokens of the document that were to be in this row, and are in none.
-        borrowed: tokens in it that are another document's.
+        segment_a: token ranges of segment A.
+        segment_b: token ranges of segment B; empty in a row of one segment.
+        spans: origins of the text, in the order of the tokens.
+        label: as in ``pretraining_schema.make_schema``.
+        lost_tokens: tokens of the document that belonged to this row and are in none.
+        other_document_tokens: tokens of another document.
     """
 
     segment_a: list[TokenRange]
@@ -58,11 +59,11 @@ class ExampleRow(NamedTuple):
 
 
 def make_span(document: int, start: int, edges: Sequence[int], token_range: TokenRange) -> RowSpan:
-    """Which sentences of the document these tokens are of.
+    """Return the span of these tokens.
 
     Args:
-        start: where in ``input_ids`` the tokens begin.
-        edges: of the document.
+        start: position of the tokens in ``input_ids``.
+        edges: sentence edges of the document.
     """
     return RowSpan(
         document, start, bisect_right(edges, token_range[0]) - 1, bisect_left(edges, token_range[1])
@@ -70,5 +71,5 @@ def make_span(document: int, start: int, edges: Sequence[int], token_range: Toke
 
 
 def count_tokens(ranges: Sequence[TokenRange]) -> int:
-    """How many tokens these are."""
+    """Return the number of tokens in ranges."""
     return sum(stop - start for start, stop in ranges)

@@ -1,14 +1,14 @@
-"""BERT's and ALBERT's examples: pairs of segments, to be told to be in order or not.
+"""Rows of BERT and ALBERT: pairs of segments, for next-sentence and sentence-order prediction.
 
-The rules are those of ``create_instances_from_document`` in create_pretraining_data.py of
-google-research/bert (commit eedf571) and google-research/albert (b772393), chances drawn in their order.  A
-document's text is used once a pass, in order; the second segment of a random pair is another document's, and
-what was to stand there is put back.
+The rules and the order of random draws are those of ``create_instances_from_document`` in
+create_pretraining_data.py of google-research/bert (commit eedf571) and google-research/albert (b772393).  The
+text of a document is used once per pass, in order.  The second segment of a random pair is of another
+document, and the sentences that it replaces are used for the next row.
 
-What differs: a random pair's second segment is never of the same document (there it is, after ten draws),
-and ALBERT's pair of a chunk that is a single sentence, of which nothing can be swapped, is a row of one
-segment without a label.  There it is a sentence and a random document's text, labelled as if they were
-swapped (albert's issue 234); so it is here with ``as_published``.
+Two differences: the second segment of a random pair is never of the same document (the reference allows it
+after ten draws).  And a chunk of one sentence, of which nothing can be swapped, becomes an ALBERT row of one
+segment without a label.  The reference pairs it with the text of a random document, labelled as swapped
+(albert's issue 234); ``as_published`` reproduces this.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ NOT_IN_ORDER: Final = 1
 def build_rows(
     document: int, document_edges: DocumentEdges, rng: RandomSource, recipe: ExampleRecipe
 ) -> Iterator[ExampleRow]:
-    """The rows of a document.
+    """Yield the rows of a document.
 
     Args:
-        document: which one of the pool.
-        document_edges: the edges of all documents of which second segments may come; no sentence is without
-            tokens.
+        document: number of the document in its block.
+        document_edges: sentence edges of all documents from which second segments may be drawn; no sentence
+            is empty.
     """
     edges = document_edges[document]
     sentences = len(edges) - 1
@@ -93,8 +93,10 @@ def build_rows(
 def _should_draw_random_next(
     is_single_sentence: bool, document_edges: DocumentEdges, rng: RandomSource, recipe: ExampleRecipe
 ) -> bool:
-    """Is the second segment to be another document's?  ``is_single_sentence``: there is no sentence for it
-    in this one.
+    """Return True if the second segment is to be of another document.
+
+    Args:
+        is_single_sentence: True if the document has no sentence left for it.
     """
     if len(document_edges) == 1:
         return False
@@ -104,7 +106,7 @@ def _should_draw_random_next(
 
 
 def _draw_other_document(document: int, num_documents: int, rng: RandomSource) -> int:
-    """A random document that is not this one."""
+    """Return a random document other than this one."""
     for _ in range(_MAX_DRAWS):
         other = rng.randint(0, num_documents - 1)
         if other != document:
@@ -113,7 +115,7 @@ def _draw_other_document(document: int, num_documents: int, rng: RandomSource) -
 
 
 def _draw_segment(edges: Sequence[int], size: int, rng: RandomSource) -> TokenRange:
-    """Sentences from a random one on, until they have this size or the document ends."""
+    """Return sentences from a random one on, until they reach the size or the document ends."""
     start = rng.randint(0, len(edges) - 2)
     end = bisect_left(edges, edges[start] + size, start + 1)
     return edges[start], edges[min(end, len(edges) - 1)]
@@ -126,7 +128,7 @@ def _range_size(token_range: TokenRange) -> int:
 def _truncate_pair(
     segment_a: TokenRange, segment_b: TokenRange, max_tokens: int, rng: RandomSource
 ) -> tuple[TokenRange, TokenRange]:
-    """The two without as many tokens as are too many, the longer losing one at either end each time."""
+    """Remove tokens from a random end of the longer segment until both fit."""
     (start_a, end_a), (start_b, end_b) = segment_a, segment_b
     while end_a - start_a + end_b - start_b > max_tokens:
         should_cut_front = rng.random() < 0.5

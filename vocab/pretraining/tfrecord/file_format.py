@@ -1,14 +1,14 @@
-"""Rows of numbers as TensorFlow's readers want them: ``tf.train.Example`` messages in a TFRecord file.
+"""TFRecord files of ``tf.train.Example`` messages, written without TensorFlow.
 
-The original trainers of ELECTRA, BERT and ALBERT read nothing else.  Both formats are short to write
-down, so TensorFlow need not be installed, and numpy writes a batch of rows at once.
+They are the only input of the original trainers of ELECTRA, BERT and ALBERT.  numpy encodes a batch of rows
+at once.
 
 SOURCES:
     TFRecord, and the mask of its checksums:
         https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details
     The messages: tensorflow/core/example/example.proto and feature.proto of
         https://github.com/tensorflow/tensorflow
-    How messages are written: https://protobuf.dev/programming-guides/encoding/
+    Encoding of messages: https://protobuf.dev/programming-guides/encoding/
     CRC-32C: RFC 3720, section 12.1 and appendix B.4
 """
 
@@ -21,29 +21,29 @@ from typing import Any, Final
 import numpy as np
 
 FLOAT_LIST_FIELD: Final = 2
-"""The number of the field ``float_list`` of a Feature."""
+"""Field number of ``float_list`` in a Feature."""
 INT64_LIST_FIELD: Final = 3
-"""The number of the field ``int64_list`` of a Feature."""
+"""Field number of ``int64_list`` in a Feature."""
 _CRC_POLYNOMIAL: Final = np.uint32(0x82F63B78)
-"""Castagnoli's, with its lowest power in the highest bit, as the register of a reflected CRC has it."""
+"""Castagnoli polynomial, reflected: its lowest power is the highest bit."""
 _CRC_INITIAL_BYTES: Final = b"\x54\x64\x1f\x64"
-"""The four bytes that turn a register of zeros into one of ones, with which CRC-32C begins."""
+"""Four bytes that turn a register of zeros into one of ones, the initial value of CRC-32C."""
 
 
 def encode_records(features: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
-    """The records of a batch of rows: write them one batch after another, and the file is a TFRecord file.
+    """Return the records of a batch of rows; concatenated batches are a TFRecord file.
 
     Args:
-        features: by name, one line a row: integers for an ``int64_list``, floats for a ``float_list``.
+        features: arrays by name, one row each: integers for ``int64_list``, floats for ``float_list``.
 
     Raises:
-        ValueError: the features have not all the same number of rows.
+        ValueError: the numbers of rows differ.
     """
     return frame_records(encode_examples(features))
 
 
 def frame_records(messages: Sequence[bytes]) -> bytes:
-    """Messages as records: length, checksum of the length, message, checksum of the message."""
+    """Return messages as records: length, checksum of the length, message, checksum of the message."""
     headers = np.empty(len(messages), [("length", "<u8"), ("checksum", "<u4")])
     headers["length"] = [len(message) for message in messages]
     headers["checksum"] = mask_checksums(compute_crc32c([length.tobytes() for length in headers["length"]]))
@@ -56,15 +56,15 @@ def frame_records(messages: Sequence[bytes]) -> bytes:
 
 
 def mask_checksums(checksums: np.ndarray[Any, np.dtype[np.uint32]]) -> np.ndarray[Any, np.dtype[np.uint32]]:
-    """CRCs as TFRecord stores them: turned by 15 bits and moved on, so that no CRC is taken of a CRC."""
+    """Return CRCs as TFRecord stores them: rotated by 15 bits, plus a constant."""
     return ((checksums >> np.uint32(15)) | (checksums << np.uint32(17))) + np.uint32(0xA282EAD8)
 
 
 def compute_crc32c(records: Sequence[bytes]) -> np.ndarray[Any, np.dtype[np.uint32]]:
-    """The CRC-32C of each record, in the time that the longest would take, times their number.
+    """Return the CRC-32C of each record.
 
-    All registers go forward together, four bytes a step.  Zeros do not change a register of zeros, so the
-    records are filled up in front, and each one's register is set by four bytes of its own (``_BEGIN``).
+    All registers advance together, four bytes a step.  Zeros leave a register of zeros unchanged, so records
+    are padded in front, and four bytes initialise each register (``_CRC_INITIAL_BYTES``).
     """
     low, high = _make_crc_tables()
     num_steps = 1 + -(-max(map(len, records), default=0) // 4)
@@ -80,7 +80,7 @@ def compute_crc32c(records: Sequence[bytes]) -> np.ndarray[Any, np.dtype[np.uint
 
 @cache
 def _make_crc_tables() -> tuple[np.ndarray[Any, np.dtype[np.uint32]], np.ndarray[Any, np.dtype[np.uint32]]]:
-    """What a register becomes after four bytes, by its lower and by its upper half; the XOR of both."""
+    """Return the register after four bytes by its lower and upper half; the result is the XOR of both."""
     registers = np.arange(1 << 16, dtype=np.uint32)
     registers = np.stack([registers, registers << np.uint32(16)])
     for _ in range(32):
@@ -89,16 +89,16 @@ def _make_crc_tables() -> tuple[np.ndarray[Any, np.dtype[np.uint32]], np.ndarray
 
 
 def encode_examples(features: Mapping[str, np.ndarray[Any, Any]]) -> list[bytes]:
-    """A ``tf.train.Example`` of each row, its features sorted by name, for a map has no order of its own.
+    """Return a ``tf.train.Example`` of each row, its features sorted by name.
 
-    Args, errors: those of :func:`encode`.
+    Args and errors are those of :func:`encode_records`.
     """
     columns = [_encode_feature(name, features[name]) for name in sorted(features)]
     return [_encode_field(1, b"".join(row_entries)) for row_entries in zip(*columns, strict=True)]
 
 
 def _encode_feature(name: str, values: np.ndarray[Any, Any]) -> list[bytes]:
-    """Of each row, its entry in the map of features: the name, and the list of its values, packed."""
+    """Return the entry of a feature in the map of each row: its name and its packed values."""
     rows: Iterable[bytes]
     if values.dtype.kind == "f":
         list_field, rows = FLOAT_LIST_FIELD, (row.tobytes() for row in values.astype("<f4"))
@@ -119,17 +119,17 @@ def _encode_field(number: int, value: bytes) -> bytes:
 
 @cache
 def _encode_field_header(number: int, length: int) -> bytes:
-    """What stands before a field of ``length`` bytes: its number, the kind 2 (length, bytes), the length."""
+    """Return the header of a field of ``length`` bytes: field number, wire type 2, length."""
     return encode_varints(np.array([[number << 3 | 2, length]]))[0]
 
 
 def encode_varints(values: np.ndarray[Any, Any]) -> list[bytes]:
-    """Each row's integers as protocol buffers write an int64: seven bits a byte, the lowest first.
+    """Return the integers of each row as int64 varints: seven bits a byte, lowest first.
 
-    Every byte but a number's last has its highest bit set; a negative number takes ten bytes.
+    The highest bit is set in all bytes of a number but the last; a negative number takes ten bytes.
 
     Args:
-        values: one line a row; integers that an int64 can hold.
+        values: int64 integers, one row each.
     """
     numbers = values.astype(np.int64).view(np.uint64)  # a copy
     groups = max(1, -(-int(numbers.max(initial=0)).bit_length() // 7))

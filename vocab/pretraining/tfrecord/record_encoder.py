@@ -1,8 +1,8 @@
-"""Rows as files of the original trainers: google-research/electra, bert and albert, from the same examples.
+"""TFRecord files for the original trainers of google-research: electra, bert and albert.
 
-Beside a pretraining set lie then ``pretrain_tfrecords/pretrain_data.tfrecord-*``, where ELECTRA's trainer
-looks for them (configure_pretraining.py), and the same in ``validation_tfrecords``.  BERT's and ALBERT's rows
-are masked once and for all, with chances of the row's key.
+They are written to ``pretrain_tfrecords/pretrain_data.tfrecord-*``, where ELECTRA's trainer looks for them
+(configure_pretraining.py), and to ``validation_tfrecords``.  Rows of BERT and ALBERT are masked once, with
+random numbers from the row's key.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from . import file_format, row_features, static_masks
 from .static_masks import StaticMasking
 
 _MASK_PROB: Final = 0.15
-"""Share of tokens to predict, in BERT's and ALBERT's code and in the papers."""
+"""Fraction of tokens to predict, in the code and the papers of BERT and ALBERT."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordEncoder:
-    """How rows become records.
+    """Encoder of rows as records.
 
     Attributes:
-        pad: the id that rows are padded with.
-        continues: for each id 1 where its piece continues a word: ALBERT's records say it of each token.
-        masking: how BERT's and ALBERT's are masked; None for ELECTRA's, which are not.
+        pad_id: id of the padding token.
+        is_continuation: for each id, 1 if its piece continues a word; a feature of ALBERT's records.
+        masking: masking of BERT and ALBERT; None for ELECTRA, whose rows are not masked.
     """
 
     recipe: ExampleRecipe
@@ -43,7 +43,7 @@ class RecordEncoder:
     masking: StaticMasking | None
 
     def encode_batch(self, batch: pa.RecordBatch, keys: KeyArray) -> tuple[bytes, int]:
-        """The records of rows with these keys, and how many: rows without a label are in no file of pairs."""
+        """Return the records of rows and their number; rows of pairs without a label are left out."""
         max_seq_length = self.recipe.max_seq_length
         if self.masking is None:
             return file_format.encode_records(
@@ -79,10 +79,10 @@ class RecordEncoder:
 
 
 def make_record_encoder(encoder: Encoder, recipe: ExampleRecipe) -> RecordEncoder:
-    """What writes rows of this recipe for the original trainers.
+    """Return the encoder for a recipe.
 
     Raises:
-        ValueError: there is none of this objective.
+        ValueError: no original trainer reads rows of this objective.
     """
     if recipe.objective == "plain":
         raise InvalidValueError(
@@ -107,7 +107,7 @@ def make_record_encoder(encoder: Encoder, recipe: ExampleRecipe) -> RecordEncode
 
 
 def _continuation_flags(encoder: Encoder) -> bytes:
-    """Which ids continue a word: of SentencePiece's pieces ALBERT's code has a rule of its own."""
+    """Return which ids continue a word; ALBERT's code has its own rule for SentencePiece."""
     if encoder.is_sentencepiece:
         return static_masks.find_sentencepiece_continuations(encoder.get_vocab(), encoder.special_ids)
     return encoder.is_continuation

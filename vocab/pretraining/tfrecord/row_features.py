@@ -1,10 +1,8 @@
-"""Rows of a pretraining set as the features that google-research's trainers of three models read.
+"""Features of the original trainers of google-research, as arrays by name.
 
-Each function gives, by the feature's name, an array of one line a row, padded to one length;
-``file_format.py`` writes them.  Names, lengths and padding are the references'.
-
-A row without a pair to judge (``NO_LABEL``) has no place in the files of BERT and ALBERT: their trainers
-know 0 and 1 only, and would learn either as the truth.  :func:`pairs` leaves such rows out.
+Each array has one row per row of the batch, padded to one length.  Names, lengths and padding are those of
+the reference code.  Rows without a label are left out of the files of BERT and ALBERT
+(:func:`select_labelled`), because their trainers accept 0 and 1 only.
 
 SOURCES:
     https://github.com/google-research/electra/blob/master/build_pretraining_dataset.py
@@ -31,17 +29,16 @@ Features = dict[str, np.ndarray[Any, Any]]
 
 
 def select_labelled(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows that have a label; those that have none are ``batch.num_rows`` less."""
+    """Return the rows that have a label."""
     return batch.filter(pc.not_equal(batch["label"], pa.scalar(NO_LABEL, pa.int8())))
 
 
 def make_electra_features(batch: pa.RecordBatch, max_seq_length: int, pad_id: int) -> Features:
-    """``input_ids``, ``input_mask`` (1 where it is no padding) and ``segment_ids`` (1 in segment B).
+    """Return ``input_ids``, ``input_mask`` (0 for padding) and ``segment_ids`` (1 in segment B).
 
     Args:
-        max_seq_length: that of all features.
-        pad_id: [PAD]'s id.  The references write 0, which is [PAD] in their vocabularies.  Where it is not,
-            the trainers see no difference, for they go by the mask, and who looks for [PAD] is right.
+        max_seq_length: length of all features.
+        pad_id: id of [PAD].  The reference writes 0, its id in their vocabularies; the trainers use the mask.
 
     Raises:
         ValueError: a row is longer.
@@ -66,18 +63,19 @@ def make_bert_features(
     max_predictions_per_seq: int,
     pad_id: int,
 ) -> Features:
-    """ELECTRA's three, of which ``input_ids`` are masked, and what is to be predicted.
+    """Return the features of ELECTRA with masked ``input_ids``, and the tokens to predict.
 
-    These are ``masked_lm_positions``, ``masked_lm_ids`` and ``masked_lm_weights`` (1.0, and 0.0 where there
-    are fewer than ``max_predictions_per_seq``), and ``next_sentence_labels``: 1 where segment B is another text's.
+    These are ``masked_lm_positions``, ``masked_lm_ids``, ``masked_lm_weights`` (1.0, or 0.0 for padding), and
+    ``next_sentence_labels``: 1 if segment B is of another text.
 
     Args:
-        batch: rows that have labels (:func:`pairs`).
-        masked_rows: each row's static masks, in the order of the rows.
-        max_seq_length, pad_id: as for :func:`electra`.
+        batch: rows with labels (:func:`select_labelled`).
+        masked_rows: masks of the rows, in order.
+        max_seq_length: as in :func:`make_electra_features`.
+        pad_id: as in :func:`make_electra_features`.
 
     Raises:
-        ValueError: a row is longer, or has more predictions or no label; there are not as many masks as rows.
+        ValueError: a row is too long, has too many predictions or no label, or there are not as many masks.
     """
     if len(masked_rows) != batch.num_rows:
         raise InvalidValueError(
@@ -86,7 +84,7 @@ def make_bert_features(
     labels = batch["label"].to_numpy()
     if not np.isin(labels, (0, 1)).all():
         raise InvalidValueError(
-            "a row has no label of 0 or 1, and its file needs one. Leave it out with pairs()."
+            "a row has no label of 0 or 1, and its file needs one. Leave it out with select_labelled()."
         )
     features = make_electra_features(batch, max_seq_length, pad_id)
     features["input_ids"] = _pad_rows(
@@ -111,13 +109,12 @@ def make_albert_features(
     pad_id: int,
     is_continuation: bytes,
 ) -> Features:
-    """BERT's features, and ``token_boundary``: 1 where a word or a special token begins, before masking.
+    """Return BERT's features and ``token_boundary``: 1 where a word or special token starts, before masking.
 
-    ``next_sentence_labels`` is 1 where the segments have changed places: the reference has kept the name.
+    ``next_sentence_labels`` is 1 if the segments are swapped; the reference code kept the name.
 
     Args:
-        is_continuation: for each id 1 where its piece continues a word (as in ``Masking``).
-        Others, and errors: as for :func:`bert`.
+        is_continuation: for each id, 1 if its piece continues a word.
     """
     features = make_bert_features(batch, masked_rows, max_seq_length, max_predictions_per_seq, pad_id)
     is_word_start = 1 - np.frombuffer(is_continuation, np.uint8).astype(np.int64)
@@ -126,11 +123,11 @@ def make_albert_features(
 
 
 def _make_padding_mask(lengths: np.ndarray[Any, Any], length: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which places of an array of ``length`` columns are taken, where line i has ``lengths[i]`` values."""
+    """Return which positions of ``length`` columns are used, where row i has ``lengths[i]`` values."""
     if lengths.max(initial=0) > length:
         raise InvalidValueError(
-            f"a row has {lengths.max()} values, and is to be padded to {length}. Give the length, or the "
-            "number of predictions, with which the rows were made."
+            f"a row has {lengths.max()} values, more than the feature length {length}. Give the length, or "
+            "the number of predictions, that the rows were built with."
         )
     padding_mask: np.ndarray[Any, np.dtype[np.bool_]] = np.arange(length) < lengths[:, None]
     return padding_mask
@@ -139,7 +136,7 @@ def _make_padding_mask(lengths: np.ndarray[Any, Any], length: int) -> np.ndarray
 def _pad_rows(
     values: np.ndarray[Any, Any], is_used: np.ndarray[Any, np.dtype[np.bool_]], pad_value: int
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The rows' values, one after another in ``values``, at the places that are used."""
+    """Return the concatenated values of rows at the used positions, and ``pad_value`` elsewhere."""
     padded = np.full(is_used.shape, pad_value, np.int64)
     padded[is_used] = values
     return padded

@@ -1,8 +1,8 @@
-"""Which pieces of a row are to be predicted, decided once, as the trainers of BERT and ALBERT read it.
+"""Static masks of BERT and ALBERT: the tokens to predict, chosen once.
 
-A pretraining set is not masked, for masking belongs to the trainer.  But google-research/bert and
-google-research/albert take rows in which it is done (``row_features.py``).  The rules, and the order of the
-draws, are those of their ``create_pretraining_data.py``: the same source of randomness gives the same masks.
+The rows of a pretraining set are not masked, but the trainers of google-research/bert and
+google-research/albert read masked ones (``row_features.py``).  The rules and the order of random draws are
+those of their ``create_pretraining_data.py``: the same random numbers give the same masks.
 
 SOURCES:
     https://github.com/google-research/bert/blob/master/create_pretraining_data.py
@@ -22,32 +22,33 @@ from bioshards.vocab.pretraining.objectives.document_rng import RandomSource
 from bioshards.vocab.tokenizer.wordpiece import SENTENCEPIECE_SPACE
 
 _NGRAM_THRESHOLDS: Final = (6 / 11, 9 / 11)
-"""ALBERT's n-grams are of one to three words, with probabilities in the ratio of 1/n: a draw below the first
-is one of one word, below the second of two."""
+"""ALBERT's n-grams have one to three words, with probabilities proportional to 1/n: a draw below the first
+threshold is one word, below the second two words.
+"""
 _PUNCTUATION: Final = frozenset(string.punctuation) - frozenset("'<=>")
-"""ALBERT's punctuation: one of these is a piece that begins a word, several of them are not."""
+"""ALBERT's punctuation: a piece that is one of these marks starts a word, a piece of several does not."""
 _WORD_CHARACTERS: Final = frozenset(string.ascii_lowercase) | _PUNCTUATION
 
 
 class ShufflingRandomSource(RandomSource, Protocol):
-    """What the draws are made with; ``random.Random`` is one."""
+    """Source of random numbers; ``random.Random`` is one."""
 
     def shuffle(self, items: list[Any], /) -> None:
-        """Bring a list into another order, which depends on its length only."""
+        """Shuffle a list in place; the permutation depends on its length only."""
 
 
 @dataclass(frozen=True, slots=True)
 class StaticMasking:
-    """How rows of a vocabulary are masked.
+    """How the rows of a vocabulary are masked.
 
     Attributes:
-        mask: the id of [MASK].
-        special: the ids of [CLS] and [SEP], which are not predicted.
-        size: a random piece has an id below it.
-        max_predictions_per_seq: the most pieces of a row that may be predicted; the file's features are that long.
-        probability: the share of a row's pieces, special ones counted, that are predicted.
-        continues: for each id 1 where its piece continues a word (``Encoder.continues``; of SentencePiece's
-            vocabularies :func:`sentencepiece_continues`), for masks of whole words; None for single pieces.
+        mask_id: id of [MASK].
+        special_ids: ids of [CLS] and [SEP], which are not predicted.
+        vocabulary_size: a random piece has an id below it.
+        max_predictions_per_seq: maximum number of predictions, the length of the features.
+        mask_prob: fraction of the tokens of a row to predict, special tokens counted.
+        is_continuation: for each id, 1 if its piece continues a word (``Encoder.is_continuation``, or
+            :func:`find_sentencepiece_continuations`), for whole-word masks; None masks single pieces.
     """
 
     mask_id: int
@@ -60,7 +61,7 @@ class StaticMasking:
 
 @dataclass(frozen=True, slots=True)
 class MaskedRow:
-    """A row with pieces replaced, the places of those to predict, in their order, and what stood there."""
+    """A masked row: its ids, the positions to predict in order, and the original ids there."""
 
     ids: list[int]
     positions: list[int]
@@ -68,7 +69,7 @@ class MaskedRow:
 
 
 def mask_bert_row(ids: Sequence[int], masking: StaticMasking, rng: ShufflingRandomSource) -> MaskedRow:
-    """A row as BERT masks it: words in a random order, but for those too long for what is left to predict."""
+    """Mask a row as BERT does: words in random order, skipping those longer than the remaining budget."""
     words = _group_words(ids, masking)
     rng.shuffle(words)
     budget = _max_masked(ids, masking)
@@ -83,11 +84,11 @@ def mask_bert_row(ids: Sequence[int], masking: StaticMasking, rng: ShufflingRand
 
 
 def mask_albert_row(ids: Sequence[int], masking: StaticMasking, rng: ShufflingRandomSource) -> MaskedRow:
-    """A row as ALBERT masks it: n-grams of words, made shorter where they would be too long for what is left.
+    """Mask a row as ALBERT does: n-grams of words, shortened to the remaining budget.
 
-    An n-gram that meets one chosen before is not taken; one that begins near the row's end has fewer words.
-    The reference draws its n from numpy's own source, here it is drawn from the one given; and its last
-    shuffle, which changes nothing of the row, is left out.
+    An n-gram that overlaps a chosen one is skipped; one near the end of the row has fewer words.  The
+    reference draws n from numpy's random numbers; here it is drawn from ``rng``.  The last shuffle of the
+    reference, which does not change the row, is left out.
     """
     words = _group_words(ids, masking)
     start_words = list(range(len(words)))
@@ -108,14 +109,14 @@ def mask_albert_row(ids: Sequence[int], masking: StaticMasking, rng: ShufflingRa
 
 
 def find_sentencepiece_continuations(pieces: Mapping[str, int], special_tokens: Container[str]) -> bytes:
-    """For each id 1 where ALBERT holds that its SentencePiece piece continues a word.
+    """Return for each id 1 if its SentencePiece piece continues a word by ALBERT's rule.
 
-    It does if it is letters of English and punctuation only, and not a single mark, and without a blank or
-    ``<`` in front. So a figure, a Greek letter or a comma is a word of its own.
+    A piece does if it consists of English letters and punctuation, is not a single mark, and does not start
+    with the word-start sign or ``<``.  So a digit, a Greek letter and a comma are words of their own.
 
     Args:
-        pieces: the ids of all of the vocabulary.
-        special_tokens: those of them that are special tokens, which continue nothing.
+        pieces: ids of all pieces.
+        special_tokens: pieces that are special tokens, which continue nothing.
     """
     flags = bytearray(1 + max(pieces.values()))
     for piece, piece_id in pieces.items():
@@ -127,7 +128,7 @@ def find_sentencepiece_continuations(pieces: Mapping[str, int], special_tokens: 
 
 
 def _group_words(ids: Sequence[int], masking: StaticMasking) -> list[list[int]]:
-    """The places of each word's pieces; what continues no word of the row is a word of its own."""
+    """Return the positions of the pieces of each word."""
     words: list[list[int]] = []
     for position, piece_id in enumerate(ids):
         if piece_id in masking.special_ids:
@@ -146,7 +147,7 @@ def _max_masked(ids: Sequence[int], masking: StaticMasking) -> int:
 def _replace_ids(
     masked_ids: list[int], positions: Iterable[int], masking: StaticMasking, rng: ShufflingRandomSource
 ) -> None:
-    """Of the pieces to be predicted 80 % become [MASK], 10 % stay, and 10 % become any other."""
+    """Replace tokens to predict: 80 % by [MASK], 10 % by a random piece; 10 % stay."""
     for position in positions:
         if rng.random() < 0.8:
             masked_ids[position] = masking.mask_id

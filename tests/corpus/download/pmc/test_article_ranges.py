@@ -186,13 +186,16 @@ def test_the_mirror_may_be_an_object_store(bucket: FakeBucket, connection: Folde
 @pytest.mark.parametrize(
     ("change", "left"),
     [
-        (lambda bucket: bucket.put(FakeArticle(1, 2)), ["PMC1.2", "PMC2.10", "PMC8.1", "PMC11.1"]),
+        (lambda bucket: bucket.put_article(FakeArticle(1, 2)), ["PMC1.2", "PMC2.10", "PMC8.1", "PMC11.1"]),
         (
-            lambda bucket: bucket.put(replace(FIRST, text="Revised.")),
+            lambda bucket: bucket.put_article(replace(FIRST, text="Revised.")),
             ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"],
         ),
         (lambda bucket: bucket.remove(1), ["PMC2.10", "PMC8.1", "PMC11.1"]),
-        (lambda bucket: bucket.put(replace(FIRST, licence="CC BY-NC")), ["PMC2.10", "PMC8.1", "PMC11.1"]),
+        (
+            lambda bucket: bucket.put_article(replace(FIRST, licence="CC BY-NC")),
+            ["PMC2.10", "PMC8.1", "PMC11.1"],
+        ),
         (lambda bucket: bucket.remove(2, 10), ["PMC1.1", "PMC2.9", "PMC8.1", "PMC11.1"]),
     ],
 )
@@ -317,7 +320,7 @@ def test_what_is_not_an_article_is_not_taken_even_with_the_right_checksum(
     bucket.publish_inventory("2026-09-05")
     [bad] = bring().failures
     assert bad.reason == "damaged"
-    assert "not the XML of an article" in bad.detail
+    assert "root element is not <article>" in bad.detail
     assert "PMC1.1" not in there(mirror)
 
 

@@ -242,7 +242,7 @@ def test_a_bucket_without_inventories_is_an_error(tmp_path: Path, mirror: str) -
         (lambda found: found["files"][0].update(MD5checksum="abc"), "has the MD5"),
     ],
 )
-def test_another_manifest_is_an_error_that_says_what_to_mend(
+def test_another_manifest_is_an_error_that_names_the_module_to_update(
     bucket: FakeBucket,
     mirror: str,
     connection: FolderConnection,
@@ -252,7 +252,7 @@ def test_another_manifest_is_an_error_that_says_what_to_mend(
     bucket.publish_inventory(DAY, edit_manifest=changed)
     with pytest.raises(BadInventory, match=message) as raised:
         update(mirror, connection)
-    assert "pmc_manifest.py is the file to mend" in str(raised.value)
+    assert "inventory_manifest.py must be updated" in str(raised.value)
     assert not connection.requests_containing("csv.gz")
 
 
@@ -272,7 +272,7 @@ def test_a_damaged_manifest_is_read_again(mirror: str, connection: FolderConnect
     connection.faults[key] = [HTML_RESPONSE]
     assert update(mirror, connection).rows == 10
     connection.faults[key] = [HTML_RESPONSE] * 3
-    with pytest.raises(BadInventory, match="checksum beside it says"):
+    with pytest.raises(BadInventory, match="manifest.checksum is"):
         update(mirror, connection)
 
 
@@ -380,7 +380,7 @@ def test_an_inventory_without_any_article_is_an_error_and_the_old_one_stays(
 ) -> None:
     update(mirror, connection)
     _with_rows(bucket, '"b","articles/5.json","2026-01-02T00:00:00.000Z","x"\n', "2026-09-05")
-    with pytest.raises(BadInventory, match="not one article"):
+    with pytest.raises(BadInventory, match="and no article"):
         update(mirror, connection)
     assert len(listed(mirror)) == 10
 
@@ -447,12 +447,14 @@ def test_ranges_and_rows_give_back_what_was_put_in(versions: set[tuple[int, int]
 MILLION = """
 import resource, sys
 from pathlib import Path
-from bioshards.corpus.download import pmc_inventory
-from bioshards.corpus.storage.local_storage import LocalFiles
-from tests.support.servers.fake_pmc_bucket import BASE, FolderConnection
+from bioshards.corpus.download.pmc import bucket_inventory
+from bioshards.corpus.storage.local_storage import LocalStorage
+from tests.support.servers.fake_pmc_bucket import BASE_URL, FolderConnection
 root, mirror = sys.argv[1:]
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-inventory = pmc_inventory.update(LocalFiles(), mirror, FolderConnection(Path(root)), BASE)
+inventory = bucket_inventory.update_inventory(
+    LocalStorage(), mirror, FolderConnection(Path(root)), BASE_URL
+)
 assert inventory.rows == 1_000_000 and len(inventory.ranges) == 1300
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """

@@ -165,7 +165,7 @@ def test_any_value_gives_columns_or_an_error(name: str, value: object) -> None:
         columns = parsed(**{name: value})
     except ArticleMetadataError:
         return
-    row = {"pmcid": 12, "version": 3, "etag": "", "listed": "", "retrieved": TODAY, "problem": None}
+    row = {"pmcid": 12, "version": 3, "etag": "", "inventory_etag": "", "retrieved": TODAY, "problem": None}
     [back] = pa.Table.from_pylist([row | columns], METADATA_SCHEMA).to_pylist()
     assert back == row | columns
 
@@ -269,7 +269,7 @@ def test_an_object_that_has_changed_since_the_inventory_is_believed_and_read_onc
     done = update()
     [row] = [row for row in done.table.to_pylist() if row["pmcid"] == 1]
     assert row["retracted"]
-    assert row["etag"] != row["listed"]
+    assert row["etag"] != row["inventory_etag"]
     update()
     assert connection.requests == []
     bucket.publish_inventory("2026-09-05")
@@ -417,7 +417,7 @@ def test_a_killed_update_goes_on_where_it_was_saved(
     mirror = str(tmp_path / "mirror")
     bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
     rows = bucket_inventory.read_range(FILES, mirror, 0)
-    monkeypatch.setattr(metadata_cache, "_SAVED_EVERY", 4)
+    monkeypatch.setattr(metadata_cache, "_SAVE_INTERVAL", 4)
     saved: list[Any] = []
     save = metadata_cache._write_metadata
 
@@ -426,10 +426,10 @@ def test_a_killed_update_goes_on_where_it_was_saved(
         if len(saved) <= 2:
             save(*arguments)
 
-    monkeypatch.setattr(metadata_cache, "_save", killed_after_two)
+    monkeypatch.setattr(metadata_cache, "_write_metadata", killed_after_two)
     metadata_cache.update_metadata(FILES, mirror, BASE_URL, SequentialPool(connection), 0, rows, TODAY)
     assert metadata_cache.read_metadata(FILES, mirror, 0).num_rows == 8
-    monkeypatch.setattr(metadata_cache, "_save", save)
+    monkeypatch.setattr(metadata_cache, "_write_metadata", save)
     connection.requests.clear()
     done = metadata_cache.update_metadata(FILES, mirror, BASE_URL, SequentialPool(connection), 0, rows, TODAY)
     assert (len(connection.requests), done.table.num_rows) == (6, 14)
@@ -457,7 +457,7 @@ def test_a_difference_is_what_two_dictionaries_differ_in(
         for (pmcid, version), etag in sorted(listed.items())
     ]
     before = [
-        {"pmcid": pmcid, "version": version, "etag": etag, "listed": etag, "retrieved": TODAY}
+        {"pmcid": pmcid, "version": version, "etag": etag, "inventory_etag": etag, "retrieved": TODAY}
         for (pmcid, version), etag in sorted(known.items())
     ]
     found = metadata_cache.compare_with_inventory(

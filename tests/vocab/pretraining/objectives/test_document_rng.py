@@ -1,4 +1,4 @@
-"""Chances are the same for ever: what they have been is written here."""
+"""Random numbers never change: recorded values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ELECTRA's examples: those of google-research/electra's own code, its rates, and what always holds."""
+"""ELECTRA's rows: recorded output of google-research/electra, rates, invariants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recipes: what may be asked for, and the papers' own, figure by figure."""
+"""Recipes of rows: invalid values, and every figure of the papers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bioshards.corpus.errors import UsageError
 from bioshards.pipelines import shards_to_pretraining
-from bioshards.pipelines.options.parser import UsageError
 from bioshards.vocab.pretraining.objectives import example_recipes
 from bioshards.vocab.pretraining.objectives.example_recipes import (
     DEFAULTS,
@@ -23,7 +23,7 @@ from bioshards.vocab.pretraining.objectives.registry import OBJECTIVES
 
 def test_an_objective_nobody_knows_is_refused() -> None:
     wrong: Any = "roberta"
-    with pytest.raises(ValueError, match="--objective roberta is none of electra, bert, albert, plain"):
+    with pytest.raises(ValueError, match="--objective roberta is not one of electra, bert, albert, plain"):
         ExampleRecipe(wrong)
 
 
@@ -34,7 +34,7 @@ def test_a_row_has_5_to_65535_tokens(objective: Any) -> None:
         with pytest.raises(ValueError, match=rf"--max-seq-length {length} is below 5: .* no room for a pair"):
             ExampleRecipe(objective, length)
     with pytest.raises(
-        ValueError, match="--max-seq-length 65,536 is above 65,535: places in a row are 16 bits"
+        ValueError, match="--max-seq-length 65,536 is above 65,535: positions in a row are 16 bits"
     ):
         ExampleRecipe(objective, 65_536)
 

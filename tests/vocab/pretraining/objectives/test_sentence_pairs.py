@@ -1,4 +1,4 @@
-"""BERT's and ALBERT's pairs: the references' own, their rates, where ours differ, and what always holds."""
+"""Pairs of BERT and ALBERT: recorded output of the reference code, rates, differences, invariants."""
 
 from __future__ import annotations
 

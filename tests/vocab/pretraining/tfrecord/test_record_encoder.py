@@ -86,11 +86,6 @@ def predicted(record: Record) -> set[int]:
     return set(record["masked_lm_positions"][: int(sum(record["masked_lm_weights"]))])
 
 
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
-    return make_word_encoder(tmp_path_factory.mktemp("vocabulary"))
-
-
 def batch(*rows: tuple[list[int], int, int | None]) -> pa.RecordBatch:
     """Rows of ids, where segment B starts, and their labels, or none of them labelled."""
     columns = make_schema(labelled=any(label is not None for *_, label in rows))
@@ -346,7 +341,7 @@ def test_albert_has_whole_words_by_the_rule_of_its_code(tmp_path: Path) -> None:
 
 
 def made_files(out: Path, folder: Path, encoder: Encoder, recipe: ExampleRecipe, **how: Any) -> list[Shard]:
-    """What is listed of two portions, merged where rows are dealt out."""
+    """What is listed of two groups, merged where rows are dealt out."""
     output_dir, storage = OutputDir(str(out)), LocalStorage()
     given_ = make_build_config(
         encoder, recipe, writer=ShardWriter(make_record_encoder(encoder, recipe)), **how
@@ -356,9 +351,9 @@ def made_files(out: Path, folder: Path, encoder: Encoder, recipe: ExampleRecipe,
         for first in (1, 50)
     ]
     made = [build_group(storage, output_dir, make_single_group(documents), given_) for documents in several]
-    listed = [one for portion in made for one in portion.outputs]
+    listed = [one for group in made for one in group.outputs]
     for split, buckets in given_.num_buckets.items():
-        names = [name for portion in made for name in portion.spill_files[split]]
+        names = [name for group in made for name in group.spill_files[split]]
         for bucket in range(buckets):
             listed += pretraining_dir.merge_bucket(storage, output_dir, given_, names, split, bucket).outputs
     return listed
@@ -379,7 +374,7 @@ def test_the_files_beside_a_shard_have_its_rows_in_its_order(
     objective: Any, buckets: dict[str, int], tmp_path: Path, encoder: Encoder
 ) -> None:
     recipe = ExampleRecipe(objective, LENGTH)
-    listed = made_files(tmp_path, tmp_path, encoder, recipe, buckets=buckets)
+    listed = made_files(tmp_path, tmp_path, encoder, recipe, num_buckets=buckets)
     arrows = [one for one in listed if one.file.endswith(".arrow")]
     others = {one.file: one for one in listed if not one.file.endswith(".arrow")}
     assert len(arrows) == len(others) == 4
@@ -404,7 +399,7 @@ def test_a_row_has_the_same_masks_in_whatever_shard_it_is(
     recipe = ExampleRecipe(objective, LENGTH, dupe_factor=2)
     found = []
     for name, buckets in (("shard", {}), ("global", {"train": 3, "validation": 2})):
-        listed = made_files(tmp_path / name, tmp_path / name, encoder, recipe, buckets=buckets)
+        listed = made_files(tmp_path / name, tmp_path / name, encoder, recipe, num_buckets=buckets)
         found.append([sorted(map(repr, all_records(tmp_path / name, listed, split))) for split in SPLITS])
     assert found[0] == found[1]
     assert all(found[0])
@@ -487,7 +482,7 @@ def test_the_command_writes_them_and_lists_them(
         (["--objective", "bert", "--max-predictions-per-seq", 3], "says nothing without --tfrecord"),
         (
             ["--tfrecord", "--max-predictions-per-seq", 3],
-            "--max-predictions-per-seq says nothing with --objective electra",
+            "--max-predictions-per-seq does not apply to --objective electra",
         ),
     ],
 )

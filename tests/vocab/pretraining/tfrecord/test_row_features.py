@@ -1,4 +1,4 @@
-"""The features of the original trainers: golden rows, and what holds of any."""
+"""Features of the original trainers: golden rows and invariants."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_no_rows_are_empty_features() -> None:
 
 
 def test_a_row_longer_than_the_features_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"has 6 values, and is to be padded to 5\. Give the length"):
+    with pytest.raises(ValueError, match=r"has 6 values, more than the feature length 5\. Give the length"):
         row_features.make_electra_features(batch((SINGLE, 0, None), (PAIR, 4, None)), 5, PAD)
 
 
@@ -119,12 +119,12 @@ def test_a_row_as_long_as_the_features_is_not_padded() -> None:
 
 
 def test_more_predictions_than_the_features_hold_are_refused() -> None:
-    with pytest.raises(ValueError, match="has 2 values, and is to be padded to 1"):
+    with pytest.raises(ValueError, match="has 2 values, more than the feature length 1"):
         row_features.make_bert_features(batch((PAIR, 4, 0)), [MASKED], 8, 1, PAD)
 
 
 def test_a_row_that_has_no_label_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"no label of 0 or 1.*pairs\(\)"):
+    with pytest.raises(ValueError, match=r"no label of 0 or 1.*select_labelled\(\)"):
         row_features.make_bert_features(batch((SINGLE, 0, NO_LABEL)), [MaskedRow(SINGLE, [], [])], 8, 3, PAD)
 
 

@@ -1,4 +1,4 @@
-"""Static masks: what the references give with the same draws, and what holds of all masks."""
+"""Static masks: those of the reference code for the same draws, and invariants."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ hows = st.builds(
     replace,
     st.just(HOW),
     max_predictions_per_seq=st.integers(1, 20),
-    probability=st.floats(0.01, 0.9),
-    continues=st.sampled_from([CONTINUES, None]),
+    mask_prob=st.floats(0.01, 0.9),
+    is_continuation=st.sampled_from([CONTINUES, None]),
 )
 
 
@@ -63,7 +63,8 @@ GOLDEN: list[tuple[Mask, bool, int, dict[int, int], list[int]]] = [
      [7, 8, 14, 16, 26, 27, 28, 29]),
     (static_masks.mask_albert_row, True, 8, {8: 4, 14: 4, 16: 4, 26: 4, 27: 4, 28: 4},
      [8, 14, 16, 19, 20, 26, 27, 28]),
-    (static_masks.mask_albert_row, False, 7, {6: 4, 7: 4, 8: 4, 10: 4, 16: 4, 28: 4}, [6, 7, 8, 10, 11, 16, 24, 28]),
+    (static_masks.mask_albert_row, False, 7, {6: 4, 7: 4, 8: 4, 10: 4, 16: 4, 28: 4},
+     [6, 7, 8, 10, 11, 16, 24, 28]),
     (static_masks.mask_albert_row, False, 8, {6: 4, 9: 13, 14: 4, 21: 4, 22: 4, 23: 4, 24: 4},
      [6, 7, 9, 14, 21, 22, 23, 24]),
 ]  # fmt: skip

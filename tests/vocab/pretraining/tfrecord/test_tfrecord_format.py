@@ -1,4 +1,4 @@
-"""TFRecord files: published checksums, hand-made messages, and protobuf's own classes as the judge."""
+"""TFRecord files: published checksums, hand-made messages, and protobuf's own classes."""
 
 from __future__ import annotations
 

@@ -1,26 +1,27 @@
-"""The options of what becomes of the text, which abstracts and full text share, and the rules they make."""
+"""Options of text processing, deduplication and excluded ids, for abstracts and full text."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from bioshards.corpus.errors import UsageError
 from bioshards.corpus.sentences import splitters
 from bioshards.corpus.text import cleaning
 from bioshards.corpus.text_config import TextConfig
 
 from .argument_types import complement_of, int_at_least, subset_of
-from .parser import Parser, UsageError
+from .parser import Parser
 
 ConfigT = TypeVar("ConfigT", bound=TextConfig)
 
 
-def override_config(config: ConfigT, args: Any) -> ConfigT:
-    """The rules, with what the command line says instead.
+def override_config(config: ConfigT, args: argparse.Namespace) -> ConfigT:
+    """Return the configuration, overridden by the arguments that are not None.
 
     Raises:
-        UsageError: options that contradict each other.
+        UsageError: options contradict each other.
     """
     overrides = {
         field.name: getattr(args, field.name)
@@ -34,7 +35,7 @@ def override_config(config: ConfigT, args: Any) -> ConfigT:
 
 
 def add_dedup_option(group: argparse._ArgumentGroup, compared_text: str, ordering_id: str) -> None:
-    """The option of what becomes of documents that repeat another's text."""
+    """Add ``--dedup``."""
     group.add_argument(
         "--dedup",
         choices=["none", "exact"],
@@ -46,7 +47,7 @@ def add_dedup_option(group: argparse._ArgumentGroup, compared_text: str, orderin
 
 
 def add_exclusion_option(group: argparse._ArgumentGroup) -> None:
-    """The option of a list of documents that are to be left out, which abstracts and full text share."""
+    """Add ``--exclude-ids``."""
     group.add_argument(
         "--exclude-ids",
         metavar="FILE",
@@ -56,7 +57,7 @@ def add_exclusion_option(group: argparse._ArgumentGroup) -> None:
 
 
 def add_text_options(parser: Parser) -> None:
-    """The options of what becomes of the text: cleaning, sentences, and how the papers write them."""
+    """Add the options of text processing: cleaning, sentence splitting and formatting."""
     text = parser.add_argument_group("what becomes of the text (default: cleaned and split, else as written)")
     clean = text.add_mutually_exclusive_group()
     clean.add_argument(

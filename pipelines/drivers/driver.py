@@ -1,0 +1,195 @@
+"""The steps that every pipeline's run has, from parsed options to the exit code."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TextIO, TypeVar
+
+from bioshards.corpus.exit_codes import NOT_PUBLISHED, OK
+from bioshards.corpus.output import output_layout
+from bioshards.pipelines.context import JobSpec, PathOption, RunContext
+from bioshards.pipelines.execution.executor import ProgressMonitor, execute, prepare_run
+from bioshards.pipelines.execution.session import (
+    check_reachable_by_workers,
+    claim_output,
+    command_of,
+    make_context,
+)
+from bioshards.pipelines.job_types import Job
+from bioshards.pipelines.options.common import RunOptions
+from bioshards.pipelines.options.parser import Parser
+
+if TYPE_CHECKING:
+    import apache_beam as beam
+
+    from bioshards.pipelines.dry_run.source_plans import DryRunPlan
+
+OptionsT = TypeVar("OptionsT", bound=RunOptions)
+JobT = TypeVar("JobT", bound=Job)
+
+
+class Driver(ABC, Generic[OptionsT, JobT]):
+    """Runs one pipeline: finds the inputs, claims the output, executes the graph, reports the result.
+
+    :meth:`run` is the order of the steps. Subclasses implement the steps that differ.
+
+    Attributes:
+        pipeline: name of the pipeline.
+        options: options of the command line.
+        command: the command line, for the manifest.
+    """
+
+    pipeline: ClassVar[str]
+
+    def __init__(
+        self, parser: Parser, args: argparse.Namespace, beam_args: Sequence[str], argv: Sequence[str]
+    ) -> None:
+        self.parser = parser
+        self.beam_args = beam_args
+        self.options = self.make_options(args)
+        self.command = command_of(self.pipeline, argv)
+
+    def run(self) -> int:
+        """Run the pipeline and return the exit code.
+
+        Raises:
+            UserError: the options, an input or the output cannot be used; nothing was written.
+            RunError: the run failed; completed work is kept.
+        """
+        paths = self.list_paths()
+        notices = check_reachable_by_workers(self.beam_args, paths, self.options.dry_run)
+        context = make_context(
+            self.parser,
+            self.beam_args,
+            self.options.workers,
+            [path_option.path for path_option in paths],
+            [path_option.path for path_option in paths if path_option.is_written and self.options.dry_run],
+        )
+        job = self.make_job(context)
+        job_spec = self.make_job_spec(job)
+        if self.options.dry_run:
+            self._print_plan(self.complete_job(job, context), job_spec, context, notices)
+            return OK
+        for notice in self.list_notices(job):
+            print(f"notice: {notice}", file=sys.stderr)
+        prepare_run(context, job_spec)
+        with self.claim_output(job):
+            if self.is_up_to_date(job):
+                print(f"{job.output_dir.path} is finished and {self.describe_inputs(job)}: nothing to do.")
+                return OK
+            return self._execute(self.complete_job(job, context), job_spec, context)
+
+    @abstractmethod
+    def make_options(self, args: argparse.Namespace) -> OptionsT:
+        """Return the options of parsed arguments."""
+
+    @abstractmethod
+    def list_paths(self) -> list[PathOption]:
+        """Return the paths that the options name."""
+
+    @abstractmethod
+    def make_job(self, context: RunContext) -> JobT:
+        """Find the inputs and return the job.
+
+        Raises:
+            UserError: an option, an input or the output cannot be used.
+        """
+
+    @abstractmethod
+    def make_job_spec(self, job: JobT) -> JobSpec:
+        """Return what a runner has to know of the job."""
+
+    def complete_job(self, job: JobT, context: RunContext) -> JobT:
+        """Return the job with what can be read only once the output is claimed, or in a dry run."""
+        return job
+
+    @abstractmethod
+    def build(self, root: beam.Pipeline, job: JobT) -> None:
+        """Build the graph."""
+
+    @abstractmethod
+    def plan(self, job: JobT) -> DryRunPlan:
+        """Return the plan that a dry run prints."""
+
+    def list_notices(self, job: JobT) -> Sequence[str]:
+        """Return what a person should know before the job runs."""
+        return ()
+
+    def claim_output(self, job: JobT) -> AbstractContextManager[None]:
+        """Lock the output directory and mark it as started.
+
+        Raises:
+            OutputMismatchError: it cannot be written, or holds something else.
+        """
+        return claim_output(job.storage, job.output_dir, job.config)
+
+    @abstractmethod
+    def is_up_to_date(self, job: JobT) -> bool:
+        """Return True if the output is complete and of the same inputs."""
+
+    @abstractmethod
+    def describe_inputs(self, job: JobT) -> str:
+        """Return a clause that says that the inputs have not changed."""
+
+    def reset_output(self, job: JobT) -> None:
+        """Remove the manifest and what a killed run left, and write what workers read."""
+        output_layout.reset(job.storage, job.output_dir)
+
+    def count_workers(self, job: JobT) -> int:
+        """Return the number of local processes."""
+        return self.options.workers
+
+    @abstractmethod
+    def make_progress(self, job: JobT, out: TextIO) -> ProgressMonitor:
+        """Return the monitor that prints the progress to ``out``."""
+
+    def describe_result(self, job: JobT, result: Mapping[str, Any]) -> list[str]:
+        """Return lines on the result, published or not.
+
+        Args:
+            result: what the last step wrote to ``result_path``.
+        """
+        return []
+
+    @abstractmethod
+    def summarize(self, job: JobT, result: Mapping[str, Any]) -> list[str]:
+        """Return lines on the published output."""
+
+    def _print_plan(self, job: JobT, job_spec: JobSpec, context: RunContext, notices: Sequence[str]) -> None:
+        from bioshards.pipelines.dry_run import estimates
+
+        print(
+            estimates.format_estimate(
+                self.plan(job),
+                notices=notices,
+                context=context,
+                job_spec=job_spec,
+                workers=self.options.workers,
+                build=lambda root: self.build(root, job),
+            )
+        )
+
+    def _execute(self, job: JobT, job_spec: JobSpec, context: RunContext) -> int:
+        self.reset_output(job)
+        deferred_message = execute(
+            lambda root: self.build(root, job),
+            context,
+            self.count_workers(job),
+            job_spec,
+            lambda terminal: self.make_progress(job, terminal),
+        )
+        if deferred_message:
+            print(deferred_message)
+            return OK
+        result = job.storage.read_json(job.output_dir.result_path)
+        for line in self.describe_result(job, result):
+            print(line)
+        if result["problem"]:
+            print(f"beam: {result['problem']}", file=sys.stderr)
+            return NOT_PUBLISHED
+        print("\n".join(self.summarize(job, result)))
+        return OK
