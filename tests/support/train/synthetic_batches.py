@@ -161,9 +161,7 @@ def count_rows(rows: Sequence[MaskedRow]) -> BatchCounts:
     )
 
 
-def make_model_config(
-    family: FamilyName, dropout: float = 0.0, attention_dropout: float = 0.0
-) -> ModelConfig:
+def make_model_config(family: str, dropout: float = 0.0, attention_dropout: float = 0.0) -> ModelConfig:
     """Two layers; ELECTRA's and ALBERT's embeddings are of another width."""
     embedding = 32 if family == "bert" else 16
     config = ModelConfig(
