@@ -20,4 +20,5 @@ def pubmed_set_xml(*records: str, deleted: tuple[int, ...] = ()) -> bytes:
     """A PubmedArticleSet of these records."""
     deleted_pmids = "".join(f'<PMID Version="1">{pmid}</PMID>' for pmid in deleted)
     deletion_xml = f"<DeleteCitation>{deleted_pmids}</DeleteCitation>" if deleted else ""
-    return f'<?xml version="1.0"?>\n<PubmedArticleSet>{"".join(records)}{deletion_xml}</PubmedArticleSet>'.encode()
+    articles = "".join(records)
+    return f'<?xml version="1.0"?>\n<PubmedArticleSet>{articles}{deletion_xml}</PubmedArticleSet>'.encode()
