@@ -408,7 +408,7 @@ def test_changed_bytes_are_found_by_verifying(made: Path) -> None:
         file.write(bytes([byte[0] ^ 1]))
     with pytest.raises(TrainingDataError) as caught:
         PretrainingDataset(str(made)).verify(lambda line: None)
-    said = f"{path} is not as it was written: its SHA-256 is another than the manifest's. {AGAIN}."
+    said = f"{path} has changed: its SHA-256 differs from the manifest. {AGAIN}."
     assert str(caught.value) == said
 
 
