@@ -95,7 +95,7 @@ def refused(folder: Path, *facts: int | str) -> str:
     return message
 
 
-WHERE = "the set's manifest.json names it under run.vocabulary"
+WHERE = "run.vocabulary in the set's manifest.json names it"
 
 
 def test_a_folder_that_is_none_is_said(tmp_path: Path) -> None:
@@ -135,8 +135,8 @@ def test_another_vocabulary_is_said_with_both(tmp_path: Path) -> None:
     _, size, sha256 = saved(tmp_path / "one", make_wordpiece(*WORDS))
     _, other_size, other_sha256 = saved(tmp_path / "other", make_wordpiece(*WORDS, "more"))
     message = refused(tmp_path / "other", size, sha256)
-    assert f"{size} pieces and the SHA-256 {sha256}" in message
-    assert f"{other_size} pieces and the SHA-256 {other_sha256}" in message
+    assert f"{size} pieces, SHA-256 {sha256}" in message
+    assert f"{other_size} pieces, SHA-256 {other_sha256}" in message
     assert WHERE in message
 
 

@@ -130,7 +130,7 @@ def test_closed_while_it_works_it_ends_after_that_step() -> None:
 def test_nothing_can_be_asked_for_once_it_is_closed() -> None:
     with Prefetcher(lambda step: step, 0) as prefetch:
         prefetch.get()
-    with pytest.raises(RuntimeError, match="after their thread was ended"):
+    with pytest.raises(RuntimeError, match="the prefetcher is closed"):
         prefetch.get()
 
 
@@ -172,7 +172,7 @@ def test_seconds_of_waiting_are_counted() -> None:
 
 def test_a_process_ends_though_nobody_closes() -> None:
     script = (
-        "from bioshards.train.data.prefetcher import Prefetch\n"
+        "from bioshards.train.data.prefetcher import Prefetcher\n"
         "prefetch = Prefetcher(lambda step: step, 0)\n"
         "prefetch.get()\n"
         "raise SystemExit(3)\n"

@@ -32,7 +32,7 @@ from tests.support.train.synthetic_rows import (
 )
 from tests.support.vocab import synthetic_corpora as sets
 
-AGAIN = "Delete it and run the command that made the set once more, which makes it anew"
+AGAIN = "Delete it and rerun the command that built the set, which rebuilds it"
 ROWS = random_rows(50, 16, 100, labelled=False)
 
 
@@ -148,7 +148,7 @@ def test_a_set_without_rows_to_validate_on_says_so(tmp_path: Path) -> None:
     folder = str(write_pretraining_set(tmp_path, {"a": [ROWS]}))
     assert is_empty(folder, "validation")
     with pytest.raises(
-        TrainingDataError, match=r"has no rows for validation\. Make a set with some: --validation-fraction"
+        TrainingDataError, match=r"has no rows in the split validation; see --validation-fraction"
     ):
         PretrainingDataset(folder, "validation")
 
@@ -371,7 +371,7 @@ def test_a_compressed_shard(made: Path) -> None:
     with pa.ipc.new_stream(str(path), table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as out:
         out.write_table(table)
     relisted(made)
-    assert "damaged: it is compressed, and cannot be mapped" in refused(made)
+    assert "set: it is compressed and cannot be mapped" in refused(made)
 
 
 def test_rows_without_a_value(made: Path) -> None:
@@ -385,7 +385,7 @@ def test_rows_without_a_value(made: Path) -> None:
     with pa.ipc.new_stream(str(path), facts) as out:
         out.write_batch(pa.RecordBatch.from_arrays(arrays, schema=facts))
     relisted(made)
-    assert "it has rows without a value" in refused(made)
+    assert "it has null values" in refused(made)
 
 
 def test_a_shard_that_may_not_be_read(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -408,7 +408,7 @@ def test_changed_bytes_are_found_by_verifying(made: Path) -> None:
         file.write(bytes([byte[0] ^ 1]))
     with pytest.raises(TrainingDataError) as caught:
         PretrainingDataset(str(made)).verify(lambda line: None)
-    said = f"{path} is not as it was written: its SHA-256 is another than the manifest's. {AGAIN}."
+    said = f"{path} has changed: its SHA-256 differs from the manifest. {AGAIN}."
     assert str(caught.value) == said
 
 

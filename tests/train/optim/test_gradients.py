@@ -172,7 +172,7 @@ def test_parameters_of_two_kinds_or_none_are_refused() -> None:
     half = [("a", nn.Parameter(torch.zeros(2))), ("b", nn.Parameter(torch.zeros(2, dtype=torch.float16)))]
     with pytest.raises(ValueError, match="must have one dtype and device"):
         FlatGradients(half)
-    with pytest.raises(ValueError, match="not of none"):
+    with pytest.raises(ValueError, match="not none"):
         FlatGradients(Net().requires_grad_(False).named_parameters())
 
 
