@@ -13,7 +13,7 @@ from bioshards.pipelines.options.argument_types import fraction, int_at_least
 from bioshards.pipelines.options.common import DocumentsOptions, add_io_options, add_run_options
 from bioshards.pipelines.options.parser import Parser
 from bioshards.vocab.pretraining.objectives import example_recipes
-from bioshards.vocab.pretraining.objectives.registry import OBJECTIVES
+from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
 
 if TYPE_CHECKING:
     import apache_beam as beam

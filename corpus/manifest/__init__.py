@@ -61,10 +61,10 @@ from .kinds import (
     VocabularyIdentity,
     VocabularyManifest,
     VocabularyRun,
-    WordCounts,
     WordsConfig,
     WordsManifest,
     WordsRun,
+    WordTotals,
     utc_now,
 )
 
@@ -119,7 +119,7 @@ __all__ = [
     "VocabularyIdentity",
     "VocabularyManifest",
     "VocabularyRun",
-    "WordCounts",
+    "WordTotals",
     "WordsConfig",
     "WordsManifest",
     "WordsRun",

@@ -352,7 +352,7 @@ class ValidationWords:
 
 
 @dataclass(frozen=True, slots=True)
-class WordCounts:
+class WordTotals:
     """Totals of a directory of counted words."""
 
     documents: int
@@ -391,7 +391,7 @@ class WordsManifest:
     """Directories that were read."""
     outputs: tuple[Shard, ...]
     """Lists of words with their counts."""
-    counts: WordCounts
+    counts: WordTotals
     """Totals."""
     run: WordsRun
     """Facts about this run only."""

@@ -28,7 +28,7 @@ from bioshards.evaluate.tasks.task_registry import LegacyMode
 
 from . import results
 from .fine_tuner import EncoderWithHead, EpochResult, FineTuner
-from .results import PerExampleStats, Result, RunIdentity
+from .results import PerExampleStats, Result, ResultIdentity
 from .task_data import TaskData
 
 Progress = Callable[[str], None]
@@ -130,7 +130,7 @@ def compute_example_stats(fine_tuned: FineTunedModel, records: Sequence[Record])
     return fine_tuned.run.metric.compute_stats(gold, predicted)
 
 
-def build_identity(run: FineTuneRun) -> RunIdentity:
+def build_identity(run: FineTuneRun) -> ResultIdentity:
     """Return the inputs that must be equal for an existing result to be reused."""
     data = run.data
     return {

@@ -49,7 +49,7 @@ class PerExampleStats(TypedDict):
     documents: NotRequired[list[int]]
 
 
-class RunIdentity(TypedDict):
+class ResultIdentity(TypedDict):
     """Inputs that determine a result.
 
     An existing result is reused if its identity and its model are the same.
@@ -70,7 +70,7 @@ class RunIdentity(TypedDict):
     provenance: dict[str, Any]
 
 
-class Result(RunIdentity):
+class Result(ResultIdentity):
     """Scores of one model on one task with one seed.
 
     Attributes:

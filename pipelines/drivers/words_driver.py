@@ -7,7 +7,7 @@ import importlib.metadata
 from typing import TYPE_CHECKING, TextIO
 
 from bioshards.corpus.errors import UsageError
-from bioshards.corpus.manifest import ValidationWords, WordCounts, WordsManifest, WordsRun
+from bioshards.corpus.manifest import ValidationWords, WordsManifest, WordsRun, WordTotals
 from bioshards.corpus.output.output_layout import FORMAT, OutputDir
 from bioshards.corpus.shards import input_dirs
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -102,5 +102,5 @@ class WordsDriver(DocumentsDriver[WordsOptions, WordsJob, WordsManifest]):
         return lines + [f"{output.file + ':':13} {folder}/{output.file}" for output in manifest.outputs]
 
 
-def _format_counts(counts: WordCounts | ValidationWords) -> str:
+def _format_counts(counts: WordTotals | ValidationWords) -> str:
     return f"{counts.documents:,} documents, {counts.tokens:,} tokens of {counts.distinct_words:,} words"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.pipelines.inputs.downloads import format_size
 from bioshards.pipelines.job_types import PretrainingJob, WordsJob
-from bioshards.vocab.pretraining.objectives.registry import OBJECTIVES
+from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
 
 from . import cost
 from .source_plans import DryRunPlan

@@ -15,7 +15,7 @@ from bioshards.pipelines import cli
 from bioshards.pipelines.dry_run import cost, estimates
 from bioshards.pipelines.dry_run.cost import Prices, WorkerPool
 from bioshards.pipelines.storage import probe
-from bioshards.vocab.pretraining.objectives.registry import BuildCost
+from bioshards.vocab.pretraining.objectives.objective_registry import BuildCost
 from tests.bench.tables import full_corpora
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.paths import REPOSITORY

@@ -22,10 +22,10 @@ from bioshards.corpus.manifest import (
     InputDocuments,
     PrunedWords,
     ValidationWords,
-    WordCounts,
     WordsConfig,
     WordsManifest,
     WordsRun,
+    WordTotals,
     decode,
     find_manifest,
     is_complete,
@@ -218,8 +218,8 @@ def _count_positive(column: pa.ChunkedArray) -> int:
     return int(pc.sum(pc.greater(column, 0), min_count=0).as_py())
 
 
-def _sum_counts(shard_counts: Sequence[ShardCounts], bucket_counts: Sequence[BucketCounts]) -> WordCounts:
-    return WordCounts(
+def _sum_counts(shard_counts: Sequence[ShardCounts], bucket_counts: Sequence[BucketCounts]) -> WordTotals:
+    return WordTotals(
         documents=sum(shard.documents for shard in shard_counts),
         tokens=sum(shard.tokens for shard in shard_counts),
         distinct_words=sum(bucket.distinct_words for bucket in bucket_counts),
@@ -235,7 +235,7 @@ def _sum_counts(shard_counts: Sequence[ShardCounts], bucket_counts: Sequence[Buc
     )
 
 
-def _find_problem(shard_counts: Sequence[ShardCounts], totals: WordCounts, min_count: int) -> str | None:
+def _find_problem(shard_counts: Sequence[ShardCounts], totals: WordTotals, min_count: int) -> str | None:
     """Return the reason why these counts cannot be published, or None."""
     failures = sorted(shard.failure for shard in shard_counts if shard.failure)
     if failures:

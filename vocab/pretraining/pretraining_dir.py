@@ -35,7 +35,7 @@ from bioshards.corpus.storage.storage_protocol import Storage
 from . import global_shuffle, shard_writer
 from .build import BuildConfig, make_schema
 from .build_result import BuildResult
-from .objectives.registry import OBJECTIVES
+from .objectives.objective_registry import OBJECTIVES
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bioshards.vocab.pretraining.objectives.document_rng import derive_document_key
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
-from bioshards.vocab.pretraining.objectives.registry import OBJECTIVES
+from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
 
 from .row_plan import RowPlan
 from .token_block import TokenBlock

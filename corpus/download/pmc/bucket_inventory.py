@@ -29,7 +29,7 @@ from bioshards.corpus.download.http_client import Connection
 from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import inventory_manifest
-from .inventory_manifest import REQUIRED_COLUMNS, BadInventory, InventoryManifest
+from .inventory_manifest import REQUIRED_COLUMNS, InventoryError, InventoryManifest
 from .s3_bucket import IDS_PER_RANGE
 
 INVENTORY_SCHEMA: Final = pa.schema(
@@ -141,8 +141,8 @@ def update_inventory(storage: Storage, mirror: str, connection: Connection, base
         base_url: URL of the bucket, with a trailing slash.
 
     Raises:
-        BadInventory: there is no inventory, or its format is unknown.
-        BadBucket: the listing of the bucket cannot be read.
+        InventoryError: there is no inventory, or its format is unknown.
+        BucketListingError: the listing of the bucket cannot be read.
         ChecksumError: a file of the inventory has the wrong MD5.
         DownloadError: the request failed.
     """
@@ -161,7 +161,7 @@ def update_inventory(storage: Storage, mirror: str, connection: Connection, base
         ):
             num_rows += batch.num_rows
             if num_rows > _MAX_ROWS:
-                raise BadInventory(f"PMC's inventory of {manifest.date} has more than {_MAX_ROWS:,} rows")
+                raise InventoryError(f"PMC's inventory of {manifest.date} has more than {_MAX_ROWS:,} rows")
             partitions.add(_parse_versions(batch))
     inventory = _write_inventory(
         storage, mirror, manifest, num_rows, partitions, previous.rows if previous else 0
@@ -182,7 +182,7 @@ def _read_batches(body: bytes, manifest: InventoryManifest, name: str) -> Iterat
             ),
         )
     except (pa.ArrowInvalid, OSError) as error:
-        raise BadInventory(
+        raise InventoryError(
             f"{name} of PMC's inventory of {manifest.date} cannot be read ({error}). "
             "If its format has changed, corpus/download/pmc/bucket_inventory.py must be updated."
         ) from error
@@ -255,13 +255,13 @@ def _write_inventory(
                 start += entry["counts"]
             total_rows += table.num_rows
         if not total_rows:
-            raise BadInventory(
+            raise InventoryError(
                 f"PMC's inventory of {manifest.date} has {num_rows:,} rows and no article. If "
                 "the bucket's names have changed, corpus/download/pmc/bucket_inventory.py is the file to "
                 "mend."
             )
         if total_rows < _MIN_SIZE_RATIO * previous_rows:
-            raise BadInventory(
+            raise InventoryError(
                 f"PMC's inventory of {manifest.date} has {total_rows:,} articles, and the one in the mirror "
                 "has "
                 f"{previous_rows:,}: the missing ones would be removed from the mirror. Wait for the next "

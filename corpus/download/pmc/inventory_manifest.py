@@ -44,7 +44,7 @@ _MAX_FILES: Final = 1000  # 5 in 2026
 _MAX_FILE_BYTES: Final = 1 << 30  # 50 MB in 2026
 
 
-class BadInventory(ListingError):
+class InventoryError(ListingError):
     """There is no inventory, or its format is unknown."""
 
 
@@ -82,7 +82,7 @@ def find_newest(connection: Connection, base_url: str) -> InventoryManifest:
         base_url: URL of the bucket, with a trailing slash.
 
     Raises:
-        BadInventory: there is no inventory, or its format is unknown.
+        InventoryError: there is no inventory, or its format is unknown.
         DownloadError: the request failed.
     """
     dates = sorted(
@@ -97,7 +97,7 @@ def find_newest(connection: Connection, base_url: str) -> InventoryManifest:
             return _parse_manifest(_read_manifest(connection, f"{base_url}{INVENTORY_FOLDER}{date}/"), date)
         except NotFoundError:
             continue
-    raise BadInventory(
+    raise InventoryError(
         f"{base_url}{INVENTORY_FOLDER} lists {len(dates)} inventories, and none of the newest "
         f"{_MAX_INVENTORIES} has a manifest. "
         "If the bucket's layout has changed, corpus/download/pmc/inventory_manifest.py must be updated."
@@ -116,7 +116,7 @@ def _read_manifest(connection: Connection, folder: str) -> bytes:
             return manifest
         if md5_of_bytes(manifest) in _MD5_PATTERN.findall(checksum):
             return manifest
-    raise BadInventory(
+    raise InventoryError(
         f"{folder}manifest.json has the MD5 {md5_of_bytes(manifest)}, and manifest.checksum is "
         f"{checksum[:100]!r}. Rerun the command later."
     )
@@ -134,7 +134,7 @@ def _parse_manifest(body: bytes, date: str) -> InventoryManifest:
         if not 0 < len(data) <= _MAX_FILES:
             raise ValueError(f"it has {len(data)} files")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise BadInventory(
+        raise InventoryError(
             f"The manifest of PMC's inventory of {date} cannot be read ({type(error).__name__}: {error}). "
             "If its format has changed, corpus/download/pmc/inventory_manifest.py must be updated."
         ) from error

@@ -51,7 +51,7 @@ _MAX_PAGES: Final = 20  # of a thousand entries each, thirty entries are expecte
 _MAX_PAGE_BYTES: Final = 4 << 20  # a thousand keys of 1,024 bytes, the limit of S3, are 1 MB
 
 
-class BadBucket(ListingError):
+class BucketListingError(ListingError):
     """The format of a listing of the bucket is unknown."""
 
 
@@ -107,7 +107,7 @@ def list_folders(connection: Connection, base_url: str, prefix: str) -> list[str
     """List the folders directly below ``prefix``, each with the prefix and a trailing slash.
 
     Raises:
-        BadBucket: the response is not a listing, or has too many pages.
+        BucketListingError: the response is not a listing, or has too many pages.
     """
     folder_names: list[str] = []
     query = {"list-type": "2", "prefix": prefix, "delimiter": "/"}
@@ -121,7 +121,7 @@ def list_folders(connection: Connection, base_url: str, prefix: str) -> list[str
         if page.findtext("{*}IsTruncated") != "true" or not token:
             return folder_names
         query["continuation-token"] = token
-    raise BadBucket(
+    raise BucketListingError(
         f"{base_url}: the listing of {prefix} has more than {_MAX_PAGES} pages; about 30 entries were "
         "expected. If the bucket's layout has changed, corpus/download/pmc/s3_bucket.py must be updated."
     )
@@ -135,7 +135,7 @@ def _read_listing(connection: Connection, url: str) -> etree._Element:
             page = etree.fromstring(body, parser)
             if etree.QName(page).localname == "ListBucketResult":
                 return page
-    raise BadBucket(
+    raise BucketListingError(
         f"{url}: not a listing but {body[:200]!r}. If the format of listings has changed, "
         "corpus/download/pmc/s3_bucket.py must be updated."
     )

@@ -30,7 +30,7 @@ from bioshards.corpus.shards.pretraining_schema import NO_LABEL
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.pretraining import row_keys
 from bioshards.vocab.pretraining.objectives import document_rng, example_recipes
-from bioshards.vocab.pretraining.objectives.registry import OBJECTIVES
+from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
 from tests.support.fork_server import run_beam
 from tests.support.outputs import load_manifest
 from tests.support.vocab import synthetic_corpora as sets

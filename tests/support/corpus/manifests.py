@@ -36,10 +36,10 @@ from bioshards.corpus.manifest import (
     VocabularyIdentity,
     VocabularyManifest,
     VocabularyRun,
-    WordCounts,
     WordsConfig,
     WordsManifest,
     WordsRun,
+    WordTotals,
     parse_manifest,
     read_manifest,
     write_manifest,
@@ -135,7 +135,7 @@ def of_pretraining(
 
 def of_words(outputs: Iterable[Shard], inputs: Iterable[Any] = (), **more: Any) -> WordsManifest:
     """The manifest of a directory of counted words."""
-    counts = WordCounts(600, 70_000, 5_000, PrunedWords(0, 0), ValidationWords(634, 9_000, 800))
+    counts = WordTotals(600, 70_000, 5_000, PrunedWords(0, 0), ValidationWords(634, 9_000, 800))
     return WordsManifest(
         config=WordsConfig("shards_to_words", FORMAT, "bert", 0.5, 0, 1, {}),
         inputs=tuple(inputs),

@@ -21,7 +21,7 @@ from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining import pretraining_dir
 from bioshards.vocab.pretraining.build_result import BuildResult
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
-from bioshards.vocab.pretraining.objectives.registry import OBJECTIVES
+from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
 from bioshards.vocab.pretraining.pretraining_dir import MergeResult
 from bioshards.vocab.pretraining.shard_groups import ShardGroup
 from bioshards.vocab.pretraining.shard_writer import ShardWriter

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from bioshards.corpus.errors import InvalidValueError
 
-from .registry import OBJECTIVES
+from .objective_registry import OBJECTIVES
 
 MAX_SEQ_LENGTH: Final = 65_535
 """Maximum length of a row: positions in it are 16 bits."""

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from bioshards.corpus.download.http_client import HttpResponse
 from bioshards.corpus.download.pmc import bucket_inventory, inventory_manifest
 from bioshards.corpus.download.pmc.bucket_inventory import INVENTORY_SCHEMA, Inventory
-from bioshards.corpus.download.pmc.inventory_manifest import BadInventory
-from bioshards.corpus.download.pmc.s3_bucket import BadBucket, ChecksumError, list_folders
+from bioshards.corpus.download.pmc.inventory_manifest import InventoryError
+from bioshards.corpus.download.pmc.s3_bucket import BucketListingError, ChecksumError, list_folders
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.paths import REPOSITORY
 from tests.support.servers.fake_pmc_bucket import (
@@ -184,7 +184,7 @@ def test_the_listing_is_read_to_its_last_page(bucket: FakeBucket) -> None:
 def test_a_listing_without_an_end_is_an_error(bucket: FakeBucket) -> None:
     for number in range(30):
         bucket.write(f"many/{number}/x", b"")
-    with pytest.raises(BadBucket, match="more than 20 pages"):
+    with pytest.raises(BucketListingError, match="more than 20 pages"):
         list_folders(FolderConnection(bucket.root, page_size=1), BASE_URL, "many/")
 
 
@@ -210,12 +210,12 @@ def test_a_page_that_is_no_listing_is_read_again(mirror: str, connection: Folder
     connection.faults[LISTING] = [HTML_RESPONSE, HttpResponse(b"", "", "")]
     assert update(mirror, connection).rows == 10
     connection.faults[LISTING] = [HTML_RESPONSE] * 3
-    with pytest.raises(BadBucket, match="Please try again later"):
+    with pytest.raises(BucketListingError, match="Please try again later"):
         update(mirror, connection)
 
 
 def test_a_bucket_without_inventories_is_an_error(tmp_path: Path, mirror: str) -> None:
-    with pytest.raises(BadInventory, match="lists 0 inventories"):
+    with pytest.raises(InventoryError, match="lists 0 inventories"):
         update(mirror, FolderConnection(tmp_path))
 
 
@@ -250,7 +250,7 @@ def test_another_manifest_is_an_error_that_names_the_module_to_update(
     message: str,
 ) -> None:
     bucket.publish_inventory(DAY, edit_manifest=changed)
-    with pytest.raises(BadInventory, match=message) as raised:
+    with pytest.raises(InventoryError, match=message) as raised:
         update(mirror, connection)
     assert "inventory_manifest.py must be updated" in str(raised.value)
     assert not connection.requests_containing("csv.gz")
@@ -263,7 +263,7 @@ def test_a_manifest_that_is_not_json_is_an_error(
     (bucket.root / folder / "manifest.checksum").unlink()
     for body in (b"", b"[" * 100_000, b"[]", b"\xff\xfe"):
         bucket.write(f"{folder}/manifest.json", body)
-        with pytest.raises(BadInventory, match="cannot be read"):
+        with pytest.raises(InventoryError, match="cannot be read"):
             update(mirror, connection)
 
 
@@ -272,7 +272,7 @@ def test_a_damaged_manifest_is_read_again(mirror: str, connection: FolderConnect
     connection.faults[key] = [HTML_RESPONSE]
     assert update(mirror, connection).rows == 10
     connection.faults[key] = [HTML_RESPONSE] * 3
-    with pytest.raises(BadInventory, match=r"manifest\.checksum is"):
+    with pytest.raises(InventoryError, match=r"manifest\.checksum is"):
         update(mirror, connection)
 
 
@@ -360,7 +360,7 @@ def test_other_rows_are_an_error(
     bucket: FakeBucket, mirror: str, connection: FolderConnection, rows: str
 ) -> None:
     _with_rows(bucket, rows)
-    with pytest.raises(BadInventory, match="cannot be read"):
+    with pytest.raises(InventoryError, match="cannot be read"):
         update(mirror, connection)
     assert bucket_inventory.read_inventory(FILES, mirror) is None
 
@@ -371,7 +371,7 @@ def test_a_file_that_is_not_gzip_or_cut_short_is_an_error(
     row = b'"b","metadata/PMC5.1.json","2026-01-02T00:00:00.000Z","x"\n'
     for body in (row, gzip.compress(row * 1000)[:-20]):
         _with_data(bucket, body)
-        with pytest.raises(BadInventory, match="cannot be read"):
+        with pytest.raises(InventoryError, match="cannot be read"):
             update(mirror, connection)
 
 
@@ -380,7 +380,7 @@ def test_an_inventory_without_any_article_is_an_error_and_the_old_one_stays(
 ) -> None:
     update(mirror, connection)
     _with_rows(bucket, '"b","articles/5.json","2026-01-02T00:00:00.000Z","x"\n', "2026-09-05")
-    with pytest.raises(BadInventory, match="and no article"):
+    with pytest.raises(InventoryError, match="and no article"):
         update(mirror, connection)
     assert len(listed(mirror)) == 10
 

@@ -18,7 +18,7 @@ from bioshards.vocab.pretraining.objectives.example_recipes import (
     PRESETS,
     ExampleRecipe,
 )
-from bioshards.vocab.pretraining.objectives.registry import OBJECTIVES
+from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
 
 
 def test_an_objective_nobody_knows_is_refused() -> None:

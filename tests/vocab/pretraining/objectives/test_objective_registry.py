@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bioshards.corpus.shards.pretraining_schema import LABELLED_OBJECTIVES
 from bioshards.vocab.pretraining.objectives.example_recipes import DEFAULTS
-from bioshards.vocab.pretraining.objectives.registry import OBJECTIVES
+from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
 
 
 def test_every_objective_has_a_default_recipe() -> None:
