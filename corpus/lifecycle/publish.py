@@ -320,8 +320,7 @@ def _sweep(
     """Remove shards and work files that the manifest does not list, as of replaced inputs."""
     output_names = {stage_result.output_name for stage_result in usable_results}
     expected = {f"{output_dir.path}/{entry.file}" for entry in listed_files(manifest)}
-    sweep(storage, [output_dir.path, f"{output_dir.path}/dropped"], expected, _is_shard)
-    sweep(storage, [output_dir.path], expected, lambda name: name == full_text_overlap.FILE_NAME)
+    sweep(storage, [output_dir.path, f"{output_dir.path}/dropped"], expected, _is_shard_or_overlap_file)
     if manifest.pipeline == "pmc_to_shards" and not manifest.overlap:
         shard_keys.sweep(storage, output_dir, [])
 
@@ -343,8 +342,8 @@ def _sweep(
     sweep(storage, [f"{output_dir.work_folder}/part_lists"], part_lists)
 
 
-def _is_shard(name: str) -> bool:
-    return name.startswith("data-") and name.endswith(".arrow")
+def _is_shard_or_overlap_file(name: str) -> bool:
+    return (name.startswith("data-") and name.endswith(".arrow")) or name == full_text_overlap.FILE_NAME
 
 
 def is_up_to_date(

@@ -81,7 +81,7 @@ def load_grid(name: str) -> Grid:
             try:
                 override_recipe(FineTuneRecipe(), {field: value})
             except TypeError as error:
-                raise InvalidValueError(f"{name}: {field} is no part of a recipe") from error
+                raise InvalidValueError(f"{name}: unknown field {field}") from error
     return grid_values
 
 

@@ -229,8 +229,8 @@ def _load_vocabulary(storage: LocalStorage, folder: str) -> tuple[Encoder, str]:
             raise InputError(f"--vocab: {str(error).rstrip('.')}. Build the vocabulary again") from error
         if not isinstance(manifest, VocabularyManifest):
             raise InputError(
-                f"--vocab {folder}: it is no vocabulary, it was made by {manifest.pipeline}. Give the --out "
-                "of a python -m bioshards.vocab build"
+                f"--vocab {folder}: it is no vocabulary, it was made by {manifest.pipeline}. Give the "
+                "--output of a python -m bioshards.vocab build"
             )
         listed_digests = {output.file: output.sha256 for output in manifest.outputs}
         if listed_digests.get("tokenizer.json", digest) != digest:

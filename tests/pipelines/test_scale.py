@@ -40,7 +40,7 @@ FILES = LocalStorage()
 class Far(LocalStorage):
     """Files that are waited for."""
 
-    far = True
+    is_remote = True
 
 
 FAR = Far()
@@ -111,11 +111,11 @@ def run_on(folder: Path, count: int, *options: str) -> tuple[StorageCalls, Stora
 
 def test_what_is_done_once_asks_no_more_of_a_store_one_after_the_other_for_more_files(tmp_path: Path) -> None:
     few, many = (run_on(tmp_path, count, "--dedup", "exact", "--max-rejected", "1") for count in (2, 7))
-    for step in ("publish", "decide", "decide_duplicates"):
+    for step in ("publish", "versions", "duplicates"):
         assert few[0].sequential(step) == many[0].sequential(step) <= 10
         assert few[0].concurrent(step) < many[0].concurrent(step)
     assert few[1].sequential("driver") == many[1].sequential("driver") <= 10, "there is nothing to do"
-    for step, most in (("stage", 12), ("finish", 7)):  # these are done for many files at once
+    for step, most in (("stage", 12), ("finalize", 7)):  # these are done for many files at once
         assert few[0].sequential(step) == 2 * most
         assert many[0].sequential(step) == 7 * most
 
@@ -131,7 +131,7 @@ def test_the_leftovers_of_many_portions_are_removed_some_at_a_time(tmp_path: Pat
             FILES.write_json(path, {})
     splits = {"train": {"rows": 1, "tokens": 5, "input_tokens": 5, "documents": 1}, "validation": {}}
     listed = {"file": "train/data-new-00000.arrow", "rows": 1, "bytes": 2, "sha256": "0"}
-    made = BuildResult.from_dict({"name": "new", "documents": 1, "splits": splits, "outputs": [listed]})
+    made = BuildResult.from_dict({"name": "new", "documents": 1, "split_counts": splits, "outputs": [listed]})
     FILES.write_json(output_dir.build_report_path("new", "json"), {})
     config = encode(of_pretraining([]).config)
     run = PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere")
@@ -140,7 +140,7 @@ def test_the_leftovers_of_many_portions_are_removed_some_at_a_time(tmp_path: Pat
             pretraining_dir.publish_pretraining_set(FILES, output_dir, config, [], [made], [], run, 0) is None
         )
     assert FILES.list_names(f"{output_dir.work_folder}/build_reports") == ["new.json"]
-    assert FILES.list_names(f"{output_dir.work_folder}/dealt") == []
+    assert FILES.list_names(f"{output_dir.work_folder}/shuffle_spill") == []
     assert calls.counts["publish", "remove", True] == 2 * count
     assert calls.sequential("driver") == 14
 
@@ -186,7 +186,7 @@ def test_parts_are_taken_up_as_they_were_laid_aside_whatever_their_names(tmp_pat
     aside = part_lists.without_parts([source, plain])
     assert [one.parts for one in aside] == [(), ()]
     assert [part_lists.load_parts(FILES, output_dir, one) for one in aside] == [source, plain]
-    assert FILES.list_names(f"{output_dir.work_folder}/parts") == ["0123.json"]
+    assert FILES.list_names(f"{output_dir.work_folder}/part_lists") == ["0123.json"]
 
 
 def test_a_run_on_single_articles_lays_them_aside_and_forgets_those_that_are_gone(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_run_on_single_articles_lays_them_aside_and_forgets_those_that_are_gon
     before = aside(output)
     assert [len(json.loads(one.read_text())) for one in before] == [2, 1]
     listed = json.loads((output / "manifest.json").read_text())["inputs"]
-    assert [(one["file"], one["files"]) for one in listed] == [("PMC0000xxxx", 2), ("PMC0002xxxx", 1)]
+    assert [(one["file"], one["num_files"]) for one in listed] == [("PMC0000xxxx", 2), ("PMC0002xxxx", 1)]
     write_byte_files(folder, {"PMC3.xml": small_article(3)})
     assert cli.main(words) == 0
     after = aside(output)
@@ -211,5 +211,5 @@ def test_a_run_on_single_articles_lays_them_aside_and_forgets_those_that_are_gon
 
 def aside(output: Path) -> list[Path]:
     """What is laid aside, the source of most files first."""
-    found = (output / ".bioshards" / "parts").iterdir()
+    found = (output / ".bioshards" / "part_lists").iterdir()
     return sorted(found, key=lambda path: -path.stat().st_size)

@@ -160,8 +160,10 @@ def _run_command(
         with open(name, "a") as file:
             os.dup2(file.fileno(), number)
     for name, value in overrides.items():
-        module, _, attribute = name.partition(":")
-        setattr(pkgutil.resolve_name(module), attribute, value)
+        module_name, _, attribute = name.partition(":")
+        module = pkgutil.resolve_name(module_name)
+        getattr(module, attribute)  # an override of what is not there would change nothing, unnoticed
+        setattr(module, attribute, value)
     workers = int(argv[argv.index("--workers") + 1]) if "--workers" in argv else os.cpu_count() or 1
     idle_workers = [_ForkedWorker() for _ in range(workers)] if workers > 1 else []
 

@@ -1,8 +1,8 @@
 """Counts what a run asks of its files, by step: on an object store each call takes 20 to 50 milliseconds.
 
-with counted() as calls:
+with count_storage_calls() as calls:
     cli.main(["run", "pubmed_to_shards", ..., "--workers", "1"])
-calls.serial("publish")  # calls that wait for each other
+calls.sequential("publish")  # calls that wait for each other
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from bioshards.corpus.lifecycle import finalize, publish, stage
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines.execution import executor
 from bioshards.vocab.counting import count_steps
-from bioshards.vocab.pretraining import build
-from bioshards.vocab.pretraining import pretraining_dir as of_examples
+from bioshards.vocab.pretraining import build, pretraining_dir
 
-COUNTED_METHODS: Final = ("open", "write", "exists", "remove", "names", "find", "walk", "is_folder")
+COUNTED_METHODS: Final = ("open", "write", "exists", "remove", "list_names", "glob", "walk", "is_folder")
 STEP_FUNCTIONS: Final = (
-    (stage, "stage"),
-    (finalize, "decide"),
-    (finalize, "decide_duplicates"),
-    (finalize, "finish"),
-    (publish, "publish"),
-    (count_steps, "count"),
-    (count_steps, "merge"),
-    (count_steps, "publish"),
-    (build, "make"),
-    (of_examples, "merge"),
-    (of_examples, "publish"),
+    (stage, "stage_source", "stage"),
+    (finalize, "write_version_decisions", "versions"),
+    (finalize, "write_duplicate_decisions", "duplicates"),
+    (finalize, "finalize_source", "finalize"),
+    (publish, "publish_output", "publish"),
+    (count_steps, "count_shard", "count"),
+    (count_steps, "merge_bucket", "merge"),
+    (count_steps, "publish_words", "publish"),
+    (build, "build_group", "build"),
+    (pretraining_dir, "merge_bucket", "merge"),
+    (pretraining_dir, "publish_pretraining_set", "publish"),
 )
-"""What does a step's work, one call an item; everything else is the driver's."""
+"""Module and name of what does a step's work, one call an item, and the step; everything else is the
+driver's."""
 
 
 class StorageCalls:
@@ -50,7 +50,7 @@ class StorageCalls:
         self._lock = threading.Lock()
 
     def _count(self, step: str, concurrent: bool) -> int:
-        return sum(n for (of, _, ahead), n in self.counts.items() if (of, ahead) == (step, concurrent))
+        return sum(n for (of, _, at_once), n in self.counts.items() if (of, at_once) == (step, concurrent))
 
     @property
     def steps(self) -> list[str]:
@@ -69,7 +69,7 @@ class StorageCalls:
         thread = threading.current_thread()
         step = "driver" if thread is threading.main_thread() else self._step
         with self._lock:
-            self.counts[step, method, thread.name.startswith("ahead")] += 1
+            self.counts[step, method, thread.name.startswith("prefetch")] += 1
 
     def attribute_to_step(self, step: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -99,11 +99,11 @@ def count_storage_calls() -> Iterator[StorageCalls]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(LocalStorage, "is_remote", True))
         # Progress is looked for once, at the end: what it asks for is the driver's then, and no step's.
-        stack.enter_context(mock.patch.object(executor, "TICK_SECONDS", 3600))
+        stack.enter_context(mock.patch.object(executor, "POLL_SECONDS", 3600))
         for method in COUNTED_METHODS:
             wrapper = count_calls(method, getattr(LocalStorage, method))
             stack.enter_context(mock.patch.object(LocalStorage, method, wrapper))
-        for module, name in STEP_FUNCTIONS:
-            wrapper = calls.attribute_to_step(name, getattr(module, name))
+        for module, name, step in STEP_FUNCTIONS:
+            wrapper = calls.attribute_to_step(step, getattr(module, name))
             stack.enter_context(mock.patch.object(module, name, wrapper))
         yield calls

@@ -190,8 +190,8 @@ def _without_sentences(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (shutil.rmtree, "no manifest.json.*--output of a run that has ended"),
-        (no_manifest, "no manifest.json.*--output of a run that has ended"),
+        (shutil.rmtree, "no manifest.json.*--output of a completed run"),
+        (no_manifest, "no manifest.json.*--output of a completed run"),
         (manifest(whole="{"), r"manifest.json cannot be read.*Give --corpus the --output"),
         (manifest(whole="[]"), r"is not of bioshards.*Give --corpus the --output"),
         (manifest(outputs=None), r"manifest.json is not as .*Give --corpus the --output"),

@@ -92,7 +92,7 @@ def says(capsys: Capture) -> Says:
             ("--class-weights", "heavy"),
             "--class-weights heavy is not none, balanced, or numbers such as 1,99",
         ),
-        (("--config", "nowhere.toml"), "--config nowhere.toml cannot be read"),
+        (("--config", "nowhere.toml"), "cannot read --config nowhere.toml"),
     ],
     ids=str,
 )

@@ -160,8 +160,8 @@ def test_jobs_run_on_the_staged_wheel_and_publish_the_same_bytes(
     # The next machine's wheel would be the same, made of the one that is installed there.
     staged = python.parent.parent.parent / "bioshards-0.1.0-py3-none-any.whl"
     again = (
-        "import sys; from bioshards.pipelines import shipping; "
-        "shipping.wheel(sys.argv[1], shipping.pins((), (), {}))"
+        "import sys; from bioshards.pipelines.dataflow import wheel; "
+        "wheel.build_wheel(sys.argv[1], wheel.pin_versions((), (), {}))"
     )
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     subprocess.run([python, "-c", again, tmp_path], cwd=tmp_path, env=environment, check=True)

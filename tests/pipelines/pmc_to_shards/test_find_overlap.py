@@ -47,7 +47,7 @@ def keyed(*folders: Path, of: Path) -> bool:
 
 def exporting(abstracts: Path, full_text: Path) -> list[str]:
     """The command that prints the abstracts that are not there in full."""
-    words = ("export", abstracts, "--without", full_text)
+    words = ("export", abstracts, "--exclude-overlap-with", full_text)
     return [sys.executable, "-m", "bioshards.corpus", *map(str, words)]
 
 

@@ -126,7 +126,7 @@ def test_the_manifest_names_inputs_ranges_as_one(full_text: Path) -> None:
     assert (loose["file"], loose["num_files"], loose["records"]) == ("PMC0999xxxx", 18, 18)
     assert (packed["file"], packed["num_files"], packed["records"]) == ("PMC9990012_PMC9990013.xml", 1, 2)
     assert packed["md5"] == hashlib.md5((PMC_SAMPLE / packed["file"]).read_bytes()).hexdigest()
-    assert facts["config"]["rules"]["licences"] == ["CC0", "CC-BY", "CC-BY-SA"]
+    assert facts["config"]["document_config"]["licences"] == ["CC0", "CC-BY", "CC-BY-SA"]
     assert "Each article is under the licence in its row" in facts["notice"]
     assert facts["pipeline"] == "pmc_to_shards"
 

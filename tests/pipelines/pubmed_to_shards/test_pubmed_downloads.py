@@ -249,7 +249,7 @@ def test_a_file_that_is_wrong_for_ever_is_named_and_the_rest_is_processed(
     [
         (NotFound(), "is not there"),
         (Redirect("https://example.org/pubmed26n0002.xml.gz"), "another host"),
-        (HtmlPage("<html>Come back later</html>"), "no gzip file"),
+        (HtmlPage("<html>Come back later</html>"), "is not a gzip file"),
         (ServiceUnavailable(status=500), "500"),
     ],
 )

@@ -104,7 +104,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_trusted(
         source.write_bytes(pubmed_set_xml(citation_xml(1), citation_xml(2)))
 
     with monkeypatch.context() as patched:
-        patched.setattr(reader, "records", growing)
+        patched.setattr(reader, "iter_records", growing)
         assert run("--input", source, "--output", tmp_path / "out") == 3
     assert "changed while it was read" in capsys.readouterr().err
     assert run("--input", source, "--output", tmp_path / "out") == 0

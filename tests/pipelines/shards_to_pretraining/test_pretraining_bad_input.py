@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer
 
+from bioshards.corpus.manifest import encode, write_manifest
 from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.pretraining import build, shard_groups
+from tests.support.corpus.manifests import FILES, of_words
 from tests.support.corpus.synthetic_documents import make_document, write_document_dir
 from tests.support.outputs import load_manifest, published_digests
 from tests.support.vocab import synthetic_corpora as sets
@@ -210,10 +212,25 @@ def test_a_vocabulary_that_is_not_what_its_manifest_lists(
     said = refused("--input", abstracts, vocab=copy)
     assert f"--vocab {copy}: tokenizer.json is not the one that its manifest.json lists" in said
     assert "Build the vocabulary again" in said
-    for text in ("{", "[]", "{}", "null", '{"outputs": 3}', '{"outputs": [{"file": "tokenizer.json"}]}'):
-        (copy / "manifest.json").write_text(text)
+    facts, path = load_manifest(copy), copy / "manifest.json"
+    unreadable = f"--vocab: {path} cannot be read: "
+    foreign = f"--vocab: {copy} by its manifest.json is not of bioshards: "
+    damaged = f"--vocab: {path} is not as vocab writes it (outputs"
+    for text, message in (
+        ("{", unreadable),
+        *((text, foreign) for text in ("[]", "{}", "null", '{"outputs": 3}')),
+        ('{"outputs": [{"file": "tokenizer.json"}]}', foreign),
+        (json.dumps({**facts, "outputs": 3}), damaged),
+        (json.dumps({**facts, "outputs": [{"file": "tokenizer.json"}]}), damaged),
+    ):
+        path.write_text(text)
         said = refused("--input", abstracts, vocab=copy)
-        assert f"--vocab {copy}: manifest.json is not as python -m bioshards.vocab build writes it" in said
+        assert message in said
+        assert "Build the vocabulary again" in said
+    path.write_text(json.dumps(encode(of_words([]))))
+    said = refused("--input", abstracts, vocab=copy)
+    assert f"--vocab {copy}: it is no vocabulary, it was made by shards_to_words. Give the" in said
+    assert "Give the --output of a python -m bioshards.vocab build" in said
     (copy / "manifest.json").unlink()  # of somewhere else, then
     assert run_shards_to_pretraining("--input", abstracts, "--vocab", copy, "--output", tmp_path / "out") == 0
 
@@ -268,7 +285,7 @@ def test_an_input_that_is_not_finished_documents(
         sets.write_abstracts(folders[name], one=range(300, 305))
     facts = load_manifest(folders["older"])
     (folders["unfinished"] / "manifest.json").unlink()
-    write_document_dir(folders["words"], {}, "shards_to_words")
+    write_manifest(FILES, f"{folders['words']}/manifest.json", of_words([]))
     for name, text in (
         ("strange", "[1]"),
         ("broken", "{"),

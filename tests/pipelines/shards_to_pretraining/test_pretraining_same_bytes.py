@@ -24,7 +24,7 @@ from tests.support.vocab.synthetic_corpora import run_shards_to_pretraining
 
 Capture = pytest.CaptureFixture[str]
 
-SMALL_PORTIONS = {"bioshards.vocab.pretraining.shard_groups:ENOUGH": 1}
+SMALL_PORTIONS = {"bioshards.vocab.pretraining.shard_groups:MIN_GROUP_BYTES": 1}
 """A portion for each shard, as large shards have it."""
 SHUFFLES = ("shard", "global")
 
@@ -217,15 +217,17 @@ def test_a_killed_update_that_is_taken_back_is_not_believed(
     more = sets.write_abstracts(tmp_path / "more", x=range(700, 720))
     before = given.options("global")
     assert run_shards_to_pretraining(*before, "--output", tmp_path / "out") == 0
-    write_json = LocalStorage.write_json
+    write = LocalStorage.write
 
-    def killed(self: LocalStorage, path: str, value: object) -> None:
-        if "/merged/" in path:
+    @contextlib.contextmanager
+    def killed(self: LocalStorage, path: str) -> Iterator[Any]:
+        if "/merged_buckets/" in path:
             raise RuntimeError("killed")
-        write_json(self, path, value)
+        with write(self, path) as file:
+            yield file
 
     with monkeypatch.context() as patched:
-        patched.setattr(LocalStorage, "write_json", killed)
+        patched.setattr(LocalStorage, "write", killed)
         assert run_shards_to_pretraining(*before, "--input", more, "--output", tmp_path / "out") == 1
     for name in ("manifest.json", "dataset_dict.json", "train/state.json", "validation/state.json"):
         assert not (tmp_path / "out" / name).exists()  # nothing opens what is half old and half new

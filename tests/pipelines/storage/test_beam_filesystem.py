@@ -231,7 +231,7 @@ def test_a_store_without_its_package_says_what_to_install(
     assert "bioshards[cloud]" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("scheme", "client"), [("gs", "google_storage"), ("s3", "s3_storage")])
+@pytest.mark.parametrize(("scheme", "client"), [("gs", "gcs"), ("s3", "s3")])
 def test_a_cloud_without_its_library_says_what_to_install(
     scheme: str,
     client: str,
@@ -239,7 +239,7 @@ def test_a_cloud_without_its_library_says_what_to_install(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(sys.modules, f"bioshards.pipelines.{client}", None)
+    monkeypatch.setitem(sys.modules, f"bioshards.pipelines.storage.{client}", None)
     assert run("--output", f"{scheme}://bucket/out") == 2
     said = capsys.readouterr().err
     assert f"{scheme}://bucket/out needs a library" in said

@@ -436,7 +436,7 @@ def test_a_machine_without_an_answer_on_its_credentials_makes_no_bad_file(
 def test_two_versions_of_an_object_are_never_read_as_one(
     folder: str, way: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(way, "generations", True)
+    monkeypatch.setattr(way, "emulate_generations", True)
     path = written(f"{folder}/a")
     with FILES.open(path) as file:
         first = file.read(10)

@@ -84,7 +84,8 @@ class ObjectStoreProxy(ThreadingHTTPServer):
         store: the store as it is to be reached by this way.
         requests: (method, path with its query, percent-encoding undone) of all that was asked.
         bytes_read: bytes of bodies in answers.
-        generations: does Google's say and look at the generation of what is read, as the emulator does not?
+        emulate_generations: does Google's say and look at the generation of what is read, as the emulator
+            does not?
     """
 
     request_queue_size = 128

@@ -184,7 +184,7 @@ def build_vocabulary(folder: Path, *inputs: Path, options: Sequence[str] = ("--s
         "bioshards.vocab",
         "build",
         *map(str, inputs),
-        "--out",
+        "--output",
         str(folder),
         *options,
     ]

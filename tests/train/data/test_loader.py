@@ -127,7 +127,7 @@ def test_an_epoch_has_every_row_once_and_the_next_one_in_another_order(
 ) -> None:
     expected = all_texts(pretraining_sets, kind)
     dealt = BatchPartition(len(expected), len(expected))
-    of = steps(pretraining_sets, kind, dealt, batch=len(expected))
+    of = steps(pretraining_sets, kind, dealt, batch_size=len(expected))
     epochs = [texts(of.load_step(step)) for step in range(3)]
     assert all(sorted(epoch) == sorted(expected) for epoch in epochs)
     assert all(one != other for one, other in itertools.combinations([expected, *epochs], 2))
@@ -139,7 +139,7 @@ def test_an_epoch_has_every_row_once_and_the_next_one_in_another_order(
 def test_masks_of_two_epochs_differ(kind: str, pretraining_sets: Sets) -> None:
     """Of every row that has more than a few ways to be masked, and so does what a generator says there."""
     number = PretrainingDataset(str(pretraining_sets[kind])).rows
-    of = steps(pretraining_sets, kind, BatchPartition(number, number), batch=number, mask_rate=0.2)
+    of = steps(pretraining_sets, kind, BatchPartition(number, number), batch_size=number, mask_rate=0.2)
     epochs = []
     for step in range(3):
         micro = of.load_step(step)
@@ -183,12 +183,14 @@ def test_however_a_batch_is_dealt_out_there_is_as_much_of_everything(
     batch = world * data.draw(st.integers(1, 8))
     micro = data.draw(st.integers(1, 9))
     step = data.draw(st.integers(0, 10**9))
-    [(_, whole)] = steps(pretraining_sets, "bert", BatchPartition(batch, batch), batch=batch).load_step(step)
+    [(_, whole)] = steps(pretraining_sets, "bert", BatchPartition(batch, batch), batch_size=batch).load_step(
+        step
+    )
     dealt = partition_batch(batch, world, 64, "cpu", micro)
     parts = [
         counts
         for rank in range(world)
-        for _, counts in steps(pretraining_sets, "bert", dealt, batch=batch, rank=rank).load_step(step)
+        for _, counts in steps(pretraining_sets, "bert", dealt, batch_size=batch, rank=rank).load_step(step)
     ]
     assert len(parts) == world * dealt.accumulation_steps
     assert tuple(map(sum, zip(*parts, strict=True))) == whole
@@ -238,7 +240,9 @@ def test_validation_is_masked_the_same_each_time_and_never_as_in_training(
     assert texts(before) == all_texts(pretraining_sets, kind, "validation")[:9]
     number = PretrainingDataset(str(pretraining_sets[kind]), "validation").rows
     held_out = {noise for row in rows([of.load_sequential(0, number)]) for noise in row["noise"]}
-    trained = steps(pretraining_sets, kind, BatchPartition(number, number), split="validation", batch=number)
+    trained = steps(
+        pretraining_sets, kind, BatchPartition(number, number), split="validation", batch_size=number
+    )
     assert not any(held_out & set(row["noise"]) for step in range(3) for row in rows(trained.load_step(step)))
 
 
@@ -253,7 +257,7 @@ def test_data_that_are_gone_on_with_begin_with_an_epoch_of_their_own(
     expected = all_texts(pretraining_sets, kind)
     dealt = BatchPartition(len(expected), len(expected))
     anew, further = (
-        steps(pretraining_sets, kind, dealt, first=first, batch=len(expected), mask_rate_end=0.0)
+        steps(pretraining_sets, kind, dealt, first=first, batch_size=len(expected), final_mask_rate=0.0)
         for first in (0, 30)
     )
     assert further.get_epoch(30) == 0
@@ -274,7 +278,7 @@ def test_the_share_that_is_masked_goes_by_the_step_and_not_by_the_data(pretraini
 
 
 def test_the_share_that_is_masked_grows_in_five_stages(pretraining_sets: Sets) -> None:
-    of = steps(pretraining_sets, "plain", mask_rate=0.05, mask_rate_end=0.25, max_predictions=0)
+    of = steps(pretraining_sets, "plain", mask_rate=0.05, final_mask_rate=0.25, max_predictions_per_seq=0)
     shares = []
     for step in range(40):
         [(_, counts)] = of.load_step(step)
@@ -293,8 +297,8 @@ def test_compiled_models_are_given_two_shapes_at_most(
 ) -> None:
     """The usual one, and that of the few batches with more tokens than there is room for."""
     dealt = BatchPartition(16, 4)
-    of = steps(pretraining_sets, kind, dealt, compile=True, padded=padded)
-    usual = steps(pretraining_sets, kind, dealt, padded=padded)
+    of = steps(pretraining_sets, kind, dealt, compile=True, pad_rows=padded)
+    usual = steps(pretraining_sets, kind, dealt, pad_rows=padded)
     shapes = set()
     for step in range(40):
         micro = of.load_step(step)

@@ -410,7 +410,10 @@ def test_without_its_run_json_a_folder_is_no_runs(
     shutil.copytree(half, tmp_path / "run")
     (tmp_path / "run" / "run.json").unlink()
     assert run_trainer(pretraining_sets["bert"], tmp_path / "run", *OFTEN) == 2
-    assert "holds something else than a run: give another --output" in capsys.readouterr().err
+    assert (
+        "is not empty and has no run.json; give another --output, or an empty folder"
+        in capsys.readouterr().err
+    )
 
 
 def test_another_model_is_refused_before_anything_is_touched(
@@ -429,7 +432,7 @@ def test_another_model_is_refused_before_anything_is_touched(
 def before_of(run: Path, option: str) -> object:
     """What a run was begun with."""
     recipe = json.loads((run / "run.json").read_text())["identity"]["recipe"]
-    return recipe[option.removeprefix("--")]
+    return recipe[option.removeprefix("--").replace("-", "_")]
 
 
 def test_a_state_of_other_tensors_is_refused(

@@ -104,7 +104,7 @@ def assert_same_but_for_rounding(one: Path, other: Path, tolerance: float) -> No
     first, second = load_reproducible_log(one), load_reproducible_log(other)
     assert len(first) == len(second)
     for line, other_line in zip(first, second, strict=True):
-        assert_close(line, other_line, tolerance, f"step {line['step']} {line['kind']}")
+        assert_close(line, other_line, tolerance, f"step {line['step']} {line['split']}")
     weights, others = (load_state(last_checkpoint(run))["model"] for run in (one, other))
     assert_close(weights, others, 20 * tolerance)
 
@@ -204,7 +204,7 @@ def test_when_the_first_cannot_go_on_the_other_ends_too(
             assert run_trainer(data, out, "--seed", 3) == 130
         children = together(data, out)
         assert [child.wait() for child in children] == [2, 1]
-        assert "was begun with --seed 3, not 0" in children[0].read_output()
+        assert "was started with --seed 3, not 0" in children[0].read_output()
     else:
         children = together(data, out, within={0: broken_disk})
         assert [child.wait() for child in children] == [1, 1]

@@ -479,7 +479,10 @@ def test_the_command_writes_them_and_lists_them(
     ("options", "said"),
     [
         (["--objective", "plain", "--tfrecord"], "--tfrecord is for electra, bert and albert"),
-        (["--objective", "bert", "--max-predictions-per-seq", 3], "says nothing without --tfrecord"),
+        (
+            ["--objective", "bert", "--max-predictions-per-seq", 3],
+            "--max-predictions-per-seq needs --tfrecord: other rows are not masked",
+        ),
         (
             ["--tfrecord", "--max-predictions-per-seq", 3],
             "--max-predictions-per-seq does not apply to --objective electra",
