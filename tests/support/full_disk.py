@@ -1,4 +1,4 @@
-"""FullDiskStorage: to be described."""
+"""Storages and limits that act as a full disk."""
 
 from __future__ import annotations
 

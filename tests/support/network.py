@@ -1,4 +1,4 @@
-"""find_free_port: to be described."""
+"""Ports of this machine."""
 
 from __future__ import annotations
 

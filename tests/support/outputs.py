@@ -1,4 +1,4 @@
-"""published_digests: to be described."""
+"""Published outputs: digests, manifests and documents."""
 
 from __future__ import annotations
 

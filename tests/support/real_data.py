@@ -1,4 +1,4 @@
-"""DATA: to be described."""
+"""The folder of real data, and the marker of tests that need it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pretraining_sets: to be described."""
+"""Fixtures of the trainer's tests: pretraining sets of each objective."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MEMORY_OBJECTS: to be described."""
+"""A Beam file system in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ArchiveFiles: to be described."""
+"""Archives in memory: tar, tar.gz and zip."""
 
 from __future__ import annotations
 

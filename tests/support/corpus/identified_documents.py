@@ -1,4 +1,4 @@
-"""IdRow: to be described."""
+"""Documents with given ids, in finished directories."""
 
 from __future__ import annotations
 

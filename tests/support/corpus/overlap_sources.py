@@ -1,4 +1,4 @@
-"""citation_with_ids: to be described."""
+"""Abstracts and articles that overlap, with the overlap that is expected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""citation_xml: to be described."""
+"""Small PubMed records and sets as XML."""
 
 from __future__ import annotations
 

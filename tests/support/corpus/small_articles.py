@@ -1,4 +1,4 @@
-"""KEEP_EVERYTHING: to be described."""
+"""Small JATS articles, and packages of them."""
 
 from __future__ import annotations
 

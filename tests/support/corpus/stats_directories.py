@@ -1,4 +1,4 @@
-"""make_stats_document: to be described."""
+"""Finished directories whose statistics are known."""
 
 from __future__ import annotations
 
