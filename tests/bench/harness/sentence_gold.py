@@ -100,6 +100,9 @@ def score_splitter(paragraphs: Iterable[Paragraph], split: Callable[[str], list[
 
 
 def _read_rows(file: Path) -> Iterable[dict[str, str]]:
-    csv.field_size_limit(1 << 30)
-    with file.open(encoding="utf-8", newline="") as opened:
-        yield from csv.DictReader(opened, delimiter="\t", quoting=csv.QUOTE_NONE)
+    previous_limit = csv.field_size_limit(1 << 30)  # of the whole process
+    try:
+        with file.open(encoding="utf-8", newline="") as opened:
+            yield from csv.DictReader(opened, delimiter="\t", quoting=csv.QUOTE_NONE)
+    finally:
+        csv.field_size_limit(previous_limit)
