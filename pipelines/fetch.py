@@ -9,9 +9,8 @@ import argparse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bioshards.corpus.download import europepmc, pubmed
-from bioshards.corpus.download.pmc import s3_bucket
 from bioshards.corpus.download.pmc.article_filter import DEFAULT_SETS, SETS, ArticleFilter
+from bioshards.corpus.download.source_registry import SOURCES
 from bioshards.corpus.licences import DEFAULT_LICENCES
 from bioshards.pipelines.options.argument_types import nonempty_subset_of
 from bioshards.pipelines.options.common import (
@@ -89,14 +88,13 @@ def make_parser() -> Parser:
         "--input",
         action="append",
         metavar="NAME",
-        help="pubmed: (baseline and updates), 'pubmed:baseline[1-10]', 'pubmed:updates[-3:]', "
-        "'pubmed:[since=2026-08-01]'; pmc:, or 'pmc:[11000000-11010000]' for ids, in whole ranges of 10,000; "
-        "europepmc:, 'europepmc:[-3:]'; repeatable",
+        help="; ".join(source.usage for source in SOURCES.values())
+        + " (numbers for pmc: are ids, in whole ranges of 10,000); repeatable",
     )
     add_run_options(parser, "articles")
     add_download_options(parser, "mirror, in this folder")
     _add_article_options(parser)
-    add_server_options(parser, {"pubmed": pubmed.URL, "europepmc": europepmc.URL, "pmc": s3_bucket.URL})
+    add_server_options(parser, SOURCES)
     return parser
 
 

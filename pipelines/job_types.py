@@ -10,7 +10,6 @@ from bioshards.corpus.output.output_layout import OutputDir
 
 if TYPE_CHECKING:  # vocab needs the libraries of an extra
     from bioshards.corpus.download.mirror import Mirror
-    from bioshards.corpus.download.remote_file import RemoteFile
     from bioshards.corpus.lifecycle.exclusion_list import ExcludedIds, ExclusionList
     from bioshards.corpus.manifest import (
         DocumentsRun,
@@ -25,7 +24,7 @@ if TYPE_CHECKING:  # vocab needs the libraries of an extra
     from bioshards.corpus.storage.source_file import SourceFile
     from bioshards.corpus.storage.storage_protocol import Storage
     from bioshards.corpus.text_config import TextConfig
-    from bioshards.pipelines.inputs.downloads import DownloadPlan, SourceListing
+    from bioshards.pipelines.inputs.downloads import SourceListing
     from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
     from bioshards.pipelines.inputs.run_inputs import RunInputs
     from bioshards.vocab.counting.word_counts import CountConfig
@@ -94,16 +93,6 @@ class ShardsJob:
     run_info: DocumentsRun
     abstracts_digest: str | None = None
     excluded_ids: ExcludedIds | None = None
-
-    @property
-    def to_fetch(self) -> list[RemoteFile]:
-        """Return the files to download first."""
-        return self.run_inputs.to_fetch
-
-    @property
-    def download_plan(self) -> DownloadPlan | None:
-        """Return how the files are downloaded."""
-        return self.run_inputs.download_plan
 
     @property
     def article_plan(self) -> PmcArticlePlan | None:

@@ -44,13 +44,15 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
         pipeline | "Sources" >> beam.Create(job.sources, reshuffle=False) | "StageFiles" >> stage_files
     )
     staged_collections = [staged_files]
-    if job.download_plan and job.to_fetch:
-        file_slots = pipeline | "Slots" >> beam.Create(
-            split_into_slots(job.to_fetch, job.download_plan), reshuffle=False
-        )
+    for source, listing in job.run_inputs.listings.items():
+        if not listing.to_fetch:
+            continue
+        file_slots = split_into_slots(listing.to_fetch, listing.download_plan)
         staged_collections.append(
-            file_slots
-            | "FetchAndStage" >> FetchAndStage(job.download_plan, stage_files, inputs.source_from_file)
+            pipeline
+            | f"Slots of {source}" >> beam.Create(file_slots, reshuffle=False)
+            | f"Fetch and stage {source}"
+            >> FetchAndStage(listing.download_plan, stage_files, inputs.source_from_file)
         )
     if job.article_plan:
         range_slots = pipeline | "Ranges" >> beam.Create(

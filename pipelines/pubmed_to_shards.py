@@ -10,11 +10,11 @@ from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 from bioshards.corpus.document_presets import PUBMED_PRESETS
-from bioshards.corpus.download import pubmed
+from bioshards.corpus.download.source_registry import SOURCES, list_source_names
 from bioshards.corpus.pubmed.discovery import source_from_file
 from bioshards.corpus.pubmed.filters import PubMedConfig
-from bioshards.pipelines.options.argument_types import int_at_least, name_list, server_url
-from bioshards.pipelines.options.common import add_download_options, add_run_options
+from bioshards.pipelines.options.argument_types import int_at_least, name_list
+from bioshards.pipelines.options.common import add_download_options, add_run_options, add_server_options
 from bioshards.pipelines.options.parser import Parser
 from bioshards.pipelines.options.shard_options import (
     ShardsOptions,
@@ -38,9 +38,9 @@ DESCRIPTION: Final = """\
 PubMed citation XML (baseline and update files, any mixture) to document shards: the latest version of
 each citation, cleaned of markup, split into sentences, in Arrow files with a manifest."""
 
-INPUT_HELP: Final = """\
-a folder, a file or a quoted glob, also on gs:// or s3://; or a source to fetch, by name: pubmed: (NLM's
-baseline and update files), 'pubmed:baseline[1-10]', 'pubmed:updates[-3:]', 'pubmed:[since=2026-08-01]';
+INPUT_HELP: Final = f"""\
+a folder, a file or a quoted glob, also on gs:// or s3://; or a source to fetch, by name:
+{"; ".join(SOURCES[name].usage for name in list_source_names("citations"))};
 repeatable (default: the sample that comes with bioshards)"""
 
 
@@ -62,12 +62,15 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
         job.storage, job.output_dir, job.document_config, job.keep_dropped, has_digests=job.dedup == "exact"
     )
     staged = pipeline | "Sources" >> beam.Create(job.sources, reshuffle=False) | "StageFiles" >> stage_files
-    if job.download_plan and job.to_fetch:
-        file_slots = pipeline | "Slots" >> beam.Create(
-            split_into_slots(job.to_fetch, job.download_plan), reshuffle=False
-        )
-        fetched = file_slots | "FetchAndStage" >> FetchAndStage(
-            job.download_plan, stage_files, source_from_file
+    for source, listing in job.run_inputs.listings.items():
+        if not listing.to_fetch:
+            continue
+        file_slots = split_into_slots(listing.to_fetch, listing.download_plan)
+        fetched = (
+            pipeline
+            | f"Slots of {source}" >> beam.Create(file_slots, reshuffle=False)
+            | f"Fetch and stage {source}"
+            >> FetchAndStage(listing.download_plan, stage_files, source_from_file)
         )
         staged = (staged, fetched) | "Staged" >> beam.Flatten()
     decisions = staged | "ResolveVersions" >> ResolveVersions(
@@ -100,12 +103,7 @@ def make_parser() -> Parser:
     add_shard_options(parser, sorted(PUBMED_PRESETS), INPUT_HELP)
     add_run_options(parser, "records, and of files,")
     add_download_options(parser, "mirror, beside the output")
-    parser.add_argument_group("where NLM's files are").add_argument(
-        "--pubmed-url",
-        type=server_url,
-        metavar="URL",
-        help=f"a server that has them in NLM's layout (default: {pubmed.URL})",
-    )
+    add_server_options(parser, list_source_names("citations"))
     documents = parser.add_argument_group(
         "which citations, and what of them (defaults: every citation that has an abstract)"
     )

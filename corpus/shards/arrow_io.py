@@ -172,19 +172,20 @@ def read_directory(
 
 
 def read_shards(
-    storage: Storage, folder: str, manifest_entries: Iterable[Shard], columns: Sequence[str]
+    storage: Storage, folder: str, manifest_entries: Iterable[Shard], columns: Sequence[str] | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the record batches of some shards of a directory, with these columns only."""
+    """Yield the record batches of some shards of a directory, with these columns only, or all for None."""
     for shard in manifest_entries:
         yield from read_file(storage, f"{folder}/{shard.file}", columns)
 
 
-def read_file(storage: Storage, path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the record batches of one file, with these columns only."""
+def read_file(storage: Storage, path: str, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    """Yield the record batches of one file, with these columns only, or all for None."""
     with open_mapped(storage, path) as file:
         schema = pa.ipc.read_schema(file)
         file.seek(0)
-        options = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in columns])
+        names = schema.names if columns is None else columns
+        options = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in names])
         with pa.ipc.open_stream(file, options=options) as stream:
             yield from stream
 

@@ -15,8 +15,6 @@ import pyarrow as pa
 PIPELINE: Final = "shards_to_pretraining"
 BATCH_ROWS: Final = 2048
 """Rows in a record batch: 1 MB at 256 tokens; a shard of 100 million rows opens within a second."""
-LABELLED_OBJECTIVES: Final = ("bert", "albert")
-"""Objectives whose rows have a label."""
 NO_LABEL: Final = -100
 """Label of a row without a pair of segments; the default ``ignore_index`` of PyTorch's losses."""
 _METADATA_KEY: Final = b"bioshards"

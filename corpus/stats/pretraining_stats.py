@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from bioshards.corpus.manifest import PretrainingConfig, PretrainingManifest, SplitCounts, encode
 from bioshards.corpus.output.output_layout import SPLITS
 from bioshards.corpus.shards.arrow_io import Shard
-from bioshards.corpus.shards.pretraining_schema import LABELLED_OBJECTIVES
 from bioshards.corpus.storage.storage_protocol import Storage
 
 from .histogram import add_counts, summarise_distribution
@@ -57,15 +56,13 @@ def _compute_split_stats(
     config: PretrainingConfig,
     counts: SplitCounts,
 ) -> dict[str, Any]:
-    has_labels = config.objective in LABELLED_OBJECTIVES
     lengths, document_counts, labels = Counter[int](), Counter[int](), Counter[int]()
     single_segment_rows = 0
-    columns = ["input_ids", "split", *(["label"] if has_labels else []), "spans"]
-    for batch in iter_batches(storage, folder, shard_entries, columns):
+    for batch in iter_batches(storage, folder, shard_entries, columns=None):
         add_counts(lengths, pc.list_value_length(batch["input_ids"]))
         add_counts(document_counts, count_documents_per_row(batch["spans"]))
         single_segment_rows += pc.sum(pc.equal(batch["split"], 0), min_count=0).as_py()
-        if has_labels:
+        if "label" in batch.schema.names:
             add_counts(labels, batch["label"])
     rows = lengths.total()
     row_lengths, documents_per_row = summarise_distribution(lengths), summarise_distribution(document_counts)

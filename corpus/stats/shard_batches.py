@@ -17,7 +17,7 @@ class StatsError(UserError):
 
 
 def iter_batches(
-    storage: Storage, folder: str, shard_entries: Iterable[Shard], columns: Sequence[str]
+    storage: Storage, folder: str, shard_entries: Iterable[Shard], columns: Sequence[str] | None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the record batches of shards; one is in memory at a time.
 
@@ -25,7 +25,7 @@ def iter_batches(
         storage: where the directory is.
         folder: the directory.
         shard_entries: the shards as the manifest lists them.
-        columns: columns to read, in the order of the schema.
+        columns: columns to read, in the order of the schema; None for all.
 
     Raises:
         StatsError: a shard is unreadable, or its number of rows differs from the manifest.

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from bioshards.corpus.download.mirror import Mirror
-from bioshards.corpus.download.source_spec import SourceSpec, parse_source_spec
+from bioshards.corpus.download.source_parser import parse_source_spec
+from bioshards.corpus.download.source_registry import SOURCES
+from bioshards.corpus.download.source_spec import SourceSpec
 from bioshards.corpus.errors import OutputMismatchError, UsageError
 from bioshards.corpus.manifest import InventoryIdentity, MirrorConfig, MirrorRun, utc_now
 from bioshards.corpus.output import output_layout
@@ -24,7 +26,6 @@ from bioshards.pipelines.execution.session import translate_output_errors
 from bioshards.pipelines.fetch import FetchOptions
 from bioshards.pipelines.inputs import pmc_articles
 from bioshards.pipelines.inputs.downloads import (
-    FILE_SOURCES,
     REMOTE_SLOTS,
     list_source,
     resolve_mirror_folder,
@@ -70,7 +71,7 @@ class FetchDriver(Driver[FetchOptions, FetchJob]):
         listings = {
             source: list_source(mirror, source, specs, self.options.downloads, context.is_local_run)
             for source, specs in sorted(self.specs_by_source.items())
-            if source in FILE_SOURCES
+            if SOURCES[source].listing
         }
         return FetchJob(
             mirror=mirror,
@@ -209,13 +210,14 @@ def _parse_specs(input_args: Sequence[str]) -> dict[str, list[SourceSpec]]:
     Raises:
         UsageError, SourceSpecError: an input that cannot be downloaded.
     """
+    names = " or ".join(f"{name}:" for name in SOURCES)
     if not input_args:
-        raise UsageError("--input is missing: what to fetch, pubmed:, pmc: or europepmc:")
+        raise UsageError(f"--input is missing: what to fetch, {names}")
     specs_by_source: dict[str, list[SourceSpec]] = {}
     for text in input_args:
         spec = parse_source_spec(text)
         if spec is None:
-            raise UsageError(f"--input {text} is no source that can be fetched: pubmed:, pmc: or europepmc:")
+            raise UsageError(f"--input {text} is no source that can be fetched: {names}")
         specs_by_source.setdefault(spec.source, []).append(spec)
     pmc_articles.check_specs(specs_by_source.get("pmc", []))
     return specs_by_source

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from bioshards.corpus.download.source_spec import parse_source_spec
+from bioshards.corpus.download.source_parser import parse_source_spec
 from bioshards.corpus.errors import TransientStorageError, UsageError
 from bioshards.corpus.lifecycle import exclusion_list, full_text_overlap, part_lists
 from bioshards.corpus.lifecycle.exclusion_list import ExcludedIds
@@ -93,7 +93,7 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
             config=config,
             run_info=DocumentsRun(
                 command=self.command,
-                listed_at=run_inputs.listed_at or None,
+                listed_at=run_inputs.listed_at,
                 notices=tuple(run_inputs.notices) if run_inputs.listed_at else (),
             ),
         )
@@ -136,7 +136,7 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
 
     def is_up_to_date(self, job: ShardsJob) -> bool:
         """Return True if nothing is to be downloaded and the output is complete and of the same inputs."""
-        if job.to_fetch or job.article_plan:
+        if job.run_inputs.to_fetch or job.article_plan:
             return False
         return is_up_to_date(
             job.storage,

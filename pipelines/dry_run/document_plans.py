@@ -41,7 +41,7 @@ def plan_pretraining(job: PretrainingJob) -> DryRunPlan:
         *_format_header([shard for group in job.shard_groups for shard in group.shards], job.output_dir.path),
         f"  examples:  {recipe.objective}, {recipe.max_seq_length} tokens a row at most, "
         f"{passes_text}{shuffle_text}",
-        f"  made:      {len(job.shard_groups) - len(to_do):,} portions before, {len(to_do):,} to do",
+        f"  built:     {len(job.shard_groups) - len(to_do):,} groups of shards before, {len(to_do):,} to do",
     ]
     seconds = OBJECTIVES[recipe.objective].cost.estimate_core_seconds(size, recipe.dupe_factor)
     store_wait_seconds = cost.estimate_store_wait(cost.STORE_CALLS_PER_SHARD * len(to_do), size)

@@ -17,13 +17,12 @@ from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines.inputs.downloads import (
-    DownloadPlan,
+    SourceListing,
     check_free_space,
     format_size,
     with_interactive_retry,
 )
 from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
-from bioshards.pipelines.inputs.run_inputs import measure_download_rate
 from bioshards.pipelines.job_types import FetchJob, ShardsJob
 
 from . import cost
@@ -71,14 +70,10 @@ def plan_shards(job: ShardsJob) -> DryRunPlan:
     to_stage = [source for source in run_inputs.available if source not in cached_reports]
     lines = ["dry run: nothing is fetched, nothing is written"]
     lines += [f"notice: {notice}" for notice in run_inputs.notices]
-    if run_inputs.download_plan:
-        mirrored = [source for source in run_inputs.available if source.retrieved_at]
-        lines += [
-            f"source:      {run_inputs.download_plan.server.base_url}, listed {run_inputs.listed_at}",
-            f"mirror:      {run_inputs.download_plan.mirror.folder}",
-            f"  held:      {_format_files(mirrored)}",
-            f"  to fetch:  {_format_files(run_inputs.to_fetch)}",
-        ]
+    mirror_folders = {listing.download_plan.mirror.folder for listing in run_inputs.listings.values()}
+    lines += [f"mirror:      {folder}" for folder in mirror_folders]
+    for source, listing in run_inputs.listings.items():
+        lines += _format_listing(source, listing)
     lines.append(f"output:      {job.output_dir.path}")
     if run_inputs.available or run_inputs.to_fetch:
         noun = "files" if job.config["pipeline"] == "pubmed_to_shards" else "sources"
@@ -101,11 +96,10 @@ def plan_shards(job: ShardsJob) -> DryRunPlan:
         len(to_do), size, sum(_estimate_single_articles(job, source) for source in to_stage)
     )
     parallelism, fetch_seconds, fetch_note = len(to_stage), 0.0, ""
-    if run_inputs.to_fetch and run_inputs.download_plan:
-        parallelism += min(len(run_inputs.to_fetch), run_inputs.download_plan.slots)
-        fetch_seconds, fetch_note = _estimate_download(
-            run_inputs.to_fetch, run_inputs.download_plan, run_inputs.download_rate
-        )
+    for listing in run_inputs.listings.values():
+        if listing.to_fetch:
+            parallelism += min(len(listing.to_fetch), listing.download_plan.slots)
+            fetch_seconds, fetch_note = max((fetch_seconds, fetch_note), _estimate_download(listing))
     if job.article_plan:
         articles = _plan_articles(job.article_plan)
         lines += articles.lines
@@ -126,14 +120,10 @@ def plan_mirror(job: FetchJob) -> DryRunPlan:
     seconds = fetch_seconds = 0.0
     parallelism = 0
     for source, listing in job.listings.items():
-        source_seconds, line = _estimate_download(
-            listing.to_fetch, listing.download_plan, measure_download_rate(listing.mirrored.values())
-        )
+        source_seconds, line = _estimate_download(listing)
         lines += [f"notice: {notice}" for notice in listing.notices]
         lines += [
-            f"{source + ':':12} {listing.download_plan.server.base_url}, listed {listing.listed_at}",
-            f"  held:      {_format_files(list(listing.mirrored))}",
-            f"  to fetch:  {_format_files(listing.to_fetch)}",
+            *_format_listing(source, listing),
             f"  estimate:  {line}",
         ]
         seconds += _total_size(listing.to_fetch) / 1e6 / cost.DOWNLOAD_MEGABYTES_PER_CORE_SECOND
@@ -196,7 +186,7 @@ def _plan_articles(article_plan: PmcArticlePlan) -> DryRunPlan:
         f"  articles:  {counts.num_articles:,} in {len(article_plan.ranges):,} ranges of ids",
         f"  unknown:   {counts.without_metadata:,}, whose metadata is read first",
         f"  selected:  {counts.selected:,} of the others",
-        f"  held:      {counts.mirrored:,} of these",
+        f"  mirrored:  {counts.mirrored:,} of these",
         f"  to fetch:  {num_to_fetch:,}, some {format_size(num_to_fetch * MEAN_ARTICLE_BYTES)}",
         f"  surplus:   {counts.surplus:,} others in the mirror, which are taken out if they are not selected",
         *(
@@ -281,20 +271,25 @@ def _estimate_core_seconds(job: ShardsJob, file: SourceFile | RemoteFile) -> flo
     return core_rate.estimate_core_seconds(_input_bytes(job, file))
 
 
-def _estimate_download(
-    remote_files: Sequence[RemoteFile], download_plan: DownloadPlan, bytes_per_second: float
-) -> tuple[float, str]:
-    """How long fetching takes; ``bytes_per_second`` in bytes a second over one connection, 0 if never
-    measured.
-    """
-    connections = download_plan.connections
+def _format_listing(source: str, listing: SourceListing) -> list[str]:
+    """Return lines on the server of a source and its files in the mirror and to fetch."""
+    return [
+        f"{source + ':':12} {listing.download_plan.server.base_url}, listed {listing.listed_at}",
+        f"  mirrored:  {_format_files(list(listing.mirrored))}",
+        f"  to fetch:  {_format_files(listing.to_fetch)}",
+    ]
+
+
+def _estimate_download(listing: SourceListing) -> tuple[float, str]:
+    """Return the seconds of downloading a listing's files, and a note with the rate and its source."""
+    connections = listing.download_plan.connections
     megabytes_per_second, rate_source = DOWNLOAD_MEGABYTES_PER_SECOND, "a guess"
-    if bytes_per_second:
+    if listing.download_rate:
         megabytes_per_second, rate_source = (
-            connections * bytes_per_second / 1e6,
+            connections * listing.download_rate / 1e6,
             f"as here before, {connections} connections",
         )
-    seconds = _total_size(remote_files) / 1e6 / megabytes_per_second
+    seconds = _total_size(listing.to_fetch) / 1e6 / megabytes_per_second
     return seconds, f"{format_duration(seconds)} of fetching, {megabytes_per_second:.1f} MB/s ({rate_source})"
 
 

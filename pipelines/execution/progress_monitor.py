@@ -11,9 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.pmc.s3_bucket import range_label
-from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.pubmed.discovery import source_from_file
@@ -21,6 +19,7 @@ from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 
 if TYPE_CHECKING:
+    from bioshards.pipelines.inputs.downloads import SourceListing
     from bioshards.pipelines.inputs.run_inputs import RunInputs
     from bioshards.pipelines.job_types import FetchJob, PretrainingJob, WordsJob
 
@@ -35,15 +34,21 @@ _LINE_INTERVAL_SECONDS: Final = 2
 
 
 class _DownloadCounter:
-    """Counts the files of a download plan that have arrived in the mirror."""
+    """Counts the files of listings that have arrived in the mirror."""
 
-    def __init__(self, mirror: Mirror, to_fetch: Iterable[RemoteFile]) -> None:
-        self._files = mirror.storage
-        self._expected_paths = {mirror.path(remote_file) for remote_file in to_fetch}
+    def __init__(self, storage: Storage, listings: Iterable[SourceListing]) -> None:
+        self._storage = storage
+        self._expected_paths = {
+            listing.download_plan.mirror.path(remote_file)
+            for listing in listings
+            for remote_file in listing.to_fetch
+        }
         self._folders = {path.rpartition("/")[0] for path in self._expected_paths}
 
     def __str__(self) -> str:
-        present = {f"{folder}/{name}" for folder in self._folders for name in self._files.list_names(folder)}
+        present = {
+            f"{folder}/{name}" for folder in self._folders for name in self._storage.list_names(folder)
+        }
         return f"{len(self._expected_paths & present):,}/{len(self._expected_paths):,} fetched"
 
 
@@ -157,11 +162,7 @@ class ShardsProgress(_StepProgress):
             lambda name: name[:_REPORT_SUFFIX_START] in stems,
             out,
         )
-        self._downloads = (
-            run_inputs.download_plan
-            and run_inputs.to_fetch
-            and _DownloadCounter(run_inputs.download_plan.mirror, run_inputs.to_fetch)
-        )
+        self._downloads = run_inputs.to_fetch and _DownloadCounter(storage, run_inputs.listings.values())
         self._last_line, self._last_log_time = "", self._start_time
 
     def _describe(self, name: str, report: Any) -> tuple[str, int]:
@@ -201,9 +202,9 @@ class WordsProgress(_StepProgress):
 
 
 class PretrainingProgress(_StepProgress):
-    """Of a run that makes examples: portions done."""
+    """Of a run that makes examples: groups of shards done."""
 
-    ITEMS = "portions"
+    ITEMS = "groups of shards"
     UNITS = "documents"
     NEXT_STEP = "publishing"
 
@@ -232,8 +233,8 @@ class FetchProgress:
 
     def __init__(self, job: FetchJob, out: TextIO) -> None:
         self._job, self._out, self._is_live = job, out, out.isatty()
-        to_fetch = [remote_file for listing in job.listings.values() for remote_file in listing.to_fetch]
-        self._downloads = to_fetch and _DownloadCounter(job.mirror, to_fetch)
+        has_files = any(listing.to_fetch for listing in job.listings.values())
+        self._downloads = has_files and _DownloadCounter(job.storage, job.listings.values())
         self._reports_before = self._list_reports()
         self._last_line, self._last_log_time = "", time.monotonic()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.pmc import article_ranges
 from bioshards.corpus.download.pmc.article_filter import DEFAULT_SETS, ArticleFilter
@@ -14,7 +12,7 @@ from bioshards.pipelines.options.shard_options import ShardsOptions
 
 from . import pmc_articles
 from .downloads import list_source, resolve_mirror_folder
-from .run_inputs import RunInputs, measure_download_rate, split_specs_and_paths
+from .run_inputs import RunInputs, split_specs_and_paths
 
 
 def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_local_run: bool) -> RunInputs:
@@ -24,34 +22,24 @@ def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_l
         UsageError, InputNotFoundError, SourceSpecError, ListingError, EmptySelectionError, DownloadError:
             an input cannot be used.
     """
-    specs, paths = split_specs_and_paths(options.input, "pmc", "europepmc")
-    pmc_articles.check_specs(specs)
-    run_inputs = RunInputs(inputs.discover(storage, paths) if paths else [])
-    if not specs:
-        return run_inputs
+    specs_by_source, paths = split_specs_and_paths(options.input, "articles")
+    range_specs = specs_by_source.pop("pmc", [])
+    pmc_articles.check_specs(range_specs)
+    sources_by_path = {source.path: source for source in (inputs.discover(storage, paths) if paths else [])}
+    if not specs_by_source and not range_specs:
+        return RunInputs(list(sources_by_path.values()))
     mirror = Mirror(storage, resolve_mirror_folder(options.downloads.mirror, output))
-    package_specs = [spec for spec in specs if spec.source == "europepmc"]
-    if package_specs:
-        listing = list_source(mirror, "europepmc", package_specs, options.downloads, is_local_run)
-        mirrored = [
-            inputs.source_from_file(mirrored_file.info, mirrored_file.retrieved_at)
-            for mirrored_file in listing.mirrored.values()
-        ]
-        paths_to_fetch = {mirror.path(remote) for remote in listing.to_fetch}
-        sources_by_path = {
-            source.path: source
-            for source in [*run_inputs.available, *mirrored]
-            if source.path not in paths_to_fetch
-        }
-        run_inputs = RunInputs(
-            available=sorted(sources_by_path.values()),
-            to_fetch=listing.to_fetch,
-            download_plan=listing.download_plan,
-            notices=listing.notices,
-            listed_at=listing.listed_at,
-            download_rate=measure_download_rate(listing.mirrored.values()),
-        )
-    range_specs = [spec for spec in specs if spec.source == "pmc"]
+    listings = {
+        source: list_source(mirror, source, specs, options.downloads, is_local_run)
+        for source, specs in specs_by_source.items()
+    }
+    to_fetch_paths: set[str] = set()
+    for listing in listings.values():
+        to_fetch_paths.update(mirror.path(remote_file) for remote_file in listing.to_fetch)
+        for mirrored_file in listing.mirrored.values():
+            source = inputs.source_from_file(mirrored_file.info, mirrored_file.retrieved_at)
+            sources_by_path[source.path] = source
+    article_plan = None
     if range_specs:
         document_config = options.document_config
         assert isinstance(document_config, PmcConfig)
@@ -62,11 +50,12 @@ def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_l
         article_plan = pmc_articles.plan_articles(
             mirror, range_specs, article_filter, options.downloads, is_local_run
         )
-        list_paths = {article_ranges.selected_path(mirror.folder, number) for number in article_plan.ranges}
-        sources_by_path = {
-            source.path: source for source in run_inputs.available if source.path not in list_paths
-        }
-        run_inputs = dataclasses.replace(
-            run_inputs, available=sorted(sources_by_path.values()), article_plan=article_plan
+        to_fetch_paths.update(
+            article_ranges.selected_path(mirror.folder, number) for number in article_plan.ranges
         )
-    return run_inputs
+    return RunInputs(
+        available=sorted(source for path, source in sources_by_path.items() if path not in to_fetch_paths),
+        listings=listings,
+        notices=[notice for listing in listings.values() for notice in listing.notices],
+        article_plan=article_plan,
+    )

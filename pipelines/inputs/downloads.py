@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 from bioshards import __version__
-from bioshards.corpus.download import europepmc, pubmed
 from bioshards.corpus.download.http_client import Connection, Server, UnreachableError
 from bioshards.corpus.download.listing import SelectedFiles
 from bioshards.corpus.download.mirror import REFUSED, UNREACHABLE, Mirror, MirroredFile
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.download.rate_limit import RateLimiter
 from bioshards.corpus.download.remote_file import RemoteFile
+from bioshards.corpus.download.source_registry import SOURCES
 from bioshards.corpus.download.source_spec import SourceSpec
 from bioshards.corpus.errors import BadFileError, UsageError
 from bioshards.corpus.manifest import utc_now
@@ -84,19 +84,12 @@ class SourceListing:
     notices: list[str]
     listed_at: str
 
-
-class FileSource(Protocol):
-    """A module of corpus/download/ for a server with a listing of files."""
-
-    URL: str
-    MAX_CONNECTIONS: int
-    REQUESTS_PER_SECOND: float
-
-    def list_files(self, connection: Connection, base_url: str, spec: SourceSpec) -> SelectedFiles: ...
-
-
-FILE_SOURCES: Final[Mapping[str, FileSource]] = {"pubmed": pubmed, "europepmc": europepmc}
-"""The sources with a listing of files, by name."""
+    @property
+    def download_rate(self) -> float:
+        """Bytes per second of one connection in earlier downloads of the mirrored files; 0 if unknown."""
+        timed = [file for file in self.mirrored.values() if file.download_seconds]
+        seconds = sum(file.download_seconds for file in timed)
+        return sum(file.info.size for file in timed) / seconds if timed else 0
 
 
 def list_source(
@@ -109,19 +102,20 @@ def list_source(
     """Read a source's listing and find its files in the mirror.
 
     Args:
-        source_name: key of :data:`FILE_SOURCES`.
+        source_name: a source with a listing.
         specs: what to select of the listing.
 
     Raises:
         ListingError, EmptySelectionError, DownloadError: the listing cannot be read, or nothing is selected.
     """
-    source = FILE_SOURCES[source_name]
-    url = options.urls.get(source_name, source.URL)
-    server = make_server(url, options.contact, source.MAX_CONNECTIONS, source.REQUESTS_PER_SECOND)
+    listing = SOURCES[source_name].listing
+    assert listing, source_name
+    url = options.urls.get(source_name, SOURCES[source_name].url)
+    server = make_server(url, options.contact, listing.MAX_CONNECTIONS, listing.REQUESTS_PER_SECOND)
     with with_interactive_retry(server).connect() as connection:
         listed_at = utc_now()
         selected, notices = _merge_selections(
-            source.list_files(connection, server.base_url, spec) for spec in specs
+            listing.list_files(connection, server.base_url, spec) for spec in specs
         )
         mirrored = mirror.find_mirrored(connection, selected, is_read_only=options.dry_run)
     to_fetch = [remote_file for remote_file in selected if remote_file not in mirrored]

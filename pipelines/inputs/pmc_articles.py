@@ -37,13 +37,13 @@ class PmcArticlePlan:
 
 
 def check_specs(specs: Iterable[SourceSpec]) -> None:
-    """See that the names ask for what the bucket has, before anything is begun.
+    """Check that no selection of PMC's articles is by date.
 
     Raises:
-        UsageError: one selects by date.
+        UsageError: one is.
     """
     for spec in specs:
-        if spec.source == "pmc" and spec.selection.since:
+        if spec.selection.since:
             raise UsageError(
                 f"--input {spec.text}: pmc: has no need of since=, as what the mirror has is not read again"
             )

@@ -14,7 +14,7 @@ from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.pipelines.options.shard_options import ShardsOptions
 
 from .downloads import list_source, resolve_mirror_folder
-from .run_inputs import RunInputs, measure_download_rate, split_specs_and_paths
+from .run_inputs import RunInputs, split_specs_and_paths
 
 
 def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_local_run: bool) -> RunInputs:
@@ -24,8 +24,9 @@ def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_l
         InputNotFoundError, SourceSpecError, ListingError, EmptySelectionError, DownloadError: with a message
             for the person.
     """
-    specs, paths = split_specs_and_paths(options.input, "pubmed")
+    specs_by_source, paths = split_specs_and_paths(options.input, "citations")
     available = discover_sources(storage, paths) if paths else []
+    specs = specs_by_source.get("pubmed")
     if not specs:
         return RunInputs(available)
     mirror = Mirror(storage, resolve_mirror_folder(options.downloads.mirror, output))
@@ -51,11 +52,8 @@ def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_l
     sources_by_path = {source.path: source for source in available}
     return RunInputs(
         available=sorted(sources_by_path.values()),
-        to_fetch=listing.to_fetch,
-        download_plan=listing.download_plan,
+        listings={"pubmed": listing},
         notices=notices,
-        listed_at=listing.listed_at,
-        download_rate=measure_download_rate(listing.mirrored.values()),
     )
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
-from bioshards.corpus.download.mirror import MirroredFile
 from bioshards.corpus.download.remote_file import RemoteFile
-from bioshards.corpus.download.source_spec import SourceSpec, parse_source_spec
+from bioshards.corpus.download.source_parser import parse_source_spec
+from bioshards.corpus.download.source_registry import list_source_names
+from bioshards.corpus.download.source_spec import SourceSpec
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.storage.source_file import SourceFile
-from bioshards.pipelines.inputs.downloads import DownloadPlan
+from bioshards.pipelines.inputs.downloads import SourceListing
 from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
 
 
@@ -20,24 +22,29 @@ class RunInputs:
 
     Attributes:
         available: files that can be read, local and mirrored, in order.
-        to_fetch: files to download first.
-        download_plan: how they are downloaded.
+        listings: the listings that were read, by source; their files to fetch are downloaded first.
         notices: messages on the listings.
-        listed_at: UTC time at which the listings were read; '' without listings.
-        download_rate: bytes per second of one connection in earlier downloads; 0 if unknown.
         article_plan: PMC's articles to download first; None if none are asked for.
     """
 
     available: list[SourceFile]
-    to_fetch: list[RemoteFile] = field(default_factory=list)
-    download_plan: DownloadPlan | None = None
+    listings: Mapping[str, SourceListing] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
-    listed_at: str = ""
-    download_rate: float = 0
     article_plan: PmcArticlePlan | None = None
 
     @property
+    def to_fetch(self) -> list[RemoteFile]:
+        """Return the files of all listings to download first."""
+        return [remote_file for listing in self.listings.values() for remote_file in listing.to_fetch]
+
+    @property
+    def listed_at(self) -> str | None:
+        """Return the UTC time at which the first listing was read; None without listings."""
+        return min((listing.listed_at for listing in self.listings.values()), default=None)
+
+    @property
     def num_items(self) -> int:
+        """Return the number of files and of ranges of articles."""
         return (
             len(self.available)
             + len(self.to_fetch)
@@ -46,35 +53,30 @@ class RunInputs:
 
 
 def split_specs_and_paths(
-    input_args: Sequence[str], *source_names: str
-) -> tuple[list[SourceSpec], list[str]]:
-    """Split inputs into source specifications and paths.
+    input_args: Sequence[str], content: Literal["citations", "articles"]
+) -> tuple[dict[str, list[SourceSpec]], list[str]]:
+    """Split inputs into the specifications of each source and paths.
+
+    Args:
+        input_args: values of ``--input``.
+        content: what the pipeline reads.
 
     Raises:
-        UsageError: a name of another source than this pipeline reads.
-        SourceSpecError: a name that cannot be read.
+        UsageError: a source has other content than this pipeline reads.
+        SourceSpecError: a name or its selection is invalid.
     """
-    specs, paths = [], []
+    source_names = list_source_names(content)
+    specs_by_source: dict[str, list[SourceSpec]] = {}
+    paths = []
     for text in input_args:
         spec = parse_source_spec(text)
         if spec is None:
             paths.append(text)
         elif spec.source in source_names:
-            specs.append(spec)
+            specs_by_source.setdefault(spec.source, []).append(spec)
         else:
             accepted = ": and ".join(source_names)
             raise UsageError(
                 f"--input {text} is not what this pipeline reads, which is {accepted}: and files"
             )
-    return specs, paths
-
-
-def measure_download_rate(mirrored: Iterable[MirroredFile]) -> float:
-    """Bytes a second at which these came over one connection; 0 if that was never measured."""
-    timed = [mirrored_file for mirrored_file in mirrored if mirrored_file.download_seconds]
-    return (
-        sum(mirrored_file.info.size for mirrored_file in timed)
-        / sum(mirrored_file.download_seconds for mirrored_file in timed)
-        if timed
-        else 0
-    )
+    return specs_by_source, paths

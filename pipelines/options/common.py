@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from bioshards.corpus.download.source_registry import SOURCES
 
 from .argument_types import contact_address, fraction, int_at_least, server_url
 from .parser import Parser
@@ -16,9 +18,6 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     OptionsT = TypeVar("OptionsT", bound=DataclassInstance)
-
-SOURCES_WITH_URL_OPTION = ("pubmed", "europepmc", "pmc")
-"""Sources whose server an option can replace, ``--pubmed-url``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +76,7 @@ def options_from_args(options_type: type[OptionsT], args: argparse.Namespace, **
 
 def download_options_from_args(args: argparse.Namespace) -> DownloadOptions:
     """Build the download options of a pipeline that has some or all of them."""
-    given_urls = {source: getattr(args, f"{source}_url", None) for source in SOURCES_WITH_URL_OPTION}
+    given_urls = {source: getattr(args, f"{source}_url", None) for source in SOURCES}
     return options_from_args(
         DownloadOptions,
         args,
@@ -163,8 +162,10 @@ def add_run_options(parser: Parser, item_names: str) -> None:
     )
 
 
-def add_server_options(parser: Parser, urls: Mapping[str, str]) -> None:
-    """Add an option for each source's server; ``urls``: the defaults, by source."""
+def add_server_options(parser: Parser, source_names: Iterable[str]) -> None:
+    """Add an option for the server of each source, ``--pubmed-url``."""
     servers = parser.add_argument_group("other servers with the same layouts")
-    for source, url in urls.items():
-        servers.add_argument(f"--{source}-url", type=server_url, metavar="URL", help=f"default: {url}")
+    for name in source_names:
+        servers.add_argument(
+            f"--{name}-url", type=server_url, metavar="URL", help=f"default: {SOURCES[name].url}"
+        )

@@ -6,8 +6,7 @@ import argparse
 from typing import Final
 
 from bioshards.corpus.document_presets import PMC_PRESETS
-from bioshards.corpus.download import europepmc
-from bioshards.corpus.download.pmc import s3_bucket
+from bioshards.corpus.download.source_registry import SOURCES, list_source_names
 from bioshards.corpus.jats.filters import DEFAULT_ARTICLE_PARTS, OPTIONAL_ARTICLE_PARTS, PmcConfig
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
 
@@ -22,11 +21,12 @@ PMC_DESCRIPTION: Final = """\
 Full-text articles (JATS XML: PMC's bucket, Europe PMC's packages, files and archives of them) to document
 shards: the newest version of each article, all of its text but the references, split into sentences, in Arrow
 files with a manifest."""
-INPUT_HELP: Final = """\
+INPUT_HELP: Final = f"""\
 a folder, a file or a quoted glob, also on gs:// or s3://: articles (.xml, .nxml, .xml.gz), archives of them
 (.tar.gz, .tar, .zip), Europe PMC's packages (PMC1_PMC20000.xml.gz), a mirror's pmc folder; or a source to
-fetch, by name: pmc: or 'pmc:[11000000-11010000]' (ids, in whole ranges of 10,000), europepmc:,
-'europepmc:[-3:]'; repeatable (default: the sample that comes with bioshards)"""
+fetch, by name: {"; ".join(SOURCES[name].usage for name in list_source_names("articles"))}
+(numbers for pmc: are ids, in whole ranges of 10,000); repeatable
+(default: the sample that comes with bioshards)"""
 
 
 def make_parser() -> Parser:
@@ -101,7 +101,7 @@ def make_parser() -> Parser:
     )
     add_connection_option(documents)
     add_text_options(parser)
-    add_server_options(parser, {"europepmc": europepmc.URL, "pmc": s3_bucket.URL})
+    add_server_options(parser, list_source_names("articles"))
     return parser
 
 

@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from bioshards.corpus.download.source_spec import SUBSETS
+from bioshards.corpus.download.source_registry import SOURCES
 from bioshards.pipelines.options.argument_types import PatternType
 from bioshards.pipelines.options.parser import Parser
 from bioshards.pipelines.registry import load_parser
@@ -39,7 +39,7 @@ REQUIRED_PARAMETERS: Final = {
 """Parameters that a job on Dataflow cannot be without."""
 
 _REMOTE_PATH_PATTERN: Final = rf"(gs|s3)://[a-z0-9][a-z0-9._-]+[a-z0-9](/[^{VALUE_SEPARATOR}\r\n]*)?"
-_SOURCE_SPEC_PATTERN: Final = rf"({'|'.join(SUBSETS)}):[^{VALUE_SEPARATOR}\r\n]*"
+_SOURCE_SPEC_PATTERN: Final = rf"({'|'.join(SOURCES)}):[^{VALUE_SEPARATOR}\r\n]*"
 _PATTERNS_BY_METAVAR: Final = {
     "DIR": _REMOTE_PATH_PATTERN,
     "FILE": _REMOTE_PATH_PATTERN,

@@ -172,7 +172,7 @@ def make_vocabularies(folders: list[str], work: Path) -> dict[str, str]:
             "bioshards.vocab",
             "build",
             *folders,
-            "--out",
+            "--output",
             str(folders_by_name[OURS]),
         ]
         subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)

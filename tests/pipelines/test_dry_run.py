@@ -185,7 +185,7 @@ def test_words_and_examples(reference: Path, tmp_path: Path, capsys: Capture) ->
     assert dry("shards_to_pretraining", *examples, "--preset", "pubmedbert", "--shuffle", "global") == 0
     said = capsys.readouterr().out
     assert "bert, 512 tokens a row at most, 5 passes, dealt out to 2 shards" in said
-    assert "0 portions before, 1 to do" in said
+    assert "0 groups of shards before, 1 to do" in said
     assert held(tmp_path) == before
 
 

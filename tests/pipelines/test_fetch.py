@@ -325,7 +325,7 @@ def test_a_dry_run_writes_nothing(
     assert fetch(*inputs, more=("--dry-run",)) == 0
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "mirror").rglob("*")} == before
     said = capsys.readouterr().out
-    assert "held:      4 of these" in said
+    assert "mirrored:  4 of these" in said
     assert "unknown:   0," in said
 
 

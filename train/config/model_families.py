@@ -67,6 +67,10 @@ FAMILIES: Final[Mapping[FamilyName, ModelFamily]] = {
 }
 
 
+LABELLED_OBJECTIVES: Final = frozenset({"bert", "albert"})
+"""Objectives of pretraining sets whose rows have a label."""
+
+
 def get_default_family(data_objective: str) -> FamilyName:
     """Return the family that ``--family auto`` chooses for a pretraining set.
 

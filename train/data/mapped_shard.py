@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from bioshards.corpus.errors import InvalidValueError, UserError
 from bioshards.corpus.manifest import Shard
-from bioshards.corpus.shards.pretraining_schema import LABELLED_OBJECTIVES, make_schema, metadata_from_schema
+from bioshards.corpus.shards.pretraining_schema import make_schema, metadata_from_schema
+from bioshards.train.config.model_families import LABELLED_OBJECTIVES
 
 REBUILD_HINT: Final = "Delete it and rerun the command that built the set, which rebuilds it"
 

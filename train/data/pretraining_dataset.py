@@ -27,8 +27,9 @@ from bioshards.corpus.manifest import (
     read_manifest,
 )
 from bioshards.corpus.output.output_layout import FORMAT
-from bioshards.corpus.shards.pretraining_schema import LABELLED_OBJECTIVES, PIPELINE
+from bioshards.corpus.shards.pretraining_schema import PIPELINE
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.train.config.model_families import LABELLED_OBJECTIVES
 
 from .mapped_shard import REBUILD_HINT, MappedShard, ShardMetadata, TrainingDataError, open_shard
 

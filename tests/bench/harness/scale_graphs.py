@@ -35,7 +35,7 @@ from bioshards.corpus.storage.source_file import SourceFile, SourcePart
 from bioshards.corpus.storage.storage_protocol import FileInfo
 from bioshards.corpus.text_config import TextConfig
 from bioshards.pipelines import pmc_to_shards, pubmed_to_shards, shards_to_pretraining, shards_to_words
-from bioshards.pipelines.inputs.downloads import REMOTE_SLOTS, DownloadPlan
+from bioshards.pipelines.inputs.downloads import REMOTE_SLOTS, DownloadPlan, SourceListing
 from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
 from bioshards.pipelines.inputs.run_inputs import RunInputs
 from bioshards.pipelines.job_types import PretrainingJob, ShardsJob, WordsJob
@@ -194,11 +194,12 @@ def _make_shards_job(
     article_plan: PmcArticlePlan | None = None,
 ) -> ShardsJob:
     config: dict[str, Any] = {"pipeline": "pubmed_to_shards", "document_config": rules.to_dict()}
+    listing = SourceListing(remote_files, {}, remote_files, _make_download_plan(), [], "2026-11-01")
     return ShardsJob(
         storage=FILES,
         output_dir=OutputDir(f"{BUCKET}/shards"),
         sources=sources,
-        run_inputs=RunInputs(sources, remote_files, _make_download_plan(), article_plan=article_plan),
+        run_inputs=RunInputs(sources, {"pubmed": listing}, article_plan=article_plan),
         document_config=rules,
         keep_dropped=False,
         dedup="exact",

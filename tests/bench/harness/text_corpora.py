@@ -48,7 +48,7 @@ def build_pretraining_set(pretraining_set: str | None, vocabulary: str | None, w
     vocabulary_out, pretraining_out = str(work / "vocabulary"), str(work / "examples")
     inputs = [word for folder in folders for word in ("--input", folder)]
     for command in (
-        ["bioshards.vocab", "build", *folders, "--out", vocabulary_out],
+        ["bioshards.vocab", "build", *folders, "--output", vocabulary_out],
         [
             *("bioshards.pipelines.cli", "run", "shards_to_pretraining", "--preset", "bio-electra"),
             *(

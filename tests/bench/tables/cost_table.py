@@ -182,7 +182,7 @@ def main() -> None:
     timing.adopt_orphans()
     texts, vocabulary = build_document_dirs([], work), str(work / "vocabulary")
     if not Path(vocabulary, "manifest.json").exists():
-        command = [sys.executable, "-m", "bioshards.vocab", "build", *texts, "--out", vocabulary]
+        command = [sys.executable, "-m", "bioshards.vocab", "build", *texts, "--output", vocabulary]
         subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     costs = CostBench(work, options.tries)
     print(

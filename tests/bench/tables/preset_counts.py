@@ -59,7 +59,7 @@ def make_vocabulary(preset: str, work: Path) -> Path:
     name = "bio-electra" if preset == ARTICLE_PRESET else preset
     output = work / "vocabularies" / name
     folders = [str(make_documents(name, kind, work)) for kind in ("pubmed", "jats")]
-    load_or_make(output, "bioshards.vocab", "build", *folders, "--preset", name, "--out", str(output))
+    load_or_make(output, "bioshards.vocab", "build", *folders, "--preset", name, "--output", str(output))
     return output
 
 

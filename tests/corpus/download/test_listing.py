@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.download import europepmc, pubmed
 from bioshards.corpus.download.listing import EmptySelectionError, ListingError, SelectedFiles, parse_links
-from bioshards.corpus.download.source_spec import SourceSpec, parse_source_spec
+from bioshards.corpus.download.source_parser import parse_source_spec
+from bioshards.corpus.download.source_spec import SourceSpec
 
 PROFILE = settings(derandomize=True, deadline=None, database=None)
 

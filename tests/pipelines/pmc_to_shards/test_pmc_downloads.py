@@ -301,8 +301,8 @@ def test_a_dry_run_writes_nothing(servers: FakeServer, tmp_path: Path, bring: Ru
     assert bring("pmc:", "europepmc:", more=("--dry-run",)) == 0
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == after
     said = capsys.readouterr().out
-    assert "held:      2 files" in said
-    assert "held:      4 of these" in said
+    assert "mirrored:  2 files" in said
+    assert "mirrored:  4 of these" in said
     assert "2 sources before, 0 sources to do" in said
 
 

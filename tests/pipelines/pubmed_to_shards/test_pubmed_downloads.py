@@ -395,7 +395,7 @@ def test_a_dry_run_writes_nothing(
     assert run(*options(nlm, tmp_path / "out", "--dry-run")) == 0
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == after
     said = capsys.readouterr().out
-    assert "held:      3 files" in said
+    assert "mirrored:  3 files" in said
     assert "3 files before, 0 files to do" in said
 
 

@@ -160,7 +160,7 @@ def here(reference: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     made = {name: folder / name for name in ("words", "vocabulary", "examples")}
     words = ["--workers", "1", "--input", str(reference), "--output"]
     assert cli.main(["run", "shards_to_words", *words, str(made["words"])]) == 0
-    assert vocab(["build", str(made["words"]), "--out", str(made["vocabulary"]), *SIZE]) == 0
+    assert vocab(["build", str(made["words"]), "--output", str(made["vocabulary"]), *SIZE]) == 0
     shaped = [*EXAMPLES, "--vocab", str(made["vocabulary"])]
     assert cli.main(["run", "shards_to_pretraining", *words, str(made["examples"]), *shaped]) == 0
     return {"abstracts": reference, **made}
@@ -211,7 +211,9 @@ def test_the_whole_chain_gives_the_same_bytes(
     words = ("--input", f"{store}/abstracts", "--output", f"{second}/words")
     assert beam_run("shards_to_words", *words) == 0
     assert (
-        vocab(["build", str(get(f"{second}/words", tmp_path / "words")), "--out", str(tmp_path / "v"), *SIZE])
+        vocab(
+            ["build", str(get(f"{second}/words", tmp_path / "words")), "--output", str(tmp_path / "v"), *SIZE]
+        )
         == 0
     )
 

@@ -93,17 +93,8 @@ class ExampleRecipe:
 
 
 DEFAULTS: Final[dict[str, ExampleRecipe]] = {
-    # google-research/electra, build_pretraining_dataset.py: --max-seq-length 128; 0.05 and 0.1 in the code.
-    "electra": ExampleRecipe("electra", 128, short_seq_prob=0.05, single_segment_prob=0.1),
-    # google-research/bert, create_pretraining_data.py: max_seq_length 128, short_seq_prob 0.1.  Its
-    # dupe_factor of 10 gives other masks, which our trainer draws for every epoch; so one pass.  Its
-    # max_predictions_per_seq of 20 is 15 % of 128, and do_whole_word_mask False.
-    "bert": ExampleRecipe("bert", 128, short_seq_prob=0.1),
-    # google-research/albert, create_pretraining_data.py: max_seq_length 512, short_seq_prob 0.1.  Its
-    # dupe_factor is 40, as for bert; max_predictions_per_seq 20, do_whole_word_mask True.
-    "albert": ExampleRecipe("albert", 512, short_seq_prob=0.1, whole_words=True, max_predictions_per_seq=20),
-    # No reference: the length that BERT's positions have.
-    "plain": ExampleRecipe("plain", 512),
+    name: ExampleRecipe(name, **dataclasses.asdict(objective.defaults))
+    for name, objective in OBJECTIVES.items()
 }
 """Default recipe of each objective, as in its reference code."""
 

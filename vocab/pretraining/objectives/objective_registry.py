@@ -1,7 +1,6 @@
 """The pretraining objectives: one entry each.
 
-To add an objective, write its builder next to this file, add an entry to :data:`OBJECTIVES`, and its default
-recipe to ``example_recipes.DEFAULTS``.
+To add an objective, write its builder next to this file and add an entry to :data:`OBJECTIVES`.
 """
 
 from __future__ import annotations
@@ -49,18 +48,34 @@ class BuildCost:
 
 
 @dataclass(frozen=True, slots=True)
+class RecipeDefaults:
+    """Default recipe of an objective, as in its reference code.
+
+    Attributes: as in :class:`ExampleRecipe`.
+    """
+
+    max_seq_length: int
+    short_seq_prob: float = 0.0
+    single_segment_prob: float = 0.0
+    whole_words: bool = False
+    max_predictions_per_seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class PretrainingObjective:
     """Entry of an objective: its builder and its properties.
 
     Attributes:
         build_rows: builder of one pass over a block of documents.
-        has_labels: True if rows have a ``label`` (then also in ``pretraining_schema.LABELLED_OBJECTIVES``).
+        defaults: default recipe.
+        has_labels: True if rows have a ``label``.
         loss_reason: reason for which tokens are in no row, as in the manifest; None if none are lost.
         cost: speed of the builder, for ``--dry-run``.
         options: options of ``shards_to_pretraining`` that apply to some objectives only, and to this one.
     """
 
     build_rows: RowBuilder
+    defaults: RecipeDefaults
     has_labels: bool
     loss_reason: str | None
     cost: BuildCost
@@ -96,6 +111,9 @@ def _pack_in_key_order(
 OBJECTIVES: Final[dict[str, PretrainingObjective]] = {
     "electra": PretrainingObjective(
         build_rows=_for_each_document(_build_electra_rows),
+        # google-research/electra, build_pretraining_dataset.py: --max-seq-length 128; 0.05 and 0.1 in the
+        # code.
+        defaults=RecipeDefaults(128, short_seq_prob=0.05, single_segment_prob=0.1),
         has_labels=False,
         loss_reason="overflow",
         cost=BuildCost(6_430, 12.3, extra_pass_seconds_per_megabyte=0.0181),
@@ -103,6 +121,10 @@ OBJECTIVES: Final[dict[str, PretrainingObjective]] = {
     ),
     "bert": PretrainingObjective(
         build_rows=_for_each_document(sentence_pairs.build_rows),
+        # google-research/bert, create_pretraining_data.py: max_seq_length 128, short_seq_prob 0.1.  Its
+        # dupe_factor of 10 gives other masks, which our trainer draws for every epoch; so one pass.  Its
+        # max_predictions_per_seq of 20 is 15 % of 128, and do_whole_word_mask False.
+        defaults=RecipeDefaults(128, short_seq_prob=0.1),
         has_labels=True,
         loss_reason="truncated",
         cost=BuildCost(6_740, 12.9, extra_pass_seconds_per_megabyte=0.0212),
@@ -110,6 +132,9 @@ OBJECTIVES: Final[dict[str, PretrainingObjective]] = {
     ),
     "albert": PretrainingObjective(
         build_rows=_for_each_document(sentence_pairs.build_rows),
+        # google-research/albert, create_pretraining_data.py: max_seq_length 512, short_seq_prob 0.1.  Its
+        # dupe_factor is 40, as for bert; max_predictions_per_seq 20, do_whole_word_mask True.
+        defaults=RecipeDefaults(512, short_seq_prob=0.1, whole_words=True, max_predictions_per_seq=20),
         has_labels=True,
         loss_reason="truncated",
         cost=BuildCost(6_990, 13.4, extra_pass_seconds_per_megabyte=0.0138),
@@ -117,6 +142,7 @@ OBJECTIVES: Final[dict[str, PretrainingObjective]] = {
     ),
     "plain": PretrainingObjective(
         build_rows=_pack_in_key_order,
+        defaults=RecipeDefaults(512),  # no reference: the length that BERT's positions have
         has_labels=False,
         loss_reason=None,
         cost=BuildCost(6_580, 12.6, extra_pass_seconds_per_megabyte=0.0039),
