@@ -89,14 +89,19 @@ class Mirror:
     ) -> dict[RemoteFile, MirroredFile]:
         """Return the files that are in the mirror, verified and up to date.
 
-        Reads records, and for recently modified files the published MD5.
+        Reads records, and for recently modified files the published MD5; removes temporary files of killed
+        runs.
 
         Args:
             connection: to the server; without one, recently modified files count as missing.
             remote_files: files to look up.
-            is_read_only: do not record the time of this check.
+            is_read_only: write and remove nothing.
         """
         folders = sorted({self.path(remote_file).rpartition("/")[0] for remote_file in remote_files})
+        if not is_read_only:
+            for folder in folders:
+                remove_temporaries(self.storage, folder)
+                remove_temporaries(self.storage, f"{folder}/.records")
         infos_by_path = {item.path: item for folder in folders for item in self.storage.walk(folder)}
         existing = [remote_file for remote_file in remote_files if self.path(remote_file) in infos_by_path]
         mirrored = {}
@@ -278,6 +283,15 @@ class Mirror:
     def _compute_md5(self, path: str) -> str:
         with self.storage.open(path) as file:
             return checksums.md5_of_file(file)
+
+
+def remove_temporaries(storage: Storage, folder: str) -> None:
+    """Remove the files that killed runs were writing in a folder of a mirror, which several runs may share.
+
+    On local disks only: an object store cannot tell the uploads of a killed run from those of another one.
+    """
+    if "://" not in folder:
+        storage.remove_temporaries(folder)
 
 
 def _is_unchanged(record: dict[str, Any], info: FileInfo, remote_file: RemoteFile) -> bool:

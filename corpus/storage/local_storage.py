@@ -1,7 +1,7 @@
 """Storage on local disks.
 
 Files are written under a temporary name, flushed to disk and renamed, so that a file under its final name is
-complete.
+complete.  A temporary file is locked while its writer lives.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, ClassVar
 
 from . import resumable_file
+from .file_lock import open_locked, remove_unlocked
 from .resumable_file import ResumableFile
 from .storage_protocol import TEMPORARY_PREFIX, FileInfo, Storage
 
@@ -40,11 +41,11 @@ class LocalStorage(Storage):
         os.makedirs(folder, exist_ok=True)
         temporary = os.path.join(folder, f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
         try:
-            with open(temporary, "wb") as file:
+            with open_locked(temporary) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(temporary, path)
+                os.replace(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.remove(temporary)
@@ -66,6 +67,11 @@ class LocalStorage(Storage):
                 return sorted(entry.name for entry in entries if entry.is_file())
         except (FileNotFoundError, NotADirectoryError):
             return []
+
+    def remove_temporaries(self, folder: str) -> None:
+        for name in self.list_names(folder):
+            if name.startswith(TEMPORARY_PREFIX):
+                remove_unlocked(os.path.join(folder, name))
 
     def is_folder(self, path: str) -> bool:
         return os.path.isdir(path)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Iterator
 from typing import BinaryIO, Final, Protocol
+
+from .file_lock import open_locked, remove_unlocked
 
 PARTIAL_PREFIX: Final = ".part-"
 """Prefix of the names of incomplete files."""
@@ -58,33 +59,9 @@ def open_local_resumable(path: str, version: str) -> Iterator[ResumableFile]:
             and sibling.endswith(f"-{name}")
             and sibling != os.path.basename(partial_path)
         ):
-            _remove_unused(os.path.join(folder, sibling))
-    with _open_locked(partial_path) as file:
+            remove_unlocked(os.path.join(folder, sibling))
+    with open_locked(partial_path) as file:
         yield _LocalResumableFile(file, partial_path, path)
-
-
-def _remove_unused(partial_path: str) -> None:
-    with contextlib.suppress(FileNotFoundError, BlockingIOError), open(partial_path, "rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.remove(partial_path)
-
-
-@contextlib.contextmanager
-def _open_locked(partial_path: str) -> Iterator[BinaryIO]:
-    while True:
-        with os.fdopen(os.open(partial_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            # The process that held the lock may have renamed the file to its final name.
-            if _is_same_file(file, partial_path):
-                yield file
-                return
-
-
-def _is_same_file(file: BinaryIO, path: str) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
-    except FileNotFoundError:
-        return False
 
 
 class _LocalResumableFile:

@@ -73,10 +73,7 @@ class Storage(Protocol):
         """Return the files of a folder at any depth, without hidden ones, sorted by path."""
 
     def remove_temporaries(self, folder: str) -> None:
-        """Remove the files that a killed run was writing in a folder."""
-        for name in self.list_names(folder):
-            if name.startswith(TEMPORARY_PREFIX):
-                self.remove(f"{folder}/{name}")
+        """Remove the files that a killed run was writing in a folder, and none of a run that is alive."""
 
     def read_json(self, path: str) -> Any:
         """Read a JSON file."""

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bioshards.corpus.download.listing import EmptySelectionError
-from bioshards.corpus.download.mirror import Mirror
+from bioshards.corpus.download.mirror import Mirror, remove_temporaries
 from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, s3_bucket
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.bucket_inventory import Inventory
 from bioshards.corpus.download.source_spec import SourceSpec
 from bioshards.corpus.errors import UsageError
-from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX, Storage
 from bioshards.pipelines.options.common import DownloadOptions
 
 from .downloads import DownloadPlan, make_download_plan, make_server, with_interactive_retry
@@ -65,7 +64,8 @@ def plan_articles(
     server = make_server(url, options.contact, options.connections, REQUESTS_PER_SECOND)
     inventory = None
     if not options.dry_run:
-        _sweep_mirror(mirror.storage, f"{mirror.folder}/pmc")
+        for subfolder in ("", "/inventory", "/metadata", "/selected", "/reports"):
+            remove_temporaries(mirror.storage, f"{mirror.folder}/pmc{subfolder}")
         print(f"reading the newest inventory of {server.base_url} ...", file=sys.stderr)
         with with_interactive_retry(server).connect() as connection:
             inventory = bucket_inventory.update_inventory(
@@ -87,11 +87,3 @@ def plan_articles(
     return PmcArticlePlan(
         make_download_plan(mirror, server, options.workers, is_local_run), ranges, article_filter, inventory
     )
-
-
-def _sweep_mirror(storage: Storage, folder: str) -> None:
-    """Remove what a killed run was just writing; of articles, each range's own is removed with it."""
-    for subfolder in ("", "/inventory", "/metadata", "/selected", "/reports"):
-        for name in storage.list_names(f"{folder}{subfolder}"):
-            if name.startswith(TEMPORARY_PREFIX):
-                storage.remove(f"{folder}{subfolder}/{name}")

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import torch
@@ -30,7 +30,7 @@ from bioshards.train.config.masking_config import MaskingConfig
 from bioshards.train.data.collate import BatchShape, collate_rows, compute_counts, compute_token_capacity
 from bioshards.train.data.counter_rng import make_row_keys
 from bioshards.train.data.gather import FlatRows, gather_rows
-from bioshards.train.data.masking import mask_rows
+from bioshards.train.data.masking import MaskedRows, mask_rows
 from bioshards.train.data.piece_table import PieceTable
 from bioshards.train.data.pretraining_dataset import PretrainingDataset
 from bioshards.train.data.sampler import RowSampler
@@ -49,19 +49,10 @@ COLLATED_BATCHES: Final = 40
 """Batches a round that the library collates: a share of ours, which are many more in the same time."""
 
 
-class UnmaskedRows(NamedTuple):
-    """What ``masking.Masked`` is of rows in which nothing is masked."""
-
-    ids: Any
-    at: Any
-    targets: Any
-    noise: Any
-
-
-def make_unmasked(rows: FlatRows) -> Any:
+def make_unmasked(rows: FlatRows) -> MaskedRows:
     """The rows as they are, in the numbers that a model takes."""
     none = np.zeros(0, np.int64)
-    return UnmaskedRows(rows.ids.astype(np.int64), none, none, np.zeros(0, np.float32))
+    return MaskedRows(rows.ids.astype(np.int64), none, none, np.zeros(0, np.float32))
 
 
 def measure_rate(steps: range, make_batch: Callable[[int], int]) -> float:
@@ -76,7 +67,7 @@ def make_assembler(
     order: RowSampler,
     rows: int,
     layout: BatchShape,
-    mask: Callable[[FlatRows], Any],
+    mask: Callable[[FlatRows], MaskedRows],
 ) -> Callable[[int], int]:
     """Makes the batch of a step; returns how many tokens it has."""
 
@@ -91,7 +82,7 @@ def make_assembler(
 
 def iter_maskings(
     shards: PretrainingDataset, pieces: PieceTable
-) -> Iterator[tuple[str, Callable[[FlatRows], Any]]]:
+) -> Iterator[tuple[str, Callable[[FlatRows], MaskedRows]]]:
     """Our ways of masking, by name: ELECTRA's, BERT's of whole words, ALBERT's."""
     bert = MaskingConfig(unit="word", mask_token_fraction=0.8, random_token_fraction=0.1)
     for name, masking in (
@@ -100,7 +91,7 @@ def iter_maskings(
         ("n-grams masked", replace(bert, unit="ngram")),
     ):
 
-        def masked(rows: FlatRows, masking: MaskingConfig = masking) -> Any:
+        def masked(rows: FlatRows, masking: MaskingConfig = masking) -> MaskedRows:
             keys = make_row_keys(0, rows.epochs, rows.row_ids)
             return mask_rows(rows.ids, rows.offsets, keys, pieces, masking, shards.max_seq_length)
 

@@ -17,9 +17,10 @@ import pyarrow.parquet as pq
 from lxml import etree
 
 from bioshards.corpus.download.http_client import Connection, DownloadError
+from bioshards.corpus.download.mirror import remove_temporaries
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
-from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX, Storage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import bucket_inventory, metadata_cache
 from .article_filter import ArticleFilter, SelectedArticles
@@ -170,9 +171,8 @@ def sync_articles(
         [rows[name] | {"file": name, "bytes": sizes_by_name[name]} for name in rows if name in sizes_by_name],
     )
     surplus = [name for name in sizes if name not in rows and _FILE_NAME.fullmatch(name)]
-    # Left by a killed run:
-    temporary_files = [name for name in storage.list_names(folder) if name.startswith(TEMPORARY_PREFIX)]
-    parallel_for_each(storage, storage.remove, [f"{folder}/{name}" for name in surplus + temporary_files])
+    parallel_for_each(storage, storage.remove, [f"{folder}/{name}" for name in surplus])
+    remove_temporaries(storage, folder)
     return RangeReport(
         range_number=range_number,
         selected=len(rows),

@@ -6,7 +6,6 @@ point at which it can stop: by the writer, by a full disk, by a failing flush an
 
 from __future__ import annotations
 
-import builtins
 import errno
 import hashlib
 import io
@@ -18,7 +17,6 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from bioshards.corpus.storage import local_storage as files_module
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX, FileInfo
@@ -98,10 +96,8 @@ class FullDisk(io.BufferedWriter):
         return super().write(data)
 
 
-def full_disk(path: Any, mode: str = "r") -> BinaryIO:
-    if mode == "wb":
-        return FullDisk(io.FileIO(path, "wb"))
-    return builtins.open(path, mode)  # type: ignore[return-value]
+def open_on_full_disk(descriptor: int, mode: str) -> BinaryIO:
+    return FullDisk(io.FileIO(descriptor, mode))
 
 
 def no_space(*_: object) -> None:
@@ -113,7 +109,7 @@ def no_right(*_: object) -> None:
 
 
 def full_at_write(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(files_module, "open", full_disk, raising=False)
+    patch.setattr(os, "fdopen", open_on_full_disk)
 
 
 def full_at_flush(patch: pytest.MonkeyPatch) -> None:
