@@ -13,60 +13,53 @@ from .directory import (
     sweep,
     write_manifest,
 )
-from .json_codec import FieldError, decode, encode
-from .kinds import (
-    SCHEMA_VERSION,
+from .documents import (
     BadFile,
-    CountingConfig,
     DocumentCounts,
     DocumentsConfig,
     DocumentsManifest,
     DocumentsRun,
     ExclusionSummary,
-    FailedArticle,
-    InputDocuments,
     InputFile,
-    InputWords,
+    OverlapFile,
+    RemovedText,
+    Retrieval,
+)
+from .json_codec import FieldError, decode, encode
+from .kinds import Listed, Manifest, OutputManifest
+from .mirror import (
+    FailedArticle,
     InventoryIdentity,
-    Json,
-    Listed,
-    Manifest,
     MirrorArticles,
     MirrorConfig,
     MirrorFile,
     MirrorManifest,
     MirrorRun,
     MissingFile,
+)
+from .parts import (
+    SCHEMA_VERSION,
+    InputDocuments,
+    InputWords,
+    Json,
     OutputFile,
-    OutputManifest,
-    OverlapFile,
+    RunInfo,
+    Shard,
+    Steps,
+    utc_now,
+)
+from .pretraining import (
     PretrainingConfig,
     PretrainingCounts,
     PretrainingInput,
     PretrainingManifest,
     PretrainingRun,
-    PrunedWords,
-    RemovedText,
-    Retrieval,
-    RunInfo,
-    Shard,
     SplitCounts,
-    Steps,
-    TrainingInput,
-    TrainingManifest,
-    TrainingRun,
-    ValidationWords,
-    VocabularyConfig,
-    VocabularyCounts,
     VocabularyIdentity,
-    VocabularyManifest,
-    VocabularyRun,
-    WordsConfig,
-    WordsManifest,
-    WordsRun,
-    WordTotals,
-    utc_now,
 )
+from .training import TrainingInput, TrainingManifest, TrainingRun
+from .vocabulary import CountingConfig, VocabularyConfig, VocabularyCounts, VocabularyManifest, VocabularyRun
+from .words import PrunedWords, ValidationWords, WordsConfig, WordsManifest, WordsRun, WordTotals
 
 __all__ = [
     "SCHEMA_VERSION",

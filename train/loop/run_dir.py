@@ -196,7 +196,7 @@ def write_run_manifest(
         final_metrics={name: value for name, value in final_metrics.items() if name not in SPEED_FIELDS},
         run=TrainingRun(
             command=tuple(process_info["command"]),
-            started_at=storage.read_json(f"{run}/{RUN_FILE}")["started"],
+            started_at=storage.read_json(f"{run}/{RUN_FILE}")["started_at"],
             finished_at=utc_now(),
             world_size=process_info["world_size"],
             device=process_info["device"],

@@ -86,7 +86,7 @@ class _TrainingRun:
         state = self._restore_state(trainer, last_checkpoint)
         if last_checkpoint is None and processes.is_main:
             LocalStorage().write_json(
-                f"{job.output}/{run_dir.RUN_FILE}", {**self._build_run_info(state), "started": utc_now()}
+                f"{job.output}/{run_dir.RUN_FILE}", {**self._build_run_info(state), "started_at": utc_now()}
             )
         metrics_log = MetricsLog(job.output, state.steps_done) if processes.is_main else None
         loop = self._build_loop(trainer, state, metrics_log, stop)

@@ -218,8 +218,8 @@ def test_run_json_says_what_was_trained_on_what_with_what(
         assert of["tokens"] == next(
             (line["tokens_seen"] for line in load_log(run) if line["step"] == step), of["tokens"]
         )
-        assert {name: value for name, value in of.items() if name in said and name != "started"} == {
-            name: value for name, value in said.items() if name != "started"
+        assert {name: value for name, value in of.items() if name in said and name != "started_at"} == {
+            name: value for name, value in said.items() if name != "started_at"
         }
 
 
@@ -315,4 +315,4 @@ def test_the_same_command_writes_the_same_files_but_for_times(
 def timeless(path: Path, run: Path) -> Any:
     """A run.json without times, whatever its --output."""
     said = json.loads(path.read_text().replace(json.dumps(str(run)), '"RUN"'))
-    return {name: value for name, value in said.items() if name not in ("started", "saved")}
+    return {name: value for name, value in said.items() if name not in ("started_at", "saved")}
