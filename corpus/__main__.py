@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 
 from bioshards.corpus.stats.shard_batches import StatsError
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.ui.argument_parser import ExactArgumentParser
 from bioshards.corpus.ui.error_report import report_error
 
 from .lifecycle import full_text_overlap
@@ -113,7 +113,7 @@ def _write_text(path: str, text: str) -> None:
 
 def main() -> int:
     """Run the command and return its exit code."""
-    parser = argparse.ArgumentParser(
+    parser = ExactArgumentParser(
         prog="python -m bioshards.corpus", description="Inspect a finished directory."
     )
     subparsers = parser.add_subparsers(dest="command", required=True)

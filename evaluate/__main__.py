@@ -13,6 +13,7 @@ from typing import NamedTuple, get_args
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.exit_codes import FAILED, INTERRUPTED, OK
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.ui.argument_parser import ExactArgumentParser
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.progress_line import ProgressLine
 
@@ -173,7 +174,7 @@ def _format_run_summary(summary: RunSummary) -> str:
 
 
 def _build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = ExactArgumentParser(
         prog="python -m bioshards.evaluate",
         description="Fine-tune, score and compare models on the papers' benchmarks.",
     )

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from threading import Event
 
 from bioshards.corpus.exit_codes import INTERRUPTED, OK
+from bioshards.corpus.ui.argument_parser import ExactArgumentParser
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.progress_line import ProgressLine
 
@@ -100,8 +101,9 @@ def _stop_on_signals(progress: ProgressLine) -> Iterator[Event]:
 
 
 def _build_plot_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m bioshards.train plot", description="Plot training curves of runs as PNG and HTML."
+    parser = ExactArgumentParser(
+        prog="python -m bioshards.train plot",
+        description="Plot training curves of runs as PNG and HTML.",
     )
     parser.add_argument("runs", nargs="+", metavar="RUN", help="folders of training runs")
     parser.add_argument(
@@ -111,7 +113,7 @@ def _build_plot_parser() -> argparse.ArgumentParser:
 
 
 def _build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = ExactArgumentParser(
         prog="python -m bioshards.train",
         description="Pretrain a model. Rerun the command to resume a stopped run. "
         "'python -m bioshards.train plot RUN...' plots training curves.",

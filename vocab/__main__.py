@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.exit_codes import INTERRUPTED, OK
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.ui.argument_parser import ExactArgumentParser
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.progress_line import ProgressLine
 
@@ -88,7 +89,7 @@ def _print_result(progress: ProgressLine, message: str, exit_code: int = OK) -> 
 
 
 def _make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = ExactArgumentParser(
         prog="python -m bioshards.vocab", description="Build a vocabulary from a corpus, or report on one."
     )
     subparsers = parser.add_subparsers(dest="command", required=True)

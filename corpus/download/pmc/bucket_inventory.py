@@ -78,11 +78,17 @@ class Inventory:
 
 
 def read_inventory(storage: Storage, mirror: str) -> Inventory | None:
-    """Read the description of the inventory in the mirror; None if there is none."""
+    """Read the description of the inventory in the mirror; None if there is none.
+
+    One that is damaged, or of another version of bioshards, counts as none: it is fetched again.
+    """
     if not storage.exists(_inventory_path(mirror)):
         return None
     with storage.open(_inventory_path(mirror)) as file:
-        return _inventory_from_metadata(pq.read_metadata(file))
+        try:
+            return _inventory_from_metadata(pq.read_metadata(file))
+        except (pa.ArrowInvalid, LookupError, TypeError, ValueError):
+            return None
 
 
 def list_ranges(storage: Storage, mirror: str) -> list[int]:
