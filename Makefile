@@ -1,9 +1,13 @@
-# The project's commands. Each makes what it needs: a fresh machine needs Python 3.11 or 3.12 and make.
-#   make run    both corpora from the bundled sample        make test   lint, types, tests
-#   make vocab  a vocabulary from what make run made        make bench  speed and memory against peers
-#   make examples  a pretraining set from both              make clean  remove what make made
+# The project's commands. Each makes what it needs: a fresh machine needs Python 3.11 to 3.14 and make.
+#   make run       both corpora from the bundled sample
+#   make vocab     a vocabulary from what make run made
+#   make examples  a pretraining set from both
 #   make train     a tiny model on the pretraining set
 #   make evaluate  its scores on invented benchmarks, two seeds a task, as a report
+#   make test      the tests of every change, in minutes    make test-all  all tests, with branch coverage
+#   make lint      format, types, import contracts          make check     lint and test
+#   make bench     speed and memory against peers           make clean     remove what make made
+#   make test-scispacy  the tests of --splitter scispacy, in an environment of their own
 #   make image     container images: needs Docker, and nothing else of this (docker/README.md)
 # make vocab SHARDS="abstracts fulltext" SIZE=30522 VOCAB=vocabulary builds one from your own shards,
 # make examples SHARDS=... VOCAB=... PRESET=pubmedbert EXAMPLES=examples a pretraining set, and
@@ -11,7 +15,9 @@
 # make evaluate CHECKPOINT=pubmedbert/step-0062500/hf DATA=benchmarks SEEDS=5 SCORES=scores scores a checkpoint.
 # make image REGISTRY=us-docker.pkg.dev/my-lab/images TAG=2026-11 names images for a registry; push likewise.
 
-PYTHON ?= python3
+# PYTHON=... names an interpreter; else it is the first of these with the versions that all libraries support.
+PYTHON ?=
+PYTHONS := python3 python3.14 python3.13 python3.12 python3.11
 VENV ?= .venv
 OUT ?= out/sample
 SHARDS ?= $(OUT)/pubmed $(OUT)/pmc
@@ -39,7 +45,18 @@ NAME = $(REGISTRY:%=%/)bioshards-$(1):$(TAG)
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: run vocab examples train evaluate test lint bench image push clean
+PYTEST = $(BIN)/python -m pytest --numprocesses $(PROCESSES)
+PROCESSES ?= 2
+
+# Print the first interpreter that can make environments and of whose version this is true.
+find_python = for name in $(or $(PYTHON),$(PYTHONS)); do \
+  "$$name" -c 'import ensurepip, sys, venv; sys.exit(not ($(if $(PYTHON),sys.version_info >= (3, 11),$(1))))' \
+  2>/dev/null && echo "$$name" && exit; done; false
+NO_PYTHON = bioshards needs Python 3.11 to 3.14 with its venv module, and none of these is one: \
+  $(or $(PYTHON),$(PYTHONS)). Install one (on Debian and Ubuntu: python3 and python3-venv), or name one: \
+  make PYTHON=/path/to/python3
+
+.PHONY: run vocab examples train evaluate test test-all test-scispacy lint check bench image push clean
 
 run: $(VENV)/.core
 	$(BIN)/beam run pubmed_to_shards --output $(OUT)/pubmed
@@ -60,8 +77,16 @@ evaluate: $(VENV)/.train $(if $(filter $(OUT)/%,$(CHECKPOINT)),train)
 	  --output $(SCORES) $(RECIPE)
 	$(BIN)/python -m bioshards.evaluate report $(SCORES) --output $(SCORES)/report.html
 
-test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+test: $(VENV)/.dev
+	$(PYTEST)
+
+test-all: $(VENV)/.dev
+	$(PYTEST) -m "" $(COVERAGE)
+
+test-scispacy: $(VENV)-scispacy/.made
+	$(VENV)-scispacy/bin/python -m pytest -m scispacy tests/corpus/sentences tests/pipelines/pubmed_to_shards
+
+check: lint test
 
 lint: $(VENV)/.dev build/typing/bioshards
 	$(BIN)/ruff format --check .
@@ -102,13 +127,21 @@ push/%:
 	$(DOCKER) push $(call NAME,$*)
 
 clean:
-	rm -rf $(VENV) build out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-scispacy build out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # An environment is made once, and again only when what it is made from has changed.
 $(VENV)/.python:
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13) and \
-	  "bioshards needs Python 3.11 or 3.12, this is %d.%d; name one: make PYTHON=python3.12" % sys.version_info[:2])'
-	$(PYTHON) -m venv $(VENV)
+	@python=$$($(call find_python,(3, 11) <= sys.version_info < (3, 15))) || { echo "$(NO_PYTHON)" >&2; exit 1; }; \
+	  echo "environment: $(VENV), of $$python ($$($$python --version))"; $$python -m venv $(VENV)
+	@touch $@
+
+# scispaCy needs numpy below 2 and Python below 3.13.
+$(VENV)-scispacy/.made: pyproject.toml constraints-scispacy.txt
+	@python=$$($(call find_python,(3, 11) <= sys.version_info < (3, 13))) || { echo "$(NO_PYTHON)" >&2; exit 1; }; \
+	  echo "environment: $(VENV)-scispacy, of $$python ($$($$python --version))"; \
+	  $$python -m venv $(VENV)-scispacy
+	$(VENV)-scispacy/bin/python -m pip --disable-pip-version-check install --quiet --constraint \
+	  constraints-scispacy.txt --editable '.[scispacy,treebank]' hypothesis jsonschema pytest pytest-timeout
 	touch $@
 
 $(VENV)/.core: $(VENV)/.python pyproject.toml constraints.txt
