@@ -77,7 +77,8 @@ def test_inline_elements_are_joined_without_gaps(inside: str, text: str) -> None
         ("cliffs (<xref ref-type='bibr'>Ode, 2011</xref>; Roe, 2012).", "cliffs (Ode, 2011; Roe, 2012)."),
         ("<xref ref-type='bibr'>Ode et al. [3]</xref> say", "Ode et al. say"),
         ("Ode (<xref ref-type='bibr'>2011</xref>) says", "Ode (2011) says"),
-        # An xref without a type is a citation, unless it follows the name of a numbered item.
+        # A number in an xref without a type is a citation, unless its id or the text before it names
+        # another item.
         ("cliffs <xref rid='b1'>[1]</xref>.", "cliffs."),
         ("see Table <xref rid='b1'>1</xref>.", "see Table 1."),
         ("see Eq. (<xref rid='b1'>1</xref>).", "see Eq. (1)."),
