@@ -51,7 +51,7 @@ def list_articles(data: bytes, step: int = 1 << 20) -> list[bytes]:
     return list(iter_articles(SlowFile(data, step)))
 
 
-def read_error(data: bytes, step: int = 1 << 20) -> BadFileError:
+def catch_error(data: bytes, step: int = 1 << 20) -> BadFileError:
     with pytest.raises(BadFileError) as error_info:
         list_articles(data, step)
     return error_info.value
@@ -277,7 +277,7 @@ BAD_FILES = {
 def test_bad_file_raises_with_its_reason(case: str) -> None:
     data, reason = BAD_FILES[case]
     for step in (1 << 20, 1, 7):
-        assert read_error(data, step).reason == reason, step
+        assert catch_error(data, step).reason == reason, step
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_bad_file_raises_with_its_reason(case: str) -> None:
 def test_truncated_file_raises_at_every_length(data: bytes) -> None:
     data = data.rstrip()
     for length in range(len(data)):
-        assert read_error(data[:length]).reason in ("truncated-xml", "not-xml", "empty-file"), length
+        assert catch_error(data[:length]).reason in ("truncated-xml", "not-xml", "empty-file"), length
 
 
 @pytest.mark.parametrize(
@@ -324,13 +324,13 @@ def test_article_above_the_size_limit_is_too_long(monkeypatch: pytest.MonkeyPatc
     for step in (50, 300):
         assert list_articles(build_package(*[fits] * 20), step) == [fits] * 20
         assert list_articles(fits, step) == [fits]
-        assert read_error(build_package(fits, long), step).reason == "record-too-long"
-        assert read_error(long, step).reason == "record-too-long"
+        assert catch_error(build_package(fits, long), step).reason == "record-too-long"
+        assert catch_error(long, step).reason == "record-too-long"
 
 
 def test_endless_start_tag_is_too_long() -> None:
     data = b"<articles><article " + b"a='b' " * 1_000_000
-    assert read_error(data, 4096).reason == "record-too-long"
+    assert catch_error(data, 4096).reason == "record-too-long"
 
 
 def test_memory_does_not_grow_with_the_package() -> None:

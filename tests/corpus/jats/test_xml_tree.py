@@ -40,7 +40,7 @@ def serialize_tree(content: str) -> str:
     return text.removeprefix("<article>").removesuffix("</article>").removesuffix("<article/>")
 
 
-def read_error(xml: bytes) -> BadRecordError:
+def catch_error(xml: bytes) -> BadRecordError:
     with pytest.raises(BadRecordError) as error_info:
         parse_tree(xml)
     return error_info.value
@@ -97,7 +97,7 @@ def test_every_html5_entity_is_resolved() -> None:
 @pytest.mark.parametrize("name", ["nonesuch", "foo-bar", "x.y", "Alphaa", "agr", "_x", "a" * 5000])
 def test_unknown_entity_raises_with_its_name(name: str) -> None:
     for inside in (f"<p>&{name};</p>", f'<p a="&{name};"/>'):
-        error = read_error(build_article(inside))
+        error = catch_error(build_article(inside))
         assert error.reason == "unknown-entity"
         assert f"&{name[:40]};" in error.detail
         assert len(error.detail) < 200
@@ -108,12 +108,12 @@ def test_unknown_entity_raises_with_its_name(name: str) -> None:
     ["&", "&;", "& ", "&alpha", "&alpha ;", "&#;", "&#x;", "&#0;", "&#x1F;", "&#xD800;", "&#1114112;"],
 )
 def test_invalid_entity_references_are_malformed(content: str) -> None:
-    assert read_error(build_article(f"<p>{content}</p>")).reason == "malformed-xml"
+    assert catch_error(build_article(f"<p>{content}</p>")).reason == "malformed-xml"
 
 
 def test_entity_declarations_are_ignored() -> None:
     bomb = '<!DOCTYPE article [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]><article>&b;</article>'
-    assert read_error(bomb.encode()).reason == "unknown-entity"
+    assert catch_error(bomb.encode()).reason == "unknown-entity"
     external = '<!DOCTYPE article [<!ENTITY nbsp SYSTEM "file:///etc/passwd">]><article>&nbsp;</article>'
     assert parse_tree(external.encode()).text == "\u00a0"
 
@@ -176,7 +176,7 @@ def test_root_in_another_namespace_is_not_jats() -> None:
 
 
 def test_undeclared_prefix_is_malformed() -> None:
-    assert read_error(build_article("<mml:math/>")).reason == "malformed-xml"
+    assert catch_error(build_article("<mml:math/>")).reason == "malformed-xml"
 
 
 # Skipped elements
@@ -250,7 +250,7 @@ def test_names_in_text_and_attributes_are_kept() -> None:
     ],
 )
 def test_unbalanced_tags_are_malformed(content: str) -> None:
-    assert read_error(build_article(content)).reason == "malformed-xml"
+    assert catch_error(build_article(content)).reason == "malformed-xml"
 
 
 def test_content_of_skipped_elements_is_not_checked() -> None:
@@ -355,14 +355,14 @@ def test_generated_bytes_give_a_tree_or_a_bad_record(pieces: list[bytes]) -> Non
 @pytest.mark.parametrize("bad", [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf4\x90\x80\x80"])
 def test_invalid_utf_8_raises_with_its_offset(where: str, bad: bytes) -> None:
     xml = build_article(where).replace(b"{}", bad)
-    error = read_error(xml)
+    error = catch_error(xml)
     assert error.reason == "invalid-utf-8"
     assert f"byte {xml.index(bad)}" in error.detail
 
 
 @pytest.mark.parametrize("character", ["\0", "\x01", "\x0b", "\x1f", "\ufffe", "\uffff"])
 def test_characters_that_xml_forbids_are_malformed(character: str) -> None:
-    assert read_error(build_article(f"<p>{character}</p>")).reason == "malformed-xml"
+    assert catch_error(build_article(f"<p>{character}</p>")).reason == "malformed-xml"
 
 
 def test_comments_and_instructions_are_removed() -> None:
@@ -373,7 +373,7 @@ def test_comments_and_instructions_are_removed() -> None:
     "xml", [b"", b" ", b"text", b"<article>", b"<article/><article/>", b"<article></Article>"]
 )
 def test_input_without_one_root_element_is_malformed(xml: bytes) -> None:
-    assert read_error(xml).reason == "malformed-xml"
+    assert catch_error(xml).reason == "malformed-xml"
 
 
 # Limits
@@ -391,7 +391,7 @@ def test_input_without_one_root_element_is_malformed(xml: bytes) -> None:
     ids=["text", "attribute", "depth", "great-depth", "name"],
 )
 def test_input_above_the_limits_of_lxml_is_malformed(content: str) -> None:
-    assert read_error(build_article(content)).reason == "malformed-xml"
+    assert catch_error(build_article(content)).reason == "malformed-xml"
 
 
 def test_depth_of_skipped_elements_is_not_limited() -> None:
