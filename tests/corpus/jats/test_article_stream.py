@@ -230,9 +230,9 @@ def test_article_keeps_the_namespaces_of_its_ancestors(case: str) -> None:
     expected = [item for item in etree.fromstring(data).iter() if etree.QName(item).localname == "article"]
     assert [item.tag for item in parsed] == [item.tag for item in expected]
     assert [item.tag for item in parsed] == tags
-    for ours, theirs in zip(parsed, expected, strict=True):
-        assert ours.items() == theirs.items()
-        assert {**theirs.nsmap, **ours.nsmap} == theirs.nsmap
+    for article, expected_article in zip(parsed, expected, strict=True):
+        assert article.items() == expected_article.items()
+        assert {**expected_article.nsmap, **article.nsmap} == expected_article.nsmap
 
 
 def test_article_is_unchanged_where_the_root_declares_no_namespace() -> None:
@@ -248,7 +248,7 @@ BAD_FILES = {
     "a web page": (b"<!DOCTYPE html>\n<html><body>503</body></html>", "wrong-root"),
     "a storage error": (b"<Error><Code>NoSuchKey</Code></Error>", "wrong-root"),
     "PubMed": (b"<PubmedArticleSet/>", "wrong-root"),
-    "a name that begins alike": (b"<article-meta/>", "wrong-root"),
+    "a root with the same prefix": (b"<article-meta/>", "wrong-root"),
     "an inner wrapper": (b"<metadata>" + SECOND + b"</metadata>", "wrong-root"),
     "an entity bomb": (ENTITY_BOMB + b"<article>&b;</article>", "dtd-declarations"),
     "an entity bomb in a package": (
@@ -257,7 +257,10 @@ BAD_FILES = {
     ),
     "no end of the article": (SECOND[:-10], "truncated-xml"),
     "an end within a tag": (SECOND[:-1], "truncated-xml"),
-    "an end after a name that begins alike": (b"<article><article-meta></article-meta>", "truncated-xml"),
+    "an end after an element with the same prefix": (
+        b"<article><article-meta></article-meta>",
+        "truncated-xml",
+    ),
     "an article without content": (b"<article>", "truncated-xml"),
     "an open comment": (SECOND + b"<!-- ", "truncated-xml"),
     "text after the article": (SECOND + b"text", "malformed-xml"),
@@ -266,7 +269,7 @@ BAD_FILES = {
     "no end of the package": (build_package(FIRST, SECOND)[:-5], "truncated-xml"),
     "no end of an article in a package": (build_package(FIRST)[:-40], "truncated-xml"),
     "text between articles": (build_package(FIRST, b"text", SECOND), "malformed-xml"),
-    "an end tag too many": (build_package(FIRST, b"</article>"), "malformed-xml"),
+    "an additional end tag": (build_package(FIRST, b"</article>"), "malformed-xml"),
     "content after the package": (build_package(FIRST) + SECOND, "malformed-xml"),
     "a damaged gzip": (gzip.compress(FIRST)[:-5], "truncated-gzip"),
     "an unknown encoding": (b"<?xml version='1.0' encoding='klingon'?><article/>", "bad-encoding"),

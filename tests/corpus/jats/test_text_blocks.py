@@ -143,7 +143,7 @@ def test_captions_of_supplements_without_links(caption: str, expected: list[str]
     assert extract_texts(supplement) == expected
 
 
-# Boxes, lists and what else is in paragraphs
+# Boxes, lists and other content of paragraphs
 
 
 def test_boxed_text_is_a_section_of_the_body() -> None:

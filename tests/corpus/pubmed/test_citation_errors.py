@@ -51,8 +51,8 @@ BAD_RECORDS: dict[str, tuple[str | bytes, str]] = {
     "a version in foreign digits": (small_record_xml(pmid_xml='<PMID Version="٤">5</PMID>'), "bad-version"),
     "a version of letters": (small_record_xml(pmid_xml='<PMID Version="one">5</PMID>'), "bad-version"),
     "an empty version": (small_record_xml(pmid_xml='<PMID Version="">5</PMID>'), "bad-version"),
-    "a broken byte": (small_record_xml().encode().replace(b"title.", b"title\xff"), "invalid-utf-8"),
-    "a broken byte in what is not read": (
+    "an invalid byte": (small_record_xml().encode().replace(b"title.", b"title\xff"), "invalid-utf-8"),
+    "an invalid byte in an element that is not parsed": (
         small_record_xml().encode().replace(b"Doe", b"D\xe9"),
         "invalid-utf-8",
     ),
@@ -77,8 +77,8 @@ BAD_RECORDS: dict[str, tuple[str | bytes, str]] = {
         small_record_xml(abstract_xml="<Abstract><AbstractText><i>A <b>x</i>.</b></AbstractText></Abstract>"),
         "malformed-xml",
     ),
-    "an open element that is not read": (small_record_xml().replace("</LastName>", ""), "malformed-xml"),
-    "an end tag too many": (
+    "an open element that is not parsed": (small_record_xml().replace("</LastName>", ""), "malformed-xml"),
+    "an additional end tag": (
         small_record_xml().replace("</LastName>", "</LastName></Initials>"),
         "malformed-xml",
     ),

@@ -416,7 +416,7 @@ BAD_FILES = {
     "a web page": (b'<!DOCTYPE html>\n<html lang="en"><body>Not here</body></html>', "wrong-root"),
     "a storage error": (b'<?xml version="1.0"?><Error><Code>NoSuchKey</Code></Error>', "wrong-root"),
     "full text": (b"<article><front/></article>", "wrong-root"),
-    "a name that begins alike": (b"<PubmedArticleSets/>", "wrong-root"),
+    "a root with the same prefix": (b"<PubmedArticleSets/>", "wrong-root"),
     "an entity bomb": (ENTITY_BOMB, "dtd-declarations"),
     "an external entity": (EXTERNAL_ENTITY, "dtd-declarations"),
     "a parameter entity": (PARAMETER_ENTITY, "dtd-declarations"),
@@ -450,7 +450,7 @@ BAD_FILES = {
     "content after an empty root": (b"<PubmedArticleSet/>" + FIRST, "malformed-xml"),
     "content after a lone record": (FIRST + FIRST, "malformed-xml"),
     "the wrong end tag": (b"<PubmedArticleSet>" + FIRST + b"</MedlineCitationSet>", "malformed-xml"),
-    "an end tag too many": (
+    "an additional end tag": (
         b"<PubmedArticleSet>" + FIRST + b"</PubmedArticle></PubmedArticleSet>",
         "malformed-xml",
     ),
@@ -461,7 +461,7 @@ BAD_FILES = {
         b"\xff\xfe" + "<PubmedArticleSet>".encode("utf-16-le") + b"\x00\xd8<\x00",
         "bad-encoding",
     ),
-    "bytes that the encoding has not": (
+    "bytes that are invalid in the encoding": (
         b"<?xml version='1.0' encoding='cp1252'?><PubmedArticleSet>\x81</PubmedArticleSet>",
         "bad-encoding",
     ),
