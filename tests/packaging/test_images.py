@@ -131,7 +131,7 @@ def test_launchers_differ_only_in_a_build_argument() -> None:
 
 
 def test_make_image_builds_each_image_once() -> None:
-    """A dry run of make lists only docker commands."""
+    """A dry run of make lists docker builds and messages only."""
     command = ["make", "--dry-run", "--no-print-directory", "image", "REGISTRY=host/lab", "TAG=7"]
     completed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     build_commands = [line for line in completed.stdout.splitlines() if line.startswith("docker build ")]
@@ -181,7 +181,7 @@ def run_in_stage(
 
 
 def test_wheel_is_reproducible(images: StageEnvironments) -> None:
-    """The same sources give the same bytes: sorted names, one time, one mode, the sources' bytes."""
+    """The same sources give the same bytes: metadata last, one time, one mode, the sources' bytes."""
     [path] = images.root("wheel").glob("wheels/*")
     assert path.name == f"bioshards-{__version__}-py3-none-any.whl"
     wheel = zipfile.ZipFile(path)
