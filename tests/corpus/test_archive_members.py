@@ -619,7 +619,7 @@ def test_wrong_declared_size_in_a_zip_is_detected(declared_size: int) -> None:
 
 
 def test_disk_error_is_raised_unchanged() -> None:
-    class Failing(io.BytesIO):
+    class FailingFile(io.BytesIO):
         def read(self, size: int | None = -1, /) -> bytes:
             if self.tell() > 30:
                 raise OSError(5, "Input/output error")
@@ -627,4 +627,4 @@ def test_disk_error_is_raised_unchanged() -> None:
 
     for data, name in ((pack_tar(FILES), "a.tar"), (pack_zip(FILES), "a.zip")):
         with pytest.raises(OSError, match="Input/output"):
-            list(iter_members(Failing(data), name))
+            list(iter_members(FailingFile(data), name))

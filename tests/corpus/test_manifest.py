@@ -197,13 +197,13 @@ def test_manifest_of_another_version_is_refused(changes: dict[str, Any], reason:
 
 
 def test_transient_storage_error_is_raised_unchanged(tmp_path: Path) -> None:
-    class Failing(LocalStorage):
+    class FailingStorage(LocalStorage):
         def read_json(self, path: str) -> Any:
             raise TransientStorageError("503")
 
     write_manifest(FILES, str(tmp_path / "manifest.json"), MANIFESTS["words"])
     with pytest.raises(TransientStorageError):
-        read_manifest(Failing(), str(tmp_path))
+        read_manifest(FailingStorage(), str(tmp_path))
 
 
 def test_invalid_value_is_not_written(tmp_path: Path) -> None:

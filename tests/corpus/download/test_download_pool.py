@@ -194,7 +194,7 @@ def test_slot_that_cannot_be_acquired_is_an_error(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.fixture
-def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def shorten_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "TURN_SECONDS", 0.05)
 
 
@@ -205,7 +205,7 @@ def test_more_threads_than_slots_take_turns() -> None:
     assert work.max_concurrent == 2
 
 
-@pytest.mark.usefixtures("short_turns")
+@pytest.mark.usefixtures("shorten_turns")
 def test_every_thread_gets_a_turn() -> None:
     one_slot = Server(UNUSED_SERVER.base_url, UNUSED_SERVER.user_agent, RateLimiter("nobody", 1, 1000))
     work = RecordingWork(seconds=0.02)
@@ -214,7 +214,7 @@ def test_every_thread_gets_a_turn() -> None:
     assert len(work.connections) > 1
 
 
-@pytest.mark.usefixtures("short_turns")
+@pytest.mark.usefixtures("shorten_turns")
 def test_other_processes_get_a_turn() -> None:
     one_slot = Server(UNUSED_SERVER.base_url, UNUSED_SERVER.user_agent, RateLimiter("nobody", 1, 1000))
     work = RecordingWork(seconds=0.02)

@@ -49,7 +49,7 @@ LETTERS = bytes(range(256)) * 4
 
 
 def download(connection: Connection, url: str, start: int = 0) -> bytes:
-    """Return the bytes of the file; those before ``start`` are assumed to be there already."""
+    """Return the bytes of the file after reading the stream from ``start``."""
     received = bytearray(LETTERS[:start])
     for offset, block in connection.stream(url, start):
         if offset != len(received):

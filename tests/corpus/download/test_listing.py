@@ -49,7 +49,7 @@ def format_row(file_name: str, date_and_size: str = "2031-01-29 14:02   19M") ->
 def list_pubmed_files(
     year: int, *file_numbers: int, folder: str = pubmed.BASELINE, day: str = "2031-01-29"
 ) -> list[pubmed.ListedFile]:
-    """Listed files with their sidecars."""
+    """Return listed files that have MD5 files."""
     names = [f"pubmed{year}n{number:04d}.xml.gz" for number in file_numbers]
     page = "".join(
         format_row(f"{file_name}{suffix}", f"{day} 14:02 19M")
@@ -402,10 +402,10 @@ README = "The complete baseline consists of files pubmed31n0001.xml through pubm
 
 def test_baseline_shorter_than_its_readme_says_is_incomplete() -> None:
     updates = list_pubmed_files(31, 7, 8, folder=pubmed.UPDATES)
-    with pytest.raises(ListingError, match="still being posted") as refused:
+    with pytest.raises(ListingError, match="still being posted") as caught:
         pubmed.select_files(parse_spec("pubmed:"), BASELINE_FILES, updates, README.format("0006"))
-    assert "ends with pubmed31n0004" in str(refused.value)
-    assert "goes to pubmed31n0006" in str(refused.value)
+    assert "ends with pubmed31n0004" in str(caught.value)
+    assert "goes to pubmed31n0006" in str(caught.value)
     selected = pubmed.select_files(
         parse_spec("pubmed:baseline[1-2]"), BASELINE_FILES, updates, README.format("0006")
     )

@@ -118,7 +118,7 @@ def read_mirrored(mirror: Mirror) -> bytes | None:
     return path.read_bytes() if path.exists() else None
 
 
-def record_path(mirror: Mirror) -> Path:
+def get_record_path(mirror: Mirror) -> Path:
     return Path(mirror.folder) / "pubmed/baseline/.records" / f"{NAME}.json"
 
 
@@ -149,7 +149,7 @@ def test_file_is_fetched_and_recorded(
     assert fetched.download_seconds >= 0
     assert list_mirror(mirror) == sorted(COMPLETE_FILES)
     assert (Path(mirror.folder) / SIDECAR).read_text() == f"MD5({NAME})= {compute_md5(OLD)}\n"
-    assert json.loads(record_path(mirror).read_text())["url"] == listed_file.url
+    assert json.loads(get_record_path(mirror).read_text())["url"] == listed_file.url
 
 
 def test_record_of_an_old_file_needs_no_request(
@@ -623,7 +623,7 @@ def test_damaged_record_is_ignored(
     server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile, content: bytes
 ) -> None:
     mirror.fetch(connection, listed_file)
-    record_path(mirror).write_bytes(content)
+    get_record_path(mirror).write_bytes(content)
     assert mirror.find_mirrored(None, [listed_file]) == {}
     assert mirror.fetch(connection, listed_file).fetched_bytes == 0
     assert list(mirror.find_mirrored(None, [listed_file])) == [listed_file]
@@ -633,7 +633,7 @@ def test_record_removed_by_another_process_is_ignored(
     mirror: Mirror, connection: Connection, listed_file: RemoteFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mirror.fetch(connection, listed_file)
-    record_path(mirror).unlink()
+    get_record_path(mirror).unlink()
     monkeypatch.setattr(LocalStorage, "exists", lambda *_: True)
     assert mirror.find_mirrored(None, [listed_file]) == {}
     assert mirror.fetch(connection, listed_file).fetched_bytes == 0

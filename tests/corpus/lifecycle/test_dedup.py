@@ -215,9 +215,9 @@ def read_duplicates(output: Path) -> dict[str, str]:
     assert load_manifest(output)["funnel"].get("dropped: duplicate", 0) == len(lines)
     duplicates = dict(line.split("\t") for line in lines)
     assert list(duplicates) == [line.split("\t")[0] for line in lines]
-    kept = load_documents(output)
-    assert set(duplicates.values()) <= kept.keys()
-    assert not duplicates.keys() & kept.keys()
+    documents = load_documents(output)
+    assert set(duplicates.values()) <= documents.keys()
+    assert not duplicates.keys() & documents.keys()
     return duplicates
 
 

@@ -315,8 +315,8 @@ def write_overlap(articles_dir: str, abstracts_dir: str) -> OverlapFile:
 
 
 def test_overlap_file_round_trip(finished_dirs: tuple[str, str]) -> None:
-    abstracts, full = finished_dirs
-    overlap = full_text_overlap.read(FILES, full, abstracts)
+    abstracts, articles = finished_dirs
+    overlap = full_text_overlap.read(FILES, articles, abstracts)
     assert overlap.schema == OVERLAP_SCHEMA
     assert [tuple(row.values()) for row in overlap.to_pylist()] == [
         ("pubmed:2", "pmc:PMC900.1", "pmid"),
@@ -326,16 +326,19 @@ def test_overlap_file_round_trip(finished_dirs: tuple[str, str]) -> None:
 
 
 def test_overlap_file_is_reproducible(finished_dirs: tuple[str, str]) -> None:
-    abstracts, full = finished_dirs
-    before = Path(full, full_text_overlap.FILE_NAME).read_bytes()
-    overlap_file = write_overlap(full, abstracts)
-    assert Path(full, full_text_overlap.FILE_NAME).read_bytes() == before
+    abstracts, articles = finished_dirs
+    before = Path(articles, full_text_overlap.FILE_NAME).read_bytes()
+    overlap_file = write_overlap(articles, abstracts)
+    assert Path(articles, full_text_overlap.FILE_NAME).read_bytes() == before
     assert (overlap_file.file, overlap_file.rows, overlap_file.bytes) == (
         full_text_overlap.FILE_NAME,
         3,
         len(before),
     )
-    with pa.memory_map(f"{full}/{full_text_overlap.FILE_NAME}") as file, pa.ipc.open_stream(file) as stream:
+    with (
+        pa.memory_map(f"{articles}/{full_text_overlap.FILE_NAME}") as file,
+        pa.ipc.open_stream(file) as stream,
+    ):
         assert stream.read_all().num_rows == 3
 
 
@@ -411,19 +414,19 @@ def read_stderr(*arguments: str) -> str:
 
 
 def test_export_refuses_a_directory_without_an_overlap_file(finished_dirs: tuple[str, str]) -> None:
-    abstracts, full = finished_dirs
-    Path(full, full_text_overlap.FILE_NAME).unlink()
-    message = read_stderr(abstracts, "--exclude-overlap-with", full)
-    assert f"{full} has no overlap.arrow: it was made without --find-overlap-with" in message
+    abstracts, articles = finished_dirs
+    Path(articles, full_text_overlap.FILE_NAME).unlink()
+    message = read_stderr(abstracts, "--exclude-overlap-with", articles)
+    assert f"{articles} has no overlap.arrow: it was made without --find-overlap-with" in message
     assert f"Run pmc_to_shards with --find-overlap-with {abstracts}" in message
 
 
 def test_export_refuses_the_overlap_of_outdated_abstracts(finished_dirs: tuple[str, str]) -> None:
-    abstracts, full = finished_dirs
+    abstracts, articles = finished_dirs
     write_finished_dir(
         Path(abstracts), "pubmed_to_shards", [*SAMPLE_ABSTRACTS, ("pubmed:11", 11, None, None)]
     )
-    message = read_stderr(abstracts, "--exclude-overlap-with", full)
+    message = read_stderr(abstracts, "--exclude-overlap-with", articles)
     assert "made for other PubMed shards" in message
     assert "run pmc_to_shards again with the same --find-overlap-with" in message
 

@@ -283,8 +283,8 @@ def test_copy_of_a_package_is_used_once(tmp_path: Path) -> None:
         "b/PMC1_PMC9.xml": pack_articles(small_article(1)),
     }
     staged = stage_folder(write_byte_files(tmp_path / "in", data), tmp_path / "out")
-    kept, copies = stage.order_stage_results(staged)
-    assert [source.source.path for source in kept] == [f"{tmp_path}/in/a/PMC1_PMC9.xml"]
+    used, copies = stage.order_stage_results(staged)
+    assert [source.source.path for source in used] == [f"{tmp_path}/in/a/PMC1_PMC9.xml"]
     assert copies == [(f"{tmp_path}/in/b/PMC1_PMC9.xml", f"{tmp_path}/in/a/PMC1_PMC9.xml")]
 
 
@@ -409,19 +409,19 @@ def test_package_with_a_wrong_md5_file_is_bad(tmp_path: Path) -> None:
 def test_unreadable_part_is_rejected_alone(tmp_path: Path) -> None:
     folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": small_article(2)})
 
-    class Failing(LocalStorage):
+    class FailingStorage(LocalStorage):
         def open(self, path: str) -> BinaryIO:
             if path.endswith("PMC1.xml"):
                 raise OSError(5, "Input/output error")
             return super().open(path)
 
-    def staged() -> Iterator[StageResult]:
+    def stage_sources() -> Iterator[StageResult]:
         for source in discover(FILES, [str(folder)]):
             yield stage.stage_source(
-                Failing(), OutputDir(str(tmp_path / "out")), source, KEEP_EVERYTHING, False, False
+                FailingStorage(), OutputDir(str(tmp_path / "out")), source, KEEP_EVERYTHING, False, False
             )
 
-    [failed] = staged()
+    [failed] = stage_sources()
     assert (failed.records, failed.rejected) == (2, {"unreadable": 1})
     [mended] = stage_folder(folder, tmp_path / "out2", digests=False)
     assert mended.output_name != failed.output_name

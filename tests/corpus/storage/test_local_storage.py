@@ -216,7 +216,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def relative_paths(files: list[FileInfo], folder: Path) -> list[str]:
+def get_relative_paths(files: list[FileInfo], folder: Path) -> list[str]:
     """Return the paths of files relative to a folder."""
     return [os.path.relpath(info.path, folder) for info in files]
 
@@ -232,14 +232,14 @@ def test_list_names_of_a_missing_folder_is_empty(tree: Path) -> None:
 
 
 def test_walk_returns_sorted_visible_files(tree: Path) -> None:
-    assert relative_paths(FILES.walk(str(tree)), tree) == ["B/c.xml", "B/d/e.xml", "a.txt", "b.xml"]
-    assert relative_paths(FILES.walk(str(tree / ".h")), tree) == [".h/f.xml"]
+    assert get_relative_paths(FILES.walk(str(tree)), tree) == ["B/c.xml", "B/d/e.xml", "a.txt", "b.xml"]
+    assert get_relative_paths(FILES.walk(str(tree / ".h")), tree) == [".h/f.xml"]
     assert FILES.walk(str(tree / "gone")) == []
 
 
 def test_walk_returns_a_broken_link(tree: Path) -> None:
     (tree / "B" / "broken.xml").symlink_to(tree / "gone")
-    assert relative_paths(FILES.walk(str(tree)), tree) == [
+    assert get_relative_paths(FILES.walk(str(tree)), tree) == [
         "B/broken.xml",
         "B/c.xml",
         "B/d/e.xml",
@@ -263,12 +263,12 @@ def test_walk_returns_a_broken_link(tree: Path) -> None:
     ],
 )
 def test_glob_returns_sorted_files(tree: Path, pattern: str, expected: list[str]) -> None:
-    assert relative_paths(FILES.glob(f"{tree}/{pattern}"), tree) == expected
+    assert get_relative_paths(FILES.glob(f"{tree}/{pattern}"), tree) == expected
 
 
 def test_file_named_like_a_pattern_is_found(tree: Path) -> None:
     (tree / "[ab].xml").write_bytes(b"")
-    assert relative_paths(FILES.glob(f"{tree}/[ab].xml"), tree) == ["[ab].xml"]
+    assert get_relative_paths(FILES.glob(f"{tree}/[ab].xml"), tree) == ["[ab].xml"]
 
 
 def test_file_info_has_size_and_stamp(tree: Path) -> None:
