@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -113,6 +114,26 @@ def test_known_inventory_is_not_fetched_again(mirror: str, connection: FolderCon
     assert update_inventory(mirror, connection) == first == bucket_inventory.read_inventory(FILES, mirror)
     assert len(connection.requests) == 3
     assert not connection.requests_containing("csv.gz")
+
+
+def truncate_file(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def rename_metadata_field(path: Path) -> None:
+    table = pq.read_table(path)
+    fields = table.schema.metadata[b"inventory"].replace(b'"md5"', b'"sum"')
+    pq.write_table(table.replace_schema_metadata({b"inventory": fields}), path)
+
+
+@pytest.mark.parametrize("damage", [truncate_file, rename_metadata_field])
+def test_unreadable_inventory_is_fetched_again(
+    mirror: str, connection: FolderConnection, damage: Callable[[Path], None]
+) -> None:
+    first = update_inventory(mirror, connection)
+    damage(Path(f"{mirror}/pmc/inventory.parquet"))
+    assert bucket_inventory.read_inventory(FILES, mirror) is None
+    assert update_inventory(mirror, connection) == first == bucket_inventory.read_inventory(FILES, mirror)
 
 
 def test_interrupted_update_is_resumed(mirror: str, connection: FolderConnection) -> None:
