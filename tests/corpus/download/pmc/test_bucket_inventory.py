@@ -122,7 +122,7 @@ def truncate_file(path: Path) -> None:
 
 def rename_metadata_field(path: Path) -> None:
     table = pq.read_table(path)
-    fields = table.schema.metadata[b"inventory"].replace(b'"md5"', b'"sum"')
+    fields = pq.read_metadata(path).metadata[b"inventory"].replace(b'"md5"', b'"sum"')
     pq.write_table(table.replace_schema_metadata({b"inventory": fields}), path)
 
 
