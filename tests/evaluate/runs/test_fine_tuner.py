@@ -178,9 +178,12 @@ def test_layer_decay_scales_updates_by_layer(checkpoint_dir: Path) -> None:
         after = tuner.model.state_dict()
         return {name: float((after[name] - before[name]).abs().max()) for name in after}
 
-    recipe = replace(QUICK, epochs=1, batch_size=4, warmup=0.0, bias_correction=True)
-    plain, decayed = measure_weight_changes(recipe), measure_weight_changes(replace(recipe, layer_decay=0.5))
-    published = measure_weight_changes(replace(recipe, layer_decay=0.5, electra_layer_decay=True))
+    base_recipe = replace(QUICK, epochs=1, batch_size=4, warmup=0.0, bias_correction=True)
+    plain, decayed = (
+        measure_weight_changes(base_recipe),
+        measure_weight_changes(replace(base_recipe, layer_decay=0.5)),
+    )
+    published = measure_weight_changes(replace(base_recipe, layer_decay=0.5, electra_layer_decay=True))
     words = "encoder.model.embeddings.word_embeddings.weight"
     layer = "encoder.model.encoder.layer.0.output.dense.weight"
     head = "head.pooled.linear.weight"
