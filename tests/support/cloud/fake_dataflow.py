@@ -1,11 +1,11 @@
 """A fake of Google Cloud Dataflow on this machine, with the part of its interface that Beam's client uses.
 
-    with dataflow_service.running(folder, store) as service:
-        beam("run", ..., *service.options)
+    with run_fake_dataflow(folder, store) as service:
+        run_beam("run", ..., *service.options)
 
-It takes a job as the service does, and its machine does what a worker's container does: it fetches what the
-job has staged, installs the extra packages into an environment of its own, which third-party packages are
-lent to but nothing of this checkout, and runs the staged pipeline there, from another folder.
+It accepts a job as the service does.  Its worker does what a worker's container does: it downloads the
+staged files, installs the extra packages into a new environment that has the third-party packages but
+nothing of this checkout, and runs the staged pipeline there, from another folder.
 """
 
 from __future__ import annotations

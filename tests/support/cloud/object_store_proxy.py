@@ -1,10 +1,9 @@
-"""What stands between a run and an object store of tests/support/cloud/store_emulators.py: it makes faults,
-and counts requests.
+"""A proxy between a run and an object store of store_emulators.py: it injects faults and counts requests.
 
-with stores.s3() as behind, Between(behind) as way:
-    way.fault("PUT", "*/staged/*", Unavailable(), times=2)
-    beam("run", ..., "--output", f"{way.store.url}/out", *way.store.options, env=way.store.environment)
-    assert way.kinds()["PUT"] <= 10
+with run_s3() as store, ObjectStoreProxy(store) as proxy:
+    proxy.schedule_fault("PUT", "*/staged/*", ServiceUnavailable(), times=2)
+    run_beam("run", ..., "--output", f"{proxy.store.url}/out", *proxy.store.options)
+    assert proxy.count_requests()["PUT"] <= 10
 """
 
 from __future__ import annotations
@@ -81,9 +80,9 @@ class ObjectStoreProxy(ThreadingHTTPServer):
     """A proxy of an object store; it runs inside ``with``.
 
     Attributes:
-        store: the store as it is to be reached by this way.
-        requests: (method, path with its query, percent-encoding undone) of all that was asked.
-        bytes_read: bytes of bodies in answers.
+        store: the store at the proxy's address.
+        requests: (method, decoded path with query) of all requests.
+        bytes_read: bytes of response bodies.
         emulate_generations: does Google's say and look at the generation of what is read, as the emulator
             does not?
     """

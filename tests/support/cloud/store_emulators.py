@@ -1,7 +1,7 @@
-"""Object stores on this machine: an emulator of Google Cloud Storage and a server of S3's, each a process.
+"""Object stores on this machine: an emulator of Google Cloud Storage and an S3 server, each a process.
 
-with stores.gcs() as store:
-    beam("run", ..., "--output", f"{store.url}/out", *store.options, env=store.environment)
+with run_gcs() as store:
+    run_beam("run", ..., "--output", f"{store.url}/out", *store.options)
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class EmulatedStore:
 
     Attributes:
         url: its bucket, ``gs://BUCKET`` or ``s3://BUCKET``; ``endpoint``: where it listens.
-        options: what a ``beam`` command is given to reach it.
-        environment: what a process that reaches it needs in its environment, beside what is there.
+        options: options of ``beam`` for this store.
+        environment: additional environment variables of a process that uses it.
     """
 
     url: str

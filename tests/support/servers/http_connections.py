@@ -39,7 +39,7 @@ def open_connection(
 class CannedServer:
     """A server that sends each request the next of the given responses, byte for byte, and closes.
 
-    The last answer is given for ever.  ``heads`` has what was asked.
+    The last response is repeated.  ``heads`` has the request heads.
     """
 
     def __init__(self, *answers: bytes | Iterator[bytes]) -> None:

@@ -1,7 +1,7 @@
-"""The faults that the stand-in makes: of the server, of the way to it, and of what it holds.
+"""Faults of the fake server, of its connections and of its files.
 
-Bytes of a body are counted in the answer: ``Reset(100)`` on a request for the range from 500 ends at 600.
-Only :class:`Corrupt` speaks of a place in the file.
+Bytes of a body are counted in the response: ``ConnectionReset(100)`` on a request for the range from 500 ends
+at byte 600.  Only the position of :class:`CorruptByte` is one in the file.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Redirect:
 class Republication:
     """A file that is replaced after this response (:func:`server_pages.publish_file`).
 
-    With ``md5`` the checksum beside it is the new file's too.
+    With ``md5`` the checksum file is replaced as well.
     """
 
     path: str

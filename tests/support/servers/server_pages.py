@@ -1,6 +1,6 @@
 """Content of the fake server: folders in the servers' layouts, and listing pages in their formats.
 
-The pages are what the downloads have to read, so they follow the real ones line by line:
+The pages have the format of the real ones, line by line:
 https://ftp.ncbi.nlm.nih.gov/pubmed/baseline/, https://ftp.ebi.ac.uk/pub/databases/pmc/oa/ (both Apache's
 mod_autoindex, one as text, one as a table) and Amazon's ListObjectsV2
 (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html).
@@ -27,7 +27,7 @@ Digest = Callable[[BufferedReader], str]
 def publish_file(path: Path, data: bytes, md5: bool = False) -> None:
     """Write a file atomically; XML is compressed if the name ends in ``.gz``.
 
-    ``md5`` writes ``path.md5`` too, in the words of ``openssl md5``, as NLM's are.
+    ``md5`` writes ``path.md5`` too, in the format of ``openssl md5``, as NLM does.
     """
     if path.suffix == ".gz" and not data.startswith(b"\x1f\x8b"):
         data = gzip.compress(data, 6, mtime=0)
@@ -144,13 +144,13 @@ def s3_listing(bucket: Path, query: Mapping[str, str], page_size: int, md5: Dige
     """Format a page of a bucket's listing.
 
     Args:
-        bucket: the folder that holds the objects, a key is a path in it.
-        query: the request's: prefix, delimiter ('' or '/'), max-keys, continuation-token, start-after.
-        page_size: entries on a page at most, whatever max-keys asks for.
-        md5: gives an object's MD5, which is its ETag.
+        bucket: the folder of the objects; a key is a path in it.
+        query: prefix, delimiter ('' or '/'), max-keys, continuation-token and start-after of the request.
+        page_size: upper limit of the entries on a page, beside max-keys.
+        md5: computes an object's MD5, which is its ETag.
 
     Raises:
-        BadQuery: S3 does not know what is asked for, or the stand-in does not.
+        BadQuery: the query is invalid or not supported by the fake.
     """
     prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
     after = query.get("start-after", "")
