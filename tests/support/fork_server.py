@@ -1,9 +1,9 @@
 """The ``beam`` command in processes that are forked from one that has imported Beam.
 
 Importing Beam takes two seconds, as long as processing a hundred small files.  So the process of the command
-is forked from a server, and Beam's worker processes are forked from the command before it starts a thread; they
-wait for the environment that Beam gives to a worker.  A forked process imports nothing, so a test that kills
-it at a random moment interrupts its work.
+is forked from a server, and Beam's worker processes are forked from the command before it starts a thread;
+they wait for the environment that Beam gives to a worker.  A forked process imports nothing, so a test that
+kills it at a random moment interrupts its work.
 """
 
 from __future__ import annotations

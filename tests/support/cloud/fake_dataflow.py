@@ -35,15 +35,16 @@ _JOBS_PATH = f"/v1b3/projects/{PROJECT}/locations/{REGION}/jobs"
 
 @dataclass
 class FakeDataflow:
-    """The service, while it runs.
+    """A running fake of the service.
 
     Attributes:
-        folder: the machine's own; ``store``: where jobs are staged.
-        jobs: as they were given to it, by id, with their states.
-        hold: jobs wait for it before they run.
-        fails: if it is not empty, jobs do not run, but say this and fail.
-        refuses: if it is not empty, who asks for the jobs is refused, in these words.
-        ran: by job, how it ended and from which folders our package was imported.
+        folder: the folder of the worker machine.
+        store: the object store where jobs are staged.
+        jobs: submitted jobs by id, with their states.
+        jobs_released: jobs wait for this event before they run.
+        failure_message: if not empty, every job fails with this message.
+        refusal_message: if not empty, listing the jobs is refused with this message.
+        results: by job, how it ended and the folders from which the package was imported.
     """
 
     folder: Path
@@ -167,7 +168,7 @@ class FakeDataflow:
 
 @contextlib.contextmanager
 def run_fake_dataflow(folder: Path, store: EmulatedStore) -> Iterator[FakeDataflow]:
-    """Run the service."""
+    """Run the service; jobs start without waiting."""
     service = FakeDataflow(folder, store)
     service.jobs_released.set()
 
