@@ -1,8 +1,8 @@
-"""``beam run pmc_to_shards`` and its parts against their bars: ``python -m tests.bench.bench_articles``.
+"""Speed of ``beam run pmc_to_shards`` and its parts: ``python -m tests.bench.bench_articles``.
 
-As in bench_pubmed.py everything that is timed is a whole process, peers and ours in turns, start-up taken
-off.  The articles are the real ones of BIOSHARDS_DATA, packed under fresh PMC ids into packages as Europe
-PMC's are; without it the bundled sample's, and then the figures are only indicative.
+As in bench_pubmed.py whole processes are timed, those of other libraries and of bioshards in turns, and their
+start-up is subtracted.  The articles are those of BIOSHARDS_DATA, packed with new PMC ids into packages like
+Europe PMC's.  Without it they are those of the bundled sample, and the figures are only indicative.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ for path in open(sys.argv[1]).read().split("\\n"):
     for part in parts:
         try:
             part(path)
-        except Exception:  # an article without what it looks for
+        except Exception:  # raised for an article without such a part
             failed += 1
 print(failed)
 """
@@ -59,7 +59,7 @@ PIPELINE = "pmc_to_shards"
 def run_rounds(
     bench: BenchRunner, paths_file: str, packages: list[str], articles: int, repeats: int, peer: bool
 ) -> None:
-    """Everything that is timed against something else, in turns."""
+    """Time all commands in turns, ``repeats`` times."""
     for _ in range(repeats):
         for workers in (1, 2):
             bench.time_pipeline(
@@ -78,7 +78,7 @@ def run_rounds(
     bench.time_pipeline(f"{PACKAGE_COUNT} packages", packages, 1, PACKAGE_COUNT * articles, TRIES, PIPELINE)
 
 
-def figures(bench: BenchRunner, articles: int, count: int, xml: int, peer: bool) -> list[Figure]:
+def make_figures(bench: BenchRunner, articles: int, count: int, xml: int, peer: bool) -> list[Figure]:
     """The table's rows."""
     bare = subtract_startup(bench.walls("bare"), bench.walls("bare start"))
     ours = subtract_startup(bench.walls("ours"), bench.walls("ours start"))
@@ -110,8 +110,8 @@ def figures(bench: BenchRunner, articles: int, count: int, xml: int, peer: bool)
     return rows
 
 
-def peer_text(path: Path) -> str:
-    """What pubmed_parser gives of an article: title, abstract, paragraphs, captions."""
+def extract_with_pubmed_parser(path: Path) -> str:
+    """Extract title, abstract, paragraphs and captions of an article with pubmed_parser."""
     import pubmed_parser
 
     parsed = pubmed_parser.parse_pubmed_xml(str(path))
@@ -126,19 +126,19 @@ def peer_text(path: Path) -> str:
     )
 
 
-def fidelity_rows(data: Path, peer: bool) -> list[Figure]:
-    """Precision and recall on CRAFT."""
-    found = text_fidelity.load_craft_articles(data)
+def measure_fidelity(data: Path, peer: bool) -> list[Figure]:
+    """Measure precision and recall of the text on CRAFT."""
+    articles = text_fidelity.load_craft_articles(data)
     extractors = {"ours": lambda path: "\n".join(jats.paragraphs(path.read_bytes()))}
     if peer:
-        extractors["pubmed_parser"] = peer_text
+        extractors["pubmed_parser"] = extract_with_pubmed_parser
     rows = []
     for name, extract in extractors.items():
-        for what, value in zip(
-            ("precision", "recall"), text_fidelity.score_extractor(found, extract), strict=True
+        for score_name, value in zip(
+            ("precision", "recall"), text_fidelity.score_extractor(articles, extract), strict=True
         ):
             goals = (">=", 99.6, 99.8) if name == "ours" else ("", None, None)
-            title = f"CRAFT, {len(found)} articles, {name}: {what}"
+            title = f"CRAFT, {len(articles)} articles, {name}: {score_name}"
             rows.append(Figure(title, [100 * value], "%", *goals))
     return rows
 
@@ -167,9 +167,9 @@ def main() -> None:
     bench.time_pipeline("untimed", [str(work / "one.xml")], 2, 1, 1, PIPELINE)
     run_rounds(bench, str(paths_file), package_list.split(), options.articles, options.repeats, peer)
     xml = sum(path.stat().st_size for path in paths)
-    rows = figures(bench, options.articles, len(paths), xml, peer)
+    rows = make_figures(bench, options.articles, len(paths), xml, peer)
     if data:
-        rows = fidelity_rows(Path(data), peer) + rows
+        rows = measure_fidelity(Path(data), peer) + rows
     print(
         f"{len(paths):,} articles, {xml / MB:.0f} MB of XML; packages of {options.articles:,}; "
         f"{os.cpu_count()} cores, Python {sys.version.split()[0]}."

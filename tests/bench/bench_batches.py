@@ -2,12 +2,11 @@
 
 The set is one that is given, or Bio-ELECTRA's of the real text of BIOSHARDS_DATA.
 
-1. Rows in their order, gathered and laid out, not masked: end to end, in constant shapes, and padded.
+1. Rows gathered in sampler order and collated without masking: end to end, in constant shapes, and padded.
 2. The same with tokens, words and n-grams masked.
-3. Hugging Face's DataCollatorForLanguageModeling, which pads and masks, on the same rows as the lists that it
-   takes: single tokens, and whole words.
+3. Hugging Face's DataCollatorForLanguageModeling on the same rows as lists: single tokens, and whole words.
 
-All in one process on one core, in turns, in CPU seconds.  The tokens counted are those of rows, not padding.
+All run in turns in one process on one core.  Times are CPU seconds; padding is not counted as tokens.
 """
 
 from __future__ import annotations
@@ -46,17 +45,17 @@ LAYOUTS: Final = {
 }
 COLLATOR: Final = "the library's collator"
 COLLATED_BATCHES: Final = 40
-"""Batches a round that the library collates: a share of ours, which are many more in the same time."""
+"""Batches a round for the slower collator of the library."""
 
 
 def make_unmasked(rows: FlatRows) -> MaskedRows:
-    """The rows as they are, in the numbers that a model takes."""
+    """Convert rows to model inputs without masking."""
     none = np.zeros(0, np.int64)
     return MaskedRows(rows.ids.astype(np.int64), none, none, np.zeros(0, np.float32))
 
 
 def measure_rate(steps: range, make_batch: Callable[[int], int]) -> float:
-    """Millions of tokens a CPU second."""
+    """Measure millions of tokens a CPU second."""
     started = time.process_time()
     tokens = sum(make_batch(step) for step in steps)
     return tokens / MB / (time.process_time() - started)
@@ -69,7 +68,7 @@ def make_assembler(
     layout: BatchShape,
     mask: Callable[[FlatRows], MaskedRows],
 ) -> Callable[[int], int]:
-    """Makes the batch of a step; returns how many tokens it has."""
+    """Return a function that makes the batch of a step and returns its number of tokens."""
 
     def assemble_step(step: int) -> int:
         rows_of_step = gather_rows(shards, *order.get_rows(step * rows, rows))
@@ -83,7 +82,7 @@ def make_assembler(
 def iter_maskings(
     shards: PretrainingDataset, pieces: PieceTable
 ) -> Iterator[tuple[str, Callable[[FlatRows], MaskedRows]]]:
-    """Our ways of masking, by name: ELECTRA's, BERT's of whole words, ALBERT's."""
+    """Yield masking functions by name: ELECTRA's, BERT's of whole words, and ALBERT's."""
     bert = MaskingConfig(unit="word", mask_token_fraction=0.8, random_token_fraction=0.1)
     for name, masking in (
         ("tokens masked", MaskingConfig(unit="token", mask_token_fraction=0.85, random_token_fraction=0.0)),
@@ -106,10 +105,10 @@ def make_collator(
     pieces: PieceTable,
     whole_words: bool,
 ) -> tuple[range, Callable[[int], int]]:
-    """The library's collator on rows that are lists already, with what spares it a look for special tokens.
+    """Return the steps and the function of the library's collator; making its input lists is not timed.
 
-    For whole words it wants the places of tokens in the text, which are made up here: words stand apart.  It
-    does not pad these, so it is given rows of one length.  Not timed is what makes the lists.
+    The lists have the mask of special tokens that it would else compute.  For whole words it needs offsets of
+    tokens in the text, which are synthetic, and rows of one length, because it does not pad offsets.
     """
     tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_file=os.path.join(vocabulary, "tokenizer.json"),
@@ -182,7 +181,7 @@ def main() -> None:
     for turn in range(options.rounds + 1):
         for name, (steps_of_case, make) in benchmarks.items():
             measured_rate = measure_rate(steps_of_case, make)
-            if turn:  # in the first the pages of the files are mapped
+            if turn:  # the first round maps the pages of the files
                 measured[name].append(measured_rate)
                 print(f"{name}: {measured_rate:.1f} million tokens/s", file=sys.stderr, flush=True)
     for name in ("not masked, end to end", "tokens masked, end to end"):

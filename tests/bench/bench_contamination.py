@@ -1,8 +1,7 @@
-"""Looking for the benchmarks in pretraining text: ``python -m tests.bench.bench_contamination DIR ...``.
+"""Speed of the contamination check: ``python -m tests.bench.bench_contamination DIR ...``.
 
-Ours is compared with what anybody would write first, a set of tuples of words, on the same sets and text;
-both have to find the same 13-grams.  CPU time of the looking alone is taken, in turns, in one process, so
-that neither reading the sets nor the machine's other work counts.
+The n-gram index is compared with a Python set of tuples of words, on the same benchmarks and text; both must
+find the same 13-grams.  The CPU time of the search alone is measured, in turns, in one process.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ NGramSet = set[tuple[str, ...]]
 
 
 def find_ngrams(text: str) -> NGramSet:
-    """The 13-grams of a text."""
+    """List the 13-grams of a text."""
     words = _WORD.findall(text.lower())
     return set(zip(*(words[at:] for at in range(NGRAM_SIZE)), strict=False))
 
 
 def count_with_index(corpora: list[Corpus], wanted: MatchQuery) -> int:
-    """How many of the n-grams are in the corpora."""
+    """Count the n-grams in corpora that are in the index."""
     is_found = np.zeros(len(wanted.index), bool)
     for found in contamination_corpus.scan_shards(corpora, wanted, 1):
         is_found[found.ngrams] = True
@@ -47,7 +46,7 @@ def count_with_index(corpora: list[Corpus], wanted: MatchQuery) -> int:
 
 
 def count_with_sets(corpora: list[Corpus], known: NGramSet) -> int:
-    """The same with Python's sets."""
+    """Count the same n-grams with a Python set."""
     found_ngrams: NGramSet = set()
     for corpus in corpora:
         for batch in arrow_io.read_directory(LocalStorage(), corpus.folder, ["sentences"]):

@@ -1,10 +1,9 @@
-"""Fetching, timed against plain downloaders and against processing: ``python -m tests.bench.bench_download``.
+"""Speed of downloads beside curl, wget and processing: ``python -m tests.bench.bench_download``.
 
-Everything comes from the tests' stand-in server on this machine, so no figure depends on a network: what is
-measured is what our own work (checksums, unpacking, lock files, records) costs, and whether fetching and
-processing go on at the same time.  PubMed is some 1,600 files, of which the last few are processed when all
-are fetched; that a few files may stand in for them they are smaller here.  They are of real records where
-BIOSHARDS_DATA is set.
+All files come from the fake server of the tests on this machine, so no figure depends on a network.  Measured
+are the cost of checksums, decompression, lock files and records, and whether downloading and processing
+overlap.  The files are smaller than PubMed's 1,600, so that the last few do not dominate.  They have real
+records if BIOSHARDS_DATA is set.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ BEAM = [sys.executable, "-m", "bioshards.pipelines.cli", "run"]
 RECORDS = 5000
 ARTICLES = 2000
 LATENCY_SECONDS = 0.05
-"""Of each answer of the bucket's stand-in, as of a bucket on the same continent."""
+"""Of each response of the fake bucket, as of a bucket on the same continent."""
 
 
 class DownloadBench:
-    """Times commands that fetch into a new folder each time."""
+    """Runs of download commands, each into a new folder."""
 
     def __init__(self, work: Path, server: FakeServer) -> None:
         self.work, self.server = work, server
@@ -64,13 +63,13 @@ class DownloadBench:
         )
 
     def curl(self, paths: list[Path]) -> TimedRun:
-        """Four connections, nothing checked: what the machine gives a downloader."""
+        """Time curl with four connections and without checks."""
         urls = [f"{self.server.url}pubmed/baseline/{path.name}" for path in paths]
         into = ("--create-dirs", "--output-dir", self.mirror, "--remote-name-all")
         return self.run("curl", "-sSf", "-Z", "--parallel-max", 4, *into, *urls)
 
     def wget(self) -> TimedRun:
-        """One connection, nothing checked: what most instructions on the web say."""
+        """Time wget with one connection and without checks."""
         url = f"{self.server.url}pubmed/baseline/"
         return self.run("wget", "-q", "-r", "-np", "-nd", "-A", "pubmed*.gz", "-P", self.mirror, url)
 
@@ -110,7 +109,7 @@ def _run_rounds(bench: DownloadBench, paths: list[Path], total: int, repeats: in
         record("wget", bench.wget())
         for workers in (1, 2):
             processing = record(f"process {workers}", bench.shards(paths[0].parent, workers))
-            # As slow a server as makes fetching and processing take about the same time.
+            # Limit the server's rate so that downloading and processing take about the same time.
             server.bytes_per_second = total / processing
             fetching = record(f"slow fetch {workers}", bench.fetch("pubmed:baseline", workers))
             both = record(f"both {workers}", bench.shards("pubmed:baseline", workers))
@@ -119,10 +118,10 @@ def _run_rounds(bench: DownloadBench, paths: list[Path], total: int, repeats: in
         server.latency = LATENCY_SECONDS
         record("articles", bench.fetch("pmc:", 2))
         server.latency = 0
-    return _figures(walls, cpus, len(paths), total)
+    return make_figures(walls, cpus, len(paths), total)
 
 
-def _figures(
+def make_figures(
     walls: dict[str, list[float]], cpus: dict[str, list[float]], files: int, total: int
 ) -> list[Figure]:
     start = min(walls["start"])

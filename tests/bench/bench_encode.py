@@ -1,9 +1,9 @@
 """The encoder against the tokenizers library on one core: ``python -m tests.bench.bench_encode [DIR ...]``.
 
-The text is that of finished directories, or made of the abstracts of BIOSHARDS_DATA.  The vocabularies are
-those that two papers have published (there too), and one of ALBERT's kind trained upon some of the text.
-Each way of encoding is a process of its own, in turns.  Timed is encoding alone, in batches of sentences read
-meanwhile; and the ids of every way, over all of the text, must be the library's.
+The text is that of finished directories, or of the abstracts of BIOSHARDS_DATA.  The vocabularies are those
+published by two papers (also in BIOSHARDS_DATA), and a unigram model like ALBERT's, trained on some of the
+text.  Each encoder runs in its own process, in turns.  Only encoding is timed, not reading; the ids of all
+encoders must be equal.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tests.bench.harness.text_corpora import build_document_dirs, get_data_dir
 from tests.bench.harness.timing import MB, Figure
 
 BATCH: Final = 16_384
-"""Sentences that each is given at a time, or a few more."""
+"""Sentences of a batch, or a few more."""
 SPECIAL: Final = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PUBLISHED: Final = {
     "SciVocab, uncased": ("electramed/vocab/vocab.txt", True),
@@ -45,7 +45,7 @@ PUBLISHED: Final = {
 }
 UNIGRAM: Final = "unigram 30,000"
 TRAINING: Final = 40_000
-"""Sentences that the unigram vocabulary is trained upon."""
+"""Sentences that the unigram model is trained on."""
 ENCODE_BATCH, ENCODE_BATCH_FAST, ENCODE_ALL, ENCODE_ARROW, ONE_BY_ONE = (
     "encode_batch",
     "encode_batch_fast",
@@ -57,7 +57,7 @@ METHODS: Final = (ENCODE_BATCH, ENCODE_BATCH_FAST, ENCODE_ALL, ENCODE_ARROW, ONE
 
 
 def iter_batches(folders: list[str]) -> Iterator[pa.Array]:
-    """The sentences of finished directories."""
+    """Yield batches of the sentences of finished directories."""
     collected: list[pa.Array] = []
     for folder in folders:
         for batch in arrow_io.read_directory(LocalStorage(), folder, ["sentences"]):
@@ -70,15 +70,15 @@ def iter_batches(folders: list[str]) -> Iterator[pa.Array]:
 
 
 def make_encoder(method: str, folder: str) -> tuple[Callable[[Any], Any], Callable[[Any], tuple[Any, Any]]]:
-    """How a batch is encoded, and what of the result are all ids and the sentences' numbers of ids."""
+    """Return a function that encodes a batch, and one that gets ids and lengths from its result."""
     if method in (ENCODE_BATCH, ENCODE_BATCH_FAST):
         library = Tokenizer.from_file(f"{folder}/tokenizer.json")
         encode = getattr(library, method)
 
-        def by_library(batch: list[str]) -> list[list[int]]:
+        def encode_with_library(batch: list[str]) -> list[list[int]]:
             return [found.ids for found in encode(batch, add_special_tokens=False)]
 
-        return by_library, _flat
+        return encode_with_library, _flat
     encoder = Encoder(folder)
     if method == ONE_BY_ONE:
         return lambda batch: [encoder.encode(text) for text in batch], _flat
@@ -90,7 +90,7 @@ def _flat(found: list[list[int]]) -> tuple[Any, Any]:
 
 
 def encode_once(method: str, folder: str, folders: list[str]) -> None:
-    """In a process of its own: encode all, twice over if ours; print the seconds and a digest of the ids."""
+    """Encode all text (twice with bioshards), and print the seconds and a digest of the ids."""
     encode, of = make_encoder(method, folder)
     pa.array([""])  # the first array of a process imports pandas, where that is installed
     passes = []
@@ -108,7 +108,7 @@ def encode_once(method: str, folder: str, folders: list[str]) -> None:
 
 
 def make_vocabularies(real: Path, folders: list[str], work: Path) -> dict[str, str]:
-    """Folders of a tokenizer each, by what it is."""
+    """Make the tokenizers; return their folders by name."""
     tokenizers = {}
     for name, (path, lower) in PUBLISHED.items():
         lines = (real / "benchmarks" / path).read_text(encoding="utf-8").split("\n")
@@ -125,7 +125,7 @@ def make_vocabularies(real: Path, folders: list[str], work: Path) -> dict[str, s
 
 
 def _train_unigram(folders: list[str]) -> Tokenizer:
-    """ALBERT's kind of tokenizer."""
+    """Train a unigram tokenizer like ALBERT's."""
     sentences = (text.lower() for batch in iter_batches(folders) for text in batch.to_pylist())
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
@@ -155,7 +155,7 @@ def _train_unigram(folders: list[str]) -> Tokenizer:
 
 
 def make_figures(bench: BenchRunner, name: str, size: float) -> list[Figure]:
-    """A vocabulary's rows; CPU time where nothing else is said."""
+    """Make the rows of a vocabulary; times are CPU time unless stated."""
     passes_by_method = {
         way: [json.loads(run.output) for run in bench.runs[f"{name}: {way}"]] for way in METHODS
     }

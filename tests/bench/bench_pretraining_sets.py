@@ -1,14 +1,14 @@
-"""Documents to pretraining examples, beside Google's builders: ``python -m
+"""Speed of building pretraining sets beside Google's builders: ``python -m
 tests.bench.bench_pretraining_sets``.
 
-The text is that of finished directories, or made of the abstracts and articles of BIOSHARDS_DATA.
+The text is that of finished directories, or of the abstracts and articles of BIOSHARDS_DATA.
 
-1. Text in memory to ELECTRA's examples in memory, one core, against google-research/electra's builder (of a
-   checkout, --electra) upon a sample of the documents, and against the tokenizers library's encoding alone.
+1. Text in memory to ELECTRA rows in memory, on one core, against google-research/electra's builder (of a
+   checkout, --electra) on a sample of the documents, and against encoding alone with the tokenizers library.
 2. Rows of BERT's objective from tokenized documents, against google-research/bert's (--bert).
-3. The pipeline, with one worker and two, on document shards made larger, and where its time goes.
+3. The pipeline, with one worker and two, on enlarged document shards, and the time of its phases.
 
-Each is a process of its own, in turns.  Whatever peer is not there is left out, and the table says so.
+Each runs in its own process, in turns.  Builders that are not installed are left out, which the table states.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ from tests.bench.harness.timing import MB, Figure
 SCIVOCAB: Final = "SciVocab, uncased"
 OURS: Final = "30,522 of this text"
 BATCH: Final = 1 << 14
-"""Sentences that the library is given at a time."""
+"""Sentences of a batch of the library."""
 DOCUMENTS: Final = 200
-"""Documents that we are given at a time: of articles, what a record batch of a shard has."""
+"""Documents of a block, as in a record batch of articles."""
 ELECTRA: Final = PRESETS["bio-electra"]
 BERT: Final = PRESETS["pubmedbert"]
 
 
 def read(path: str) -> pa.RecordBatch:
-    """Documents that :func:`texts` has written."""
+    """Read documents that :func:`write_texts` has written."""
     with pa.memory_map(path) as file, pa.ipc.open_file(file) as found:
         return found.get_batch(0)
 
 
 def write_texts(folders: list[str], work: Path, sample_mb: float) -> dict[str, float]:
-    """All documents, and a sample of them; by the name of the file the bytes of its sentences."""
+    """Write all documents and a sample of them; return the bytes of the sentences by file name."""
     batches = [
         batch
         for folder in folders
@@ -77,7 +77,7 @@ def write_texts(folders: list[str], work: Path, sample_mb: float) -> dict[str, f
 
 
 def make_block(text: pa.RecordBatch, encoder: Encoder) -> TokenBlock:
-    """The documents, encoded."""
+    """Encode documents into a block."""
     encoded_block = TokenBlock(encoder)
     for start in range(0, len(text), DOCUMENTS):
         batch = text.slice(start, DOCUMENTS)
@@ -87,7 +87,7 @@ def make_block(text: pa.RecordBatch, encoder: Encoder) -> TokenBlock:
 
 
 def build_rows(encoded_block: TokenBlock, recipe: ExampleRecipe, encoder: Encoder) -> tuple[int, int]:
-    """Make all record batches of one pass; returns how many rows and tokens there are."""
+    """Make all record batches of one pass; return the numbers of rows and tokens."""
     plan = row_planner.plan_rows(encoded_block, recipe, 0, 1)
     order, _ = plan.sort_by_key()
     batches = list(
@@ -97,7 +97,7 @@ def build_rows(encoded_block: TokenBlock, recipe: ExampleRecipe, encoder: Encode
 
 
 def run_ours(text: pa.RecordBatch, folder: str, _: str) -> dict[str, Any]:
-    """Text to ELECTRA's examples, cold and then warm."""
+    """Time text to ELECTRA rows, with a cold and a warm cache."""
     encoder = Encoder(folder)
     seconds: list[float] = []
     while len(seconds) < 2:
@@ -108,7 +108,7 @@ def run_ours(text: pa.RecordBatch, folder: str, _: str) -> dict[str, Any]:
 
 
 def run_library(text: pa.RecordBatch, folder: str, _: str) -> dict[str, Any]:
-    """The library's encoding of the sentences, and nothing else."""
+    """Time the library's encoding of the sentences."""
     tokenizer = Tokenizer.from_file(f"{folder}/tokenizer.json")
     sentences = text["sentences"].flatten().to_pylist()
     seconds = 0.0
@@ -121,7 +121,7 @@ def run_library(text: pa.RecordBatch, folder: str, _: str) -> dict[str, Any]:
 
 
 def run_electra(text: pa.RecordBatch, folder: str, checkout: str) -> dict[str, Any]:
-    """Google's builder of ELECTRA's examples; afterwards its ids of each line beside ours."""
+    """Time Google's builder of ELECTRA examples, and compare its ids of each line with those of bioshards."""
     normalizer = json.loads(Path(folder, "tokenizer.json").read_text())["normalizer"]
     measured, lines = google_builders.build_electra_rows(
         checkout,
@@ -139,7 +139,7 @@ def run_electra(text: pa.RecordBatch, folder: str, checkout: str) -> dict[str, A
 
 
 def run_ours_bert(text: pa.RecordBatch, folder: str, _: str) -> dict[str, Any]:
-    """Tokenized documents to BERT's rows."""
+    """Time tokenized documents to BERT rows."""
     encoder = Encoder(folder)
     encoded_block = make_block(text, encoder)
     started = time.process_time()
@@ -148,7 +148,7 @@ def run_ours_bert(text: pa.RecordBatch, folder: str, _: str) -> dict[str, Any]:
 
 
 def run_bert(text: pa.RecordBatch, folder: str, checkout: str) -> dict[str, Any]:
-    """Google's instances of BERT's, of tokenized documents."""
+    """Time Google's builder of BERT instances on tokenized documents."""
     tokenizer = Tokenizer.from_file(f"{folder}/tokenizer.json")
     tokenized = []
     for sentences in text["sentences"].to_pylist():
@@ -163,7 +163,7 @@ BUILDERS: Final[dict[str, Callable[[pa.RecordBatch, str, str], dict[str, Any]]]]
 
 
 def make_vocabularies(folders: list[str], work: Path) -> dict[str, str]:
-    """One of ours, of this text, and SciVocab where it is: folders with tokenizer.json and vocab.txt."""
+    """Build a vocabulary on this text, and locate SciVocab: folders with tokenizer.json and vocab.txt."""
     folders_by_name = {OURS: work / "vocabulary"}
     if not (folders_by_name[OURS] / "manifest.json").exists():
         command = [
@@ -187,7 +187,7 @@ def make_vocabularies(folders: list[str], work: Path) -> dict[str, str]:
     return {name: str(folder) for name, folder in folders_by_name.items()}
 
 
-def memory_figures(bench: BenchRunner, name: str, sizes: dict[str, float]) -> list[Figure]:
+def make_memory_figures(bench: BenchRunner, name: str, sizes: dict[str, float]) -> list[Figure]:
     """A vocabulary's rows: CPU time of text to examples, ours and the peers'."""
     measured = {key: [json.loads(run.output) for run in runs] for key, runs in bench.runs.items()}
 
@@ -244,7 +244,7 @@ def memory_figures(bench: BenchRunner, name: str, sizes: dict[str, float]) -> li
 
 
 def compare_rows(bench: BenchRunner, name: str) -> str:
-    """What the runs say of how alike ours and the reference's are."""
+    """Format how far the rows agree with the reference's."""
     ours, theirs = (json.loads(bench.runs[f"{name}: {way}, sample"][0].output) for way in ("ours", "electra"))
     return (
         f"{name}: {theirs['differ']:,} of the sample's {theirs['lines']:,} lines have other ids there. Rows: "
@@ -294,7 +294,7 @@ def main() -> None:
 def run_in_memory(
     bench: PretrainingSetBench, folders: list[str], chosen: dict[str, str], options: argparse.Namespace
 ) -> None:
-    """Text to examples, with each vocabulary."""
+    """Run text to rows with each vocabulary."""
     sizes = write_texts(folders, bench.work, options.sample_mb)
     cases = [("ours", "sample"), ("library", "sample"), ("ours", "all"), ("library", "all")]
     for peer, checkout, needed in (
@@ -322,7 +322,7 @@ def run_in_memory(
         f"{sizes['all'] / MB:.1f} MB of text, {sizes['sample'] / MB:.1f} MB of it the sample; "
         "CPU time of one core."
     )
-    rows = [row for name in chosen for row in memory_figures(bench, name, sizes)]
+    rows = [row for name in chosen for row in make_memory_figures(bench, name, sizes)]
     if options.electra:
         print("\n".join(compare_rows(bench, name) for name in chosen))
     print(f"\n{timing.format_table(rows)}")

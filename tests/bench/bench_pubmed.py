@@ -1,9 +1,8 @@
-"""``beam run pubmed_to_shards`` against its bars: ``python -m tests.bench.bench_pubmed``.
+"""Speed of ``beam run pubmed_to_shards``: ``python -m tests.bench.bench_pubmed``.
 
-The bars (DESIGN.md section 7) are ratios to peers, so peers and ours take turns in one run on one
-machine and only their ratio is judged.  Everything is a whole process timed from outside.  What a
-process needs merely to start is measured apart, on an input of one record (for a peer: its imports),
-and taken off, because it is the same for a file and for a thousand.
+The goals are ratios to other libraries, which take turns with bioshards on one machine.  Whole processes are
+timed from outside.  The start-up of a process is measured on an input of one record (of a library: its
+imports) and subtracted, because it does not depend on the number of files.
 
 Set BIOSHARDS_DATA to a folder with real records in its ``pubmed/`` part for figures that count.
 """
@@ -27,7 +26,7 @@ from tests.bench.harness.timing import MB, Figure, TimedRun
 MEMORY_BAR_MB = 1500
 BUCKET_MEMORY_BAR_MB = 1500
 FILE_COUNT = 8
-"""Files of the largest memory run; the four of the two-worker figure are among them."""
+"""Files of the largest memory run, which include the four of the two-worker figure."""
 
 UNTIMED = ("make", "untimed", "lifecycle make", "lifecycle check")
 
@@ -64,7 +63,7 @@ def run_rounds(
     paths, records = baseline_files["paths"], baseline_files["records"]
     for path in paths:
         with open(path, "rb") as file, open(os.devnull, "wb") as nowhere:
-            shutil.copyfileobj(file, nowhere)  # into the page cache, for all alike
+            shutil.copyfileobj(file, nowhere)  # read all files into the page cache
     for _ in range(repeats):
         for workers in (1, 2):
             bench.time_pipeline(f"start {workers}", single_record["paths"], workers, 1)
@@ -85,7 +84,7 @@ def run_rounds(
 
 
 def run_lifecycle(bench: BenchRunner, files: int, keys: int) -> dict[str, Any]:
-    """The decision at scale; what its steps said."""
+    """Run the decide step at scale; return the output of its phases."""
     output_dir = bench.work / f"lifecycle-{files}"
     common = ["--work", str(output_dir), "--files", str(files), "--keys", str(keys)]
     results = {}
@@ -103,7 +102,7 @@ def run_lifecycle(bench: BenchRunner, files: int, keys: int) -> dict[str, Any]:
 
 
 def net_seconds(bench: BenchRunner, name: str, start: str) -> tuple[list[float], list[float]]:
-    """Wall and CPU seconds of each round, less the start-up."""
+    """Return wall and CPU seconds of each round, less the start-up."""
     return subtract_startup(bench.walls(name), bench.walls(start)), subtract_startup(
         bench.cpus(name), bench.cpus(start)
     )
@@ -159,12 +158,12 @@ def make_figures(
                 Figure(f"peak of a process, {name}, {workers} w.", peaks, "MB", "<=", MEMORY_BAR_MB, 600)
             )
     if lifecycle:
-        rows += lifecycle_figures(bench, lifecycle)
+        rows += make_lifecycle_figures(bench, lifecycle)
     return rows
 
 
-def lifecycle_figures(bench: BenchRunner, results: dict[str, Any]) -> list[Figure]:
-    """The rows of the decision at scale."""
+def make_lifecycle_figures(bench: BenchRunner, results: dict[str, Any]) -> list[Figure]:
+    """Make the rows of the decide step at scale."""
     buckets = results["decide"]["buckets"]
     return [
         Figure(f"life cycle, all {buckets} buckets", bench.walls("lifecycle decide"), "s"),
@@ -179,7 +178,7 @@ def lifecycle_figures(bench: BenchRunner, results: dict[str, Any]) -> list[Figur
 
 
 def make_inputs(bench: BenchRunner, records: int, files: int) -> dict[str, Any]:
-    """Input files, made by a process of its own: what this one holds, its children start with."""
+    """Make input files in another process, so that this one stays small: its children inherit its memory."""
     common = ["--work", str(bench.work), "--records", str(records), "--files", str(files)]
     baseline_files: dict[str, Any] = json.loads(
         bench.time_python("make", "-m", "tests.bench.harness.pubmed_baseline", *common, tries=1).output
@@ -231,7 +230,7 @@ def print_report(
     lifecycle: dict[str, Any] | None,
     peer: bool,
 ) -> None:
-    """Print the table and what one must know to read it."""
+    """Print the table and its conditions."""
     print(
         f"Files of {baseline_files['records']:,} records and {baseline_files['xml_bytes'][0] / MB:.0f} MB "
         "of XML, made of "

@@ -1,13 +1,14 @@
 """A rehearsal of scale on one machine: ``python -m tests.bench.bench_scale [PART ...]``.
 
-    files    1,000 small files of PubMed's, by reference, through pubmed_to_shards; then one more; then none
-    listing  1,600 real names in a listing, none of them in the mirror and then all
+    files    1,000 small PubMed files through pubmed_to_shards; then one more; then none
+    listing  a listing of 1,600 real names, first with an empty and then with a complete mirror
     ranges   1 million article versions in an inventory of PMC's, and 9.3 million
     shards   10,000 shards in a manifest; the words of 1,000 counted
     graphs   the job graphs of the full corpora, and of twice as much
-    calls    what a run asks of its storage, and how long that takes where each call takes a while
+    calls    storage calls of a run, and their time on an object store
 
-Nothing is as large as it will be but the numbers of things.  How long text takes is in the other benchmarks.
+Only the numbers of files, shards and records are those of the full corpora.  The other benchmarks measure the
+processing of text.
 """
 
 from __future__ import annotations
@@ -38,15 +39,15 @@ SMALL_FILES, SMALL_RECORDS = 1000, 30
 BASELINE, UPDATES = 1334, 266
 """Files of PubMed's baseline of 2026, and of updates by the autumn."""
 LISTED_TIMESTAMP: Final = 1_768_000_000
-"""When the listed files were put there, in January 2026: the listing alone says whether one has changed."""
+"""Modification time of the listed files, January 2026; a changed file has another time in the listing."""
 CALL_SECONDS: Final = 0.04
-"""Of a call to an object store: an assumption; 20 to 50 ms are usual in the same region."""
+"""Assumed time of a call to an object store; 20 to 50 ms are usual in the same region."""
 FULL_SCALE: Final = {"files": 3000, "ranges": 1400, "shards": 10_000}
 """Twice PubMed's files with a year's updates, PMC's ranges of ids, twice the shards of both."""
 
 
 class ScaleBench:
-    """Runs commands in the work folder."""
+    """Runs of commands in the work folder."""
 
     def __init__(self, work: Path) -> None:
         self.work = work
@@ -55,7 +56,7 @@ class ScaleBench:
         return self._run("bioshards.pipelines.cli", "run", *words)
 
     def run_step(self, step: str, count: int) -> tuple[dict[str, Any], TimedRun]:
-        """What a step of scale_steps.py says of itself."""
+        """Run a step of scale_steps.py; return its printed figures."""
         run = self._run("tests.bench.harness.scale_steps", step, count, "--work", self.work)
         return json.loads(run.output), run
 
@@ -71,7 +72,7 @@ class ScaleBench:
 
 
 def measure_files(bench: ScaleBench) -> list[Figure]:
-    """Many small files, by reference."""
+    """Measure a run over many small files."""
     work = bench.work / "files"
     made = pubmed_baseline.make_baseline(work, SMALL_RECORDS, SMALL_FILES)
     input_dir, output = Path(made.paths[0]).parent, work / "output"
@@ -100,7 +101,7 @@ def measure_files(bench: ScaleBench) -> list[Figure]:
 
 
 def _step_seconds(output: Path) -> dict[str, float]:
-    """How long each step took, by when it left its last file."""
+    """Return the duration of each step, by the modification time of its last file."""
     work = output / ".bioshards"
     step_ends = {"begun": (work / "config.json").stat().st_mtime}
     for step, pattern in (
@@ -115,7 +116,7 @@ def _step_seconds(output: Path) -> dict[str, float]:
 
 
 def measure_listing(bench: ScaleBench) -> list[Figure]:
-    """PubMed's own names in a listing like its own."""
+    """Measure a listing with PubMed's file names."""
     work = bench.work / "listing"
     shutil.rmtree(work, ignore_errors=True)
     names = [f"pubmed26n{number:04d}.xml.gz" for number in range(1, BASELINE + UPDATES + 1)]
@@ -145,7 +146,7 @@ def measure_listing(bench: ScaleBench) -> list[Figure]:
 
 
 def _write_mirror(folder: Path, url: str) -> None:
-    """A mirror that holds all that is listed, as a run leaves it."""
+    """Write a complete mirror of the listed files."""
     mirror, wanted = Mirror(LocalStorage(), str(folder)), parse_source_spec("pubmed:")
     assert wanted
     with make_server(url, None, 4, 8.0).connect() as connection:
@@ -159,7 +160,7 @@ def _write_mirror(folder: Path, url: str) -> None:
 
 
 def measure_ranges(bench: ScaleBench) -> list[Figure]:
-    """PMC's inventory."""
+    """Measure reading PMC's inventory."""
     figures = []
     for rows in (1_000_000, 9_300_000):
         bench.run_step("inventory", rows)  # makes it
@@ -179,7 +180,7 @@ def measure_ranges(bench: ScaleBench) -> list[Figure]:
 
 
 def measure_shards(bench: ScaleBench) -> list[Figure]:
-    """Many shards in one manifest."""
+    """Measure manifests of many shards."""
     count, tiny_count = FULL_SCALE["shards"], 1000
     measured, run = bench.run_step("manifest", count)
     bench.run_step("tiny", tiny_count)
@@ -207,7 +208,7 @@ def measure_shards(bench: ScaleBench) -> list[Figure]:
 
 
 def measure_graphs(bench: ScaleBench) -> list[Figure]:
-    """The graphs of the full corpora."""
+    """Measure the job graphs of the full corpora."""
     vocabulary = scale_graphs.write_vocabulary(bench.work / "vocabulary")
     jobs: dict[str, tuple[Callable[[int], scale_graphs.BuildGraph], list[int]]] = {
         "pubmed_to_shards, files here": (scale_graphs.citations_graph, [1600, 3000]),
@@ -231,9 +232,9 @@ def measure_graphs(bench: ScaleBench) -> list[Figure]:
 
 
 def measure_calls(bench: ScaleBench) -> list[Figure]:
-    """How long the calls of a step take in one process at the full size, by themselves.
+    """Measure the time of the storage calls of each step in one process at full scale.
 
-    Of two small runs, the difference is what each further file or shard asks for.
+    The calls of each further file or shard are the difference of two small runs.
     """
     few, many = 20, 60
     calls_by_count = {count: bench.run_step("calls", count)[0] for count in (few, many)}
@@ -267,7 +268,7 @@ PARTS: Final = {
 
 
 def main() -> None:
-    """Measure what is asked for, and print the table."""
+    """Measure the given parts, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_scale", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], metavar="PART", default=[])
     parser.add_argument("--work", type=Path, default=Path("build/bench/scale"))

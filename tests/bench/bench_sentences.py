@@ -1,9 +1,9 @@
-"""Sentence splitters compared, ours and the others': ``python -m tests.bench.bench_sentences``.
+"""Speed and accuracy of sentence splitters: ``python -m tests.bench.bench_sentences``.
 
-All split the paragraphs of CRAFT and GENIA (BIOSHARDS_DATA/sentences), in turns, several times over; the
-slow ones, a hundred times slower than the rest, once.  CPU time of the splitting alone is taken, so that
-neither a model's loading nor the machine's other work counts.  Ours forgets all words before each turn;
-a row of its own says how fast it is when it has seen them, as in a run over millions of abstracts.
+All split the paragraphs of CRAFT and GENIA (BIOSHARDS_DATA/sentences), in turns, in several rounds; slow ones
+in one round.  The CPU time of splitting alone is measured, without loading a model.  The caches of bioshards
+are cleared before each round; another row has its speed with warm caches, as in a run over millions of
+abstracts.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ PEERS: Final = (
 
 
 def measure_speed(sets: dict[str, list[Paragraph]], rounds: int) -> dict[str, dict[str, list[float]]]:
-    """MB/s of each splitter that is installed on each set, a figure a round."""
+    """Measure MB/s of each installed splitter on each corpus, by round."""
     loaded = {}
     for peer in PEERS:
         try:
@@ -129,7 +129,7 @@ def measure_speed(sets: dict[str, list[Paragraph]], rounds: int) -> dict[str, di
 def format_row(
     peer: Peer, split: Split, sets: dict[str, list[Paragraph]], speeds: dict[str, list[float]]
 ) -> str:
-    """A line of the table."""
+    """Format a line of the table."""
     cells = [f"{peer.name} {importlib.metadata.version(peer.package)}"]
     for paragraphs in sets.values():
         all_score = score_splitter(paragraphs, split)

@@ -1,8 +1,8 @@
-"""The trainer as a whole: ``python -m tests.bench.bench_training``.
+"""Speed of the trainer: ``python -m tests.bench.bench_training``.
 
-A small ELECTRA on a CPU, rows laid end to end and padded, in turns: real tokens a second, and the share of
-time in which the model waits for batches, both from the runs' logs, their first lines left out.  The set is
-one that is given, or Bio-ELECTRA's of the real text of BIOSHARDS_DATA.
+A small ELECTRA model on a CPU, with rows end to end and padded, in turns.  Measured are tokens a second
+without padding, and the share of time in which the model waits for batches, both from the logs of the runs
+without their first lines.  The set is the given one, or Bio-ELECTRA's of the real text of BIOSHARDS_DATA.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LAYOUTS = {"end to end": (), "padded": ("--pad-rows",)}
 def run_trainer(
     bench: BenchRunner, name: str, data: str, vocabulary: str, options: argparse.Namespace
 ) -> tuple[float, float]:
-    """Tokens a second and the share of waiting of one run."""
+    """Run the trainer; return tokens a second and the share of waiting."""
     out = bench.work / "run"
     shutil.rmtree(out, ignore_errors=True)
     trainer_options = (

@@ -1,9 +1,8 @@
-"""Subword training from counts, against training from text: ``python -m tests.bench.bench_vocab_training``.
+"""Speed of subword training from counts and from text: ``python -m tests.bench.bench_vocab_training``.
 
-Each figure is of a process of its own.  First the corpus as it is: our models from its counts, and what
-SentencePiece makes of the text itself and, of a unigram model, of the counts without our seeds; with
-each model's fertility (pieces a word) on that text.  Then lists of millions of words (see
-synthetic_words.py).
+Each model is trained in its own process.  The first table compares bioshards' models from the counts of a
+corpus with SentencePiece's from its text, and a unigram model from counts without bioshards' seeds, by time,
+memory and fertility (pieces a word).  The second uses lists of millions of words (see synthetic_words.py).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from tests.bench.harness.timing import Figure
 
 SIZE: Final = 30_000
 OCCURRENCES: Final = 100_000_000
-"""What lists of made words are scaled to for the WordPiece trainer, which takes each occurrence."""
+"""Occurrences that synthetic lists are scaled to for the WordPiece trainer, which reads each of them."""
 
 READ_SCRIPT = """
 import sys
@@ -48,7 +47,7 @@ sentencepiece.SentencePieceTrainer.train(
     sentence_iterator=(line.rstrip("\\n") for line in open(given[0], encoding="utf-8", newline="\\n")),
     input_format="text" if text else "tsv", model_writer=written, model_type=sys.argv[2],
     vocab_size={SIZE}, normalization_rule_name="identity", character_coverage=1.0, num_threads=16,
-    required_chars="".join(sorted({{*"".join(words)}} - {{*"\u2581\u2585"}})),  # 1.0 alone loses the rarest
+    required_chars="".join(sorted({{*"".join(words)}} - {{*"\u2581\u2585"}})),  # 1.0 would lose the rarest
     max_sentence_length=1 << 20, minloglevel=3, pad_id=0, unk_id=1, bos_id=-1, eos_id=-1)
 model = written.getvalue()
 """
@@ -73,18 +72,18 @@ MODELS: Final = {
     "unigram, counts alone": (SENTENCEPIECE_SCRIPT, "unigram", False),
     "unigram, text": (SENTENCEPIECE_SCRIPT, "unigram", True),
 }
-"""Our models, and what SentencePiece makes of the same alone: script, algorithm, is it given the text?"""
+"""Models of bioshards and of SentencePiece: script, algorithm, and whether it reads the text."""
 
 
-def corpus_rows(bench: BenchRunner, work: Path) -> list[Figure]:
-    """The corpus as it is."""
+def measure_corpus(bench: BenchRunner, work: Path) -> list[Figure]:
+    """Measure training on the corpus."""
     rows = []
     fertility: dict[str, float] = {}
     for name, (script, algorithm, text) in MODELS.items():
         given = [str(work / "words.tsv"), algorithm, *([str(work / "text.txt")] if text else [])]
         run = bench.time_python(name, "-c", script + FERTILITY_SCRIPT, *given, tries=1)
         fertility[name] = float(run.output)
-        rows += process_figures(bench, name, "corpus read")
+        rows += make_process_figures(bench, name, "corpus read")
         rows.append(Figure(f"{name}: fertility", [1000 * fertility[name]], "pieces per 1,000 words"))
     for name, peer in (
         ("bpe, counts", "bpe, text"),
@@ -96,8 +95,8 @@ def corpus_rows(bench: BenchRunner, work: Path) -> list[Figure]:
     return rows
 
 
-def process_figures(bench: BenchRunner, name: str, read_run: str) -> list[Figure]:
-    """Time and memory of one process: seconds without what reading the words takes."""
+def make_process_figures(bench: BenchRunner, name: str, read_run: str) -> list[Figure]:
+    """Measure time, without reading the words, and memory of one process."""
     start = bench.runs[read_run][0]
     return [
         Figure(f"{name}: wall", [run.wall - start.wall for run in bench.runs[name]], "s"),
@@ -106,8 +105,8 @@ def process_figures(bench: BenchRunner, name: str, read_run: str) -> list[Figure
     ]
 
 
-def scaling_rows(bench: BenchRunner, words: Path, millions: float) -> list[Figure]:
-    """A list of made words; only processor time and memory mean much on a machine that others use."""
+def measure_scaling(bench: BenchRunner, words: Path, millions: float) -> list[Figure]:
+    """Measure training on a list of synthetic words, by CPU time and memory."""
     label = f"{millions:g} million words"
     bench.time_python(f"{label} read", "-c", READ_SCRIPT, str(words), tries=1)
     rows = [Figure(f"{label}, read only: peak", bench.peaks(f"{label} read"), "MB")]
@@ -117,10 +116,10 @@ def scaling_rows(bench: BenchRunner, words: Path, millions: float) -> list[Figur
         ("unigram", COUNTS_SCRIPT),
     ):
         bench.time_python(f"{label}, {algorithm}", "-c", script, str(words), algorithm, tries=1)
-        rows += process_figures(bench, f"{label}, {algorithm}", f"{label} read")
+        rows += make_process_figures(bench, f"{label}, {algorithm}", f"{label} read")
     name = f"{label}, wordpiece"
     run = bench.time_python(name, "-c", WORDPIECE_SCRIPT, str(words), tries=1)
-    rows += process_figures(bench, name, f"{label} read")
+    rows += make_process_figures(bench, name, f"{label} read")
     return [*rows, Figure(f"{name}: rate", [int(run.output) / run.wall / 1e6], "million occurrences/s")]
 
 
@@ -146,9 +145,9 @@ def main() -> None:
         "make", "-m", "tests.bench.harness.synthetic_words", *arguments, tries=1
     ).output
     bench.time_python("corpus read", "-c", READ_SCRIPT, str(work / "words.tsv"), tries=1)
-    rows = [] if options.no_corpus else corpus_rows(bench, work)
+    rows = [] if options.no_corpus else measure_corpus(bench, work)
     for number in options.millions:
-        rows += scaling_rows(bench, work / f"words-{number:g}m.tsv", number)
+        rows += measure_scaling(bench, work / f"words-{number:g}m.tsv", number)
     print(f"{generated}\n{os.cpu_count()} cores, Python {sys.version.split()[0]}; pieces: {SIZE:,}.\n")
     print(timing.format_table(rows))
 

@@ -1,8 +1,8 @@
-"""Counting words, one core and through the pipeline: ``python -m tests.bench.bench_words DIR ...``.
+"""Speed of counting words on one core and in the pipeline: ``python -m tests.bench.bench_words DIR ...``.
 
-The text is that of finished directories.  Ours is compared with the tokenizers library's own pre-tokenisation
-of each sentence, and with the least that any count in Python needs: splitting at blanks and one Counter.
-Each is a process of its own, in turns; what reading the text takes is taken off.
+The text is that of finished directories.  bioshards is compared with the pretokenizer of the tokenizers
+library, and with splitting at white space into one Counter.  Each runs in its own process, in turns; the time
+of reading the text is subtracted.
 """
 
 from __future__ import annotations

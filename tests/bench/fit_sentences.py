@@ -1,7 +1,7 @@
 """Fit the sentence splitter's weights: ``python -m tests.bench.fit_sentences``, with BIOSHARDS_DATA set.
 
-A logistic regression on the marks that the splitter does not settle at once, of the four fifths of
-CRAFT and GENIA that are not held out and of our own paragraphs, each of these counted several times.
+A logistic regression on the marks that the splitter's rules leave undecided, in the four fifths of CRAFT and
+GENIA that are not held out and in bioshards' own paragraphs, each of which counts several times.
 Run it again whenever sentence_words.py or ``features`` changes; the same input gives the same file.
 """
 
@@ -33,9 +33,9 @@ from tests.bench.harness.sentence_gold import (
 
 ROOT: Final = Path(__file__).parent.parent.parent
 OWN_PARAGRAPH_WEIGHT: Final = 2
-"""How often each of our own paragraphs counts."""
+"""Weight of each of bioshards' own paragraphs."""
 MIN_WEIGHT: Final = 0.1
-"""Weights nearer to 0 are left out."""
+"""Smaller absolute weights are dropped."""
 
 HEADER: Final = """\
 # Weights of features (boundary_model.py), fitted by tests/bench/fit_sentences.py; in sum above 0: the end.
@@ -43,7 +43,7 @@ HEADER: Final = """\
 
 
 def iter_undecided_marks(paragraph: Paragraph) -> Iterator[tuple[BoundaryContext, bool]]:
-    """What the model sees of each mark that is not settled, and whether a sentence ends there."""
+    """Yield the features of each undecided mark, and whether a sentence ends there."""
     text = collapse_whitespace(paragraph.text)
     start = read = characters = 0
     for match in BOUNDARY_CANDIDATE.finditer(text):
@@ -59,7 +59,7 @@ def iter_undecided_marks(paragraph: Paragraph) -> Iterator[tuple[BoundaryContext
 
 
 def fit_weights(paragraphs: Iterable[Paragraph]) -> list[tuple[str, float]]:
-    """(feature, weight) of each that matters, by name."""
+    """Fit the weights; return (feature, weight) pairs sorted by name, without small weights."""
     cases = [case for paragraph in paragraphs for case in iter_undecided_marks(paragraph)]
     rows = DictVectorizer()
     matrix = rows.fit_transform([dict.fromkeys(extract_features(found), 1) for found, _ in cases])
@@ -70,7 +70,7 @@ def fit_weights(paragraphs: Iterable[Paragraph]) -> list[tuple[str, float]]:
 
 
 def fit_on_corpora(data: Path) -> list[tuple[str, float]]:
-    """The weights of BIOSHARDS_DATA and our own paragraphs."""
+    """Fit the weights on BIOSHARDS_DATA and bioshards' own paragraphs."""
     folder = data / "sentences"
     paragraphs = [
         part for part in [*load_craft(folder), *load_genia(folder)] if not is_held_out(part.document)

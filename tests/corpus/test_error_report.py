@@ -45,7 +45,7 @@ def test_every_error_has_a_message_and_an_exit_code(error: Exception, message: s
     assert report.exit_code == exit_code
 
 
-def test_the_traceback_is_printed_on_demand(
+def test_traceback_is_printed_on_request(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report_error(UserError("x"))
@@ -64,23 +64,23 @@ def test_the_traceback_is_printed_on_demand(
         (NO_SPACE, "the disk is full. Free some space and run the same command again: it continues"),
     ],
 )
-def test_a_workers_error_comes_back_through_a_traceback(error: Exception, message: str) -> None:
+def test_worker_error_is_restored_from_a_traceback(error: Exception, message: str) -> None:
     """A runner returns the text of the traceback; Beam adds the name of the step."""
     text = (
         f"Traceback (most recent call last):\n  File x\n{WorkerError.wrap(error)} [while running 'Stage']\n"
     )
-    found = WorkerError.find(text)
-    assert found is not None
-    assert report_error(found) == (message, FAILED)
+    worker_error = WorkerError.find(text)
+    assert worker_error is not None
+    assert report_error(worker_error) == (message, FAILED)
 
 
 @pytest.mark.parametrize(
     "text", ["", "KeyError: 'x'", 'BIOSHARDS-ERROR {"kind": "KeyErr', "BIOSHARDS-ERROR {}"]
 )
-def test_text_without_a_whole_marked_line_carries_no_error(text: str) -> None:
+def test_text_without_a_complete_marked_line_has_no_error(text: str) -> None:
     assert WorkerError.find(text) is None
 
 
-def test_an_error_is_wrapped_once() -> None:
+def test_error_is_wrapped_once() -> None:
     error = WorkerError.wrap(RunError("x"))
     assert WorkerError.wrap(error) is error

@@ -1,4 +1,4 @@
-"""Formulas as readable text: golden cases, what holds of every formula, hostile ones, real ones."""
+"""Formulas as text: golden cases, properties, hostile formulas and real ones."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ PARSER = etree.XMLParser(
 NAMESPACE = "http://www.w3.org/1998/Math/MathML"
 
 
-def read(inner: str) -> str:
-    """The text of a formula, which is the same with and without MathML's namespace."""
+def parse_formula(inner: str) -> str:
+    """Return the text of a formula, which is the same with and without MathML's namespace."""
     plain = formula.formula_to_text(etree.fromstring(f"<math>{inner}</math>", PARSER))
     prefixed = inner.replace("</", "\0").replace("<", "<m:").replace("\0", "</m:")
     element = etree.fromstring(f'<m:math xmlns:m="{NAMESPACE}">{prefixed}</m:math>', PARSER)
@@ -32,307 +32,312 @@ def read(inner: str) -> str:
     return plain
 
 
-def i(*letters: str) -> str:
-    return "".join(f"<mi>{letter}</mi>" for letter in letters)
+def mi(*identifiers: str) -> str:
+    """Return an ``mi`` element for each argument."""
+    return "".join(f"<mi>{letter}</mi>" for letter in identifiers)
 
 
-def n(number: object) -> str:
+def mn(number: object) -> str:
     return f"<mn>{number}</mn>"
 
 
-def o(operator: str) -> str:
+def mo(operator: str) -> str:
     return f"<mo>{operator.replace('&', '&amp;').replace('<', '&lt;')}</mo>"
 
 
-def t(words: str) -> str:
+def mtext(words: str) -> str:
     return f"<mtext>{words}</mtext>"
 
 
-def up(name: str) -> str:
+def mi_normal(name: str) -> str:
     return f'<mi mathvariant="normal">{name}</mi>'
 
 
-def e(name: str, *children: str) -> str:
-    """An element whose children are one element each: several are wrapped into a row."""
+def wrap(name: str, *children: str) -> str:
+    """Return an element whose children are wrapped into one row each."""
     return f"<{name}>{''.join(f'<mrow>{child}</mrow>' for child in children)}</{name}>"
 
 
-def table(*rows: tuple[str, ...]) -> str:
+def mtable(*rows: tuple[str, ...]) -> str:
     inner = ("".join(f"<mtd>{cell}</mtd>" for cell in row) for row in rows)
     return f"<mtable>{''.join(f'<mtr>{row}</mtr>' for row in inner)}</mtable>"
 
 
-def golden(cases: dict[str, str]) -> pytest.MarkDecorator:
+def parametrize_golden(cases: dict[str, str]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("inner", "expected"), list(cases.items()), ids=list(cases.values()))
 
 
-@golden(
+@parametrize_golden(
     {
-        i("x"): "x",
-        n("3.14"): "3.14",
-        i("p") + o("<") + n("0.05"): "p < 0.05",
-        i("p") + o(" < ") + n(" 0.05 "): "p < 0.05",
-        i("p") + t("\u2009") + o("<") + t("\u00a0") + n("0.05"): "p < 0.05",
-        i("p") + '<mspace width="1em"/>' + o("<") + n("0.050"): "p < 0.050",
-        o("<") + n("0.01"): "< 0.01",
-        o("≥") + i("x"): "≥ x",
-        i("n") + o("="): "n =",
-        i("a") + o("+") + i("b") + o("−") + i("c"): "a + b − c",
-        i("a") + o("-") + n(1): "a - 1",
-        i("m") + o("×") + i("n"): "m × n",
-        n(3) + o("±") + n(2): "3 ± 2",
-        o("±") + n(2): "±2",
-        o("−") + n(1): "−1",
-        i("x") + o("=") + o("−") + n(3): "x = −3",
-        o("(") + o("−") + n(1) + o(")"): "(−1)",
-        i("a") + o("×") + o("−") + i("b"): "a × −b",
-        i("x") + o(",") + o("−") + i("y"): "x, −y",
-        i("a") + o("/") + i("b"): "a/b",
-        i("m") + o("·") + i("s"): "m·s",
-        i("x") + o("∈") + o("[") + n(0) + o(",") + n(1) + o(")"): "x ∈ [0, 1)",
-        n(1) + o(",") + '<mspace width="0.25em"/>' + n(2) + o(",") + o("…"): "1, 2, …",
-        n(50) + o("%"): "50%",
-        n(3) + o(":") + n(1): "3:1",
-        i("x") + o("→") + i("y"): "x → y",
-        i("f") + o(":") + i("X") + o("⟶") + i("Y"): "f:X ⟶ Y",
-        i("g") + o("~") + i("N") + o("(") + n(0) + o(",") + n(1) + o(")"): "g ~ N(0, 1)",
-        o("∼") + n(5): "∼5",
-        i("y") + o("*"): "y*",
-        i("y") + o("*") + o("=") + n(1): "y* = 1",
-        i("y") + o("*") + i("z"): "y * z",
-        up("Na") + o("+"): "Na+",
-        i("f") + o("′") + o("(") + i("x") + o(")"): "f′(x)",
-        i("n") + o("!"): "n!",
-        i("v") + o("."): "v.",
+        mi("x"): "x",
+        mn("3.14"): "3.14",
+        mi("p") + mo("<") + mn("0.05"): "p < 0.05",
+        mi("p") + mo(" < ") + mn(" 0.05 "): "p < 0.05",
+        mi("p") + mtext("\u2009") + mo("<") + mtext("\u00a0") + mn("0.05"): "p < 0.05",
+        mi("p") + '<mspace width="1em"/>' + mo("<") + mn("0.050"): "p < 0.050",
+        mo("<") + mn("0.01"): "< 0.01",
+        mo("≥") + mi("x"): "≥ x",
+        mi("n") + mo("="): "n =",
+        mi("a") + mo("+") + mi("b") + mo("−") + mi("c"): "a + b − c",
+        mi("a") + mo("-") + mn(1): "a - 1",
+        mi("m") + mo("×") + mi("n"): "m × n",
+        mn(3) + mo("±") + mn(2): "3 ± 2",
+        mo("±") + mn(2): "±2",
+        mo("−") + mn(1): "−1",
+        mi("x") + mo("=") + mo("−") + mn(3): "x = −3",
+        mo("(") + mo("−") + mn(1) + mo(")"): "(−1)",
+        mi("a") + mo("×") + mo("−") + mi("b"): "a × −b",
+        mi("x") + mo(",") + mo("−") + mi("y"): "x, −y",
+        mi("a") + mo("/") + mi("b"): "a/b",
+        mi("m") + mo("·") + mi("s"): "m·s",
+        mi("x") + mo("∈") + mo("[") + mn(0) + mo(",") + mn(1) + mo(")"): "x ∈ [0, 1)",
+        mn(1) + mo(",") + '<mspace width="0.25em"/>' + mn(2) + mo(",") + mo("…"): "1, 2, …",
+        mn(50) + mo("%"): "50%",
+        mn(3) + mo(":") + mn(1): "3:1",
+        mi("x") + mo("→") + mi("y"): "x → y",
+        mi("f") + mo(":") + mi("X") + mo("⟶") + mi("Y"): "f:X ⟶ Y",
+        mi("g") + mo("~") + mi("N") + mo("(") + mn(0) + mo(",") + mn(1) + mo(")"): "g ~ N(0, 1)",
+        mo("∼") + mn(5): "∼5",
+        mi("y") + mo("*"): "y*",
+        mi("y") + mo("*") + mo("=") + mn(1): "y* = 1",
+        mi("y") + mo("*") + mi("z"): "y * z",
+        mi_normal("Na") + mo("+"): "Na+",
+        mi("f") + mo("′") + mo("(") + mi("x") + mo(")"): "f′(x)",
+        mi("n") + mo("!"): "n!",
+        mi("v") + mo("."): "v.",
         "<ms>gene</ms>": "gene",
     }
 )
-def test_white_space_is_that_of_the_operators(inner: str, expected: str) -> None:
-    assert read(inner) == expected
+def test_spacing_follows_the_operators(inner: str, expected: str) -> None:
+    assert parse_formula(inner) == expected
 
 
-@golden(
+@parametrize_golden(
     {
-        i("R", "M", "S", "E"): "RMSE",
-        n(2) + i("x"): "2x",
-        n(2) + o("\u2062") + i("x"): "2x",
-        i("a") + o("\u2062") + i("b"): "ab",
-        i("t") + o("\u2062") + i("u") + o("\u2062") + i("r"): "tur",
-        i("a") + o("\u2063") + i("b"): "a, b",
-        n(2) + o("\u2064") + e("mfrac", n(1), n(2)): "2 1/2",
-        i("cos") + o("\u2061") + i("θ"): "cos θ",
-        i("cos") + i("α"): "cos α",
-        i("cos") + o("\u2061") + o("(") + i("θ") + o(")"): "cos(θ)",
-        i("L") + i("cos") + i("θ") + i("d") + i("ω"): "L cos θdω",
-        i("log") + n(2): "log 2",
-        n(10) + i("lg") + i("d"): "10 lg d",
-        t("mean") + t("yield"): "mean yield",
-        t("mean ") + t("yield"): "mean yield",
-        t(" if ") + i("x") + o(">") + n(0): "if x > 0",
-        n("0.5") + i("cm"): "0.5 cm",
-        n("5") + i("g"): "5g",
-        i("Δ") + up("SWS"): "ΔSWS",
-        t("D") + n(1): "D1",
-        t("Fit") + n(1): "Fit1",
-        t("a\u00a0b \n c"): "a b c",
-        t("\u200b") + i("x"): "x",
-        i("s") + o(".") + i("d") + o("."): "s.d.",
-        i("𝐱") + o("=") + i("ℝ"): "𝐱 = ℝ",
+        mi("R", "M", "S", "E"): "RMSE",
+        mn(2) + mi("x"): "2x",
+        mn(2) + mo("\u2062") + mi("x"): "2x",
+        mi("a") + mo("\u2062") + mi("b"): "ab",
+        mi("t") + mo("\u2062") + mi("u") + mo("\u2062") + mi("r"): "tur",
+        mi("a") + mo("\u2063") + mi("b"): "a, b",
+        mn(2) + mo("\u2064") + wrap("mfrac", mn(1), mn(2)): "2 1/2",
+        mi("cos") + mo("\u2061") + mi("θ"): "cos θ",
+        mi("cos") + mi("α"): "cos α",
+        mi("cos") + mo("\u2061") + mo("(") + mi("θ") + mo(")"): "cos(θ)",
+        mi("L") + mi("cos") + mi("θ") + mi("d") + mi("ω"): "L cos θdω",
+        mi("log") + mn(2): "log 2",
+        mn(10) + mi("lg") + mi("d"): "10 lg d",
+        mtext("mean") + mtext("yield"): "mean yield",
+        mtext("mean ") + mtext("yield"): "mean yield",
+        mtext(" if ") + mi("x") + mo(">") + mn(0): "if x > 0",
+        mn("0.5") + mi("cm"): "0.5 cm",
+        mn("5") + mi("g"): "5g",
+        mi("Δ") + mi_normal("SWS"): "ΔSWS",
+        mtext("D") + mn(1): "D1",
+        mtext("Fit") + mn(1): "Fit1",
+        mtext("a\u00a0b \n c"): "a b c",
+        mtext("\u200b") + mi("x"): "x",
+        mi("s") + mo(".") + mi("d") + mo("."): "s.d.",
+        mi("𝐱") + mo("=") + mi("ℝ"): "𝐱 = ℝ",
         "<mi>x<malignmark/></mi>": "x",
         "p &lt; 0.05": "p < 0.05",
     }
 )
-def test_words_stand_apart_and_letters_together(inner: str, expected: str) -> None:
-    assert read(inner) == expected
+def test_words_are_separated_and_letters_joined(inner: str, expected: str) -> None:
+    assert parse_formula(inner) == expected
 
 
-@golden(
+@parametrize_golden(
     {
-        e("msub", i("x"), i("i")): "x_i",
-        e("msup", i("x"), n(2)): "x^2",
-        e("msubsup", i("x"), i("i"), n(2)): "x_i^2",
-        e("msup", n(10), o("−") + n(3)): "10^−3",
-        e("msup", n(10), o("-") + n("1.5")): "10^-1.5",
-        e("msub", i("x"), i("i") + o("+") + n(1)): "x_(i+1)",
-        e("msub", i("x"), i("i") + o(",") + i("j")): "x_(i,j)",
-        e("msub", i("x"), i("i", "j")): "x_ij",
-        e("msub", i("x"), t("total soil")): "x_(total soil)",
-        e("msup", i("θ"), o("(") + i("k") + o(")")): "θ^(k)",
-        e("msup", i("e"), o("−") + i("a") + i("t")): "e^(−at)",
-        e("msup", i("e"), e("mfrac", n(1), n(2))): "e^(1/2)",
-        e("msup", i("x"), n(2) + i("n")): "x^(2n)",
-        e("msub", i("σ"), e("msub", i("F"), n(2))): "σ_(F_2)",
-        e("msup", e("msub", i("x"), i("i")), n(2)): "x_i^2",
-        e("msup", i("a") + o("+") + i("b"), n(2)): "(a + b)^2",
-        e("msup", o("(") + i("a") + o("+") + i("b") + o(")"), n(2)): "(a + b)^2",
-        o("(") + i("a") + o("−") + i("b") + e("msup", o(")"), n(2)): "(a − b)^2",
-        e("msup", e("mfrac", i("a"), i("b")), n(2)): "(a/b)^2",
-        e("msub", i("d"), i("j", "j")) + i("k"): "d_jj k",
-        i("W") + e("msup", i("W"), i("T")): "WW^T",
-        e("msub", i("f"), i("i")) + o("(") + i("x") + o(")"): "f_i(x)",
-        e("msup", i("x"), o("′")): "x′",
-        e("msubsup", i("y"), i("i"), o("∗")): "y_i^∗",
-        e("msup", n(30), o("∘")) + i("C"): "30° C",
-        e("msub", i("log"), n(2)) + i("x"): "log_2 x",
-        e("msup", i("sin"), n(2)) + i("θ"): "sin^2 θ",
-        i("n") + e("msup", i("cos"), n(2)) + i("θ"): "n cos^2 θ",
-        e("msup", o("∂"), n(2)) + i("f"): "∂^2 f",
-        i("x") + e("msup", "", n(2)): "x^2",
-        e("msup", i("x"), e("msup", i("y"), i("z"))): "x^(y^z)",
+        wrap("msub", mi("x"), mi("i")): "x_i",
+        wrap("msup", mi("x"), mn(2)): "x^2",
+        wrap("msubsup", mi("x"), mi("i"), mn(2)): "x_i^2",
+        wrap("msup", mn(10), mo("−") + mn(3)): "10^−3",
+        wrap("msup", mn(10), mo("-") + mn("1.5")): "10^-1.5",
+        wrap("msub", mi("x"), mi("i") + mo("+") + mn(1)): "x_(i+1)",
+        wrap("msub", mi("x"), mi("i") + mo(",") + mi("j")): "x_(i,j)",
+        wrap("msub", mi("x"), mi("i", "j")): "x_ij",
+        wrap("msub", mi("x"), mtext("total soil")): "x_(total soil)",
+        wrap("msup", mi("θ"), mo("(") + mi("k") + mo(")")): "θ^(k)",
+        wrap("msup", mi("e"), mo("−") + mi("a") + mi("t")): "e^(−at)",
+        wrap("msup", mi("e"), wrap("mfrac", mn(1), mn(2))): "e^(1/2)",
+        wrap("msup", mi("x"), mn(2) + mi("n")): "x^(2n)",
+        wrap("msub", mi("σ"), wrap("msub", mi("F"), mn(2))): "σ_(F_2)",
+        wrap("msup", wrap("msub", mi("x"), mi("i")), mn(2)): "x_i^2",
+        wrap("msup", mi("a") + mo("+") + mi("b"), mn(2)): "(a + b)^2",
+        wrap("msup", mo("(") + mi("a") + mo("+") + mi("b") + mo(")"), mn(2)): "(a + b)^2",
+        mo("(") + mi("a") + mo("−") + mi("b") + wrap("msup", mo(")"), mn(2)): "(a − b)^2",
+        wrap("msup", wrap("mfrac", mi("a"), mi("b")), mn(2)): "(a/b)^2",
+        wrap("msub", mi("d"), mi("j", "j")) + mi("k"): "d_jj k",
+        mi("W") + wrap("msup", mi("W"), mi("T")): "WW^T",
+        wrap("msub", mi("f"), mi("i")) + mo("(") + mi("x") + mo(")"): "f_i(x)",
+        wrap("msup", mi("x"), mo("′")): "x′",
+        wrap("msubsup", mi("y"), mi("i"), mo("∗")): "y_i^∗",
+        wrap("msup", mn(30), mo("∘")) + mi("C"): "30° C",
+        wrap("msub", mi("log"), mn(2)) + mi("x"): "log_2 x",
+        wrap("msup", mi("sin"), mn(2)) + mi("θ"): "sin^2 θ",
+        mi("n") + wrap("msup", mi("cos"), mn(2)) + mi("θ"): "n cos^2 θ",
+        wrap("msup", mo("∂"), mn(2)) + mi("f"): "∂^2 f",
+        mi("x") + wrap("msup", "", mn(2)): "x^2",
+        wrap("msup", mi("x"), wrap("msup", mi("y"), mi("z"))): "x^(y^z)",
     }
 )
-def test_scripts_have_marks_and_brackets_where_they_are_long(inner: str, expected: str) -> None:
-    assert read(inner) == expected
+def test_long_scripts_are_bracketed(inner: str, expected: str) -> None:
+    assert parse_formula(inner) == expected
 
 
-@golden(
+@parametrize_golden(
     {
-        e("msub", t("CO"), n(2)): "CO2",
-        e("msub", "<mi>CH</mi>", n(4)): "CH4",
-        i("C") + e("msub", i("O"), n(2)): "CO2",
-        e("msub", i("H"), n(2)) + i("O"): "H2O",
-        e("msubsup", t("NH"), n(4), o("+")): "NH4+",
-        e("msubsup", up("SO"), n(4), n(2) + o("−")): "SO42−",
-        e("msup", t("Ca"), n(2) + o("+")): "Ca2+",
-        i("F") + e("msup", i("e"), n(3) + o("+")): "Fe3+",
-        e("mover", t("V"), o("˙")) + e("msub", t("O"), n(2) + t("max")): "V̇O2max",
-        e("msup", up("cm"), n(2)): "cm2",
-        e("msup", t("s"), o("−") + n(1)): "s−1",
-        e("msup", i("s"), n(2)): "s^2",
-        e("msub", i("x"), n(1)): "x_1",
-        e("msub", up("χ"), n(11)): "χ_11",
-        e("msub", i("H"), n(0)): "H_0",
-        e("msub", "", n(2)): "2",
-        e("msup", "<mi/>", o("−") + n(47)): "−47",
-        e("msubsup", "<mrow/>", n(3), o("−")): "3−",
-        "<msup><mrow/><mn>14</mn></msup>" + up("C"): "14C",
-        up("HCO") + n(3) + e("msup", "", o("−")): "HCO3−",
-        f"<mmultiscripts>{up('C')}<mprescripts/><none/>{n(13)}</mmultiscripts>": "13C",
-        f"<mmultiscripts>{up('Cu')}<mprescripts/><none/>{n(64)}</mmultiscripts>": "64Cu",
-        f"<mmultiscripts>{up('C')}<mprescripts/>{n(6)}{n(14)}</mmultiscripts>": "14_6C",
-        f"<mmultiscripts>{i('x')}{i('i')}{n(2)}</mmultiscripts>": "x_i^2",
-        f"<mmultiscripts>{i('R')}{i('i')}<none/><none/>{i('j')}</mmultiscripts>": "R_i^j",
+        wrap("msub", mtext("CO"), mn(2)): "CO2",
+        wrap("msub", "<mi>CH</mi>", mn(4)): "CH4",
+        mi("C") + wrap("msub", mi("O"), mn(2)): "CO2",
+        wrap("msub", mi("H"), mn(2)) + mi("O"): "H2O",
+        wrap("msubsup", mtext("NH"), mn(4), mo("+")): "NH4+",
+        wrap("msubsup", mi_normal("SO"), mn(4), mn(2) + mo("−")): "SO42−",
+        wrap("msup", mtext("Ca"), mn(2) + mo("+")): "Ca2+",
+        mi("F") + wrap("msup", mi("e"), mn(3) + mo("+")): "Fe3+",
+        wrap("mover", mtext("V"), mo("˙")) + wrap("msub", mtext("O"), mn(2) + mtext("max")): "V̇O2max",
+        wrap("msup", mi_normal("cm"), mn(2)): "cm2",
+        wrap("msup", mtext("s"), mo("−") + mn(1)): "s−1",
+        wrap("msup", mi("s"), mn(2)): "s^2",
+        wrap("msub", mi("x"), mn(1)): "x_1",
+        wrap("msub", mi_normal("χ"), mn(11)): "χ_11",
+        wrap("msub", mi("H"), mn(0)): "H_0",
+        wrap("msub", "", mn(2)): "2",
+        wrap("msup", "<mi/>", mo("−") + mn(47)): "−47",
+        wrap("msubsup", "<mrow/>", mn(3), mo("−")): "3−",
+        "<msup><mrow/><mn>14</mn></msup>" + mi_normal("C"): "14C",
+        mi_normal("HCO") + mn(3) + wrap("msup", "", mo("−")): "HCO3−",
+        f"<mmultiscripts>{mi_normal('C')}<mprescripts/><none/>{mn(13)}</mmultiscripts>": "13C",
+        f"<mmultiscripts>{mi_normal('Cu')}<mprescripts/><none/>{mn(64)}</mmultiscripts>": "64Cu",
+        f"<mmultiscripts>{mi_normal('C')}<mprescripts/>{mn(6)}{mn(14)}</mmultiscripts>": "14_6C",
+        f"<mmultiscripts>{mi('x')}{mi('i')}{mn(2)}</mmultiscripts>": "x_i^2",
+        f"<mmultiscripts>{mi('R')}{mi('i')}<none/><none/>{mi('j')}</mmultiscripts>": "R_i^j",
     }
 )
-def test_chemistry_units_and_scripts_of_the_text_before_are_as_in_running_text(
-    inner: str, expected: str
-) -> None:
-    assert read(inner) == expected
+def test_chemistry_units_and_prescripts_have_no_marks(inner: str, expected: str) -> None:
+    assert parse_formula(inner) == expected
 
 
-@golden(
+@parametrize_golden(
     {
-        e("mfrac", i("a"), i("b")): "a/b",
-        e("mfrac", i("a") + o("+") + i("b"), n(2) + i("c")): "(a + b)/(2c)",
-        e("mfrac", n(1), i("c", "d")): "1/cd",
-        e("mfrac", i("k") + o("/") + i("m"), i("n") + o("/") + i("N")): "(k/m)/(n/N)",
-        e("mfrac", o("−") + n(1), i("x")): "−1/x",
-        e("mfrac", n(1), o("−") + i("x")): "1/(−x)",
-        e("mfrac", i("y"), e("msub", i("x"), i("i"))): "y/x_i",
-        e("mfrac", i("∂") + i("f"), i("∂") + i("x")): "∂f/∂x",
-        e("mfrac", t("weight of rice"), t("weight of paddy")): "(weight of rice)/(weight of paddy)",
-        e("mfrac", t("RWC"), n(100)) + o("×") + n(5): "RWC/100 × 5",
-        e("mfrac", n(1), i("n")) + e("munderover", o("∑"), i("i") + o("=") + n(1), i("n")): "1/n ∑_(i=1)^n",
-        e("mfrac", o("(") + i("a") + o("−") + i("b") + o(")"), i("m")): "(a − b)/m",
-        f'<mfrac linethickness="0">{i("n")}{i("k")}</mfrac>': "n; k",
-        f'<mfrac bevelled="true">{n(1)}{n(2)}</mfrac>': "1/2",
-        e("msqrt", i("x")): "√x",
-        e("msqrt", n(12)): "√12",
-        e("msqrt", i("x") + o("+") + i("y")): "√(x + y)",
-        e("msqrt", o("(") + i("n") + o("−") + n(1) + o(")")): "√(n − 1)",
-        e("msqrt", e("msup", i("x"), n(2))): "√(x^2)",
-        f"<msqrt>{i('x')}{o('+')}{i('z')}</msqrt>": "√(x + z)",
-        e("msqrt", i("x")) + i("y"): "√x y",
-        e("mroot", i("x"), n(3)): "∛x",
-        e("mroot", i("x") + o("+") + n(1), n(4)): "∜(x + 1)",
-        e("mroot", i("x"), i("n")): "x^(1/n)",
-        e("mroot", i("x") + i("y"), i("n") + o("+") + n(1)): "xy^(1/(n + 1))",
-        e("mroot", i("x") + o("+") + i("y"), i("n")): "(x + y)^(1/n)",
+        wrap("mfrac", mi("a"), mi("b")): "a/b",
+        wrap("mfrac", mi("a") + mo("+") + mi("b"), mn(2) + mi("c")): "(a + b)/(2c)",
+        wrap("mfrac", mn(1), mi("c", "d")): "1/cd",
+        wrap("mfrac", mi("k") + mo("/") + mi("m"), mi("n") + mo("/") + mi("N")): "(k/m)/(n/N)",
+        wrap("mfrac", mo("−") + mn(1), mi("x")): "−1/x",
+        wrap("mfrac", mn(1), mo("−") + mi("x")): "1/(−x)",
+        wrap("mfrac", mi("y"), wrap("msub", mi("x"), mi("i"))): "y/x_i",
+        wrap("mfrac", mi("∂") + mi("f"), mi("∂") + mi("x")): "∂f/∂x",
+        wrap(
+            "mfrac", mtext("weight of rice"), mtext("weight of paddy")
+        ): "(weight of rice)/(weight of paddy)",
+        wrap("mfrac", mtext("RWC"), mn(100)) + mo("×") + mn(5): "RWC/100 × 5",
+        wrap("mfrac", mn(1), mi("n"))
+        + wrap("munderover", mo("∑"), mi("i") + mo("=") + mn(1), mi("n")): "1/n ∑_(i=1)^n",
+        wrap("mfrac", mo("(") + mi("a") + mo("−") + mi("b") + mo(")"), mi("m")): "(a − b)/m",
+        f'<mfrac linethickness="0">{mi("n")}{mi("k")}</mfrac>': "n; k",
+        f'<mfrac bevelled="true">{mn(1)}{mn(2)}</mfrac>': "1/2",
+        wrap("msqrt", mi("x")): "√x",
+        wrap("msqrt", mn(12)): "√12",
+        wrap("msqrt", mi("x") + mo("+") + mi("y")): "√(x + y)",
+        wrap("msqrt", mo("(") + mi("n") + mo("−") + mn(1) + mo(")")): "√(n − 1)",
+        wrap("msqrt", wrap("msup", mi("x"), mn(2))): "√(x^2)",
+        f"<msqrt>{mi('x')}{mo('+')}{mi('z')}</msqrt>": "√(x + z)",
+        wrap("msqrt", mi("x")) + mi("y"): "√x y",
+        wrap("mroot", mi("x"), mn(3)): "∛x",
+        wrap("mroot", mi("x") + mo("+") + mn(1), mn(4)): "∜(x + 1)",
+        wrap("mroot", mi("x"), mi("n")): "x^(1/n)",
+        wrap("mroot", mi("x") + mi("y"), mi("n") + mo("+") + mn(1)): "xy^(1/(n + 1))",
+        wrap("mroot", mi("x") + mo("+") + mi("y"), mi("n")): "(x + y)^(1/n)",
     }
 )
-def test_fractions_and_roots_have_brackets_where_they_need_them(inner: str, expected: str) -> None:
-    assert read(inner) == expected
+def test_fractions_and_roots_are_bracketed_where_needed(inner: str, expected: str) -> None:
+    assert parse_formula(inner) == expected
 
 
-@golden(
+@parametrize_golden(
     {
-        e("mover", i("x"), o("¯")): "x̄",
-        e("mover", i("y"), o("^")): "ŷ",
-        e("mover", i("a"), o("~")): "ã",
-        e("mover", i("V"), o("·")): "V̇",
-        e("mover", i("v"), o("→")): "v⃗",
-        e("mover", i("u"), o("¨")): "ü",
-        e("mover", e("msub", i("x"), i("i")), o("¯")): "x̄_i",
-        e("msub", e("mover", i("x"), o("¯")), i("i")) + i("y"): "x̄_i y",
-        e("mover", t("PAR"), o("¯")): "PAR",
-        e("mover", e("mover", i("p"), o("^")), o("¯")): "p̂̄",
-        e("munder", i("x"), o("_")): "x̲",
-        e("munder", i("a") + o("+") + i("b"), o("⏟")): "a + b",
-        e("munder", e("munder", i("a") + o("+") + i("b"), o("⏟")), t("cost")): "(a + b)_cost",
-        e("munder", i("lim"), i("x") + o("→") + n(0)) + i("f"): "lim_(x→0) f",
-        e("munder", o("max"), i("θ")) + o("|") + i("x") + o("|"): "max_θ|x|",
-        e("munderover", o("∑"), i("i") + o("=") + n(1), i("n")) + e("msub", i("x"), i("i")): (
+        wrap("mover", mi("x"), mo("¯")): "x̄",
+        wrap("mover", mi("y"), mo("^")): "ŷ",
+        wrap("mover", mi("a"), mo("~")): "ã",
+        wrap("mover", mi("V"), mo("·")): "V̇",
+        wrap("mover", mi("v"), mo("→")): "v⃗",
+        wrap("mover", mi("u"), mo("¨")): "ü",
+        wrap("mover", wrap("msub", mi("x"), mi("i")), mo("¯")): "x̄_i",
+        wrap("msub", wrap("mover", mi("x"), mo("¯")), mi("i")) + mi("y"): "x̄_i y",
+        wrap("mover", mtext("PAR"), mo("¯")): "PAR",
+        wrap("mover", wrap("mover", mi("p"), mo("^")), mo("¯")): "p̂̄",
+        wrap("munder", mi("x"), mo("_")): "x̲",
+        wrap("munder", mi("a") + mo("+") + mi("b"), mo("⏟")): "a + b",
+        wrap("munder", wrap("munder", mi("a") + mo("+") + mi("b"), mo("⏟")), mtext("cost")): "(a + b)_cost",
+        wrap("munder", mi("lim"), mi("x") + mo("→") + mn(0)) + mi("f"): "lim_(x→0) f",
+        wrap("munder", mo("max"), mi("θ")) + mo("|") + mi("x") + mo("|"): "max_θ|x|",
+        wrap("munderover", mo("∑"), mi("i") + mo("=") + mn(1), mi("n")) + wrap("msub", mi("x"), mi("i")): (
             "∑_(i=1)^n x_i"
         ),
-        o("∑") + i("x"): "∑ x",
-        e("msubsup", o("∫"), n(0), n(1))
-        + i("f")
-        + o("(")
-        + i("x")
-        + o(")")
-        + i("d")
-        + i("x"): "∫_0^1 f(x)dx",
-        e("msub", o("∑"), i("i")) + o("∣") + i("x") + o("∣"): "∑_i ∣x∣",
-        e("mover", o("→"), i("k")) + i("B"): "→^k B",
+        mo("∑") + mi("x"): "∑ x",
+        wrap("msubsup", mo("∫"), mn(0), mn(1))
+        + mi("f")
+        + mo("(")
+        + mi("x")
+        + mo(")")
+        + mi("d")
+        + mi("x"): "∫_0^1 f(x)dx",
+        wrap("msub", mo("∑"), mi("i")) + mo("∣") + mi("x") + mo("∣"): "∑_i ∣x∣",
+        wrap("mover", mo("→"), mi("k")) + mi("B"): "→^k B",
     }
 )
-def test_limits_are_scripts_and_accents_are_on_their_letter(inner: str, expected: str) -> None:
-    assert read(inner) == expected
+def test_limits_are_scripts_and_accents_are_combined(inner: str, expected: str) -> None:
+    assert parse_formula(inner) == expected
 
 
-@golden(
+@parametrize_golden(
     {
         "<mfenced><mi>a</mi><mi>b</mi></mfenced>": "(a, b)",
         '<mfenced open="[" close="]" separators=";|"><mi>a</mi><mi>b</mi><mi>c</mi></mfenced>': "[a; b|c]",
-        f'<mfenced open="{{" close="" separators="">{i("a", "b")}</mfenced>': "{ab",
-        f'<mi>E</mi><mfenced open="|" close="|"><mrow>{o("−")}{i("x")}</mrow></mfenced>': "E|−x|",
-        o("|") + i("x") + o("|") + o("−") + i("y"): "|x| − y",
-        i("p") + o("(") + i("x") + o(" | ") + i("v") + o(")"): "p(x|v)",
-        i("f") + o("=") + o("(") + table((i("a"), i("b")), (i("c"), i("d"))) + o(")"): "f = (a, b; c, d)",
-        i("f") + o("=") + table((i("a"), i("b")), (i("c"), i("d"))): "f = [a, b; c, d]",
-        i("f")
-        + o("=")
-        + o("{")
-        + table((i("x") + o(","), t("if ") + i("x") + o(">") + n(0)), (n(0), t("otherwise"))): (
-            "f = {x, if x > 0; 0, otherwise"
-        ),
-        table((i("y"), o("=") + i("a") + o("+") + i("b"))): "y = a + b",
-        table((i("y"), o("=") + i("a")), ("", o("=") + i("b"))): "y = a = b",
-        table((i("y") + o("=") + i("a"),), (i("z") + o("=") + i("b"),)): "y = a; z = b",
-        table((i("y") + o("=") + i("a") + o(","),), (i("z") + o("=") + i("b"),)): "y = a, z = b",
-        e("munder", o("∑"), table((i("j") + o("=") + n(1),), (i("j") + o("≠") + i("i"),))) + i("x"): (
-            "∑_(j=1;j≠i) x"
-        ),
-        f"<mtable><mlabeledtr><mtd>{t('(7)')}</mtd><mtd>{i('x')}</mtd></mlabeledtr></mtable>": "x",
+        f'<mfenced open="{{" close="" separators="">{mi("a", "b")}</mfenced>': "{ab",
+        f'<mi>E</mi><mfenced open="|" close="|"><mrow>{mo("−")}{mi("x")}</mrow></mfenced>': "E|−x|",
+        mo("|") + mi("x") + mo("|") + mo("−") + mi("y"): "|x| − y",
+        mi("p") + mo("(") + mi("x") + mo(" | ") + mi("v") + mo(")"): "p(x|v)",
+        mi("f")
+        + mo("=")
+        + mo("(")
+        + mtable((mi("a"), mi("b")), (mi("c"), mi("d")))
+        + mo(")"): "f = (a, b; c, d)",
+        mi("f") + mo("=") + mtable((mi("a"), mi("b")), (mi("c"), mi("d"))): "f = [a, b; c, d]",
+        mi("f")
+        + mo("=")
+        + mo("{")
+        + mtable(
+            (mi("x") + mo(","), mtext("if ") + mi("x") + mo(">") + mn(0)), (mn(0), mtext("otherwise"))
+        ): ("f = {x, if x > 0; 0, otherwise"),
+        mtable((mi("y"), mo("=") + mi("a") + mo("+") + mi("b"))): "y = a + b",
+        mtable((mi("y"), mo("=") + mi("a")), ("", mo("=") + mi("b"))): "y = a = b",
+        mtable((mi("y") + mo("=") + mi("a"),), (mi("z") + mo("=") + mi("b"),)): "y = a; z = b",
+        mtable((mi("y") + mo("=") + mi("a") + mo(","),), (mi("z") + mo("=") + mi("b"),)): "y = a, z = b",
+        wrap("munder", mo("∑"), mtable((mi("j") + mo("=") + mn(1),), (mi("j") + mo("≠") + mi("i"),)))
+        + mi("x"): ("∑_(j=1;j≠i) x"),
+        f"<mtable><mlabeledtr><mtd>{mtext('(7)')}</mtd><mtd>{mi('x')}</mtd></mlabeledtr></mtable>": "x",
     }
 )
 def test_fences_and_tables(inner: str, expected: str) -> None:
-    assert read(inner) == expected
+    assert parse_formula(inner) == expected
 
 
-@golden(
+@parametrize_golden(
     {
         "": "",
         "<mrow/>": "",
-        t("\u00a0 \u2003"): "",
-        i("a") + "<mphantom><mi>b</mi></mphantom>" + i("c"): "ac",
-        f'<semantics>{i("x")}<annotation encoding="application/x-tex">\\bar y</annotation></semantics>': "x",
-        f"<semantics>{i('x')}<annotation-xml><mi>q</mi></annotation-xml></semantics>": "x",
-        f'<maction selection="2">{i("a", "b")}</maction>': "b",
-        f'<maction selection="many">{i("a", "b")}</maction>': "a",
-        f'<maction selection="9">{i("a", "b")}</maction>': "",
-        f'<menclose notation="box">{i("x")}</menclose>': "x",
-        f"<mstyle><mpadded>{i('x')}</mpadded></mstyle><merror>{t('y')}</merror>": "xy",
+        mtext("\u00a0 \u2003"): "",
+        mi("a") + "<mphantom><mi>b</mi></mphantom>" + mi("c"): "ac",
+        f'<semantics>{mi("x")}<annotation encoding="application/x-tex">\\bar y</annotation></semantics>': "x",
+        f"<semantics>{mi('x')}<annotation-xml><mi>q</mi></annotation-xml></semantics>": "x",
+        f'<maction selection="2">{mi("a", "b")}</maction>': "b",
+        f'<maction selection="many">{mi("a", "b")}</maction>': "a",
+        f'<maction selection="9">{mi("a", "b")}</maction>': "",
+        f'<menclose notation="box">{mi("x")}</menclose>': "x",
+        f"<mstyle><mpadded>{mi('x')}</mpadded></mstyle><merror>{mtext('y')}</merror>": "xy",
         '<mi>a</mi><mspace width="thinmathspace"/><mi>b</mi>': "a b",
         '<mi>a</mi><mspace width="0.1em"/><mi>d</mi>': "ad",
         '<mi>a</mi><mspace width="-2em"/><mi>e</mi>': "ae",
@@ -345,8 +350,8 @@ def test_fences_and_tables(inner: str, expected: str) -> None:
         "<msubsup/><mroot/><mmultiscripts/><munder/><mover/><mtable/><mfenced/>": "√()()",
     }
 )
-def test_what_is_not_seen_says_nothing_and_what_is_incomplete_does_no_harm(inner: str, expected: str) -> None:
-    assert read(inner) == expected
+def test_invisible_and_incomplete_elements(inner: str, expected: str) -> None:
+    assert parse_formula(inner) == expected
 
 
 LETTERS = st.sampled_from([*"abcxyzABCθσ", "max", "sin", "CO", "rate", "H"])
@@ -363,7 +368,7 @@ NESTED |= {"munder": 2, "mover": 2, "munderover": 3}
 
 @st.composite
 def formulas(draw: st.DrawFn, depth: int = 4) -> etree._Element:
-    """A tree of elements that say all of their letters and digits in the order of the source."""
+    """Draw a tree of elements whose letters and digits all appear in the text, in the order of the source."""
     if depth == 0 or draw(st.booleans()):
         name, content = draw(TOKENS)
         element = etree.Element(name)
@@ -382,40 +387,42 @@ def formulas(draw: st.DrawFn, depth: int = 4) -> etree._Element:
     return element
 
 
-def letters(text: str) -> str:
-    """The letters and digits of a text, without accents and letter-like ones (ˆ)."""
+def keep_letters(text: str) -> str:
+    """Return the letters and digits of a text, without accents and letter-like ones (ˆ)."""
     plain = unicodedata.normalize("NFD", text)
     return "".join(char for char in plain if char.isalnum() and unicodedata.category(char) != "Lm")
 
 
-def characters(element: etree._Element) -> str:
+def collect_text(element: etree._Element) -> str:
     return "".join(map(str, element.itertext(etree.Element)))
 
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(formulas(), max_size=5))
-def test_any_formula_gives_one_line_with_all_its_letters_and_digits(children: list[etree._Element]) -> None:
+def test_formula_is_one_line_with_all_letters_and_digits(children: list[etree._Element]) -> None:
     math = etree.Element("math")
     math.extend(children)
     text = formula.formula_to_text(math)
     assert text == " ".join(text.split())
-    assert letters(text) == letters(characters(math))
+    assert keep_letters(text) == keep_letters(collect_text(math))
     assert not any(sign in text for sign in "\u2060\u2061\u2062\u2063\u200b")
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(TOKENS.filter(lambda token: token[1].strip() == token[1] and token[1]), max_size=8))
-def test_blanks_around_operators_do_not_come_from_the_source(tokens: list[tuple[str, str]]) -> None:
-    """With and without white space in the tokens ``mo`` and ``mn``, the same text."""
+def test_spacing_is_independent_of_white_space_in_the_source(tokens: list[tuple[str, str]]) -> None:
+    """White space within ``mo`` and ``mn`` does not change the text."""
     tokens = [token for token in tokens if token[0] in ("mo", "mn")]
     plain = "".join(f"<{name}>{text.replace('<', '&lt;')}</{name}>" for name, text in tokens)
     spaced = "\n ".join(f"<{name}>{text.replace('<', '&lt;')}</{name}>" for name, text in tokens)
-    assert read(plain) == formula.formula_to_text(etree.fromstring(f"<math>\n{spaced} </math>", PARSER))
+    assert parse_formula(plain) == formula.formula_to_text(
+        etree.fromstring(f"<math>\n{spaced} </math>", PARSER)
+    )
 
 
 @pytest.mark.parametrize("name", ["mrow", "msup", "msqrt", "mfrac", "mover", "munder", "mfenced", "mtable"])
-def test_a_formula_of_any_depth_is_read(name: str) -> None:
-    """Below the fiftieth element its letters come one after the other."""
+def test_deep_formula_is_read(name: str) -> None:
+    """Below the fiftieth level the letters are concatenated."""
     root = element = etree.Element("math")
     for _ in range(10_000):
         element = etree.SubElement(element, name)
@@ -430,16 +437,16 @@ def test_a_formula_of_any_depth_is_read(name: str) -> None:
 @pytest.mark.parametrize(
     "inner", ["<mo>(</mo>", "<mo>|</mo>", "<mo>−</mo>", "<mi>a</mi><mo>+</mo>", "<mi>a</mi>"]
 )
-def test_the_time_is_linear_in_the_length(inner: str) -> None:
+def test_reading_takes_linear_time(inner: str) -> None:
     started = time.process_time()
     root = etree.fromstring(
-        f"<math><msup><mfrac><mrow>{inner * 20_000}</mrow><mi>b</mi></mfrac>{n(2)}</msup></math>"
+        f"<math><msup><mfrac><mrow>{inner * 20_000}</mrow><mi>b</mi></mfrac>{mn(2)}</msup></math>"
     )
     formula.formula_to_text(root)
     assert time.process_time() - started < 20
 
 
-def _real() -> Iterator[tuple[str, etree._Element]]:
+def iterate_real_formulas() -> Iterator[tuple[str, etree._Element]]:
     for path in sorted(glob.glob(f"{DATA}/jats/**/*", recursive=True)):
         if not Path(path).is_file():
             continue
@@ -448,23 +455,23 @@ def _real() -> Iterator[tuple[str, etree._Element]]:
         if b"math" in data:
             try:
                 tree = etree.fromstring(data, PARSER)
-            except etree.XMLSyntaxError:  # entities of a DTD: no matter here
+            except etree.XMLSyntaxError:  # entities of a DTD
                 continue
             for math in tree.iter("math", f"{{{NAMESPACE}}}math"):
                 yield path, math
 
 
 @needs_data
-def test_all_real_formulas_give_one_line_with_all_their_letters_and_digits() -> None:
-    seen = 0
-    for path, math in _real():
+def test_real_formulas_are_one_line_with_all_letters_and_digits() -> None:
+    num_formulas = 0
+    for path, math in iterate_real_formulas():
         text = formula.formula_to_text(math)
         assert text == " ".join(text.split()), path
-        source = characters(math)
+        source = collect_text(math)
         if not any(
             True for _ in math.iter(*(f"{{{NAMESPACE}}}{x}" for x in ("mroot", "mmultiscripts", "semantics")))
         ):
-            label = "".join(characters(row[0]) for row in math.iter(f"{{{NAMESPACE}}}mlabeledtr"))
-            assert letters(text) == letters(source.replace(label, "", 1)), (path, text)
-        seen += 1
-    assert seen > 7000
+            label = "".join(collect_text(row[0]) for row in math.iter(f"{{{NAMESPACE}}}mlabeledtr"))
+            assert keep_letters(text) == keep_letters(source.replace(label, "", 1)), (path, text)
+        num_formulas += 1
+    assert num_formulas > 7000

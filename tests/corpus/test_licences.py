@@ -1,4 +1,4 @@
-"""A licence in every spelling, and no restriction that is lost."""
+"""Licences from URLs, names and statements, in any spelling."""
 
 from __future__ import annotations
 
@@ -20,34 +20,32 @@ from bioshards.corpus.licences import (
 )
 
 VARIANTS = ["by", "by-sa", "by-nd", "by-nc", "by-nc-sa", "by-nc-nd"]
-variants = st.sampled_from(VARIANTS)
+ANY_VARIANT = st.sampled_from(VARIANTS)
 
 
-def code(variant: str) -> str:
+def format_code(variant: str) -> str:
     return f"CC-{variant.upper()}"
 
 
-def test_every_licence_is_explained() -> None:
-    assert {code(variant) for variant in VARIANTS} | {"CC0", "TDM", UNKNOWN_LICENCE} == set(LICENCES)
+def test_every_licence_is_described() -> None:
+    assert {format_code(variant) for variant in VARIANTS} | {"CC0", "TDM", UNKNOWN_LICENCE} == set(LICENCES)
     assert set(LICENCES) > DEFAULT_LICENCES
 
 
-# Addresses
+# URLs
 
 
 @given(
-    variants,
+    ANY_VARIANT,
     st.sampled_from(["http://", "https://", "", "http://www.", "//"]),
     st.sampled_from(
         ["", "/", "/4.0", "/4.0/", "/3.0/igo/", "/2.0/uk", "/4.0/legalcode", "/4.0/deed.en", "/3.0/deed.de"]
     ),
     st.booleans(),
 )
-def test_an_address_of_creative_commons_is_read_in_every_form(
-    variant: str, scheme: str, rest: str, upper: bool
-) -> None:
-    url = f"{scheme}creativecommons.org/licenses/{variant}{rest}"
-    assert licence_from_url(url.upper() if upper else url) == code(variant)
+def test_creative_commons_urls_in_every_form(variant: str, scheme: str, suffix: str, is_upper: bool) -> None:
+    url = f"{scheme}creativecommons.org/licenses/{variant}{suffix}"
+    assert licence_from_url(url.upper() if is_upper else url) == format_code(variant)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +73,7 @@ def test_an_address_of_creative_commons_is_read_in_every_form(
         ("https://press.example/cc0", "CC0"),
     ],
 )
-def test_addresses_that_are_spelt_oddly(url: str, expected: str) -> None:
+def test_urls_with_odd_spelling(url: str, expected: str) -> None:
     assert licence_from_url(url) == expected
 
 
@@ -95,7 +93,7 @@ def test_addresses_that_are_spelt_oddly(url: str, expected: str) -> None:
         "https://creativecommons.org/licenses/by/4.0/" + "x" * MAX_STATEMENT_LENGTH,
     ],
 )
-def test_other_addresses_say_nothing(url: str) -> None:
+def test_other_urls_have_no_licence(url: str) -> None:
     assert licence_from_url(url) is None
 
 
@@ -130,19 +128,19 @@ def test_other_addresses_say_nothing(url: str) -> None:
         ("", None),
     ],
 )
-def test_bare_names(name: str, expected: str | None) -> None:
+def test_names(name: str, expected: str | None) -> None:
     assert licence_from_name(name) == expected
 
 
-# Prose
+# Statements
 
-BY = "This article may be shared under the terms of the Creative Commons Attribution License."
+BY_STATEMENT = "This article may be shared under the terms of the Creative Commons Attribution License."
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (BY, "CC-BY"),
+        (BY_STATEMENT, "CC-BY"),
         (
             "Open access, distributed under the Creative\n  Commons Attribution 4.0 International License",
             "CC-BY",
@@ -177,7 +175,7 @@ BY = "This article may be shared under the terms of the Creative Commons Attribu
         ("CC BY, for any purpose, even commercially, if you say what changes were made.", "CC-BY"),
         ("Free: http://creativecommons.org/licenses/by/4.0/), which permits reuse.", "CC-BY"),
         ("Free (http:// creativecommons. org/ licenses/ by-nc/4. 0).", "CC-BY-NC"),
-        (f"{BY} See http://creativecommons.org/licenses/by-nc-sa/4.0/.", "CC-BY-NC-SA"),
+        (f"{BY_STATEMENT} See http://creativecommons.org/licenses/by-nc-sa/4.0/.", "CC-BY-NC-SA"),
         ("Dedicated by its authors under Creative Commons CC0.", "CC0"),
         ("This article is in the public domain.", "CC0"),
         ("Free of all copyright, under the Creative Commons Public Domain Dedication.", "CC0"),
@@ -190,7 +188,7 @@ BY = "This article may be shared under the terms of the Creative Commons Attribu
         ),
     ],
 )
-def test_prose_that_names_a_licence(text: str, expected: str) -> None:
+def test_statements_with_a_licence(text: str, expected: str) -> None:
     assert licence_from_text(text) == expected
 
 
@@ -212,44 +210,53 @@ def test_prose_that_names_a_licence(text: str, expected: str) -> None:
         "In the public domain, for non-commercial use.",
         "Copies and redistribution are permitted in all media for any purpose, if this notice is kept.",
         "Accepted by the University of NC, Chapel Hill.",
-        BY + " And so on." * MAX_STATEMENT_LENGTH,
+        BY_STATEMENT + " And so on." * MAX_STATEMENT_LENGTH,
     ],
 )
-def test_prose_that_is_not_surely_a_permission(text: str) -> None:
+def test_ambiguous_statements_have_no_licence(text: str) -> None:
     assert licence_from_text(text) is None
 
 
-def test_the_waiver_for_data_does_not_free_the_article() -> None:
+def test_waiver_for_data_does_not_apply_to_the_article() -> None:
     waiver = (
         "The Creative Commons Public Domain Dedication waiver "
         "(http://creativecommons.org/publicdomain/zero/1.0/) applies to the data made available here."
     )
-    assert licence_from_text(f"{BY} {waiver}") == licence_from_text(f"{waiver} {BY}") == "CC-BY"
-    assert licence_from_text(f"{BY[:-1]}, and {waiver}") == "CC-BY"
+    assert (
+        licence_from_text(f"{BY_STATEMENT} {waiver}")
+        == licence_from_text(f"{waiver} {BY_STATEMENT}")
+        == "CC-BY"
+    )
+    assert licence_from_text(f"{BY_STATEMENT[:-1]}, and {waiver}") == "CC-BY"
     assert licence_from_text(f"{waiver} Free under CC BY-NC.") == "CC-BY-NC"
 
 
-LONG = {"by": "Attribution", "nc": "NonCommercial", "nd": "NoDerivatives", "sa": "ShareAlike"}
+LONG_NAMES = {"by": "Attribution", "nc": "NonCommercial", "nd": "NoDerivatives", "sa": "ShareAlike"}
 
 
 @given(
-    variants, st.sampled_from([" ", "-", "–", " - ", "\n"]), st.sampled_from([" ", "-", "- "]), st.booleans()
+    ANY_VARIANT,
+    st.sampled_from([" ", "-", "–", " - ", "\n"]),
+    st.sampled_from([" ", "-", "- "]),
+    st.booleans(),
 )
-def test_no_restriction_is_lost_in_any_spelling(variant: str, join: str, short: str, upper: bool) -> None:
+def test_no_restriction_is_lost_in_any_spelling(
+    variant: str, separator: str, short_separator: str, is_upper: bool
+) -> None:
     terms = variant.split("-")
-    name = f"Creative Commons {join.join(LONG[term] for term in terms)} License"
-    text = f"Free under the {name.upper() if upper else name}."
-    assert licence_from_text(text) == code(variant)
-    assert licence_from_text(f"Free under CC {short.join(terms).upper()} 4.0, in any medium.") == code(
-        variant
-    )
-    assert licence_from_text(f"{BY} Or: {text}") == code(variant)
+    name = f"Creative Commons {separator.join(LONG_NAMES[term] for term in terms)} License"
+    text = f"Free under the {name.upper() if is_upper else name}."
+    assert licence_from_text(text) == format_code(variant)
+    assert licence_from_text(
+        f"Free under CC {short_separator.join(terms).upper()} 4.0, in any medium."
+    ) == format_code(variant)
+    assert licence_from_text(f"{BY_STATEMENT} Or: {text}") == format_code(variant)
 
 
 @given(st.text(max_size=200))
-def test_any_text_can_be_asked(text: str) -> None:
-    for answer in (licence_from_url(text), licence_from_name(text), licence_from_text(text)):
-        assert answer is None or answer in set(LICENCES) - {UNKNOWN_LICENCE}
+def test_any_text_gives_a_known_licence_or_none(text: str) -> None:
+    for licence in (licence_from_url(text), licence_from_name(text), licence_from_text(text)):
+        assert licence is None or licence in set(LICENCES) - {UNKNOWN_LICENCE}
 
 
 @pytest.mark.parametrize(
@@ -263,7 +270,7 @@ def test_any_text_can_be_asked(text: str) -> None:
         "creativecommons.org/",
     ],
 )
-def test_a_hostile_text_takes_no_time(piece: str) -> None:
+def test_hostile_text_is_parsed_in_seconds(piece: str) -> None:
     text = "creative commons " + piece * (MAX_STATEMENT_LENGTH // len(piece) - 2)
     start = time.process_time()
     licence_from_text(text), licence_from_url(text), licence_from_name(text)
@@ -286,13 +293,13 @@ def test_a_hostile_text_takes_no_time(piece: str) -> None:
         (["CC-BY", "TDM"], "TDM"),
     ],
 )
-def test_of_several_statements_all_restrictions_hold(codes: list[str], expected: str | None) -> None:
+def test_several_statements_combine_their_restrictions(codes: list[str], expected: str | None) -> None:
     assert combine_licences(codes) == expected
 
 
 @given(st.lists(st.sampled_from(sorted(set(LICENCES) - {UNKNOWN_LICENCE})), min_size=1))
-def test_more_statements_never_permit_more(codes: list[str]) -> None:
-    found = combine_licences(codes)
-    assert found in LICENCES
-    assert all(combine_licences([found, known]) == found for known in codes)
-    assert combine_licences(reversed(codes)) == found
+def test_further_statements_only_restrict(codes: list[str]) -> None:
+    combined = combine_licences(codes)
+    assert combined in LICENCES
+    assert all(combine_licences([combined, code]) == combined for code in codes)
+    assert combine_licences(reversed(codes)) == combined

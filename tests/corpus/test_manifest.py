@@ -1,4 +1,4 @@
-"""The manifest: read as it was written, or refused with what to do; documented as its types are."""
+"""The manifest: round trip, validation, error messages, completeness and documentation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from tests.support.paths import REPOSITORY
 DOCS = REPOSITORY / "docs"
 SHARD = Shard("data-a-00000.arrow", 3, 100, "ab")
 OVERLAP = OverlapFile("overlap.arrow", 1, 2, "cd", "abstracts", "ef", "01")
-EVERY: dict[str, Manifest] = {
+MANIFESTS: dict[str, Manifest] = {
     "documents": of_documents([SHARD], "pmc_to_shards", [OVERLAP]),
     "words": of_words([SHARD], [InputDocuments("pubmed_to_shards", "ab", 1, 3)]),
     "vocabulary": of_vocabulary(
@@ -75,80 +75,96 @@ EVERY: dict[str, Manifest] = {
 }
 
 
-@pytest.mark.parametrize("kind", EVERY)
-def test_a_manifest_is_read_as_it_was_written(kind: str, tmp_path: Path) -> None:
-    write_manifest(FILES, str(tmp_path / "manifest.json"), EVERY[kind])
-    assert read_manifest(FILES, str(tmp_path)) == EVERY[kind]
-    found = json.loads((tmp_path / "manifest.json").read_text())
-    assert list(found)[:2] == ["schema_version", "pipeline"]
-    assert problems(found) == []
+@pytest.mark.parametrize("kind", MANIFESTS)
+def test_manifest_round_trip(kind: str, tmp_path: Path) -> None:
+    write_manifest(FILES, str(tmp_path / "manifest.json"), MANIFESTS[kind])
+    assert read_manifest(FILES, str(tmp_path)) == MANIFESTS[kind]
+    written = json.loads((tmp_path / "manifest.json").read_text())
+    assert list(written)[:2] == ["schema_version", "pipeline"]
+    assert problems(written) == []
 
 
-def changed(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Where something is in a JSON value, and the value with it taken out, renamed or of another type."""
-    of = value
+def iterate_changes(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield the path of each item, and the value with that item removed, renamed or of another type."""
+    container = value
     for step in path:
-        of = of[step]
-    items = list(of.items()) if isinstance(of, dict) else list(enumerate(of)) if isinstance(of, list) else []
+        container = container[step]
+    items = (
+        list(container.items())
+        if isinstance(container, dict)
+        else list(enumerate(container))
+        if isinstance(container, list)
+        else []
+    )
     for key, item in items:
-        for other in (None, True, 7, 1.5, "text", [], {}, [1], {"a": "b"}):
-            yield (*path, key), edited(value, (*path, key), other)
-        if isinstance(of, dict):
-            yield (*path, key), edited(value, (*path, key))
-            yield (*path, key), edited(value, (*path, f"{key}_"), item)
-        yield from changed(value, (*path, key))
+        for replacement in (None, True, 7, 1.5, "text", [], {}, [1], {"a": "b"}):
+            yield (*path, key), edit_value(value, (*path, key), replacement)
+        if isinstance(container, dict):
+            yield (*path, key), edit_value(value, (*path, key))
+            yield (*path, key), edit_value(value, (*path, f"{key}_"), item)
+        yield from iterate_changes(value, (*path, key))
 
 
-def edited(value: Any, path: tuple[Any, ...], *new: Any) -> Any:
-    whole = of = copy.deepcopy(value)
+def edit_value(value: Any, path: tuple[Any, ...], *replacement: Any) -> Any:
+    """Return a copy in which the item at the path is replaced, or deleted without a replacement."""
+    edited = container = copy.deepcopy(value)
     for step in path[:-1]:
-        of = of[step]
-    if new:
-        of[path[-1]] = new[0]
+        container = container[step]
+    if replacement:
+        container[path[-1]] = replacement[0]
     else:
-        del of[path[-1]]
-    return whole
+        del container[path[-1]]
+    return edited
 
 
-@pytest.mark.parametrize("kind", EVERY)
-def test_what_is_read_is_what_the_schema_accepts(kind: str) -> None:
-    accepted = refused = 0
-    for path, value in changed(encode(EVERY[kind])):
-        good = is_read(value)
-        assert good == (not problems(value)), (path, value)
-        accepted += good
-        refused += not good
-    assert accepted
-    assert refused > 100
+@pytest.mark.parametrize("kind", MANIFESTS)
+def test_reader_and_json_schema_accept_the_same_values(kind: str) -> None:
+    num_accepted = num_refused = 0
+    for path, value in iterate_changes(encode(MANIFESTS[kind])):
+        is_valid = is_read(value)
+        assert is_valid == (not problems(value)), (path, value)
+        num_accepted += is_valid
+        num_refused += not is_valid
+    assert num_accepted
+    assert num_refused > 100
 
 
-def read(folder: Path, value: object) -> ManifestError:
+def read_error(folder: Path, value: object) -> ManifestError:
+    """Return the error of reading this value as a manifest."""
     FILES.write_json(str(folder / "manifest.json"), value)
     with pytest.raises(ManifestError) as caught:
         read_manifest(FILES, str(folder))
     return caught.value
 
 
-def test_an_error_names_the_file_the_field_and_what_to_do(tmp_path: Path) -> None:
-    whole = encode(EVERY["documents"])
+def test_error_has_path_field_reason_and_advice(tmp_path: Path) -> None:
+    manifest = encode(MANIFESTS["documents"])
     path = str(tmp_path / "manifest.json")
-    for field, value, said in (
-        ("outputs[0].bytes", edited(whole, ("outputs", 0, "bytes"), "x"), "expected an integer, found 'x'"),
-        ("outputs[0].rows", edited(whole, ("outputs", 0, "rows")), "the field is missing"),
-        ("run.started_at", edited(whole, ("run", "started_at"), None), "expected a string, found null"),
-        ("config.stuff", edited(whole, ("config", "stuff"), 1), "the field is unknown"),
-        ("config.dedup", edited(whole, ("config", "dedup"), "all"), "expected 'none' or 'exact'"),
-        ("counts.words", edited(whole, ("counts", "words"), True), "expected an integer, found true"),
-        ("funnel.kept", edited(whole, ("funnel", "kept"), []), "expected an integer, found []"),
+    for field, value, reason in (
+        (
+            "outputs[0].bytes",
+            edit_value(manifest, ("outputs", 0, "bytes"), "x"),
+            "expected an integer, found 'x'",
+        ),
+        ("outputs[0].rows", edit_value(manifest, ("outputs", 0, "rows")), "the field is missing"),
+        (
+            "run.started_at",
+            edit_value(manifest, ("run", "started_at"), None),
+            "expected a string, found null",
+        ),
+        ("config.stuff", edit_value(manifest, ("config", "stuff"), 1), "the field is unknown"),
+        ("config.dedup", edit_value(manifest, ("config", "dedup"), "all"), "expected 'none' or 'exact'"),
+        ("counts.words", edit_value(manifest, ("counts", "words"), True), "expected an integer, found true"),
+        ("funnel.kept", edit_value(manifest, ("funnel", "kept"), []), "expected an integer, found []"),
     ):
-        error = read(tmp_path, value)
+        error = read_error(tmp_path, value)
         assert (error.path, error.field) == (path, field)
         message = str(error)
-        assert f"{path} is not as pmc_to_shards writes it ({field}: {said}" in message
+        assert f"{path} is not as pmc_to_shards writes it ({field}: {reason}" in message
         assert message.endswith("Make the directory anew")
 
 
-def test_a_manifest_that_is_not_there_not_json_or_not_of_bioshards(tmp_path: Path) -> None:
+def test_missing_damaged_or_foreign_manifest_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ManifestNotFoundError, match=r"no manifest\.json.*rerun the command to complete it"):
         read_manifest(FILES, str(tmp_path))
     with pytest.raises(FileNotFoundError, match="beam copy"):
@@ -156,48 +172,48 @@ def test_a_manifest_that_is_not_there_not_json_or_not_of_bioshards(tmp_path: Pat
     (tmp_path / "manifest.json").write_bytes(b'{"pipe')
     with pytest.raises(ManifestError, match=r"manifest\.json cannot be read: .*Make the directory anew"):
         read_manifest(FILES, str(tmp_path))
-    for value, made in (
+    for value, pipeline in (
         ([], None),
         ({"name": "app"}, None),
         ({"pipeline": 3}, None),
         ({"pipeline": "x"}, "x"),
     ):
-        error = read(tmp_path, value)
+        error = read_error(tmp_path, value)
         assert isinstance(error, ForeignManifestError)
-        assert error.pipeline == made
+        assert error.pipeline == pipeline
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "reason"),
     [
         ({"schema_version": 2}, "its manifest has schema_version 2"),
         ({"schema_version": None, "config": {"format": 3}}, "format 3, its manifest has no schema_version"),
     ],
 )
-def test_a_manifest_of_another_version_is_refused(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
-    whole = {**encode(EVERY["documents"]), **changes}
-    error = read(tmp_path, {name: value for name, value in whole.items() if value is not None})
-    assert f"was made by another version of bioshards ({said}, this is schema_version 1)" in str(error)
+def test_manifest_of_another_version_is_refused(changes: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    manifest = {**encode(MANIFESTS["documents"]), **changes}
+    error = read_error(tmp_path, {name: value for name, value in manifest.items() if value is not None})
+    assert f"was made by another version of bioshards ({reason}, this is schema_version 1)" in str(error)
 
 
-def test_a_store_that_fails_is_no_damaged_manifest(tmp_path: Path) -> None:
-    class Failing(LocalStorage):
+def test_transient_storage_error_is_raised_unchanged(tmp_path: Path) -> None:
+    class FailingStorage(LocalStorage):
         def read_json(self, path: str) -> Any:
             raise TransientStorageError("503")
 
-    write_manifest(FILES, str(tmp_path / "manifest.json"), EVERY["words"])
+    write_manifest(FILES, str(tmp_path / "manifest.json"), MANIFESTS["words"])
     with pytest.raises(TransientStorageError):
-        read_manifest(Failing(), str(tmp_path))
+        read_manifest(FailingStorage(), str(tmp_path))
 
 
-def test_a_wrong_value_is_not_written(tmp_path: Path) -> None:
+def test_invalid_value_is_not_written(tmp_path: Path) -> None:
     wrong = dataclasses.replace(of_mirror(), notice=3)  # type: ignore[arg-type]
     with pytest.raises(FieldError, match="notice: expected a string, found 3"):
         write_manifest(FILES, str(tmp_path / "manifest.json"), wrong)
     assert not list(tmp_path.iterdir())
 
 
-def test_complete_is_what_has_all_listed_files_with_their_sizes(tmp_path: Path) -> None:
+def test_complete_directory_has_all_files_with_their_sizes(tmp_path: Path) -> None:
     folder = str(tmp_path)
     manifest = of_documents([SHARD], "pmc_to_shards", [OVERLAP])
     (tmp_path / SHARD.file).write_bytes(bytes(100))
@@ -210,34 +226,34 @@ def test_complete_is_what_has_all_listed_files_with_their_sizes(tmp_path: Path) 
     assert is_complete(FILES, folder, manifest, any_size=[OVERLAP.file])
 
 
-def test_sweep_removes_only_our_files_that_are_not_kept(tmp_path: Path) -> None:
+def test_sweep_removes_matching_files_that_are_not_kept(tmp_path: Path) -> None:
     for name in ("data-a", "data-b", "notes"):
         (tmp_path / name).touch()
     sweep(FILES, [str(tmp_path)], [f"{tmp_path}/data-a"], lambda name: name.startswith("data-"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data-a", "notes"]
 
 
-def test_the_time_is_in_utc() -> None:
+def test_time_is_in_utc() -> None:
     assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", utc_now())
 
 
-def test_a_string_of_another_library_is_a_string() -> None:
+def test_subclass_of_str_is_accepted() -> None:
     class Version(str):
         __slots__ = ()
 
     assert decode(OutputFile, {"file": Version("a"), "bytes": 1, "sha256": ""}).file == "a"
 
 
-def test_the_documentation_is_that_of_the_types() -> None:
-    again = "run: python -m bioshards.corpus.manifest docs"
-    assert (DOCS / "manifest.md").read_text(encoding="utf-8") == markdown(), again
-    assert (DOCS / "manifest.schema.json").read_text(encoding="utf-8") == json_schema(), again
+def test_documentation_matches_the_types() -> None:
+    command = "run: python -m bioshards.corpus.manifest docs"
+    assert (DOCS / "manifest.md").read_text(encoding="utf-8") == markdown(), command
+    assert (DOCS / "manifest.schema.json").read_text(encoding="utf-8") == json_schema(), command
 
 
-def test_the_schema_is_one_and_every_field_is_documented() -> None:
+def test_schema_is_valid_and_every_field_is_documented() -> None:
     schema = json.loads(json_schema())
     Draft202012Validator.check_schema(schema)
-    for of in schema["$defs"].values():
-        assert of["description"]
-        for field in of["properties"].values():
+    for definition in schema["$defs"].values():
+        assert definition["description"]
+        for field in definition["properties"].values():
             assert field["description"].endswith(".")

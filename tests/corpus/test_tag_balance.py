@@ -1,4 +1,4 @@
-"""Counting tags: the same answer for many records together as for their text, and as for each."""
+"""The balance of tags in many records at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RECORDS = st.lists(st.lists(PIECES, max_size=12).map("".join), max_size=6)
 
 @settings(PROFILE, max_examples=500)
 @given(RECORDS)
-def test_records_balance_together_as_their_text_does(records: list[str]) -> None:
+def test_records_balance_as_their_concatenated_text(records: list[str]) -> None:
     together = "".join(records)
     assert have_balanced_tags([record.encode() for record in records]) == (
         len(together.encode()) > 1 and has_balanced_tags(together)
@@ -27,7 +27,7 @@ def test_records_balance_together_as_their_text_does(records: list[str]) -> None
 
 @settings(PROFILE, max_examples=200)
 @given(RECORDS)
-def test_what_balances_one_by_one_balances_together(records: list[str]) -> None:
+def test_records_that_balance_one_by_one_balance_together(records: list[str]) -> None:
     if len("".join(records).encode()) > 1 and all(
         record.count("<") - 2 * record.count("</") == 0 for record in records
     ):
@@ -35,10 +35,10 @@ def test_what_balances_one_by_one_balances_together(records: list[str]) -> None:
 
 
 @pytest.mark.parametrize("tag", ["<Article>", "</Article>", "<PMID", "</ArticleTitle>"])
-def test_one_broken_record_is_seen_among_many(tag: str) -> None:
-    whole = [citation_xml(number).encode() for number in range(1, 32)]
+def test_one_broken_record_is_detected_among_many(tag: str) -> None:
+    intact = [citation_xml(number).encode() for number in range(1, 32)]
     broken = citation_xml(99).replace(tag, "", 1).encode()
-    assert have_balanced_tags(whole)
-    assert not have_balanced_tags([*whole, broken])
+    assert have_balanced_tags(intact)
+    assert not have_balanced_tags([*intact, broken])
     with pytest.raises(BadRecordError):
         citation.parse_citation(broken)

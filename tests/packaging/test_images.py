@@ -1,6 +1,6 @@
-"""The container images, as far as they can be told of without Docker.
+"""The container images, tested without Docker.
 
-What their Dockerfile says, and all that it does to Python environments, done in folders with its commands.
+The Dockerfile is parsed, and the commands of its stages are run in folders.
 """
 
 from __future__ import annotations
@@ -35,53 +35,57 @@ from tests.support.paths import PUBMED_SAMPLE, REPOSITORY
 STAGES = ["", "beam", "template-launcher", "python", "wheel", "worker", "launcher", "trainer"]
 
 
-def test_hadolint_has_nothing_to_say_and_no_rule_is_off() -> None:
+def test_hadolint_passes_with_all_rules() -> None:
     hadolint = Path(sys.executable).with_name("hadolint")
-    done = subprocess.run([hadolint, "--no-color", DOCKERFILE], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "")
+    completed = subprocess.run(
+        [hadolint, "--no-color", DOCKERFILE], capture_output=True, text=True, check=False
+    )
+    assert (completed.returncode, completed.stdout) == (0, "")
     assert "hadolint" not in DOCKERFILE.read_text()
     assert not [name for name in list_checkout_files() if "hadolint" in name]
 
 
-def test_every_base_is_one_version() -> None:
-    found = parse_stages()
-    assert list(found) == STAGES
-    bases = dict(value.split("=", 1) for value in found[""].values("ARG"))
+def test_base_images_are_pinned() -> None:
+    stages = parse_stages()
+    assert list(stages) == STAGES
+    bases = dict(value.split("=", 1) for value in stages[""].values("ARG"))
     for name, image in bases.items():
         assert re.fullmatch(r"[\w./-]+:[\w.-]*\d[\w.-]*", image), f"{name}={image} is not one version"
         assert not image.endswith(":latest")
-    for stage in list(found.values())[1:]:
-        given = re.fullmatch(r"\$\{(\w+)\}", stage.base)
-        assert given[1] in bases if given else stage.base in found, stage.base
+    for stage in list(stages.values())[1:]:
+        variable = re.fullmatch(r"\$\{(\w+)\}", stage.base)
+        assert variable[1] in bases if variable else stage.base in stages, stage.base
 
 
-def test_bases_fit_the_package() -> None:
-    """Beam's image is of our Beam, and all are of one Python, one that the package allows."""
+def test_base_images_have_the_versions_of_beam_and_python() -> None:
+    """Beam's image has the installed version of Beam; all images have the same Python version."""
     bases = dict(value.split("=", 1) for value in parse_stages()[""].values("ARG"))
     assert bases["BEAM"] == f"apache/beam_python3.11_sdk:{importlib.metadata.version('apache-beam')}"
     assert bases["PYTHON"].startswith("python:3.11.")
     assert "/python311-template-launcher-base:" in bases["LAUNCHER"]
 
 
-def test_what_is_copied_is_in_a_fresh_checkout_and_in_the_context() -> None:
+def test_copied_files_are_in_the_checkout_and_the_build_context() -> None:
     names = list_checkout_files()
     for stage in parse_stages().values():
         for value in stage.values("COPY"):
-            words = [word for word in value.split() if not word.startswith("--")]
+            arguments = [word for word in value.split() if not word.startswith("--")]
             if "--from=" in value:
                 assert re.search(r"--from=(\S+)", value)[1] in parse_stages()  # type: ignore[index]
                 continue
-            for source in words[:-1]:
-                below = [name for name in names if name == source or name.startswith(f"{source}/")]
-                assert any(map(is_in_build_context, below)), f"{source} of {value} is not there"
+            for source in arguments[:-1]:
+                matching = [name for name in names if name == source or name.startswith(f"{source}/")]
+                assert any(map(is_in_build_context, matching)), f"{source} of {value} is not there"
         for mount in re.findall(r"--mount=(\S+)", " ".join(stage.values("RUN"))):
-            given = dict(part.split("=") for part in mount.split(","))
+            mount_options = dict(part.split("=") for part in mount.split(","))
             assert (
-                given["from"] in parse_stages() if "from" in given else is_in_build_context(given["source"])
+                mount_options["from"] in parse_stages()
+                if "from" in mount_options
+                else is_in_build_context(mount_options["source"])
             ), mount
 
 
-def test_the_context_is_what_images_are_made_of() -> None:
+def test_build_context_has_only_the_sources() -> None:
     for name in (
         ".git/config",
         ".data/pubmed/a.xml",
@@ -99,54 +103,61 @@ def test_the_context_is_what_images_are_made_of() -> None:
     )
 
 
-def test_nothing_is_secret_fetched_from_addresses_or_run_as_root_without_need() -> None:
-    found = parse_stages()
-    for stage in found.values():
+def test_no_secrets_no_remote_files_and_no_unneeded_root() -> None:
+    stages = parse_stages()
+    for stage in stages.values():
         assert not stage.values("ADD")
-        assert not stage.values("HEALTHCHECK")  # they are batch jobs: their end is their health
+        assert not stage.values("HEALTHCHECK")  # batch jobs need no health check
         for instruction in ("ARG", "ENV"):
             for value in stage.values(instruction):
                 assert not re.search("key|secret|token|password", value, re.IGNORECASE), value
-    assert found["trainer"].values("USER") == ["10001:10001"]
-    assert found["trainer"].steps[-3:-1][0][0] == "USER"
-    for name in ("worker", "launcher"):  # Dataflow mounts for root what they write to
-        assert not found[name].values("USER")
+    assert stages["trainer"].values("USER") == ["10001:10001"]
+    assert stages["trainer"].steps[-3:-1][0][0] == "USER"
+    for name in ("worker", "launcher"):  # Dataflow mounts their output folders for root
+        assert not stages[name].values("USER")
 
 
-def test_launchers_differ_in_nothing_but_a_variable() -> None:
-    """So that they share the worker's layers, and are at once worker and launcher."""
+def test_launchers_differ_only_in_a_build_argument() -> None:
+    """All launchers share the worker's layers, and each image is both launcher and worker."""
     launcher = parse_stages()["launcher"]
     assert launcher.base == "worker"
     assert not launcher.values("RUN")
     assert not launcher.values("ENTRYPOINT")
     assert parse_stages()["worker"].values("ENTRYPOINT") == ['["/opt/apache/beam/boot"]']
-    after = [instruction for instruction, _ in launcher.steps]
-    assert after.index("ARG") > max(i for i, instruction in enumerate(after) if instruction == "COPY")
+    instructions = [instruction for instruction, _ in launcher.steps]
+    assert instructions.index("ARG") > max(
+        i for i, instruction in enumerate(instructions) if instruction == "COPY"
+    )
 
 
-def test_make_image_makes_each_once() -> None:
-    """What make would do; it needs nothing but Docker."""
+def test_make_image_builds_each_image_once() -> None:
+    """A dry run of make lists docker builds and messages only."""
     command = ["make", "--dry-run", "--no-print-directory", "image", "REGISTRY=host/lab", "TAG=7"]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    built = [line for line in done.stdout.splitlines() if line.startswith("docker build ")]
-    names = [re.search(r"--tag (\S+)", line)[1] for line in built]  # type: ignore[index]
-    wanted = ["worker", "trainer", *(name.replace("_", "-") for name in PIPELINES)]
-    assert sorted(names) == sorted(f"host/lab/bioshards-{name}:7" for name in wanted)
+    completed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    build_commands = [line for line in completed.stdout.splitlines() if line.startswith("docker build ")]
+    names = [re.search(r"--tag (\S+)", line)[1] for line in build_commands]  # type: ignore[index]
+    expected = ["worker", "trainer", *(name.replace("_", "-") for name in PIPELINES)]
+    assert sorted(names) == sorted(f"host/lab/bioshards-{name}:7" for name in expected)
     assert names[0] == "host/lab/bioshards-worker:7"
-    assert all(f"--build-arg VERSION={__version__} " in line for line in built)
-    for line in built:
+    assert all(f"--build-arg VERSION={__version__} " in line for line in build_commands)
+    for line in build_commands:
         assert re.search(r"--target (\S+)", line)[1] in STAGES  # type: ignore[index]
-    assert all(not line or line.startswith(("docker build ", "echo ")) for line in done.stdout.splitlines())
-    refused = subprocess.run(["make", "push"], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert refused.returncode == 2
-    assert "say where to" in refused.stderr
+    assert all(
+        not line or line.startswith(("docker build ", "echo ")) for line in completed.stdout.splitlines()
+    )
+    push = subprocess.run(["make", "push"], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert push.returncode == 2
+    assert "say where to" in push.stderr
 
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory: pytest.TempPathFactory) -> StageEnvironments:
-    """All stages, carried out on an odd checkout; third-party packages are lent by this environment."""
-    lent = next(path for path in sys.path if path.endswith("site-packages"))
-    images = StageEnvironments(tmp_path_factory.mktemp("images"), lent)
+    """All stages, built from a checkout with unusual modes and times.
+
+    Third-party packages come from this environment.
+    """
+    site_packages = next(path for path in sys.path if path.endswith("site-packages"))
+    images = StageEnvironments(tmp_path_factory.mktemp("images"), site_packages)
     for path in images.context.rglob("*"):
         path.chmod(0o777 if path.is_dir() else 0o664)
         os.utime(path, (1e9, 1e9))
@@ -155,10 +166,10 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> StageEnvironments:
     return images
 
 
-def _run(
-    images: StageEnvironments, stage: str, *words: object, **variables: str
+def run_in_stage(
+    images: StageEnvironments, stage: str, *command: object, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    program, *rest = map(str, words)
+    program, *rest = map(str, command)
     return subprocess.run(
         [images.bin(stage) / program, *rest],
         cwd=images.root(stage),
@@ -169,8 +180,8 @@ def _run(
     )
 
 
-def test_the_wheel_says_nothing_of_who_built_it_and_when(images: StageEnvironments) -> None:
-    """So that the same sources are the same bytes: names in order, one time, one mode, the sources' bytes."""
+def test_wheel_is_reproducible(images: StageEnvironments) -> None:
+    """The same sources give the same bytes: metadata last, one time, one mode, the sources' bytes."""
     [path] = images.root("wheel").glob("wheels/*")
     assert path.name == f"bioshards-{__version__}-py3-none-any.whl"
     wheel = zipfile.ZipFile(path)
@@ -178,38 +189,40 @@ def test_the_wheel_says_nothing_of_who_built_it_and_when(images: StageEnvironmen
     assert {entry.date_time for entry in entries} == {(1980, 1, 1, 0, 0, 0)}
     modes = {entry.filename: entry.external_attr >> 16 for entry in entries}
     assert {mode for name, mode in modes.items() if not name.endswith("/RECORD")} == {0o100644}
-    made = [entry.filename for entry in entries if ".dist-info/" in entry.filename]
+    metadata_files = [entry.filename for entry in entries if ".dist-info/" in entry.filename]
     sources = [entry.filename for entry in entries if ".dist-info/" not in entry.filename]
-    assert [entry.filename for entry in entries] == sources + made
+    assert [entry.filename for entry in entries] == sources + metadata_files
     for name in sources:
-        inside = name.removeprefix("bioshards/")
-        source = REPOSITORY / (inside if "/" in inside else f"pipelines/_root/{inside}")
+        path_in_package = name.removeprefix("bioshards/")
+        source = REPOSITORY / (
+            path_in_package if "/" in path_in_package else f"pipelines/_root/{path_in_package}"
+        )
         assert wheel.read(name) == source.read_bytes()
 
 
-def test_a_worker_has_the_pipelines_and_no_trainer(images: StageEnvironments) -> None:
-    done = _run(images, "worker", "beam", "list")
-    assert done.returncode == 0, done.stderr
-    assert all(name in done.stdout for name in PIPELINES)
+def test_worker_has_the_pipelines_and_no_trainer(images: StageEnvironments) -> None:
+    completed = run_in_stage(images, "worker", "beam", "list")
+    assert completed.returncode == 0, completed.stderr
+    assert all(name in completed.stdout for name in PIPELINES)
     package = images.site_packages("worker") / "bioshards"
     folders = {path.name for path in package.iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert folders == {"corpus", "pipelines", "vocab"}
 
 
-def test_a_launcher_makes_the_job_that_dataflow_starts(images: StageEnvironments, tmp_path: Path) -> None:
-    """With the words that Dataflow's launcher gives; and the job's workers have the image, no wheel."""
+def test_launcher_creates_the_dataflow_job(images: StageEnvironments, tmp_path: Path) -> None:
+    """The launcher accepts the options of Dataflow's launcher, and the job's workers use the image."""
     variables = images.environment("launcher")
     assert variables["BIOSHARDS_PIPELINE"] == "${PIPELINE}"
     image = "host/lab/bioshards-pubmed-to-shards:7"
-    nobody = "import google.auth as a; from google.auth.credentials import AnonymousCredentials as C; "
+    imports = "import google.auth as a; from google.auth.credentials import AnonymousCredentials as C; "
     script = (
-        f"{nobody}a.default = lambda *_, **__: (C(), 'test'); import runpy, sys; del sys.argv[0]; "
+        f"{imports}a.default = lambda *_, **__: (C(), 'test'); import runpy, sys; del sys.argv[0]; "
         "runpy.run_path(sys.argv[0], run_name='__main__')"
     )
     with store_emulators.run_gcs() as store:
         for path in PUBMED_SAMPLE.iterdir():
             store_emulators.upload_object(store, f"in/{path.name}", path.read_bytes())
-        words = [
+        options = [
             f"--input={store.url}/in/pubmed26n0001.xml;{store.url}/in/pubmed26n0003.xml",
             f"--output={store.url}/out",
             "--titles=false",
@@ -223,59 +236,63 @@ def test_a_launcher_makes_the_job_that_dataflow_starts(images: StageEnvironments
             f"--sdk_container_image={image}",
             "--newer_than_our_beam=1",
         ]
-        done = _run(
+        completed = run_in_stage(
             images,
             "launcher",
-            *("python", "-c", script, variables["FLEX_TEMPLATE_PYTHON_PY_FILE"], *words, *store.options),
+            *("python", "-c", script, variables["FLEX_TEMPLATE_PYTHON_PY_FILE"], *options, *store.options),
             **{**store.environment, "BIOSHARDS_PIPELINE": "pubmed_to_shards"},
         )
-        assert done.returncode == 0, done.stderr
+        assert completed.returncode == 0, completed.stderr
         job = json.loads(store_emulators.download_object(store, "staging/job_object"))
     assert job["name"] == "abstracts"
     [workers] = job["environment"]["workerPools"]
     assert workers["workerHarnessContainerImage"] == image
     assert workers["machineType"] == DEFAULTS.machine_type
     assert [package["name"] for package in workers["packages"]] == ["submission_environment_dependencies.txt"]
-    assert "--newer_than_our_beam=1 is passed over" in done.stderr
+    assert "--newer_than_our_beam=1 is passed over" in completed.stderr
 
 
-def test_what_images_install_is_pinned_and_fits_together() -> None:
-    """What ``pip check`` says in a build; and that torch and what is made for it are not on workers."""
-    assert _extras("worker") == {"cloud", "vocab"}
-    worker, trainer = (_installed("bioshards", _extras(stage)) for stage in ("worker", "trainer"))
+def test_installed_packages_are_pinned_and_compatible() -> None:
+    """This repeats what ``pip check`` finds in a build.  Workers have neither torch nor its libraries."""
+    assert read_extras("worker") == {"cloud", "vocab"}
+    worker, trainer = (
+        resolve_requirements("bioshards", read_extras(stage)) for stage in ("worker", "trainer")
+    )
     assert {"apache-beam", "boto3", "google-cloud-storage", "lxml", "pyarrow", "tokenizers"} <= worker
     assert not {"torch", "transformers", "matplotlib", "optuna", "pytest", "spacy"} & worker
     assert {"torch", "transformers", "tokenizers", "sentencepiece"} <= trainer
 
 
-def _extras(stage: str) -> set[str]:
+def read_extras(stage: str) -> set[str]:
     [command] = parse_stages()[stage].values("RUN")
     return set(re.search(r'"bioshards\[([\w,]+)\] @ ', command)[1].split(","))  # type: ignore[index]
 
 
-def _installed(name: str, extras: set[str]) -> set[str]:
-    """The names of a package and of all that it needs, each of which has the version that is pinned."""
+def resolve_requirements(name: str, extras: set[str]) -> set[str]:
+    """Return the names of a package and of all its requirements, and check their pinned versions."""
     lines = (REPOSITORY / "constraints.txt").read_text().splitlines()
     pinned = {canonicalize_name(line.split("==")[0]): line.split("==")[1] for line in lines if "==" in line}
     seen: set[tuple[str, str]] = set()
-    waiting = [(name, extra) for extra in ("", *extras)]
-    while waiting:
-        package, extra = waiting.pop()
+    queue = [(name, extra) for extra in ("", *extras)]
+    while queue:
+        package, extra = queue.pop()
         if (package, extra) in seen:
             continue
         seen.add((package, extra))
-        for line in _requirements(package):
-            wanted = Requirement(line)
-            if wanted.marker and not wanted.marker.evaluate({"extra": extra}):
+        for line in list_requirements(package):
+            requirement = Requirement(line)
+            if requirement.marker and not requirement.marker.evaluate({"extra": extra}):
                 continue
-            other = canonicalize_name(wanted.name)
-            waiting += [(other, each) for each in ("", *wanted.extras)]
-            if other != "bioshards":
-                assert wanted.specifier.contains(pinned[other], prereleases=True), f"{package}: {line}"
+            dependency = canonicalize_name(requirement.name)
+            queue += [(dependency, dependency_extra) for dependency_extra in ("", *requirement.extras)]
+            if dependency != "bioshards":
+                assert requirement.specifier.contains(pinned[dependency], prereleases=True), (
+                    f"{package}: {line}"
+                )
     return {package for package, _ in seen}
 
 
-def _requirements(package: str) -> list[str]:
+def list_requirements(package: str) -> list[str]:
     if package != "bioshards":
         return importlib.metadata.requires(package) or []
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
@@ -286,12 +303,12 @@ def _requirements(package: str) -> list[str]:
     ]
 
 
-def test_the_trainer_s_entry_point_is_the_trainer(images: StageEnvironments) -> None:
-    """Found where it runs, not started: it would import torch for seconds to say its options."""
+def test_entry_point_of_the_trainer(images: StageEnvironments) -> None:
+    """The module is located without starting it, since importing torch takes seconds."""
     assert parse_stages()["trainer"].values("ENTRYPOINT") == ['["python", "-m", "bioshards.train"]']
     script = "import importlib.util as u; print(u.find_spec('bioshards.train.__main__').origin)"
-    done = _run(images, "trainer", "python", "-c", script)
-    assert Path(done.stdout.strip()) == images.site_packages("trainer") / "bioshards/train/__main__.py", (
-        done.stderr
-    )
+    completed = run_in_stage(images, "trainer", "python", "-c", script)
+    assert (
+        Path(completed.stdout.strip()) == images.site_packages("trainer") / "bioshards/train/__main__.py"
+    ), completed.stderr
     assert (images.site_packages("trainer") / "bioshards/evaluate/__main__.py").is_file()

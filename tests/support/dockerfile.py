@@ -1,7 +1,7 @@
-"""docker/Dockerfile without Docker: its stages, and what they do to a Python environment, done in a folder.
+"""docker/Dockerfile without Docker: its stages, executed in a folder with a virtual environment.
 
-A stage's COPY, ENV and RUN lines are carried out as they are written, but for where ``/`` is: in a folder,
-with an environment of Python's own for what the base image has.  ``python -m tests.support.dockerfile
+COPY, ENV and RUN lines are executed as written, except that ``/`` is a folder and a virtual environment
+stands for the base image.  ``python -m tests.support.dockerfile
 FOLDER`` does so with all dependencies, as a build does, and says what each stage takes.
 """
 
@@ -37,7 +37,7 @@ class Stage:
 
 
 def parse_stages() -> dict[str, Stage]:
-    """The Dockerfile's stages by name; what stands before the first is that of no name."""
+    """Parse the stages of the Dockerfile by name; lines before the first stage have the name ''."""
     stages_by_name = {"": Stage("", "")}
     stage = stages_by_name[""]
     for step in DockerfileParser(str(DOCKERFILE)).structure:
@@ -50,7 +50,7 @@ def parse_stages() -> dict[str, Stage]:
 
 
 def is_in_build_context(path: str) -> bool:
-    """Does .dockerignore let the path into a build?  By Docker's rule: the last line that fits decides."""
+    """Return True if .dockerignore admits a path: the last matching line decides, as in Docker."""
     is_included = True
     for line in (REPOSITORY / ".dockerignore").read_text().splitlines():
         if line and not line.startswith("#"):
@@ -62,7 +62,7 @@ def is_in_build_context(path: str) -> bool:
 
 
 def list_checkout_files() -> list[str]:
-    """The files that git would check out, and new ones that it does not ignore."""
+    """List tracked files, and untracked ones that git does not ignore."""
     completed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=REPOSITORY,
@@ -77,7 +77,7 @@ def list_checkout_files() -> list[str]:
 
 
 class StageEnvironments:
-    """Stages carried out below a folder.
+    """Stages executed below a folder.
 
     Args:
         lent: a folder of installed packages that stands for what a network would give; None to install
@@ -93,7 +93,7 @@ class StageEnvironments:
             shutil.copyfile(REPOSITORY / name, self.context / name)
 
     def root(self, stage: str) -> Path:
-        """What is ``/`` to a stage; one that goes on from another that is more than a base has the same."""
+        """Return the root folder of a stage, shared with the stage that it continues."""
         base = self.stages[stage].base
         return self.root(base) if base in ("worker", "trainer") else self.folder / stage
 
@@ -127,7 +127,7 @@ class StageEnvironments:
         return variables
 
     def build_stage(self, stage: str) -> None:
-        """Carry the stage out, from an empty environment or that of the stage below it."""
+        """Execute a stage in an empty environment or in that of its base stage."""
         working_dir = root = self.root(stage)
         if not self.bin(stage).exists():
             self._create_base_environment(stage)
@@ -182,7 +182,7 @@ class StageEnvironments:
             link.unlink()
 
     def _resolve_image_paths(self, stage: str, text: str) -> str:
-        """The text with absolute paths of the image below the stage's folder."""
+        """Replace absolute paths of the image by paths below the stage's folder."""
         return re.sub(
             r"(?<![\w./}$:])/(?=(wheels|constraints\.txt|opt|source)\b)", f"{self.root(stage)}/", text
         )

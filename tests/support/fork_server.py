@@ -1,9 +1,9 @@
-"""The ``beam`` command as processes of their own, forked off one that has imported Beam.
+"""The ``beam`` command in processes that are forked from one that has imported Beam.
 
-Importing Beam takes two seconds, as long as a hundred small files.  So the command's process is forked off a
-server's, and the worker processes that Beam asks for off the command's, before it has a thread: they wait to
-be told what they are told in their environment otherwise.  A fork's moments are all work, so one that is
-killed at any moment is killed at its work.
+Importing Beam takes two seconds, as long as processing a hundred small files.  So the process of the command
+is forked from a server, and Beam's worker processes are forked from the command before it starts a thread;
+they wait for the environment that Beam gives to a worker.  A forked process imports nothing, so a test that
+kills it at a random moment interrupts its work.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ there.
 """
 
 FORK_SERVER = multiprocessing.get_context("forkserver")
-"""There is one server, of all files' forks: it begins with the first fork that is wanted."""
+"""The one server of all forks; it starts with the first fork."""
 _FORK_CONTEXT = multiprocessing.get_context("fork")
 _STARTED_PROCESSES: list[ForkServerProcess] = []
 _preloaded_modules = list[str]()
 
 
 def preload_modules(*modules: str) -> None:
-    """Let the server import these modules, too: to be said when a file of tests is read."""
+    """Let the server import these modules too; call this when a test module is imported."""
     _preloaded_modules.extend(modules)
     FORK_SERVER.set_forkserver_preload(_preloaded_modules)
 
@@ -57,7 +57,7 @@ preload_modules(
 
 
 def run_beam(*arguments: object, overrides: Overrides | None = None) -> subprocess.CompletedProcess[str]:
-    """The ``beam`` command as a process of its own, to its end."""
+    """Run the ``beam`` command in a process to its end."""
     with tempfile.TemporaryDirectory() as temp_dir:
         stderr_path = Path(temp_dir, "said")
         process = start_beam(*arguments, stderr_path=stderr_path, overrides=overrides)
@@ -74,10 +74,10 @@ def run_beam(*arguments: object, overrides: Overrides | None = None) -> subproce
 def start_beam(
     *arguments: object, stderr_path: str | Path = os.devnull, overrides: Overrides | None = None
 ) -> ForkServerProcess:
-    """``beam`` with these arguments as a process with a session of its own.
+    """Start ``beam`` in a process with a new session.
 
-    Its error output is added to the file ``said``, its output to that name with ``.out``; without a name both
-    are lost.
+    Its stderr is appended to the file ``stderr_path``, its stdout to that name with ``.out``; by default both
+    are discarded.
     """
     argv = [str(word) for word in arguments]
     process = FORK_SERVER.Process(
@@ -90,29 +90,29 @@ def start_beam(
 
 @atexit.register
 def _kill_leftover_processes() -> None:
-    """Kill what a failed test has left: multiprocessing would wait for it, in an exit that comes later."""
+    """Kill processes that failed tests have left: multiprocessing would wait for them at exit."""
     for process in _STARTED_PROCESSES:
         if process.is_alive():
             kill_process_group(process)
 
 
 def kill_process_group(process: ForkServerProcess) -> None:
-    """``kill -9`` of a process that was started, and of its workers."""
+    """Kill a process and its workers with SIGKILL."""
     assert process.pid
-    with contextlib.suppress(ProcessLookupError):  # it has no session yet, and no workers
+    with contextlib.suppress(ProcessLookupError):  # it has no session and no workers yet
         os.killpg(process.pid, signal.SIGKILL)
     process.kill()
     process.join()
 
 
 def kill_when(process: ForkServerProcess, condition: Callable[[], bool]) -> None:
-    """Kill a process as soon as it has come so far, which it must before its end."""
+    """Kill a process as soon as a condition holds, which must be before its end."""
     _wait_until(process, condition)
     kill_process_group(process)
 
 
 def interrupt_when(process: ForkServerProcess, condition: Callable[[], bool]) -> None:
-    """Ctrl-C as soon as a process has come so far, and its end."""
+    """Send SIGINT to a process as soon as a condition holds, and wait for its end."""
     _wait_until(process, condition)
     assert process.pid
     os.killpg(process.pid, signal.SIGINT)
@@ -126,7 +126,7 @@ def _wait_until(process: ForkServerProcess, condition: Callable[[], bool]) -> No
 
 
 def kill_ten_times(output: Path, *arguments: object, overrides: Overrides | None = None) -> None:
-    """Kill a run with this output ten times, wherever it is, each going on with the last."""
+    """Kill a run ten times at random moments, each run resuming the last."""
     started_at = time.monotonic()
     measured_output = f"{output}-measured"
     assert run_beam(*arguments, "--output", measured_output, overrides=overrides).returncode == 0
@@ -146,7 +146,7 @@ def _run_command(
     argv: list[str], environment: dict[str, str], stderr_path: str, overrides: Overrides
 ) -> None:
     os.setsid()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore SIGINT
     from apache_beam.runners.portability import local_job_service
 
     from bioshards.pipelines import cli
@@ -162,7 +162,7 @@ def _run_command(
     for name, value in overrides.items():
         module_name, _, attribute = name.partition(":")
         module = pkgutil.resolve_name(module_name)
-        getattr(module, attribute)  # an override of what is not there would change nothing, unnoticed
+        getattr(module, attribute)  # raises AttributeError for a misspelt override
         setattr(module, attribute, value)
     workers = int(argv[argv.index("--workers") + 1]) if "--workers" in argv else os.cpu_count() or 1
     idle_workers = [_ForkedWorker() for _ in range(workers)] if workers > 1 else []
@@ -179,7 +179,7 @@ def _run_command(
 
 
 class _ForkedWorker:
-    """A worker process of Beam's, which waits for its environment: what Beam uses of a ``Popen``."""
+    """A worker process that waits for its environment, with the interface of ``Popen`` that Beam uses."""
 
     def __init__(self) -> None:
         receiver, self._connection = _FORK_CONTEXT.Pipe()
@@ -189,7 +189,9 @@ class _ForkedWorker:
 
     def start(self, environment: dict[str, str]) -> _ForkedWorker:
         self._connection.send((environment, signal.pthread_sigmask(signal.SIG_BLOCK, ())))
-        reduction.send_handle(self._connection, 2, self._process.pid)  # the run's errors may go elsewhere now
+        reduction.send_handle(
+            self._connection, 2, self._process.pid
+        )  # the run's stderr may have been redirected
         return self
 
     def poll(self) -> int | None:

@@ -12,7 +12,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 
 
 class FullDiskStorage(LocalStorage):
-    """A disk that is full once so many bytes are written to files with this in their path."""
+    """A storage that is full after a number of bytes are written to paths with ``path_part`` in them."""
 
     def __init__(self, path_part: str, free_bytes: int = 0) -> None:
         self._path_part, self._free_bytes = path_part, free_bytes
@@ -43,7 +43,7 @@ class _FullDiskFile:
 
 @contextlib.contextmanager
 def limit_file_size(size: int) -> Iterator[None]:
-    """No file of this process grows beyond so many bytes: a disk that fills up, as all writers see it."""
+    """Limit the size of files that this process writes; writers see a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def published_digests(output: Path) -> dict[str, str]:
-    """SHA-256 of everything a run publishes; of the manifest, all that is not about this run alone."""
+    """Return the SHA-256 of every published file, of the manifest without its field ``run``."""
     digests = {}
     for path in sorted(output.rglob("*")):
         name = str(path.relative_to(output))
@@ -29,7 +29,7 @@ def load_manifest(output: Path) -> dict[str, Any]:
 
 
 def load_documents(output: Path) -> dict[str, dict[str, Any]]:
-    """All documents of a finished directory by id."""
+    """Load all documents of a finished directory by id."""
     from bioshards.corpus.shards import arrow_io as shards
     from bioshards.corpus.storage.local_storage import LocalStorage
 

@@ -1,4 +1,4 @@
-"""Counts what a run asks of its files, by step: on an object store each call takes 20 to 50 milliseconds.
+"""Count a run's storage calls by step: on an object store each call takes 20 to 50 milliseconds.
 
 with count_storage_calls() as calls:
     cli.main(["run", "pubmed_to_shards", ..., "--workers", "1"])
@@ -35,14 +35,12 @@ STEP_FUNCTIONS: Final = (
     (pretraining_dir, "merge_bucket", "merge"),
     (pretraining_dir, "publish_pretraining_set", "publish"),
 )
-"""Module and name of what does a step's work, one call an item, and the step; everything else is the
-driver's."""
+"""Module and name of the function that does a step's work, one call an item, and the step.  All other calls
+count for the driver."""
 
 
 class StorageCalls:
-    """Calls by step, method and whether they are some of many under way at a time
-    (corpus/storage/parallel.py).
-    """
+    """Counts of calls by step, method, and whether they run concurrently (corpus/storage/parallel.py)."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, str, bool]] = Counter()
@@ -54,15 +52,15 @@ class StorageCalls:
 
     @property
     def steps(self) -> list[str]:
-        """The steps that have asked for anything."""
+        """The steps with calls."""
         return sorted({step for step, _, _ in self.counts})
 
     def sequential(self, step: str) -> int:
-        """Calls of a step of which each waits for the one before it."""
+        """Return the number of a step's calls that each wait for the previous one."""
         return self._count(step, False)
 
     def concurrent(self, step: str) -> int:
-        """Calls of a step of which several are under way."""
+        """Return the number of a step's concurrent calls."""
         return self._count(step, True)
 
     def record(self, method: str) -> None:
@@ -85,7 +83,7 @@ class StorageCalls:
 
 @contextlib.contextmanager
 def count_storage_calls() -> Iterator[StorageCalls]:
-    """Count all calls on this machine's files, as if they were far away; a run is to have one worker."""
+    """Count all calls of the local storage as if it were remote; runs must have one worker."""
     calls = StorageCalls()
 
     def count_calls(method: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -98,7 +96,7 @@ def count_storage_calls() -> Iterator[StorageCalls]:
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(LocalStorage, "is_remote", True))
-        # Progress is looked for once, at the end: what it asks for is the driver's then, and no step's.
+        # Poll progress once, at the end, so that its calls count for the driver and for no step.
         stack.enter_context(mock.patch.object(executor, "POLL_SECONDS", 3600))
         for method in COUNTED_METHODS:
             wrapper = count_calls(method, getattr(LocalStorage, method))

@@ -1,4 +1,4 @@
-"""Make the packages that bench_articles.py reads, in a process of its own: its memory is not its children's.
+"""Make the packages that bench_articles.py reads, in another process so that the benchmark stays small.
 
 python -m tests.bench.harness.article_packages WORK ARTICLES
 """
@@ -19,14 +19,14 @@ PACKAGE_COUNT = 8
 
 
 def find_articles(data: str | None) -> list[Path]:
-    """Articles to measure with: Europe PMC's, as they are one publisher's no more than PMC is."""
+    """Find the articles to measure with: Europe PMC's, which come from many publishers."""
     if data:
         return sorted(Path(data, "jats", "petermr__tigr2ess").rglob("*.xml"))
     return sorted(PMC_SAMPLE.glob("*.xml"))
 
 
 def write_packages(work: Path, paths: list[Path], articles: int) -> list[str]:
-    """Packages of so many articles each, of distinct PMC ids."""
+    """Write packages of a number of articles with distinct PMC ids."""
     bodies = [xml for path in paths for xml in article_stream.iter_articles(io.BytesIO(path.read_bytes()))]
     paths_made = []
     for package in range(PACKAGE_COUNT):
@@ -43,7 +43,7 @@ def write_packages(work: Path, paths: list[Path], articles: int) -> list[str]:
 
 
 def _replace_id(xml: bytes, number: int) -> bytes:
-    """The article under another PMC id."""
+    """Replace the PMC id of an article."""
     kept = re.sub(rb'<article-id pub-id-type="(?:pmc|pmcid|pmcid-ver)">[^<]*</article-id>', b"", xml)
     ours = b'<article-meta><article-id pub-id-type="pmcid">PMC%d</article-id>' % number
     return re.sub(rb"<article-meta[^<>]*>", ours, kept, count=1)

@@ -1,4 +1,4 @@
-"""The processes of a benchmark: run in turns, on a calm machine, each from the same beginnings."""
+"""The processes of a benchmark: run in turns, on an idle machine, each from the same state."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ EXTRA_RUNS: Final = {
     "electra, 256, global shuffle": (*PRESET, "--shuffle", "global"),
     "bert, 512, five passes": ("--preset", "pubmedbert"),
 }
-"""What else is made, once, with two workers."""
+"""Further runs, once each, with two workers."""
 
 
 class PretrainingSetBench(BenchRunner):
-    """Keeps what each job's manifest counts beside what it took."""
+    """Timed runs of the pipeline, with the counts of their manifests."""
 
     def __init__(self, work: Path) -> None:
         super().__init__(work)
@@ -37,7 +37,7 @@ class PretrainingSetBench(BenchRunner):
     def time_build(
         self, name: str, folder: str, vocabulary: str, workers: int, *options: str, tries: int
     ) -> TimedRun:
-        """Time the pipeline into a new output folder, and see that no token went missing."""
+        """Time the pipeline into a new output folder, and check that no token is lost."""
         output = self.work / "output"
         command = [self._beam, "run", "shards_to_pretraining", "--workers", str(workers), *options]
         command += ["--input", folder, "--vocab", vocabulary, "--output", str(output)]
@@ -56,13 +56,13 @@ class PretrainingSetBench(BenchRunner):
         return run
 
     def count_tokens(self, name: str) -> int:
-        """All tokens of its rows."""
+        """Count the tokens of all rows."""
         counts = self.counts[name]
         return int(counts["train"]["tokens"] + counts["validation"]["tokens"])
 
 
 def write_single_document(folder: str, out: Path) -> str:
-    """A directory of one document, for what a job needs to start."""
+    """Write a directory of one document, to measure the start-up."""
     out.mkdir(exist_ok=True)
     batch = next(arrow_io.read_directory(LocalStorage(), folder)).slice(0, 1)
     written = arrow_io.write_shards(LocalStorage(), str(out), "one", iter([batch]), batch.schema, 1)
@@ -76,7 +76,7 @@ def write_single_document(folder: str, out: Path) -> str:
 def measure_pipeline(
     bench: PretrainingSetBench, folders: list[str], vocabulary: str, options: argparse.Namespace
 ) -> list[Figure]:
-    """Run the pipeline with one worker and two, round by round; its rows."""
+    """Run the pipeline with one worker and two in turns; return the rows of the table."""
     enlarged_dir, single_document = (
         str(bench.work / f"enlarged-{options.pipeline_mb:g}"),
         str(bench.work / "one"),

@@ -1,4 +1,4 @@
-"""Files the size of PubMed's baseline, made of real records cycled under fresh PMIDs.
+"""Files of the size of PubMed's baseline, made of repeated real records with new PMIDs.
 
 A baseline file has 30,000 records and cannot come with the repository.  Timings need the length and
 the make-up of real records, not their variety, so a few thousand real ones stand in for all: each gets
@@ -31,26 +31,26 @@ HEAD = (
 )
 TAIL = b"</PubmedArticleSet>\n"
 FIRST_PMID = 50_000_000
-"""Above every PMID given so far, so that no record meets one it merely cites."""
+"""Above every assigned PMID, so that no record has the PMID of a cited one."""
 GZIP_LEVEL = 6
 
 _OWN_ID = "@bioshards-own-pmid@"
 _XML = re.compile(r"\.xml(\.gz)?(\.@\w+)?$")
 
 Template = list[bytes]
-"""A record's bytes, cut at every place where its own PMID stands."""
+"""The bytes of a record, split at its own PMID."""
 
 
 @dataclass(frozen=True)
 class GeneratedBaseline:
-    """Files made by :func:`make`.
+    """Files made by :func:`make_baseline`.
 
     Attributes:
         paths: the files, in their order.
         xml_bytes: the size of each, unpacked.
         records: records in each.
         distinct: how many different records they are made of.
-        indicative: made of the bundled, invented sample: figures are only indicative.
+        indicative: made of the bundled synthetic sample: figures are only indicative.
     """
 
     paths: list[str]
@@ -61,7 +61,7 @@ class GeneratedBaseline:
 
 
 def find_source_folder() -> tuple[Path, bool]:
-    """Where the records come from, and whether that is only the bundled sample."""
+    """Return the folder of records, and whether it is the bundled sample."""
     given = os.environ.get("BIOSHARDS_DATA")
     if given:
         return Path(given) / "pubmed", False
@@ -86,7 +86,7 @@ def load_templates(folder: Path) -> list[Template]:
     if not templates_by_pmid:
         raise SystemExit(f"no PubmedArticle in {folder}: set BIOSHARDS_DATA to a folder with pubmed/ in it")
     template_list = list(templates_by_pmid.values())
-    # A file of one record, to time a start-up with, must be one that becomes a document.
+    # The record of a file of one record, which measures the start-up, must become a document.
     first = next(
         (index for index, parts in enumerate(template_list) if b"<AbstractText" in b"".join(parts)), 0
     )
@@ -99,7 +99,7 @@ def _articles(path: Path) -> Iterator[etree._Element]:
     try:
         root = etree.fromstring(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data, parser)
     except (etree.XMLSyntaxError, OSError, EOFError):
-        return  # test data of other projects: some of it is broken on purpose
+        return  # test data of other projects may be broken on purpose
     yield from root.iter("PubmedArticle")
 
 
@@ -136,7 +136,7 @@ def make_baseline(work: Path, records: int, files: int) -> GeneratedBaseline:
 
 
 def _write_file(path: Path, template_list: Sequence[Template], first: int, records: int) -> int:
-    """Write one file, whole or not at all; returns how many bytes of XML are in it."""
+    """Write one file atomically; return the number of bytes of its XML."""
     temporary = path.with_name(f"{path.name}.part")
     with gzip.open(temporary, "wb", compresslevel=GZIP_LEVEL) as out:
         written = out.write(HEAD)
@@ -149,7 +149,7 @@ def _write_file(path: Path, template_list: Sequence[Template], first: int, recor
 
 
 def main() -> None:
-    """Make the files and print what was made as JSON, for a caller that wants to stay small itself."""
+    """Make the files and print their description as JSON."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.bench.harness.pubmed_baseline", description=__doc__
     )

@@ -1,4 +1,4 @@
-"""Jobs of made-up inputs, as many as the full corpora have or more, and the size of their graphs.
+"""Jobs of synthetic inputs, at least as many as the full corpora have, and the size of their graphs.
 
 Nothing of these inputs exists: a graph is made of names, sizes and digests.  Names are as they are in the
 full corpora, digests are random, so that a graph is as little to be packed as a real one.  Dataflow takes
@@ -56,14 +56,14 @@ BuildGraph = Callable[[beam.Pipeline], None]
 
 
 def graph_size(build: BuildGraph) -> int:
-    """Bytes of the graph that a runner is given."""
+    """Return the bytes of the graph that a runner gets."""
     root = beam.Pipeline(options=PipelineOptions([]))
     build(root)
     return len(root.to_runner_api().SerializeToString())
 
 
 def hash_hex(seed: object) -> str:
-    """64 random hexadecimal digits, the same for the same."""
+    """Return 64 hexadecimal digits determined by the arguments."""
     return hashlib.sha256(str(seed).encode()).hexdigest()
 
 
@@ -73,14 +73,14 @@ def make_version(number: int, size: int) -> str:
 
 
 def citations_graph(files: int, remote_files: int = 0) -> BuildGraph:
-    """``pubmed_to_shards`` of so many files that are there, and so many to be fetched first."""
+    """Build the graph of ``pubmed_to_shards`` for numbers of present files and of files to download."""
     return lambda root: pubmed_to_shards.build(
         root, _make_shards_job(make_sources(files), PubMedConfig(), make_remote_files(remote_files))
     )
 
 
 def articles_graph(ranges: int, sources: list[SourceFile] | None = None) -> BuildGraph:
-    """``pmc_to_shards`` of so many ranges of PMC's bucket, and of sources that are there."""
+    """Build the graph of ``pmc_to_shards`` for numbers of ranges of PMC's bucket and of present sources."""
     inventory = Inventory("2026-11-01", hash_hex(0)[:32], 10_000 * ranges, 0, list(range(ranges)))
     article_plan = PmcArticlePlan(
         _make_download_plan(), list(range(ranges)), ArticleFilter(frozenset({"CC0", "CC-BY"})), inventory
@@ -90,14 +90,14 @@ def articles_graph(ranges: int, sources: list[SourceFile] | None = None) -> Buil
 
 
 def words_graph(shards: int) -> BuildGraph:
-    """``shards_to_words`` of so many shards."""
+    """Build the graph of ``shards_to_words`` for a number of shards."""
     run = WordsRun(command=("bench",), inputs=())
     job = WordsJob(FILES, OutputDir(f"{BUCKET}/words"), make_document_dirs(shards), CountConfig(), 1, {}, run)
     return lambda root: shards_to_words.build(root, job)
 
 
 def pretraining_graph(shards: int, vocabulary: Path) -> BuildGraph:
-    """``shards_to_pretraining`` of so many shards, each large enough to be a portion, globally shuffled."""
+    """Build the graph of ``shards_to_pretraining`` of a number of shard groups, globally shuffled."""
     document_dirs = make_document_dirs(shards)
     config = BuildConfig(
         recipe=example_recipes.DEFAULTS["electra"],
@@ -123,7 +123,7 @@ def pretraining_graph(shards: int, vocabulary: Path) -> BuildGraph:
 
 
 def write_vocabulary(folder: Path, size: int = 30_522) -> Path:
-    """A folder with a tokenizer of so many random pieces."""
+    """Write a folder with a tokenizer of random pieces."""
     rng, letters = random.Random(7), string.ascii_lowercase + string.digits
     pieces = dict.fromkeys([*letters, *(f"##{letter}" for letter in letters)])
     while len(pieces) < size - 5:  # BERT's five special ones
@@ -135,7 +135,7 @@ def write_vocabulary(folder: Path, size: int = 30_522) -> Path:
 
 
 def make_sources(files: int) -> list[SourceFile]:
-    """NLM's files in a mirror."""
+    """Make the sources of NLM's files in a mirror."""
     folder = f"{BUCKET}/mirror/pubmed/baseline"
     sources = []
     for number in range(1, files + 1):
@@ -148,7 +148,7 @@ def make_sources(files: int) -> list[SourceFile]:
 
 
 def make_grouped_sources(articles: int, group: int = 10_000) -> list[SourceFile]:
-    """Single articles, a file each, gathered into sources."""
+    """Make sources of single articles, grouped."""
     sources = []
     for first in range(0, articles, group):
         parts = []
@@ -163,7 +163,7 @@ def make_grouped_sources(articles: int, group: int = 10_000) -> list[SourceFile]
 
 
 def make_remote_files(files: int) -> list[RemoteFile]:
-    """The rows of NLM's listing."""
+    """Make the entries of NLM's listing."""
     base = "https://ftp.ncbi.nlm.nih.gov/pubmed/baseline"
     return [
         RemoteFile(

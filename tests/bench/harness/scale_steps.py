@@ -1,4 +1,4 @@
-"""What bench_scale.py measures in processes of their own: ``python -m tests.bench.harness.scale_steps STEP
+"""Steps that bench_scale.py measures in other processes: ``python -m tests.bench.harness.scale_steps STEP
 ...``.
 
 inventory ROWS       read an inventory of PMC's of so many articles into a mirror, and list its ranges
@@ -71,7 +71,7 @@ CONFIG: Final = {
 
 
 class StepClock:
-    """Seconds by what took them."""
+    """Seconds by step."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -84,7 +84,7 @@ class StepClock:
 
 
 def measure_inventory(work: Path, rows: int) -> dict[str, Any]:
-    """Read an inventory, which is made first."""
+    """Write an inventory, and measure reading it."""
     root, mirror, clock = work / "bucket", str(work / "mirror"), StepClock()
     shutil.rmtree(mirror, ignore_errors=True)
     if not (root / f"{rows}.made").exists():
@@ -102,7 +102,7 @@ def measure_inventory(work: Path, rows: int) -> dict[str, Any]:
 
 
 def _write_inventory(bucket: FakeBucket, rows: int) -> None:
-    """CSV files as S3 writes them, of ids drawn from all there are."""
+    """Write CSV files in S3's format, of randomly drawn ids."""
     rng = np.random.default_rng(7)
     ids = np.sort(rng.choice(HIGHEST_PMCID, rows, replace=False)) + 1
     csv_files = []
@@ -127,7 +127,7 @@ def _write_inventory(bucket: FakeBucket, rows: int) -> None:
 
 
 def measure_manifest(work: Path, count: int) -> dict[str, Any]:
-    """Publish made-up shards; the reports of steps as they pass between them."""
+    """Measure publishing synthetic shards, and the size of the reports between steps."""
     output, clock = OutputDir(str(work / "published")), StepClock()
     shutil.rmtree(output.path, ignore_errors=True)
     staged, finalized = (
@@ -170,7 +170,7 @@ def _make_stage_result(number: int) -> StageResult:
 
 
 def _make_finalize_result(number: int) -> FinalizeResult:
-    """A report with as many years, languages and rules as those of real files have."""
+    """Make a report with as many years, languages and rules as a real file has."""
     rng = random.Random(number)
     name = f"pubmed26n{number:05d}-{scale_graphs.hash_hex(number)[:8]}"
     size = 35_000_000 + rng.randrange(10**6)
@@ -190,7 +190,7 @@ def _make_finalize_result(number: int) -> FinalizeResult:
 
 
 def write_tiny_shards(work: Path, count: int) -> dict[str, Any]:
-    """A finished directory of many shards, for runs to read."""
+    """Write a finished directory of many shards."""
     folder = work / f"tiny-{count}"
     if not (folder / "manifest.json").exists():
         synthetic_documents.write_document_dir(
@@ -200,7 +200,7 @@ def write_tiny_shards(work: Path, count: int) -> dict[str, Any]:
 
 
 def _make_documents(number: int) -> list[Document]:
-    """Two abstracts of words of which some are in no other shard."""
+    """Make two abstracts, some of whose words are in no other shard."""
     words = ["cells", "were", "grown", "in", "the", "mice", f"p{number}", f"g{number % 997}"]
     sentences = [" ".join([*words[offset:], *words[:offset], "."]) for offset in range(len(words))]
     return [
@@ -228,7 +228,7 @@ def measure_progress(work: Path, count: int) -> dict[str, Any]:
 
 
 def count_calls(work: Path, count: int) -> dict[str, Any]:
-    """What runs of one worker ask of their storage."""
+    """Count the storage calls of runs with one worker."""
     input_dir, output = work / "counted" / "in", work / "counted" / "out"
     shutil.rmtree(work / "counted", ignore_errors=True)
     input_dir.mkdir(parents=True)
@@ -251,7 +251,7 @@ def count_calls(work: Path, count: int) -> dict[str, Any]:
 
 
 def _count_command_calls(command: list[str]) -> dict[str, tuple[int, int]]:
-    """Calls of each step: those that wait for each other, and those ahead of their turn."""
+    """Count the sequential and the concurrent calls of each step."""
     with count_storage_calls() as storage_calls, contextlib.redirect_stdout(sys.stderr):
         if cli.main(command):
             raise SystemExit(f"beam {' '.join(command)} has failed")

@@ -1,4 +1,4 @@
-"""Texts whose sentences people have marked, as paragraphs with the ends of their sentences.
+"""Gold sentences: paragraphs with manually annotated ends of sentences.
 
 CRAFT (67 full articles here) and GENIA (1,599 abstracts), as BIOSHARDS_DATA/sentences has them, and the
 repository's own invented paragraphs (tests/golden/sentences.txt).  A fifth of the documents, by a hash of
@@ -30,7 +30,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class BoundaryScore:
-    """Boundaries found that are marked, found that are not, and marked but not found."""
+    """Counts of boundaries: true positives, false positives and false negatives."""
 
     correct: int
     wrong: int
@@ -42,12 +42,12 @@ class BoundaryScore:
 
 
 def is_held_out(document: str) -> bool:
-    """Is the document in the fifth that nothing is fitted on?"""
+    """Return True if a document is in the held-out fifth."""
     return int(hashlib.sha256(document.encode()).hexdigest(), 16) % 5 == 0
 
 
 def sentence_ends(sentences: Iterable[str]) -> frozenset[int]:
-    """Where each sentence but the last ends, in non-space characters."""
+    """Return the ends of all sentences but the last, in non-space characters."""
     total, positions = 0, []
     for sentence in sentences:
         total += len("".join(sentence.split()))
@@ -89,7 +89,7 @@ def load_own_paragraphs(file: Path) -> list[Paragraph]:
 
 
 def score_splitter(paragraphs: Iterable[Paragraph], split: Callable[[str], list[str]]) -> BoundaryScore:
-    """How well a splitter finds the interior boundaries."""
+    """Score a splitter on the boundaries within paragraphs."""
     correct = wrong = missed = 0
     for paragraph in paragraphs:
         found = sentence_ends(split(paragraph.text))

@@ -22,11 +22,11 @@ from bioshards.vocab.tokenizer.wordpiece import MAX_WORD_LENGTH
 
 SEED: Final = 6
 MIN_HALVED_LENGTH: Final = 4
-"""Characters that a word must have to be cut in two."""
+"""Minimum length of a word to be halved."""
 
 
 def iter_sentences(folders: Sequence[str]) -> Iterator[str]:
-    """All sentences of finished folders, their words with one blank between them."""
+    """Yield the sentences of finished directories, with single spaces between words."""
     words = Pretokenizer()
     for folder in folders:
         for batch in arrow_io.read_directory(LocalStorage(), folder, ["sentences"]):
@@ -35,7 +35,7 @@ def iter_sentences(folders: Sequence[str]) -> Iterator[str]:
 
 
 def recombine_words(real: Sequence[tuple[str, int]], distinct: int) -> list[tuple[str, int]]:
-    """So many distinct words: the real ones, and others made of their halves."""
+    """Make a number of distinct words: the real ones, and others of their halves."""
     rng = random.Random(SEED)
     halved = [word for word, _ in real if len(word) >= MIN_HALVED_LENGTH]
     counts = dict(real[:distinct])
@@ -47,7 +47,7 @@ def recombine_words(real: Sequence[tuple[str, int]], distinct: int) -> list[tupl
 
 
 def main() -> None:
-    """Write ``text.txt``, ``words.tsv``, ``words-1m.tsv`` and so on; say how many words they have."""
+    """Write ``text.txt``, ``words.tsv``, ``words-1m.tsv`` and so on; print their numbers of words."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.bench.harness.synthetic_words", description=__doc__
     )

@@ -1,4 +1,4 @@
-"""The real text of BIOSHARDS_DATA as finished directories: what the benchmarks of later steps read."""
+"""The real text of BIOSHARDS_DATA as finished directories, for the benchmarks of later steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def get_data_dir() -> str:
     """The folder of real data.
 
     Raises:
-        SystemExit: it is not here.
+        SystemExit: BIOSHARDS_DATA is not set.
     """
     folder = os.environ.get("BIOSHARDS_DATA")
     if not folder:

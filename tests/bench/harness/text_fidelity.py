@@ -1,4 +1,4 @@
-"""How true the text of an article is: word 5-grams against CRAFT's hand-checked text of the same articles.
+"""Fidelity of article text: word 5-grams against CRAFT's hand-checked text of the same articles.
 
 CRAFT's corpus has 97 articles of PMC as text that people have read (67 of them in the data for development).
 Numeric citations in brackets are left out on both sides, as the text has them and ours has not.
@@ -18,13 +18,13 @@ NGramCounts = collections.Counter[tuple[str, ...]]
 
 
 def count_ngrams(text: str) -> NGramCounts:
-    """The word 5-grams of a text."""
+    """Count the word 5-grams of a text."""
     words = re.findall(r"\w+", _CITATIONS.sub("", text))
     return collections.Counter(zip(*[words[start:] for start in range(_N)], strict=False))
 
 
 def load_craft_articles(data: Path) -> list[tuple[Path, str]]:
-    """CRAFT's articles in the data: (XML, text)."""
+    """Load CRAFT's articles as (XML, text)."""
     texts = data / "sentences"
     files = {path.name: path for path in (data / "jats" / "UCDenver-ccp__CRAFT").rglob("*.nxml")}
     pairs = []
@@ -40,7 +40,7 @@ def load_craft_articles(data: Path) -> list[tuple[Path, str]]:
 def score_extractor(
     article_pairs: list[tuple[Path, str]], extract: Callable[[Path], str]
 ) -> tuple[float, float]:
-    """Precision and recall of an extractor over all articles together."""
+    """Return precision and recall of an extractor over all articles."""
     matched = extracted_total = gold_total = 0
     for path, text in article_pairs:
         gold, ours = count_ngrams(text), count_ngrams(extract(path))

@@ -47,7 +47,7 @@ class TimedRun:
 
 
 def adopt_orphans() -> None:
-    """Let processes whose parent has ended become ours, so that their CPU time is counted too."""
+    """Adopt orphaned processes, so that their CPU time is counted."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -55,7 +55,7 @@ def time_command(command: Sequence[str], env: Mapping[str, str], cwd: Path, log:
     """Run a command to its end and measure it.
 
     Raises:
-        SystemExit: it failed; the message has the end of what it said.
+        SystemExit: the command failed; the message has the end of its output.
     """
     with open(log, "wb") as errors:
         busy_seconds, started = _machine_busy_seconds(), time.perf_counter()
@@ -82,7 +82,7 @@ def time_command(command: Sequence[str], env: Mapping[str, str], cwd: Path, log:
 
 
 def _machine_busy_seconds() -> float:
-    """Seconds that all cores together were busy since the machine started, other guests' share too."""
+    """Return the busy seconds of all cores since boot, with the share of other guests."""
     user, nice, system, _idle, _waiting, irq, softirq, steal, *_ = (
         int(ticks) for ticks in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
     )
@@ -90,7 +90,7 @@ def _machine_busy_seconds() -> float:
 
 
 def _reap_orphans() -> Iterator[resource.struct_rusage]:
-    """What the processes used that the job left behind; those still running are ended first."""
+    """Kill the remaining processes of a job, and return the resources that they used."""
     while True:
         for child in _list_children(os.getpid()):
             with contextlib.suppress(ProcessLookupError):
@@ -159,7 +159,7 @@ class Figure:
         return statistics.median(self.values)
 
     def verdict(self) -> str:
-        """The last column: the bar and the moonshot, each with whether the median meets it."""
+        """The last column: the goals ``bar`` and ``moonshot``, and whether the median meets each."""
         goals = [("", self.bar), ("moonshot ", self.moonshot)]
         return "; ".join(
             f"{name}{'≤' if self.comparison == '<=' else '≥'} {goal:g}: "
@@ -186,6 +186,6 @@ class Figure:
 
 
 def format_table(figures: Sequence[Figure]) -> str:
-    """All figures as a Markdown table."""
+    """Format all figures as a Markdown table."""
     head = "| what | median | min – max | bar |\n|---|---|---|---|"
     return "\n".join([head, *(figure.row() for figure in figures)])

@@ -1,4 +1,4 @@
-"""What one core does of each pipeline, for pipelines/dry_run/cost.py: ``python -m
+"""Rates of each pipeline on one core, for pipelines/dry_run/cost.py: ``python -m
 tests.bench.tables.cost_table``.
 
 Each pipeline is run as a whole process with one worker on the text of BIOSHARDS_DATA, made larger, and what a
@@ -45,7 +45,7 @@ HEAD: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CostRow:
-    """What a pipeline took of one core, its start-up taken off.
+    """The cost of a pipeline on one core, less the start-up.
 
     Attributes:
         size: bytes of its input.
@@ -69,7 +69,7 @@ class CostRow:
 
 
 class CostBench(BenchRunner):
-    """Runs pipelines with one worker, and between them the yardstick."""
+    """Runs of pipelines with one worker, with the yardstick between them."""
 
     def __init__(self, work: Path, tries: int) -> None:
         super().__init__(work)
@@ -77,7 +77,7 @@ class CostBench(BenchRunner):
         self._baseline = pubmed_baseline.make_baseline(work, RECORDS, 2)
         self._lxml_start = self.time_python("lxml start", "-c", LXML_START, tries=tries).cpu
         self._yardstick = self._measure_yardstick()
-        # The first run of all compiles what it imports.
+        # The first run compiles its imports.
         self.measure("warm", "pmc_to_shards")
 
     def _measure_yardstick(self) -> float:
@@ -89,7 +89,7 @@ class CostBench(BenchRunner):
         return self._baseline.paths
 
     def measure(self, name: str, pipeline: str, *options: str) -> tuple[float, float, dict[str, Any]]:
-        """CPU seconds of a run into a new folder, the yardstick before and after it, its manifest."""
+        """Return the CPU seconds of a run, the yardstick before and after it, and its manifest."""
         output = self.work / "output"
         command = [self._beam, "run", pipeline, "--workers", "1", *options, "--output", str(output)]
 
@@ -106,7 +106,7 @@ class CostBench(BenchRunner):
     def measure_row(
         self, name: str, what: str, pipeline: str, minimal_input: list[str], words: list[str]
     ) -> CostRow:
-        """A job's row; ``minimal_input`` are the words of one that does next to nothing."""
+        """Measure the row of a job; ``minimal_input`` are the options of a run on minimal input."""
         start, start_yardstick, _ = self.measure(f"{name}, start", pipeline, *minimal_input)
         seconds, yardstick, manifest = self.measure(name, pipeline, *words)
         if "funnel" in manifest:
@@ -124,7 +124,7 @@ class CostBench(BenchRunner):
 
 
 def measure_source_pipelines(costs: CostBench, minimal_input: str) -> list[CostRow]:
-    """Citations and articles to documents."""
+    """Measure citations and articles to documents."""
     citations = [word for path in costs.citation_files() for word in ("--input", path)]
     articles = [
         "--input",
@@ -147,7 +147,7 @@ def measure_source_pipelines(costs: CostBench, minimal_input: str) -> list[CostR
 def measure_document_pipelines(
     costs: CostBench, text_type: str, folder: str, vocabulary: str, minimal_input: str
 ) -> list[CostRow]:
-    """Documents to words and to examples; of abstracts, each objective, in one pass and in several."""
+    """Measure documents to words and to rows of each objective, in one pass and in several."""
     inputs = (["--input", minimal_input], ["--input", folder])
     rows = [costs.measure_row(f"shards_to_words, {text_type}", "documents", "shards_to_words", *inputs)]
     for objective, words in (

@@ -1,4 +1,4 @@
-"""What all of PubMed and PMC take, by the rates in pipelines/dry_run/cost.py: ``python -m
+"""Cost of all of PubMed and PMC by the rates in pipelines/dry_run/cost.py: ``python -m
 tests.bench.tables.full_corpora``.
 
 Nothing is run.  The table is for Dataflow's default machines; core hours alone are for any other cluster.
@@ -42,7 +42,7 @@ TABLE_HEADER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CostedJob:
-    """What is run: its name, its input, core seconds, seconds of waiting, and items, done at a time."""
+    """A job: name, input, core seconds, waiting seconds, and items processed in parallel."""
 
     name: str
     what: str
@@ -52,7 +52,7 @@ class CostedJob:
 
 
 def iter_jobs() -> Iterator[CostedJob]:
-    """All steps over the full corpora."""
+    """Yield all jobs over the full corpora."""
     document_bytes = ABSTRACT_BYTES + ARTICLE_TEXT_BYTES
     shards = PUBMED_FILES + max(PMC_RANGES, math.ceil(ARTICLE_TEXT_BYTES / SHARD_BYTES))
     yield CostedJob(
@@ -93,7 +93,7 @@ def iter_jobs() -> Iterator[CostedJob]:
 
 
 def make_table() -> str:
-    """The table in Markdown."""
+    """Make the Markdown table."""
     rows = []
     for job in iter_jobs():
         job_cost = cost.estimate_cost(job.core_seconds, job.items, MACHINES, job.waiting)

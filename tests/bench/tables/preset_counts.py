@@ -1,4 +1,4 @@
-"""What the papers' presets make of real documents: ``python -m tests.bench.tables.preset_counts [WORK]``.
+"""Counts of the papers' presets on real documents: ``python -m tests.bench.tables.preset_counts [WORK]``.
 
 Abstracts and articles of BIOSHARDS_DATA, made with each paper's own rules for its corpus and its own kind of
 vocabulary, to examples of its preset; rows, fill and sizes of documents as one Markdown table, to be held
@@ -30,7 +30,7 @@ TABLE_HEADER: Final = (
 
 
 def load_or_make(output: Path, *command: str) -> dict[str, Any]:
-    """The manifest of a command's output, made if it is not there yet."""
+    """Load the manifest of a command's output, running the command if needed."""
     if not (output / "manifest.json").exists():
         log = output.with_suffix(".log")
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def load_or_make(output: Path, *command: str) -> dict[str, Any]:
 
 
 def make_documents(preset: str, source: str, work: Path) -> Path:
-    """Documents of a kind, by the paper's rules where it has some."""
+    """Make documents of abstracts or articles, by the rules of the paper if it has any."""
     name = ARTICLE_PRESET if source == "jats" else "bio-electra" if preset == ARTICLE_PRESET else preset
     pipeline = "pmc_to_shards" if source == "jats" else "pubmed_to_shards"
     output = work / "text" / f"{source}-{name}"
@@ -55,7 +55,7 @@ def make_documents(preset: str, source: str, work: Path) -> Path:
 
 
 def make_vocabulary(preset: str, work: Path) -> Path:
-    """A vocabulary of the paper's kind, of all text at hand."""
+    """Build a vocabulary like the paper's on all text."""
     name = "bio-electra" if preset == ARTICLE_PRESET else preset
     output = work / "vocabularies" / name
     folders = [str(make_documents(name, kind, work)) for kind in ("pubmed", "jats")]
@@ -64,7 +64,7 @@ def make_vocabulary(preset: str, work: Path) -> Path:
 
 
 def count_words(folder: Path) -> int:
-    """What stands between white space."""
+    """Count words separated by white space."""
     return sum(
         pc.sum(pc.list_value_length(pc.utf8_split_whitespace(batch["sentences"].flatten()))).as_py()
         for batch in arrow_io.read_directory(LocalStorage(), str(folder), ["sentences"])
@@ -72,7 +72,7 @@ def count_words(folder: Path) -> int:
 
 
 def make_row(preset: str, source: str, work: Path) -> str:
-    """The row of a preset and a kind of text."""
+    """Make the row of a preset and a kind of text."""
     folder, recipe = make_documents(preset, source, work), PRESETS[preset]
     output = work / "examples" / f"{preset}-{source}"
     command = [
@@ -101,7 +101,7 @@ def make_row(preset: str, source: str, work: Path) -> str:
 
 
 def main() -> None:
-    """Make everything that is not there yet and print the table."""
+    """Make missing outputs and print the table."""
     work = Path(sys.argv[1] if len(sys.argv) > 1 else "build/preset-counts").resolve()
     print(f"{TABLE_HEADER}\n|{'---|' * TABLE_HEADER.count(' | ')}---|", flush=True)
     for preset in PRESETS:

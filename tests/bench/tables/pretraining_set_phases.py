@@ -1,4 +1,4 @@
-"""Where the time of ``beam run shards_to_pretraining`` goes, step by step:
+"""CPU time of ``beam run shards_to_pretraining`` by step:
 ``python -m tests.bench.tables.pretraining_set_phases BEAM-OPTIONS``.
 
 The pipeline runs in this process, and the clock is its CPU time, read when a step begins and ends: a few
@@ -24,7 +24,7 @@ from bioshards.vocab.pretraining.shard_writer import ShardWriter
 
 
 class StepTimer:
-    """CPU seconds by the step that they were spent in."""
+    """CPU seconds by step."""
 
     def __init__(self, outside: str) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
@@ -59,7 +59,7 @@ class StepTimer:
         setattr(owner, name, call)
 
     def time_iterator(self, step: str, owner: Any, name: str) -> None:
-        """Time what an iterator does for each item."""
+        """Time the items of an iterator."""
         original: Callable[..., Iterator[Any]] = getattr(owner, name)
 
         @functools.wraps(original)

@@ -1,8 +1,4 @@
-"""The servers' listings: what is taken from them, what is passed over, and what the user is told.
-
-All that is downloaded hangs on these pages.  They are made by others, change without notice, and must
-not be able to name any file but the source's own.
-"""
+"""Listings of PubMed and Europe PMC: parsing, hostile pages and the selection of files."""
 
 from __future__ import annotations
 
@@ -46,33 +42,38 @@ TABLE_PAGE = (
 )
 
 
-def row(name: str, words: str = "2031-01-29 14:02   19M") -> str:
-    return f'<a href="{name}">{name}</a>   {words}\n'
+def format_row(file_name: str, date_and_size: str = "2031-01-29 14:02   19M") -> str:
+    return f'<a href="{file_name}">{file_name}</a>   {date_and_size}\n'
 
 
-def files(
-    year: int, *numbers: int, folder: str = pubmed.BASELINE, day: str = "2031-01-29"
+def list_pubmed_files(
+    year: int, *file_numbers: int, folder: str = pubmed.BASELINE, day: str = "2031-01-29"
 ) -> list[pubmed.ListedFile]:
-    """Listed files with their sidecars."""
-    names = [f"pubmed{year}n{number:04d}.xml.gz" for number in numbers]
-    page = "".join(row(f"{name}{end}", f"{day} 14:02 19M") for name in names for end in ("", ".md5"))
+    """Return listed files that have MD5 files."""
+    names = [f"pubmed{year}n{number:04d}.xml.gz" for number in file_numbers]
+    page = "".join(
+        format_row(f"{file_name}{suffix}", f"{day} 14:02 19M")
+        for file_name in names
+        for suffix in ("", ".md5")
+    )
     return pubmed.parse_listing(page, pubmed.URL, folder)
 
 
-def name(text: str) -> SourceSpec:
-    read = parse_source_spec(text)
-    assert read is not None
-    return read
+def parse_spec(text: str) -> SourceSpec:
+    spec = parse_source_spec(text)
+    assert spec is not None
+    return spec
 
 
-def numbers(chosen: SelectedFiles) -> list[str]:
-    return [remote.name.removeprefix("pubmed").removesuffix(".xml.gz") for remote in chosen.files]
+def get_file_numbers(selection: SelectedFiles) -> list[str]:
+    """Return the year and number of each file, such as ``31n0001``."""
+    return [remote.name.removeprefix("pubmed").removesuffix(".xml.gz") for remote in selection.files]
 
 
 # Pages
 
 
-def test_nlms_page_gives_its_files_in_their_order() -> None:
+def test_pubmed_listing_is_parsed_in_order() -> None:
     first, second = pubmed.parse_listing(TEXT_PAGE, pubmed.URL, pubmed.BASELINE)
     assert (first.year, first.number, first.has_md5_file) == (31, 1, True)
     assert first.remote_file.url == "https://ftp.ncbi.nlm.nih.gov/pubmed/baseline/pubmed31n0001.xml.gz"
@@ -86,7 +87,7 @@ def test_nlms_page_gives_its_files_in_their_order() -> None:
     assert second.remote_file.listing_text == "2031-01-29 14:03 17M; 2031-01-29 14:04 60"
 
 
-def test_europe_pmcs_page_gives_its_packages_in_the_order_of_ids() -> None:
+def test_europe_pmc_listing_is_parsed_in_order() -> None:
     packages = europepmc.parse_listing(TABLE_PAGE, europepmc.URL)
     assert [(package.first_pmcid, package.last_pmcid) for package in packages] == [
         (9001, 19990),
@@ -104,16 +105,16 @@ def test_europe_pmcs_page_gives_its_packages_in_the_order_of_ids() -> None:
     assert remote.size == int(1.1 * 1024**2)
 
 
-def test_an_address_of_a_mirror_is_the_one_that_is_used() -> None:
+def test_urls_follow_the_base_url() -> None:
     [file] = pubmed.parse_listing(
-        row("pubmed31n0001.xml.gz"), "http://127.0.0.1:8000/pubmed/", pubmed.UPDATES
+        format_row("pubmed31n0001.xml.gz"), "http://127.0.0.1:8000/pubmed/", pubmed.UPDATES
     )
     assert file.remote_file.url == "http://127.0.0.1:8000/pubmed/updatefiles/pubmed31n0001.xml.gz"
     assert file.remote_file.path == "pubmed/updatefiles/pubmed31n0001.xml.gz"
 
 
 @pytest.mark.parametrize(
-    ("row_", "changed", "size", "words"),
+    ("details", "modified_at", "size", "listing_text"),
     [
         ("2031-01-29 14:02   19M", datetime(2031, 1, 29, 14, 2), 19 * 1024**2, "2031-01-29 14:02 19M"),
         ("29-Jan-2031 14:02  4.5K", datetime(2031, 1, 29, 14, 2), 4608, "29-Jan-2031 14:02 4.5K"),
@@ -136,12 +137,16 @@ def test_an_address_of_a_mirror_is_the_one_that_is_used() -> None:
         (" " * 500 + "2031-01-29 14:02   19M", None, 0, ""),
     ],
 )
-def test_dates_and_sizes_may_have_another_form_or_be_missing(
-    row_: str, changed: datetime | None, size: int, words: str
+def test_dates_and_sizes_in_other_formats(
+    details: str, modified_at: datetime | None, size: int, listing_text: str
 ) -> None:
-    for page in (row("a", row_), f"<A class='x' HREF='a'>a {row_}", f'<a href="a">a</a>{row_}' + row("b")):
+    for page in (
+        format_row("a", details),
+        f"<A class='x' HREF='a'>a {details}",
+        f'<a href="a">a</a>{details}' + format_row("b"),
+    ):
         link = next(parse_links(page))
-        assert link == ("a", changed, size, words)
+        assert link == ("a", modified_at, size, listing_text)
 
 
 @pytest.mark.parametrize(
@@ -172,13 +177,15 @@ def test_dates_and_sizes_may_have_another_form_or_be_missing(
         *("pubmed31n0001.xml.gz\n", " pubmed31n0001.xml.gz", "pubmed31n0001_xml.gz", "PMC1_PMC2.xml.gz"),
     ],
 )
-def test_only_whole_names_are_taken(address: str) -> None:
-    taken = pubmed.parse_listing(row(address) + row("pubmed31n0777.xml.gz"), pubmed.URL, pubmed.BASELINE)
-    assert [file.number for file in taken] == [777]
+def test_only_exact_file_names_are_accepted(address: str) -> None:
+    parsed = pubmed.parse_listing(
+        format_row(address) + format_row("pubmed31n0777.xml.gz"), pubmed.URL, pubmed.BASELINE
+    )
+    assert [file.number for file in parsed] == [777]
 
 
 @pytest.mark.parametrize(
-    "around",
+    "template",
     [
         "{name}",
         '<a href="x">{name}</a>',
@@ -191,23 +198,25 @@ def test_only_whole_names_are_taken(address: str) -> None:
         '<!-- <script> --> <script> <!-- <a href="{name}"> --> </script>',
     ],
 )
-def test_names_that_are_not_links_are_passed_over(around: str) -> None:
+def test_names_outside_links_are_ignored(template: str) -> None:
     page = (
-        row("pubmed31n0777.xml.gz") + around.format(name="pubmed31n0001.xml.gz") + row("pubmed31n0778.xml.gz")
+        format_row("pubmed31n0777.xml.gz")
+        + template.format(name="pubmed31n0001.xml.gz")
+        + format_row("pubmed31n0778.xml.gz")
     )
-    taken = pubmed.parse_listing(page, pubmed.URL, pubmed.BASELINE)
-    assert [file.number for file in taken] == [777, 778]
+    parsed = pubmed.parse_listing(page, pubmed.URL, pubmed.BASELINE)
+    assert [file.number for file in parsed] == [777, 778]
 
 
-def test_a_repeated_name_counts_once() -> None:
-    page = row("pubmed31n0001.xml.gz") + row("pubmed31n0001.xml.gz", "2031-02-01 00:00 20M")
+def test_repeated_name_counts_once() -> None:
+    page = format_row("pubmed31n0001.xml.gz") + format_row("pubmed31n0001.xml.gz", "2031-02-01 00:00 20M")
     [file] = pubmed.parse_listing(page, pubmed.URL, pubmed.BASELINE)
     assert file.remote_file.listing_text == "2031-01-29 14:02 19M"
-    [package] = europepmc.parse_listing(row("PMC1_PMC2.xml.gz") * 3, europepmc.URL)
+    [package] = europepmc.parse_listing(format_row("PMC1_PMC2.xml.gz") * 3, europepmc.URL)
     assert package.last_pmcid == 2
 
 
-def test_unclosed_tags_do_not_hide_what_follows() -> None:
+def test_unclosed_tags_are_tolerated() -> None:
     page = (
         '<table><tr><td><a href="pubmed31n0001.xml.gz">x<td>2031-01-29 14:02<td>19M'
         '<tr><a href="pubmed31n0002.xml.gz"'
@@ -217,8 +226,10 @@ def test_unclosed_tags_do_not_hide_what_follows() -> None:
     assert second.remote_file.listing_text == ""
 
 
-@pytest.mark.parametrize("page", ["", "<html>503 <b>busy</b>\x1b[2J" + "x" * 999, row("other"), TABLE_PAGE])
-def test_a_page_without_files_is_an_error_that_says_where_and_what_to_mend(page: str) -> None:
+@pytest.mark.parametrize(
+    "page", ["", "<html>503 <b>busy</b>\x1b[2J" + "x" * 999, format_row("other"), TABLE_PAGE]
+)
+def test_page_without_files_is_an_error_with_url_and_module(page: str) -> None:
     with pytest.raises(ListingError) as caught:
         pubmed.parse_listing(page, pubmed.URL, pubmed.UPDATES)
     message = str(caught.value)
@@ -246,19 +257,20 @@ PIECES = [
 
 @settings(PROFILE, max_examples=300)
 @given(st.lists(st.sampled_from(PIECES)).map("".join) | st.text())
-def test_whatever_the_page_the_addresses_are_ours(page: str) -> None:
+def test_urls_of_hostile_pages_are_those_of_the_source(page: str) -> None:
     try:
-        taken = pubmed.parse_listing(page, pubmed.URL, pubmed.BASELINE)
+        parsed = pubmed.parse_listing(page, pubmed.URL, pubmed.BASELINE)
     except ListingError:
         return
-    assert [file.remote_file.url for file in taken] == [f"{pubmed.URL}baseline/pubmed31n0001.xml.gz"]
+    assert [file.remote_file.url for file in parsed] == [f"{pubmed.URL}baseline/pubmed31n0001.xml.gz"]
 
 
-def seconds(page: str) -> float:
-    begin = time.process_time()
+def measure_seconds(page: str) -> float:
+    """Return the processor time of parsing a page."""
+    started = time.process_time()
     for _ in parse_links(page):
         pass
-    return time.process_time() - begin
+    return time.process_time() - started
 
 
 @pytest.mark.parametrize(
@@ -287,28 +299,30 @@ def seconds(page: str) -> float:
         *("<a href='x'>2031-01-29 14:02" + "<td>" * 90 + "9", "<a href='x'>2031-01-29 14:02" + "9" * 300),
     ],
 )
-def test_a_megabyte_of_garbage_is_read_in_no_time(piece: str) -> None:
-    assert seconds(piece * (2**20 // len(piece))) < 1
-    assert seconds('<a href="x">2031-01-29 14:02' + piece * (2**20 // len(piece))) < 1
+def test_megabyte_of_garbage_is_parsed_in_a_second(piece: str) -> None:
+    assert measure_seconds(piece * (2**20 // len(piece))) < 1
+    assert measure_seconds('<a href="x">2031-01-29 14:02' + piece * (2**20 // len(piece))) < 1
 
 
-def test_ten_times_the_rows_take_ten_times_as_long_and_not_a_hundred() -> None:
-    def seconds_of(files: int) -> float:
-        names = (f"pubmed31n{number:06d}.xml.gz{end}" for number in range(files) for end in ("", ".md5"))
-        page = "".join(map(row, names))
-        begin = time.process_time()
-        assert len(pubmed.parse_listing(page, pubmed.URL, pubmed.BASELINE)) == files
-        return time.process_time() - begin
+def test_parsing_takes_linear_time() -> None:
+    def measure_parsing(num_files: int) -> float:
+        file_names = (
+            f"pubmed31n{index:06d}.xml.gz{suffix}" for index in range(num_files) for suffix in ("", ".md5")
+        )
+        page = "".join(map(format_row, file_names))
+        started = time.process_time()
+        assert len(pubmed.parse_listing(page, pubmed.URL, pubmed.BASELINE)) == num_files
+        return time.process_time() - started
 
-    assert seconds_of(50_000) < 40 * min(seconds_of(5_000) for _ in range(3))
+    assert measure_parsing(50_000) < 40 * min(measure_parsing(5_000) for _ in range(3))
 
 
-# Choosing among PubMed's files
+# Selection of PubMed's files
 
-BASE = files(31, 1, 2, 3, 4)
-LATER = [
-    *files(31, 5, 6, folder=pubmed.UPDATES, day="2031-02-01"),
-    *files(31, 7, folder=pubmed.UPDATES, day="2031-02-02"),
+BASELINE_FILES = list_pubmed_files(31, 1, 2, 3, 4)
+UPDATE_FILES = [
+    *list_pubmed_files(31, 5, 6, folder=pubmed.UPDATES, day="2031-02-01"),
+    *list_pubmed_files(31, 7, folder=pubmed.UPDATES, day="2031-02-02"),
 ]
 
 
@@ -328,51 +342,57 @@ LATER = [
         ("pubmed:updates,since=2031-02-02", [7]),
     ],
 )
-def test_a_selection_gives_its_files_in_nlms_order(text: str, expected: list[int]) -> None:
-    chosen = pubmed.select_files(name(text), BASE, LATER)
-    assert numbers(chosen) == [f"31n{number:04d}" for number in expected]
-    assert chosen.notices == ()
-    assert [remote.path.split("/")[1] for remote in chosen.files] == [
+def test_selection_returns_files_in_order(text: str, expected: list[int]) -> None:
+    selected = pubmed.select_files(parse_spec(text), BASELINE_FILES, UPDATE_FILES)
+    assert get_file_numbers(selected) == [f"31n{number:04d}" for number in expected]
+    assert selected.notices == ()
+    assert [remote.path.split("/")[1] for remote in selected.files] == [
         "baseline" if number < 5 else "updatefiles" for number in expected
     ]
 
 
-def test_a_part_that_is_not_asked_for_need_not_be_listed() -> None:
-    assert len(pubmed.select_files(name("pubmed:baseline"), BASE, []).files) == 4
-    assert pubmed.select_files(name("pubmed:updates"), [], LATER) == pubmed.select_files(
-        name("pubmed:updates"), BASE, LATER
+def test_only_the_selected_subset_is_needed() -> None:
+    assert len(pubmed.select_files(parse_spec("pubmed:baseline"), BASELINE_FILES, []).files) == 4
+    assert pubmed.select_files(parse_spec("pubmed:updates"), [], UPDATE_FILES) == pubmed.select_files(
+        parse_spec("pubmed:updates"), BASELINE_FILES, UPDATE_FILES
     )
 
 
-def test_the_newest_baseline_says_which_year_and_the_others_are_left_out() -> None:
-    baseline = [*files(30, 1, 2, 3), *BASE]
-    updates = [*files(30, 4, 5, folder=pubmed.UPDATES), *LATER, *files(32, 9, folder=pubmed.UPDATES)]
-    chosen = pubmed.select_files(name("pubmed:"), baseline, updates)
-    assert numbers(chosen) == [f"31n{number:04d}" for number in range(1, 8)]
-    in_baseline, older, newer = chosen.notices
+def test_newest_baseline_determines_the_year() -> None:
+    baseline = [*list_pubmed_files(30, 1, 2, 3), *BASELINE_FILES]
+    updates = [
+        *list_pubmed_files(30, 4, 5, folder=pubmed.UPDATES),
+        *UPDATE_FILES,
+        *list_pubmed_files(32, 9, folder=pubmed.UPDATES),
+    ]
+    selected = pubmed.select_files(parse_spec("pubmed:"), baseline, updates)
+    assert get_file_numbers(selected) == [f"31n{number:04d}" for number in range(1, 8)]
+    in_baseline, older, newer = selected.notices
     assert "pubmed/baseline/ still lists 3 file(s) of another year, pubmed30" in in_baseline
     assert "pubmed/updatefiles/ still lists 2 file(s) of another year, pubmed30" in older
     assert "pubmed31, includes all of last year's updates" in older
     assert "pubmed/updatefiles/ lists 1 file(s) of a later year, pubmed32" in newer
-    assert numbers(pubmed.select_files(name("pubmed:updates"), [], updates)) == ["32n0009"]
+    assert get_file_numbers(pubmed.select_files(parse_spec("pubmed:updates"), [], updates)) == ["32n0009"]
 
 
-def test_gaps_in_the_numbers_are_said_whatever_is_selected() -> None:
-    baseline = files(31, 2, 3, 5, 9, 10)
-    updates = files(31, 12, 13, 15, folder=pubmed.UPDATES)
-    chosen = pubmed.select_files(name("pubmed:[10]"), baseline, updates)
-    assert numbers(chosen) == ["31n0010"]
-    in_baseline, in_updates = chosen.notices
+def test_gaps_in_the_numbers_are_reported() -> None:
+    baseline = list_pubmed_files(31, 2, 3, 5, 9, 10)
+    updates = list_pubmed_files(31, 12, 13, 15, folder=pubmed.UPDATES)
+    selected = pubmed.select_files(parse_spec("pubmed:[10]"), baseline, updates)
+    assert get_file_numbers(selected) == ["31n0010"]
+    in_baseline, in_updates = selected.notices
     assert (
         "pubmed/baseline/ has no pubmed31n0001, pubmed31n0004, pubmed31n0006 to pubmed31n0008: 5 file(s) "
         "before pubmed31n0010" in in_baseline
     )
     assert "pubmed/updatefiles/ has no pubmed31n0011, pubmed31n0014: 2 file(s)" in in_updates
-    assert pubmed.select_files(name("pubmed:updates"), [], updates).notices[0].count("pubmed31n00") == 2
+    assert pubmed.select_files(parse_spec("pubmed:updates"), [], updates).notices[0].count("pubmed31n00") == 2
 
 
-def test_many_gaps_are_counted_not_listed() -> None:
-    [notice] = pubmed.select_files(name("pubmed:baseline"), files(31, *range(1, 999, 2)), []).notices
+def test_many_gaps_are_counted() -> None:
+    [notice] = pubmed.select_files(
+        parse_spec("pubmed:baseline"), list_pubmed_files(31, *range(1, 999, 2)), []
+    ).notices
     assert notice.count(",") == 4
     assert "and 493 more gaps: 498 file(s)" in notice
 
@@ -380,15 +400,22 @@ def test_many_gaps_are_counted_not_listed() -> None:
 README = "The complete baseline consists of files pubmed31n0001.xml through pubmed31n{0}.xml. It is ..."
 
 
-def test_a_baseline_that_ends_before_its_readme_says_is_still_being_posted() -> None:
-    updates = files(31, 7, 8, folder=pubmed.UPDATES)
-    with pytest.raises(ListingError, match="still being posted") as refused:
-        pubmed.select_files(name("pubmed:"), BASE, updates, README.format("0006"))
-    assert "ends with pubmed31n0004" in str(refused.value)
-    assert "goes to pubmed31n0006" in str(refused.value)
-    selected = pubmed.select_files(name("pubmed:baseline[1-2]"), BASE, updates, README.format("0006"))
+def test_baseline_shorter_than_its_readme_says_is_incomplete() -> None:
+    updates = list_pubmed_files(31, 7, 8, folder=pubmed.UPDATES)
+    with pytest.raises(ListingError, match="still being posted") as caught:
+        pubmed.select_files(parse_spec("pubmed:"), BASELINE_FILES, updates, README.format("0006"))
+    assert "ends with pubmed31n0004" in str(caught.value)
+    assert "goes to pubmed31n0006" in str(caught.value)
+    selected = pubmed.select_files(
+        parse_spec("pubmed:baseline[1-2]"), BASELINE_FILES, updates, README.format("0006")
+    )
     assert "still being posted" in selected.notices[0]
-    assert pubmed.select_files(name("pubmed:"), BASE, LATER, README.format("0004")).notices == ()
+    assert (
+        pubmed.select_files(
+            parse_spec("pubmed:"), BASELINE_FILES, UPDATE_FILES, README.format("0004")
+        ).notices
+        == ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -401,41 +428,43 @@ def test_a_baseline_that_ends_before_its_readme_says_is_still_being_posted() -> 
         "pubmed31n" * 999,
     ],
 )
-def test_a_readme_that_says_nothing_of_this_baseline_changes_nothing(readme: str) -> None:
-    assert pubmed.select_files(name("pubmed:"), BASE, LATER, readme).notices == ()
+def test_readme_of_another_baseline_is_ignored(readme: str) -> None:
+    assert pubmed.select_files(parse_spec("pubmed:"), BASELINE_FILES, UPDATE_FILES, readme).notices == ()
 
 
-def test_a_missing_sidecar_is_said_of_the_files_that_are_fetched() -> None:
-    page = "".join(row(f"pubmed31n{number:04d}.xml.gz") for number in range(1, 9))
-    bare = pubmed.parse_listing(page + row("pubmed31n0008.xml.gz.md5"), pubmed.URL, pubmed.BASELINE)
-    assert all(file.remote_file.has_md5_file for file in bare)
-    [notice] = pubmed.select_files(name("pubmed:baseline"), bare, []).notices
+def test_missing_md5_files_are_reported_for_selected_files() -> None:
+    page = "".join(format_row(f"pubmed31n{number:04d}.xml.gz") for number in range(1, 9))
+    without_md5 = pubmed.parse_listing(
+        page + format_row("pubmed31n0008.xml.gz.md5"), pubmed.URL, pubmed.BASELINE
+    )
+    assert all(file.remote_file.has_md5_file for file in without_md5)
+    [notice] = pubmed.select_files(parse_spec("pubmed:baseline"), without_md5, []).notices
     assert "No .md5 is listed for pubmed31n0001.xml.gz, " in notice
     assert "pubmed31n0005.xml.gz and 2 more" in notice
-    assert pubmed.select_files(name("pubmed:baseline[8]"), bare, []).notices == ()
+    assert pubmed.select_files(parse_spec("pubmed:baseline[8]"), without_md5, []).notices == ()
 
 
 @pytest.mark.parametrize("text", ["pubmed:baseline[5-]", "pubmed:baseline,since=2031-02-01"])
-def test_a_selection_of_nothing_is_an_error_that_says_what_there_is(text: str) -> None:
+def test_empty_selection_is_an_error_that_describes_the_files(text: str) -> None:
     with pytest.raises(EmptySelectionError) as caught:
-        pubmed.select_files(name(text), BASE, LATER)
+        pubmed.select_files(parse_spec(text), BASELINE_FILES, UPDATE_FILES)
     assert str(caught.value) == (
         f"--input {text} selects no file. There are 4 files, pubmed31n0001.xml.gz to pubmed31n0004.xml.gz, "
         "modified from 2031-01-29 to 2031-01-29."
     )
     with pytest.raises(EmptySelectionError, match="No file is listed"):
-        pubmed.select_files(name("pubmed:"), [], [])
+        pubmed.select_files(parse_spec("pubmed:"), [], [])
 
 
 def test_since_needs_dates() -> None:
-    page = row("pubmed31n0001.xml.gz") + row("pubmed31n0002.xml.gz", "")
+    page = format_row("pubmed31n0001.xml.gz") + format_row("pubmed31n0002.xml.gz", "")
     undated = pubmed.parse_listing(page, pubmed.URL, pubmed.BASELINE)
     with pytest.raises(ListingError, match=r"no date for https://\S+/pubmed31n0002\.xml\.gz"):
-        pubmed.select_files(name("pubmed:since=2031-01-01"), undated, [])
-    assert len(pubmed.select_files(name("pubmed:[2]"), undated, []).files) == 1
+        pubmed.select_files(parse_spec("pubmed:since=2031-01-01"), undated, [])
+    assert len(pubmed.select_files(parse_spec("pubmed:[2]"), undated, []).files) == 1
 
 
-# Choosing among Europe PMC's packages
+# Selection of Europe PMC's packages
 
 PACKAGES = europepmc.parse_listing(TABLE_PAGE, europepmc.URL)
 TODAY = date(2031, 8, 1)
@@ -453,22 +482,22 @@ TODAY = date(2031, 8, 1)
         ("europepmc:since=2031-07-25", [20001, 100007]),
     ],
 )
-def test_packages_are_chosen_by_ids_place_or_date(text: str, expected: list[int]) -> None:
-    chosen = europepmc.select_files(name(text), PACKAGES, TODAY)
-    assert [int(remote.name[3:].split("_")[0]) for remote in chosen.files] == expected
-    assert chosen.notices == ()
+def test_packages_are_selected_by_ids_position_or_date(text: str, expected: list[int]) -> None:
+    selected = europepmc.select_files(parse_spec(text), PACKAGES, TODAY)
+    assert [int(remote.name[3:].split("_")[0]) for remote in selected.files] == expected
+    assert selected.notices == ()
 
 
 def test_ids_between_packages_select_nothing() -> None:
     with pytest.raises(
         EmptySelectionError, match=r"There are 3 files, PMC9001_PMC19990\.xml\.gz to PMC100007"
     ):
-        europepmc.select_files(name("europepmc:[19991-20000,40000-50000]"), PACKAGES, TODAY)
+        europepmc.select_files(parse_spec("europepmc:[19991-20000,40000-50000]"), PACKAGES, TODAY)
 
 
-def test_packages_that_are_not_refreshed_any_more_are_noticed() -> None:
-    assert europepmc.select_files(name("europepmc:"), PACKAGES, date(2031, 9, 8)).notices == ()
-    [notice] = europepmc.select_files(name("europepmc:[1-20000]"), PACKAGES, date(2031, 9, 9)).notices
+def test_outdated_packages_are_reported() -> None:
+    assert europepmc.select_files(parse_spec("europepmc:"), PACKAGES, date(2031, 9, 8)).notices == ()
+    [notice] = europepmc.select_files(parse_spec("europepmc:[1-20000]"), PACKAGES, date(2031, 9, 9)).notices
     assert "is of 2031-07-25, 46 days before 2031-09-09" in notice
-    undated = europepmc.parse_listing(row("PMC1_PMC2.xml.gz", ""), europepmc.URL)
-    assert europepmc.select_files(name("europepmc:"), undated, TODAY).notices == ()
+    undated = europepmc.parse_listing(format_row("PMC1_PMC2.xml.gz", ""), europepmc.URL)
+    assert europepmc.select_files(parse_spec("europepmc:"), undated, TODAY).notices == ()

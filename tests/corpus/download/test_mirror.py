@@ -1,4 +1,4 @@
-"""The mirror: under a final name only whole, verified files, and no byte fetched that is there already."""
+"""The mirror: downloads are resumed, verified and published atomically."""
 
 from __future__ import annotations
 
@@ -52,42 +52,41 @@ from tests.support.servers.server_pages import publish_file
 pytestmark = pytest.mark.usefixtures("own_temporary_folder")
 
 NAME = "pubmed26n0007.xml.gz"
-AT = f"pubmed/baseline/{NAME}"
-SIDECAR = f"{AT}.md5"
+REMOTE_PATH = f"pubmed/baseline/{NAME}"
+SIDECAR = f"{REMOTE_PATH}.md5"
 LONG_AGO = datetime(2020, 1, 2, 3, 4)
 PAGE = "<html><body>Please try again later</body></html>"
 
 
-def contents(seed: int, size: int = 200_000) -> bytes:
-    """A gzipped file of about this size; each seed gives another."""
+def make_gzip_file(seed: int, size: int = 200_000) -> bytes:
+    """Return a gzip file of about this size; each seed gives other bytes."""
     words = random.Random(seed).randbytes(size).hex()
     return gzip.compress(f"<PubmedArticleSet>{words}</PubmedArticleSet>".encode(), 6, mtime=0)
 
 
-OLD, NEW = contents(1), contents(2)
+OLD, NEW = make_gzip_file(1), make_gzip_file(2)
 
 
-def md5_of(data: bytes) -> str:
+def compute_md5(data: bytes) -> str:
     return hashlib.md5(data, usedforsecurity=False).hexdigest()
 
 
 @pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between attempts nobody waits."""
+def skip_retry_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: None))
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[FakeServer]:
-    publish_file(tmp_path / "server" / AT, OLD, md5=True)
+    publish_file(tmp_path / "server" / REMOTE_PATH, OLD, md5=True)
     with FakeServer(tmp_path / "server") as running:
         yield running
 
 
 @pytest.fixture
 def connection(server: FakeServer) -> Iterator[Connection]:
-    with open_connection(server.url) as made:
-        yield made
+    with open_connection(server.url) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -96,285 +95,299 @@ def mirror(tmp_path: Path) -> Mirror:
 
 
 @pytest.fixture
-def listed(server: FakeServer) -> RemoteFile:
-    """The file as a listing names it: put there long ago."""
+def listed_file(server: FakeServer) -> RemoteFile:
+    """The file as a listing names it, with an old date."""
     return RemoteFile(
-        f"{server.url}{AT}", AT, "PubmedArticleSet", True, "2020-01-02 03:04 195K", LONG_AGO, 200_000
+        f"{server.url}{REMOTE_PATH}",
+        REMOTE_PATH,
+        "PubmedArticleSet",
+        True,
+        "2020-01-02 03:04 195K",
+        LONG_AGO,
+        200_000,
     )
 
 
-def just_now(remote: RemoteFile) -> RemoteFile:
-    """The same, put there just now."""
+def set_modified_now(remote: RemoteFile) -> RemoteFile:
+    """Return the file with the current time as its date of modification."""
     return replace(remote, modified_at=datetime.now(UTC).replace(tzinfo=None))
 
 
-def data_of(mirror: Mirror) -> bytes | None:
-    path = Path(mirror.folder) / AT
+def read_mirrored(mirror: Mirror) -> bytes | None:
+    path = Path(mirror.folder) / REMOTE_PATH
     return path.read_bytes() if path.exists() else None
 
 
-def record_of(mirror: Mirror) -> Path:
+def get_record_path(mirror: Mirror) -> Path:
     return Path(mirror.folder) / "pubmed/baseline/.records" / f"{NAME}.json"
 
 
-def left(mirror: Mirror) -> list[str]:
-    """The names of all files in the mirror."""
+def list_mirror(mirror: Mirror) -> list[str]:
+    """Return the names of all files in the mirror."""
     return sorted(path.name for path in Path(mirror.folder).rglob("*") if path.is_file())
 
 
-WHOLE = [NAME, f"{NAME}.json", f"{NAME}.md5"]
+COMPLETE_FILES = [NAME, f"{NAME}.json", f"{NAME}.md5"]
 
 
-# What is fetched, and what is left of it.
+# Fetching and adoption.
 
 
-def test_a_file_is_fetched_and_recorded(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_file_is_fetched_and_recorded(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    assert mirror.find_mirrored(connection, [listed]) == {}
-    held = mirror.fetch(connection, listed)
-    assert data_of(mirror) == OLD
-    assert (held.md5, held.is_md5_published, held.fetched_bytes) == (md5_of(OLD), True, len(OLD))
-    assert held.info.path == mirror.path(listed)
-    assert abs(datetime.now(UTC) - datetime.fromisoformat(held.retrieved_at)) < timedelta(minutes=1)
-    assert held.download_seconds >= 0
-    assert left(mirror) == sorted(WHOLE)
-    assert (Path(mirror.folder) / SIDECAR).read_text() == f"MD5({NAME})= {md5_of(OLD)}\n"
-    assert json.loads(record_of(mirror).read_text())["url"] == listed.url
+    assert mirror.find_mirrored(connection, [listed_file]) == {}
+    fetched = mirror.fetch(connection, listed_file)
+    assert read_mirrored(mirror) == OLD
+    assert (fetched.md5, fetched.is_md5_published, fetched.fetched_bytes) == (
+        compute_md5(OLD),
+        True,
+        len(OLD),
+    )
+    assert fetched.info.path == mirror.path(listed_file)
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(fetched.retrieved_at)) < timedelta(minutes=1)
+    assert fetched.download_seconds >= 0
+    assert list_mirror(mirror) == sorted(COMPLETE_FILES)
+    assert (Path(mirror.folder) / SIDECAR).read_text() == f"MD5({NAME})= {compute_md5(OLD)}\n"
+    assert json.loads(get_record_path(mirror).read_text())["url"] == listed_file.url
 
 
-def test_a_settled_record_needs_no_request_at_all(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_record_of_an_old_file_needs_no_request(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    held = mirror.fetch(connection, listed)
-    asked = len(server.requests)
-    assert mirror.find_mirrored(connection, [listed]) == {listed: replace(held, fetched_bytes=0)}
-    assert mirror.find_mirrored(None, [listed]) == {listed: replace(held, fetched_bytes=0)}
-    assert len(server.requests) == asked
+    fetched = mirror.fetch(connection, listed_file)
+    num_requests = len(server.requests)
+    assert mirror.find_mirrored(connection, [listed_file]) == {listed_file: replace(fetched, fetched_bytes=0)}
+    assert mirror.find_mirrored(None, [listed_file]) == {listed_file: replace(fetched, fetched_bytes=0)}
+    assert len(server.requests) == num_requests
 
 
-def test_fetching_again_asks_for_the_checksum_only(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_second_fetch_requests_the_md5_file_only(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    first = mirror.fetch(connection, listed)
-    again = mirror.fetch(connection, listed)
-    assert again == replace(first, fetched_bytes=0)
-    assert len(server.requests_for(AT)) == 1
+    first = mirror.fetch(connection, listed_file)
+    second = mirror.fetch(connection, listed_file)
+    assert second == replace(first, fetched_bytes=0)
+    assert len(server.requests_for(REMOTE_PATH)) == 1
     assert len(server.requests_for(SIDECAR)) == 2
 
 
-def test_a_right_file_without_a_record_is_adopted(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_correct_file_without_a_record_is_adopted(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    publish_file(Path(mirror.folder) / AT, OLD)
-    assert mirror.find_mirrored(connection, [listed]) == {}
-    held = mirror.fetch(connection, listed)
-    assert (held.md5, held.is_md5_published, held.fetched_bytes) == (md5_of(OLD), True, 0)
-    assert server.requests_for(AT) == []
-    assert list(mirror.find_mirrored(None, [listed])) == [listed]
-    assert left(mirror) == sorted(WHOLE)
+    publish_file(Path(mirror.folder) / REMOTE_PATH, OLD)
+    assert mirror.find_mirrored(connection, [listed_file]) == {}
+    adopted = mirror.fetch(connection, listed_file)
+    assert (adopted.md5, adopted.is_md5_published, adopted.fetched_bytes) == (compute_md5(OLD), True, 0)
+    assert server.requests_for(REMOTE_PATH) == []
+    assert list(mirror.find_mirrored(None, [listed_file])) == [listed_file]
+    assert list_mirror(mirror) == sorted(COMPLETE_FILES)
 
 
-@pytest.mark.parametrize("there", [NEW, OLD[:-1], b""])
-def test_a_wrong_file_without_a_record_is_replaced(
-    mirror: Mirror, connection: Connection, listed: RemoteFile, there: bytes
+@pytest.mark.parametrize("existing", [NEW, OLD[:-1], b""])
+def test_wrong_file_without_a_record_is_replaced(
+    mirror: Mirror, connection: Connection, listed_file: RemoteFile, existing: bytes
 ) -> None:
-    publish_file(Path(mirror.folder) / AT, there or b"\x1f\x8b")
-    assert mirror.fetch(connection, listed).fetched_bytes == len(OLD)
-    assert data_of(mirror) == OLD
+    publish_file(Path(mirror.folder) / REMOTE_PATH, existing or b"\x1f\x8b")
+    assert mirror.fetch(connection, listed_file).fetched_bytes == len(OLD)
+    assert read_mirrored(mirror) == OLD
 
 
-def test_a_file_that_has_changed_since_its_record_is_replaced(
-    mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_file_changed_since_its_record_is_replaced(
+    mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    mirror.fetch(connection, listed)
-    path = Path(mirror.folder) / AT
+    mirror.fetch(connection, listed_file)
+    path = Path(mirror.folder) / REMOTE_PATH
     path.write_bytes(OLD[:-5] + b"wrong")
-    assert mirror.find_mirrored(None, [listed]) == {}
-    assert mirror.fetch(connection, listed).fetched_bytes == len(OLD)
-    assert data_of(mirror) == OLD
+    assert mirror.find_mirrored(None, [listed_file]) == {}
+    assert mirror.fetch(connection, listed_file).fetched_bytes == len(OLD)
+    assert read_mirrored(mirror) == OLD
 
 
-def test_a_file_that_was_only_touched_is_not_fetched_again(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_touched_file_is_not_fetched_again(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    mirror.fetch(connection, listed)
-    os.utime(mirror.path(listed), (1, 1))
-    assert mirror.find_mirrored(None, [listed]) == {}
-    assert mirror.fetch(connection, listed).fetched_bytes == 0
-    assert list(mirror.find_mirrored(None, [listed])) == [listed]
+    mirror.fetch(connection, listed_file)
+    os.utime(mirror.path(listed_file), (1, 1))
+    assert mirror.find_mirrored(None, [listed_file]) == {}
+    assert mirror.fetch(connection, listed_file).fetched_bytes == 0
+    assert list(mirror.find_mirrored(None, [listed_file])) == [listed_file]
 
 
-def test_of_many_files_those_are_held_that_are_there(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_find_mirrored_returns_only_the_files_present(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    others = []
-    for number in range(8, 14):
-        path = AT.replace("0007", f"{number:04d}")
-        publish_file(server.root / path, contents(number, 500), md5=True)
-        others.append(replace(listed, url=server.url + path, path=path))
-    for remote in (listed, *others[:3]):
+    other_files = []
+    for index in range(8, 14):
+        path = REMOTE_PATH.replace("0007", f"{index:04d}")
+        publish_file(server.root / path, make_gzip_file(index, 500), md5=True)
+        other_files.append(replace(listed_file, url=server.url + path, path=path))
+    for remote in (listed_file, *other_files[:3]):
         mirror.fetch(connection, remote)
-    assert list(mirror.find_mirrored(None, [*others, listed])) == [*others[:3], listed]
+    assert list(mirror.find_mirrored(None, [*other_files, listed_file])) == [*other_files[:3], listed_file]
 
 
 # Republication.
 
 
-def test_a_republished_file_is_noticed_by_its_listing(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_republished_file_is_detected_by_its_listing(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    mirror.fetch(connection, listed)
-    publish_file(server.root / AT, NEW, md5=True)
-    again = replace(listed, listing_text="2020-02-02 03:04 196K")
-    assert mirror.find_mirrored(connection, [again]) == {}
-    assert mirror.fetch(connection, again).md5 == md5_of(NEW)
-    assert data_of(mirror) == NEW
-    assert (Path(mirror.folder) / SIDECAR).read_text() == f"MD5({NAME})= {md5_of(NEW)}\n"
+    mirror.fetch(connection, listed_file)
+    publish_file(server.root / REMOTE_PATH, NEW, md5=True)
+    relisted = replace(listed_file, listing_text="2020-02-02 03:04 196K")
+    assert mirror.find_mirrored(connection, [relisted]) == {}
+    assert mirror.fetch(connection, relisted).md5 == compute_md5(NEW)
+    assert read_mirrored(mirror) == NEW
+    assert (Path(mirror.folder) / SIDECAR).read_text() == f"MD5({NAME})= {compute_md5(NEW)}\n"
 
 
-def test_a_listing_that_changes_without_the_file_fetches_nothing(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_new_listing_of_the_same_file_fetches_nothing(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    mirror.fetch(connection, listed)
-    again = replace(listed, listing_text="2020-02-02 03:04 195K")
-    assert mirror.fetch(connection, again).fetched_bytes == 0
-    assert list(mirror.find_mirrored(None, [again])) == [again]
+    mirror.fetch(connection, listed_file)
+    relisted = replace(listed_file, listing_text="2020-02-02 03:04 195K")
+    assert mirror.fetch(connection, relisted).fetched_bytes == 0
+    assert list(mirror.find_mirrored(None, [relisted])) == [relisted]
 
 
-def test_a_file_republished_within_the_same_minute_is_noticed_as_it_is_recent(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_recent_file_is_compared_by_its_md5_file(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    recent = just_now(listed)
+    recent = set_modified_now(listed_file)
     mirror.fetch(connection, recent)
     assert list(mirror.find_mirrored(connection, [recent])) == [recent]
     assert mirror.find_mirrored(None, [recent]) == {}, "nobody can be asked"
-    publish_file(server.root / AT, NEW, md5=True)
+    publish_file(server.root / REMOTE_PATH, NEW, md5=True)
     assert mirror.find_mirrored(connection, [recent]) == {}
     mirror.fetch(connection, recent)
-    assert data_of(mirror) == NEW
+    assert read_mirrored(mirror) == NEW
 
 
-def test_a_file_without_a_date_in_its_listing_is_always_asked_for(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_undated_file_is_always_compared_by_its_md5_file(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    undated = replace(listed, modified_at=None)
+    undated = replace(listed_file, modified_at=None)
     mirror.fetch(connection, undated)
     assert mirror.find_mirrored(None, [undated]) == {}
     assert list(mirror.find_mirrored(connection, [undated])) == [undated]
 
 
-@pytest.mark.parametrize("changed", [datetime.max, datetime.min])
-def test_a_date_at_the_end_of_time_is_a_date(
-    mirror: Mirror, connection: Connection, listed: RemoteFile, changed: datetime
+@pytest.mark.parametrize("modified_at", [datetime.max, datetime.min])
+def test_extreme_dates_are_accepted(
+    mirror: Mirror, connection: Connection, listed_file: RemoteFile, modified_at: datetime
 ) -> None:
-    remote = replace(listed, modified_at=changed)
+    remote = replace(listed_file, modified_at=modified_at)
     mirror.fetch(connection, remote)
     assert list(mirror.find_mirrored(connection, [remote])) == [remote]
 
 
-def test_republication_between_the_checksum_and_the_data(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_republication_between_md5_file_and_data(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    server.schedule_fault(AT, FunctionCall(lambda: publish_file(server.root / AT, NEW, md5=True)))
-    assert mirror.fetch(connection, listed).md5 == md5_of(NEW)
-    assert data_of(mirror) == NEW
-    assert left(mirror) == sorted(WHOLE)
+    server.schedule_fault(
+        REMOTE_PATH, FunctionCall(lambda: publish_file(server.root / REMOTE_PATH, NEW, md5=True))
+    )
+    assert mirror.fetch(connection, listed_file).md5 == compute_md5(NEW)
+    assert read_mirrored(mirror) == NEW
+    assert list_mirror(mirror) == sorted(COMPLETE_FILES)
 
 
-def test_republication_in_mid_body(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_republication_during_the_transfer(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    server.schedule_fault(AT, TruncatedBody(50_000))
-    server.schedule_fault(AT, FunctionCall(lambda: publish_file(server.root / AT, NEW, md5=True)))
-    assert mirror.fetch(connection, listed).md5 == md5_of(NEW)
-    assert data_of(mirror) == NEW
+    server.schedule_fault(REMOTE_PATH, TruncatedBody(50_000))
+    server.schedule_fault(
+        REMOTE_PATH, FunctionCall(lambda: publish_file(server.root / REMOTE_PATH, NEW, md5=True))
+    )
+    assert mirror.fetch(connection, listed_file).md5 == compute_md5(NEW)
+    assert read_mirrored(mirror) == NEW
 
 
-def test_republication_while_the_old_file_is_sent_to_its_end(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_republication_while_the_old_file_is_sent(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    """What came is what its checksum said; the next run reads another listing."""
-    server.schedule_fault(AT, Republication(AT, NEW, md5=True))
-    assert mirror.fetch(connection, listed).md5 == md5_of(OLD)
-    again = replace(listed, listing_text="2020-02-02 03:04 195K")
-    assert mirror.fetch(connection, again).md5 == md5_of(NEW)
+    """The old file matches the MD5 that was read; the next run sees the new listing."""
+    server.schedule_fault(REMOTE_PATH, Republication(REMOTE_PATH, NEW, md5=True))
+    assert mirror.fetch(connection, listed_file).md5 == compute_md5(OLD)
+    relisted = replace(listed_file, listing_text="2020-02-02 03:04 195K")
+    assert mirror.fetch(connection, relisted).md5 == compute_md5(NEW)
 
 
 # The checksum.
 
 
-def test_a_missing_checksum_leaves_what_the_file_says_itself(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_missing_md5_file_leaves_the_computed_md5(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
     server.schedule_fault(SIDECAR, NotFound(), times=None)
-    held = mirror.fetch(connection, listed)
-    assert (held.md5, held.is_md5_published) == (md5_of(OLD), False)
-    assert left(mirror) == [NAME, f"{NAME}.json"]
-    assert list(mirror.find_mirrored(None, [listed])) == [listed]
-    assert mirror.fetch(connection, listed).fetched_bytes == 0
+    fetched = mirror.fetch(connection, listed_file)
+    assert (fetched.md5, fetched.is_md5_published) == (compute_md5(OLD), False)
+    assert list_mirror(mirror) == [NAME, f"{NAME}.json"]
+    assert list(mirror.find_mirrored(None, [listed_file])) == [listed_file]
+    assert mirror.fetch(connection, listed_file).fetched_bytes == 0
 
 
-def test_a_checksum_that_comes_later_is_recorded(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_md5_file_published_later_is_recorded(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
     server.schedule_fault(SIDECAR, NotFound())
-    assert not mirror.fetch(connection, listed).is_md5_published
-    later = mirror.fetch(connection, listed)
+    assert not mirror.fetch(connection, listed_file).is_md5_published
+    later = mirror.fetch(connection, listed_file)
     assert (later.is_md5_published, later.fetched_bytes) == (True, 0)
-    assert left(mirror) == sorted(WHOLE)
+    assert list_mirror(mirror) == sorted(COMPLETE_FILES)
 
 
-def test_a_checksum_that_goes_away_was_published_all_the_same(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_md5_file_removed_later_stays_recorded(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    mirror.fetch(connection, listed)
+    mirror.fetch(connection, listed_file)
     server.schedule_fault(SIDECAR, NotFound())
-    assert mirror.fetch(connection, listed).is_md5_published
-    assert mirror.find_mirrored(None, [listed])[listed].is_md5_published
+    assert mirror.fetch(connection, listed_file).is_md5_published
+    assert mirror.find_mirrored(None, [listed_file])[listed_file].is_md5_published
 
 
 @pytest.mark.parametrize(
     "sidecar",
     [
-        f"MD5({NAME})= {md5_of(OLD)}\n",
-        f"{md5_of(OLD)}  {NAME}\n",
-        md5_of(OLD).upper(),
-        f"\ufeff\n\n  {md5_of(OLD)}\n",
+        f"MD5({NAME})= {compute_md5(OLD)}\n",
+        f"{compute_md5(OLD)}  {NAME}\n",
+        compute_md5(OLD).upper(),
+        f"\ufeff\n\n  {compute_md5(OLD)}\n",
     ],
 )
-def test_a_checksum_may_be_written_in_several_ways(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile, sidecar: str
+def test_md5_file_formats(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile, sidecar: str
 ) -> None:
     server.schedule_fault(SIDECAR, FixedBody(sidecar.encode()))
-    assert mirror.fetch(connection, listed).is_md5_published
+    assert mirror.fetch(connection, listed_file).is_md5_published
 
 
-def test_a_page_in_the_checksums_place_is_read_again(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_html_page_in_place_of_the_md5_file_is_retried(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
     server.schedule_fault(SIDECAR, HtmlPage(PAGE))
-    assert mirror.fetch(connection, listed).is_md5_published
-    assert len(server.requests_for(AT)) == 1
+    assert mirror.fetch(connection, listed_file).is_md5_published
+    assert len(server.requests_for(REMOTE_PATH)) == 1
 
 
-def test_a_page_in_the_checksums_place_for_ever(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_persistent_html_page_in_place_of_the_md5_file_fails(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
     server.schedule_fault(SIDECAR, HtmlPage(PAGE), times=None)
     with pytest.raises(BadFileError, match=r"no MD5; it begins b'<html>.*read 3 times") as caught:
-        mirror.fetch(connection, listed)
-    assert listed.url in caught.value.detail
+        mirror.fetch(connection, listed_file)
+    assert listed_file.url in caught.value.detail
     assert len(server.requests_for(SIDECAR)) == MAX_READ_ATTEMPTS
-    assert server.requests_for(AT) == []
-    assert left(mirror) == []
+    assert server.requests_for(REMOTE_PATH) == []
+    assert list_mirror(mirror) == []
 
 
 @pytest.mark.parametrize("fault", [HtmlPage(PAGE), ServiceUnavailable(status=403)])
-def test_a_recent_file_without_its_checksum_does_not_end_the_look_at_what_is_held(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile, fault: Fault
+def test_find_mirrored_continues_when_the_md5_file_cannot_be_read(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile, fault: Fault
 ) -> None:
-    recent = just_now(listed)
+    recent = set_modified_now(listed_file)
     mirror.fetch(connection, recent)
     server.schedule_fault(SIDECAR, fault)
     assert mirror.find_mirrored(connection, [recent]) == {}
@@ -387,13 +400,13 @@ def test_a_recent_file_without_its_checksum_does_not_end_the_look_at_what_is_hel
 @pytest.mark.parametrize(
     "fault", [CorruptByte(100_000), CorruptByte(0), HtmlPage(PAGE), FixedBody(OLD[:1000]), FixedBody(b"")]
 )
-def test_what_is_wrong_once_is_fetched_again(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile, fault: Fault
+def test_wrong_content_is_fetched_again(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile, fault: Fault
 ) -> None:
-    server.schedule_fault(AT, fault)
-    assert mirror.fetch(connection, listed).md5 == md5_of(OLD)
-    assert data_of(mirror) == OLD
-    assert left(mirror) == sorted(WHOLE)
+    server.schedule_fault(REMOTE_PATH, fault)
+    assert mirror.fetch(connection, listed_file).md5 == compute_md5(OLD)
+    assert read_mirrored(mirror) == OLD
+    assert list_mirror(mirror) == sorted(COMPLETE_FILES)
     assert server.pending_faults == []
 
 
@@ -408,17 +421,22 @@ def test_what_is_wrong_once_is_fetched_again(
         (FixedBody(gzip.compress(PAGE.encode(), mtime=0)), "checksum"),
     ],
 )
-def test_what_is_wrong_for_ever_is_named_and_leaves_nothing(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile, fault: Fault, reason: str
+def test_persistently_wrong_content_fails_and_leaves_no_file(
+    server: FakeServer,
+    mirror: Mirror,
+    connection: Connection,
+    listed_file: RemoteFile,
+    fault: Fault,
+    reason: str,
 ) -> None:
-    server.schedule_fault(AT, fault, times=None)
-    said = mirror.try_fetch(connection, listed)
-    assert isinstance(said, BadFileError)
-    assert said.reason in (reason, "checksum")
-    assert listed.url in said.detail
-    assert f"read {MAX_READ_ATTEMPTS} times" in said.detail
-    assert len(server.requests_for(AT)) == MAX_READ_ATTEMPTS
-    assert left(mirror) == []
+    server.schedule_fault(REMOTE_PATH, fault, times=None)
+    error = mirror.try_fetch(connection, listed_file)
+    assert isinstance(error, BadFileError)
+    assert error.reason in (reason, "checksum")
+    assert listed_file.url in error.detail
+    assert f"read {MAX_READ_ATTEMPTS} times" in error.detail
+    assert len(server.requests_for(REMOTE_PATH)) == MAX_READ_ATTEMPTS
+    assert list_mirror(mirror) == []
 
 
 @pytest.mark.parametrize(
@@ -429,81 +447,86 @@ def test_what_is_wrong_for_ever_is_named_and_leaves_nothing(
         (b"", "empty-file"),
     ],
 )
-def test_without_a_checksum_the_content_is_all_there_is_to_tell(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile, body: bytes, reason: str
+def test_content_is_verified_without_an_md5_file(
+    server: FakeServer,
+    mirror: Mirror,
+    connection: Connection,
+    listed_file: RemoteFile,
+    body: bytes,
+    reason: str,
 ) -> None:
-    server.schedule_fault(AT, FixedBody(body), times=None)
+    server.schedule_fault(REMOTE_PATH, FixedBody(body), times=None)
     with pytest.raises(BadFileError) as caught:
-        mirror.fetch(connection, replace(listed, has_md5_file=False))
+        mirror.fetch(connection, replace(listed_file, has_md5_file=False))
     assert caught.value.reason == reason
-    assert left(mirror) == []
+    assert list_mirror(mirror) == []
 
 
-def test_what_is_wrong_for_ever_leaves_the_file_that_was_there_as_it_was(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_persistently_wrong_content_keeps_the_existing_file(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    mirror.fetch(connection, listed)
-    publish_file(server.root / AT, NEW)  # its checksum is still the old file's
-    again = replace(listed, listing_text="2020-02-02 03:04 196K")
-    Path(mirror.path(listed)).write_bytes(contents(3))
+    mirror.fetch(connection, listed_file)
+    publish_file(server.root / REMOTE_PATH, NEW)  # the MD5 file is still that of the old file
+    relisted = replace(listed_file, listing_text="2020-02-02 03:04 196K")
+    Path(mirror.path(listed_file)).write_bytes(make_gzip_file(3))
     with pytest.raises(BadFileError, match="checksum"):
-        mirror.fetch(connection, again)
-    assert data_of(mirror) == contents(3)
-    assert mirror.find_mirrored(None, [listed, again]) == {}
+        mirror.fetch(connection, relisted)
+    assert read_mirrored(mirror) == make_gzip_file(3)
+    assert mirror.find_mirrored(None, [listed_file, relisted]) == {}
 
 
-def test_a_file_that_is_gone_is_named_and_leaves_nothing(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_missing_file_fails_and_leaves_no_file(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    server.schedule_fault(AT, NotFound(), times=None)
+    server.schedule_fault(REMOTE_PATH, NotFound(), times=None)
     with pytest.raises(BadFileError, match="gone") as caught:
-        mirror.fetch(connection, listed)
-    assert listed.url in caught.value.detail
-    assert len(server.requests_for(AT)) == 1
-    assert left(mirror) == []
+        mirror.fetch(connection, listed_file)
+    assert listed_file.url in caught.value.detail
+    assert len(server.requests_for(REMOTE_PATH)) == 1
+    assert list_mirror(mirror) == []
 
 
-def test_a_server_that_does_not_answer_leaves_the_part_to_go_on_from(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_unreachable_server_leaves_a_partial_that_is_resumed(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    server.schedule_fault(AT, TruncatedBody(100_000))
-    server.schedule_fault(AT, ServiceUnavailable(), times=4)
+    server.schedule_fault(REMOTE_PATH, TruncatedBody(100_000))
+    server.schedule_fault(REMOTE_PATH, ServiceUnavailable(), times=4)
     with pytest.raises(UnreachableError, match=NAME):
-        mirror.fetch(connection, listed)
-    [part] = left(mirror)
-    assert part.startswith(PARTIAL_PREFIX)
-    assert mirror.fetch(connection, listed).fetched_bytes == len(OLD) - 100_000
+        mirror.fetch(connection, listed_file)
+    [partial] = list_mirror(mirror)
+    assert partial.startswith(PARTIAL_PREFIX)
+    assert mirror.fetch(connection, listed_file).fetched_bytes == len(OLD) - 100_000
 
 
-# Going on.
+# Resuming.
 
 
-def part_of(mirror: Mirror, data: bytes, of: str) -> Path:
-    """A part as a killed process leaves it; ``of`` is the MD5 it should have."""
-    version = hashlib.md5(of.encode(), usedforsecurity=False).hexdigest()[:8]
+def write_partial(mirror: Mirror, data: bytes, md5: str) -> Path:
+    """Write a partial download as a killed process leaves it; ``md5`` is that of the complete file."""
+    version = hashlib.md5(md5.encode(), usedforsecurity=False).hexdigest()[:8]
     path = Path(mirror.folder) / "pubmed/baseline" / f"{PARTIAL_PREFIX}{version}-{NAME}"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     return path
 
 
-@pytest.mark.parametrize("there", [1, 1000, 100_000, len(OLD) - 1, len(OLD)])
-def test_a_part_is_gone_on_with(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile, there: int
+@pytest.mark.parametrize("num_bytes", [1, 1000, 100_000, len(OLD) - 1, len(OLD)])
+def test_partial_is_resumed(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile, num_bytes: int
 ) -> None:
-    part_of(mirror, OLD[:there], md5_of(OLD))
-    assert mirror.fetch(connection, listed).fetched_bytes == len(OLD) - there
-    assert data_of(mirror) == OLD
-    assert server.requests_for(AT)[0].range == f"bytes={there}-"
+    write_partial(mirror, OLD[:num_bytes], compute_md5(OLD))
+    assert mirror.fetch(connection, listed_file).fetched_bytes == len(OLD) - num_bytes
+    assert read_mirrored(mirror) == OLD
+    assert server.requests_for(REMOTE_PATH)[0].range == f"bytes={num_bytes}-"
     assert (
-        sum(request.bytes_sent for request in server.requests_for(AT) if request.status < 400)
-        == len(OLD) - there
+        sum(request.bytes_sent for request in server.requests_for(REMOTE_PATH) if request.status < 400)
+        == len(OLD) - num_bytes
     )
-    assert left(mirror) == sorted(WHOLE)
+    assert list_mirror(mirror) == sorted(COMPLETE_FILES)
 
 
 @pytest.mark.parametrize(
-    "there",
+    "damaged",
     [
         OLD[:50_000] + b"damage" + OLD[50_006:100_000],
         b"<html>",
@@ -515,144 +538,148 @@ def test_a_part_is_gone_on_with(
     ],
     ids=["damaged", "page", "longer", "padded", "another file", "of another file", "zeros"],
 )
-def test_a_damaged_part_is_begun_again(
-    mirror: Mirror, connection: Connection, listed: RemoteFile, there: bytes
+def test_damaged_partial_is_discarded(
+    mirror: Mirror, connection: Connection, listed_file: RemoteFile, damaged: bytes
 ) -> None:
-    part_of(mirror, there, md5_of(OLD))
-    mirror.fetch(connection, listed)
-    assert data_of(mirror) == OLD
-    assert left(mirror) == sorted(WHOLE)
+    write_partial(mirror, damaged, compute_md5(OLD))
+    mirror.fetch(connection, listed_file)
+    assert read_mirrored(mirror) == OLD
+    assert list_mirror(mirror) == sorted(COMPLETE_FILES)
 
 
-def test_a_part_of_another_version_is_removed(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_partial_of_another_version_is_removed(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    part_of(mirror, NEW[:100_000], md5_of(NEW))
-    assert mirror.fetch(connection, listed).fetched_bytes == len(OLD)
-    assert left(mirror) == sorted(WHOLE)
+    write_partial(mirror, NEW[:100_000], compute_md5(NEW))
+    assert mirror.fetch(connection, listed_file).fetched_bytes == len(OLD)
+    assert list_mirror(mirror) == sorted(COMPLETE_FILES)
 
 
-def test_a_server_that_knows_no_ranges_begins_the_part_again(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_partial_is_discarded_when_the_server_ignores_ranges(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    part_of(mirror, OLD[:100_000], md5_of(OLD))
-    server.schedule_fault(AT, RangeIgnored())
-    assert mirror.fetch(connection, listed).fetched_bytes == len(OLD)
-    assert data_of(mirror) == OLD
+    write_partial(mirror, OLD[:100_000], compute_md5(OLD))
+    server.schedule_fault(REMOTE_PATH, RangeIgnored())
+    assert mirror.fetch(connection, listed_file).fetched_bytes == len(OLD)
+    assert read_mirrored(mirror) == OLD
 
 
-def test_a_full_disk_is_an_error_and_leaves_no_final_name(
+def test_full_disk_fails_without_a_final_file(
     server: FakeServer,
     mirror: Mirror,
     connection: Connection,
-    listed: RemoteFile,
+    listed_file: RemoteFile,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     write = resumable_file._LocalResumableFile.write
 
-    def full(self: Any, data: bytes) -> None:
+    def write_to_full_disk(self: Any, data: bytes) -> None:
         write(self, data)
         if self.size > 100_000:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr(resumable_file._LocalResumableFile, "write", full)
+        patched.setattr(resumable_file._LocalResumableFile, "write", write_to_full_disk)
         with pytest.raises(OSError, match="No space") as caught:
-            mirror.fetch(connection, listed)
+            mirror.fetch(connection, listed_file)
         assert caught.value.errno == errno.ENOSPC
-    assert data_of(mirror) is None
-    assert all(name.startswith(PARTIAL_PREFIX) for name in left(mirror))
-    assert mirror.fetch(connection, listed).fetched_bytes < len(OLD)
-    assert data_of(mirror) == OLD
+    assert read_mirrored(mirror) is None
+    assert all(name.startswith(PARTIAL_PREFIX) for name in list_mirror(mirror))
+    assert mirror.fetch(connection, listed_file).fetched_bytes < len(OLD)
+    assert read_mirrored(mirror) == OLD
 
 
 # Sources without checksums.
 
 
-def test_without_checksums_the_listing_tells_what_is_new(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_listing_detects_changes_without_md5_files(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    bare = replace(listed, has_md5_file=False)
-    held = mirror.fetch(connection, bare)
-    assert (held.md5, held.is_md5_published) == (md5_of(OLD), False)
+    without_md5 = replace(listed_file, has_md5_file=False)
+    fetched = mirror.fetch(connection, without_md5)
+    assert (fetched.md5, fetched.is_md5_published) == (compute_md5(OLD), False)
     assert server.requests_for(SIDECAR) == []
-    assert list(mirror.find_mirrored(None, [bare])) == [bare]
-    assert mirror.fetch(connection, bare).fetched_bytes == 0
-    publish_file(server.root / AT, NEW)
-    again = replace(bare, listing_text="2020-02-02 03:04 196K")
-    assert mirror.find_mirrored(None, [again]) == {}
-    assert mirror.fetch(connection, again).md5 == md5_of(NEW)
+    assert list(mirror.find_mirrored(None, [without_md5])) == [without_md5]
+    assert mirror.fetch(connection, without_md5).fetched_bytes == 0
+    publish_file(server.root / REMOTE_PATH, NEW)
+    relisted = replace(without_md5, listing_text="2020-02-02 03:04 196K")
+    assert mirror.find_mirrored(None, [relisted]) == {}
+    assert mirror.fetch(connection, relisted).md5 == compute_md5(NEW)
 
 
-def test_without_checksums_and_without_words_in_the_listing_it_is_fetched_each_time(
-    mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_file_without_md5_and_listing_text_is_fetched_each_time(
+    mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    bare = replace(listed, has_md5_file=False, listing_text="")
+    without_md5 = replace(listed_file, has_md5_file=False, listing_text="")
     for _ in range(2):
-        assert mirror.fetch(connection, bare).fetched_bytes == len(OLD)
+        assert mirror.fetch(connection, without_md5).fetched_bytes == len(OLD)
 
 
 # Records.
 
 
 @pytest.mark.parametrize("content", [b"", b"{", bytes(300), b"\xff\xfe", b'{"md5": '])
-def test_a_damaged_record_is_as_none(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile, content: bytes
+def test_damaged_record_is_ignored(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile, content: bytes
 ) -> None:
-    mirror.fetch(connection, listed)
-    record_of(mirror).write_bytes(content)
-    assert mirror.find_mirrored(None, [listed]) == {}
-    assert mirror.fetch(connection, listed).fetched_bytes == 0
-    assert list(mirror.find_mirrored(None, [listed])) == [listed]
+    mirror.fetch(connection, listed_file)
+    get_record_path(mirror).write_bytes(content)
+    assert mirror.find_mirrored(None, [listed_file]) == {}
+    assert mirror.fetch(connection, listed_file).fetched_bytes == 0
+    assert list(mirror.find_mirrored(None, [listed_file])) == [listed_file]
 
 
-def test_a_record_that_another_process_takes_away_just_now_is_as_none(
-    mirror: Mirror, connection: Connection, listed: RemoteFile, monkeypatch: pytest.MonkeyPatch
+def test_record_removed_by_another_process_is_ignored(
+    mirror: Mirror, connection: Connection, listed_file: RemoteFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mirror.fetch(connection, listed)
-    record_of(mirror).unlink()
+    mirror.fetch(connection, listed_file)
+    get_record_path(mirror).unlink()
     monkeypatch.setattr(LocalStorage, "exists", lambda *_: True)
-    assert mirror.find_mirrored(None, [listed]) == {}
-    assert mirror.fetch(connection, listed).fetched_bytes == 0
+    assert mirror.find_mirrored(None, [listed_file]) == {}
+    assert mirror.fetch(connection, listed_file).fetched_bytes == 0
 
 
-def test_a_record_of_another_server_does_not_speak_for_this_one(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_record_of_another_server_is_ignored(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    mirror.fetch(connection, listed)
-    elsewhere = replace(listed, url=listed.url.replace("127.0.0.1", "localhost"))
+    mirror.fetch(connection, listed_file)
+    elsewhere = replace(listed_file, url=listed_file.url.replace("127.0.0.1", "localhost"))
     assert mirror.find_mirrored(None, [elsewhere]) == {}
 
 
-def test_a_folder_whose_name_looks_like_a_pattern_is_a_folder(
-    tmp_path: Path, connection: Connection, listed: RemoteFile
+def test_folder_name_with_glob_characters(
+    tmp_path: Path, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    other = Mirror(LocalStorage(), str(tmp_path / "mirror1"))
+    other_mirror = Mirror(LocalStorage(), str(tmp_path / "mirror1"))
     mirror = Mirror(LocalStorage(), str(tmp_path / "mirror[1]"))
-    other.fetch(connection, listed)
-    assert mirror.fetch(connection, listed).info.path == mirror.path(listed)
-    assert data_of(mirror) == OLD
+    other_mirror.fetch(connection, listed_file)
+    assert mirror.fetch(connection, listed_file).info.path == mirror.path(listed_file)
+    assert read_mirrored(mirror) == OLD
 
 
-# Several at once.
+# Concurrency and interruption.
 
 
-@pytest.mark.parametrize("md5_beside", [True, False])
-def test_two_who_fetch_the_same_file_fetch_it_once(
-    server: FakeServer, mirror: Mirror, listed: RemoteFile, monkeypatch: pytest.MonkeyPatch, md5_beside: bool
+@pytest.mark.parametrize("has_md5_file", [True, False])
+def test_concurrent_threads_fetch_a_file_once(
+    server: FakeServer,
+    mirror: Mirror,
+    listed_file: RemoteFile,
+    monkeypatch: pytest.MonkeyPatch,
+    has_md5_file: bool,
 ) -> None:
-    remember = Mirror._write_record
+    write_record = Mirror._write_record
 
-    def slowly(self: Mirror, remote: RemoteFile, held: MirroredFile) -> MirroredFile:
+    def write_record_slowly(self: Mirror, remote: RemoteFile, mirrored: MirroredFile) -> MirroredFile:
         time.sleep(0.2)
-        return remember(self, remote, held)
+        return write_record(self, remote, mirrored)
 
     def fetch() -> None:
         with open_connection(server.url) as connection:
             results.append(mirror.fetch(connection, remote))
 
-    monkeypatch.setattr(Mirror, "_write_record", slowly)
-    remote = replace(listed, has_md5_file=md5_beside)
+    monkeypatch.setattr(Mirror, "_write_record", write_record_slowly)
+    remote = replace(listed_file, has_md5_file=has_md5_file)
     results: list[MirroredFile] = []
     server.bytes_per_second = 1_000_000
     threads = [threading.Thread(target=fetch) for _ in range(3)]
@@ -660,12 +687,12 @@ def test_two_who_fetch_the_same_file_fetch_it_once(
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(held.fetched_bytes for held in results) == [0, 0, len(OLD)]
-    assert {held.md5 for held in results} == {md5_of(OLD)}
-    assert len(server.requests_for(AT)) == 1
+    assert sorted(mirrored.fetched_bytes for mirrored in results) == [0, 0, len(OLD)]
+    assert {mirrored.md5 for mirrored in results} == {compute_md5(OLD)}
+    assert len(server.requests_for(REMOTE_PATH)) == 1
 
 
-CHILD = """
+FETCH_SCRIPT = """
 import sys
 from datetime import datetime
 from bioshards.corpus.download.mirror import Mirror
@@ -680,57 +707,60 @@ with open_connection(base) as connection:
 """
 
 
-def child(server: FakeServer, mirror: Mirror) -> subprocess.Popen[str]:
-    """A process that fetches the file."""
-    command = [sys.executable, "-c", CHILD, mirror.folder, server.url, AT]
+def start_fetch(server: FakeServer, mirror: Mirror) -> subprocess.Popen[str]:
+    """Start a process that fetches the file."""
+    command = [sys.executable, "-c", FETCH_SCRIPT, mirror.folder, server.url, REMOTE_PATH]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def test_two_processes_that_fetch_the_same_file_fetch_it_once(server: FakeServer, mirror: Mirror) -> None:
+def test_concurrent_processes_fetch_a_file_once(server: FakeServer, mirror: Mirror) -> None:
     server.bytes_per_second = 500_000
-    both = [child(server, mirror) for _ in range(2)]
-    fetched = [int(running.communicate(timeout=30)[0]) for running in both]
+    children = [start_fetch(server, mirror) for _ in range(2)]
+    fetched = [int(child.communicate(timeout=30)[0]) for child in children]
     assert sorted(fetched) == [0, len(OLD)]
-    assert server.bytes_sent_for(AT) == len(OLD)
-    assert data_of(mirror) == OLD
-    assert left(mirror) == sorted(WHOLE)
+    assert server.bytes_sent_for(REMOTE_PATH) == len(OLD)
+    assert read_mirrored(mirror) == OLD
+    assert list_mirror(mirror) == sorted(COMPLETE_FILES)
 
 
-def test_killed_at_any_moment_only_whole_bytes_have_the_name(
-    server: FakeServer, mirror: Mirror, listed: RemoteFile
+def test_killed_fetch_leaves_only_complete_files(
+    server: FakeServer, mirror: Mirror, listed_file: RemoteFile
 ) -> None:
-    """Ten times, in the transfer and just after it; a mirror with an older file keeps that until the end."""
-    publish_file(server.root / AT, NEW, md5=True)
-    chance = random.Random(4)
-    for number in range(10):
-        mirror = Mirror(mirror.storage, f"{mirror.folder}-{number}")
-        if number % 2:
-            publish_file(Path(mirror.folder) / AT, OLD)
-        before, after = server.bytes_sent_for(AT), chance.randrange(len(NEW)) if number < 6 else len(NEW)
+    """Kill six runs during the transfer and four after it; half of the mirrors hold an older file."""
+    publish_file(server.root / REMOTE_PATH, NEW, md5=True)
+    rng = random.Random(4)
+    for attempt in range(10):
+        mirror = Mirror(mirror.storage, f"{mirror.folder}-{attempt}")
+        if attempt % 2:
+            publish_file(Path(mirror.folder) / REMOTE_PATH, OLD)
+        sent_before, kill_after = (
+            server.bytes_sent_for(REMOTE_PATH),
+            rng.randrange(len(NEW)) if attempt < 6 else len(NEW),
+        )
         server.bytes_per_second = 1_000_000
-        running = child(server, mirror)
-        while server.bytes_sent_for(AT) - before < after and running.poll() is None:
+        child = start_fetch(server, mirror)
+        while server.bytes_sent_for(REMOTE_PATH) - sent_before < kill_after and child.poll() is None:
             time.sleep(0.002)
-        time.sleep(chance.uniform(0, 0.02))
-        running.send_signal(signal.SIGKILL)
-        running.communicate()
-        assert data_of(mirror) in ((OLD if number % 2 else None), NEW)
+        time.sleep(rng.uniform(0, 0.02))
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+        assert read_mirrored(mirror) in ((OLD if attempt % 2 else None), NEW)
         server.bytes_per_second = None
-        sent = server.bytes_sent_for(AT)
+        sent_at_kill = server.bytes_sent_for(REMOTE_PATH)
         with open_connection(server.url) as connection:
-            mirror.find_mirrored(connection, [listed])  # removes what the killed run was just writing
-            mirror.fetch(connection, listed)
-        assert data_of(mirror) == NEW
-        assert left(mirror) == sorted(WHOLE)
-        if before < sent < before + len(NEW):
-            assert server.bytes_sent_for(AT) - before < len(NEW) * 1.7, "it is gone on with"
+            mirror.find_mirrored(connection, [listed_file])  # removes temporary files of the killed run
+            mirror.fetch(connection, listed_file)
+        assert read_mirrored(mirror) == NEW
+        assert list_mirror(mirror) == sorted(COMPLETE_FILES)
+        if sent_before < sent_at_kill < sent_before + len(NEW):
+            assert server.bytes_sent_for(REMOTE_PATH) - sent_before < len(NEW) * 1.7, "it is gone on with"
 
 
-def test_every_fault_in_any_order_ends_with_the_file_or_says_why(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed: RemoteFile
+def test_any_sequence_of_faults_ends_with_the_file_or_an_error(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    chance = random.Random(7)
-    data: list[Fault] = [
+    rng = random.Random(7)
+    data_faults: list[Fault] = [
         CorruptByte(70_000),
         HtmlPage(PAGE),
         ConnectionReset(30_000),
@@ -738,18 +768,18 @@ def test_every_fault_in_any_order_ends_with_the_file_or_says_why(
         ServiceUnavailable(),
         RangeIgnored(),
     ]
-    sidecar: list[Fault] = [HtmlPage(PAGE), NotFound(), ServiceUnavailable()]
-    for number in range(25):
-        fresh = Mirror(mirror.storage, f"{mirror.folder}-{number}")
-        for fault in chance.sample(data, 4):
-            server.schedule_fault(AT, fault)
-        server.schedule_fault(SIDECAR, chance.choice(sidecar))
+    sidecar_faults: list[Fault] = [HtmlPage(PAGE), NotFound(), ServiceUnavailable()]
+    for attempt in range(25):
+        new_mirror = Mirror(mirror.storage, f"{mirror.folder}-{attempt}")
+        for fault in rng.sample(data_faults, 4):
+            server.schedule_fault(REMOTE_PATH, fault)
+        server.schedule_fault(SIDECAR, rng.choice(sidecar_faults))
         with contextlib.suppress(BadFileError, DownloadError):
-            fresh.fetch(connection, listed)
-            assert data_of(fresh) == OLD
-        assert data_of(fresh) in (None, OLD)
+            new_mirror.fetch(connection, listed_file)
+            assert read_mirrored(new_mirror) == OLD
+        assert read_mirrored(new_mirror) in (None, OLD)
         while server.pending_faults:
             with contextlib.suppress(DownloadError):
-                connection.read(server.url + AT, 1 << 20)
+                connection.read(server.url + REMOTE_PATH, 1 << 20)
             with contextlib.suppress(DownloadError):
                 connection.read(server.url + SIDECAR, 1 << 20)

@@ -1,8 +1,4 @@
-"""``--input pubmed:baseline[1-10]``: what is a name, what it selects, and what is said of a wrong one.
-
-A selection that is read wrongly makes a corpus of other files than were asked for, without any error;
-a path that is taken for a name cannot be read at all.
-"""
+"""The parser of source specs such as ``--input pubmed:baseline[1-10]``."""
 
 from __future__ import annotations
 
@@ -51,7 +47,7 @@ ALL = FileSelection()
         ("pmc:since=2026-08-01", "pmc", "", FileSelection(since=DAY)),
     ],
 )
-def test_names_are_read(text: str, source: str, part: str, selection: FileSelection) -> None:
+def test_source_specs_are_parsed(text: str, source: str, part: str, selection: FileSelection) -> None:
     assert parse_source_spec(text) == SourceSpec(source, part, selection, text)
 
 
@@ -69,12 +65,12 @@ def test_names_are_read(text: str, source: str, part: str, selection: FileSelect
         ),
     ],
 )
-def test_paths_are_paths_even_with_a_colon(text: str) -> None:
+def test_paths_with_a_colon_are_not_source_specs(text: str) -> None:
     assert parse_source_spec(text) is None
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reason"),
     [
         ("pubmedd:baseline", "did you mean pubmed:baseline?"),
         ("PubMed:updates[-3:]", "did you mean pubmed:updates[-3:]?"),
@@ -121,12 +117,12 @@ def test_paths_are_paths_even_with_a_colon(text: str) -> None:
         ("pubmed:sinc=2026-08-01", "cannot be read"),
     ],
 )
-def test_a_wrong_name_is_refused_with_the_reason_and_an_example_that_works(text: str, said: str) -> None:
+def test_invalid_spec_is_refused_with_reason_and_valid_examples(text: str, reason: str) -> None:
     with pytest.raises(SourceSpecError) as caught:
         parse_source_spec(text)
     message = str(caught.value)
     assert message.startswith(f"--input {text}: ")
-    assert said in message
+    assert reason in message
     assert f"./{text}" in message
     examples = message.split("What would work: ")[1].split(". (")[0].split(", ")
     assert len(examples) >= 2
@@ -147,7 +143,8 @@ SELECTIONS = (
 )
 
 
-def written(selection: FileSelection) -> str:
+def format_selection(selection: FileSelection) -> str:
+    """Write a selection as in a source spec."""
     if selection.since:
         return f"since={selection.since.isoformat()}"
     if selection.newest:
@@ -160,10 +157,10 @@ def written(selection: FileSelection) -> str:
 
 @settings(PROFILE, max_examples=300)
 @given(st.sampled_from(["baseline", "updates", ""]), SELECTIONS)
-def test_what_is_written_is_read_again(part: str, selection: FileSelection) -> None:
-    read = parse_source_spec(f"pubmed:{part}[{written(selection)}]")
-    assert read is not None
-    assert (read.subset, read.selection) == (part, selection)
+def test_format_and_parse_round_trip(part: str, selection: FileSelection) -> None:
+    parsed = parse_source_spec(f"pubmed:{part}[{format_selection(selection)}]")
+    assert parsed is not None
+    assert (parsed.subset, parsed.selection) == (part, selection)
 
 
 PIECES = st.sampled_from([*SOURCES, "baseline", "updates", "since=", "2026-08-01", *":[]-,=0123", "/", "\n"])
@@ -176,14 +173,14 @@ PIECES = st.sampled_from([*SOURCES, "baseline", "updates", "since=", "2026-08-01
     | st.lists(PIECES, max_size=9).map("".join)
     | st.lists(PIECES, max_size=9).map(lambda pieces: "pubmed:" + "".join(pieces))
 )
-def test_any_text_is_a_name_or_a_path_or_refused(text: str) -> None:
+def test_any_text_is_a_spec_a_path_or_an_error(text: str) -> None:
     try:
-        read = parse_source_spec(text)
+        parsed = parse_source_spec(text)
     except SourceSpecError:
         return
-    is_name = text.startswith(tuple(f"{source}:" for source in SOURCES))
-    assert (read is not None) == is_name
-    assert read is None or read.text == text
+    is_spec = text.startswith(tuple(f"{source}:" for source in SOURCES))
+    assert (parsed is not None) == is_spec
+    assert parsed is None or parsed.text == text
 
 
 @settings(PROFILE, max_examples=200)
@@ -192,10 +189,10 @@ def test_any_text_is_a_name_or_a_path_or_refused(text: str) -> None:
     st.integers(1, 40),
     st.integers(0, 10),
 )
-def test_overlapping_is_having_a_number_in_common(
+def test_overlaps_means_a_common_number(
     ranges: list[tuple[int, int | None]], first: int, length: int
 ) -> None:
     selected = {number for low, high in ranges for number in range(low, (high or 99) + 1)}
     expected = not ranges or not selected.isdisjoint(range(first, first + length + 1))
-    whole = all(high is None or low <= high for low, high in ranges)
-    assert not whole or FileSelection(tuple(ranges)).overlaps(first, first + length) == expected
+    are_valid = all(high is None or low <= high for low, high in ranges)
+    assert not are_valid or FileSelection(tuple(ranges)).overlaps(first, first + length) == expected

@@ -1,4 +1,4 @@
-"""Is it the file that it should be?  Told from its bytes, however they are cut, before any of it is used."""
+"""The verifier of downloads: MD5, gzip integrity, root element and size, for any division into blocks."""
 
 from __future__ import annotations
 
@@ -21,46 +21,46 @@ XML = b'<?xml version="1.0"?>\n<Set><a>' + bytes(range(97, 123)) * 4000 + b"</a>
 GOOD = gzip.compress(XML, mtime=0)
 
 
-def outcome(pieces: Iterable[bytes], md5: str | None = None) -> str:
-    """The MD5 of a good file, the reason of a bad one."""
-    check = DownloadVerifier("Set")
+def verify(blocks: Iterable[bytes], md5: str | None = None) -> str:
+    """Return the MD5 of a good file, the reason of a bad one."""
+    download_verifier = DownloadVerifier("Set")
     try:
-        for piece in pieces:
-            check.feed(piece)
-        return check.finish(md5)
-    except BadFileError as bad:
-        return bad.reason
+        for block in blocks:
+            download_verifier.feed(block)
+        return download_verifier.finish(md5)
+    except BadFileError as error:
+        return error.reason
 
 
-def md5_of(data: bytes) -> str:
+def compute_md5(data: bytes) -> str:
     return hashlib.md5(data, usedforsecurity=False).hexdigest()
 
 
-def singly(data: bytes) -> list[bytes]:
-    return [data[at : at + 1] for at in range(len(data))]
+def split_into_bytes(data: bytes) -> list[bytes]:
+    return [data[offset : offset + 1] for offset in range(len(data))]
 
 
-def zipped(xml: bytes) -> bytes:
+def compress(xml: bytes) -> bytes:
     return gzip.compress(xml, mtime=0)
 
 
-def test_a_good_file_gives_its_md5() -> None:
-    assert outcome([GOOD]) == outcome([GOOD], md5_of(GOOD)) == md5_of(GOOD)
+def test_good_file_returns_its_md5() -> None:
+    assert verify([GOOD]) == verify([GOOD], compute_md5(GOOD)) == compute_md5(GOOD)
 
 
-def test_another_md5_than_the_published_one() -> None:
-    assert outcome([GOOD], md5_of(b"another")) == "checksum"
+def test_wrong_md5_is_rejected() -> None:
+    assert verify([GOOD], compute_md5(b"another")) == "checksum"
 
 
-def test_the_message_says_both_md5s() -> None:
-    check = DownloadVerifier("Set")
-    check.feed(GOOD)
-    with pytest.raises(BadFileError, match=f"its MD5 is {md5_of(GOOD)}, the published one is 0000"):
-        check.finish("0" * 32)
+def test_message_has_both_md5s() -> None:
+    download_verifier = DownloadVerifier("Set")
+    download_verifier.feed(GOOD)
+    with pytest.raises(BadFileError, match=f"its MD5 is {compute_md5(GOOD)}, the published one is 0000"):
+        download_verifier.finish("0" * 32)
 
 
-def test_no_bytes_are_no_file() -> None:
-    assert outcome([]) == outcome([b""]) == outcome([b"", b""]) == "empty-file"
+def test_empty_file_is_rejected() -> None:
+    assert verify([]) == verify([b""]) == verify([b"", b""]) == "empty-file"
 
 
 @pytest.mark.parametrize(
@@ -75,51 +75,53 @@ def test_no_bytes_are_no_file() -> None:
         XML,
     ],
 )
-def test_what_is_no_gzip_file_is_known_by_its_first_bytes(page: bytes) -> None:
-    check = DownloadVerifier("Set")
+def test_first_bytes_identify_files_other_than_gzip(page: bytes) -> None:
+    download_verifier = DownloadVerifier("Set")
     with pytest.raises(BadFileError, match="not-gzip"):
-        check.feed(page[:2])
-    assert outcome(singly(page)) == "not-gzip"
+        download_verifier.feed(page[:2])
+    assert verify(split_into_bytes(page)) == "not-gzip"
 
 
-def test_the_message_says_how_it_begins() -> None:
+def test_message_quotes_the_first_bytes() -> None:
     with pytest.raises(BadFileError, match="it begins b'<html>Too many"):
         DownloadVerifier("Set").feed(b"<html>Too many requests</html>")
 
 
-@pytest.mark.parametrize("at", [0.0, 0.1, 0.5, 0.9])
-def test_a_file_that_is_cut_short(at: float) -> None:
-    assert outcome([GOOD[: 1 + int(at * len(GOOD))]]) == "truncated-gzip"
+@pytest.mark.parametrize("offset", [0.0, 0.1, 0.5, 0.9])
+def test_truncated_file_is_rejected(offset: float) -> None:
+    assert verify([GOOD[: 1 + int(offset * len(GOOD))]]) == "truncated-gzip"
 
 
 @pytest.mark.parametrize("missing", [1, 4, 8])
-def test_a_file_that_lacks_its_last_bytes(missing: int) -> None:
-    assert outcome([GOOD[:-missing]]) == "truncated-gzip"
+def test_file_without_its_last_bytes_is_rejected(missing: int) -> None:
+    assert verify([GOOD[:-missing]]) == "truncated-gzip"
 
 
-def test_every_wrong_byte_is_noticed() -> None:
-    """But in the header, whose time and system say nothing of the file."""
-    small = zipped(b"<Set>some words of no great length</Set>")
-    for at in [0, 1, 2, *range(10, len(small))]:
-        damaged = bytearray(small)
-        damaged[at] ^= 0x41
-        assert outcome([bytes(damaged)]) in {"not-gzip", "corrupt-gzip", "truncated-gzip", "wrong-root"}, at
+def test_every_wrong_byte_is_detected() -> None:
+    """Header bytes 3 to 9, such as time and system, are not checked."""
+    compressed = compress(b"<Set>some words of no great length</Set>")
+    for offset in [0, 1, 2, *range(10, len(compressed))]:
+        damaged = bytearray(compressed)
+        damaged[offset] ^= 0x41
+        assert verify([bytes(damaged)]) in {"not-gzip", "corrupt-gzip", "truncated-gzip", "wrong-root"}, (
+            offset
+        )
 
 
-def test_several_members_are_one_file() -> None:
-    members = zipped(XML[:1000]) + zipped(XML[1000:])
-    assert outcome([members]) == outcome(singly(members)) == md5_of(members)
+def test_gzip_members_are_concatenated() -> None:
+    members = compress(XML[:1000]) + compress(XML[1000:])
+    assert verify([members]) == verify(split_into_bytes(members)) == compute_md5(members)
 
 
-def test_zeros_after_the_end_are_padding_and_all_else_is_damage() -> None:
+def test_zero_padding_is_accepted_and_other_trailing_data_rejected() -> None:
     padded = GOOD + bytes(512)
-    assert outcome([padded]) == outcome(singly(padded)) == md5_of(padded)
+    assert verify([padded]) == verify(split_into_bytes(padded)) == compute_md5(padded)
     for garbage in (b"garbage", b"\0\0garbage", b"<html>", GOOD[:20][2:]):
-        assert outcome([GOOD + garbage]) == "corrupt-gzip"
-    assert outcome([GOOD + GOOD[:20]]) == outcome([GOOD, b"\x1f"]) == "truncated-gzip"
+        assert verify([GOOD + garbage]) == "corrupt-gzip"
+    assert verify([GOOD + GOOD[:20]]) == verify([GOOD, b"\x1f"]) == "truncated-gzip"
 
 
-# The root.
+# Root element.
 
 
 @pytest.mark.parametrize(
@@ -141,9 +143,9 @@ def test_zeros_after_the_end_are_padding_and_all_else_is_damage() -> None:
         b"<!DOCTYPE Set SYSTEM 'x' [ <!ENTITY a 'b'> ] >\n<!-- --><Set>",
     ],
 )
-def test_the_root_after_whatever_may_come_before_it(head: bytes) -> None:
+def test_root_element_after_any_prolog(head: bytes) -> None:
     assert parse_root_name(head) == "Set"
-    assert outcome([zipped(head + b"</Set>")]) != "wrong-root"
+    assert verify([compress(head + b"</Set>")]) != "wrong-root"
 
 
 @pytest.mark.parametrize(
@@ -164,80 +166,80 @@ def test_the_root_after_whatever_may_come_before_it(head: bytes) -> None:
         ("<Set>".encode("utf-16"), None),
     ],
 )
-def test_another_root_or_none(head: bytes, root: str | None) -> None:
+def test_wrong_or_missing_root_element_is_rejected(head: bytes, root: str | None) -> None:
     assert parse_root_name(head) == root
-    assert outcome([zipped(head)]) == "wrong-root"
+    assert verify([compress(head)]) == "wrong-root"
 
 
-def test_the_message_says_which_root_there_is() -> None:
-    check = DownloadVerifier("Set")
-    check.feed(zipped(b"<html><body>Sorry</body></html>"))
+def test_message_names_the_root_element() -> None:
+    download_verifier = DownloadVerifier("Set")
+    download_verifier.feed(compress(b"<html><body>Sorry</body></html>"))
     with pytest.raises(BadFileError, match="should be <Set>, it is <html>"):
-        check.finish(None)
+        download_verifier.finish(None)
 
 
-def test_another_root_is_noticed_before_the_end_of_a_large_file() -> None:
-    check = DownloadVerifier("Set")
+def test_wrong_root_element_is_detected_before_the_end() -> None:
+    download_verifier = DownloadVerifier("Set")
     with pytest.raises(BadFileError, match="wrong-root"):
-        check.feed(zipped(b"<Other>" + b"x" * 100_000)[:-8])
+        download_verifier.feed(compress(b"<Other>" + b"x" * 100_000)[:-8])
 
 
 @pytest.mark.parametrize(
     "head", [b"<!--" * 20_000, b"<?" * 40_000, b"<!DOCTYPE a [" * 8000, b" " * 90_000, b"<a:" * 30_000]
 )
-def test_a_beginning_made_to_take_long_does_not(head: bytes) -> None:
+def test_hostile_prolog_is_parsed_in_linear_time(head: bytes) -> None:
     assert parse_root_name(head) is None
 
 
-# Bombs.
+# Decompression bombs.
 
 
-def bomb(megabytes: int) -> Iterable[bytes]:
-    """A gzip file of blanks in a ``<Set>``, a thousandth of its size unpacked."""
-    squeeze = zlib.compressobj(9, wbits=31)
-    yield squeeze.compress(b"<Set>")
+def make_gzip_bomb(megabytes: int) -> Iterable[bytes]:
+    """Yield a gzip file of blanks in a ``<Set>``, which expands about a thousandfold."""
+    compressor = zlib.compressobj(9, wbits=31)
+    yield compressor.compress(b"<Set>")
     for _ in range(megabytes):
-        yield squeeze.compress(b" " * (1 << 20))
-    yield squeeze.flush()
+        yield compressor.compress(b" " * (1 << 20))
+    yield compressor.flush()
 
 
-def test_a_bomb_is_given_up_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bomb_is_rejected_at_the_size_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verifier, "MAX_FILE_BYTES", 8 << 20)
-    assert outcome(bomb(7)) not in {"too-large", "corrupt-gzip", "wrong-root"}
-    assert outcome(bomb(9)) == "too-large"
-    assert outcome([b"".join(bomb(9))]) == "too-large"
+    assert verify(make_gzip_bomb(7)) not in {"too-large", "corrupt-gzip", "wrong-root"}
+    assert verify(make_gzip_bomb(9)) == "too-large"
+    assert verify([b"".join(make_gzip_bomb(9))]) == "too-large"
 
 
-def test_a_bomb_takes_little_memory() -> None:
-    data = b"".join(bomb(200))
+def test_bomb_takes_bounded_memory() -> None:
+    data = b"".join(make_gzip_bomb(200))
     assert len(data) < 1 << 18
-    check = DownloadVerifier("Set")
+    download_verifier = DownloadVerifier("Set")
     tracemalloc.start()
-    check.feed(data)
-    check.finish(None)
-    _, most = tracemalloc.get_traced_memory()
+    download_verifier.feed(data)
+    download_verifier.finish(None)
+    _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert most < 4 << 20
+    assert peak < 4 << 20
 
 
-BEGUN = zlib.compressobj(wbits=31)
-OPEN = BEGUN.compress(b"<Set>") + BEGUN.flush(zlib.Z_FULL_FLUSH)
+OPEN_COMPRESSOR = zlib.compressobj(wbits=31)
+OPEN_GZIP = OPEN_COMPRESSOR.compress(b"<Set>") + OPEN_COMPRESSOR.flush(zlib.Z_FULL_FLUSH)
 
 
 @pytest.mark.parametrize(
     ("first", "endless"),
-    [(GOOD, bytes(1 << 16)), (GOOD, zipped(b"") * 3000), (OPEN, b"\0\0\0\xff\xff" * 10_000)],
+    [(GOOD, bytes(1 << 16)), (GOOD, compress(b"") * 3000), (OPEN_GZIP, b"\0\0\0\xff\xff" * 10_000)],
     ids=["padding", "empty members", "empty blocks"],
 )
-def test_bytes_that_unpack_to_nothing_do_not_come_for_ever(
+def test_endless_data_that_expands_to_nothing_is_rejected(
     first: bytes, endless: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else they fill the disk."""
+    """Padding, empty members and empty blocks count towards the size limit."""
     monkeypatch.setattr(verifier, "MAX_FILE_BYTES", 1 << 20)
-    assert outcome([first, *[endless] * 40]) == "too-large"
+    assert verify([first, *[endless] * 40]) == "too-large"
 
 
-# However it is cut.
+# Block boundaries.
 
 
 @settings(max_examples=40, deadline=None)
@@ -245,21 +247,21 @@ def test_bytes_that_unpack_to_nothing_do_not_come_for_ever(
     data=st.one_of(
         st.just(GOOD[:300]),
         st.binary(max_size=60),
-        st.binary(max_size=40).map(zipped),
-        st.binary(max_size=40).map(lambda tail: zipped(b"<Set>words</Set>") + tail),
-        st.binary(max_size=40).map(lambda text: zipped(b"<Set>" + text) + zipped(text + b"</Set>")),
+        st.binary(max_size=40).map(compress),
+        st.binary(max_size=40).map(lambda tail: compress(b"<Set>words</Set>") + tail),
+        st.binary(max_size=40).map(lambda text: compress(b"<Set>" + text) + compress(text + b"</Set>")),
     ),
     cuts=st.lists(st.integers(0, 300), max_size=5),
 )
-def test_it_does_not_matter_how_the_bytes_are_cut(data: bytes, cuts: list[int]) -> None:
-    at = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
-    pieces = [data[a:b] for a, b in pairwise(at)]
-    assert outcome([data]) == outcome(singly(data)) == outcome(pieces)
+def test_result_is_independent_of_block_boundaries(data: bytes, cuts: list[int]) -> None:
+    boundaries = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    blocks = [data[start:end] for start, end in pairwise(boundaries)]
+    assert verify([data]) == verify(split_into_bytes(data)) == verify(blocks)
 
 
 @settings(max_examples=40, deadline=None)
 @given(text=st.text(max_size=200), split=st.integers(0, 200))
-def test_what_gzip_packs_is_what_it_unpacks(text: str, split: int) -> None:
+def test_any_valid_gzip_file_is_accepted(text: str, split: int) -> None:
     xml = b"<Set>" + text.encode() + b"</Set>"
-    packed = zipped(xml[:split]) + zipped(xml[split:])
-    assert outcome([packed]) == md5_of(packed)
+    compressed = compress(xml[:split]) + compress(xml[split:])
+    assert verify([compressed]) == compute_md5(compressed)

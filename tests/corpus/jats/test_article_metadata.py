@@ -1,4 +1,4 @@
-"""Front matter of every vintage: our own articles, what may be confused with it, and the real ones."""
+"""Ids, year, journal, type, flags and licence that are parsed from an article's front matter."""
 
 from __future__ import annotations
 
@@ -25,20 +25,22 @@ BY_NC = "http://creativecommons.org/licenses/by-nc/4.0/"
 ZERO = "http://creativecommons.org/publicdomain/zero/1.0/"
 
 
-def read(xml: str) -> ArticleMetadata:
+def parse_xml(xml: str) -> ArticleMetadata:
     return parse_metadata(etree.fromstring(xml, PARSER))
 
 
-def article(meta: str = "", attributes: str = "", rest: str = "", journal: str = "") -> ArticleMetadata:
-    """The front of an article with this in its article-meta."""
-    return read(
+def parse_article_meta(
+    meta: str = "", attributes: str = "", rest: str = "", journal: str = ""
+) -> ArticleMetadata:
+    """Parse an article with this content in its ``article-meta``."""
+    return parse_xml(
         f"<article {NAMESPACES} {attributes}><front><journal-meta>{journal}</journal-meta>"
         f"<article-meta>{meta}</article-meta></front>{rest}</article>"
     )
 
 
-def permissions(inside: str) -> str | None:
-    return article(f"<permissions>{inside}</permissions>").licence
+def parse_licence(inside: str) -> str | None:
+    return parse_article_meta(f"<permissions>{inside}</permissions>").licence
 
 
 NLM_2 = f"""
@@ -92,7 +94,7 @@ JATS_1_4 = f"""
 
 
 def test_nlm_2_without_permissions_and_title_group() -> None:
-    assert read(NLM_2) == ArticleMetadata(
+    assert parse_xml(NLM_2) == ArticleMetadata(
         pmcid="PMC1234567",
         version=1,
         pmid=7654321,
@@ -110,7 +112,7 @@ def test_nlm_2_without_permissions_and_title_group() -> None:
 
 
 def test_jats_1_4_of_pmc() -> None:
-    assert read(JATS_1_4) == ArticleMetadata(
+    assert parse_xml(JATS_1_4) == ArticleMetadata(
         pmcid="PMC12345678",
         version=2,
         pmid=7654321,
@@ -128,16 +130,18 @@ def test_jats_1_4_of_pmc() -> None:
 
 
 @pytest.mark.parametrize("xml", ["<article/>", "<article><front/></article>", "<article><body/></article>"])
-def test_an_article_that_says_nothing(xml: str) -> None:
-    nothing = ArticleMetadata(None, 1, None, None, None, None, None, "eng", None, False, None, False, False)
-    assert read(xml) == nothing == article()
+def test_article_without_metadata_has_defaults(xml: str) -> None:
+    defaults = ArticleMetadata(None, 1, None, None, None, None, None, "eng", None, False, None, False, False)
+    assert parse_xml(xml) == defaults == parse_article_meta()
 
 
 # Ids
 
 
-def ids(*pairs: tuple[str, str]) -> ArticleMetadata:
-    return article("".join(f'<article-id pub-id-type="{kind}">{value}</article-id>' for kind, value in pairs))
+def parse_ids(*pairs: tuple[str, str]) -> ArticleMetadata:
+    return parse_article_meta(
+        "".join(f'<article-id pub-id-type="{kind}">{value}</article-id>' for kind, value in pairs)
+    )
 
 
 @pytest.mark.parametrize(
@@ -159,9 +163,9 @@ def ids(*pairs: tuple[str, str]) -> ArticleMetadata:
         ([("pmcid", "")], (None, 1)),
     ],
 )
-def test_the_pmcid_and_its_version(pairs: list[tuple[str, str]], expected: tuple[str | None, int]) -> None:
-    found = ids(*pairs)
-    assert (found.pmcid, found.version) == expected
+def test_pmcid_and_version(pairs: list[tuple[str, str]], expected: tuple[str | None, int]) -> None:
+    metadata = parse_ids(*pairs)
+    assert (metadata.pmcid, metadata.version) == expected
 
 
 @pytest.mark.parametrize(
@@ -173,20 +177,21 @@ def test_the_pmcid_and_its_version(pairs: list[tuple[str, str]], expected: tuple
         ("<article-version>2</article-version>", 1),
     ],
 )
-def test_the_version_of_jats_1_2_and_later(version: str, expected: int) -> None:
-    assert article(version).version == expected
+def test_version_from_article_version_element(version: str, expected: int) -> None:
+    assert parse_article_meta(version).version == expected
     several = f"<article-version>VoR</article-version>{version}"
     assert (
-        article(f"<article-version-alternatives>{several}</article-version-alternatives>").version == expected
+        parse_article_meta(f"<article-version-alternatives>{several}</article-version-alternatives>").version
+        == expected
     )
 
 
 @pytest.mark.parametrize(
-    ("written", "expected"),
+    ("text", "expected"),
     [("12", 12), (" 12 ", 12), ("PMID12", None), ("0", None), ("²", None), ("9" * 10, None)],
 )
-def test_the_pmid(written: str, expected: int | None) -> None:
-    assert ids(("pmid", written)).pmid == expected
+def test_pmid(text: str, expected: int | None) -> None:
+    assert parse_ids(("pmid", text)).pmid == expected
 
 
 @given(
@@ -196,23 +201,23 @@ def test_the_pmid(written: str, expected: int | None) -> None:
     ),
     st.sampled_from(["", " ", "\n\t"]),
 )
-def test_a_doi_in_any_spelling(doi: str, before: str, around: str) -> None:
-    assert ids(("doi", f"{around}{before}{doi}{around}")).doi == doi
+def test_doi_in_any_spelling(doi: str, before: str, around: str) -> None:
+    assert parse_ids(("doi", f"{around}{before}{doi}{around}")).doi == doi
 
 
 @pytest.mark.parametrize(
-    "written",
+    "text",
     ["", "10.1234", "10.12/x", "11.1234/x", "10.1234/ x", "none", "10.1234/" + "x" * 2000, "10.1234/x\u200f"],
 )
-def test_what_is_no_doi_is_none(written: str) -> None:
-    assert ids(("doi", written)).doi is None
+def test_invalid_doi_is_none(text: str) -> None:
+    assert parse_ids(("doi", text)).doi is None
 
 
-def test_the_first_doi_that_is_one_is_taken() -> None:
-    assert ids(("doi", "to come"), ("doi", "10.1234/a"), ("doi", "10.1234/b")).doi == "10.1234/a"
+def test_first_valid_doi_is_used() -> None:
+    assert parse_ids(("doi", "to come"), ("doi", "10.1234/a"), ("doi", "10.1234/b")).doi == "10.1234/a"
 
 
-def test_ids_of_other_articles_are_not_its_own() -> None:
+def test_ids_of_other_articles_are_ignored() -> None:
     others = (
         '<related-article related-article-type="companion">'
         '<article-id pub-id-type="doi">10.9999/a</article-id>'
@@ -226,14 +231,14 @@ def test_ids_of_other_articles_are_not_its_own() -> None:
         '<response><front><article-meta><article-id pub-id-type="doi">10.9999/c</article-id></article-meta>'
         "</front></response>"
     )
-    assert article(others, rest=rest) == article()
+    assert parse_article_meta(others, rest=rest) == parse_article_meta()
 
 
 # Year
 
 
-def dates(*pairs: tuple[str, str]) -> int | None:
-    return article(
+def parse_year(*pairs: tuple[str, str]) -> int | None:
+    return parse_article_meta(
         "".join(f"<pub-date {attributes}><year>{year}</year></pub-date>" for attributes, year in pairs)
     ).year
 
@@ -267,9 +272,9 @@ PRINT, ELECTRONIC = (
         ([], None),
     ],
 )
-def test_the_year_is_that_of_the_issue(pairs: list[tuple[str, str]], expected: int | None) -> None:
-    assert dates(*pairs) == expected
-    assert dates(*reversed(pairs)) == expected
+def test_year_is_that_of_the_issue(pairs: list[tuple[str, str]], expected: int | None) -> None:
+    assert parse_year(*pairs) == expected
+    assert parse_year(*reversed(pairs)) == expected
 
 
 @pytest.mark.parametrize(
@@ -282,49 +287,51 @@ def test_the_year_is_that_of_the_issue(pairs: list[tuple[str, str]], expected: i
         "<pub-date><season>Spring</season><year>2018</year></pub-date>",
     ],
 )
-def test_a_year_that_is_written_otherwise(date: str) -> None:
-    assert article(date).year == 2018
+def test_year_in_other_date_formats(date: str) -> None:
+    assert parse_article_meta(date).year == 2018
 
 
-# What it is
+# Journal, language, type and flags
 
 
-def test_the_journal_has_its_printed_title() -> None:
+def test_journal_is_the_first_title_without_markup() -> None:
     group = "<journal-title-group><journal-title> A\n&amp; <sc>B</sc> </journal-title></journal-title-group>"
-    assert article(journal=group).journal == "A & B"
+    assert parse_article_meta(journal=group).journal == "A & B"
     assert (
-        article(journal="<journal-title>First</journal-title><journal-title>2</journal-title>").journal
+        parse_article_meta(
+            journal="<journal-title>First</journal-title><journal-title>2</journal-title>"
+        ).journal
         == "First"
     )
-    assert article(journal="<journal-title/>").journal is None
+    assert parse_article_meta(journal="<journal-title/>").journal is None
 
 
 @pytest.mark.parametrize(
     ("attributes", "expected"),
     [("", "eng"), ('xml:lang=""', "eng"), ('xml:lang="de-CH"', "ger"), ('xml:lang="fra"', "fra")],
 )
-def test_the_language(attributes: str, expected: str) -> None:
-    assert article(attributes=attributes).language == expected
+def test_language_is_a_marc_code(attributes: str, expected: str) -> None:
+    assert parse_article_meta(attributes=attributes).language == expected
 
 
 @pytest.mark.parametrize(
     ("kind", "expected"), [*NOTICE_TYPES.items(), ("Expression of concern", "expression-of-concern")]
 )
-def test_notices(kind: str, expected: str) -> None:
-    found = article(attributes=f'article-type=" {kind}"')
-    assert (found.article_type, found.notice) == (kind.lower(), expected)
+def test_article_types_of_notices(kind: str, expected: str) -> None:
+    metadata = parse_article_meta(attributes=f'article-type=" {kind}"')
+    assert (metadata.article_type, metadata.notice) == (kind.lower(), expected)
 
 
-def title(words: str, related: str = "", attributes: str = "") -> bool:
-    return article(
-        f"<title-group><article-title>{words}</article-title></title-group>"
+def is_retracted(title: str, related: str = "", attributes: str = "") -> bool:
+    return parse_article_meta(
+        f"<title-group><article-title>{title}</article-title></title-group>"
         + (f'<related-article related-article-type="{related}"/>' if related else ""),
         attributes,
     ).retracted
 
 
 @pytest.mark.parametrize(
-    "words",
+    "title",
     [
         "RETRACTED: Tides",
         "Retracted Article: Tides",
@@ -335,20 +342,20 @@ def title(words: str, related: str = "", attributes: str = "") -> bool:
         "Tides (Retracted Article).",
     ],
 )
-def test_a_title_that_says_retracted(words: str) -> None:
-    assert title(words)
-    assert not title(words, "retracted-article")
-    assert not title(words, attributes='article-type="retraction"')
+def test_retracted_by_title(title: str) -> None:
+    assert is_retracted(title)
+    assert not is_retracted(title, "retracted-article")
+    assert not is_retracted(title, attributes='article-type="retraction"')
 
 
 @pytest.mark.parametrize("related", ["retraction-forward", "retraction-in", "Retraction-Forward"])
-def test_an_article_that_points_to_its_retraction(related: str) -> None:
-    assert title("Tides", related)
-    assert not title("Tides", related, 'article-type="retraction"')
+def test_retracted_by_related_article(related: str) -> None:
+    assert is_retracted("Tides", related)
+    assert not is_retracted("Tides", related, 'article-type="retraction"')
 
 
 @pytest.mark.parametrize(
-    ("words", "related"),
+    ("title", "related"),
     [
         ("Tides", ""),
         ("Tides", "corrected-article"),
@@ -359,39 +366,39 @@ def test_an_article_that_points_to_its_retraction(related: str) -> None:
         ("Why articles are withdrawn", ""),
     ],
 )
-def test_what_is_not_retracted(words: str, related: str) -> None:
-    assert not title(words, related)
+def test_not_retracted(title: str, related: str) -> None:
+    assert not is_retracted(title, related)
 
 
-def test_a_retraction_of_a_sub_article_is_not_its_own() -> None:
+def test_retraction_of_a_sub_article_is_ignored() -> None:
     rest = (
         "<sub-article><front-stub><title-group><article-title>Retracted: x</article-title></title-group>"
         '<related-article related-article-type="retraction-forward"/></front-stub></sub-article>'
     )
-    assert not article(rest=rest).retracted
+    assert not parse_article_meta(rest=rest).retracted
 
 
-def custom(name: str, value: str, group: str = "custom-meta-group") -> str:
+def build_custom_meta(name: str, value: str, group: str = "custom-meta-group") -> str:
     item = f"<custom-meta><meta-name>{name}</meta-name><meta-value>{value}</meta-value></custom-meta>"
     return f"<{group}>{item}</{group}>"
 
 
 @pytest.mark.parametrize("group", ["custom-meta-group", "custom-meta-wrap"])
 @pytest.mark.parametrize("name", ["pmc-prop-manuscript", "is-manuscript"])
-def test_manuscripts(group: str, name: str) -> None:
+def test_manuscript_flag(group: str, name: str) -> None:
     old = '<article-id pub-id-type="manuscript">NIHMS1</article-id>'
-    assert article(custom(name, "yes", group)).manuscript
-    assert article(old).manuscript
-    assert not article(old + custom(name, "no", group)).manuscript
-    assert not article(custom("pmc-prop-open-access", "yes", group)).manuscript
+    assert parse_article_meta(build_custom_meta(name, "yes", group)).manuscript
+    assert parse_article_meta(old).manuscript
+    assert not parse_article_meta(old + build_custom_meta(name, "no", group)).manuscript
+    assert not parse_article_meta(build_custom_meta("pmc-prop-open-access", "yes", group)).manuscript
 
 
-def test_scanned_pages() -> None:
+def test_ocr_flag() -> None:
     page = '<preformat preformat-type="pmc-ocr-text">Words of a page</preformat>'
-    assert article(rest=f"<body>{page}{page}</body>").ocr
-    assert article(custom("pmc-prop-is-scanned-article", "yes")).ocr
-    assert not article(custom("pmc-prop-is-scanned-article", "no")).ocr
-    assert not article(rest="<body><preformat>code</preformat></body>").ocr
+    assert parse_article_meta(rest=f"<body>{page}{page}</body>").ocr
+    assert parse_article_meta(build_custom_meta("pmc-prop-is-scanned-article", "yes")).ocr
+    assert not parse_article_meta(build_custom_meta("pmc-prop-is-scanned-article", "no")).ocr
+    assert not parse_article_meta(rest="<body><preformat>code</preformat></body>").ocr
 
 
 # Licence
@@ -419,40 +426,43 @@ def test_scanned_pages() -> None:
         ("", None),
     ],
 )
-def test_each_place_of_a_licence(inside: str, expected: str | None) -> None:
-    assert permissions(inside) == expected
-    assert article(inside).licence == expected
+def test_licence_from_each_element(inside: str, expected: str | None) -> None:
+    assert parse_licence(inside) == expected
+    assert parse_article_meta(inside).licence == expected
 
 
-def test_pmcs_own_licence_reference() -> None:
-    assert article(custom("pmc-license-ref", "CC BY-NC-SA")).licence == "CC-BY-NC-SA"
-    assert article(custom("pmc-license-ref", "TDM")).licence == "TDM"
-    assert article(custom("licence", "CC BY")).licence is None
+def test_licence_from_pmc_license_ref() -> None:
+    assert parse_article_meta(build_custom_meta("pmc-license-ref", "CC BY-NC-SA")).licence == "CC-BY-NC-SA"
+    assert parse_article_meta(build_custom_meta("pmc-license-ref", "TDM")).licence == "TDM"
+    assert parse_article_meta(build_custom_meta("licence", "CC BY")).licence is None
 
 
-def test_of_two_places_that_disagree_the_stricter_wins() -> None:
-    assert permissions(f'<license xlink:href="{BY}"/><license xlink:href="{BY_NC}"/>') == "CC-BY-NC"
+def test_strictest_of_several_licences_wins() -> None:
+    assert parse_licence(f'<license xlink:href="{BY}"/><license xlink:href="{BY_NC}"/>') == "CC-BY-NC"
     words = "<license-p>Under the Creative Commons Attribution Non-Commercial License.</license-p>"
-    assert permissions(f'<license xlink:href="{BY}">{words}</license>') == "CC-BY-NC"
+    assert parse_licence(f'<license xlink:href="{BY}">{words}</license>') == "CC-BY-NC"
     link = f'<ext-link xlink:href="{BY_NC}">{BY}</ext-link>'
-    assert permissions(f"<license><license-p>Under {link}.</license-p></license>") == "CC-BY-NC"
+    assert parse_licence(f"<license><license-p>Under {link}.</license-p></license>") == "CC-BY-NC"
     assert (
-        article(f'<license xlink:href="{BY}"/>{custom("pmc-license-ref", "CC BY-ND")}').licence == "CC-BY-ND"
+        parse_article_meta(
+            f'<license xlink:href="{BY}"/>{build_custom_meta("pmc-license-ref", "CC BY-ND")}'
+        ).licence
+        == "CC-BY-ND"
     )
 
 
-def test_the_waiver_for_data_does_not_free_the_article() -> None:
+def test_waiver_for_data_is_not_the_licence_of_the_article() -> None:
     waiver = f'The waiver (<uri xlink:href="{ZERO}">{ZERO}</uri>) applies to the data made available here.'
-    assert permissions(f"<license><license-p>{waiver}</license-p></license>") is None
-    assert permissions(f"<license><license-p>Free under CC BY. {waiver}</license-p></license>") == "CC-BY"
-    assert permissions(f'<license xlink:href="{ZERO}"/>') == "CC0"
+    assert parse_licence(f"<license><license-p>{waiver}</license-p></license>") is None
+    assert parse_licence(f"<license><license-p>Free under CC BY. {waiver}</license-p></license>") == "CC-BY"
+    assert parse_licence(f'<license xlink:href="{ZERO}"/>') == "CC0"
 
 
-# The real ones
+# Real articles
 
 
 @needs_data
-def test_real_articles_say_sane_things() -> None:
+def test_metadata_of_real_articles_is_plausible() -> None:
     licences: collections.Counter[str | None] = collections.Counter()
     articles = collections.Counter[str]()
     for path in sorted(Path(str(DATA), "jats").rglob("*")):
@@ -460,22 +470,22 @@ def test_real_articles_say_sane_things() -> None:
             continue
         data = path.read_bytes()
         root = etree.fromstring(gzip.decompress(data) if path.suffix == ".gz" else data, PARSER)
-        own = re.search(r"PMC[1-9][0-9]+(?=/fulltext|\.n?xml)", str(path))
-        if root.tag != "article" or own is None:
+        pmcid_in_path = re.search(r"PMC[1-9][0-9]+(?=/fulltext|\.n?xml)", str(path))
+        if root.tag != "article" or pmcid_in_path is None:
             continue
-        found = parse_metadata(root)
-        articles[found.language] += 1
-        licences[found.licence] += 1
+        metadata = parse_metadata(root)
+        articles[metadata.language] += 1
+        licences[metadata.licence] += 1
         # One folder of the collection holds the article of another id.
-        assert found.pmcid == own[0] or own[0] == "PMC3167654", path
-        assert 1800 <= (found.year or 0) <= 2026, path
-        assert found.journal, path
-        assert found.pmid or found.doi, path
-        if found.licence is None:
+        assert metadata.pmcid == pmcid_in_path[0] or pmcid_in_path[0] == "PMC3167654", path
+        assert 1800 <= (metadata.year or 0) <= 2026, path
+        assert metadata.journal, path
+        assert metadata.pmid or metadata.doi, path
+        if metadata.licence is None:
             meta = root.find("front/article-meta")
             assert meta is not None
-            said = [part.itertext() for part in meta.iter("license", "copyright-statement")]
-            statement = " ".join(map(str, itertools.chain.from_iterable(said)))
+            statements = [part.itertext() for part in meta.iter("license", "copyright-statement")]
+            statement = " ".join(map(str, itertools.chain.from_iterable(statements)))
             assert not re.search(r"creative ?commons|\bCC.?BY\b", statement, re.IGNORECASE), path
     assert articles == {"eng": articles.total()}
     assert articles.total() > 2000

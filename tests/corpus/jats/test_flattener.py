@@ -1,4 +1,4 @@
-"""Inline mark-up joined before the parse gives the text that reading it element by element gives."""
+"""Flattening inline markup before the parse gives the same text as parsing every element."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from bioshards.corpus.jats.flattener import flatten_inline_markup
 from bioshards.corpus.jats.in_text_citations import CITATION_MARK, REMOVAL_MARK
 
 
-def article(paragraph: str) -> bytes:
+def build_article(paragraph: str) -> bytes:
     return f"<article><body><p>{paragraph}</p></body></article>".encode()
 
 
-def texts(paragraph: str, joined: bool) -> list[str]:
+def extract_texts(paragraph: str, flatten: bool) -> list[str]:
     return [
         block.text
-        for block in text_blocks.extract_blocks(xml_tree.parse_article(article(paragraph), flatten=joined))
+        for block in text_blocks.extract_blocks(
+            xml_tree.parse_article(build_article(paragraph), flatten=flatten)
+        )
     ]
 
 
 @pytest.mark.parametrize(
-    ("xml", "becomes"),
+    ("xml", "expected"),
     [
         ("<italic>in</italic> <bold>vivo</bold>", "in vivo"),
         ('<italic toggle="yes">E. coli</italic>', "E. coli"),
@@ -43,33 +45,33 @@ def texts(paragraph: str, joined: bool) -> list[str]:
         ('<xref ref-type="fig" rid="f1">Figure 1</xref>A', "Figure 1A"),
     ],
 )
-def test_simple_markup_is_joined(xml: str, becomes: str) -> None:
-    assert flatten_inline_markup(xml) == becomes
+def test_simple_markup_is_flattened(xml: str, expected: str) -> None:
+    assert flatten_inline_markup(xml) == expected
 
 
 @pytest.mark.parametrize(
     "xml",
     [
-        '<xref ref-type="bibr" rid="b">Ode [12]</xref>',  # ends in a number, which goes
-        '<xref ref-type="fn" rid="f">a</xref>',  # a footnote's mark or a word: what is before it says
-        '<xref rid="b">1</xref>',  # of no type: may be a figure's
+        '<xref ref-type="bibr" rid="b">Ode [12]</xref>',  # ends in a number, which is removed
+        '<xref ref-type="fn" rid="f">a</xref>',  # a footnote mark or a word, depending on the text before it
+        '<xref rid="b">1</xref>',  # no ref-type: may point to a figure
         '<xref ref-type="bibr" rid="b"/>',
         '<xref ref-type="bibr" rid="b">1 <named-content>x</named-content></xref>',
         "CO\n    <sub>2</sub>",  # the line break only indents
         "<ext-link>here</ext-link>",
     ],
 )
-def test_other_markup_is_left_to_be_read(xml: str) -> None:
+def test_other_markup_is_unchanged(xml: str) -> None:
     assert flatten_inline_markup(xml) == xml
 
 
-def test_noncharacters_of_the_text_are_no_marks() -> None:
-    assert texts(f"a{CITATION_MARK}b{REMOVAL_MARK}c", joined=True) == ["a\ufffdb\ufffdc"]
+def test_noncharacters_in_the_text_are_replaced() -> None:
+    assert extract_texts(f"a{CITATION_MARK}b{REMOVAL_MARK}c", flatten=True) == ["a\ufffdb\ufffdc"]
 
 
-def test_tags_that_are_joined_only_in_part_are_read_as_they_are() -> None:
-    odd = '<italic>a</italic> <italic id="x">b</italic> <sub arrange="stack">2</sub>'
-    assert texts(odd, joined=True) == texts(odd, joined=False) == ["a b 2"]
+def test_partly_flattened_tags_give_the_same_text() -> None:
+    markup = '<italic>a</italic> <italic id="x">b</italic> <sub arrange="stack">2</sub>'
+    assert extract_texts(markup, flatten=True) == extract_texts(markup, flatten=False) == ["a b 2"]
 
 
 NUMBERS = st.sampled_from(["1", "12", "3–5", "[4]", "(7)", "S2", "Ode, 2011", "2011a", "", "*", "1&#x2013;3"])
@@ -115,12 +117,12 @@ INLINE = st.recursive(
 
 
 @given(st.lists(INLINE, max_size=12).map("".join))
-def test_any_paragraph_reads_the_same(paragraph: str) -> None:
-    assert texts(paragraph, joined=True) == texts(paragraph, joined=False)
+def test_generated_paragraph_gives_the_same_text(paragraph: str) -> None:
+    assert extract_texts(paragraph, flatten=True) == extract_texts(paragraph, flatten=False)
 
 
 @pytest.mark.skipif(not os.environ.get("BIOSHARDS_DATA"), reason="BIOSHARDS_DATA is not set")
-def test_every_third_real_article_reads_the_same() -> None:
+def test_every_third_real_article_gives_the_same_blocks() -> None:
     paths = sorted(Path(os.environ["BIOSHARDS_DATA"], "jats").rglob("*.*ml"))[::3]
     assert len(paths) > 700
     for path in paths:

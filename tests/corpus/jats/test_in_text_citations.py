@@ -1,4 +1,4 @@
-"""Text with citations, and without: a table to read, and what holds for every text."""
+"""Removal of in-text citations: a table of examples and properties of generated text."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from bioshards.corpus.jats import in_text_citations
 from bioshards.corpus.jats.in_text_citations import CITATION_MARK, REMOVAL_MARK
 
 
-def marked(text: str) -> str:
-    """Text with ¶ for a citation, ◊ for a picture or another hole."""
+def insert_marks(text: str) -> str:
+    """Replace ¶ by the mark of a citation, and ◊ by the mark of another removed element."""
     return text.replace("¶", CITATION_MARK).replace("◊", REMOVAL_MARK)
 
 
-def without(text: str, introductions: bool = False) -> str:
-    return in_text_citations.remove_marks(marked(text), introductions)
+def remove_citations(text: str, introductions: bool = False) -> str:
+    return in_text_citations.remove_marks(insert_marks(text), introductions)
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        # Superscripts: nothing but the number goes.
+        # Superscripts: only the number is removed.
         ("Gulls nest on cliffs.¶ Terns do not.", "Gulls nest on cliffs. Terns do not."),
         ("Gulls nest on cliffs¶. Terns do not.", "Gulls nest on cliffs. Terns do not."),
         ("Gulls nest on cliffs.¶,¶ Terns do not.", "Gulls nest on cliffs. Terns do not."),
@@ -38,7 +38,7 @@ def without(text: str, introductions: bool = False) -> str:
         ("gulls¶—not terns", "gulls—not terns"),
         ("gulls¶(and terns)", "gulls (and terns)"),
         ("gull¶-like", "gull-like"),
-        # Brackets go with what is in them, and with the blank before them.
+        # Brackets are removed with their content and the blank before them.
         ("Gulls nest on cliffs [¶]. Terns do not.", "Gulls nest on cliffs. Terns do not."),
         ("Gulls nest on cliffs[¶]. Terns do not.", "Gulls nest on cliffs. Terns do not."),
         ("Gulls nest on cliffs. [¶] Terns do not.", "Gulls nest on cliffs. Terns do not."),
@@ -46,14 +46,14 @@ def without(text: str, introductions: bool = False) -> str:
         ("gulls (¶ and ¶) nest", "gulls nest"),
         ("gulls [¶]–[¶] nest", "gulls nest"),
         ("gulls [¶], [¶] and [¶] nest", "gulls nest"),
-        ("gulls [¶–12] nest", "gulls nest"),  # only the first of a range is marked up
+        ("gulls [¶–12] nest", "gulls nest"),  # only the first number of the range is marked up
         ("gulls [¶]; terns [¶]", "gulls; terns"),
         ("gulls ([¶]) nest", "gulls nest"),
         ("gulls [[¶], [¶]] nest", "gulls nest"),
         ("gulls \n[\n¶\n,\n¶\n]\n nest", "gulls nest"),
         ("gulls (¶)(¶) nest", "gulls nest"),
         ("gulls (¶, pp. 4–5) nest", "gulls (pp. 4–5) nest"),
-        # A bracket that says more stays, and its separators go.
+        # A bracket with other text is kept; separators are removed.
         ("gulls (an old idea [¶]) nest", "gulls (an old idea) nest"),
         ("gulls (Table 1; [¶]) nest", "gulls (Table 1) nest"),
         ("gulls ([¶]; but not on Skye) nest", "gulls (but not on Skye) nest"),
@@ -61,14 +61,14 @@ def without(text: str, introductions: bool = False) -> str:
         ("gulls (Table 1 (top), [¶]) nest", "gulls (Table 1 (top)) nest"),
         ("gulls [¶, and unpublished notes] nest", "gulls [and unpublished notes] nest"),
         ("gulls (Ode, 2011; ¶) nest", "gulls (Ode, 2011) nest"),
-        # One that only led to a citation does not.
+        # A bracket with only introductory words is removed.
         ("gulls (see [¶]) nest", "gulls nest"),
         ("gulls (reviewed in ¶, ¶).", "gulls."),
         ("gulls (see, e.g., [¶]) nest", "gulls nest"),
         ("gulls [for a recent review, see ¶] nest", "gulls nest"),
         ("gulls (ref. ¶) nest", "gulls nest"),
         ("gulls (OR) nest [¶]", "gulls (OR) nest"),
-        # Punctuation is left as if nothing had been there.
+        # Punctuation around a removed citation.
         ("as shown by Ode et al. [¶].", "as shown by Ode et al."),
         ("as shown by Ode et al., [¶].", "as shown by Ode et al."),
         ("as shown by Ode et al. [¶], who", "as shown by Ode et al., who"),
@@ -91,12 +91,12 @@ def without(text: str, introductions: bool = False) -> str:
         ("", ""),
     ],
 )
-def test_citations_vanish_without_a_trace(before: str, after: str) -> None:
-    assert " ".join(without(before).split()) == after
+def test_citations_are_removed_with_their_punctuation(before: str, after: str) -> None:
+    assert " ".join(remove_citations(before).split()) == after
 
 
-def test_an_introduction_may_stay() -> None:
-    assert without("gulls (reviewed in [¶]) nest [¶]", True) == "gulls (reviewed in) nest"
+def test_introductory_words_can_be_kept() -> None:
+    assert remove_citations("gulls (reviewed in [¶]) nest [¶]", True) == "gulls (reviewed in) nest"
 
 
 @pytest.mark.parametrize(
@@ -120,62 +120,65 @@ def test_an_introduction_may_stay() -> None:
         "[1-3]",
     ],
 )
-def test_a_number_is_a_numeric_citation(number: str) -> None:
+def test_numeric_citations(number: str) -> None:
     assert in_text_citations.is_numeric_citation(number)
 
 
 @pytest.mark.parametrize("text", ["2011", "Ode, 2011", "Ode et al. [3]", "1998a", "p. 4", "Table 1", "and"])
-def test_years_and_names_are_none(text: str) -> None:
+def test_years_and_names_are_not_numeric_citations(text: str) -> None:
     assert not in_text_citations.is_numeric_citation(text)
 
 
-def test_a_name_loses_the_number_it_ends_in() -> None:
-    assert without(in_text_citations.mark_trailing_number("Ode et al. [12]") + " say") == "Ode et al. say"
-    assert without(in_text_citations.mark_trailing_number("Ode, 2011") + " say") == "Ode, 2011 say"
+def test_trailing_number_of_a_name_is_removed() -> None:
+    assert (
+        remove_citations(in_text_citations.mark_trailing_number("Ode et al. [12]") + " say")
+        == "Ode et al. say"
+    )
+    assert remove_citations(in_text_citations.mark_trailing_number("Ode, 2011") + " say") == "Ode, 2011 say"
 
 
 @pytest.mark.parametrize(
     ("text", "only"),
     [("¶,5–¶", True), ("¶ and ¶", True), ("¶(p7)", True), ("¶, 12", True), ("¶ mm", False), ("2+¶", False)],
 )
-def test_a_superscript_may_be_all_citations(text: str, only: bool) -> None:
-    assert in_text_citations.has_only_citations(marked(text)) is only
+def test_superscript_with_only_citations(text: str, only: bool) -> None:
+    assert in_text_citations.has_only_citations(insert_marks(text)) is only
 
 
 TEXT = st.text(alphabet="ab Z1.,;:()[]–“”¶◊\n", max_size=40)
 
 
 @given(TEXT)
-def test_no_mark_is_ever_left(text: str) -> None:
-    found = without(text)
-    assert CITATION_MARK not in found
-    assert REMOVAL_MARK not in found
+def test_no_mark_remains(text: str) -> None:
+    cleaned = remove_citations(text)
+    assert CITATION_MARK not in cleaned
+    assert REMOVAL_MARK not in cleaned
 
 
 @given(TEXT.filter(lambda text: "¶" not in text and "◊" not in text))
-def test_a_text_without_marks_is_not_changed(text: str) -> None:
-    assert without(text) == text
+def test_text_without_marks_is_unchanged(text: str) -> None:
+    assert remove_citations(text) == text
 
 
 @given(TEXT)
-def test_no_letter_outside_of_brackets_is_lost(text: str) -> None:
+def test_no_letter_is_lost(text: str) -> None:
     outside = text.replace("(", "").replace("[", "")
-    assert re.sub("[^abZ1]", "", without(outside)) == re.sub("[^abZ1]", "", outside)
+    assert re.sub("[^abZ1]", "", remove_citations(outside)) == re.sub("[^abZ1]", "", outside)
 
 
 @given(st.lists(st.sampled_from(["gulls", "nest", "on", "cliffs"]), min_size=1), st.data())
-def test_words_with_citations_between_them_are_those_without(words: list[str], data: st.DataObject) -> None:
+def test_citations_between_words_leave_no_gap(words: list[str], data: st.DataObject) -> None:
     citation = st.sampled_from(["", "¶", " [¶]", " (¶, ¶)", "¶,¶"])
     text = " ".join(word + data.draw(citation) for word in words) + data.draw(citation) + "."
-    assert without(text) == " ".join(words) + "."
+    assert remove_citations(text) == " ".join(words) + "."
 
 
 @pytest.mark.parametrize(
     "text", ["¶" + " " * 20_000 + "a", "(" * 20_000 + "¶", "(¶" * 5000, "¶" + ",;" * 10_000]
 )
-def test_no_text_takes_long(text: str) -> None:
-    began = time.process_time()
-    without(text)
+def test_time_limit_on_hostile_text(text: str) -> None:
+    start = time.process_time()
+    remove_citations(text)
     in_text_citations.is_numeric_citation(text)
     in_text_citations.mark_trailing_number(text)
-    assert time.process_time() - began < 20
+    assert time.process_time() - start < 20

@@ -1,4 +1,4 @@
-"""Titles, types and first words by which boilerplate is told from science."""
+"""Titles, section types and opening words that identify boilerplate."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from bioshards.corpus.jats.boilerplate import is_boilerplate, starts_with_boiler
         "Reporting summary",
     ],
 )
-def test_titles_of_boilerplate(title: str) -> None:
+def test_boilerplate_titles(title: str) -> None:
     assert is_boilerplate(title)
 
 
@@ -70,11 +70,11 @@ def test_titles_of_boilerplate(title: str) -> None:
         "Funding " * 20,
     ],
 )
-def test_titles_of_science(title: str) -> None:
+def test_other_titles(title: str) -> None:
     assert not is_boilerplate(title)
 
 
-def test_types_tell_whatever_the_title_is() -> None:
+def test_section_types_are_independent_of_the_title() -> None:
     assert is_boilerplate("Notes", ("COI-statement", None))
     assert is_boilerplate("", (None, "data-availability"))
     assert not is_boilerplate("Notes", ("methods", None))
@@ -91,5 +91,5 @@ def test_types_tell_whatever_the_title_is() -> None:
         ("", False),
     ],
 )
-def test_footnotes_may_open_as_boilerplate(text: str, boilerplate: bool) -> None:
+def test_text_that_starts_with_a_boilerplate_title(text: str, boilerplate: bool) -> None:
     assert starts_with_boilerplate_title(text) is boilerplate

@@ -1,7 +1,6 @@
-"""The shape of full-text documents: blocks in, sentences with their sections out, and everything counted.
+"""Documents built from the text blocks of an article: sentences, sections, counts, flags and ids.
 
-A section that points at the wrong sentence spoils every later step, so documents of blocks made up at random
-are taken apart again: every sentence is of the block it should be of, under that block's headings.
+Documents of generated blocks are split into sections again and compared with the blocks.
 """
 
 from __future__ import annotations
@@ -39,14 +38,14 @@ BLOCKS = [
 ]
 
 
-def shaped(
-    blocks: list[TextBlock], front: Any = ACCEPTED_ARTICLE, has_body: bool = True, **rules: Any
+def build_document(
+    blocks: list[TextBlock], front: Any = ACCEPTED_ARTICLE, has_body: bool = True, **options: Any
 ) -> Document:
-    return ArticleDocumentBuilder(PmcConfig(**rules)).build_document(front, has_body, blocks, "a.xml", 3)[1]
+    return ArticleDocumentBuilder(PmcConfig(**options)).build_document(front, has_body, blocks, "a.xml", 3)[1]
 
 
-def read_back(document: Document) -> list[tuple[str, list[str]]]:
-    """(heading, sentences) of each section, after what comes before the first."""
+def list_sections(document: Document) -> list[tuple[str, list[str]]]:
+    """Return (heading, sentences) of each section, without the sentences before the first section."""
     starts = [first for _, first in document.sections]
     ends = [*starts[1:], len(document.sentences)][: len(starts)]
     headings = (heading for heading, _ in document.sections)
@@ -59,8 +58,8 @@ def read_back(document: Document) -> list[tuple[str, list[str]]]:
 # A document
 
 
-def test_a_document_has_what_the_article_says() -> None:
-    assert shaped(BLOCKS) == Document(
+def test_document_of_an_article() -> None:
+    assert build_document(BLOCKS) == Document(
         id="pmc:PMC77.2",
         source="pmc",
         pmid=12_345,
@@ -97,66 +96,66 @@ def test_a_document_has_what_the_article_says() -> None:
     )
 
 
-def test_blocks_without_headings_are_a_section_without_a_heading() -> None:
-    """A letter has neither an abstract nor headings, and is text all the same."""
-    why, letter = ArticleDocumentBuilder(PmcConfig()).build_document(
+def test_blocks_without_headings_form_a_section_without_a_heading() -> None:
+    """A letter has neither an abstract nor headings."""
+    drop_reason, letter = ArticleDocumentBuilder(PmcConfig()).build_document(
         ACCEPTED_ARTICLE,
         True,
         [TITLE, TextBlock("body", (), "We agree. Thanks."), TextBlock("body", (), "Yours.")],
         "a.xml",
         0,
     )
-    assert why is None
+    assert drop_reason is None
     assert letter.sections == [("", 2)]
     assert letter.sentences[2:] == ["We agree.", "Thanks.", "Yours."]
 
 
-def test_text_without_headings_before_and_after_text_with_them() -> None:
+def test_text_without_headings_around_a_section() -> None:
     blocks = [
         TextBlock("body", (), "One."),
         TextBlock("body", ("A",), "Two."),
         TextBlock("body", (), "Three."),
     ]
-    assert read_back(shaped(blocks)) == [("", ["One."]), ("A", ["Two."]), ("", ["Three."])]
+    assert list_sections(build_document(blocks)) == [("", ["One."]), ("A", ["Two."]), ("", ["Three."])]
 
 
-def test_a_paragraphs_end_ends_a_sentence() -> None:
+def test_end_of_a_paragraph_ends_a_sentence() -> None:
     blocks = [TextBlock("body", ("A",), "We saw"), TextBlock("body", ("A",), "nothing")]
-    assert shaped(blocks).sentences == ["We saw", "nothing"]
-    assert shaped(blocks, splitter="none").sentences == ["We saw", "nothing"]
+    assert build_document(blocks).sentences == ["We saw", "nothing"]
+    assert build_document(blocks, splitter="none").sentences == ["We saw", "nothing"]
 
 
-def test_the_same_headings_again_are_another_section() -> None:
+def test_repeated_headings_start_another_section() -> None:
     blocks = [
         TextBlock("body", ("A",), "One."),
         TextBlock("caption", ("A", "Figure 1"), "Two."),
         TextBlock("body", ("A",), "Three."),
     ]
-    assert shaped(blocks).sections == [("A", 0), ("A > Figure 1", 1), ("A", 2)]
+    assert build_document(blocks).sections == [("A", 0), ("A > Figure 1", 1), ("A", 2)]
 
 
-def test_without_titles_the_text_begins_with_the_abstract_and_the_title_stays_beside_it() -> None:
-    found = shaped(BLOCKS, titles=False)
-    assert found.title == "Sleep in mice. A trial."
-    assert found.sentences == shaped(BLOCKS).sentences[2:]
-    assert found.sections[0] == ("Abstract > Background", 0)
-    assert (found.num_words, found.num_characters) == (29 - 5, 138 - 22)
+def test_titles_can_be_left_out_of_the_sentences() -> None:
+    document = build_document(BLOCKS, titles=False)
+    assert document.title == "Sleep in mice. A trial."
+    assert document.sentences == build_document(BLOCKS).sentences[2:]
+    assert document.sections[0] == ("Abstract > Background", 0)
+    assert (document.num_words, document.num_characters) == (29 - 5, 138 - 22)
 
 
 @pytest.mark.parametrize("titles", [True, False])
-def test_an_article_without_a_title_has_an_empty_one(titles: bool) -> None:
-    found = shaped(BLOCKS[1:], titles=titles)
-    assert found.title == ""
-    assert found.sections[0] == ("Abstract > Background", 0)
-    assert shaped([], titles=titles).sentences == []
+def test_article_without_a_title(titles: bool) -> None:
+    document = build_document(BLOCKS[1:], titles=titles)
+    assert document.title == ""
+    assert document.sections[0] == ("Abstract > Background", 0)
+    assert build_document([], titles=titles).sentences == []
 
 
 # Parts
 
 
-def test_the_abstract_comes_first_wherever_it_stands() -> None:
+def test_abstract_comes_first() -> None:
     blocks = [TITLE, TextBlock("summary", ("Summary",), "In short."), *BLOCKS[1:4]]
-    assert [heading for heading, _ in shaped(blocks).sections] == [
+    assert [heading for heading, _ in build_document(blocks).sections] == [
         "Abstract > Background",
         "Abstract",
         "Summary",
@@ -165,36 +164,42 @@ def test_the_abstract_comes_first_wherever_it_stands() -> None:
 
 
 @pytest.mark.parametrize("part", ARTICLE_PARTS[1:])
-def test_each_part_is_text_or_is_left_out_and_counted(part: str) -> None:
+def test_each_part_is_included_or_counted_as_dropped(part: str) -> None:
     blocks = [
         TITLE,
         TextBlock(part, ("A",), "One two."),
         TextBlock(part, ("A",), "Three."),
         TextBlock("body", ("B",), "Four."),
     ]
-    found = shaped(blocks, parts=tuple(name for name in ARTICLE_PARTS[1:] if name in (part, "body")))
-    assert [sentence for _, sentences in read_back(found) for sentence in sentences] == [
+    document = build_document(
+        blocks, parts=tuple(name for name in ARTICLE_PARTS[1:] if name in (part, "body"))
+    )
+    assert [sentence for _, sentences in list_sections(document) for sentence in sentences] == [
         "One two.",
         "Three.",
         "Four.",
     ]
-    assert [heading for heading, _ in found.sections] == ["A", "B"]
-    assert found.removed_characters == {}
-    left = shaped(blocks, parts=tuple(name for name in ARTICLE_PARTS[1:] if name != part))
+    assert [heading for heading, _ in document.sections] == ["A", "B"]
+    assert document.removed_characters == {}
+    without_part = build_document(blocks, parts=tuple(name for name in ARTICLE_PARTS[1:] if name != part))
     body = [] if part == "body" else [("B", ["Four."])]
-    assert read_back(left) == body
-    assert left.removed_characters == {f"{DROPPED_PART_PREFIX}{part}": 8 + 6 + (5 if part == "body" else 0)}
+    assert list_sections(without_part) == body
+    assert without_part.removed_characters == {
+        f"{DROPPED_PART_PREFIX}{part}": 8 + 6 + (5 if part == "body" else 0)
+    }
 
 
-def test_what_is_left_out_is_not_cleaned() -> None:
-    found = shaped([TITLE, TextBlock("footnote", ("N\u00ad",), "A\u00adb."), BLOCKS[3]], parts=("body",))
-    assert found.removed_characters == {f"{DROPPED_PART_PREFIX}footnote": 4}
+def test_dropped_parts_are_not_cleaned() -> None:
+    document = build_document(
+        [TITLE, TextBlock("footnote", ("N\u00ad",), "A\u00adb."), BLOCKS[3]], parts=("body",)
+    )
+    assert document.removed_characters == {f"{DROPPED_PART_PREFIX}footnote": 4}
 
 
 # Cleaning
 
 
-def test_an_abstract_is_cleaned_as_pubmeds_are() -> None:
+def test_abstract_is_cleaned_as_in_pubmed() -> None:
     blocks = [
         TextBlock("abstract", ("Abstract", "Aim"), "Aim: Mice sleep."),
         TextBlock("abstract", ("Abstract", "Results"), ""),
@@ -202,65 +207,70 @@ def test_an_abstract_is_cleaned_as_pubmeds_are() -> None:
             "abstract", ("Abstract", "End"), "They slept. Copyright © 2019 The Mice. All rights reserved."
         ),
     ]
-    found = shaped(blocks)
-    assert read_back(found) == [("Abstract > Aim", ["Mice sleep."]), ("Abstract > End", ["They slept."])]
-    assert found.removed_characters["copyright"] > 40
-    assert found.removed_characters["empty-labels"] > 0
-    kept = shaped(blocks, cleaning=())
-    assert kept.removed_characters == {}
-    assert any("All rights reserved" in sentence for sentence in kept.sentences)
+    document = build_document(blocks)
+    assert list_sections(document) == [
+        ("Abstract > Aim", ["Mice sleep."]),
+        ("Abstract > End", ["They slept."]),
+    ]
+    assert document.removed_characters["copyright"] > 40
+    assert document.removed_characters["empty-labels"] > 0
+    uncleaned = build_document(blocks, cleaning=())
+    assert uncleaned.removed_characters == {}
+    assert any("All rights reserved" in sentence for sentence in uncleaned.sentences)
 
 
-def test_a_stub_is_no_abstract() -> None:
-    found = shaped([TITLE, TextBlock("abstract", ("Abstract",), "No abstract available."), BLOCKS[3]])
-    assert [heading for heading, _ in found.sections] == ["Methods"]
-    assert found.removed_characters == {"stubs": 22}
+def test_stub_is_removed() -> None:
+    document = build_document(
+        [TITLE, TextBlock("abstract", ("Abstract",), "No abstract available."), BLOCKS[3]]
+    )
+    assert [heading for heading, _ in document.sections] == ["Methods"]
+    assert document.removed_characters == {"stubs": 22}
 
 
-def test_notices_in_the_body_are_left_as_they_are() -> None:
+def test_copyright_line_in_the_body_is_kept() -> None:
     text = "They slept. Copyright © 2019 The Mice. All rights reserved."
-    assert " ".join(shaped([TextBlock("body", (), text)]).sentences) == text
+    assert " ".join(build_document([TextBlock("body", (), text)]).sentences) == text
 
 
-def test_characters_are_cleaned_everywhere() -> None:
+def test_title_headings_and_text_are_cleaned() -> None:
     blocks = [
         TextBlock("title", (), "Sl\u00adeep"),
         TextBlock("abstract", ("Abst\u00adract", "A\u00adim"), "Mi\u00adce sleep well."),
         TextBlock("body", ("Met\u00adhods", "De\u00adep"), "We\u00a0lo\u00adoked."),
         TextBlock("body", ("\u200b",), "Cafe\u0301 \u007f closed."),
     ]
-    found = shaped(blocks)
-    assert found.title == "Sleep"
-    assert read_back(found) == [
+    document = build_document(blocks)
+    assert document.title == "Sleep"
+    assert list_sections(document) == [
         ("Abstract > Aim", ["Mice sleep well."]),
         ("Methods > Deep", ["We looked."]),
         ("", ["Café closed."]),
     ]
-    assert found.removed_characters["soft-hyphens"] == 7
-    assert shaped(blocks, cleaning=()).title == "Sl\u00adeep"
+    assert document.removed_characters["soft-hyphens"] == 7
+    assert build_document(blocks, cleaning=()).title == "Sl\u00adeep"
 
 
-def test_a_heading_is_counted_once_however_many_blocks_it_heads() -> None:
+def test_characters_removed_from_a_heading_are_counted_once() -> None:
     blocks = [TextBlock("body", ("Met\u00adhods", heading), "One.") for heading in ("A\u00ad", "B", "B")]
-    assert shaped(blocks).removed_characters == {"soft-hyphens": 2}
+    assert build_document(blocks).removed_characters == {"soft-hyphens": 2}
 
 
-def test_a_block_with_nothing_left_leaves_no_trace() -> None:
+def test_block_that_is_empty_after_cleaning_is_skipped() -> None:
     blocks = [
         TextBlock("body", ("A",), "One."),
         TextBlock("body", ("B",), "\u200b"),
         TextBlock("body", ("C",), "Two."),
     ]
-    assert shaped(blocks).sections == [("A", 0), ("C", 1)]
-    assert shaped([TITLE, TextBlock("body", ("B",), "\u200b")]).sections == []
+    assert build_document(blocks).sections == [("A", 0), ("C", 1)]
+    assert build_document([TITLE, TextBlock("body", ("B",), "\u200b")]).sections == []
 
 
 # Labels and lines
 
 
-def test_a_sections_text_begins_with_its_label_on_demand() -> None:
-    found = shaped(BLOCKS, section_labels=True)
-    assert read_back(found) == [
+def test_section_labels_option() -> None:
+    document = build_document(BLOCKS, section_labels=True)
+    assert list_sections(document) == [
         ("Abstract > Background", ["Background", "Mice sleep.", "We asked why."]),
         ("Abstract", ["Abstract", "They were tired."]),
         ("Methods", ["Methods", "We looked.", "Twice.", "And again."]),
@@ -269,27 +279,29 @@ def test_a_sections_text_begins_with_its_label_on_demand() -> None:
         ("Results", ["Results", "They slept."]),
         ("Acknowledgements", ["Acknowledgements", "We thank the mice."]),
     ]
-    assert found.num_words == 29 + 8
-    assert shaped([TextBlock("body", (), "One.")], section_labels=True).sentences == ["One."]
+    assert document.num_words == 29 + 8
+    assert build_document([TextBlock("body", (), "One.")], section_labels=True).sentences == ["One."]
 
 
-def test_sentences_are_written_as_the_recipe_wants_them() -> None:
-    found = shaped(
+def test_lower_case_and_ascii_only_options() -> None:
+    document = build_document(
         [TextBlock("body", ("A",), "We saw β. Not so. It is so.")], lower_case=True, ascii_only=True
     )
-    assert found.sentences == ["we saw .", "not so.", "it is so."]
-    assert (found.num_words, found.num_characters) == (3 + 2 + 3, 8 + 7 + 9)
-    assert found.removed_characters == {"ascii-only": 1}
+    assert document.sentences == ["we saw .", "not so.", "it is so."]
+    assert (document.num_words, document.num_characters) == (3 + 2 + 3, 8 + 7 + 9)
+    assert document.removed_characters == {"ascii-only": 1}
 
 
-def test_a_section_without_a_line_left_is_none() -> None:
+def test_section_without_lines_is_skipped() -> None:
     blocks = [TextBlock("body", ("A",), "No."), TextBlock("body", ("B",), "It is longer than that.")]
-    rules = PmcConfig(min_line_characters=10, min_words=6)
-    why, found = ArticleDocumentBuilder(rules).build_document(ACCEPTED_ARTICLE, True, blocks, "a.xml", 0)
-    assert why is None  # words are counted before lines are left out
-    assert found.sections == [("B", 0)]
-    assert found.removed_characters == {"short-lines": 3}
-    assert found.num_words == 5
+    config = PmcConfig(min_line_characters=10, min_words=6)
+    drop_reason, document = ArticleDocumentBuilder(config).build_document(
+        ACCEPTED_ARTICLE, True, blocks, "a.xml", 0
+    )
+    assert drop_reason is None  # words are counted before short lines are removed
+    assert document.sections == [("B", 0)]
+    assert document.removed_characters == {"short-lines": 3}
+    assert document.num_words == 5
 
 
 # Flags
@@ -310,10 +322,8 @@ def test_a_section_without_a_line_left_is_none() -> None:
         ),
     ],
 )
-def test_flags_say_what_else_is_to_be_known(
-    changes: dict[str, Any], has_body: bool, flags: list[str]
-) -> None:
-    assert shaped(BLOCKS, ACCEPTED_ARTICLE._replace(**changes), has_body).flags == flags
+def test_flags(changes: dict[str, Any], has_body: bool, flags: list[str]) -> None:
+    assert build_document(BLOCKS, ACCEPTED_ARTICLE._replace(**changes), has_body).flags == flags
 
 
 # Identity
@@ -328,13 +338,11 @@ def test_flags_say_what_else_is_to_be_known(
         ({"pmcid": "PMC2147483647", "version": 9999}, ("pmc:PMC2147483647.9999", 2**31 - 1)),
     ],
 )
-def test_an_article_of_pmc_goes_by_its_number_there(
-    changes: dict[str, Any], expected: tuple[str, int]
-) -> None:
+def test_id_of_a_pmc_article(changes: dict[str, Any], expected: tuple[str, int]) -> None:
     assert identify_article(ACCEPTED_ARTICLE._replace(**changes)) == expected
 
 
-def test_others_go_by_their_doi_in_any_case_and_then_by_their_pmid() -> None:
+def test_id_of_other_articles_is_the_doi_or_else_the_pmid() -> None:
     other = ACCEPTED_ARTICLE._replace(pmcid=None)
     name, number = identify_article(other)
     assert name == "doi:10.5555/sleep.7"
@@ -345,28 +353,28 @@ def test_others_go_by_their_doi_in_any_case_and_then_by_their_pmid() -> None:
     assert number != identify_article(other._replace(doi=None, pmid=12_346))[1]
 
 
-def test_an_article_without_any_id_is_bad() -> None:
-    with pytest.raises(BadRecordError) as caught:
+def test_article_without_an_id_raises() -> None:
+    with pytest.raises(BadRecordError) as error_info:
         identify_article(ACCEPTED_ARTICLE._replace(pmcid=None, doi=None, pmid=None))
-    assert caught.value.reason == "no-id"
+    assert error_info.value.reason == "no-id"
 
 
 @settings(PROFILE, max_examples=300)
 @given(st.none() | st.text(min_size=1), st.integers(1, 2**31 - 1))
-def test_numbers_of_others_are_beyond_all_of_pmcs_and_fit_a_column(doi: str | None, pmid: int) -> None:
+def test_numbers_of_other_articles_are_above_pmcids_and_fit_int64(doi: str | None, pmid: int) -> None:
     doi = doi and doi.encode(errors="replace").decode()
     assert 2**40 <= identify_article(ACCEPTED_ARTICLE._replace(pmcid=None, doi=doi, pmid=pmid))[1] < 2**63
 
 
-def test_numbers_of_others_are_hardly_ever_the_same() -> None:
-    found = {
+def test_numbers_of_other_articles_are_distinct() -> None:
+    numbers = {
         identify_article(ACCEPTED_ARTICLE._replace(pmcid=None, doi=None, pmid=pmid))[1]
         for pmid in range(1, 20_000)
     }
-    assert len(found) == 19_999
+    assert len(numbers) == 19_999
 
 
-# Blocks made up at random
+# Generated blocks
 
 WORDS = st.lists(
     st.sampled_from(
@@ -395,30 +403,32 @@ BLOCKS_OF_PARTS = st.lists(
     st.booleans(),
     st.sets(st.sampled_from(ARTICLE_PARTS[1:])),
 )
-def test_counts_and_sections_are_those_of_the_sentences(
+def test_counts_and_sections_match_the_sentences(
     title: str | None, blocks: list[TextBlock], titles: bool, labels: bool, parts: set[str]
 ) -> None:
     included = tuple(part for part in ARTICLE_PARTS[1:] if part in parts)
-    heads = [] if title is None else [TextBlock("title", (), title)]
-    found = shaped(heads + blocks, titles=titles, section_labels=labels, parts=included, cleaning=())
-    assert found.title == (title or "")
-    assert found.num_words == sum(len(sentence.split()) for sentence in found.sentences)
-    assert found.num_characters == sum(map(len, found.sentences))
-    assert all(sentence and sentence == collapse_whitespace(sentence) for sentence in found.sentences)
-    chosen = [block for block in blocks if block.part in parts]
+    title_blocks = [] if title is None else [TextBlock("title", (), title)]
+    document = build_document(
+        title_blocks + blocks, titles=titles, section_labels=labels, parts=included, cleaning=()
+    )
+    assert document.title == (title or "")
+    assert document.num_words == sum(len(sentence.split()) for sentence in document.sentences)
+    assert document.num_characters == sum(map(len, document.sentences))
+    assert all(sentence and sentence == collapse_whitespace(sentence) for sentence in document.sentences)
+    included_blocks = [block for block in blocks if block.part in parts]
     runs = [
         (HEADING_SEPARATOR.join(headings), headings[-1:] if labels else (), [block.text for block in run])
-        for headings, run in itertools.groupby(chosen, key=lambda block: block.headings)
+        for headings, run in itertools.groupby(included_blocks, key=lambda block: block.headings)
     ]
-    begin = found.sections[0][1] if found.sections else len(found.sentences)
-    assert " ".join(found.sentences[:begin]) == (found.title if titles else "")
-    assert [(heading, " ".join(sentences)) for heading, sentences in read_back(found)] == [
+    first_sentence = document.sections[0][1] if document.sections else len(document.sentences)
+    assert " ".join(document.sentences[:first_sentence]) == (document.title if titles else "")
+    assert [(heading, " ".join(sentences)) for heading, sentences in list_sections(document)] == [
         (heading, " ".join([*label, *texts])) for heading, label, texts in runs
     ]
-    left = {f"{DROPPED_PART_PREFIX}{block.part}" for block in blocks if block.part not in parts}
-    assert found.removed_characters == {
+    dropped = {f"{DROPPED_PART_PREFIX}{block.part}" for block in blocks if block.part not in parts}
+    assert document.removed_characters == {
         name: sum(len(block.text) for block in blocks if f"{DROPPED_PART_PREFIX}{block.part}" == name)
-        for name in left
+        for name in dropped
     }
 
 
@@ -427,16 +437,18 @@ def test_counts_and_sections_are_those_of_the_sentences(
     st.lists(st.builds(TextBlock, st.sampled_from(ARTICLE_PARTS[1:]), HEADINGS, WORDS), max_size=8),
     st.integers(0, 30),
 )
-def test_a_document_is_short_by_its_own_words(blocks: list[TextBlock], bound: int) -> None:
-    why, found = ArticleDocumentBuilder(PmcConfig(min_words=bound)).build_document(
+def test_min_words_counts_the_words_of_the_document(blocks: list[TextBlock], min_words: int) -> None:
+    drop_reason, document = ArticleDocumentBuilder(PmcConfig(min_words=min_words)).build_document(
         ACCEPTED_ARTICLE, True, blocks, "a.xml", 0
     )
-    assert why == ("no-text" if not found.sections else "short" if found.num_words < bound else None)
-    assert found == shaped(blocks)._replace(position=0)
+    assert drop_reason == (
+        "no-text" if not document.sections else "short" if document.num_words < min_words else None
+    )
+    assert document == build_document(blocks)._replace(position=0)
 
 
-def test_one_shaper_shapes_any_number_of_articles_alike() -> None:
-    shaper = ArticleDocumentBuilder(PmcConfig())
-    documents = [shaper.build_document(ACCEPTED_ARTICLE, True, BLOCKS, "a.xml", 3)[1] for _ in range(3)]
-    assert documents == [shaped(BLOCKS)] * 3
+def test_builder_can_be_reused() -> None:
+    builder = ArticleDocumentBuilder(PmcConfig())
+    documents = [builder.build_document(ACCEPTED_ARTICLE, True, BLOCKS, "a.xml", 3)[1] for _ in range(3)]
+    assert documents == [build_document(BLOCKS)] * 3
     assert dataclasses.is_dataclass(PmcConfig)

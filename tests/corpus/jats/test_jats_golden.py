@@ -1,4 +1,4 @@
-"""Articles of our own writing, one a family of constructs, against the text that a reader wrote down."""
+"""The text blocks of the sample's articles equal the golden files, which were written by hand."""
 
 from __future__ import annotations
 
@@ -15,34 +15,36 @@ SAMPLE = paths.PMC_SAMPLE
 GOLDEN = sorted((paths.GOLDEN / "jats").glob("*.txt"))
 
 
-def written(blocks: list[TextBlock]) -> str:
-    """Blocks as the golden files have them."""
+def format_blocks(blocks: list[TextBlock]) -> str:
+    """Return blocks in the format of the golden files."""
     return "\n".join(
         f"[{block.part}] {' > '.join(block.headings)}".rstrip() + f"\n{block.text}\n" for block in blocks
     )
 
 
 @pytest.fixture(scope="module")
-def sample() -> dict[str, bytes]:
-    """The sample's articles by PMCID and version."""
-    found = {}
+def sample_articles() -> dict[str, bytes]:
+    """XML of the sample's articles by PMCID and version."""
+    articles = {}
     for path in sorted(SAMPLE.iterdir()):
         for xml in article_stream.iter_articles(io.BytesIO(path.read_bytes())):
-            identity, _ = document_builder.identify_article(
+            document_id, _ = document_builder.identify_article(
                 article_metadata.parse_metadata(xml_tree.parse_article(xml))
             )
-            found[identity.removeprefix("pmc:")] = xml
-    return found
+            articles[document_id.removeprefix("pmc:")] = xml
+    return articles
 
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.stem)
-def test_an_article_is_read_as_a_reader_reads_it(golden: Path, sample: dict[str, bytes]) -> None:
+def test_blocks_equal_the_golden_file(golden: Path, sample_articles: dict[str, bytes]) -> None:
     assert (
-        written(text_blocks.extract_blocks(xml_tree.parse_article(sample[golden.stem]))).strip()
+        format_blocks(
+            text_blocks.extract_blocks(xml_tree.parse_article(sample_articles[golden.stem]))
+        ).strip()
         == golden.read_text().strip()
     )
 
 
-def test_there_is_a_golden_file_for_nearly_every_article(sample: dict[str, bytes]) -> None:
+def test_nearly_every_article_has_a_golden_file(sample_articles: dict[str, bytes]) -> None:
     assert len(GOLDEN) >= 12
-    assert len(sample) - len(GOLDEN) <= 2
+    assert len(sample_articles) - len(GOLDEN) <= 2

@@ -1,4 +1,4 @@
-"""The text of a title or a paragraph, element by element."""
+"""The text of inline markup: formatting, links, citations, formulas and indentation."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ PARSER = etree.XMLParser(
 MATHML = 'xmlns:m="http://www.w3.org/1998/Math/MathML"'
 
 
-def paragraph(inside: str) -> etree._Element:
+def parse_paragraph(inside: str) -> etree._Element:
     return etree.fromstring(f'<p xmlns:xlink="http://www.w3.org/1999/xlink" {MATHML}>{inside}</p>', PARSER)
 
 
-def said(inside: str) -> str:
-    return inline.extract_text(paragraph(inside))
+def extract_text(inside: str) -> str:
+    return inline.extract_text(parse_paragraph(inside))
 
 
-def cites(number: str) -> str:
+def build_xref(number: str) -> str:
     return f'<xref ref-type="bibr" rid="b{number}">{number}</xref>'
 
 
 @pytest.mark.parametrize(
     ("inside", "text"),
     [
-        # What only looks different joins without a blank more or less.
+        # Formatting elements are joined without adding or removing a blank.
         ("H<sub>2</sub>O and Ca<sup>2+</sup>", "H2O and Ca2+"),
         ("<italic>Larus</italic>-like <bold>g</bold>ull<underline>s</underline>", "Larus-like gulls"),
         ("<sc>Ode</sc>, <named-content content-type='x'>A</named-content>", "Ode, A"),
@@ -52,38 +52,39 @@ def cites(number: str) -> str:
         ("see <inline-supplementary-material>Table S1</inline-supplementary-material>)", "see Table S1)"),
         # Pictures.
         ("gulls (<inline-graphic xlink:href='a.png'/>), terns", "gulls, terns"),
-        # What is no text, with its tail.
+        # Elements without text of the paragraph; their tails are kept.
         ("gulls<index-term><term>gull</term></index-term> nest", "gulls nest"),
         ("gulls<fn><p>Birds.</p></fn> nest", "gulls nest"),
     ],
 )
-def test_inline_elements_join_as_written(inside: str, text: str) -> None:
-    assert said(inside) == text
+def test_inline_elements_are_joined_without_gaps(inside: str, text: str) -> None:
+    assert extract_text(inside) == text
 
 
 @pytest.mark.parametrize(
     ("inside", "text"),
     [
-        (f"cliffs.<sup>{cites('1')},{cites('2')}</sup> Terns", "cliffs. Terns"),
-        (f"cliffs<sup>{cites('1')}–{cites('3')}</sup>.", "cliffs."),
-        (f"cliffs{cites('1')}<sup>–</sup>{cites('3')}.", "cliffs."),
-        (f"cliffs<sup>{cites('1')}–3</sup>.", "cliffs."),
-        (f"cliffs<sup>2+</sup><sup>{cites('1')}</sup>.", "cliffs2+."),
-        (f"cliffs [{cites('1')}–3, {cites('7')}].", "cliffs."),
+        (f"cliffs.<sup>{build_xref('1')},{build_xref('2')}</sup> Terns", "cliffs. Terns"),
+        (f"cliffs<sup>{build_xref('1')}–{build_xref('3')}</sup>.", "cliffs."),
+        (f"cliffs{build_xref('1')}<sup>–</sup>{build_xref('3')}.", "cliffs."),
+        (f"cliffs<sup>{build_xref('1')}–3</sup>.", "cliffs."),
+        (f"cliffs<sup>2+</sup><sup>{build_xref('1')}</sup>.", "cliffs2+."),
+        (f"cliffs [{build_xref('1')}–3, {build_xref('7')}].", "cliffs."),
         ("cliffs <xref ref-type='bibr'>[1]</xref>.", "cliffs."),
         ("cliffs <xref ref-type='bibr'><sup>1</sup></xref>.", "cliffs."),
-        (f"cliffs [{cites('11••')}].", "cliffs."),
+        (f"cliffs [{build_xref('11••')}].", "cliffs."),
         ("cliffs<xref ref-type='bibr' rid='b1'/>.", "cliffs."),
         ("cliffs (<xref ref-type='bibr'>Ode, 2011</xref>; Roe, 2012).", "cliffs (Ode, 2011; Roe, 2012)."),
         ("<xref ref-type='bibr'>Ode et al. [3]</xref> say", "Ode et al. say"),
         ("Ode (<xref ref-type='bibr'>2011</xref>) says", "Ode (2011) says"),
-        # References without a type are to references, but for those that follow what has a number.
+        # A number in an xref without a type is a citation, unless its id or the text before it names
+        # another item.
         ("cliffs <xref rid='b1'>[1]</xref>.", "cliffs."),
         ("see Table <xref rid='b1'>1</xref>.", "see Table 1."),
         ("see Eq. (<xref rid='b1'>1</xref>).", "see Eq. (1)."),
         ("from (<xref ref-type='' rid='Equ1'>1</xref>) follows", "from (1) follows"),
         ("(<xref ref-type='fig'>Figs 1</xref>, <xref ref-type='fig'>2</xref>)", "(Figs 1, 2)"),
-        # Callouts of footnotes.
+        # Footnote marks.
         ("cliffs<xref ref-type='fn'>1</xref>.", "cliffs."),
         ("cliffs<sup><xref ref-type='fn'>1</xref></sup>.", "cliffs."),
         ("cliffs<xref ref-type='fn'><sup>1</sup></xref> and", "cliffs and"),
@@ -91,8 +92,8 @@ def test_inline_elements_join_as_written(inside: str, text: str) -> None:
         ("see footnote <xref ref-type='fn'>a</xref> of Table 1", "see footnote a of Table 1"),
     ],
 )
-def test_numbers_that_point_elsewhere_vanish(inside: str, text: str) -> None:
-    assert said(inside) == text
+def test_citations_and_footnote_marks_are_removed(inside: str, text: str) -> None:
+    assert extract_text(inside) == text
 
 
 @pytest.mark.parametrize(
@@ -115,12 +116,12 @@ def test_numbers_that_point_elsewhere_vanish(inside: str, text: str) -> None:
         ("of <math><mi>x</mi></math> as", "of x as"),
     ],
 )
-def test_formulas_are_typed_out(inside: str, text: str) -> None:
-    assert said(inside) == text
+def test_formulas_become_text(inside: str, text: str) -> None:
+    assert extract_text(inside) == text
 
 
-def test_citations_by_name_and_year_may_vanish_too() -> None:
-    element = paragraph(
+def test_author_year_citations_can_be_removed() -> None:
+    element = parse_paragraph(
         "cliffs (<xref ref-type='bibr'>Ode, 2011</xref>; <xref ref-type='bibr'>Roe, 2012</xref>) "
         "and rocks (see <xref ref-type='fig'>Fig. 1</xref>, <xref ref-type='bibr'>Ode, 2011</xref>)."
     )
@@ -128,15 +129,15 @@ def test_citations_by_name_and_year_may_vanish_too() -> None:
     assert inline.extract_text(element) == "cliffs and rocks (see Fig. 1)."
 
 
-def test_text_may_be_put_together_of_several_elements() -> None:
+def test_join_pieces_of_several_elements() -> None:
     pieces: inline.TextPieces = ["Gulls"]
-    for child in paragraph("<italic> nest</italic><xref ref-type='bibr'>1</xref>"):
+    for child in parse_paragraph("<italic> nest</italic><xref ref-type='bibr'>1</xref>"):
         inline.append_inline(child, pieces)
     assert inline.join_pieces([*pieces, "."]) == "Gulls nest."
 
 
 @pytest.mark.parametrize("inside", ["\n" * 100_000 + "a", " \n" * 50_000 + "<sup>2</sup>", "(\n" * 50_000])
-def test_no_indentation_takes_long(inside: str) -> None:
-    began = time.process_time()
-    said(inside)
-    assert time.process_time() - began < 20
+def test_time_limit_on_long_indentation(inside: str) -> None:
+    start = time.process_time()
+    extract_text(inside)
+    assert time.process_time() - start < 20

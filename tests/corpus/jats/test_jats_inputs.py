@@ -1,7 +1,6 @@
-"""Full text in folders and files: found once each, and dealt out to sources that depend on names alone.
+"""Discovery of full-text input files, and their grouping into source files by name.
 
-A source makes a shard, so an article that turns up in another source makes two shards new; and an article
-that is found twice, or whose range hangs on the order of inputs, makes another corpus of the same files.
+A source file becomes a shard, so the grouping depends on file names alone.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ PROFILE = settings(derandomize=True, deadline=None, database=None)
 FILES = LocalStorage()
 
 
-class Named(LocalStorage):
-    """Files that are there by name only: so many of them cost nothing."""
+class NameOnlyStorage(LocalStorage):
+    """A storage with file names and no contents."""
 
     def __init__(self, paths: list[str]) -> None:
         self.paths = sorted(paths)
@@ -43,8 +42,8 @@ class Named(LocalStorage):
         return [FileInfo(path, 10, "1-1") for path in self.paths if path == pattern]
 
 
-def make(folder: Path, *names: str) -> list[str]:
-    """Files of these names, below the folder; their full paths."""
+def write_files(folder: Path, *names: str) -> list[str]:
+    """Write a file for each name below the folder; return the full paths."""
     paths = []
     for name in names:
         path = folder / name
@@ -54,24 +53,24 @@ def make(folder: Path, *names: str) -> list[str]:
     return paths
 
 
-def found(*inputs: object, storage: LocalStorage = FILES) -> dict[str, list[str]]:
-    """The sources by name, each with the names of its parts, in order."""
+def discover_parts_by_source(*inputs: object, storage: LocalStorage = FILES) -> dict[str, list[str]]:
+    """Return the source files by name, each with the names of its parts in order."""
     sources = discover(storage, map(str, inputs))
     assert sources == sorted(sources)
     assert len({source.name for source in sources}) == len(sources)
     return {source.name: [part.name for part in source.parts] for source in sources}
 
 
-def named(*paths: str) -> dict[str, list[str]]:
-    """As :func:`found`, of a folder of files that are there by name only."""
-    return found("/in", storage=Named([f"/in/{path}" for path in paths]))
+def discover_parts_of_paths(*paths: str) -> dict[str, list[str]]:
+    """Return :func:`discover_parts_by_source` of a folder with these paths."""
+    return discover_parts_by_source("/in", storage=NameOnlyStorage([f"/in/{path}" for path in paths]))
 
 
-# What is found
+# Discovery
 
 
-def test_a_folder_gives_its_full_text_at_any_depth_and_nothing_hidden(tmp_path: Path) -> None:
-    make(
+def test_folder_is_searched_recursively_without_hidden_files(tmp_path: Path) -> None:
+    write_files(
         tmp_path,
         *("PMC1.xml", "a/PMC2.nxml", "a/b/PMC3.xml.gz", "c/PMC4.nxml.gz"),
         *(
@@ -94,7 +93,7 @@ def test_a_folder_gives_its_full_text_at_any_depth_and_nothing_hidden(tmp_path: 
             "b.gz",
         ),
     )
-    assert found(tmp_path) == {
+    assert discover_parts_by_source(tmp_path) == {
         "PMC0000xxxx": ["PMC1.xml", "PMC2.nxml", "PMC3.xml.gz", "PMC4.nxml.gz"],
         "new.zip": [],
         "old.tar.gz": [],
@@ -103,59 +102,59 @@ def test_a_folder_gives_its_full_text_at_any_depth_and_nothing_hidden(tmp_path: 
         "PMC5_PMC10000.xml.gz": [],
         "PMC10001_PMC20000.xml": [],
     }
-    assert found(f"{tmp_path}/") == found(tmp_path)
+    assert discover_parts_by_source(f"{tmp_path}/") == discover_parts_by_source(tmp_path)
 
 
-def test_pubmeds_files_and_other_tables_are_no_full_text(tmp_path: Path) -> None:
-    make(tmp_path, "pubmed/baseline/pubmed26n0001.xml.gz", "pubmed26n0002.xml", "table.parquet")
-    make(
+def test_pubmed_files_and_other_tables_are_ignored(tmp_path: Path) -> None:
+    write_files(tmp_path, "pubmed/baseline/pubmed26n0001.xml.gz", "pubmed26n0002.xml", "table.parquet")
+    write_files(
         tmp_path, "pmc/metadata/PMC0123xxxx.parquet", "selected/PMC0123xxxx.parquet", "pmc/selected/x.parquet"
     )
     with pytest.raises(InputNotFoundError, match="has no article, package or archive"):
-        found(tmp_path)
+        discover_parts_by_source(tmp_path)
     with pytest.raises(InputNotFoundError, match="names no full text"):
-        found(tmp_path / "pubmed26n0002.xml")
-    make(tmp_path, "PMC1.xml")
-    assert found(tmp_path) == {"PMC0000xxxx": ["PMC1.xml"]}
+        discover_parts_by_source(tmp_path / "pubmed26n0002.xml")
+    write_files(tmp_path, "PMC1.xml")
+    assert discover_parts_by_source(tmp_path) == {"PMC0000xxxx": ["PMC1.xml"]}
 
 
-@pytest.mark.parametrize("given_", ["nothing", "nothing/*.xml", "empty"])
-def test_an_input_that_names_nothing_is_said_with_what_to_give(tmp_path: Path, given_: str) -> None:
+@pytest.mark.parametrize("missing", ["nothing", "nothing/*.xml", "empty"])
+def test_missing_input_error_lists_the_accepted_files(tmp_path: Path, missing: str) -> None:
     (tmp_path / "empty").mkdir()
-    make(tmp_path, "PMC1.xml")
-    with pytest.raises(InputNotFoundError) as caught:
-        found(tmp_path, tmp_path / given_)
-    message = str(caught.value)
-    assert f"--input {tmp_path / given_} " in message
-    assert ("has no article" if given_ == "empty" else "names no full text") in message
+    write_files(tmp_path, "PMC1.xml")
+    with pytest.raises(InputNotFoundError) as error_info:
+        discover_parts_by_source(tmp_path, tmp_path / missing)
+    message = str(error_info.value)
+    assert f"--input {tmp_path / missing} " in message
+    assert ("has no article" if missing == "empty" else "names no full text") in message
     assert all(word in message for word in (".nxml", ".tar.gz", ".zip", "PMC1_PMC20000.xml.gz"))
 
 
-def test_a_glob_gives_whatever_it_names(tmp_path: Path) -> None:
-    make(tmp_path, "a/PMC1.txt", "a/PMC2.xml", "b/PMC3.txt", "a/PMC4.zip")
-    assert found(f"{tmp_path}/*/PMC*.txt") == {"PMC0000xxxx": ["PMC1.txt", "PMC3.txt"]}
-    assert found(f"{tmp_path}/**/PMC2*") == {"PMC0000xxxx": ["PMC2.xml"]}
-    assert found(tmp_path / "a" / "PMC4.zip") == {"PMC4.zip": []}
+def test_glob_accepts_any_file_name(tmp_path: Path) -> None:
+    write_files(tmp_path, "a/PMC1.txt", "a/PMC2.xml", "b/PMC3.txt", "a/PMC4.zip")
+    assert discover_parts_by_source(f"{tmp_path}/*/PMC*.txt") == {"PMC0000xxxx": ["PMC1.txt", "PMC3.txt"]}
+    assert discover_parts_by_source(f"{tmp_path}/**/PMC2*") == {"PMC0000xxxx": ["PMC2.xml"]}
+    assert discover_parts_by_source(tmp_path / "a" / "PMC4.zip") == {"PMC4.zip": []}
 
 
-def test_a_file_that_two_inputs_name_is_one(tmp_path: Path) -> None:
-    make(tmp_path, "a/PMC1.xml", "a/x.xml", "a/old.zip")
+def test_file_matched_by_two_inputs_is_read_once(tmp_path: Path) -> None:
+    write_files(tmp_path, "a/PMC1.xml", "a/x.xml", "a/old.zip")
     inputs = [tmp_path, tmp_path / "a", f"{tmp_path}/a/*.xml", tmp_path / "a" / ".." / "a" / "PMC1.xml"]
     assert discover(FILES, map(str, inputs)) == discover(FILES, [str(tmp_path)])
     assert discover(FILES, [os.path.relpath(tmp_path)]) == discover(FILES, [str(tmp_path)])
 
 
-def test_files_of_one_name_in_two_folders_are_two(tmp_path: Path) -> None:
-    paths = make(tmp_path, "a/PMC1.xml", "b/PMC1.xml")
+def test_files_with_the_same_name_in_two_folders_are_both_read(tmp_path: Path) -> None:
+    paths = write_files(tmp_path, "a/PMC1.xml", "b/PMC1.xml")
     [source] = discover(FILES, [str(tmp_path / "b"), str(tmp_path / "a")])
     assert [part.path for part in source.parts] == paths
 
 
 @settings(PROFILE, max_examples=50)
 @given(st.permutations(["PMC1.xml", "PMC20000.xml", "y.xml", "x.zip", "PMC1_PMC9.xml", "d/PMC7.2.xml"]))
-def test_the_order_of_inputs_changes_nothing(names: list[str]) -> None:
+def test_order_of_inputs_does_not_matter(names: list[str]) -> None:
     paths = [f"/in/{name}" for name in names]
-    assert discover(Named(paths), paths) == discover(Named(paths), ["/in"])
+    assert discover(NameOnlyStorage(paths), paths) == discover(NameOnlyStorage(paths), ["/in"])
 
 
 # Groups
@@ -182,21 +181,21 @@ def test_the_order_of_inputs_changes_nothing(names: list[str]) -> None:
         ("PMC" + "9" * 200 + ".xml", "articles-000-of-001", "in/PMC" + "9" * 200 + ".xml"),
     ],
 )
-def test_a_name_or_its_folder_says_in_which_range_an_article_is(path: str, group: str, name: str) -> None:
-    assert named(path) == {group: [name]}
+def test_range_is_derived_from_the_file_or_folder_name(path: str, group: str, name: str) -> None:
+    assert discover_parts_of_paths(path) == {group: [name]}
 
 
-def test_parts_are_in_the_order_of_numbers_and_versions() -> None:
+def test_parts_are_sorted_by_number_and_version() -> None:
     names = ["PMC2.xml", "PMC10.xml", "PMC10.2.xml", "PMC10.10.xml", "PMC100.1.xml"]
-    assert named(*sorted(names)) == {"PMC0000xxxx": names}
+    assert discover_parts_of_paths(*sorted(names)) == {"PMC0000xxxx": names}
 
 
-def test_what_is_in_a_group_does_not_depend_on_where_it_lies(tmp_path: Path) -> None:
+def test_groups_and_digests_do_not_depend_on_the_folder(tmp_path: Path) -> None:
     names = ["x/PMC1.xml", "x/PMC2/fulltext.xml", "x/a.xml", "x/b.nxml", "x/d/e.xml"]
     output_dir = OutputDir(str(tmp_path / "work"))
     digests = []
     for folder in ("one", "two/deeper"):
-        make(tmp_path / folder, *names)
+        write_files(tmp_path / folder, *names)
         sources = discover(FILES, [str(tmp_path / folder)])
         digests.append([(source.name, compute_input_md5(FILES, output_dir, source)) for source in sources])
     assert digests[0] == digests[1]
@@ -207,32 +206,32 @@ def test_what_is_in_a_group_does_not_depend_on_where_it_lies(tmp_path: Path) -> 
     assert [(source.name, compute_input_md5(FILES, output_dir, source)) for source in touched] == digests[0]
 
 
-def test_the_checksum_of_a_group_is_of_its_names_and_bytes(tmp_path: Path) -> None:
-    make(tmp_path, "in/PMC1.xml", "in/PMC2.xml")
+def test_digest_of_a_group_covers_names_and_bytes(tmp_path: Path) -> None:
+    write_files(tmp_path, "in/PMC1.xml", "in/PMC2.xml")
 
-    def md5() -> str:
+    def compute_md5() -> str:
         [source] = discover(FILES, [str(tmp_path / "in")])
         return compute_input_md5(FILES, OutputDir(str(tmp_path / "work")), source)
 
-    seen = [md5()]
+    digests = [compute_md5()]
     (tmp_path / "in" / "PMC2.xml").write_bytes(b"other bytes")
-    seen.append(md5())
+    digests.append(compute_md5())
     (tmp_path / "in" / "PMC2.xml").rename(tmp_path / "in" / "PMC3.xml")
-    seen.append(md5())
-    make(tmp_path, "in/PMC4.xml")
-    seen.append(md5())
-    assert len(set(seen)) == 4
+    digests.append(compute_md5())
+    write_files(tmp_path, "in/PMC4.xml")
+    digests.append(compute_md5())
+    assert len(set(digests)) == 4
     (tmp_path / "in" / "PMC4.xml").unlink()
-    assert md5() == seen[2]
+    assert compute_md5() == digests[2]
 
 
-def groups(sources: list[SourceFile]) -> dict[str, SourceFile]:
+def index_by_name(sources: list[SourceFile]) -> dict[str, SourceFile]:
     return {source.name: source for source in sources}
 
 
 NAMES = st.one_of(
     st.tuples(st.integers(1, 50_000), st.sampled_from(["", ".1", ".2"])).map(
-        lambda of: f"PMC{of[0]}{of[1]}.xml"
+        lambda pair: f"PMC{pair[0]}{pair[1]}.xml"
     ),
     st.integers(1, 50).map(lambda number: f"article{number}/fulltext.nxml"),
     st.text("abc", min_size=1, max_size=3).map(lambda name: f"{name}.xml.gz"),
@@ -241,9 +240,9 @@ NAMES = st.one_of(
 
 @settings(PROFILE, max_examples=100)
 @given(st.sets(NAMES, min_size=1, max_size=25), NAMES)
-def test_an_article_that_is_added_changes_its_own_group_only(names: set[str], added: str) -> None:
-    before = groups(discover(Named([f"/in/{name}" for name in names]), ["/in"]))
-    after = groups(discover(Named([f"/in/{name}" for name in names | {added}]), ["/in"]))
+def test_added_article_changes_one_group(names: set[str], added: str) -> None:
+    before = index_by_name(discover(NameOnlyStorage([f"/in/{name}" for name in names]), ["/in"]))
+    after = index_by_name(discover(NameOnlyStorage([f"/in/{name}" for name in names | {added}]), ["/in"]))
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     assert len(changed) == (added not in names)
     for name in changed:
@@ -251,26 +250,26 @@ def test_an_article_that_is_added_changes_its_own_group_only(names: set[str], ad
 
 
 @pytest.mark.parametrize("pattern", ["in/{:05}.xml", "{:05}/fulltext.xml"])
-def test_many_unnamed_files_are_dealt_out_evenly(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_without_pmcid_are_distributed_evenly(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(article_sources, "MEAN_FILES_PER_GROUP", 100)
     paths = [f"/in/{pattern.format(number)}" for number in range(700)]
-    sources = discover(Named(paths), ["/in"])
+    sources = discover(NameOnlyStorage(paths), ["/in"])
     assert [source.name for source in sources] == [f"articles-{group:03}-of-008" for group in range(8)]
     assert sum(len(source.parts) for source in sources) == 700
     assert all(50 < len(source.parts) < 130 for source in sources)
-    one_more = groups(discover(Named([*paths, "/in/in/new.xml"]), ["/in"]))
-    assert sum(one_more[source.name] != source for source in sources) == 1
+    with_added_file = index_by_name(discover(NameOnlyStorage([*paths, "/in/in/new.xml"]), ["/in"]))
+    assert sum(with_added_file[source.name] != source for source in sources) == 1
 
 
-def test_more_groups_than_a_byte_can_tell_are_all_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_256_groups_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(article_sources, "MEAN_FILES_PER_GROUP", 2)
-    sources = discover(Named([f"/in/in/{number}.xml" for number in range(2000)]), ["/in"])
+    sources = discover(NameOnlyStorage([f"/in/in/{number}.xml" for number in range(2000)]), ["/in"])
     assert all(source.name.endswith("-of-1024") for source in sources)
     assert len(sources) > 800
 
 
-def test_a_source_of_many_knows_their_size_and_when_one_changes(tmp_path: Path) -> None:
-    paths = make(tmp_path, "PMC1.xml", "PMC2.xml")
+def test_group_has_the_total_size_and_detects_changes(tmp_path: Path) -> None:
+    paths = write_files(tmp_path, "PMC1.xml", "PMC2.xml")
     [before] = discover(FILES, [str(tmp_path)])
     assert before.size == 16
     assert before.path == f"{tmp_path}/PMC0000xxxx"
@@ -287,7 +286,7 @@ def test_a_source_of_many_knows_their_size_and_when_one_changes(tmp_path: Path) 
 # Mirrors
 
 
-def test_a_mirrors_lists_hide_the_articles_beside_them() -> None:
+def test_articles_of_a_mirror_are_found_by_its_lists() -> None:
     mirror = [
         "m/pmc/selected/PMC0000xxxx.parquet",
         "m/pmc/selected/PMC0123xxxx.parquet",
@@ -297,37 +296,37 @@ def test_a_mirrors_lists_hide_the_articles_beside_them() -> None:
         "m/pubmed/baseline/pubmed26n0001.xml.gz",
     ]
     lists: dict[str, list[str]] = {"PMC0000xxxx.parquet": [], "PMC0123xxxx.parquet": []}
-    assert named(*mirror) == lists
+    assert discover_parts_of_paths(*mirror) == lists
     other = "own/pmc/xml/PMC0000xxxx/PMC7.1-0a1b2c3d.xml"
-    assert named(*mirror, "m/pmc/PMC5.xml", other) == {
+    assert discover_parts_of_paths(*mirror, "m/pmc/PMC5.xml", other) == {
         "PMC0000xxxx": ["PMC5.xml", "PMC7.1-0a1b2c3d.xml"],
         **lists,
     }
 
 
-def test_without_its_lists_a_mirror_is_a_folder_like_any_other() -> None:
+def test_mirror_without_lists_is_searched_as_a_folder() -> None:
     paths = ["pmc/xml/PMC0000xxxx/PMC1.1-0a1b2c3d.xml", "pmc/selected/notes.xml"]
-    assert named(*paths) == {
+    assert discover_parts_of_paths(*paths) == {
         "PMC0000xxxx": ["PMC1.1-0a1b2c3d.xml"],
         "articles-000-of-001": ["selected/notes.xml"],
     }
 
 
-# Names that are meant to harm
+# Hostile names
 
 
 @pytest.mark.parametrize(
     "name", ["PMC1\n.xml", "a b;rm -rf.xml", "[x].xml", "日本.xml", "%s.xml", "-rf.xml", "\\.xml"]
 )
-def test_odd_names_are_files_like_any_other(tmp_path: Path, name: str) -> None:
-    [path] = make(tmp_path, name)
+def test_unusual_file_names(tmp_path: Path, name: str) -> None:
+    [path] = write_files(tmp_path, name)
     [source] = discover(FILES, [str(tmp_path)])
     assert [part.path for part in source.parts] == [path]
     assert is_unchanged(FILES, source)
     compute_input_md5(FILES, OutputDir(str(tmp_path / "work")), source)
 
 
-def test_a_name_that_is_no_utf_8_can_be_read_and_written_down(tmp_path: Path) -> None:
+def test_file_names_that_are_not_utf_8(tmp_path: Path) -> None:
     folder = os.fsencode(tmp_path) + b"/in\xff"
     os.mkdir(folder)
     for name in (b"\xe9t\xe9.xml", b"PMC1\xff.xml", b"PMC2.xml"):
@@ -356,12 +355,12 @@ def test_a_name_that_is_no_utf_8_can_be_read_and_written_down(tmp_path: Path) ->
     ),
     st.randoms(),
 )
-def test_whatever_files_are_called_each_is_in_one_source(paths: list[str], shuffle: random.Random) -> None:
-    sources = discover(Named(paths), ["/in"])
-    there = [
+def test_every_file_belongs_to_one_source(paths: list[str], shuffle: random.Random) -> None:
+    sources = discover(NameOnlyStorage(paths), ["/in"])
+    expected = [
         path for path in paths if not article_sources._PUBMED_FILE_NAME.fullmatch(path.rpartition("/")[2])
     ]
-    assert sorted(part.path for source in sources for part in source.parts) == sorted(there)
+    assert sorted(part.path for source in sources for part in source.parts) == sorted(expected)
     shuffle.shuffle(paths)
-    assert discover(Named(paths), ["/in"]) == sources
+    assert discover(NameOnlyStorage(paths), ["/in"]) == sources
     assert all(source.stem for source in sources)

@@ -1,4 +1,4 @@
-"""The oracle of articles itself, on articles of ours: what it finds in references, prose and leaks."""
+"""The article oracle of the tests: reference titles, prose words and leaked titles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NESTED = "What the older records of harbour towns say about weather"
 FREE = "How winter light changes the colour of birds that never leave"
 
 
-def article(
+def build_article(
     body: str, *, abstract: str = "", back: str = "", attributes: str = "", title: str = "A title"
 ) -> bytes:
     return (
@@ -33,30 +33,33 @@ REFERENCES = (
 )
 
 
-def test_titles_of_references_are_found_wherever_they_stand() -> None:
-    assert find_reference_titles(article("", back=REFERENCES)) == [
+def test_reference_titles_are_found_in_every_element() -> None:
+    assert find_reference_titles(build_article("", back=REFERENCES)) == [
         "a second long account of lakes their reeds and h2o",
         "how winter light changes the colour of birds that never leave",
         "quiet rivers and the slow growth of small northern fish",
         "what the older records of harbour towns say about weather",
     ]
-    assert len(find_reference_titles(article(f"<sec>{REFERENCES}</sec>"))) == 4
-    inside = article("").replace(
+    assert len(find_reference_titles(build_article(f"<sec>{REFERENCES}</sec>"))) == 4
+    in_sub_article = build_article("").replace(
         b"</article>", f"<sub-article><back>{REFERENCES}</back></sub-article></article>".encode()
     )
-    assert len(find_reference_titles(inside)) == 4
+    assert len(find_reference_titles(in_sub_article)) == 4
 
 
-def test_titles_are_found_in_any_namespace_and_with_entities() -> None:
+def test_reference_titles_with_namespaces_and_entities() -> None:
     title = f"<article-title>{LONG} &eacute;t&eacute;</article-title>"
     back = f"<ref-list><ref><citation>{title}</citation></ref></ref-list>"
-    xml = article("", back=back, attributes='xmlns="https://jats.nlm.nih.gov/ns/archiving/1.4/"')
+    xml = build_article("", back=back, attributes='xmlns="https://jats.nlm.nih.gov/ns/archiving/1.4/"')
     declared = b'<!DOCTYPE article PUBLIC "-//NLM//DTD" "archivearticle.dtd">' + xml
     assert find_reference_titles(declared) == ["quiet rivers and the slow growth of small northern fish été"]
 
 
-def test_a_title_outside_of_reference_lists_is_none_of_a_reference() -> None:
-    assert find_reference_titles(article(f"<p><article-title>{LONG}</article-title></p>", title=LONG)) == []
+def test_titles_outside_reference_lists_are_ignored() -> None:
+    assert (
+        find_reference_titles(build_article(f"<p><article-title>{LONG}</article-title></p>", title=LONG))
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,23 +79,23 @@ def test_a_title_outside_of_reference_lists_is_none_of_a_reference() -> None:
         ("<p>caf&#233; <!-- no --> naïve ﬁn</p>", "café naïve fin"),
     ],
 )  # fmt: skip
-def test_prose_is_what_paragraphs_and_titles_of_the_body_say(body: str, expected: str) -> None:
-    assert count_prose_words(article(body)) == collections.Counter(expected.split())
+def test_prose_words_of_the_body(body: str, expected: str) -> None:
+    assert count_prose_words(build_article(body)) == collections.Counter(expected.split())
 
 
-def test_prose_has_the_main_abstract_and_no_other_part() -> None:
+def test_prose_words_include_the_main_abstract_only() -> None:
     abstract = (
         "<abstract><sec><title>Aim</title><p>fish</p></sec></abstract>"
         '<abstract abstract-type="graphical"><p>drawing</p></abstract>'
         "<trans-abstract><p>Fisch</p></trans-abstract>"
     )
-    xml = article("<p>body</p>", abstract=abstract, back="<ack><p>thanks</p></ack>")
+    xml = build_article("<p>body</p>", abstract=abstract, back="<ack><p>thanks</p></ack>")
     xml = xml.replace(b"</article>", b"<sub-article><body><p>review</p></body></sub-article></article>")
     assert count_prose_words(xml) == collections.Counter(["aim", "fish", "body"])
 
 
-def test_a_title_that_only_a_reference_says_is_a_leak() -> None:
-    xml = article("<p>Some text.</p>", back=REFERENCES)
+def test_title_that_occurs_only_in_a_reference_is_leaked() -> None:
+    xml = build_article("<p>Some text.</p>", back=REFERENCES)
     assert find_leaked_titles(xml, ["Some text."]) == []
     assert find_leaked_titles(xml, ["Some text.", f"1. Doe: {LONG.upper()}. 2001"]) == [LONG.lower()]
     assert find_leaked_titles(xml, ["Quiet rivers and the slow growth", "of small northern fish."]) == [
@@ -104,23 +107,25 @@ def test_a_title_that_only_a_reference_says_is_a_leak() -> None:
 @pytest.mark.parametrize(
     "xml",
     [
-        article(f"<p>We liked '{LONG}' much.</p>", back=REFERENCES),
-        article(f"<fig><caption><p>{LONG}</p></caption></fig>", back=REFERENCES),
-        article("<p>x</p>", back=f"<ack><p>{LONG}</p></ack>{REFERENCES}"),
-        article("<p>x</p>", back=REFERENCES, title=LONG),
-        article(
+        build_article(f"<p>We liked '{LONG}' much.</p>", back=REFERENCES),
+        build_article(f"<fig><caption><p>{LONG}</p></caption></fig>", back=REFERENCES),
+        build_article("<p>x</p>", back=f"<ack><p>{LONG}</p></ack>{REFERENCES}"),
+        build_article("<p>x</p>", back=REFERENCES, title=LONG),
+        build_article(
             "<p>x</p>",
             back=REFERENCES,
             title=LONG + "</article-title><alt-title>Fish</alt-title><article-title>",
         ),
-        article(f"<p>{LONG}<xref ref-type='fn'>1</xref></p>", back=REFERENCES),
-        article("<p>x</p>", back=REFERENCES, abstract=f"<abstract><p>{LONG}</p></abstract>"),
+        build_article(f"<p>{LONG}<xref ref-type='fn'>1</xref></p>", back=REFERENCES),
+        build_article("<p>x</p>", back=REFERENCES, abstract=f"<abstract><p>{LONG}</p></abstract>"),
     ],
 )
-def test_a_title_that_the_article_itself_says_is_no_leak(xml: bytes) -> None:
+def test_title_that_occurs_in_the_article_is_not_leaked(xml: bytes) -> None:
     assert find_leaked_titles(xml, [LONG]) == []
 
 
-def test_a_title_is_not_excused_by_two_paragraphs_that_say_half_of_it_each() -> None:
-    xml = article("<p>Quiet rivers and the slow growth</p><p>of small northern fish</p>", back=REFERENCES)
+def test_title_split_over_two_paragraphs_is_leaked() -> None:
+    xml = build_article(
+        "<p>Quiet rivers and the slow growth</p><p>of small northern fish</p>", back=REFERENCES
+    )
     assert find_leaked_titles(xml, [LONG]) == [LONG.lower()]

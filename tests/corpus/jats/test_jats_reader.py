@@ -1,7 +1,7 @@
-"""Sources of full text, read: each article a document or a rejection, whatever file it came in.
+"""Reading of full-text sources: each article becomes a document, a drop or a rejection.
 
-An article is the same document from a file of its own, from an archive and from a package; one that is bad
-costs itself, and a package that is damaged as a whole is not used at all.
+An article gives the same document from a file of its own, an archive and a package.  A bad article does
+not affect the others of its file; a package or archive that is damaged as a whole is not used.
 """
 
 from __future__ import annotations
@@ -55,39 +55,41 @@ FILES = LocalStorage()
 SAMPLE = PMC_SAMPLE
 
 
-def read(folder: Path, rules: PmcConfig = KEEP_EVERYTHING, keep_dropped: bool = False) -> list[SourceRecord]:
-    """The records of all sources in a folder, in order."""
-    reader = ArticleReader(rules, keep_dropped)
+def read_records(
+    folder: Path, config: PmcConfig = KEEP_EVERYTHING, keep_dropped: bool = False
+) -> list[SourceRecord]:
+    """Return the records of all sources in a folder, in order."""
+    reader = ArticleReader(config, keep_dropped)
     return [
         record for source in discover(FILES, [str(folder)]) for record in reader.read_records(FILES, source)
     ]
 
 
-def told(records: list[SourceRecord]) -> list[tuple[str, int, str]]:
-    """(file, position, id of its document or the reason of its rejection or drop) of each."""
-    out = []
+def summarize_records(records: list[SourceRecord]) -> list[tuple[str, int, str]]:
+    """Return (file, position, document id or rejection or drop reason) of each record."""
+    summaries = []
     for record in records:
         if record.error:
             assert not record.keys
             assert record.document is None
-            what = record.error.reason
+            outcome = record.error.reason
         else:
             [key] = record.keys
             assert not key.is_deletion
-            what = record.document.id if record.document else key.drop_reason or "?"
-        out.append((record.file, record.position, what))
-    return out
+            outcome = record.document.id if record.document else key.drop_reason or "?"
+        summaries.append((record.file, record.position, outcome))
+    return summaries
 
 
-def document_of(record: SourceRecord) -> Document:
+def get_document(record: SourceRecord) -> Document:
     assert record.document
     return record.document
 
 
-# Loose files
+# Single files
 
 
-def test_each_file_is_a_record_and_a_bad_one_costs_itself_only(tmp_path: Path) -> None:
+def test_bad_file_does_not_affect_the_others(tmp_path: Path) -> None:
     folder = write_byte_files(
         tmp_path / "in",
         {
@@ -108,7 +110,7 @@ def test_each_file_is_a_record_and_a_bad_one_costs_itself_only(tmp_path: Path) -
             "PMC14.xml": pack_articles(small_article(14), small_article(15)),
         },
     )
-    assert told(read(folder)) == [
+    assert summarize_records(read_records(folder)) == [
         ("PMC1.xml", 0, "pmc:PMC1.1"),
         ("PMC2.xml", 1, "malformed-xml"),
         ("PMC3.xml", 2, "empty-file"),
@@ -126,11 +128,11 @@ def test_each_file_is_a_record_and_a_bad_one_costs_itself_only(tmp_path: Path) -
     ]
 
 
-def test_rejections_say_why_and_not_where_on_this_machine(tmp_path: Path) -> None:
+def test_rejection_names_the_cause_and_no_local_path(tmp_path: Path) -> None:
     folder = write_byte_files(
         tmp_path / "in", {"PMC1.xml": small_article(1)[:-20], "PMC2.xml": small_article(2, "&x;")}
     )
-    truncated, malformed = read(folder)
+    truncated, malformed = read_records(folder)
     assert truncated.error
     assert malformed.error
     assert "ends before </article>" in truncated.error.detail
@@ -140,39 +142,48 @@ def test_rejections_say_why_and_not_where_on_this_machine(tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read_costs_itself_only(tmp_path: Path) -> None:
+def test_file_without_read_permission_is_rejected(tmp_path: Path) -> None:
     folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": small_article(2)})
     (folder / "PMC1.xml").chmod(0)
-    assert [what for _, _, what in told(read(folder))] == ["unreadable", "pmc:PMC2.1"]
+    assert [outcome for _, _, outcome in summarize_records(read_records(folder))] == [
+        "unreadable",
+        "pmc:PMC2.1",
+    ]
 
 
-def test_a_link_to_nowhere_is_a_rejection(tmp_path: Path) -> None:
+def test_broken_symlink_is_rejected(tmp_path: Path) -> None:
     folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1)})
     (folder / "PMC2.xml").symlink_to(tmp_path / "gone.xml")
-    assert [what for _, _, what in told(read(folder))] == ["pmc:PMC1.1", "unreadable"]
+    assert [outcome for _, _, outcome in summarize_records(read_records(folder))] == [
+        "pmc:PMC1.1",
+        "unreadable",
+    ]
 
 
-def test_of_a_file_of_several_that_breaks_off_the_whole_ones_are_used_and_the_break_is_said(
+def test_whole_articles_of_a_truncated_set_are_used(
     tmp_path: Path,
 ) -> None:
     folder = write_byte_files(
         tmp_path / "in", {"mine.xml": pack_articles(small_article(1), small_article(2))[:-30]}
     )
-    assert told(read(folder)) == [("in/mine.xml", 0, "pmc:PMC1.1"), ("in/mine.xml", 1, "truncated-xml")]
+    assert summarize_records(read_records(folder)) == [
+        ("in/mine.xml", 0, "pmc:PMC1.1"),
+        ("in/mine.xml", 1, "truncated-xml"),
+    ]
 
 
-def test_the_sample_is_read_as_its_names_say() -> None:
-    records = read(SAMPLE)
+def test_sample_is_read_without_rejections() -> None:
+    records = read_records(SAMPLE)
     assert not [record for record in records if record.error]
-    ids = {document_of(record).id for record in records}
+    ids = {get_document(record).id for record in records}
     assert ids >= {"pmc:PMC9990001.1", "pmc:PMC9990013.1", "pmc:PMC9990014.2", "pmc:PMC9990018.1"}
     assert len(ids) == len(records) == 20
 
 
-# What is dropped
+# Dropped articles
 
 
-def test_what_is_dropped_has_a_key_with_its_reason_and_a_document_only_on_demand(tmp_path: Path) -> None:
+def test_dropped_article_has_a_version_key_with_its_drop_reason(tmp_path: Path) -> None:
     folder = write_byte_files(
         tmp_path / "in",
         {
@@ -182,44 +193,44 @@ def test_what_is_dropped_has_a_key_with_its_reason_and_a_document_only_on_demand
             "PMC4.xml": small_article(4).replace(b"<article ", b'<article xml:lang="fr" '),
         },
     )
-    dropped = read(folder, PmcConfig())
+    dropped = read_records(folder, PmcConfig())
     assert [record.keys for record in dropped] == [
         [VersionKey(1, 3, False, "licence")],
         [VersionKey(2, 1, False, "no-body")],
         [VersionKey(3, 1, False, "no-text")],
         [VersionKey(4, 1, False, "language")],
     ]
-    kept = read(folder, PmcConfig(), keep_dropped=True)
-    assert [record.keys for record in kept] == [record.keys for record in dropped]
-    assert [document_of(record).id for record in kept] == [
+    with_documents = read_records(folder, PmcConfig(), keep_dropped=True)
+    assert [record.keys for record in with_documents] == [record.keys for record in dropped]
+    assert [get_document(record).id for record in with_documents] == [
         "pmc:PMC1.3",
         "pmc:PMC2.1",
         "pmc:PMC3.1",
         "pmc:PMC4.1",
     ]
-    assert document_of(kept[1]).flags == ["no-body"]
+    assert get_document(with_documents[1]).flags == ["no-body"]
 
 
-def test_articles_that_pmc_has_not_have_keys_beyond_its_own(tmp_path: Path) -> None:
+def test_articles_without_pmcid_have_numbers_above_pmcids(tmp_path: Path) -> None:
     doi = small_article(1).replace(b'"pmcid">PMC1<', b'"doi">10.5555/A<').replace(b"pmcid-ver", b"other")
-    [record] = read(write_byte_files(tmp_path, {"a.xml": doi}))
-    assert document_of(record).id == "doi:10.5555/a"
+    [record] = read_records(write_byte_files(tmp_path, {"a.xml": doi}))
+    assert get_document(record).id == "doi:10.5555/a"
     assert record.keys[0].article_number >= 2**40
 
 
 # Packages and archives
 
 
-def test_in_a_package_a_malformed_article_costs_itself_only(tmp_path: Path) -> None:
+def test_malformed_article_of_a_package_does_not_affect_the_others(tmp_path: Path) -> None:
     bad = small_article(2).replace(b"<sec>", b"<sec><x>")
     data = pack_articles(
         small_article(1), bad, b"<book>no article</book>", small_article(3, "&nonesuch;"), small_article(4)
     )
     folder = write_byte_files(tmp_path, {"PMC1_PMC9.xml.gz": gzip.compress(data)})
-    records = read(folder)
-    assert told(records) == [
-        ("PMC1_PMC9.xml.gz", position, what)
-        for position, what in enumerate(
+    records = read_records(folder)
+    assert summarize_records(records) == [
+        ("PMC1_PMC9.xml.gz", position, outcome)
+        for position, outcome in enumerate(
             ["pmc:PMC1.1", "malformed-xml", "unexpected-element", "unknown-entity", "pmc:PMC4.1"]
         )
     ]
@@ -237,11 +248,11 @@ def test_in_a_package_a_malformed_article_costs_itself_only(tmp_path: Path) -> N
         (b"", "empty-file"),
     ],
 )
-def test_a_package_that_is_damaged_is_not_used(tmp_path: Path, data: bytes, reason: str) -> None:
+def test_damaged_package_raises(tmp_path: Path, data: bytes, reason: str) -> None:
     folder = write_byte_files(tmp_path, {"PMC1_PMC9.xml.gz": data})
-    with pytest.raises(BadFileError) as caught:
-        read(folder)
-    assert caught.value.reason == reason
+    with pytest.raises(BadFileError) as error_info:
+        read_records(folder)
+    assert error_info.value.reason == reason
 
 
 ARCHIVES: dict[str, Callable[[list[tuple[str, bytes]]], bytes]] = {
@@ -251,7 +262,7 @@ ARCHIVES: dict[str, Callable[[list[tuple[str, bytes]]], bytes]] = {
 
 
 @pytest.mark.parametrize("name", ARCHIVES)
-def test_in_an_archive_a_bad_member_costs_itself_only(tmp_path: Path, name: str) -> None:
+def test_bad_archive_member_does_not_affect_the_others(tmp_path: Path, name: str) -> None:
     members = [
         ("PMC001/PMC1.xml", small_article(1)),
         ("../PMC2.xml", small_article(2)),
@@ -268,30 +279,31 @@ def test_in_an_archive_a_bad_member_costs_itself_only(tmp_path: Path, name: str)
     expected = ["pmc:PMC1.1", "hostile-name", "hostile-name", "truncated-xml", "pmc:PMC5.1", "truncated-gzip"]
     expected += ["unknown-entity", "empty-file", "pmc:PMC9.1"]
     files = [f"{name}/{member}" for member, _ in members if member != "readme.txt"]
-    records = read(folder)
-    assert told(records) == [
-        (file, position, what) for position, (file, what) in enumerate(zip(files, expected, strict=True))
+    records = read_records(folder)
+    assert summarize_records(records) == [
+        (file, position, outcome)
+        for position, (file, outcome) in enumerate(zip(files, expected, strict=True))
     ]
     assert records[6].raw == small_article(7, "&nonesuch;")
     assert sorted(path.name for path in tmp_path.rglob("*")) == [name]
 
 
 @pytest.mark.parametrize("name", ARCHIVES)
-def test_an_archive_that_is_damaged_is_not_used(tmp_path: Path, name: str) -> None:
+def test_damaged_archive_raises(tmp_path: Path, name: str) -> None:
     whole = ARCHIVES[name]([(f"PMC{number}.xml", small_article(number, "x" * 500)) for number in range(1, 9)])
     for data in (whole[: len(whole) * 2 // 3], b"", b"<html/>" * 100):
         folder = write_byte_files(tmp_path, {name: data})
         with pytest.raises(BadFileError):
-            read(folder)
+            read_records(folder)
 
 
-def test_an_article_is_the_same_document_whatever_it_comes_in(tmp_path: Path) -> None:
+def test_document_does_not_depend_on_the_container(tmp_path: Path) -> None:
     loose = {
         f"PMC{number}.{version}.xml": small_article(number, "A\u00ad b. C β.", version)
         for number, version in ((1, 1), (1, 2), (20_000, 1), (3, 10))
     }
     members = sorted(loose.items())
-    places: dict[str, dict[str, bytes]] = {
+    containers: dict[str, dict[str, bytes]] = {
         "loose": loose,
         "gzipped": {f"{name}.gz": gzip.compress(data) for name, data in loose.items()},
         "zip": {"a.zip": pack_zip(members)},
@@ -302,80 +314,86 @@ def test_an_article_is_the_same_document_whatever_it_comes_in(tmp_path: Path) ->
             for name, data in loose.items()
         },
     }
-    seen = []
-    for place, files in places.items():
-        records = read(write_byte_files(tmp_path / place, files))
-        assert not [record for record in records if record.error], place
-        seen.append(
-            sorted((document_of(record)._replace(file="", position=0), record.keys) for record in records)
+    results = []
+    for container, files in containers.items():
+        records = read_records(write_byte_files(tmp_path / container, files))
+        assert not [record for record in records if record.error], container
+        results.append(
+            sorted((get_document(record)._replace(file="", position=0), record.keys) for record in records)
         )
-    assert len(seen[0]) == 4
-    assert all(other == seen[0] for other in seen)
+    assert len(results[0]) == 4
+    assert all(other == results[0] for other in results)
     direct = sorted(
         jats.document(data, KEEP_EVERYTHING)._replace(file="", position=0) for data in loose.values()
     )
-    assert [document for document, _ in seen[0]] == direct
+    assert [document for document, _ in results[0]] == direct
 
 
 # Mirrors
 
 
-def mirror(tmp_path: Path, *articles: fake_pmc_bucket.FakeArticle, number: int = 0) -> Path:
-    """A mirror as ``beam run fetch`` leaves it."""
+def create_mirror(tmp_path: Path, *articles: fake_pmc_bucket.FakeArticle, number: int = 0) -> Path:
+    """Create a mirror as ``beam run fetch`` does."""
     folder = tmp_path / "mirror"
     connection = FolderConnection(create_bucket(tmp_path / "bucket", articles, "2026-09-04").root)
     bucket_inventory.update_inventory(FILES, str(folder), connection, BASE_URL)
-    every = ArticleFilter(frozenset(LICENCES), frozenset(SETS), versions="all")
+    article_filter = ArticleFilter(frozenset(LICENCES), frozenset(SETS), versions="all")
     report = article_ranges.fetch_range(
-        FILES, str(folder), BASE_URL, SequentialPool(connection), number, every, TODAY
+        FILES, str(folder), BASE_URL, SequentialPool(connection), number, article_filter, TODAY
     )
     assert not report.failures
     return folder
 
 
-def test_what_a_mirrors_list_says_of_an_article_goes_before_what_its_xml_says(tmp_path: Path) -> None:
-    folder = mirror(
+def test_article_list_of_a_mirror_overrides_the_xml(tmp_path: Path) -> None:
+    folder = create_mirror(
         tmp_path,
         fake_pmc_bucket.FakeArticle(1, 2, licence="CC BY-NC", retracted=True, pmid=11, doi="10.5555/One"),
         fake_pmc_bucket.FakeArticle(2, licence=None, manuscript=True),
         fake_pmc_bucket.FakeArticle(3, ocr=True),
     )
-    one, two, three = map(document_of, read(folder))
+    one, two, three = map(get_document, read_records(folder))
     assert one.id == "pmc:PMC1.2"
     assert (one.licence, one.retracted, one.pmid, one.doi) == ("CC-BY-NC", True, 11, "10.5555/One")
     assert one.file == f"PMC1.2-{hashlib.md5(fake_pmc_bucket.FakeArticle(1, 2).xml).hexdigest()[:8]}.xml"
     assert (two.licence, two.pmid, two.flags) == (None, None, ["manuscript"])
     assert (three.licence, three.flags) == ("CC-BY", ["ocr"])
-    assert [record.keys[0] for record in read(folder, PmcConfig())] == [
+    assert [record.keys[0] for record in read_records(folder, PmcConfig())] == [
         VersionKey(1, 2, False, "licence"),
         VersionKey(2, 1, False, "licence"),
         VersionKey(3, 1, False, "ocr"),
     ]
 
 
-def test_what_the_xml_alone_says_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = small_article(5, extra_front='<related-article related-article-type="retraction-forward"/>')
-    monkeypatch.setattr(fake_pmc_bucket.FakeArticle, "xml", said)
-    found = document_of(read(mirror(tmp_path, fake_pmc_bucket.FakeArticle(5, licence=None)))[0])
-    assert (found.licence, found.retracted) == ("CC-BY", True)
+def test_metadata_that_only_the_xml_has_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    xml = small_article(5, extra_front='<related-article related-article-type="retraction-forward"/>')
+    monkeypatch.setattr(fake_pmc_bucket.FakeArticle, "xml", xml)
+    document = get_document(
+        read_records(create_mirror(tmp_path, fake_pmc_bucket.FakeArticle(5, licence=None)))[0]
+    )
+    assert (document.licence, document.retracted) == ("CC-BY", True)
 
 
-def test_an_article_that_the_list_has_and_the_mirror_has_not_costs_itself_only(tmp_path: Path) -> None:
-    folder = mirror(tmp_path, *map(fake_pmc_bucket.FakeArticle, (1, 2, 3)))
-    [gone] = folder.rglob("PMC2.1-*.xml")
-    gone.unlink()
-    records = read(folder)
-    assert [what for _, _, what in told(records)] == ["pmc:PMC1.1", "unreadable", "pmc:PMC3.1"]
-    assert records[1].file == gone.name
+def test_listed_article_that_is_missing_is_rejected(tmp_path: Path) -> None:
+    folder = create_mirror(tmp_path, *map(fake_pmc_bucket.FakeArticle, (1, 2, 3)))
+    [missing] = folder.rglob("PMC2.1-*.xml")
+    missing.unlink()
+    records = read_records(folder)
+    assert [outcome for _, _, outcome in summarize_records(records)] == [
+        "pmc:PMC1.1",
+        "unreadable",
+        "pmc:PMC3.1",
+    ]
+    assert records[1].file == missing.name
 
 
-def test_articles_in_the_mirror_that_no_list_has_are_not_read(tmp_path: Path) -> None:
-    folder = mirror(tmp_path, fake_pmc_bucket.FakeArticle(1))
+def test_unlisted_article_of_a_mirror_is_not_read(tmp_path: Path) -> None:
+    folder = create_mirror(tmp_path, fake_pmc_bucket.FakeArticle(1))
     write_byte_files(folder / "pmc" / "xml" / "PMC0000xxxx", {"PMC9.1-01234567.xml": small_article(9)})
-    assert [what for _, _, what in told(read(folder))] == ["pmc:PMC1.1"]
+    assert [outcome for _, _, outcome in summarize_records(read_records(folder))] == ["pmc:PMC1.1"]
 
 
-def changed_list(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+def edit_article_list(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     [path] = folder.rglob("selected/*.parquet")
     rows = pq.read_table(path).to_pylist()
     for row in rows:
@@ -387,36 +405,42 @@ def changed_list(folder: Path, change: Callable[[dict[str, Any]], object]) -> No
     "name",
     ["../../../../secret.xml", "/etc/passwd", "PMC1.xml", "PMC1.1-0123456.xml", "PMC1.1-01234567.xml\n", ""],
 )
-def test_a_list_leads_out_of_its_folder_nowhere(tmp_path: Path, name: str) -> None:
+def test_article_list_cannot_name_files_outside_its_folder(tmp_path: Path, name: str) -> None:
     write_byte_files(tmp_path, {"secret.xml": small_article(1)})
-    folder = mirror(tmp_path, fake_pmc_bucket.FakeArticle(1), fake_pmc_bucket.FakeArticle(2))
-    changed_list(folder, lambda row: row["pmcid"] == 1 and row.update(file=name))
-    assert [what for _, _, what in told(read(folder))] == ["hostile-name", "pmc:PMC2.1"]
+    folder = create_mirror(tmp_path, fake_pmc_bucket.FakeArticle(1), fake_pmc_bucket.FakeArticle(2))
+    edit_article_list(folder, lambda row: row["pmcid"] == 1 and row.update(file=name))
+    assert [outcome for _, _, outcome in summarize_records(read_records(folder))] == [
+        "hostile-name",
+        "pmc:PMC2.1",
+    ]
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1" + b"\0" * 100 + b"PAR1", b"<articles/>"])
-def test_a_list_that_is_none_is_not_used(tmp_path: Path, data: bytes) -> None:
-    folder = mirror(tmp_path, fake_pmc_bucket.FakeArticle(1))
+def test_invalid_article_list_raises(tmp_path: Path, data: bytes) -> None:
+    folder = create_mirror(tmp_path, fake_pmc_bucket.FakeArticle(1))
     [path] = folder.rglob("selected/*.parquet")
     whole = path.read_bytes()
     for bad in (data, whole[:-20], whole[: len(whole) // 2]):
         path.write_bytes(bad)
         with pytest.raises(BadFileError):
-            read(folder)
+            read_records(folder)
     pq.write_table(pa.table({"pmcid": [1]}), path)
     with pytest.raises(BadFileError):
-        read(folder)
+        read_records(folder)
 
 
-def test_a_mirror_within_a_folder_of_the_same_names_is_read(tmp_path: Path) -> None:
+def test_mirror_inside_a_folder_named_pmc_selected(tmp_path: Path) -> None:
     inner = tmp_path / "pmc" / "selected"
     inner.mkdir(parents=True)
-    assert [what for _, _, what in told(read(mirror(inner, fake_pmc_bucket.FakeArticle(1))))] == [
-        "pmc:PMC1.1"
-    ]
+    assert [
+        outcome
+        for _, _, outcome in summarize_records(
+            read_records(create_mirror(inner, fake_pmc_bucket.FakeArticle(1)))
+        )
+    ] == ["pmc:PMC1.1"]
 
 
-# Bombs and whatever else may come
+# Hostile and generated articles
 
 
 @pytest.mark.parametrize(
@@ -431,32 +455,32 @@ def test_a_mirror_within_a_folder_of_the_same_names_is_read(tmp_path: Path) -> N
     ],
     ids=["sections", "superscripts", "lists", "rows", "powers", "beyond"],
 )
-def test_an_article_nested_deeply_is_read_or_rejected_and_stops_nothing(tmp_path: Path, content: str) -> None:
+def test_deeply_nested_article_is_read_or_rejected(tmp_path: Path, content: str) -> None:
     folder = write_byte_files(
         tmp_path, {"PMC1.xml": small_article(1, body=f"<body>{content}</body>"), "PMC2.xml": small_article(2)}
     )
     before = sys.getrecursionlimit()
-    first, second = (what for _, _, what in told(read(folder)))
+    first, second = (outcome for _, _, outcome in summarize_records(read_records(folder)))
     assert first in {"pmc:PMC1.1", "too-deep", "malformed-xml"}
     assert second == "pmc:PMC2.1"
     assert sys.getrecursionlimit() == before
 
 
-def test_where_the_stack_is_deep_already_an_article_may_be_too_deep(tmp_path: Path) -> None:
-    """Runners call from deep down; Python's stack is no deeper for that."""
+def test_article_is_too_deep_when_the_stack_is_deep(tmp_path: Path) -> None:
+    """Runners call the reader from a deep stack, and the recursion limit is not raised."""
     body = f"<body>{'<sec>' * 240}<p>a</p>{'</sec>' * 240}</body>"
     folder = write_byte_files(
         tmp_path, {"PMC1.xml": small_article(1, body=body), "PMC2.xml": small_article(2)}
     )
 
-    def below(frames: int) -> list[SourceRecord]:
-        return below(frames - 1) if frames else read(folder)
+    def read_at_depth(frames: int) -> list[SourceRecord]:
+        return read_at_depth(frames - 1) if frames else read_records(folder)
 
-    first, second = below(600)
+    first, second = read_at_depth(600)
     assert first.error
     assert first.error.reason == "too-deep"
     assert first.raw == small_article(1, body=body)
-    assert document_of(second).id == "pmc:PMC2.1"
+    assert get_document(second).id == "pmc:PMC2.1"
 
 
 ELEMENTS = st.sampled_from(
@@ -552,37 +576,37 @@ XML = st.recursive(
 @given(
     st.lists(XML, max_size=5).map("".join), st.sampled_from(["body", "back", "front", "floats-group", "x"])
 )
-def test_whatever_a_well_formed_article_has_in_it_it_is_a_record(content: str, where: str) -> None:
-    data = small_article(1, body=f"<body><p>a</p></body><{where}>{content}</{where}>")
-    found = jats.document(data, KEEP_EVERYTHING)
-    assert all(sentence and sentence == " ".join(sentence.split()) for sentence in found.sentences)
-    assert found.num_words == sum(len(sentence.split()) for sentence in found.sentences)
-    starts = [first for _, first in found.sections]
+def test_generated_well_formed_article_is_a_valid_document(content: str, element: str) -> None:
+    data = small_article(1, body=f"<body><p>a</p></body><{element}>{content}</{element}>")
+    document = jats.document(data, KEEP_EVERYTHING)
+    assert all(sentence and sentence == " ".join(sentence.split()) for sentence in document.sentences)
+    assert document.num_words == sum(len(sentence.split()) for sentence in document.sentences)
+    starts = [first for _, first in document.sections]
     assert starts == sorted(set(starts))
-    assert all(first < len(found.sentences) for first in starts)
-    assert all(heading == " ".join(heading.split()) for heading, _ in found.sections)
+    assert all(first < len(document.sentences) for first in starts)
+    assert all(heading == " ".join(heading.split()) for heading, _ in document.sections)
 
 
-def test_records_come_one_by_one(tmp_path: Path) -> None:
-    """No more than a few articles are in memory: one is read when it is asked for, of a store a few ahead."""
+def test_articles_are_opened_lazily(tmp_path: Path) -> None:
+    """A local article is opened when it is read; a remote storage is read a few articles ahead."""
     folder = write_byte_files(
         tmp_path, {f"PMC{number}.xml": small_article(number) for number in range(1, 3 * MAX_CONCURRENT_CALLS)}
     )
     [source] = discover(FILES, [str(folder)])
     opened: list[str] = []
 
-    class Watched(LocalStorage):
+    class RecordingStorage(LocalStorage):
         def open(self, path: str) -> Any:
             opened.append(path)
             return super().open(path)
 
-    class Far(Watched):
+    class RemoteStorage(RecordingStorage):
         is_remote = True
 
-    records = ArticleReader(KEEP_EVERYTHING, False).read_records(Watched(), source)
+    records = ArticleReader(KEEP_EVERYTHING, False).read_records(RecordingStorage(), source)
     assert [len(opened) for _ in records] == list(range(1, 3 * MAX_CONCURRENT_CALLS))
     opened.clear()
-    records = ArticleReader(KEEP_EVERYTHING, False).read_records(Far(), source)
-    assert all(len(opened) < at + MAX_CONCURRENT_CALLS for at, _ in enumerate(records, 1))
+    records = ArticleReader(KEEP_EVERYTHING, False).read_records(RemoteStorage(), source)
+    assert all(len(opened) < count + MAX_CONCURRENT_CALLS for count, _ in enumerate(records, 1))
     assert len(opened) == 3 * MAX_CONCURRENT_CALLS - 1
     assert isinstance(source, SourceFile)

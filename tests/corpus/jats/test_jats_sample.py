@@ -1,4 +1,4 @@
-"""The sample's full-text articles are as its README says: invented, well-formed, small."""
+"""The sample's full-text articles are invented, well-formed and small, as the sample's README states."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ PARTS = {
     "sub-article",
 }
 WITHOUT_GOLDEN = {"PMC9990017.1"}
-"""The scanned article: text that a machine has read is not part of a corpus by default."""
+"""The scanned article, which is dropped by default."""
 
 FILES = sorted(path for path in ARTICLES.iterdir())
 
 
-def parsed(path: Path) -> etree._Element:
-    """The file's root, named entities resolved as HTML's of the same names, which these are."""
+def parse_file(path: Path) -> etree._Element:
+    """Return the root element of the file, with named entities resolved by HTML's table."""
     data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     text = re.sub(
         r"&(\w+);", lambda name: name[0] if name[1] in XML_ENTITIES else html5[f"{name[1]};"], data.decode()
@@ -47,12 +47,12 @@ def parsed(path: Path) -> etree._Element:
     return etree.fromstring(text.encode(), parser)
 
 
-def articles(path: Path) -> list[etree._Element]:
-    return list(parsed(path).iter("article"))
+def list_articles(path: Path) -> list[etree._Element]:
+    return list(parse_file(path).iter("article"))
 
 
-def key(article: etree._Element, path: Path) -> str:
-    """``PMC9990001.1``: the article's id, and the version that its file's name has."""
+def build_versioned_pmcid(article: etree._Element, path: Path) -> str:
+    """Return ``PMC9990001.1``: the article's PMCID, and the version in the file name."""
     types = {
         item.get("pub-id-type"): item.text or "" for item in article.iterfind(".//article-meta/article-id")
     }
@@ -61,12 +61,12 @@ def key(article: etree._Element, path: Path) -> str:
     return f"PMC{number}.{version[1] if version else 1}"
 
 
-KEYS = [key(article, path) for path in FILES for article in articles(path)]
+VERSIONED_PMCIDS = [build_versioned_pmcid(article, path) for path in FILES for article in list_articles(path)]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_an_article_is_invented_down_to_its_ids(path: Path) -> None:
-    for article in articles(path):
+def test_ids_of_articles_are_invented(path: Path) -> None:
+    for article in list_articles(path):
         for item in article.iterfind(".//article-meta/article-id"):
             value = item.text or ""
             match item.get("pub-id-type"):
@@ -80,34 +80,34 @@ def test_an_article_is_invented_down_to_its_ids(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_a_citation_points_to_a_reference_that_is_there(path: Path) -> None:
-    for article in articles(path):
+def test_every_xref_points_to_an_existing_id(path: Path) -> None:
+    for article in list_articles(path):
         ids = [value for element in article.iter() if (value := element.get("id"))]
         assert len(ids) == len(set(ids))
         for link in article.iterfind(".//xref"):
             assert link.get("rid") in ids, etree.tostring(link)
 
 
-def test_the_sample_stays_small_and_each_article_is_in_it_once() -> None:
+def test_sample_is_small_and_has_no_duplicates() -> None:
     assert sum(path.stat().st_size for path in FILES) < 250_000
-    assert len(KEYS) == len(set(KEYS)) == 20
+    assert len(VERSIONED_PMCIDS) == len(set(VERSIONED_PMCIDS)) == 20
 
 
-def test_each_article_has_a_golden_text_and_each_golden_text_an_article() -> None:
-    assert {path.stem for path in GOLDEN.glob("*.txt")} == set(KEYS) - WITHOUT_GOLDEN
+def test_golden_files_match_the_articles() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.txt")} == set(VERSIONED_PMCIDS) - WITHOUT_GOLDEN
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.txt")), ids=lambda path: path.stem)
-def test_a_golden_text_is_blocks_of_a_part_with_headings_and_a_line_of_text(path: Path) -> None:
+def test_format_of_golden_files(path: Path) -> None:
     for block in path.read_text().removesuffix("\n").split("\n\n"):
         head, text = block.split("\n")
-        form = re.fullmatch(r"\[([a-z-]+)\](?: \S+(?: \S+)*)?", head)
-        assert form, head
-        assert form[1] in PARTS, head
+        match = re.fullmatch(r"\[([a-z-]+)\](?: \S+(?: \S+)*)?", head)
+        assert match, head
+        assert match[1] in PARTS, head
         assert text
         assert text == " ".join(text.split())
 
 
-def test_every_file_is_in_the_readme() -> None:
+def test_every_file_is_listed_in_the_readme() -> None:
     readme = (ARTICLES.parent / "README.md").read_text()
     assert all(f"`{path.name}`" in readme for path in FILES)

@@ -1,4 +1,4 @@
-"""Real articles against the oracle: all accounted for, no reference in the text, nothing lost or invented."""
+"""Real articles compared with the oracle: outcomes, leaked references, lost and added text."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from tests.support.real_data import DATA, needs_data
 
 pytestmark = needs_data
 
-ARTICLES = 2259
-MAX_LOST = 0.001
-"""Share of all prose that the texts may lack: numbers of citations that are marked up as something else."""
-MAX_LOST_OF_ONE = 0.03
-"""Share of one article's prose, and 30 words more: notices that are one citation, typed formulas."""
-MAX_MOVED = 0.005
-"""Share of blocks with a word that is none of the article's in this place: a formula's, put otherwise."""
-ODD = re.compile(rf"[\x00-\x1f\x7f{CITATION_MARK}{REMOVAL_MARK}]|  |^ | $")
+NUM_DOCUMENTS = 2259
+MAX_LOST_FRACTION = 0.001
+"""Fraction of all prose that may be missing: citation numbers that are marked up as something else."""
+MAX_LOST_FRACTION_OF_ONE = 0.03
+"""Fraction of one article's prose, plus 30 words: notices that consist of a citation, formulas as text."""
+MAX_DISPLACED_FRACTION = 0.005
+"""Fraction of blocks with words that are not in the article at this place, as in converted formulas."""
+FORBIDDEN_CHARACTERS = re.compile(rf"[\x00-\x1f\x7f{CITATION_MARK}{REMOVAL_MARK}]|  |^ | $")
 
 
-class Found(NamedTuple):
-    """What one pass over all articles has found."""
+class Results(NamedTuple):
+    """The results of one pass over all articles."""
 
     reasons: collections.Counter[str]
     leaks: list[tuple[str, list[str]]]
-    odd: list[tuple[str, str]]
+    invalid_texts: list[tuple[str, str]]
     lost: dict[str, tuple[int, int]]
-    """Words of prose by article: those that are lost, and all."""
-    moved: list[tuple[str, str]]
+    """Number of lost words and of all words of prose, by article."""
+    displaced: list[tuple[str, str]]
     blocks: int
-    leaky: list[bool]
-    """Of articles with long titles in references: does a text that has everything leak them?"""
+    leaks_of_full_text: list[bool]
+    """For articles with long titles in references: does unfiltered text leak them?"""
 
 
-def articles() -> Iterator[tuple[str, bytes]]:
-    """Each real article with the name of its file; a file of several gives all of them."""
+def iter_articles() -> Iterator[tuple[str, bytes]]:
+    """Yield each real article with the path of its file, and all articles of a file with several."""
     for path in sorted(Path(f"{DATA}/jats").rglob("*")):
         if not path.is_file():
             continue
@@ -63,67 +63,68 @@ def articles() -> Iterator[tuple[str, bytes]]:
 
 
 @pytest.fixture(scope="module")
-def found() -> Found:
-    """One pass over all articles; what is slow, on some of them."""
-    seen = Found(collections.Counter(), [], [], {}, [], 0, [])
+def results() -> Results:
+    """Results of one pass over all articles; slow checks run on a part of them."""
+    results = Results(collections.Counter(), [], [], {}, [], 0, [])
     count = 0
-    for number, (path, xml) in enumerate(articles()):
+    for number, (path, xml) in enumerate(iter_articles()):
         name = f"{path} {number}"
         if number % 40 == 0 and oracle.find_reference_titles(xml):
-            seen.leaky.append(bool(oracle.find_leaked_titles(xml, everything(xml))))
+            results.leaks_of_full_text.append(bool(oracle.find_leaked_titles(xml, extract_all_text(xml))))
         try:
             tree = xml_tree.parse_article(jats._extract_article(xml))
             identify_article(article_metadata.parse_metadata(tree))
             blocks = text_blocks.extract_blocks(tree)
             sentences = jats.document(xml).sentences if number % 20 == 0 else []
         except (BadRecordError, BadFileError) as error:
-            seen.reasons[error.reason] += 1
+            results.reasons[error.reason] += 1
             continue
-        seen.reasons["document"] += 1
-        texts = [*(block.text for block in blocks), *headings(blocks)]
+        results.reasons["document"] += 1
+        texts = [*(block.text for block in blocks), *iter_headings(blocks)]
         if leaks := oracle.find_leaked_titles(xml, texts):
-            seen.leaks.append((name, leaks))
-        odd = [text for text in (*texts, *sentences) if ODD.search(text)]
-        seen.odd.extend((name, text) for text in odd)
+            results.leaks.append((name, leaks))
+        invalid_texts = [text for text in (*texts, *sentences) if FORBIDDEN_CHARACTERS.search(text)]
+        results.invalid_texts.extend((name, text) for text in invalid_texts)
         if number % 4 == 0:
             prose = oracle.count_prose_words(xml)
             lost = prose - collections.Counter(oracle.normalised_words("\n".join(texts)))
-            seen.lost[name] = sum(lost.values()), sum(prose.values())
+            results.lost[name] = sum(lost.values()), sum(prose.values())
         if number % 10 == 0:
-            seen.moved.extend((name, text) for text in moved(xml, blocks))
+            results.displaced.extend((name, text) for text in find_displaced_blocks(xml, blocks))
             count += len(blocks)
-    return seen._replace(blocks=count)
+    return results._replace(blocks=count)
 
 
-def everything(xml: bytes) -> list[str]:
-    """What a reader gives that takes everything."""
+def extract_all_text(xml: bytes) -> list[str]:
+    """Return the text of all titles and references, as an extractor without filtering would."""
     root = etree.fromstring(xml, oracle.PARSER)
     nodes = root.iter("{*}article-title", "{*}source", "{*}mixed-citation")
     return ["".join(map(str, node.itertext())) for node in nodes]
 
 
-def headings(blocks: list[TextBlock]) -> Iterator[str]:
-    """Each heading once."""
+def iter_headings(blocks: list[TextBlock]) -> Iterator[str]:
+    """Yield each heading once."""
     for path in {block.headings[: depth + 1] for block in blocks for depth in range(len(block.headings))}:
         yield path[-1]
 
 
-def moved(xml: bytes, blocks: list[TextBlock]) -> Iterator[str]:
-    """Blocks whose words are not in the article, in their order and close to each other."""
-    stream = oracle.normalised_words(apart(oracle.parse_article(xml)))
+def find_displaced_blocks(xml: bytes, blocks: list[TextBlock]) -> Iterator[str]:
+    """Yield blocks whose words do not occur in the article in this order and close together."""
+    stream = oracle.normalised_words(join_text(oracle.parse_article(xml)))
     places = collections.defaultdict(list)
     for place, pair in enumerate(pairwise(stream)):
         places[pair].append(place)
     for block in blocks:
-        said = oracle.normalised_words(block.text)
-        if len(said) > 1 and not any(
-            in_order(said, stream[place : place + 5 * len(said) + 500]) for place in places[said[0], said[1]]
+        words = oracle.normalised_words(block.text)
+        if len(words) > 1 and not any(
+            is_subsequence(words, stream[place : place + 5 * len(words) + 500])
+            for place in places[words[0], words[1]]
         ):
             yield block.text
 
 
-def apart(root: Any) -> str:
-    """All text of an element, with a blank around each citation and where blocks begin and end."""
+def join_text(root: Any) -> str:
+    """Return all text of an element, with a blank around each citation and at the edges of blocks."""
     for node in root.iter("xref", *oracle.BLOCK_TAGS):
         if node.tag != "xref" or node.get("ref-type") in ("bibr", "fn", "table-fn"):
             node.text = f" {node.text or ''}"
@@ -131,37 +132,39 @@ def apart(root: Any) -> str:
     return "".join(root.itertext())
 
 
-def in_order(some: list[str], stream: list[str]) -> bool:
-    """Are these words a subsequence of the others?"""
-    rest = iter(stream)
-    return all(word in rest for word in some)
+def is_subsequence(words: list[str], stream: list[str]) -> bool:
+    """Return True if these words are a subsequence of the others."""
+    remaining = iter(stream)
+    return all(word in remaining for word in words)
 
 
-def test_every_article_is_a_document_or_refused_with_its_reason(found: Found) -> None:
-    assert found.reasons == {"document": ARTICLES, "no-id": 1}
+def test_every_article_is_a_document_or_rejected(results: Results) -> None:
+    assert results.reasons == {"document": NUM_DOCUMENTS, "no-id": 1}
 
 
-def test_no_text_has_a_title_of_a_reference(found: Found) -> None:
-    assert found.leaks == []
+def test_no_text_contains_the_title_of_a_reference(results: Results) -> None:
+    assert results.leaks == []
 
 
-def test_no_text_has_a_mark_a_control_character_or_two_blanks(found: Found) -> None:
-    assert found.odd == []
+def test_no_text_contains_marks_control_characters_or_double_blanks(results: Results) -> None:
+    assert results.invalid_texts == []
 
 
-def test_no_prose_is_lost(found: Found) -> None:
-    assert sum(lost for lost, _ in found.lost.values()) <= MAX_LOST * sum(
-        all_ for _, all_ in found.lost.values()
+def test_no_prose_is_lost(results: Results) -> None:
+    assert sum(lost for lost, _ in results.lost.values()) <= MAX_LOST_FRACTION * sum(
+        total for _, total in results.lost.values()
     )
     assert [
-        (name, lost, all_) for name, (lost, all_) in found.lost.items() if lost > MAX_LOST_OF_ONE * all_ + 30
+        (name, lost, total)
+        for name, (lost, total) in results.lost.items()
+        if lost > MAX_LOST_FRACTION_OF_ONE * total + 30
     ] == []
 
 
-def test_nothing_is_invented(found: Found) -> None:
-    assert len(found.moved) <= MAX_MOVED * found.blocks, found.moved[:20]
+def test_no_text_is_added(results: Results) -> None:
+    assert len(results.displaced) <= MAX_DISPLACED_FRACTION * results.blocks, results.displaced[:20]
 
 
-def test_the_oracle_sees_the_references_of_a_text_that_has_them(found: Found) -> None:
-    """A reader that takes everything leaks nearly all long titles of nearly all articles."""
-    assert sum(found.leaky) > 0.8 * len(found.leaky) > 25
+def test_oracle_detects_leaked_references(results: Results) -> None:
+    """An extractor without filtering leaks nearly all long titles of references."""
+    assert sum(results.leaks_of_full_text) > 0.8 * len(results.leaks_of_full_text) > 25

@@ -1,4 +1,4 @@
-"""An article's blocks: what is text, in what order, under which headings, as which part."""
+"""The text blocks of an article: their text, order, headings and parts."""
 
 from __future__ import annotations
 
@@ -13,22 +13,29 @@ PARSER = etree.XMLParser(
 )
 
 
-def article(inside: str) -> etree._Element:
+def parse_article(inside: str) -> etree._Element:
     return etree.fromstring(f'<article xmlns:xlink="http://www.w3.org/1999/xlink">{inside}</article>', PARSER)
 
 
-def body(inside: str, plain: bool = False, formula: str = "") -> list[tuple[str, str, str]]:
-    """(part, headings, text) of the blocks of a body."""
-    return shown(article(f"<body>{inside}</body>"), plain, formula)
+def extract_body(
+    inside: str, captions_in_place: bool = False, formula_placeholder: str = ""
+) -> list[tuple[str, str, str]]:
+    """Return (part, headings, text) of the blocks of a body."""
+    return extract_blocks(parse_article(f"<body>{inside}</body>"), captions_in_place, formula_placeholder)
 
 
-def shown(tree: etree._Element, plain: bool = False, formula: str = "") -> list[tuple[str, str, str]]:
-    found = text_blocks.extract_blocks(tree, captions_in_place=plain, formula_placeholder=formula)
-    return [(block.part, " > ".join(block.headings), block.text) for block in found]
+def extract_blocks(
+    tree: etree._Element, captions_in_place: bool = False, formula_placeholder: str = ""
+) -> list[tuple[str, str, str]]:
+    """Return (part, headings, text) of the blocks of an article."""
+    blocks = text_blocks.extract_blocks(
+        tree, captions_in_place=captions_in_place, formula_placeholder=formula_placeholder
+    )
+    return [(block.part, " > ".join(block.headings), block.text) for block in blocks]
 
 
-def texts(inside: str, **options: bool | str) -> list[str]:
-    return [text for _, _, text in body(inside, **options)]  # type: ignore[arg-type]
+def extract_texts(inside: str, **options: bool | str) -> list[str]:
+    return [text for _, _, text in extract_body(inside, **options)]  # type: ignore[arg-type]
 
 
 FIGURE = "<fig><label>Fig. 1</label><caption><title>Gulls.</title><p>At sea.</p></caption><graphic/></fig>"
@@ -37,8 +44,8 @@ FIGURE = "<fig><label>Fig. 1</label><caption><title>Gulls.</title><p>At sea.</p>
 # Sections
 
 
-def test_sections_give_their_headings_to_any_depth() -> None:
-    assert body(
+def test_headings_of_nested_sections() -> None:
+    assert extract_body(
         "<p>0</p><sec><title>A</title><p>1</p><sec><title>B</title><p>2</p><sec><title>C</title><p>3</p></sec></sec>"
         "<p>4</p></sec><sec><p>5</p></sec>"
     ) == [
@@ -51,28 +58,30 @@ def test_sections_give_their_headings_to_any_depth() -> None:
     ]
 
 
-def test_labels_of_sections_are_no_text() -> None:
-    assert body("<sec><label>1.</label><title>A<xref ref-type='bibr'>1</xref></title><p>x</p></sec>") == [
-        ("body", "A", "x")
-    ]
+def test_labels_of_sections_are_ignored() -> None:
+    assert extract_body(
+        "<sec><label>1.</label><title>A<xref ref-type='bibr'>1</xref></title><p>x</p></sec>"
+    ) == [("body", "A", "x")]
 
 
-def test_unknown_elements_are_looked_into() -> None:
-    assert texts("<disp-quote><p>Quoted.</p><attrib>Ode</attrib></disp-quote><new><p>New.</p></new>") == [
+def test_unknown_elements_are_searched_for_paragraphs() -> None:
+    assert extract_texts(
+        "<disp-quote><p>Quoted.</p><attrib>Ode</attrib></disp-quote><new><p>New.</p></new>"
+    ) == [
         "Quoted.",
         "New.",
     ]
 
 
-def test_a_paragraph_of_punctuation_alone_is_none() -> None:
-    assert texts("<p><ext-link xlink:href='a'/>.</p><p>5</p><p> </p>") == ["5"]
+def test_paragraph_of_punctuation_is_skipped() -> None:
+    assert extract_texts("<p><ext-link xlink:href='a'/>.</p><p>5</p><p> </p>") == ["5"]
 
 
 # Figures and tables
 
 
-def test_captions_come_after_the_paragraphs_of_their_section_and_before_its_subsections() -> None:
-    assert body(
+def test_captions_follow_the_paragraphs_of_their_section() -> None:
+    assert extract_body(
         f"<sec><title>A</title><p>1{FIGURE}</p>{FIGURE}<p>2</p><sec><title>B</title><p>3</p></sec></sec>"
     ) == [
         ("body", "A", "1"),
@@ -82,8 +91,8 @@ def test_captions_come_after_the_paragraphs_of_their_section_and_before_its_subs
     ]
 
 
-def test_captions_may_stay_where_they_are() -> None:
-    assert texts(f"<p>1 {FIGURE} 2</p>{FIGURE}<p>3</p>", plain=True) == [
+def test_captions_in_place() -> None:
+    assert extract_texts(f"<p>1 {FIGURE} 2</p>{FIGURE}<p>3</p>", captions_in_place=True) == [
         "1 2",
         "Gulls.",
         "At sea.",
@@ -93,31 +102,34 @@ def test_captions_may_stay_where_they_are() -> None:
     ]
 
 
-def test_a_figure_leaves_no_hole_in_its_sentence() -> None:
-    assert texts(f"<p>Gulls {FIGURE} nest.</p>")[0] == "Gulls nest."
+def test_figure_leaves_no_gap_in_its_sentence() -> None:
+    assert extract_texts(f"<p>Gulls {FIGURE} nest.</p>")[0] == "Gulls nest."
 
 
-def test_floats_at_the_end_are_captions_of_no_section() -> None:
-    found = shown(article(f"<body><p>x</p></body><floats-group>{FIGURE}</floats-group>"))
-    assert found[1:] == [("caption", "Fig. 1", "Gulls."), ("caption", "Fig. 1", "At sea.")]
+def test_captions_of_the_floats_group_have_no_section() -> None:
+    blocks = extract_blocks(parse_article(f"<body><p>x</p></body><floats-group>{FIGURE}</floats-group>"))
+    assert blocks[1:] == [("caption", "Fig. 1", "Gulls."), ("caption", "Fig. 1", "At sea.")]
 
 
-def test_tables_give_their_captions_and_feet_but_no_cells() -> None:
+def test_captions_and_footnotes_of_tables_without_cells() -> None:
     table = (
         "<table-wrap><label>Table 1</label><caption><p>Counts.</p></caption>"
         "<table><tr><td>5</td></tr></table>"
         "<table-wrap-foot><fn><label>a</label><p>Only adults.</p></fn></table-wrap-foot></table-wrap>"
     )
-    assert body(table) == [("caption", "Table 1", "Counts."), ("caption", "Table 1", "Only adults.")]
+    assert extract_body(table) == [("caption", "Table 1", "Counts."), ("caption", "Table 1", "Only adults.")]
 
 
-def test_groups_of_figures_have_captions_within_captions() -> None:
+def test_captions_of_figure_groups_are_nested() -> None:
     group = f"<fig-group><label>Figs 1, 2</label><caption><p>Both.</p></caption>{FIGURE}</fig-group>"
-    assert body(group)[:2] == [("caption", "Figs 1, 2", "Both."), ("caption", "Figs 1, 2 > Fig. 1", "Gulls.")]
+    assert extract_body(group)[:2] == [
+        ("caption", "Figs 1, 2", "Both."),
+        ("caption", "Figs 1, 2 > Fig. 1", "Gulls."),
+    ]
 
 
 @pytest.mark.parametrize(
-    ("caption", "left"),
+    ("caption", "expected"),
     [
         ("Click here for additional data file.", []),
         ("(1.3 MB TIF)", []),
@@ -126,82 +138,82 @@ def test_groups_of_figures_have_captions_within_captions() -> None:
         ("Counts of gulls.", ["Counts of gulls."]),
     ],
 )
-def test_supplements_give_what_is_said_of_them_but_no_links(caption: str, left: list[str]) -> None:
+def test_captions_of_supplements_without_links(caption: str, expected: list[str]) -> None:
     supplement = f"<supplementary-material><caption><p>{caption}</p></caption></supplementary-material>"
-    assert texts(supplement) == left
+    assert extract_texts(supplement) == expected
 
 
-# Boxes, lists and what else is in paragraphs
+# Boxes, lists and other content of paragraphs
 
 
-def test_boxed_text_is_a_section_of_the_body_wherever_it_floats() -> None:
+def test_boxed_text_is_a_section_of_the_body() -> None:
     box = (
         "<boxed-text><caption><title>Box 1</title></caption><p>1</p>"
         "<sec><title>A</title><p>2</p></sec></boxed-text>"
     )
     boxed = [("body", "Box 1", "1"), ("body", "Box 1 > A", "2")]
-    assert body(box) == boxed
-    assert shown(article(f"<floats-group>{box}</floats-group>")) == boxed
+    assert extract_body(box) == boxed
+    assert extract_blocks(parse_article(f"<floats-group>{box}</floats-group>")) == boxed
 
 
-def test_items_of_lists_are_blocks_without_their_labels() -> None:
-    assert texts(
+def test_list_items_are_blocks_without_labels() -> None:
+    assert extract_texts(
         "<list><list-item><label>1</label><p>One</p>"
         "<list><list-item><p>in it</p></list-item></list></list-item>"
         "<list-item><p>two</p></list-item></list>"
     ) == ["One", "in it", "two"]
 
 
-def test_a_list_in_a_paragraph_parts_it() -> None:
-    assert texts("<p>Both: <list><list-item><p>one</p></list-item></list> and on.</p>") == [
+def test_list_splits_its_paragraph() -> None:
+    assert extract_texts("<p>Both: <list><list-item><p>one</p></list-item></list> and on.</p>") == [
         "Both:",
         "one",
         "and on.",
     ]
 
 
-def test_definitions_are_terms_and_meanings() -> None:
-    assert texts(
+def test_definitions_have_term_and_meaning() -> None:
+    assert extract_texts(
         "<def-list><def-item><term>GUL</term><def><p>a gull</p></def></def-item>"
         "<def-item><term>TRN</term></def-item></def-list>"
     ) == ["GUL: a gull", "TRN"]
 
 
-def test_verses_and_speeches_are_lines() -> None:
-    assert texts(
+def test_verses_and_speeches_are_one_line() -> None:
+    assert extract_texts(
         "<verse-group><verse-line>Sea,</verse-line><verse-line>and sky</verse-line></verse-group>"
     ) == ["Sea, and sky"]
-    assert texts("<speech><speaker>Ode</speaker><p>Gulls.</p><p>Terns.</p></speech>") == [
+    assert extract_texts("<speech><speaker>Ode</speaker><p>Gulls.</p><p>Terns.</p></speech>") == [
         "Ode: Gulls. Terns."
     ]
 
 
-def test_statements_have_their_titles_as_headings() -> None:
-    assert body("<statement><label>1</label><title>Lemma</title><p>So.</p></statement>") == [
+def test_title_of_a_statement_is_a_heading() -> None:
+    assert extract_body("<statement><label>1</label><title>Lemma</title><p>So.</p></statement>") == [
         ("body", "Lemma", "So.")
     ]
 
 
-def test_displayed_formulas_leave_a_blank_or_what_is_asked_for() -> None:
+def test_displayed_formulas_become_a_blank_or_the_placeholder() -> None:
     inside = "<p>where <disp-formula><tex-math>$x$</tex-math></disp-formula> holds.</p>"
-    assert texts(inside) == ["where holds."]
-    assert texts(inside, formula="[formula]") == ["where [formula] holds."]
+    assert extract_texts(inside) == ["where holds."]
+    assert extract_texts(inside, formula_placeholder="[formula]") == ["where [formula] holds."]
     between = "<disp-formula><label>1</label></disp-formula>"
-    assert texts(between, formula="[formula]") == ["[formula]"]
-    assert texts(between) == []
+    assert extract_texts(between, formula_placeholder="[formula]") == ["[formula]"]
+    assert extract_texts(between) == []
 
 
 # Footnotes
 
 
-def test_footnotes_in_a_paragraph_follow_it() -> None:
-    assert body("<p>Gulls<fn><label>1</label><p>Birds.</p></fn> nest.</p>") == [
+def test_footnotes_follow_their_paragraph() -> None:
+    assert extract_body("<p>Gulls<fn><label>1</label><p>Birds.</p></fn> nest.</p>") == [
         ("body", "", "Gulls nest."),
         ("footnote", "", "Birds."),
     ]
 
 
-def test_footnotes_of_an_article_are_prose_or_boilerplate() -> None:
+def test_footnotes_of_an_article_are_footnotes_or_boilerplate() -> None:
     notes = "".join(
         f"<fn {kind}><p>{text}</p></fn>"
         for kind, text in (
@@ -210,19 +222,19 @@ def test_footnotes_of_an_article_are_prose_or_boilerplate() -> None:
             ("", "Conflict of interest: none."),
         )
     )
-    assert shown(article(f"<back><fn-group>{notes}</fn-group></back>")) == [
+    assert extract_blocks(parse_article(f"<back><fn-group>{notes}</fn-group></back>")) == [
         ("footnote", "Footnotes", "Gulls are birds."),
         ("boilerplate", "Footnotes", "OO wrote."),
         ("boilerplate", "Footnotes", "Conflict of interest: none."),
     ]
 
 
-def test_notes_on_authors_are_left_out_but_for_those_on_the_work() -> None:
+def test_author_notes_keep_only_boilerplate_about_the_work() -> None:
     notes = (
         "<author-notes><corresp>ode@example.org</corresp><fn fn-type='present-address'><p>Oslo</p></fn>"
         "<fn fn-type='conflict'><p>None.</p></fn></author-notes>"
     )
-    assert shown(article(f"<front><article-meta>{notes}</article-meta></front>")) == [
+    assert extract_blocks(parse_article(f"<front><article-meta>{notes}</article-meta></front>")) == [
         ("boilerplate", "Footnotes", "None.")
     ]
 
@@ -230,23 +242,23 @@ def test_notes_on_authors_are_left_out_but_for_those_on_the_work() -> None:
 # Front and back
 
 
-def meta(inside: str) -> str:
+def build_front(inside: str) -> str:
     return f"<front><article-meta>{inside}</article-meta></front>"
 
 
 def test_title_and_subtitle_are_one_line() -> None:
     group = "<title-group><article-title>Gulls</article-title><subtitle>A life</subtitle></title-group>"
-    assert shown(article(meta(group))) == [("title", "", "Gulls: A life")]
+    assert extract_blocks(parse_article(build_front(group))) == [("title", "", "Gulls: A life")]
 
 
-def test_of_abstracts_one_is_the_main_one() -> None:
+def test_parts_of_several_abstracts() -> None:
     abstracts = (
         "<abstract><sec><title>Aim</title><p>1</p></sec></abstract>"
         "<abstract abstract-type='graphical'><p>2</p></abstract>"
         "<abstract><p>3</p></abstract><abstract abstract-type='plain-language-summary'><p>4</p></abstract>"
         "<trans-abstract><p>5</p></trans-abstract>"
     )
-    assert shown(article(meta(abstracts))) == [
+    assert extract_blocks(parse_article(build_front(abstracts))) == [
         ("abstract", "Abstract > Aim", "1"),
         ("other-abstract", "Graphical", "2"),
         ("other-abstract", "", "3"),
@@ -255,7 +267,7 @@ def test_of_abstracts_one_is_the_main_one() -> None:
     ]
 
 
-def test_back_matter_has_parts_of_its_own() -> None:
+def test_parts_of_back_matter() -> None:
     back = (
         "<ack><p>We thank.</p></ack><app-group><app><title>More</title><p>1</p></app></app-group>"
         "<glossary><def-list><def-item><term>GUL</term><def><p>gull</p></def></def-item></def-list></glossary>"
@@ -263,7 +275,7 @@ def test_back_matter_has_parts_of_its_own() -> None:
         "<ref-list><ref><mixed-citation>Ode, 2011</mixed-citation></ref></ref-list>"
         "<bio><p>Ode lives.</p></bio>"
     )
-    assert shown(article(f"<back>{back}</back>")) == [
+    assert extract_blocks(parse_article(f"<back>{back}</back>")) == [
         ("acknowledgements", "Acknowledgements", "We thank."),
         ("appendix", "More", "1"),
         ("glossary", "Glossary", "GUL: gull"),
@@ -272,38 +284,38 @@ def test_back_matter_has_parts_of_its_own() -> None:
     ]
 
 
-def test_reviews_and_replies_are_sub_articles_whole() -> None:
+def test_reviews_and_replies_are_sub_articles() -> None:
     reply = (
         "<sub-article><front-stub><title-group><article-title>Reply</article-title></title-group></front-stub>"
         "<body><sec><title>A</title><p>1</p></sec></body></sub-article><response><body><p>2</p></body></response>"
     )
-    assert shown(article(f"<body><p>0</p></body>{reply}"))[1:] == [
+    assert extract_blocks(parse_article(f"<body><p>0</p></body>{reply}"))[1:] == [
         ("sub-article", "Reply", "Reply"),
         ("sub-article", "Reply > A", "1"),
         ("sub-article", "", "2"),
     ]
 
 
-def test_citations_by_name_and_year_go_if_asked() -> None:
-    tree = article("<body><p>Gulls (<xref ref-type='bibr'>Ode, 2011</xref>) nest.</p></body>")
+def test_author_year_citations_can_be_removed() -> None:
+    tree = parse_article("<body><p>Gulls (<xref ref-type='bibr'>Ode, 2011</xref>) nest.</p></body>")
     assert text_blocks.extract_blocks(tree, author_year_citations=False) == [
         TextBlock("body", (), "Gulls nest.")
     ]
 
 
-def test_brackets_that_introduce_citations_stay_in_plain_text() -> None:
+def test_words_that_introduce_citations_are_kept_with_captions_in_place() -> None:
     inside = "<p>Gulls (reviewed in [<xref ref-type='bibr'>1</xref>]) nest.</p>"
-    assert texts(inside) == ["Gulls nest."]
-    assert texts(inside, plain=True) == ["Gulls (reviewed in) nest."]
+    assert extract_texts(inside) == ["Gulls nest."]
+    assert extract_texts(inside, captions_in_place=True) == ["Gulls (reviewed in) nest."]
 
 
-def test_acknowledgements_and_contributions_are_told_apart_by_their_titles() -> None:
+def test_acknowledgements_and_contributions_are_distinguished_by_title() -> None:
     back = (
         "<ack><title>Authors' contributions</title><p>OO wrote.</p>"
         "<sec><title>Acknowledgements</title><p>We thank.</p>"
         "</sec></ack><sec><title>6. Acknowledgments</title><p>We thank.</p></sec>"
     )
-    assert [part for part, _, _ in shown(article(f"<back>{back}</back>"))] == [
+    assert [part for part, _, _ in extract_blocks(parse_article(f"<back>{back}</back>"))] == [
         "boilerplate",
         "acknowledgements",
         "acknowledgements",

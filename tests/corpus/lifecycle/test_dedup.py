@@ -1,9 +1,4 @@
-"""Documents that repeat another's text: which stays, which go, and that each that goes is named.
-
-A document dropped by mistake is missed by nobody, so what counts as the same text is told case by case,
-the decision is made a second time by a dictionary, and whole runs are made on citations that repeat each
-other within a file, across files, and across the life cycle.
-"""
+"""Exact deduplication: text digests, decisions, and runs with duplicates within and across files."""
 
 from __future__ import annotations
 
@@ -31,9 +26,9 @@ PROFILE = settings(derandomize=True, deadline=None, database=None)
 
 Run = Callable[..., int]
 
-# What counts as the same text
+# Text digests
 
-SAME: dict[str, tuple[str, str]] = {
+EQUAL_TEXTS: dict[str, tuple[str, str]] = {
     "case": ("Sleep in MICE", "sleep in mice"),
     "spacing": ("Sleep in mice", " Sleep\n in\u00a0 mice\t"),
     "spaces within words": ("non small", "nonsmall"),
@@ -53,7 +48,7 @@ SAME: dict[str, tuple[str, str]] = {
     "letters that casefold takes apart": ("\u0390", "\u0399\u0308\u0301"),
     "soft hyphens and zero-width spaces": ("im\u00admune\u200b cells", "immune cells"),
 }
-OTHER: dict[str, tuple[str, str]] = {
+DIFFERENT_TEXTS: dict[str, tuple[str, str]] = {
     "a word": ("Sleep in mice", "Sleep in rats"),
     "a word more": ("Sleep in mice", "Sleep in old mice"),
     "the order of words": ("mice sleep", "sleep mice"),
@@ -63,21 +58,21 @@ OTHER: dict[str, tuple[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("what", SAME)
-def test_what_makes_no_difference(what: str) -> None:
-    one, other = SAME[what]
-    assert digest_text(one, ["Text."]) == digest_text(other, ["Text."])
-    assert digest_text("Title.", [one]) == digest_text("Title.", [other])
+@pytest.mark.parametrize("case", EQUAL_TEXTS)
+def test_equal_texts_have_equal_digests(case: str) -> None:
+    first, second = EQUAL_TEXTS[case]
+    assert digest_text(first, ["Text."]) == digest_text(second, ["Text."])
+    assert digest_text("Title.", [first]) == digest_text("Title.", [second])
 
 
-@pytest.mark.parametrize("what", OTHER)
-def test_what_makes_a_difference(what: str) -> None:
-    one, other = OTHER[what]
-    assert digest_text(one, ["Text."]) != digest_text(other, ["Text."])
-    assert digest_text("Title.", [one]) != digest_text("Title.", [other])
+@pytest.mark.parametrize("case", DIFFERENT_TEXTS)
+def test_different_texts_have_different_digests(case: str) -> None:
+    first, second = DIFFERENT_TEXTS[case]
+    assert digest_text(first, ["Text."]) != digest_text(second, ["Text."])
+    assert digest_text("Title.", [first]) != digest_text("Title.", [second])
 
 
-def test_where_sentences_end_makes_no_difference_but_where_the_title_ends_does() -> None:
+def test_digest_ignores_sentence_boundaries_but_separates_the_title() -> None:
     assert (
         digest_text("A b.", ["C d.", "E f."])
         == digest_text("A b.", ["C d. E f."])
@@ -88,48 +83,48 @@ def test_where_sentences_end_makes_no_difference_but_where_the_title_ends_does()
 
 
 @pytest.mark.parametrize("abstract", [[], [""], ["...", "-- [?]"], ["\u0301 \u00ad"]])
-def test_documents_without_an_abstract_are_not_compared(abstract: list[str]) -> None:
+def test_documents_without_abstract_have_no_digest(abstract: list[str]) -> None:
     assert digest_text("Editorial.", abstract) is None
     assert digest_text("", abstract) is None
 
 
-def test_digests_are_128_bits_of_blake2b_for_ever() -> None:
+def test_digest_is_blake2b_of_128_bits() -> None:
     expected = hashlib.blake2b("sleepinmice\nthey5μgdid".encode(), digest_size=16).digest()
     assert digest_text("Sleep in mice.", ["They (5 µg) did."]) == expected
     assert len(expected) == 16
 
 
-LETTERS = st.text(st.sampled_from("aAbé\u0301ßſK℃µ²ﬁΣς1٣½_ .-\n<[\u200b漢"), max_size=6) | st.text(max_size=6)
+TEXTS = st.text(st.sampled_from("aAbé\u0301ßſK℃µ²ﬁΣς1٣½_ .-\n<[\u200b漢"), max_size=6) | st.text(max_size=6)
 
 
-def plainly(text: str) -> str:
-    """The normal form again, a character at a time."""
+def normalise(text: str) -> str:
+    """Return the normal form, computed a character at a time."""
     text = unicodedata.normalize("NFKC", text)
     text = unicodedata.normalize("NFKC", text.casefold())
     return "".join(character for character in text if character.isalnum())
 
 
 @settings(PROFILE, max_examples=500)
-@given(LETTERS, st.lists(LETTERS, max_size=3), LETTERS, st.lists(LETTERS, max_size=3))
-def test_digests_are_equal_where_the_letters_and_digits_are(
+@given(TEXTS, st.lists(TEXTS, max_size=3), TEXTS, st.lists(TEXTS, max_size=3))
+def test_digests_are_equal_for_equal_letters_and_digits(
     title: str, abstract: list[str], other_title: str, other_abstract: list[str]
 ) -> None:
-    one = plainly(title), plainly(" ".join(abstract))
-    two = plainly(other_title), plainly(" ".join(other_abstract))
-    found, other = digest_text(title, abstract), digest_text(other_title, other_abstract)
-    assert (found is None, other is None) == (not one[1], not two[1])
-    if found and other:
-        assert (found == other) == (one == two)
+    first = normalise(title), normalise(" ".join(abstract))
+    second = normalise(other_title), normalise(" ".join(other_abstract))
+    digest, other_digest = digest_text(title, abstract), digest_text(other_title, other_abstract)
+    assert (digest is None, other_digest is None) == (not first[1], not second[1])
+    if digest and other_digest:
+        assert (digest == other_digest) == (first == second)
 
 
-# The decision
+# Decisions
 
 Row = tuple[int, str, int, bytes]
 """A document's key, id, position and digest."""
-Verdict = tuple[int, str, str]
+Decision = tuple[int, str, str]
 
 
-def table(rows: Sequence[Row]) -> pa.Table:
+def make_table(rows: Sequence[Row]) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
     return pa.table(
         [pa.array(c, f.type) for c, f in zip(columns, TEXT_DIGEST_SCHEMA, strict=True)],
@@ -137,11 +132,11 @@ def table(rows: Sequence[Row]) -> pa.Table:
     )
 
 
-def decided(sources: list[list[Row]], buckets: int) -> list[list[Verdict]]:
-    """The verdicts of all buckets, each source's put together."""
-    result: list[list[Verdict]] = [[] for _ in sources]
+def find_decisions(sources: list[list[Row]], buckets: int) -> list[list[Decision]]:
+    """Return the decisions of all buckets, merged by source."""
+    result: list[list[Decision]] = [[] for _ in sources]
     for bucket in range(buckets):
-        batches = list(find_duplicates([partial(table, rows) for rows in sources], bucket, buckets))
+        batches = list(find_duplicates([partial(make_table, rows) for rows in sources], bucket, buckets))
         assert len(batches) == len(sources)
         for index, batch in enumerate(batches):
             assert batch.schema == DECISION_SCHEMA
@@ -149,80 +144,81 @@ def decided(sources: list[list[Row]], buckets: int) -> list[list[Verdict]]:
             positions = batch["position"].to_pylist()
             assert positions == sorted(positions)
             result[index] += zip(*(column.to_pylist() for column in batch.columns), strict=True)
-    return [sorted(verdicts) for verdicts in result]
+    return [sorted(decisions) for decisions in result]
 
 
-def by_dictionary(sources: list[list[Row]]) -> list[list[Verdict]]:
+def compute_expected(sources: list[list[Row]]) -> list[list[Decision]]:
+    """Return the decisions as computed with a dictionary."""
     lowest: dict[bytes, tuple[int, str]] = {}
-    for key, id_, _, found in itertools.chain(*sources):
-        lowest[found] = min((key, id_), lowest.get(found, (key, id_)))
+    for key, id_, _, digest in itertools.chain(*sources):
+        lowest[digest] = min((key, id_), lowest.get(digest, (key, id_)))
     return [
         sorted(
-            (position, "duplicate", lowest[found][1])
-            for key, _, position, found in rows
-            if key != lowest[found][0]
+            (position, "duplicate", lowest[digest][1])
+            for key, _, position, digest in rows
+            if key != lowest[digest][0]
         )
         for rows in sources
     ]
 
 
-KINDS = st.sampled_from(
+DIGESTS = st.sampled_from(
     [bytes(16), b"\xff" * 16, b"\x7f" + b"\xff" * 15, b"\x80" + bytes(15), b"\x55" * 16, b"\x55" * 15 + b"V"]
 )
 
 
 @st.composite
-def living(draw: st.DrawFn) -> list[list[Row]]:
-    """Sources of documents that live: each key once, digests that collide."""
+def live_documents(draw: st.DrawFn) -> list[list[Row]]:
+    """Draw sources of live documents: each key once, digests that collide."""
     sources: list[list[Row]] = [[] for _ in range(draw(st.integers(1, 4)))]
     keys = st.integers(1, 50) | st.sampled_from([2**31 - 1, 2**40 + 7, 2**63 - 1])
     for key in draw(st.lists(keys, unique=True, max_size=12)):
         rows = draw(st.sampled_from(sources))
-        named = f"doi:10.5555/{key}" if key >= 2**40 else f"pubmed:{key}"
-        rows.append((key, named, 3 * len(rows), draw(KINDS | st.binary(min_size=16, max_size=16))))
+        id_ = f"doi:10.5555/{key}" if key >= 2**40 else f"pubmed:{key}"
+        rows.append((key, id_, 3 * len(rows), draw(DIGESTS | st.binary(min_size=16, max_size=16))))
     return sources
 
 
 @settings(PROFILE, max_examples=300)
-@given(living(), st.integers(1, 7))
-def test_of_equal_digests_the_lowest_number_stays(sources: list[list[Row]], buckets: int) -> None:
-    assert decided(sources, buckets) == by_dictionary(sources)
+@given(live_documents(), st.integers(1, 7))
+def test_document_with_the_lowest_key_is_kept(sources: list[list[Row]], buckets: int) -> None:
+    assert find_decisions(sources, buckets) == compute_expected(sources)
 
 
-def test_nothing_to_compare_gives_empty_verdicts() -> None:
+def test_no_documents_give_no_decisions() -> None:
     assert list(find_duplicates([], 0, 1)) == []
-    assert decided([[], []], 3) == [[], []]
+    assert find_decisions([[], []], 3) == [[], []]
 
 
 # Whole runs
 
 
-def write(folder: Path, *files: bytes) -> Path:
+def write_input_files(folder: Path, *files: bytes) -> Path:
     folder.mkdir(exist_ok=True)
-    for number, data in enumerate(files, 1):
-        (folder / f"pubmed26n{number:04d}.xml").write_bytes(data)
+    for index, data in enumerate(files, 1):
+        (folder / f"pubmed26n{index:04d}.xml").write_bytes(data)
     return folder
 
 
-def pairs(output: Path) -> dict[str, str]:
-    """What ``duplicates.tsv`` says, checked against the manifest."""
+def read_duplicates(output: Path) -> dict[str, str]:
+    """Return the pairs of ``duplicates.tsv``, after comparing the file with the manifest."""
     data = (output / "duplicates.tsv").read_bytes()
     header, *lines = data.decode().splitlines()
     assert header == "id\tduplicate_of"
-    [listed] = load_manifest(output)["duplicates"]
-    assert listed == {
+    [entry] = load_manifest(output)["duplicates"]
+    assert entry == {
         "file": "duplicates.tsv",
         "rows": len(lines),
         "bytes": len(data),
         "sha256": hashlib.sha256(data).hexdigest(),
     }
     assert load_manifest(output)["funnel"].get("dropped: duplicate", 0) == len(lines)
-    found = dict(line.split("\t") for line in lines)
-    assert list(found) == [line.split("\t")[0] for line in lines]
-    kept = load_documents(output)
-    assert set(found.values()) <= kept.keys()
-    assert not found.keys() & kept.keys()
-    return found
+    duplicates = dict(line.split("\t") for line in lines)
+    assert list(duplicates) == [line.split("\t")[0] for line in lines]
+    documents = load_documents(output)
+    assert set(duplicates.values()) <= documents.keys()
+    assert not duplicates.keys() & documents.keys()
+    return duplicates
 
 
 SLEEP, SLEEP_AGAIN, FOOD = (
@@ -334,15 +330,15 @@ CASES: dict[str, tuple[list[bytes], set[int], dict[int, int]]] = {
 }
 
 
-@pytest.mark.parametrize("what", CASES)
-def test_who_stays(what: str, tmp_path: Path, run: Run) -> None:
-    files, stay, duplicate_of = CASES[what]
-    inputs = write(tmp_path / "in", *files)
+@pytest.mark.parametrize("case", CASES)
+def test_original_is_kept_and_duplicates_are_dropped(case: str, tmp_path: Path, run: Run) -> None:
+    files, kept_pmids, duplicate_of = CASES[case]
+    inputs = write_input_files(tmp_path / "in", *files)
     options = ("--languages", "eng", "--keep-title-only", "--keep-dropped")
     assert run("--input", inputs, "--output", tmp_path / "out", "--dedup", "exact", *options) == 0
-    assert load_documents(tmp_path / "out").keys() == {f"pubmed:{pmid}" for pmid in stay}
-    expected = {f"pubmed:{pmid}": f"pubmed:{other}" for pmid, other in duplicate_of.items()}
-    assert pairs(tmp_path / "out") == expected
+    assert load_documents(tmp_path / "out").keys() == {f"pubmed:{pmid}" for pmid in kept_pmids}
+    expected = {f"pubmed:{pmid}": f"pubmed:{original}" for pmid, original in duplicate_of.items()}
+    assert read_duplicates(tmp_path / "out") == expected
     dropped = (
         datasets.load_from_disk(str(tmp_path / "out" / "dropped"))
         if load_manifest(tmp_path / "out")["dropped"]
@@ -352,24 +348,26 @@ def test_who_stays(what: str, tmp_path: Path, run: Run) -> None:
     assert all(row["duplicate_of"] is None for row in dropped if row["reason"] != "duplicate")
 
 
-def test_labels_count_where_they_are_part_of_the_text(tmp_path: Path, run: Run) -> None:
+def test_section_labels_are_compared_when_part_of_the_text(tmp_path: Path, run: Run) -> None:
     labelled = citation_xml(2, SLEEP).replace("<AbstractText>", '<AbstractText Label="METHODS">')
-    inputs = write(tmp_path / "in", pubmed_set_xml(citation_xml(1, SLEEP), labelled))
+    inputs = write_input_files(tmp_path / "in", pubmed_set_xml(citation_xml(1, SLEEP), labelled))
     assert run("--input", inputs, "--output", tmp_path / "a", "--dedup", "exact") == 0
-    assert pairs(tmp_path / "a") == {"pubmed:2": "pubmed:1"}
+    assert read_duplicates(tmp_path / "a") == {"pubmed:2": "pubmed:1"}
     assert run("--input", inputs, "--output", tmp_path / "b", "--dedup", "exact", "--section-labels") == 0
-    assert pairs(tmp_path / "b") == {}
+    assert read_duplicates(tmp_path / "b") == {}
 
 
-def test_titles_are_compared_where_they_are_left_out_of_the_text(tmp_path: Path, run: Run) -> None:
+def test_titles_are_compared_with_no_titles(tmp_path: Path, run: Run) -> None:
     records = citation_xml(1, SLEEP), citation_xml(2, SLEEP, title="Another."), citation_xml(3, SLEEP)
-    inputs = write(tmp_path / "in", pubmed_set_xml(*records))
+    inputs = write_input_files(tmp_path / "in", pubmed_set_xml(*records))
     assert run("--input", inputs, "--output", tmp_path / "out", "--dedup", "exact", "--no-titles") == 0
-    assert pairs(tmp_path / "out") == {"pubmed:3": "pubmed:1"}
+    assert read_duplicates(tmp_path / "out") == {"pubmed:3": "pubmed:1"}
 
 
-def test_without_the_option_nothing_is_compared_and_nothing_is_left_of_it(tmp_path: Path, run: Run) -> None:
-    inputs = write(tmp_path / "in", pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(2, SLEEP)))
+def test_dedup_is_off_by_default(tmp_path: Path, run: Run) -> None:
+    inputs = write_input_files(
+        tmp_path / "in", pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(2, SLEEP))
+    )
     output = tmp_path / "out"
     assert run("--input", inputs, "--output", output) == 0
     assert load_documents(output).keys() == {"pubmed:1", "pubmed:2"}
@@ -379,17 +377,19 @@ def test_without_the_option_nothing_is_compared_and_nothing_is_left_of_it(tmp_pa
     assert not list(output.rglob("*.digests"))
 
 
-def test_an_output_begun_without_it_refuses_it(
+def test_dedup_cannot_be_added_to_an_existing_output(
     tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    inputs = write(tmp_path / "in", pubmed_set_xml(citation_xml(1, SLEEP)))
+    inputs = write_input_files(tmp_path / "in", pubmed_set_xml(citation_xml(1, SLEEP)))
     assert run("--input", inputs, "--output", tmp_path / "out") == 0
     assert run("--input", inputs, "--output", tmp_path / "out", "--dedup", "exact") == 2
     assert "dedup was 'none', now 'exact'" in capsys.readouterr().err
 
 
-def test_a_lost_list_is_written_again(tmp_path: Path, run: Run) -> None:
-    inputs = write(tmp_path / "in", pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(2, SLEEP)))
+def test_missing_duplicates_file_is_written_again(tmp_path: Path, run: Run) -> None:
+    inputs = write_input_files(
+        tmp_path / "in", pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(2, SLEEP))
+    )
     command = ("--input", inputs, "--output", tmp_path / "out", "--dedup", "exact")
     assert run(*command) == 0
     before = published_digests(tmp_path / "out")
@@ -398,22 +398,25 @@ def test_a_lost_list_is_written_again(tmp_path: Path, run: Run) -> None:
     assert published_digests(tmp_path / "out") == before
 
 
-# The same bytes, whatever happens
+# Reproducibility and updates
 
 
-def repeating(number: int) -> bytes:
-    """A file of which half the texts are in other files too, or twice in this one."""
-    first = 1000 - 100 * number  # later files have lower PMIDs
-    records = [citation_xml(first + at, f"Text {(7 * at + 30 * number) % 150}. Yes.") for at in range(90)]
+def make_repetitive_file(file_number: int) -> bytes:
+    """Return a file in which half of the texts occur elsewhere too."""
+    first_pmid = 1000 - 100 * file_number  # later files have lower PMIDs
+    records = [
+        citation_xml(first_pmid + index, f"Text {(7 * index + 30 * file_number) % 150}. Yes.")
+        for index in range(90)
+    ]
     return pubmed_set_xml(
-        *records, citation_xml(5000 + number, f"Text {number}. Yes."), deleted=(first + 103,)
+        *records, citation_xml(5000 + file_number, f"Text {file_number}. Yes."), deleted=(first_pmid + 103,)
     )
 
 
-def test_the_same_bytes_for_any_workers_buckets_and_order(
+def test_output_is_independent_of_workers_buckets_and_order(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inputs = write(tmp_path / "in", *map(repeating, range(1, 6)))
+    inputs = write_input_files(tmp_path / "in", *map(make_repetitive_file, range(1, 6)))
     (tmp_path / "ids.txt").write_text("\n".join(map(str, range(500, 550))))
     options = ("--dedup", "exact", "--exclude-ids", tmp_path / "ids.txt", "--keep-dropped")
     assert run("--input", inputs, *options, "--output", tmp_path / "one") == 0
@@ -421,7 +424,7 @@ def test_the_same_bytes_for_any_workers_buckets_and_order(
     assert funnel["dropped: duplicate"] > 200
     assert funnel["dropped: excluded"]
     assert funnel["dropped: deleted"]
-    done = run_beam(
+    completed = run_beam(
         *(
             "run",
             "pubmed_to_shards",
@@ -434,7 +437,7 @@ def test_the_same_bytes_for_any_workers_buckets_and_order(
             tmp_path / "two",
         )
     )
-    assert done.returncode == 0, done.stderr
+    assert completed.returncode == 0, completed.stderr
     monkeypatch.setattr("bioshards.corpus.lifecycle.versions.KEYS_PER_BUCKET", 60)
     shuffled = [word for path in sorted(inputs.iterdir(), reverse=True) for word in ("--input", path)]
     assert run(*shuffled, *options, "--output", tmp_path / "buckets") == 0
@@ -446,84 +449,88 @@ def test_the_same_bytes_for_any_workers_buckets_and_order(
     )
 
 
-def test_an_update_rewrites_only_the_shards_whose_duplicates_change(tmp_path: Path, run: Run) -> None:
-    inputs = write(
+def test_update_rewrites_only_shards_with_changed_duplicates(tmp_path: Path, run: Run) -> None:
+    inputs = write_input_files(
         tmp_path / "in",
         pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(11, "Something else. Yes.")),
         pubmed_set_xml(citation_xml(2, SLEEP), citation_xml(12, "Yet another. Yes.")),
         pubmed_set_xml(citation_xml(3, FOOD), citation_xml(13, "Quite another. Yes.")),
     )
-    grown = tmp_path / "grown"
+    updated = tmp_path / "grown"
     command = ("--input", inputs, "--dedup", "exact", "--output")
-    assert run(*command, grown) == 0
-    assert pairs(grown) == {"pubmed:2": "pubmed:1"}
-    before = {path.name: path.stat().st_mtime_ns for path in grown.glob("data-*")}
-    first = published_digests(grown)
+    assert run(*command, updated) == 0
+    assert read_duplicates(updated) == {"pubmed:2": "pubmed:1"}
+    first_mtimes = {path.name: path.stat().st_mtime_ns for path in updated.glob("data-*")}
+    first_digests = published_digests(updated)
 
-    # The original comes again and says the same: its copy remains the duplicate, in its shard untouched.
-    write(
+    # A new version of the original with the same text: its copy stays a duplicate, in the same shard.
+    write_input_files(
         tmp_path / "in",
         *(path.read_bytes() for path in sorted(inputs.iterdir())),
         pubmed_set_xml(citation_xml(1, SLEEP)),
     )
-    assert run(*command, grown) == 0
+    assert run(*command, updated) == 0
     assert run(*command, tmp_path / "whole") == 0
-    assert published_digests(grown) == published_digests(tmp_path / "whole")
-    assert pairs(grown) == {"pubmed:2": "pubmed:1"}
-    after = {path.name: path.stat().st_mtime_ns for path in grown.glob("data-*")}
-    assert sorted(name[5:18] for name in before if after[name] != before[name]) == ["pubmed26n0001"]
+    assert published_digests(updated) == published_digests(tmp_path / "whole")
+    assert read_duplicates(updated) == {"pubmed:2": "pubmed:1"}
+    second_mtimes = {path.name: path.stat().st_mtime_ns for path in updated.glob("data-*")}
+    assert sorted(name[5:18] for name in first_mtimes if second_mtimes[name] != first_mtimes[name]) == [
+        "pubmed26n0001"
+    ]
 
-    # It comes once more and says what another says: the copy comes back, and there is a new duplicate.
+    # A new version with another text: the copy is kept again, and there is a new duplicate.
     (inputs / "pubmed26n0005.xml").write_bytes(pubmed_set_xml(citation_xml(1, FOOD)))
-    assert run(*command, grown) == 0
+    assert run(*command, updated) == 0
     assert run(*command, tmp_path / "anew") == 0
-    assert published_digests(grown) == published_digests(tmp_path / "anew")
-    assert pairs(grown) == {"pubmed:3": "pubmed:1"}
-    last = {path.name: path.stat().st_mtime_ns for path in grown.glob("data-*")}
-    touched = sorted(name[5:18] for name in before if last[name] != after[name])
-    assert touched == ["pubmed26n0002", "pubmed26n0003"]
+    assert published_digests(updated) == published_digests(tmp_path / "anew")
+    assert read_duplicates(updated) == {"pubmed:3": "pubmed:1"}
+    third_mtimes = {path.name: path.stat().st_mtime_ns for path in updated.glob("data-*")}
+    rewritten = sorted(name[5:18] for name in first_mtimes if third_mtimes[name] != second_mtimes[name])
+    assert rewritten == ["pubmed26n0002", "pubmed26n0003"]
 
     for number in (4, 5):
         (inputs / f"pubmed26n{number:04d}.xml").unlink()
-    assert run(*command, grown) == 0
-    assert published_digests(grown) == first
-    lists = list((grown / ".bioshards" / "final_reports").glob("*.tsv"))
-    assert [path.name[:13] for path in lists] == ["pubmed26n0002"]
+    assert run(*command, updated) == 0
+    assert published_digests(updated) == first_digests
+    duplicate_lists = list((updated / ".bioshards" / "final_reports").glob("*.tsv"))
+    assert [path.name[:13] for path in duplicate_lists] == ["pubmed26n0002"]
 
 
-def test_a_run_killed_between_a_shard_and_its_report_leaves_nothing_to_trust(
+def test_run_after_a_killed_update_restores_the_output(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Shards of the one and of the other duplicate have the same size, which alone would not tell."""
-    inputs = write(tmp_path / "in", pubmed_set_xml(citation_xml(11, SLEEP), citation_xml(12, SLEEP)))
+    """The shards with one duplicate and with the other have the same size."""
+    inputs = write_input_files(
+        tmp_path / "in", pubmed_set_xml(citation_xml(11, SLEEP), citation_xml(12, SLEEP))
+    )
     command = ("--input", inputs, "--dedup", "exact", "--output", tmp_path / "out")
     assert run(*command) == 0
     before = published_digests(tmp_path / "out")
 
-    def killed(self: object) -> None:
+    def raise_killed(self: object) -> None:
         raise RuntimeError("killed")
 
     update = inputs / "pubmed26n0002.xml"
     update.write_bytes(pubmed_set_xml(citation_xml(11, FOOD)))
     with monkeypatch.context() as patched:
-        patched.setattr(finalize._Finalizer, "_count_funnel", killed)
+        patched.setattr(finalize._Finalizer, "_count_funnel", raise_killed)
         assert run(*command) == 1
     update.unlink()
     assert run(*command) == 0
     assert published_digests(tmp_path / "out") == before
 
 
-def test_an_update_that_only_changes_whom_a_duplicate_repeats_is_not_missed(tmp_path: Path, run: Run) -> None:
-    inputs = write(
+def test_update_that_changes_only_the_original_is_detected(tmp_path: Path, run: Run) -> None:
+    inputs = write_input_files(
         tmp_path / "in",
         pubmed_set_xml(citation_xml(2, SLEEP)),
         pubmed_set_xml(citation_xml(3, SLEEP), citation_xml(4, FOOD)),
     )
     command = ("--input", inputs, "--dedup", "exact", "--keep-dropped", "--output")
     assert run(*command, tmp_path / "grown") == 0
-    assert pairs(tmp_path / "grown") == {"pubmed:3": "pubmed:2"}
+    assert read_duplicates(tmp_path / "grown") == {"pubmed:3": "pubmed:2"}
     (inputs / "pubmed26n0003.xml").write_bytes(pubmed_set_xml(citation_xml(1, SLEEP)))
     assert run(*command, tmp_path / "grown") == 0
     assert run(*command, tmp_path / "whole") == 0
-    assert pairs(tmp_path / "grown") == {"pubmed:2": "pubmed:1", "pubmed:3": "pubmed:1"}
+    assert read_duplicates(tmp_path / "grown") == {"pubmed:2": "pubmed:1", "pubmed:3": "pubmed:1"}
     assert published_digests(tmp_path / "grown") == published_digests(tmp_path / "whole")

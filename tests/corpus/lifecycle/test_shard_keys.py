@@ -1,4 +1,4 @@
-"""The keys of a shard's documents: taken once, right whatever becomes of the shard, found where none are."""
+"""Match keys of shards: extraction, caching, removal and damaged shards."""
 
 from __future__ import annotations
 
@@ -31,88 +31,87 @@ def output_dir(tmp_path: Path) -> OutputDir:
     return OutputDir(str(tmp_path / "out"))
 
 
-def made(folder: Path, documents: list[Document], size: int = 3) -> list[Shard]:
-    """Shards of these documents, as a manifest lists them."""
+def write_shards(folder: Path, documents: list[Document], batch_rows: int = 3) -> list[Shard]:
+    """Write shards of these documents and return them as a manifest lists them."""
     batches = [
-        arrow_io.record_batch_from_documents(documents[at : at + size])
-        for at in range(0, len(documents), size)
+        arrow_io.record_batch_from_documents(documents[start : start + batch_rows])
+        for start in range(0, len(documents), batch_rows)
     ]
     return arrow_io.write_shards(FILES, str(folder), "a", batches, DOCUMENT_SCHEMA, 1)
 
 
-def rows(batches: Iterator[pa.RecordBatch]) -> list[IdRow]:
-    found = list(batches)
-    assert all(batch.schema == MATCH_KEY_SCHEMA for batch in found)
-    return [tuple(row.values()) for batch in found for row in batch.to_pylist()]
+def collect_rows(batches: Iterator[pa.RecordBatch]) -> list[IdRow]:
+    collected = list(batches)
+    assert all(batch.schema == MATCH_KEY_SCHEMA for batch in collected)
+    return [tuple(row.values()) for batch in collected for row in batch.to_pylist()]
 
 
-def written(output_dir: OutputDir) -> dict[str, int]:
+def list_key_files(output_dir: OutputDir) -> dict[str, int]:
+    """Return the names of the key files with their times of modification."""
     return {
         path.name: path.stat().st_mtime_ns for path in Path(output_dir.work_folder, "shard_keys").iterdir()
     }
 
 
-def test_keys_are_taken_once_and_read_in_the_order_of_the_shards(
-    tmp_path: Path, output_dir: OutputDir
-) -> None:
+def test_keys_are_extracted_once_and_read_in_shard_order(tmp_path: Path, output_dir: OutputDir) -> None:
     folder = write_finished_dir(tmp_path / "abstracts", "pubmed_to_shards", SAMPLE_ABSTRACTS)
-    listed = full_text_overlap.list_abstract_shards(FILES, folder)
-    assert len(listed) == 4
-    for shard in listed:
+    shards = full_text_overlap.list_abstract_shards(FILES, folder)
+    assert len(shards) == 4
+    for shard in shards:
         shard_keys.extract_keys(FILES, output_dir, folder, shard)
-    before = written(output_dir)
-    assert set(before) == {f"{shard.sha256}.arrow" for shard in listed}
-    for shard in listed:
+    before = list_key_files(output_dir)
+    assert set(before) == {f"{shard.sha256}.arrow" for shard in shards}
+    for shard in shards:
         shard_keys.extract_keys(FILES, output_dir, folder, shard)
-    assert rows(shard_keys.read_keys(FILES, output_dir, folder, listed)) == SAMPLE_ABSTRACTS
-    assert rows(shard_keys.read_keys(FILES, output_dir, folder, listed[::-1])) == [
+    assert collect_rows(shard_keys.read_keys(FILES, output_dir, folder, shards)) == SAMPLE_ABSTRACTS
+    assert collect_rows(shard_keys.read_keys(FILES, output_dir, folder, shards[::-1])) == [
         *(SAMPLE_ABSTRACTS[9:]),
         *(SAMPLE_ABSTRACTS[6:9]),
         *(SAMPLE_ABSTRACTS[3:6]),
         *(SAMPLE_ABSTRACTS[:3]),
     ]
-    assert written(output_dir) == before
+    assert list_key_files(output_dir) == before
 
 
-def test_what_is_not_there_is_taken_when_it_is_read(tmp_path: Path, output_dir: OutputDir) -> None:
+def test_missing_keys_are_extracted_when_read(tmp_path: Path, output_dir: OutputDir) -> None:
     folder = write_finished_dir(tmp_path / "full", "pmc_to_shards", SAMPLE_ARTICLES)
-    listed = arrow_io.read_documents_manifest(FILES, folder).outputs
-    assert rows(shard_keys.read_keys(FILES, output_dir, folder, listed)) == SAMPLE_ARTICLES
-    assert len(written(output_dir)) == 2
+    shards = arrow_io.read_documents_manifest(FILES, folder).outputs
+    assert collect_rows(shard_keys.read_keys(FILES, output_dir, folder, shards)) == SAMPLE_ARTICLES
+    assert len(list_key_files(output_dir)) == 2
 
 
-def test_shards_that_are_taken_are_not_read_again(tmp_path: Path, output_dir: OutputDir) -> None:
-    """On a store a shard is read whole for its keys: once, however often these are looked at."""
+def test_shards_with_keys_are_not_read_again(tmp_path: Path, output_dir: OutputDir) -> None:
+    """On an object store a shard is read as a whole for its keys, once."""
     folder = write_finished_dir(tmp_path / "abstracts", "pubmed_to_shards", SAMPLE_ABSTRACTS)
-    listed = full_text_overlap.list_abstract_shards(FILES, folder)
-    for shard in listed:
+    shards = full_text_overlap.list_abstract_shards(FILES, folder)
+    for shard in shards:
         shard_keys.extract_keys(FILES, output_dir, folder, shard)
         Path(folder, shard.file).unlink()
     for _ in range(2):
-        assert rows(shard_keys.read_keys(FILES, output_dir, folder, listed)) == SAMPLE_ABSTRACTS
+        assert collect_rows(shard_keys.read_keys(FILES, output_dir, folder, shards)) == SAMPLE_ABSTRACTS
 
 
-def test_articles_without_a_text_hold_nothing(tmp_path: Path, output_dir: OutputDir) -> None:
+def test_articles_without_text_have_no_keys(tmp_path: Path, output_dir: OutputDir) -> None:
     articles = [make_identified_document(*row) for row in SAMPLE_ARTICLES]
     articles[1] = articles[1]._replace(flags=["manuscript", "no-body"])
     articles[2] = articles[2]._replace(flags=["ocr"])
-    listed = made(tmp_path / "full", articles)
-    keys = rows(shard_keys.read_keys(FILES, output_dir, str(tmp_path / "full"), listed))
+    shards = write_shards(tmp_path / "full", articles)
+    keys = collect_rows(shard_keys.read_keys(FILES, output_dir, str(tmp_path / "full"), shards))
     assert keys == [SAMPLE_ARTICLES[0], *SAMPLE_ARTICLES[2:]]
 
 
-def test_other_shards_keys_are_swept(tmp_path: Path, output_dir: OutputDir) -> None:
+def test_keys_of_other_shards_are_swept(tmp_path: Path, output_dir: OutputDir) -> None:
     folder = write_finished_dir(tmp_path / "abstracts", "pubmed_to_shards", SAMPLE_ABSTRACTS)
-    listed = full_text_overlap.list_abstract_shards(FILES, folder)
-    for shard in listed:
+    shards = full_text_overlap.list_abstract_shards(FILES, folder)
+    for shard in shards:
         shard_keys.extract_keys(FILES, output_dir, folder, shard)
-    shard_keys.sweep(FILES, output_dir, listed[1:3])
-    assert set(written(output_dir)) == {f"{shard.sha256}.arrow" for shard in listed[1:3]}
+    shard_keys.sweep(FILES, output_dir, shards[1:3])
+    assert set(list_key_files(output_dir)) == {f"{shard.sha256}.arrow" for shard in shards[1:3]}
     shard_keys.sweep(FILES, output_dir, [])
-    assert not written(output_dir)
+    assert not list_key_files(output_dir)
 
 
-def test_a_shard_that_breaks_off_leaves_no_keys(tmp_path: Path, output_dir: OutputDir) -> None:
+def test_damaged_shard_leaves_no_keys(tmp_path: Path, output_dir: OutputDir) -> None:
     folder = write_finished_dir(tmp_path / "abstracts", "pubmed_to_shards", SAMPLE_ABSTRACTS)
     shard = full_text_overlap.list_abstract_shards(FILES, folder)[0]
     path = Path(folder, shard.file)

@@ -1,8 +1,4 @@
-"""Full text, staged: all that later steps know of a source is what lies beside its staged shard.
-
-Keys decide which version lives, digests what repeats another, and the name of all of it whether a source must
-be read again.  So each is compared with the articles that went in, and the name with what it may depend on.
-"""
+"""Staging of full text: staged documents, keys, digests, rejects and the names of staged files."""
 
 from __future__ import annotations
 
@@ -50,43 +46,43 @@ def stage_folder(
     keep_dropped: bool = False,
     digests: bool = True,
 ) -> list[StageResult]:
-    """All sources of a folder, staged."""
+    """Stage all sources of a folder."""
     return [
         stage.stage_source(FILES, OutputDir(str(work)), source, rules, keep_dropped, digests)
         for source in discover(FILES, [str(folder)])
     ]
 
 
-def table(work: Path, staged: StageResult, ending: str) -> pa.Table:
+def read_table(work: Path, staged: StageResult, ending: str) -> pa.Table:
     with pa.OSFile(OutputDir(str(work)).staged_path(staged.output_name or "", ending)) as file:
         return pa.ipc.open_stream(file).read_all()
 
 
-def batches(work: Path, staged: StageResult) -> list[pa.RecordBatch]:
+def read_batches(work: Path, staged: StageResult) -> list[pa.RecordBatch]:
     with pa.OSFile(OutputDir(str(work)).staged_path(staged.output_name or "", "arrow")) as file:
         return list(pa.ipc.open_stream(file))
 
 
-def rejected(work: Path, staged: StageResult) -> list[dict[str, Any]]:
+def read_rejected(work: Path, staged: StageResult) -> list[dict[str, Any]]:
     path = Path(OutputDir(str(work)).staged_path(staged.output_name or "", "rejected.jsonl"))
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def left(work: Path) -> dict[str, bytes]:
-    """Everything staged, but for the time that it took."""
-    found = {}
+def read_staged(work: Path) -> dict[str, bytes]:
+    """Return the contents of all staged files, without the times that reports contain."""
+    contents = {}
     for path in sorted((work / ".bioshards" / "staged").iterdir()):
         data = path.read_bytes()
         if path.suffix == ".json":
             data = json.dumps(json.loads(data)["result"]).encode()
-        found[path.name] = data
-    return found
+        contents[path.name] = data
+    return contents
 
 
-# What is staged
+# Staged files
 
 
-def test_a_group_of_articles_is_staged_whole(tmp_path: Path) -> None:
+def test_group_of_articles_is_staged(tmp_path: Path) -> None:
     folder = write_byte_files(
         tmp_path / "in",
         {
@@ -105,7 +101,7 @@ def test_a_group_of_articles_is_staged_whole(tmp_path: Path) -> None:
     assert staged.output_name
     assert staged.output_name == f"PMC0000xxxx-{(staged.md5 or '')[:8]}"
 
-    keys = table(tmp_path / "out", staged, "keys")
+    keys = read_table(tmp_path / "out", staged, "keys")
     assert keys.schema == STAGED_KEY_SCHEMA
     assert list(zip(*(column.to_pylist() for column in keys.columns), strict=True)) == [
         (1, 1, 0, False, None),
@@ -113,87 +109,87 @@ def test_a_group_of_articles_is_staged_whole(tmp_path: Path) -> None:
         (3, 1, 3, False, "no-body"),
         (4, 1, 4, False, None),
     ]
-    documents = table(tmp_path / "out", staged, "arrow")
+    documents = read_table(tmp_path / "out", staged, "arrow")
     assert documents.schema == STAGED_SCHEMA
     assert documents["id"].to_pylist() == ["pmc:PMC1.1", "pmc:PMC1.2", "pmc:PMC4.1"]
     assert documents["origin"].to_pylist()[1] == {"file": "PMC1.2.xml", "position": 1}
     assert documents["drop_reason"].to_pylist() == [None] * 3
     assert documents["sentences"].to_pylist()[0] == ["Of 1", "Mice sleep."]
 
-    digests = table(tmp_path / "out", staged, "digests")
+    digests = read_table(tmp_path / "out", staged, "digests")
     assert digests.schema == dedup.TEXT_DIGEST_SCHEMA
     assert digests["id"].to_pylist() == ["pmc:PMC1.1", "pmc:PMC1.2", "pmc:PMC4.1"]
     assert digests["key"].to_pylist() == [1, 1, 4]
     one, two, four = digests["digest"].to_pylist()
     assert one == four != two
 
-    [bad] = rejected(tmp_path / "out", staged)
-    assert (bad["file"], bad["position"], bad["reason"]) == ("PMC2.xml", 2, "unknown-entity")
-    assert bad["raw"].encode() == small_article(2, "&nonesuch;")
+    [reject] = read_rejected(tmp_path / "out", staged)
+    assert (reject["file"], reject["position"], reject["reason"]) == ("PMC2.xml", 2, "unknown-entity")
+    assert reject["raw"].encode() == small_article(2, "&nonesuch;")
 
 
-def test_dropped_articles_are_staged_on_demand_with_their_reason(tmp_path: Path) -> None:
+def test_dropped_articles_are_staged_on_request(tmp_path: Path) -> None:
     folder = write_byte_files(
         tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": small_article(2, body="<body/>")}
     )
     rules = PmcConfig(licences=KEEP_EVERYTHING.licences)
     [staged] = stage_folder(folder, tmp_path / "out", rules, keep_dropped=True)
-    documents = table(tmp_path / "out", staged, "arrow")
+    documents = read_table(tmp_path / "out", staged, "arrow")
     assert documents["id"].to_pylist() == ["pmc:PMC1.1", "pmc:PMC2.1"]
     assert documents["drop_reason"].to_pylist() == [None, "no-body"]
-    assert table(tmp_path / "out", staged, "digests")["position"].to_pylist() == [0]
+    assert read_table(tmp_path / "out", staged, "digests")["position"].to_pylist() == [0]
 
 
-def test_what_was_taken_out_of_a_text_is_staged_with_it(tmp_path: Path) -> None:
+def test_removed_characters_are_staged(tmp_path: Path) -> None:
     folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1, "We sl\u00adept.")})
     [staged] = stage_folder(folder, tmp_path / "out")
-    [row] = table(tmp_path / "out", staged, "arrow").to_pylist()
+    [row] = read_table(tmp_path / "out", staged, "arrow").to_pylist()
     assert row["removals"] == [{"rule": "soft-hyphens", "characters": 1}]
     assert (row["words"], row["characters"]) == (4, 13)
 
 
-def test_raw_bytes_of_what_is_rejected_are_kept_whatever_they_are(tmp_path: Path) -> None:
+def test_raw_bytes_of_rejects_are_kept(tmp_path: Path) -> None:
     bad = small_article(1, "caf\xe9").decode().encode("latin-1")
     folder = write_byte_files(tmp_path / "in", {"PMC1_PMC9.xml": pack_articles(bad, small_article(2))})
     [staged] = stage_folder(folder, tmp_path / "out")
-    [entry] = rejected(tmp_path / "out", staged)
+    [entry] = read_rejected(tmp_path / "out", staged)
     assert entry["reason"] == "invalid-utf-8"
     assert base64.b64decode(entry["raw_base64"]) == bad
-    assert table(tmp_path / "out", staged, "keys")["key"].to_pylist() == [2]
+    assert read_table(tmp_path / "out", staged, "keys")["key"].to_pylist() == [2]
 
 
-def test_keys_beyond_pmcids_fit(tmp_path: Path) -> None:
+def test_keys_of_dois_fit(tmp_path: Path) -> None:
     doi = small_article(1).replace(b'"pmcid">PMC1<', b'"doi">10.5555/A<').replace(b"pmcid-ver", b"other")
     [staged] = stage_folder(write_byte_files(tmp_path / "in", {"a.xml": doi}), tmp_path / "out")
-    [key] = table(tmp_path / "out", staged, "keys")["key"].to_pylist()
+    [key] = read_table(tmp_path / "out", staged, "keys")["key"].to_pylist()
     assert 2**40 <= key < 2**63
-    assert table(tmp_path / "out", staged, "digests").select(["key", "id"]).to_pylist() == [
+    assert read_table(tmp_path / "out", staged, "digests").select(["key", "id"]).to_pylist() == [
         {"key": key, "id": "doi:10.5555/a"}
     ]
 
 
-def test_without_a_search_for_duplicates_there_are_no_digests(tmp_path: Path) -> None:
+def test_digests_are_staged_only_for_dedup(tmp_path: Path) -> None:
     stage_folder(
         write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1)}), tmp_path / "out", digests=False
     )
-    assert [Path(name).suffix for name in left(tmp_path / "out")] == [".arrow", ".json", ".keys"]
+    assert [Path(name).suffix for name in read_staged(tmp_path / "out")] == [".arrow", ".json", ".keys"]
 
 
-def test_a_source_without_a_document_is_staged_too(tmp_path: Path) -> None:
+def test_source_without_documents_is_staged(tmp_path: Path) -> None:
     [staged] = stage_folder(write_byte_files(tmp_path / "in", {"PMC1.xml": b""}), tmp_path / "out")
     assert (staged.records, staged.num_keys, staged.rejected) == (1, 0, {"empty-file": 1})
-    assert batches(tmp_path / "out", staged) == []
-    assert table(tmp_path / "out", staged, "keys").num_rows == 0
+    assert read_batches(tmp_path / "out", staged) == []
+    assert read_table(tmp_path / "out", staged, "keys").num_rows == 0
 
 
-def test_the_rules_say_what_is_read(tmp_path: Path) -> None:
+def test_config_determines_the_reader(tmp_path: Path) -> None:
     path = tmp_path / "pubmed26n0001.xml"
     path.write_bytes(pubmed_set_xml(citation_xml(7)))
-    found = FILES.glob(str(path))[0]
-    source = SourceFile(26, 1, path.name, str(path), found.size, found.stamp)
+    info = FILES.glob(str(path))[0]
+    source = SourceFile(26, 1, path.name, str(path), info.size, info.stamp)
     staged = stage.stage_source(FILES, OutputDir(str(tmp_path / "out")), source, PubMedConfig(), False, True)
-    assert table(tmp_path / "out", staged, "keys")["key"].to_pylist() == [7]
-    digests = table(tmp_path / "out", staged, "digests").to_pylist()
+    assert read_table(tmp_path / "out", staged, "keys")["key"].to_pylist() == [7]
+    digests = read_table(tmp_path / "out", staged, "digests").to_pylist()
     assert [(row["key"], row["id"]) for row in digests] == [(7, "pubmed:7")]
 
 
@@ -208,9 +204,9 @@ def test_batches_are_bounded_by_characters(tmp_path: Path, monkeypatch: pytest.M
         {f"PMC{number}.xml": small_article(number, "x" * size) for number, size in enumerate(sizes, 1)},
     )
     [staged] = stage_folder(folder, tmp_path / "out")
-    found = batches(tmp_path / "out", staged)
-    assert [batch.num_rows for batch in found] == [3, 2, 3, 1]
-    for batch in found:
+    batches = read_batches(tmp_path / "out", staged)
+    assert [batch.num_rows for batch in batches] == [3, 2, 3, 1]
+    for batch in batches:
         characters = batch["characters"].to_pylist()
         assert sum(characters[:-1]) <= 10_000
 
@@ -221,13 +217,13 @@ def test_batches_are_bounded_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyP
         tmp_path / "in", {f"PMC{number}.xml": small_article(number) for number in range(1, 6)}
     )
     [staged] = stage_folder(folder, tmp_path / "out")
-    assert [batch.num_rows for batch in batches(tmp_path / "out", staged)] == [2, 2, 1]
+    assert [batch.num_rows for batch in read_batches(tmp_path / "out", staged)] == [2, 2, 1]
 
 
 @settings(PROFILE, max_examples=25)
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=12), st.integers(1, 80))
-def test_however_it_is_cut_into_batches_it_is_the_same_table(
-    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], bound: int
+def test_table_is_independent_of_batch_boundaries(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], max_characters: int
 ) -> None:
     tmp_path = tmp_path_factory.mktemp("batches")
     folder = write_byte_files(
@@ -236,17 +232,20 @@ def test_however_it_is_cut_into_batches_it_is_the_same_table(
     )
     [whole] = stage_folder(folder, tmp_path / "whole")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(arrow_io, "BATCH_CHARACTERS", bound)
-        [cut] = stage_folder(folder, tmp_path / "cut")
-    assert cut == whole
-    one, other = table(tmp_path / "whole", whole, "arrow"), table(tmp_path / "cut", cut, "arrow")
-    assert one.to_pylist() == other.to_pylist()
+        patched.setattr(arrow_io, "BATCH_CHARACTERS", max_characters)
+        [split] = stage_folder(folder, tmp_path / "cut")
+    assert split == whole
+    whole_table, split_table = (
+        read_table(tmp_path / "whole", whole, "arrow"),
+        read_table(tmp_path / "cut", split, "arrow"),
+    )
+    assert whole_table.to_pylist() == split_table.to_pylist()
 
 
-# Names, and what they depend on
+# Names and identity
 
 
-def test_what_is_staged_depends_on_names_and_bytes_only(tmp_path: Path) -> None:
+def test_staged_files_depend_on_names_and_bytes_only(tmp_path: Path) -> None:
     files = {
         "PMC1.xml": small_article(1),
         "PMC2/fulltext.xml": small_article(2),
@@ -258,15 +257,15 @@ def test_what_is_staged_depends_on_names_and_bytes_only(tmp_path: Path) -> None:
     write_byte_files(tmp_path / "two" / "deeper", dict(reversed(files.items())))
     for path in (tmp_path / "two").rglob("*.xml"):
         os.utime(path, ns=(1, 1))
-    one = stage_folder(tmp_path / "one", tmp_path / "out1")
-    two = stage_folder(tmp_path / "two", tmp_path / "out2")
-    assert [(staged.output_name, staged.md5, staged.rejected) for staged in one] == [
-        (staged.output_name, staged.md5, staged.rejected) for staged in two
+    first = stage_folder(tmp_path / "one", tmp_path / "out1")
+    second = stage_folder(tmp_path / "two", tmp_path / "out2")
+    assert [(staged.output_name, staged.md5, staged.rejected) for staged in first] == [
+        (staged.output_name, staged.md5, staged.rejected) for staged in second
     ]
-    assert left(tmp_path / "out1") == left(tmp_path / "out2")
+    assert read_staged(tmp_path / "out1") == read_staged(tmp_path / "out2")
 
 
-def test_what_is_staged_already_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_staged_source_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": b""})
     before = stage_folder(folder, tmp_path / "out")
     with monkeypatch.context() as patched:
@@ -278,38 +277,38 @@ def test_what_is_staged_already_is_not_read_again(tmp_path: Path, monkeypatch: p
     assert after[0].rejected == {}
 
 
-def test_a_copy_of_a_package_is_used_once(tmp_path: Path) -> None:
+def test_copy_of_a_package_is_used_once(tmp_path: Path) -> None:
     data = {
         "a/PMC1_PMC9.xml": pack_articles(small_article(1)),
         "b/PMC1_PMC9.xml": pack_articles(small_article(1)),
     }
     staged = stage_folder(write_byte_files(tmp_path / "in", data), tmp_path / "out")
-    kept, copies = stage.order_stage_results(staged)
-    assert [source.source.path for source in kept] == [f"{tmp_path}/in/a/PMC1_PMC9.xml"]
+    used, copies = stage.order_stage_results(staged)
+    assert [source.source.path for source in used] == [f"{tmp_path}/in/a/PMC1_PMC9.xml"]
     assert copies == [(f"{tmp_path}/in/b/PMC1_PMC9.xml", f"{tmp_path}/in/a/PMC1_PMC9.xml")]
 
 
-def living(work: Path, staged: list[StageResult]) -> dict[str, str]:
-    """The documents that live, once all sources are decided on: by id, the source that they are in."""
-    kept = [source for source in stage.order_stage_results(staged)[0] if source.output_name]
+def find_live(work: Path, staged: list[StageResult]) -> dict[str, str]:
+    """Return the source of each live document by id, after resolving versions."""
+    staged_sources = [source for source in stage.order_stage_results(staged)[0] if source.output_name]
 
-    def keys(source: StageResult) -> pa.Table:
-        return table(work, source, "keys").select(VERSION_KEY_SCHEMA.names)
+    def read_keys(source: StageResult) -> pa.Table:
+        return read_table(work, source, "keys").select(VERSION_KEY_SCHEMA.names)
 
-    verdicts = versions.resolve_versions(
-        [partial(keys, source) for source in kept], 0, 1, highest_version_wins=True
+    decisions = versions.resolve_versions(
+        [partial(read_keys, source) for source in staged_sources], 0, 1, highest_version_wins=True
     )
-    found: dict[str, str] = {}
-    for source, batch in zip(kept, verdicts, strict=True):
-        dead = set(batch["position"].to_pylist())
-        rows = table(work, source, "arrow").to_pylist()
-        lives = [row["id"] for row in rows if row["origin"]["position"] not in dead]
-        assert not found.keys() & set(lives)
-        found |= dict.fromkeys(lives, source.source.name)
-    return found
+    source_names: dict[str, str] = {}
+    for source, batch in zip(staged_sources, decisions, strict=True):
+        superseded = set(batch["position"].to_pylist())
+        rows = read_table(work, source, "arrow").to_pylist()
+        live_ids = [row["id"] for row in rows if row["origin"]["position"] not in superseded]
+        assert not source_names.keys() & set(live_ids)
+        source_names |= dict.fromkeys(live_ids, source.source.name)
+    return source_names
 
 
-def test_the_highest_version_lives_whatever_it_comes_in(tmp_path: Path) -> None:
+def test_highest_version_is_live_from_any_source(tmp_path: Path) -> None:
     folder = write_byte_files(
         tmp_path / "in",
         {
@@ -327,20 +326,20 @@ def test_the_highest_version_lives_whatever_it_comes_in(tmp_path: Path) -> None:
         },
     )
     rules = PmcConfig(licences=KEEP_EVERYTHING.licences)
-    found = living(tmp_path / "out", stage_folder(folder, tmp_path / "out", rules))
-    assert found == {
+    live = find_live(tmp_path / "out", stage_folder(folder, tmp_path / "out", rules))
+    assert live == {
         "pmc:PMC1.10": "PMC0000xxxx",
-        "pmc:PMC2.2": "PMC1_PMC9.xml",  # of the same version the last source's
-        "pmc:PMC3.1": "PMC1_PMC9.xml",  # what is rejected supersedes nothing; what is dropped does: PMC4
+        "pmc:PMC2.2": "PMC1_PMC9.xml",  # the last source of an equal version
+        "pmc:PMC3.1": "PMC1_PMC9.xml",  # rejects supersede nothing; a dropped document does: PMC4
         "pmc:PMC5.1": "PMC1_PMC9.xml",
     }
 
 
-# What changes, and what is bad
+# Changed and bad files
 
 
-class Restless(LocalStorage):
-    """Files one of which changes when it is opened for the second time, after its checksum was taken."""
+class ChangingStorage(LocalStorage):
+    """A storage that changes one file when it is opened for the second time, after its checksum."""
 
     def __init__(self, path: Path, change: Any) -> None:
         self._path, self._change, self._opened = str(path), change, 0
@@ -355,7 +354,7 @@ class Restless(LocalStorage):
 
 
 @pytest.mark.parametrize("change", ["grow", "vanish"])
-def test_a_part_that_changes_while_it_is_read_makes_its_source_bad(tmp_path: Path, change: str) -> None:
+def test_part_changed_while_read_makes_its_source_bad(tmp_path: Path, change: str) -> None:
     folder = write_byte_files(
         tmp_path / "in",
         {"PMC1.xml": small_article(1), "PMC2.xml": small_article(2), "PMC20000.xml": small_article(20_000)},
@@ -365,21 +364,21 @@ def test_a_part_that_changes_while_it_is_read_makes_its_source_bad(tmp_path: Pat
         path.write_bytes(small_article(2, "Grown."))
         os.utime(path, ns=(1, 1))
 
-    restless = Restless(folder / "PMC2.xml", grow if change == "grow" else Path.unlink)
+    storage = ChangingStorage(folder / "PMC2.xml", grow if change == "grow" else Path.unlink)
     output_dir = OutputDir(str(tmp_path / "out"))
     first, second = (
-        stage.stage_source(restless, output_dir, source, KEEP_EVERYTHING, False, False)
+        stage.stage_source(storage, output_dir, source, KEEP_EVERYTHING, False, False)
         for source in discover(FILES, [str(folder)])
     )
     assert first.output_name is None
     assert first.rejection
     assert first.rejection[0] == "changed"
     assert second.rejection is None
-    again = stage_folder(folder, tmp_path / "out", digests=False)
-    assert [staged.rejection for staged in again] == [None, None]
+    second_results = stage_folder(folder, tmp_path / "out", digests=False)
+    assert [staged.rejection for staged in second_results] == [None, None]
 
 
-def test_a_package_that_is_bad_leaves_nothing_that_counts(tmp_path: Path) -> None:
+def test_bad_package_leaves_no_report(tmp_path: Path) -> None:
     folder = write_byte_files(
         tmp_path / "in",
         {
@@ -393,12 +392,12 @@ def test_a_package_that_is_bad_leaves_nothing_that_counts(tmp_path: Path) -> Non
     assert (bad.output_name, bad.records) == (None, 0)
     assert good.records == 1
     assert not [
-        name for name in left(tmp_path / "out") if name.startswith("PMC1_") and name.endswith(".json")
+        name for name in read_staged(tmp_path / "out") if name.startswith("PMC1_") and name.endswith(".json")
     ]
-    assert not [name for name in left(tmp_path / "out") if name.startswith(".tmp")]
+    assert not [name for name in read_staged(tmp_path / "out") if name.startswith(".tmp")]
 
 
-def test_a_package_with_another_checksum_beside_it_is_bad(tmp_path: Path) -> None:
+def test_package_with_a_wrong_md5_file_is_bad(tmp_path: Path) -> None:
     folder = write_byte_files(
         tmp_path / "in", {"PMC1_PMC9.xml": pack_articles(small_article(1)), "PMC1_PMC9.xml.md5": b"0" * 32}
     )
@@ -407,35 +406,35 @@ def test_a_package_with_another_checksum_beside_it_is_bad(tmp_path: Path) -> Non
     assert staged.rejection[0] == "checksum"
 
 
-def test_a_disk_that_fails_in_one_part_costs_that_part(tmp_path: Path) -> None:
+def test_unreadable_part_is_rejected_alone(tmp_path: Path) -> None:
     folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": small_article(2)})
 
-    class Failing(LocalStorage):
+    class FailingStorage(LocalStorage):
         def open(self, path: str) -> BinaryIO:
             if path.endswith("PMC1.xml"):
                 raise OSError(5, "Input/output error")
             return super().open(path)
 
-    def staged() -> Iterator[StageResult]:
+    def stage_sources() -> Iterator[StageResult]:
         for source in discover(FILES, [str(folder)]):
             yield stage.stage_source(
-                Failing(), OutputDir(str(tmp_path / "out")), source, KEEP_EVERYTHING, False, False
+                FailingStorage(), OutputDir(str(tmp_path / "out")), source, KEEP_EVERYTHING, False, False
             )
 
-    [failed] = staged()
+    [failed] = stage_sources()
     assert (failed.records, failed.rejected) == (2, {"unreadable": 1})
     [mended] = stage_folder(folder, tmp_path / "out2", digests=False)
     assert mended.output_name != failed.output_name
 
 
-def test_a_link_to_nowhere_costs_itself_only(tmp_path: Path) -> None:
+def test_broken_link_is_rejected_alone(tmp_path: Path) -> None:
     folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1)})
     (folder / "PMC2.xml").symlink_to(tmp_path / "gone.xml")
     [staged] = stage_folder(folder, tmp_path / "out")
     assert (staged.rejection, staged.rejected) == (None, {"unreadable": 1})
 
 
-def test_a_package_in_a_folder_of_a_name_that_is_no_utf_8(tmp_path: Path) -> None:
+def test_package_in_a_folder_with_an_invalid_utf8_name(tmp_path: Path) -> None:
     folder = os.fsencode(tmp_path) + b"/in\xff"
     os.mkdir(folder)
     with open(folder + b"/PMC1_PMC9.xml", "wb") as file:

@@ -1,9 +1,4 @@
-"""Which version of a citation lives: verdicts by columns against PubMed's rules by a dictionary.
-
-The rules are simple as a story (later files replace earlier ones, deletions remove what came before)
-and are decided as arithmetic on key columns, in buckets.  So files made up at random, with few PMIDs
-and many collisions, are told both ways, and the verdicts must be the same, in however many buckets.
-"""
+"""Version resolution: decisions on columns, compared with PubMed's and PMC's rules record by record."""
 
 from __future__ import annotations
 
@@ -29,11 +24,11 @@ PROFILE = settings(derandomize=True, deadline=None, database=None)
 Event = tuple[str, int, int] | tuple[str, list[int]]
 """("record", PMID, version) or ("delete", PMIDs)."""
 Row = tuple[int, int, int, bool]
-Verdicts = list[list[tuple[int, str]]]
+Decisions = list[list[tuple[int, str]]]
 
 
-def rows(events: list[Event]) -> list[Row]:
-    """A file's keys: (key, version, position, deletes), the position counted over its elements."""
+def make_keys(events: list[Event]) -> list[Row]:
+    """Return a file's keys as (key, version, position, is it a deletion)."""
     keys: list[Row] = []
     for position, event in enumerate(events):
         if len(event) == 3:
@@ -43,21 +38,23 @@ def rows(events: list[Event]) -> list[Row]:
     return keys
 
 
-def table(keys: list[Row]) -> pa.Table:
+def make_table(keys: list[Row]) -> pa.Table:
     columns = list(zip(*keys, strict=True)) or [(), (), (), ()]
     return pa.table(
-        [pa.array(c, f.type) for c, f in zip(columns, VERSION_KEY_SCHEMA, strict=True)],
+        [pa.array(column, field.type) for column, field in zip(columns, VERSION_KEY_SCHEMA, strict=True)],
         schema=VERSION_KEY_SCHEMA,
     )
 
 
-def chunked(keys: list[Row]) -> pa.Table:
-    """The same keys in several chunks, as a table read from disk has them."""
-    return pa.concat_tables([table(keys[:1]), table(keys[1:3]), table([]), table(keys[3:])])
+def make_chunked_table(keys: list[Row]) -> pa.Table:
+    """Return the same keys in several chunks, as in a table read from disk."""
+    return pa.concat_tables(
+        [make_table(keys[:1]), make_table(keys[1:3]), make_table([]), make_table(keys[3:])]
+    )
 
 
-def told(files: list[list[Event]]) -> Verdicts:
-    """The story, in order: what lives is in a dictionary, and what leaves it gets its reason."""
+def apply_events(files: list[list[Event]]) -> Decisions:
+    """Return the expected decisions, by applying the events in order to a dictionary of live records."""
     live: dict[int, tuple[int, int, int]] = {}  # PMID -> (file, version, position)
     history: dict[int, list[tuple[int, int]]] = {}  # PMID -> its records so far, (file, position)
     reasons: dict[tuple[int, int], str] = {}
@@ -66,12 +63,12 @@ def told(files: list[list[Event]]) -> Verdicts:
             if len(event) == 3:
                 _, pmid, version = event
                 history.setdefault(pmid, []).append((index, position))
-                other = live.get(pmid)
-                if other is not None and other[0] == index and other[1] > version:
+                current = live.get(pmid)
+                if current is not None and current[0] == index and current[1] > version:
                     reasons[index, position] = "superseded"
                     continue
-                if other is not None:
-                    reasons[other[0], other[2]] = "superseded"
+                if current is not None:
+                    reasons[current[0], current[2]] = "superseded"
                 live[pmid] = (index, version, position)
             else:
                 for pmid in event[1]:
@@ -84,16 +81,18 @@ def told(files: list[list[Event]]) -> Verdicts:
     ]
 
 
-def decided(
+def resolve(
     files: list[list[Row]],
-    count: int,
-    make: Callable[[list[Row]], pa.Table] = table,
+    num_buckets: int,
+    make_source: Callable[[list[Row]], pa.Table] = make_table,
     by_version: bool = False,
-) -> Verdicts:
-    """The verdicts of all buckets, each source's put together."""
-    result: Verdicts = [[] for _ in files]
-    for bucket in range(count):
-        batches = list(resolve_versions([partial(make, keys) for keys in files], bucket, count, by_version))
+) -> Decisions:
+    """Return the decisions of all buckets, merged by source."""
+    result: Decisions = [[] for _ in files]
+    for bucket in range(num_buckets):
+        batches = list(
+            resolve_versions([partial(make_source, keys) for keys in files], bucket, num_buckets, by_version)
+        )
         assert len(batches) == len(files)
         for index, batch in enumerate(batches):
             assert batch.schema == DECISION_SCHEMA
@@ -101,9 +100,9 @@ def decided(
             positions = batch["position"].to_pylist()
             assert positions == sorted(positions)
             pmids = {position: pmid for pmid, _, position, deletes in files[index] if not deletes}
-            assert all(pmids[position] % count == bucket for position in positions)
+            assert all(pmids[position] % num_buckets == bucket for position in positions)
             result[index] += zip(positions, batch["reason"].to_pylist(), strict=True)
-    return [sorted(verdicts) for verdicts in result]
+    return [sorted(decisions) for decisions in result]
 
 
 PMIDS = st.sampled_from([1, 2, 3, 4, 12, 2**31 - 1])
@@ -111,36 +110,38 @@ VERSIONS = st.sampled_from([0, 1, 1, 1, 2, 3, 9999])
 EVENTS: st.SearchStrategy[Event] = st.tuples(st.just("record"), PMIDS, VERSIONS) | st.tuples(
     st.just("delete"), st.lists(PMIDS, max_size=3)
 )
-FILES = st.lists(st.lists(EVENTS, max_size=9), min_size=1, max_size=5)
+EVENT_FILES = st.lists(st.lists(EVENTS, max_size=9), min_size=1, max_size=5)
 
 
 @settings(PROFILE, max_examples=400)
-@given(FILES)
-def test_the_verdicts_are_those_of_the_story(files: list[list[Event]]) -> None:
-    keys = [rows(events) for events in files]
-    assert decided(keys, 1) == told(files)
+@given(EVENT_FILES)
+def test_decisions_equal_those_of_the_events_in_order(files: list[list[Event]]) -> None:
+    keys = [make_keys(events) for events in files]
+    assert resolve(keys, 1) == apply_events(files)
 
 
 @settings(PROFILE, max_examples=80)
-@given(FILES, st.integers(2, 7))
-def test_the_number_of_buckets_changes_nothing(files: list[list[Event]], count: int) -> None:
-    keys = [rows(events) for events in files]
-    assert decided(keys, count) == decided(keys, 1) == decided(keys, count, chunked)
+@given(EVENT_FILES, st.integers(2, 7))
+def test_decisions_are_independent_of_the_number_of_buckets(
+    files: list[list[Event]], num_buckets: int
+) -> None:
+    keys = [make_keys(events) for events in files]
+    assert resolve(keys, num_buckets) == resolve(keys, 1) == resolve(keys, num_buckets, make_chunked_table)
 
 
 @settings(PROFILE, max_examples=150)
-@given(FILES)
-def test_at_most_one_record_of_a_pmid_lives(files: list[list[Event]]) -> None:
-    keys = [rows(events) for events in files]
-    living: list[int] = []
-    for file, verdicts in zip(keys, decided(keys, 1), strict=True):
-        dead = {position for position, _ in verdicts}
-        assert len(dead) == len(verdicts)
-        living += [pmid for pmid, _, position, deletes in file if not deletes and position not in dead]
-    assert len(living) == len(set(living))
+@given(EVENT_FILES)
+def test_at_most_one_record_of_a_pmid_is_live(files: list[list[Event]]) -> None:
+    keys = [make_keys(events) for events in files]
+    live: list[int] = []
+    for file, decisions in zip(keys, resolve(keys, 1), strict=True):
+        dropped = {position for position, _ in decisions}
+        assert len(dropped) == len(decisions)
+        live += [pmid for pmid, _, position, deletes in file if not deletes and position not in dropped]
+    assert len(live) == len(set(live))
 
 
-CASES: dict[str, tuple[list[list[Event]], Verdicts]] = {
+CASES: dict[str, tuple[list[list[Event]], Decisions]] = {
     "nothing": ([[]], [[]]),
     "one record lives": ([[("record", 1, 1)]], [[]]),
     "the later file wins, whatever its version": (
@@ -187,53 +188,53 @@ CASES: dict[str, tuple[list[list[Event]], Verdicts]] = {
 }
 
 
-@pytest.mark.parametrize("what", CASES)
-@pytest.mark.parametrize("count", [1, 3])
-def test_each_rule_by_itself(what: str, count: int) -> None:
-    files, expected = CASES[what]
-    assert told(files) == expected
-    assert decided([rows(events) for events in files], count) == expected
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("num_buckets", [1, 3])
+def test_single_rules(case: str, num_buckets: int) -> None:
+    files, expected = CASES[case]
+    assert apply_events(files) == expected
+    assert resolve([make_keys(events) for events in files], num_buckets) == expected
 
 
-def test_many_sources_and_late_positions_keep_their_order() -> None:
-    """Source and position share one number inside; neither may run into the other."""
-    late = 2**31 - 1
+def test_many_sources_and_high_positions() -> None:
+    """Source and position share one number internally and must not overlap."""
+    max_position = 2**31 - 1
     files: list[list[Row]] = [[] for _ in range(3000)]
-    files[0] = [(7, 1, late, False)]
-    files[1500] = [(7, 1, 0, False), (8, 1, late, True)]
-    files[2999] = [(7, 1, 0, True), (7, 1, late, False), (8, 1, 0, False)]
-    expected: Verdicts = [[] for _ in files]
-    expected[0] = [(late, "deleted")]
+    files[0] = [(7, 1, max_position, False)]
+    files[1500] = [(7, 1, 0, False), (8, 1, max_position, True)]
+    files[2999] = [(7, 1, 0, True), (7, 1, max_position, False), (8, 1, 0, False)]
+    expected: Decisions = [[] for _ in files]
+    expected[0] = [(max_position, "deleted")]
     expected[1500] = [(0, "deleted")]
-    assert decided(files, 1) == expected
+    assert resolve(files, 1) == expected
 
 
-def test_the_sources_are_read_in_order_and_once() -> None:
-    seen: list[int] = []
+def test_sources_are_read_once_in_order() -> None:
+    read_indexes: list[int] = []
 
-    def reader(index: int) -> pa.Table:
-        seen.append(index)
-        return table([(1, 1, 0, False)])
+    def read_source(index: int) -> pa.Table:
+        read_indexes.append(index)
+        return make_table([(1, 1, 0, False)])
 
-    assert len(list(resolve_versions([partial(reader, index) for index in range(4)], 0, 1))) == 4
-    assert seen == [0, 1, 2, 3]
-
-
-# PMC's rule
+    assert len(list(resolve_versions([partial(read_source, index) for index in range(4)], 0, 1))) == 4
+    assert read_indexes == [0, 1, 2, 3]
 
 
-def newest(files: list[list[Row]]) -> Verdicts:
-    """The rule as a search: of a key's records the one lives that no other comes after."""
+# Rule of PMC
+
+
+def find_superseded(files: list[list[Row]]) -> Decisions:
+    """Return the expected decisions of PMC's rule: a record is superseded if any record comes after it."""
     records = [
         (key, version, source, position)
         for source, keys in enumerate(files)
         for key, version, position, _ in keys
     ]
-    dead: Verdicts = [[] for _ in files]
+    superseded: Decisions = [[] for _ in files]
     for key, *rank in records:
         if any(other == key and other_rank > rank for other, *other_rank in records):
-            dead[rank[1]].append((rank[2], "superseded"))
-    return [sorted(verdicts) for verdicts in dead]
+            superseded[rank[1]].append((rank[2], "superseded"))
+    return [sorted(decisions) for decisions in superseded]
 
 
 ARTICLE_IDS = st.sampled_from([1, 2, 9999, 2**31 - 1, 2**40, 2**40 + 1, 2**62 + 5, 2**63 - 1])
@@ -242,71 +243,83 @@ ARTICLES = st.lists(st.lists(st.tuples(ARTICLE_IDS, VERSIONS), max_size=9), min_
 
 @settings(PROFILE, max_examples=300)
 @given(ARTICLES, st.integers(1, 7))
-def test_of_an_article_the_highest_version_lives_wherever_it_is(
-    files: list[list[tuple[int, int]]], count: int
-) -> None:
-    keys = [[(key, version, at, False) for at, (key, version) in enumerate(file)] for file in files]
-    assert decided(keys, count, by_version=True) == newest(keys)
-    assert decided(keys, count, chunked, by_version=True) == newest(keys)
+def test_highest_version_of_an_article_is_live(files: list[list[tuple[int, int]]], num_buckets: int) -> None:
+    keys = [
+        [(key, version, position, False) for position, (key, version) in enumerate(file)] for file in files
+    ]
+    assert resolve(keys, num_buckets, by_version=True) == find_superseded(keys)
+    assert resolve(keys, num_buckets, make_chunked_table, by_version=True) == find_superseded(keys)
 
 
 @settings(PROFILE, max_examples=100)
 @given(ARTICLES)
-def test_each_article_lives_once(files: list[list[tuple[int, int]]]) -> None:
-    keys = [[(key, version, at, False) for at, (key, version) in enumerate(file)] for file in files]
-    dead = {(at, row) for at, rows in enumerate(decided(keys, 1, by_version=True)) for row, _ in rows}
-    living = [key for at, rows in enumerate(keys) for key, _, row, _ in rows if (at, row) not in dead]
-    assert sorted(living) == sorted({key for rows in keys for key, *_ in rows})
+def test_one_record_of_each_article_is_live(files: list[list[tuple[int, int]]]) -> None:
+    keys = [[(key, version, index, False) for index, (key, version) in enumerate(file)] for file in files]
+    superseded = {
+        (index, position)
+        for index, file_keys in enumerate(resolve(keys, 1, by_version=True))
+        for position, _ in file_keys
+    }
+    live = [
+        key
+        for index, file_keys in enumerate(keys)
+        for key, _, position, _ in file_keys
+        if (index, position) not in superseded
+    ]
+    assert sorted(live) == sorted({key for file_keys in keys for key, *_ in file_keys})
 
 
-def test_versions_are_numbers_and_the_last_of_equals_lives() -> None:
+def test_versions_are_numbers_and_the_last_of_equal_ones_is_live() -> None:
     files: list[list[Row]] = [
         [(1, 10, 0, False), (2, 1, 1, False), (3, 2, 2, False)],
         [(1, 9, 0, False), (2, 1, 1, False), (2, 1, 2, False), (3, 1, 3, False)],
     ]
-    assert decided(files, 1, by_version=True) == [
+    assert resolve(files, 1, by_version=True) == [
         [(1, "superseded")],
         [(0, "superseded"), (1, "superseded"), (3, "superseded")],
     ]
-    assert decided(files, 1) == [
+    assert resolve(files, 1) == [
         [(0, "superseded"), (1, "superseded"), (2, "superseded")],
         [(1, "superseded")],
     ]
 
 
-# Buckets and fingerprints
+# Buckets and digests
 
 
-@pytest.mark.parametrize(("keys", "count"), [(0, 1), (1, 1), (10, 1), (11, 2), (20, 2), (21, 3), (400, 40)])
-def test_buckets_hold_no_more_keys_than_they_should(
-    keys: int, count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(
+    ("num_keys", "num_buckets"), [(0, 1), (1, 1), (10, 1), (11, 2), (20, 2), (21, 3), (400, 40)]
+)
+def test_number_of_buckets(num_keys: int, num_buckets: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(versions, "KEYS_PER_BUCKET", 10)
-    assert count_buckets(keys) == count
+    assert count_buckets(num_keys) == num_buckets
 
 
-def test_all_of_pubmed_is_decided_in_a_few_buckets() -> None:
+def test_all_of_pubmed_takes_twelve_buckets() -> None:
     assert count_buckets(45_000_000) == 12
 
 
-Found = list[tuple[int, str, str | None]]
+DecisionRows = list[tuple[int, str, str | None]]
 
 
-def verdicts(found: Found, chunks: int = 1) -> pa.Table:
-    parts = [found] if chunks == 1 else [found[:1], found[1:]]
+def make_decisions(rows: DecisionRows, chunks: int = 1) -> pa.Table:
+    chunk_rows = [rows] if chunks == 1 else [rows[:1], rows[1:]]
     return pa.Table.from_batches(
         [
             pa.RecordBatch.from_arrays(
-                [pa.array([row[at] for row in part], field.type) for at, field in enumerate(DECISION_SCHEMA)],
+                [
+                    pa.array([row[column] for row in chunk], field.type)
+                    for column, field in enumerate(DECISION_SCHEMA)
+                ],
                 schema=DECISION_SCHEMA,
             )
-            for part in parts
+            for chunk in chunk_rows
         ],
         schema=DECISION_SCHEMA,
     )
 
 
-VERDICT_LISTS = st.lists(
+DECISION_LISTS = st.lists(
     st.tuples(st.integers(0, 30), st.sampled_from(["superseded", "deleted"]), st.none())
     | st.tuples(st.integers(0, 30), st.just("duplicate"), st.sampled_from(["pubmed:1", "pubmed:12"])),
     max_size=5,
@@ -314,17 +327,19 @@ VERDICT_LISTS = st.lists(
 
 
 @settings(PROFILE, max_examples=200)
-@given(VERDICT_LISTS, VERDICT_LISTS)
-def test_fingerprints_are_equal_where_the_verdicts_are(one: Found, two: Found) -> None:
-    assert (digest_decisions(verdicts(one)) == digest_decisions(verdicts(two))) == (one == two)
+@given(DECISION_LISTS, DECISION_LISTS)
+def test_digests_are_equal_for_equal_decisions(first: DecisionRows, second: DecisionRows) -> None:
+    assert (digest_decisions(make_decisions(first)) == digest_decisions(make_decisions(second))) == (
+        first == second
+    )
 
 
-def test_a_fingerprint_is_short_and_does_not_hang_on_how_the_rows_are_held() -> None:
-    found: Found = [(1, "deleted", None), (5, "duplicate", "pubmed:3"), (11, "deleted", None)]
-    assert digest_decisions(verdicts(found)) == digest_decisions(verdicts(found, chunks=2))
-    assert len(digest_decisions(verdicts(found))) == 16
-    assert len(digest_decisions(verdicts([]))) == 16
-    batches = list(resolve_versions([lambda: table([(1, 1, 0, False), (1, 1, 1, False)])], 0, 1))
+def test_digest_is_independent_of_chunks() -> None:
+    rows: DecisionRows = [(1, "deleted", None), (5, "duplicate", "pubmed:3"), (11, "deleted", None)]
+    assert digest_decisions(make_decisions(rows)) == digest_decisions(make_decisions(rows, chunks=2))
+    assert len(digest_decisions(make_decisions(rows))) == 16
+    assert len(digest_decisions(make_decisions([]))) == 16
+    batches = list(resolve_versions([lambda: make_table([(1, 1, 0, False), (1, 1, 1, False)])], 0, 1))
     assert digest_decisions(pa.Table.from_batches(batches)) == digest_decisions(
-        verdicts([(0, "superseded", None)])
+        make_decisions([(0, "superseded", None)])
     )

@@ -1,4 +1,4 @@
-"""Reading a record: the fast way finds what a plain reading of its whole tree finds."""
+"""Parsing of citations: the fast parser and a plain parser of the whole tree give the same result."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from tests.support.corpus.citation_strategies import (
 
 @settings(RECORD_SETTINGS, max_examples=300)
 @given(article_record())
-def test_any_record_is_read_as_its_tree_says(record: str) -> None:
+def test_generated_record_equals_the_plain_parser(record: str) -> None:
     fast, plain = parse_both_ways(record)
     assert fast == plain
 
 
 @settings(RECORD_SETTINGS, max_examples=150, phases=[Phase.generate])
 @given(article_record(), st.data())
-def test_blanks_at_the_end_of_tags_change_nothing(record: str, choice: st.DataObject) -> None:
-    tags = sorted({found["tag"] for found in MARKUP_PIECE.finditer(record) if found["tag"]})
+def test_blanks_at_the_end_of_generated_tags_are_ignored(record: str, data: st.DataObject) -> None:
+    tags = sorted({match["tag"] for match in MARKUP_PIECE.finditer(record) if match["tag"]})
     plain_tags = [tag for tag in tags if re.fullmatch(r"</?\w+>", tag)]
-    chosen = choice.draw(st.sampled_from(plain_tags))
-    spaced = MARKUP_PIECE.sub(lambda found: chosen[:-1] + " >" if found[0] == chosen else found[0], record)
+    chosen = data.draw(st.sampled_from(plain_tags))
+    spaced = MARKUP_PIECE.sub(lambda match: chosen[:-1] + " >" if match[0] == chosen else match[0], record)
     fast, plain = parse_both_ways(spaced)
     assert fast == plain
 
 
-def test_a_small_record_is_read_whole() -> None:
+def test_all_fields_of_a_small_record() -> None:
     assert parse_record(small_record_xml()) == Citation(
         pmid=5,
         version=1,
@@ -55,21 +55,21 @@ def test_a_small_record_is_read_whole() -> None:
     )
 
 
-def test_a_title_before_the_journal_is_not_lost() -> None:
+def test_title_before_the_journal() -> None:
     date = "<Journal><JournalIssue><PubDate><Year>2001</Year></PubDate></JournalIssue></Journal>"
     title = "<ArticleTitle>First.</ArticleTitle>"
     record = "<MedlineCitation><PMID>5</PMID><Article>{}<Language>eng</Language></Article></MedlineCitation>"
     assert parse_record(record.format(title + date)) == parse_record(record.format(date + title))
 
 
-def test_a_record_of_nothing_but_a_pmid_is_read() -> None:
+def test_record_with_only_a_pmid() -> None:
     assert parse_record("<MedlineCitation><PMID>8</PMID></MedlineCitation>") == Citation(
         8, 1, "", (), None, (), (), False, None, None
     )
 
 
 @pytest.mark.parametrize(
-    ("written", "expected"),
+    ("pmid_xml", "expected"),
     [
         ("<PMID>17</PMID>", (17, 1)),
         ("<PMID Version='2'>17</PMID>", (17, 2)),
@@ -78,13 +78,13 @@ def test_a_record_of_nothing_but_a_pmid_is_read() -> None:
         ("\n<PMID Version='1'>2147483647</PMID >", (2147483647, 1)),
     ],
 )
-def test_pmid_and_version_may_be_written_in_any_way(written: str, expected: tuple[int, int]) -> None:
-    found = parse_record(small_record_xml(pmid_xml=written))
-    assert (found.pmid, found.version) == expected
+def test_spellings_of_pmid_and_version(pmid_xml: str, expected: tuple[int, int]) -> None:
+    citation = parse_record(small_record_xml(pmid_xml=pmid_xml))
+    assert (citation.pmid, citation.version) == expected
 
 
 @pytest.mark.parametrize(
-    ("written", "expected"),
+    ("markup", "expected"),
     [
         ("A<sup>2+</sup> ion", "A2+ ion"),
         ("<i>E. coli</i><b>!</b>", "E. coli!"),
@@ -97,25 +97,25 @@ def test_pmid_and_version_may_be_written_in_any_way(written: str, expected: tupl
         ("", ""),
     ],
 )
-def test_inline_markup_joins_as_written(written: str, expected: str) -> None:
-    assert parse_record(small_record_xml(title=f"<ArticleTitle>{written}</ArticleTitle>")).title == expected
-    text = f"<Abstract><AbstractText Label='AIM'>{written}</AbstractText></Abstract>"
+def test_inline_markup_is_joined_without_gaps(markup: str, expected: str) -> None:
+    assert parse_record(small_record_xml(title=f"<ArticleTitle>{markup}</ArticleTitle>")).title == expected
+    text = f"<Abstract><AbstractText Label='AIM'>{markup}</AbstractText></Abstract>"
     assert parse_record(small_record_xml(abstract_xml=text)).abstract == (AbstractSection("AIM", expected),)
 
 
 @pytest.mark.parametrize(
     "title", ["", "<ArticleTitle/>", "<ArticleTitle />", "<ArticleTitle></ArticleTitle>"]
 )
-def test_a_record_without_a_title_has_an_empty_one_and_all_the_rest(title: str) -> None:
-    found = parse_record(small_record_xml(title=title))
-    assert found.title == ""
-    assert found.abstract == (AbstractSection(None, "Some text."),)
-    assert found.year == 2001
-    assert found.languages == ("eng",)
+def test_record_without_a_title(title: str) -> None:
+    citation = parse_record(small_record_xml(title=title))
+    assert citation.title == ""
+    assert citation.abstract == (AbstractSection(None, "Some text."),)
+    assert citation.year == 2001
+    assert citation.languages == ("eng",)
 
 
 @pytest.mark.parametrize(
-    ("written", "label"),
+    ("attributes", "label"),
     [
         ('Label="METHODS" NlmCategory="METHODS"', "METHODS"),
         ("NlmCategory='METHODS'\nLabel = 'METHODS'", "METHODS"),
@@ -132,14 +132,14 @@ def test_a_record_without_a_title_has_an_empty_one_and_all_the_rest(title: str) 
     ],
 )
 @pytest.mark.parametrize("content", ["plain", "with <i>markup</i>"])
-def test_labels_are_as_printed(written: str, label: str | None, content: str) -> None:
-    text = f"<Abstract><AbstractText {written}>{content}</AbstractText></Abstract>"
+def test_labels_of_abstract_sections(attributes: str, label: str | None, content: str) -> None:
+    text = f"<Abstract><AbstractText {attributes}>{content}</AbstractText></Abstract>"
     assert parse_record(small_record_xml(abstract_xml=text)).abstract == (
         AbstractSection(label, re.sub("<.*?>", "", content)),
     )
 
 
-def test_an_abstract_is_its_segments_and_nothing_else() -> None:
+def test_abstract_consists_of_its_abstract_texts() -> None:
     text = (
         "<Abstract>\n <AbstractText Label='A'>One.</AbstractText><AbstractText/>\n<AbstractText Label='B'/>"
         "<AbstractText></AbstractText><AbstractText>Two <i>x</i>.</AbstractText>"
@@ -161,7 +161,7 @@ def test_an_abstract_is_its_segments_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("copyright_", ["© Us", "© Us &amp; you", "<i>©</i> us", ""])
-def test_the_copyright_line_is_no_text(copyright_: str) -> None:
+def test_copyright_information_is_ignored(copyright_: str) -> None:
     text = (
         "<Abstract><AbstractText>Some text.</AbstractText>"
         f"<CopyrightInformation>{copyright_}</CopyrightInformation></Abstract>"
@@ -172,7 +172,7 @@ def test_the_copyright_line_is_no_text(copyright_: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "year"),
+    ("date", "year"),
     [
         ("<PubDate><Year>1999</Year><Season>Fall</Season></PubDate>", 1999),
         ("<PubDate>\n<MedlineDate>1998 Dec-1999 Jan</MedlineDate></PubDate>", 1998),
@@ -182,13 +182,13 @@ def test_the_copyright_line_is_no_text(copyright_: str) -> None:
         ("", None),
     ],
 )
-def test_the_year_is_that_of_the_issue(written: str, year: int | None) -> None:
+def test_year_is_that_of_the_issue(date: str, year: int | None) -> None:
     later = "<DateRevised><Year>2024</Year></DateRevised>"
     data = "<PubmedData><History><PubMedPubDate><Year>2023</Year></PubMedPubDate></History></PubmedData>"
-    assert parse_record(small_record_xml(date=written, extra_xml=later, pubmed_data_xml=data)).year == year
+    assert parse_record(small_record_xml(date=date, extra_xml=later, pubmed_data_xml=data)).year == year
 
 
-def test_languages_come_in_their_order() -> None:
+def test_languages_keep_their_order() -> None:
     codes = "<Language>fre</Language>\n<Language>eng</Language><Language> ger </Language>"
     assert parse_record(small_record_xml(languages=codes)).languages == ("fre", "eng", "ger")
     assert parse_record(small_record_xml(languages="")).languages == ()
@@ -215,7 +215,7 @@ def test_entities_in_publication_types_are_resolved() -> None:
         (("<ArticleIdList>", "<ArticleId IdType='doi'>10.1/x</ArticleId >"), "doi", "10.1/x"),
     ],
 )
-def test_blanks_inside_tags_change_nothing(tags: Sequence[str], field: str, expected: object) -> None:
+def test_blanks_inside_tags_are_ignored(tags: Sequence[str], field: str, expected: object) -> None:
     data = (
         "<PubmedData><ArticleIdList><ArticleId IdType='doi'>10.1/x</ArticleId></ArticleIdList></PubmedData>"
     )
@@ -229,7 +229,7 @@ def test_blanks_inside_tags_change_nothing(tags: Sequence[str], field: str, expe
 
 
 @pytest.mark.parametrize(
-    ("types", "after", "retracted"),
+    ("types", "comments", "retracted"),
     [
         ("Retracted Publication", "", True),
         ("Retraction of Publication", "", False),
@@ -247,12 +247,14 @@ def test_blanks_inside_tags_change_nothing(tags: Sequence[str], field: str, expe
         ),
     ],
 )
-def test_a_retracted_article_is_told_from_the_notice_of_it(types: str, after: str, retracted: bool) -> None:
-    listed = (
+def test_retracted_article_and_retraction_notice_are_distinguished(
+    types: str, comments: str, retracted: bool
+) -> None:
+    types_xml = (
         f"<PublicationTypeList><PublicationType UI='D016441'>{types}</PublicationType></PublicationTypeList>"
     )
-    around = f"<CommentsCorrectionsList>{after}</CommentsCorrectionsList>"
-    assert parse_record(small_record_xml(types=listed, extra_xml=around)).retracted is retracted
+    comments_xml = f"<CommentsCorrectionsList>{comments}</CommentsCorrectionsList>"
+    assert parse_record(small_record_xml(types=types_xml, extra_xml=comments_xml)).retracted is retracted
 
 
 CITED = (
@@ -280,11 +282,9 @@ NESTED = f"<ReferenceList>{CITED}<ReferenceList>{CITED}</ReferenceList>{CITED}</
         (OWN_IDS_XML.replace("'pmc'", "'pmcid'").replace("PMC1", "pmc-id: PMC1; x"), ("10.1/own", "PMC1")),
     ],
 )
-def test_ids_are_the_records_own_and_never_those_of_a_cited_paper(
-    data: str, expected: tuple[str | None, str | None]
-) -> None:
-    found = parse_record(small_record_xml(pubmed_data_xml=f"<PubmedData>{data}</PubmedData>"))
-    assert (found.doi, found.pmcid) == expected
+def test_ids_of_cited_papers_are_ignored(data: str, expected: tuple[str | None, str | None]) -> None:
+    citation = parse_record(small_record_xml(pubmed_data_xml=f"<PubmedData>{data}</PubmedData>"))
+    assert (citation.doi, citation.pmcid) == expected
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_ids_are_the_records_own_and_never_those_of_a_cited_paper(
         ),
     ],
 )
-def test_a_valid_location_stands_in_for_a_missing_doi(locations: str, doi: str | None) -> None:
+def test_valid_elocation_id_is_the_fallback_of_the_doi(locations: str, doi: str | None) -> None:
     title = "<ArticleTitle>A title.</ArticleTitle>" + locations
     assert parse_record(small_record_xml(title=title)).doi == doi
     assert (
@@ -314,7 +314,7 @@ def test_a_valid_location_stands_in_for_a_missing_doi(locations: str, doi: str |
     )
 
 
-def test_the_pmid_is_never_that_of_another_article() -> None:
+def test_pmids_of_other_articles_are_ignored() -> None:
     other = (
         "<CommentsCorrectionsList><CommentsCorrections RefType='Cites'><PMID Version='4'>99</PMID>"
         "</CommentsCorrections></CommentsCorrectionsList>"
@@ -325,10 +325,10 @@ def test_the_pmid_is_never_that_of_another_article() -> None:
     ) == (5, 1)
 
 
-def test_line_ends_of_any_kind_are_white_space() -> None:
-    found = parse_record(
+def test_line_ends_of_every_kind_are_white_space() -> None:
+    citation = parse_record(
         small_record_xml(title="<ArticleTitle\r\n>One\r\ntwo\rthree</ArticleTitle>").replace(
             "><Article", ">\r\n<Article"
         )
     )
-    assert found.title.split() == ["One", "two", "three"]
+    assert citation.title.split() == ["One", "two", "three"]

@@ -1,4 +1,4 @@
-"""Records that cannot be read, and deletions and books: each refused by name, nothing fetched."""
+"""Errors of citations that cannot be parsed, and the PMIDs of deletions and books."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tests.support.corpus.citation_strategies import (
 # Errors
 
 
-def refusal(record: str | bytes) -> BadRecordError:
-    with pytest.raises(BadRecordError) as caught:
+def catch_error(record: str | bytes) -> BadRecordError:
+    with pytest.raises(BadRecordError) as error_info:
         citation.parse_citation(record.encode() if isinstance(record, str) else record)
-    return caught.value
+    return error_info.value
 
 
 OTHER_PMID = "<CommentsCorrections RefType='Cites'><PMID Version='1'>99</PMID></CommentsCorrections>"
-BROKEN: dict[str, tuple[str | bytes, str]] = {
+BAD_RECORDS: dict[str, tuple[str | bytes, str]] = {
     "no PMID": (small_record_xml(pmid_xml=""), "no-pmid"),
     "no PMID but another article's": (small_record_xml(pmid_xml="", extra_xml=OTHER_PMID), "no-pmid"),
     "no citation": ("<PubmedArticle><PubmedData/></PubmedArticle>", "no-pmid"),
@@ -51,8 +51,8 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
     "a version in foreign digits": (small_record_xml(pmid_xml='<PMID Version="٤">5</PMID>'), "bad-version"),
     "a version of letters": (small_record_xml(pmid_xml='<PMID Version="one">5</PMID>'), "bad-version"),
     "an empty version": (small_record_xml(pmid_xml='<PMID Version="">5</PMID>'), "bad-version"),
-    "a broken byte": (small_record_xml().encode().replace(b"title.", b"title\xff"), "invalid-utf-8"),
-    "a broken byte in what is not read": (
+    "an invalid byte": (small_record_xml().encode().replace(b"title.", b"title\xff"), "invalid-utf-8"),
+    "an invalid byte in an element that is not parsed": (
         small_record_xml().encode().replace(b"Doe", b"D\xe9"),
         "invalid-utf-8",
     ),
@@ -77,8 +77,8 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
         small_record_xml(abstract_xml="<Abstract><AbstractText><i>A <b>x</i>.</b></AbstractText></Abstract>"),
         "malformed-xml",
     ),
-    "an open element that is not read": (small_record_xml().replace("</LastName>", ""), "malformed-xml"),
-    "an end tag too many": (
+    "an open element that is not parsed": (small_record_xml().replace("</LastName>", ""), "malformed-xml"),
+    "an additional end tag": (
         small_record_xml().replace("</LastName>", "</LastName></Initials>"),
         "malformed-xml",
     ),
@@ -129,31 +129,31 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize("what", BROKEN)
-def test_a_broken_record_is_refused_by_name(what: str) -> None:
-    record, reason = BROKEN[what]
-    error = refusal(record)
+@pytest.mark.parametrize("case", BAD_RECORDS)
+def test_bad_record_raises_with_its_reason(case: str) -> None:
+    record, reason = BAD_RECORDS[case]
+    error = catch_error(record)
     assert error.reason == reason
     assert error.detail
 
 
-def test_a_broken_record_is_refused_when_the_file_has_cut_it_too() -> None:
-    broken = str(BROKEN["an open title"][0])
+def test_bad_record_within_a_file_raises() -> None:
+    broken = str(BAD_RECORDS["an open title"][0])
     file = f"<PubmedArticleSet>{small_record_xml()}{broken}{small_record_xml()}</PubmedArticleSet>".encode()
-    cut = [record for _, record in iter_records(io.BytesIO(file))]
-    assert len(cut) == 3
-    assert citation.parse_citation(cut[0]) == citation.parse_citation(cut[2])
-    assert refusal(cut[1]).reason == "malformed-xml"
+    records = [record for _, record in iter_records(io.BytesIO(file))]
+    assert len(records) == 3
+    assert citation.parse_citation(records[0]) == citation.parse_citation(records[2])
+    assert catch_error(records[1]).reason == "malformed-xml"
 
 
-def without_false_ends(record: str) -> str:
-    """The record without comments and sections, and with ``/>`` only where it ends a tag."""
+def escape_stray_tag_ends(record: str) -> str:
+    """Remove comments and CDATA sections, and escape each ``/>`` that does not end a tag."""
     return MARKUP_PIECE.sub(
-        lambda found: (
-            found["tag"][:-2].replace("/>", "/&gt;") + found["tag"][-2:]
-            if found["tag"]
+        lambda match: (
+            match["tag"][:-2].replace("/>", "/&gt;") + match["tag"][-2:]
+            if match["tag"]
             else "/&gt;"
-            if found[0] == "/>"
+            if match[0] == "/>"
             else ""
         ),
         record,
@@ -162,29 +162,29 @@ def without_false_ends(record: str) -> str:
 
 @settings(RECORD_SETTINGS, max_examples=150)
 @given(article_record(), st.data())
-def test_an_end_tag_left_out_anywhere_is_found(record: str, choice: st.DataObject) -> None:
-    whole = without_false_ends(record)
-    ends = [found.span() for found in MARKUP_PIECE.finditer(whole) if (found["tag"] or "").startswith("</")]
-    start, end = choice.draw(st.sampled_from(ends))
+def test_missing_end_tag_raises(record: str, data: st.DataObject) -> None:
+    whole = escape_stray_tag_ends(record)
+    ends = [match.span() for match in MARKUP_PIECE.finditer(whole) if (match["tag"] or "").startswith("</")]
+    start, end = data.draw(st.sampled_from(ends))
     broken = whole[:start] + whole[end:]
     with pytest.raises(etree.XMLSyntaxError):
         etree.fromstring(f'<x xmlns:mml="{MATHML}">{broken}</x>')
-    assert refusal(broken).reason in ("malformed-xml", "bad-pmid")
+    assert catch_error(broken).reason in ("malformed-xml", "bad-pmid")
 
 
 @pytest.mark.parametrize(
     "end", ["</Language>", "</PublicationType>", "</LastName>", "</Year>", "</AbstractText>"]
 )
-def test_an_end_tag_left_out_is_found_beside_text_that_looks_like_one(end: str) -> None:
+def test_missing_end_tag_beside_text_that_looks_like_a_tag_end_raises(end: str) -> None:
     record = small_record_xml(title="<ArticleTitle>a /> b</ArticleTitle>")
     assert end in record
-    assert refusal(record.replace(end, "")).reason == "malformed-xml"
+    assert catch_error(record.replace(end, "")).reason == "malformed-xml"
 
 
 # PMIDs of deletions and books
 
 
-def test_a_deletion_names_all_its_pmids() -> None:
+def test_pmids_of_a_deletion() -> None:
     record = (
         b"<DeleteCitation>\n<PMID Version='1'>7</PMID><!-- x -->"
         b'<PMID Version="2"> 8 </PMID><PMID>9</PMID>\n</DeleteCitation>'
@@ -194,11 +194,11 @@ def test_a_deletion_names_all_its_pmids() -> None:
     assert citation.parse_pmids(b"<DeleteCitation/>") == []
 
 
-BOOK = "<BookDocument><PMID Version='3'>31</PMID><Ref><PMID>99</PMID></Ref>{}</BookDocument>"
+BOOK_DOCUMENT = "<BookDocument><PMID Version='3'>31</PMID><Ref><PMID>99</PMID></Ref>{}</BookDocument>"
 
 
-def test_a_book_gives_its_own_pmid_only() -> None:
-    chapter = BOOK.format("<ReferenceList><PMID>98</PMID></ReferenceList>")
+def test_pmid_of_a_book() -> None:
+    chapter = BOOK_DOCUMENT.format("<ReferenceList><PMID>98</PMID></ReferenceList>")
     assert citation.parse_pmids(chapter.encode()) == [(31, 3)]
     data = "<PubmedBookData><PMID>97</PMID></PubmedBookData>"
     assert citation.parse_pmids(f"<PubmedBookArticle>{chapter}{data}</PubmedBookArticle>".encode()) == [
@@ -219,13 +219,13 @@ def test_a_book_gives_its_own_pmid_only() -> None:
         (b"<DeleteCitation>\xff<PMID>7</PMID></DeleteCitation>", "invalid-utf-8"),
     ],
 )
-def test_a_broken_deletion_is_refused_by_name(record: bytes, reason: str) -> None:
-    with pytest.raises(BadRecordError) as caught:
+def test_bad_deletion_raises_with_its_reason(record: bytes, reason: str) -> None:
+    with pytest.raises(BadRecordError) as error_info:
         citation.parse_pmids(record)
-    assert caught.value.reason == reason
+    assert error_info.value.reason == reason
 
 
-def test_an_external_entity_is_never_fetched() -> None:
+def test_external_entity_raises() -> None:
     record = '<!DOCTYPE PubmedArticle [<!ENTITY e SYSTEM "file:///etc/hostname">]>' + small_record_xml(
         title="<ArticleTitle>&e;</ArticleTitle>"
     )

@@ -1,9 +1,4 @@
-"""Input files: found once each, and put in the order in which PubMed means them to be applied.
-
-The newest word on a citation is that of the last file, so one file in the wrong place makes a corpus
-of old text without any error.  And a file that is read twice, or a hidden half-written one that is
-read at all, must not depend on how its folder was spelled.
-"""
+"""Discovery of PubMed's input files, and the order in which they are applied."""
 
 from __future__ import annotations
 
@@ -27,12 +22,12 @@ PROFILE = settings(derandomize=True, deadline=None, database=None)
 FILES = LocalStorage()
 
 
-def of(path: str) -> SourceFile:
+def create_source(path: str) -> SourceFile:
     return source_from_file(FileInfo(path, 1, "1-1"))
 
 
-def make(folder: Path, *names: str) -> list[str]:
-    """Files of these names, below the folder; their full paths."""
+def write_files(folder: Path, *names: str) -> list[str]:
+    """Write a file for each name below the folder; return the full paths."""
     paths = []
     for name in names:
         path = folder / name
@@ -42,8 +37,8 @@ def make(folder: Path, *names: str) -> list[str]:
     return paths
 
 
-def found(*inputs: str | Path) -> list[str]:
-    return [item.path for item in discover_sources(FILES, [str(given_) for given_ in inputs])]
+def discover_paths(*inputs: str | Path) -> list[str]:
+    return [item.path for item in discover_sources(FILES, [str(path) for path in inputs])]
 
 
 # Order
@@ -63,20 +58,23 @@ def found(*inputs: str | Path) -> list[str]:
         ("my_pubmed26n0007_part.xml", (26, 7)),
     ],
 )
-def test_the_name_says_where_a_file_belongs(name: str, key: tuple[int, int]) -> None:
-    item = of(f"/data/{name}")
-    assert (item.year, item.number) == key
-    assert item.is_ordered
-    assert item.name == name
-    assert of(f"gs://bucket/99n0001/{name}") > of("gs://bucket/pubmed00n0000.xml")
-    assert (of(f"s3://b/99n0001/{name}").year, of(f"C:\\99n0001\\{name}").name) == (key[0], name)
+def test_year_and_number_are_parsed_from_the_name(name: str, key: tuple[int, int]) -> None:
+    source = create_source(f"/data/{name}")
+    assert (source.year, source.number) == key
+    assert source.is_ordered
+    assert source.name == name
+    assert create_source(f"gs://bucket/99n0001/{name}") > create_source("gs://bucket/pubmed00n0000.xml")
+    assert (create_source(f"s3://b/99n0001/{name}").year, create_source(f"C:\\99n0001\\{name}").name) == (
+        key[0],
+        name,
+    )
 
 
 @pytest.mark.parametrize(
     "name", ["articles.xml", "pubmed26.xml.gz", "n0001.xml", "26n001.xml", "26n1234567.xml", "medsamp14.xml"]
 )
-def test_a_name_without_a_number_says_nothing(name: str) -> None:
-    assert not of(f"/pubmed26n0001/{name}").is_ordered
+def test_names_without_a_number_are_not_ordered(name: str) -> None:
+    assert not create_source(f"/pubmed26n0001/{name}").is_ordered
 
 
 ORDERED = [
@@ -102,8 +100,8 @@ ORDERED = [
 
 @settings(PROFILE, max_examples=100)
 @given(st.permutations(ORDERED))
-def test_files_sort_the_same_whatever_order_they_come_in(paths: list[str]) -> None:
-    assert [item.path for item in sorted(map(of, paths))] == ORDERED
+def test_sorting_does_not_depend_on_the_initial_order(paths: list[str]) -> None:
+    assert [item.path for item in sorted(map(create_source, paths))] == ORDERED
 
 
 NAMES = st.tuples(
@@ -116,20 +114,18 @@ NAMES = st.tuples(
     st.lists(st.tuples(st.sampled_from(["/a/", "/b/", "gs://c/"]), NAMES).map("".join), unique=True),
     st.randoms(),
 )
-def test_the_order_is_by_year_and_number_and_then_by_name_and_path(
-    paths: list[str], shuffle: random.Random
-) -> None:
-    once = sorted(map(of, paths))
+def test_order_is_by_year_number_name_and_path(paths: list[str], shuffle: random.Random) -> None:
+    expected = sorted(map(create_source, paths))
     shuffle.shuffle(paths)
-    assert sorted(map(of, paths)) == once
+    assert sorted(map(create_source, paths)) == expected
 
-    def key(path: str) -> tuple[bool, int, int, str, str]:
+    def sort_key(path: str) -> tuple[bool, int, int, str, str]:
         name = path.rpartition("/")[2]
-        numbered = re.search(r"(\d\d)n(\d{4,6})(?!\d)", name)
-        year, number = (int(numbered[1]), int(numbered[2])) if numbered else (0, 0)
-        return numbered is None, year, number, name, path
+        match = re.search(r"(\d\d)n(\d{4,6})(?!\d)", name)
+        year, number = (int(match[1]), int(match[2])) if match else (0, 0)
+        return match is None, year, number, name, path
 
-    assert [item.path for item in once] == sorted(paths, key=key)
+    assert [item.path for item in expected] == sorted(paths, key=sort_key)
 
 
 @pytest.mark.parametrize(
@@ -146,22 +142,24 @@ def test_the_order_is_by_year_and_number_and_then_by_name_and_path(
         ("noending", "noending"),
     ],
 )
-def test_stems_are_the_names_without_their_endings(name: str, stem: str) -> None:
-    assert of(f"/data/{name}").stem == stem
+def test_stem_is_the_name_without_extensions(name: str, stem: str) -> None:
+    assert create_source(f"/data/{name}").stem == stem
 
 
 @settings(PROFILE, max_examples=300)
 @given(st.text(min_size=1, max_size=20).map(lambda name: name + ".xml") | st.text(max_size=20))
-def test_stems_are_safe_in_file_names(name: str) -> None:
-    assert re.fullmatch(r"(?!\.)[A-Za-z0-9_.@-]+", of(f"/data/{name}").stem)
+def test_stem_is_a_safe_file_name(name: str) -> None:
+    assert re.fullmatch(r"(?!\.)[A-Za-z0-9_.@-]+", create_source(f"/data/{name}").stem)
 
 
 # Discovery
 
 
-def test_a_folder_gives_its_xml_files_at_any_depth_and_nothing_hidden(tmp_path: Path) -> None:
-    expected = make(tmp_path, "b/pubmed26n0001.xml.gz", "pubmed26n0002.xml", "a/deep/er/pubmed26n0003.xml.gz")
-    make(
+def test_folder_is_searched_recursively_without_hidden_files(tmp_path: Path) -> None:
+    expected = write_files(
+        tmp_path, "b/pubmed26n0001.xml.gz", "pubmed26n0002.xml", "a/deep/er/pubmed26n0003.xml.gz"
+    )
+    write_files(
         tmp_path,
         ".hidden/pubmed26n0004.xml",
         "a/.hidden/pubmed26n0004.xml",
@@ -173,54 +171,56 @@ def test_a_folder_gives_its_xml_files_at_any_depth_and_nothing_hidden(tmp_path: 
         "stats.html",
         "xml",
     )
-    assert found(tmp_path) == expected
-    assert found(f"{tmp_path}/") == expected
+    assert discover_paths(tmp_path) == expected
+    assert discover_paths(f"{tmp_path}/") == expected
 
 
-def test_a_hidden_folder_that_is_asked_for_is_read(tmp_path: Path) -> None:
-    expected = make(tmp_path, ".data/pubmed26n0001.xml")
-    assert found(tmp_path / ".data") == expected
+def test_hidden_folder_can_be_named(tmp_path: Path) -> None:
+    expected = write_files(tmp_path, ".data/pubmed26n0001.xml")
+    assert discover_paths(tmp_path / ".data") == expected
 
 
-def test_a_link_that_leads_nowhere_is_an_input_so_that_its_file_is_missed(tmp_path: Path) -> None:
-    expected = make(tmp_path, "pubmed26n0001.xml")
+def test_broken_symlink_is_an_input(tmp_path: Path) -> None:
+    expected = write_files(tmp_path, "pubmed26n0001.xml")
     link = tmp_path / "pubmed26n0002.xml"
     link.symlink_to(tmp_path / "gone.xml")
-    assert found(tmp_path) == [*expected, str(link)]
+    assert discover_paths(tmp_path) == [*expected, str(link)]
 
 
-def test_a_glob_gives_whatever_it_names(tmp_path: Path) -> None:
-    make(tmp_path, "a/pubmed26n0002.xml", "a/pubmed26n0001.dat", "b/c/pubmed26n0003.txt", "b/other.xml")
+def test_glob_accepts_any_file_name(tmp_path: Path) -> None:
+    write_files(
+        tmp_path, "a/pubmed26n0002.xml", "a/pubmed26n0001.dat", "b/c/pubmed26n0003.txt", "b/other.xml"
+    )
     (tmp_path / "a" / "pubmed26n0004.xml").mkdir()
-    assert found(f"{tmp_path}/a/pubmed*") == [
+    assert discover_paths(f"{tmp_path}/a/pubmed*") == [
         f"{tmp_path}/a/pubmed26n0001.dat",
         f"{tmp_path}/a/pubmed26n0002.xml",
     ]
-    assert found(f"{tmp_path}/**/pubmed26n000[13].*") == [
+    assert discover_paths(f"{tmp_path}/**/pubmed26n000[13].*") == [
         f"{tmp_path}/a/pubmed26n0001.dat",
         f"{tmp_path}/b/c/pubmed26n0003.txt",
     ]
-    assert found(f"{tmp_path}/?/other.xml") == [f"{tmp_path}/b/other.xml"]
+    assert discover_paths(f"{tmp_path}/?/other.xml") == [f"{tmp_path}/b/other.xml"]
 
 
 @pytest.mark.parametrize(
     "name", ["download", "pubmed.bin", ".hidden.xml", "a b.XML", "[x].xml", "what?.xml", "*"]
 )
-def test_a_single_file_may_have_any_name(tmp_path: Path, name: str) -> None:
-    expected = make(tmp_path, name, "xother.xml")[:1]
-    assert found(tmp_path / name) == expected
+def test_single_file_may_have_any_name(tmp_path: Path, name: str) -> None:
+    expected = write_files(tmp_path, name, "xother.xml")[:1]
+    assert discover_paths(tmp_path / name) == expected
 
 
 @pytest.mark.parametrize("folder", ["[x]", "a*b", "what?", "[!a]", "with blank", "ünïcode", "**"])
-def test_folders_may_have_the_names_of_globs(tmp_path: Path, folder: str) -> None:
-    expected = make(tmp_path, f"{folder}/in/pubmed26n0001.xml")
-    make(tmp_path, "x/pubmed26n0009.xml", "axb/pubmed26n0009.xml", "whatx/pubmed26n0009.xml")
-    assert found(tmp_path / folder) == expected
-    assert found(expected[0]) == expected
+def test_folder_names_may_contain_glob_characters(tmp_path: Path, folder: str) -> None:
+    expected = write_files(tmp_path, f"{folder}/in/pubmed26n0001.xml")
+    write_files(tmp_path, "x/pubmed26n0009.xml", "axb/pubmed26n0009.xml", "whatx/pubmed26n0009.xml")
+    assert discover_paths(tmp_path / folder) == expected
+    assert discover_paths(expected[0]) == expected
 
 
-def test_a_file_that_is_named_twice_is_one_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, two = make(tmp_path, "in/pubmed26n0001.xml", "in/pubmed26n0002.xml")
+def test_file_named_twice_is_one_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = write_files(tmp_path, "in/pubmed26n0001.xml", "in/pubmed26n0002.xml")
     monkeypatch.chdir(tmp_path / "in")
     spellings = [
         one,
@@ -231,25 +231,27 @@ def test_a_file_that_is_named_twice_is_one_source(tmp_path: Path, monkeypatch: p
         "*1.xml",
     ]
     for spelling in spellings:
-        assert found(spelling) == [one]
-        assert found(spelling, one) == [one]
-    assert found(*spellings, ".", tmp_path, "*.xml") == [one, two]
+        assert discover_paths(spelling) == [one]
+        assert discover_paths(spelling, one) == [one]
+    assert discover_paths(*spellings, ".", tmp_path, "*.xml") == [one, two]
 
 
 def test_copies_in_two_folders_are_two_sources(tmp_path: Path) -> None:
-    paths = make(tmp_path, "a/pubmed26n0001.xml", "b/pubmed26n0001.xml")
-    assert found(tmp_path / "b", tmp_path / "a") == paths
+    paths = write_files(tmp_path, "a/pubmed26n0001.xml", "b/pubmed26n0001.xml")
+    assert discover_paths(tmp_path / "b", tmp_path / "a") == paths
 
 
-def test_inputs_are_put_in_one_order_whatever_order_they_are_given_in(tmp_path: Path) -> None:
-    paths = make(tmp_path, "z/pubmed25n9999.xml", "a/pubmed26n0001.xml", "m/pubmed26n0002.xml", "b/x.xml")
+def test_order_of_inputs_does_not_matter(tmp_path: Path) -> None:
+    paths = write_files(
+        tmp_path, "z/pubmed25n9999.xml", "a/pubmed26n0001.xml", "m/pubmed26n0002.xml", "b/x.xml"
+    )
     folders = [str(tmp_path / name) for name in "zamb"]
     for shift in range(4):
-        assert found(*folders[shift:], *folders[:shift]) == paths
+        assert discover_paths(*folders[shift:], *folders[:shift]) == paths
 
 
-def test_a_source_knows_the_size_and_the_stamp_of_its_file(tmp_path: Path) -> None:
-    [path] = make(tmp_path, "pubmed26n0001.xml")
+def test_source_has_the_size_and_stamp_of_its_file(tmp_path: Path) -> None:
+    [path] = write_files(tmp_path, "pubmed26n0001.xml")
     [before] = discover_sources(FILES, [path])
     assert before.size == os.path.getsize(path)
     Path(path).write_bytes(b"longer than it was before, so that even a coarse clock shows it")
@@ -260,22 +262,22 @@ def test_a_source_knows_the_size_and_the_stamp_of_its_file(tmp_path: Path) -> No
     assert discover_sources(FILES, [path])[0].stamp not in (before.stamp, after.stamp)
 
 
-# Nothing to read
+# Missing inputs
 
 
-def refusal(*inputs: str | Path) -> str:
-    with pytest.raises(InputNotFoundError) as caught:
-        found(*inputs)
-    return str(caught.value)
+def get_error_message(*inputs: str | Path) -> str:
+    with pytest.raises(InputNotFoundError) as error_info:
+        discover_paths(*inputs)
+    return str(error_info.value)
 
 
-def test_an_input_that_names_nothing_is_said_and_what_to_give_instead(tmp_path: Path) -> None:
-    make(tmp_path, "there.xml", "empty/README.txt", "empty/.hidden.xml")
+def test_missing_input_error_names_the_input_and_the_accepted_files(tmp_path: Path) -> None:
+    write_files(tmp_path, "there.xml", "empty/README.txt", "empty/.hidden.xml")
     for missing in ("gone", "gone.xml", "*.gz", "gone/**/*.xml"):
-        message = refusal(tmp_path / "there.xml", tmp_path / missing)
+        message = get_error_message(tmp_path / "there.xml", tmp_path / missing)
         assert f"--input {tmp_path}/{missing} names no file" in message
         assert "Give a folder, a file or a quoted glob" in message
-    message = refusal(tmp_path / "empty")
+    message = get_error_message(tmp_path / "empty")
     assert f"--input {tmp_path}/empty has no *.xml or *.xml.gz file" in message
 
 

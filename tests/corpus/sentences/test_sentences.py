@@ -1,8 +1,7 @@
-"""Splitting text into sentences: every word is kept, and sentences end where a reader ends them.
+"""Splitting text into sentences: no word is lost, and sentences end at the expected places.
 
-Whatever the splitter decides, the text must come back from it whole: a corpus may have a sentence
-cut in two, but never one with a word lost.  So that is tested for any text, hostile ones included;
-the decisions by paragraphs of ours (golden/sentences.txt) and, where they are at hand, by the marked corpora.
+Properties are tested for generated and hostile text.  Boundaries are compared with golden/sentences.txt and,
+if the real data is available, with the annotated corpora.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def test_no_word_is_lost_changed_or_moved(text: str) -> None:
 
 @settings(PROFILE, max_examples=400)
 @given(st.lists(PARTS | st.text(max_size=4), max_size=40).map("".join))
-def test_every_sentence_is_one_line_with_words_in_it(text: str) -> None:
+def test_every_sentence_is_one_non_empty_line(text: str) -> None:
     for sentence in split(text):
         assert sentence
         assert sentence == " ".join(sentence.split())
@@ -77,7 +76,7 @@ def test_every_sentence_is_one_line_with_words_in_it(text: str) -> None:
 
 @settings(PROFILE, max_examples=200)
 @given(st.lists(PARTS, max_size=40).map("".join))
-def test_clean_text_is_split_the_same_by_every_function(text: str) -> None:
+def test_split_functions_agree_on_clean_text(text: str) -> None:
     clean = " ".join(text.split())
     assert split_line(clean) == split(clean) == [clean[start:end] for start, end in spans(clean)]
     assert " ".join(split_line(clean)) == clean
@@ -85,25 +84,23 @@ def test_clean_text_is_split_the_same_by_every_function(text: str) -> None:
 
 @settings(PROFILE, max_examples=400)
 @given(st.lists(PARTS | st.text(max_size=4), max_size=40).map("".join))
-def test_spans_are_the_sentences_and_between_them_is_white_space(text: str) -> None:
-    found = spans(text)
-    assert [" ".join(text[start:end].split()) for start, end in found] == split(text)
-    ends_and_starts = [0, *[edge for span in found for edge in span], len(text)]
-    assert ends_and_starts == sorted(ends_and_starts)
-    assert not "".join(
-        text[end:start] for end, start in zip(ends_and_starts[::2], ends_and_starts[1::2], strict=True)
-    ).strip()
+def test_spans_cover_all_text_but_white_space(text: str) -> None:
+    sentence_spans = spans(text)
+    assert [" ".join(text[start:end].split()) for start, end in sentence_spans] == split(text)
+    edges = [0, *[edge for span in sentence_spans for edge in span], len(text)]
+    assert edges == sorted(edges)
+    assert not "".join(text[end:start] for end, start in zip(edges[::2], edges[1::2], strict=True)).strip()
 
 
 @pytest.mark.parametrize(
     "paragraph", load_own_paragraphs(GOLDEN / "sentences.txt"), ids=lambda p: p.text[:40]
 )
-def test_sentences_end_where_a_reader_ends_them(paragraph: Paragraph) -> None:
+def test_boundaries_equal_the_golden_file(paragraph: Paragraph) -> None:
     assert sentence_ends(split(paragraph.text)) == paragraph.ends
     assert sentence_ends(split(paragraph.text.replace(" ", "\n  ") + "\t")) == paragraph.ends
 
 
-def test_a_blank_line_ends_a_sentence_and_another_line_break_does_not() -> None:
+def test_blank_line_ends_a_sentence_and_line_break_does_not() -> None:
     assert split("A title without a stop\n\nThe text\nof it. Ends here") == [
         "A title without a stop",
         "The text of it.",
@@ -112,23 +109,23 @@ def test_a_blank_line_ends_a_sentence_and_another_line_break_does_not() -> None:
     assert split("One\r\n \t\r\ntwo\n\n\n\nthree") == ["One", "two", "three"]
 
 
-NEVER = ("title", "latin", "journal", "reference")
+NON_FINAL_FAMILIES = ("title", "latin", "journal", "reference")
 
 
-@pytest.mark.parametrize("family", NEVER)
-def test_no_word_of_these_families_ends_a_sentence_before_a_name(family: str) -> None:
+@pytest.mark.parametrize("family", NON_FINAL_FAMILIES)
+def test_abbreviation_before_a_name_does_not_end_a_sentence(family: str) -> None:
     for word in WORD_FAMILIES[family].split():
         text = f"It was said ({word}. Fisher) and {word}. Fisher agreed."
         assert split(text) == [text], word
 
 
 @pytest.mark.parametrize("family", WORD_FAMILIES)
-def test_an_abbreviation_is_no_excuse_for_a_question_mark(family: str) -> None:
+def test_question_mark_after_an_abbreviation_ends_a_sentence(family: str) -> None:
     for word in WORD_FAMILIES[family].split():
         assert split(f"Was it the {word}? Then it was.") == [f"Was it the {word}?", "Then it was."], word
 
 
-def test_a_word_is_in_one_family_only() -> None:
+def test_word_families_are_disjoint() -> None:
     words = [word for family in WORD_FAMILIES.values() for word in family.split()]
     assert len(words) == len(set(words))
     assert all(len(word) > 1 or word in "vp" for word in words)
@@ -136,31 +133,35 @@ def test_a_word_is_in_one_family_only() -> None:
 
 @needs_data
 @pytest.mark.parametrize(
-    ("marked", "bar"), [(load_craft, 0.993), (load_genia, 0.994)], ids=["CRAFT", "GENIA"]
+    ("load_corpus", "min_f1"), [(load_craft, 0.993), (load_genia, 0.994)], ids=["CRAFT", "GENIA"]
 )
-def test_marked_texts_of_which_none_was_fitted_on(
-    marked: Callable[[Path], list[Paragraph]], bar: float
+def test_f1_on_held_out_annotated_texts(
+    load_corpus: Callable[[Path], list[Paragraph]], min_f1: float
 ) -> None:
-    paragraphs = [part for part in marked(Path(str(DATA)) / "sentences") if is_held_out(part.document)]
-    found = score_splitter(paragraphs, split)
-    assert found.correct > 2000
-    assert found.f1 >= bar
+    paragraphs = [
+        paragraph
+        for paragraph in load_corpus(Path(str(DATA)) / "sentences")
+        if is_held_out(paragraph.document)
+    ]
+    scores = score_splitter(paragraphs, split)
+    assert scores.correct > 2000
+    assert scores.f1 >= min_f1
 
 
 @needs_data
-def test_the_weights_are_those_that_are_fitted_on_these_tables_and_paragraphs() -> None:
-    """Within what another processor's rounding may change."""
-    now = dict(fit_on_corpora(Path(str(DATA))))
+def test_weights_are_reproduced_by_fitting() -> None:
+    """The tolerance allows for rounding differences between processors."""
+    fitted = dict(fit_on_corpora(Path(str(DATA))))
     file = resources.files("bioshards.corpus.sentences") / "boundary_weights.tsv"
     rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()[1:]]
-    written = {feature: float(weight) for weight, feature in rows}
-    for feature in now.keys() | written.keys():
-        assert now.get(feature, 0) == pytest.approx(written.get(feature, 0), abs=0.15), feature
+    stored = {feature: float(weight) for weight, feature in rows}
+    for feature in fitted.keys() | stored.keys():
+        assert fitted.get(feature, 0) == pytest.approx(stored.get(feature, 0), abs=0.15), feature
 
 
-@pytest.mark.parametrize("nothing", ["", " ", "\n\t\r\n", "\u3000\u2028\u00a0"])
-def test_nothing_has_no_sentences(nothing: str) -> None:
-    assert split(nothing) == []
+@pytest.mark.parametrize("text", ["", " ", "\n\t\r\n", "\u3000\u2028\u00a0"])
+def test_empty_text_has_no_sentences(text: str) -> None:
+    assert split(text) == []
 
 
 HOSTILE = {
@@ -191,17 +192,17 @@ HOSTILE = {
 }
 
 
-@pytest.mark.timeout(60)  # each takes a second or less; in quadratic time it would be hours
-@pytest.mark.parametrize("what", HOSTILE)
-def test_hostile_text_comes_back_whole(what: str) -> None:
-    text = HOSTILE[what]
-    found = split(text)
-    assert " ".join(found) == " ".join(text.split())
-    assert all(found)
-    assert len(spans(text)) == len(found)
+@pytest.mark.timeout(60)  # each case takes a second or less, and hours in quadratic time
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_text_is_split_without_loss(case: str) -> None:
+    text = HOSTILE[case]
+    sentences = split(text)
+    assert " ".join(sentences) == " ".join(text.split())
+    assert all(sentences)
+    assert len(spans(text)) == len(sentences)
 
 
-def test_what_is_remembered_of_words_is_bounded() -> None:
+def test_caches_are_bounded() -> None:
     for number in range(200_000):
         split(f"w{number}x. y{number}z")
     assert max(len(CLASS_BEFORE_STOP), len(CLASS_AFTER_STOP), len(IS_BOUNDARY)) <= MAX_CACHED

@@ -1,7 +1,6 @@
-"""The choice of splitter: what each does to text, and what is said where its library is missing.
+"""The choice of splitter and tokenizer: their results, and the errors if an extra is missing.
 
-scispaCy and NLTK are the real ones here.  What they do may differ in another version; that nothing of a
-text is lost, and that a run without them ends before it begins, may not.
+scispaCy and NLTK are the real libraries.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ PROFILE = settings(derandomize=True, deadline=None, database=None)
 
 
 @functools.cache
-def scispacy() -> Splitter:
+def load_scispacy() -> Splitter:
     return load_splitter("scispacy")
 
 
-def test_the_default_is_our_own_and_none_keeps_paragraphs() -> None:
+def test_rules_is_the_builtin_splitter_and_none_keeps_paragraphs() -> None:
     assert load_splitter("rules") is sentences.split_line
     assert load_splitter("none")("It was. So it was.") == ["It was. So it was."]
     assert load_splitter("none")("") == []
@@ -48,17 +47,17 @@ def test_the_default_is_our_own_and_none_keeps_paragraphs() -> None:
         ["Mice grew (cf. Fig. 2).", "They slept."],
         ["E. coli grew.", "S. aureus did not.", "Was it so?", "Yes."],
         ["We gave 5 mg/kg i.p. twice.", "α-Klotho rose."],
-        ["No blank was left.Then it rose.", "It fell."],  # a boundary inside a word is none
+        ["No blank was left.Then it rose.", "It fell."],  # a boundary inside a word is ignored
         ["x"],
         ["."],
         [],
     ],
 )
-def test_scispacy_finds_sentences(expected: list[str]) -> None:
-    assert scispacy()(" ".join(expected)) == expected
+def test_scispacy_splits_sentences(expected: list[str]) -> None:
+    assert load_scispacy()(" ".join(expected)) == expected
 
 
-ODD = [
+FRAGMENTS = [
     *(
         "We ",
         "saw. ",
@@ -78,36 +77,34 @@ ODD = [
     "&ᓰ&",
     "http://x.y/z ",
 ]
-"""Among them the signs by which pySBD marks places in a text."""
+"""They include the characters that pySBD inserts as placeholders."""
 
 
 @settings(PROFILE, max_examples=300)
-@given(st.lists(st.sampled_from(ODD) | st.text(max_size=4), max_size=40).map("".join))
-def test_scispacy_loses_changes_and_moves_nothing(text: str) -> None:
+@given(st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=4), max_size=40).map("".join))
+def test_scispacy_splits_generated_text_without_loss(text: str) -> None:
     line = " ".join(text.split())
-    found = scispacy()(line)
-    assert " ".join(found) == line
-    assert all(sentence == sentence.strip() != "" for sentence in found)
+    sentences_found = load_scispacy()(line)
+    assert " ".join(sentences_found) == line
+    assert all(sentence == sentence.strip() != "" for sentence in sentences_found)
 
 
-def test_a_text_on_which_pysbd_fails_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(*_: object) -> None:
+def test_text_is_one_sentence_if_pysbd_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raise_index_error(*_: object) -> None:
         raise IndexError("list index out of range")
 
-    assert scispacy()("One. Two.") == ["One.", "Two."]
-    monkeypatch.setattr("pysbd.Segmenter.segment", failing)
-    assert scispacy()("One. Two.") == ["One. Two."]
+    assert load_scispacy()("One. Two.") == ["One.", "Two."]
+    monkeypatch.setattr("pysbd.Segmenter.segment", raise_index_error)
+    assert load_scispacy()("One. Two.") == ["One. Two."]
 
 
-def test_a_text_that_would_take_pysbd_minutes_is_one_sentence() -> None:
+def test_text_above_the_scispacy_limit_is_one_sentence() -> None:
     text = "It is so. " * (splitters.MAX_SCISPACY_LENGTH // 10) + "Yes."
-    assert scispacy()(text) == [text]
+    assert load_scispacy()(text) == [text]
 
 
-def test_the_users_model_finds_the_sentences_where_it_is_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
-) -> None:
-    """A stand-in for the model, installed as one is: its sentences end at every blank."""
+def test_installed_scispacy_model_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    """A stub of the model is installed; its sentences end at every blank."""
     (tmp_path / "en_core_sci_sm").mkdir()
     (tmp_path / "en_core_sci_sm" / "__init__.py").write_text(
         "import spacy\n"
@@ -122,15 +119,15 @@ def test_the_users_model_finds_the_sentences_where_it_is_installed(
         "    model.add_pipe('every_word')\n"
         "    return model\n"
     )
-    information = tmp_path / "en_core_sci_sm-0.5.4.dist-info"
-    information.mkdir()
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: en_core_sci_sm\nVersion: 0.5.4\n")
+    dist_info = tmp_path / "en_core_sci_sm-0.5.4.dist-info"
+    dist_info.mkdir()
+    (dist_info / "METADATA").write_text("Metadata-Version: 2.1\nName: en_core_sci_sm\nVersion: 0.5.4\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert load_splitter("scispacy")("One is. (Two.) 3.") == ["One", "is.", "(Two.)", "3."]
     assert run("--splitter", "scispacy", "--output", tmp_path / "out") == 0
-    used = load_manifest(tmp_path / "out")["config"]["library_versions"]
-    assert used["en_core_sci_sm"] == "0.5.4"
-    assert set(used) == {"en_core_sci_sm", "spacy"}
+    versions = load_manifest(tmp_path / "out")["config"]["library_versions"]
+    assert versions["en_core_sci_sm"] == "0.5.4"
+    assert set(versions) == {"en_core_sci_sm", "spacy"}
 
 
 @pytest.mark.parametrize(
@@ -148,13 +145,13 @@ def test_treebank_tokens(sentence: str, tokens: str) -> None:
     assert load_treebank_tokenizer()(sentence) == tokens.split()
 
 
-def _hide(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
+def hide_library(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
     for name in [library, *(name for name in sys.modules if name.startswith(f"{library}."))]:
         monkeypatch.setitem(sys.modules, name, None)
 
 
 @pytest.mark.parametrize(
-    ("library", "options", "said"),
+    ("library", "options", "message"),
     [
         ("spacy", ["--splitter", "scispacy"], "pip install 'bioshards[scispacy]'"),
         ("scispacy", ["--splitter", "scispacy"], "pip install 'bioshards[scispacy]'"),
@@ -162,32 +159,32 @@ def _hide(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
         ("nltk", ["--preset", "electramed"], "pip install 'bioshards[treebank]'"),
     ],
 )
-def test_a_missing_extra_is_named_before_anything_is_written(
+def test_missing_extra_is_reported_before_anything_is_written(
     library: str,
     options: list[str],
-    said: str,
+    message: str,
     tmp_path: Path,
     run: Run,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    _hide(monkeypatch, library)
+    hide_library(monkeypatch, library)
     assert run(*options, "--output", tmp_path / "out") == 2
-    error = capsys.readouterr().err
-    assert said in error
-    assert options[0] in error
+    stderr = capsys.readouterr().err
+    assert message in stderr
+    assert options[0] in stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_without_the_extras_all_else_runs(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pipeline_runs_without_the_extras(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for library in ("spacy", "scispacy", "nltk"):
-        _hide(monkeypatch, library)
+        hide_library(monkeypatch, library)
     with pytest.raises(MissingExtraError):
         load_splitter("scispacy")
     assert run("--splitter", "none", "--lower-case", "--output", tmp_path / "out") == 0
 
 
-def test_another_version_of_a_library_is_another_configuration(
+def test_library_version_is_part_of_the_config(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("--treebank", "--output", tmp_path) == 0

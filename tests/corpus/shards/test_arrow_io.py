@@ -1,9 +1,4 @@
-"""Shards: what is written is what was meant, byte for byte the same each time, and opens everywhere.
-
-A shard is the end of the work and the beginning of everybody else's, so values are compared after a
-way through the file, sizes and checksums with the file itself, and the folder with what Hugging
-Face's ``datasets`` and pyarrow make of it.
-"""
+"""Reading and writing shards: values, sizes, checksums and opening by ``datasets`` and pyarrow."""
 
 from __future__ import annotations
 
@@ -28,11 +23,11 @@ PROFILE = settings(derandomize=True, deadline=None, database=None)
 
 FILES = LocalStorage()
 OVERHEAD = 16_384
-"""More than the schema, the end and the frame of a record batch take in a shard."""
+"""An upper limit for the bytes of the schema and the message headers of a shard."""
 
 
-def document(number: int, **changes: Any) -> Document:
-    made = Document(
+def make_document(number: int, **changes: Any) -> Document:
+    default = Document(
         id=f"pubmed:{number}",
         source="pubmed",
         pmid=number,
@@ -55,21 +50,25 @@ def document(number: int, **changes: Any) -> Document:
         num_characters=20,
         removed_characters={},
     )
-    return made._replace(**changes)
+    return default._replace(**changes)
 
 
-def as_row(made: Document) -> dict[str, Any]:
-    """A document as a row of a shard."""
-    row = {name: getattr(made, name) for name in DOCUMENT_SCHEMA.names if name not in ("sections", "origin")}
-    sections = [{"heading": heading, "first_sentence": first} for heading, first in made.sections]
-    return row | {"sections": sections, "origin": {"file": made.file, "position": made.position}}
+def convert_to_row(document: Document) -> dict[str, Any]:
+    """Return a document as a row of a shard."""
+    row = {
+        name: getattr(document, name) for name in DOCUMENT_SCHEMA.names if name not in ("sections", "origin")
+    }
+    sections = [{"heading": heading, "first_sentence": first} for heading, first in document.sections]
+    return row | {"sections": sections, "origin": {"file": document.file, "position": document.position}}
 
 
-def batches(count: int, rows: int = 10) -> list[pa.RecordBatch]:
-    """Batches of documents, whose dictionaries differ from batch to batch."""
+def make_batches(num_batches: int, num_rows: int = 10) -> list[pa.RecordBatch]:
+    """Return batches of documents, whose dictionaries differ from batch to batch."""
     return [
-        arrow_io.record_batch_from_documents([document(number) for number in range(start, start + rows)])
-        for start in range(0, count * rows, rows)
+        arrow_io.record_batch_from_documents(
+            [make_document(number) for number in range(start, start + num_rows)]
+        )
+        for start in range(0, num_batches * num_rows, num_rows)
     ]
 
 
@@ -78,28 +77,28 @@ def read_file(path: Path) -> pa.Table:
         return stream.read_all()
 
 
-# Documents to batches
+# Record batches
 
-SHORT = st.text(max_size=8)
+SHORT_TEXT = st.text(max_size=8)
 DOCUMENTS = st.builds(
     Document,
-    id=SHORT,
+    id=SHORT_TEXT,
     source=st.sampled_from(["pubmed", "pmc"]),
     pmid=st.none() | st.integers(1, 2**31 - 1),
-    pmcid=st.none() | SHORT,
-    doi=st.none() | SHORT,
+    pmcid=st.none() | SHORT_TEXT,
+    doi=st.none() | SHORT_TEXT,
     version=st.integers(0, 9999),
     year=st.none() | st.integers(0, 9999),
-    journal=st.none() | SHORT,
-    article_type=st.none() | SHORT,
+    journal=st.none() | SHORT_TEXT,
+    article_type=st.none() | SHORT_TEXT,
     language=st.none() | st.sampled_from(["eng", "eng,fre"]),
-    licence=st.none() | SHORT,
+    licence=st.none() | SHORT_TEXT,
     retracted=st.booleans(),
-    flags=st.lists(SHORT, max_size=3),
-    title=SHORT,
-    sentences=st.lists(SHORT, max_size=4),
-    sections=st.lists(st.tuples(SHORT, st.integers(0, 99)), max_size=3),
-    file=SHORT,
+    flags=st.lists(SHORT_TEXT, max_size=3),
+    title=SHORT_TEXT,
+    sentences=st.lists(SHORT_TEXT, max_size=4),
+    sections=st.lists(st.tuples(SHORT_TEXT, st.integers(0, 99)), max_size=3),
+    file=SHORT_TEXT,
     position=st.integers(0, 2**31 - 1),
     num_words=st.integers(0, 9),
     num_characters=st.integers(0, 9),
@@ -109,204 +108,216 @@ DOCUMENTS = st.builds(
 
 @settings(PROFILE, max_examples=200)
 @given(st.lists(DOCUMENTS, max_size=6))
-def test_a_batch_holds_the_documents_as_they_are(documents: list[Document]) -> None:
+def test_record_batch_equals_its_documents(documents: list[Document]) -> None:
     batch = arrow_io.record_batch_from_documents(documents)
     batch.validate(full=True)
     assert batch.schema == DOCUMENT_SCHEMA
-    assert batch.to_pylist() == [as_row(made) for made in documents]
+    assert batch.to_pylist() == [convert_to_row(document) for document in documents]
 
 
-def test_a_number_that_does_not_fit_is_an_error_and_not_another_number() -> None:
+def test_number_out_of_range_is_an_error() -> None:
     with pytest.raises((pa.ArrowInvalid, OverflowError)):
-        arrow_io.record_batch_from_documents([document(1, pmid=2**31)])
+        arrow_io.record_batch_from_documents([make_document(1, pmid=2**31)])
     with pytest.raises((pa.ArrowInvalid, OverflowError)):
-        arrow_io.record_batch_from_documents([document(1, version=40_000)])
+        arrow_io.record_batch_from_documents([make_document(1, version=40_000)])
 
 
-# Batches to files
+# Shards
 
 
-def test_shards_are_listed_as_they_are_on_disk(tmp_path: Path) -> None:
-    written = arrow_io.write_shards(FILES, str(tmp_path), "pubmed26n0001", batches(8), DOCUMENT_SCHEMA, 5_000)
-    assert len(written) > 2
-    assert [shard.file for shard in written] == [
-        f"data-pubmed26n0001-{number:05d}.arrow" for number in range(len(written))
+def test_shards_are_listed_with_size_checksum_and_rows(tmp_path: Path) -> None:
+    shards = arrow_io.write_shards(
+        FILES, str(tmp_path), "pubmed26n0001", make_batches(8), DOCUMENT_SCHEMA, 5_000
+    )
+    assert len(shards) > 2
+    assert [shard.file for shard in shards] == [
+        f"data-pubmed26n0001-{number:05d}.arrow" for number in range(len(shards))
     ]
-    assert FILES.list_names(str(tmp_path)) == [shard.file for shard in written]
-    for shard in written:
+    assert FILES.list_names(str(tmp_path)) == [shard.file for shard in shards]
+    for shard in shards:
         data = (tmp_path / shard.file).read_bytes()
         assert shard.bytes == len(data)
         assert shard.sha256 == hashlib.sha256(data).hexdigest()
         assert shard.rows == read_file(tmp_path / shard.file).num_rows
-    rows = [row for shard in written for row in read_file(tmp_path / shard.file).to_pylist()]
-    assert rows == [as_row(document(number)) for number in range(80)]
+    rows = [row for shard in shards for row in read_file(tmp_path / shard.file).to_pylist()]
+    assert rows == [convert_to_row(make_document(number)) for number in range(80)]
 
 
-@pytest.mark.parametrize("bound", [50_000, 100_000, 250_000])
-def test_no_shard_of_several_batches_is_larger_than_the_bound(tmp_path: Path, bound: int) -> None:
-    big = [arrow_io.record_batch_from_documents([document(1, title="x" * 15_000)]) for _ in range(40)]
-    written = arrow_io.write_shards(FILES, str(tmp_path), "a", big, DOCUMENT_SCHEMA, bound)
-    assert sum(shard.rows for shard in written) == 40
-    assert len(written) > 1
-    assert all(shard.rows > 1 for shard in written[:-1])
-    assert [shard.bytes for shard in written if shard.bytes > bound] == []
+@pytest.mark.parametrize("max_bytes", [50_000, 100_000, 250_000])
+def test_shard_of_several_batches_is_within_the_size_limit(tmp_path: Path, max_bytes: int) -> None:
+    large_batches = [
+        arrow_io.record_batch_from_documents([make_document(1, title="x" * 15_000)]) for _ in range(40)
+    ]
+    shards = arrow_io.write_shards(FILES, str(tmp_path), "a", large_batches, DOCUMENT_SCHEMA, max_bytes)
+    assert sum(shard.rows for shard in shards) == 40
+    assert len(shards) > 1
+    assert all(shard.rows > 1 for shard in shards[:-1])
+    assert [shard.bytes for shard in shards if shard.bytes > max_bytes] == []
 
 
-@pytest.mark.parametrize("bound", [50_000, 100_000, 250_000])
-def test_shards_are_filled_before_the_next_begins(tmp_path: Path, bound: int) -> None:
-    big = [arrow_io.record_batch_from_documents([document(1, title="x" * 15_000)]) for _ in range(40)]
-    written = arrow_io.write_shards(FILES, str(tmp_path), "a", big, DOCUMENT_SCHEMA, bound)
-    largest = max(batch.nbytes for batch in big)
-    assert all(shard.bytes > bound - largest - OVERHEAD for shard in written[:-1])
+@pytest.mark.parametrize("max_bytes", [50_000, 100_000, 250_000])
+def test_shards_are_filled_up_to_the_size_limit(tmp_path: Path, max_bytes: int) -> None:
+    large_batches = [
+        arrow_io.record_batch_from_documents([make_document(1, title="x" * 15_000)]) for _ in range(40)
+    ]
+    shards = arrow_io.write_shards(FILES, str(tmp_path), "a", large_batches, DOCUMENT_SCHEMA, max_bytes)
+    largest = max(batch.nbytes for batch in large_batches)
+    assert all(shard.bytes > max_bytes - largest - OVERHEAD for shard in shards[:-1])
 
 
-def test_a_batch_above_the_bound_has_a_shard_of_its_own(tmp_path: Path) -> None:
-    several = [
-        arrow_io.record_batch_from_documents([document(number, title="x" * size)])
+def test_batch_above_the_size_limit_has_its_own_shard(tmp_path: Path) -> None:
+    mixed_batches = [
+        arrow_io.record_batch_from_documents([make_document(number, title="x" * size)])
         for number, size in enumerate([100, 90_000, 90_000, 100, 100])
     ]
-    written = arrow_io.write_shards(FILES, str(tmp_path), "a", several, DOCUMENT_SCHEMA, 50_000)
-    assert [shard.rows for shard in written] == [1, 1, 1, 2]
+    shards = arrow_io.write_shards(FILES, str(tmp_path), "a", mixed_batches, DOCUMENT_SCHEMA, 50_000)
+    assert [shard.rows for shard in shards] == [1, 1, 1, 2]
 
 
-def test_everything_fits_in_one_shard_where_the_bound_is_high(tmp_path: Path) -> None:
-    [only] = arrow_io.write_shards(FILES, str(tmp_path), "a", batches(8), DOCUMENT_SCHEMA, 1 << 30)
-    assert only.rows == 80
+def test_high_size_limit_gives_one_shard(tmp_path: Path) -> None:
+    [shard] = arrow_io.write_shards(FILES, str(tmp_path), "a", make_batches(8), DOCUMENT_SCHEMA, 1 << 30)
+    assert shard.rows == 80
 
 
-def test_nothing_gives_no_shard(tmp_path: Path) -> None:
+def test_no_batches_give_no_shard(tmp_path: Path) -> None:
     assert arrow_io.write_shards(FILES, str(tmp_path / "out"), "a", [], DOCUMENT_SCHEMA, 100) == []
     assert FILES.list_names(str(tmp_path / "out")) == []
 
 
-def test_the_same_documents_give_the_same_bytes(tmp_path: Path) -> None:
-    one = arrow_io.write_shards(FILES, str(tmp_path / "one"), "a", batches(8), DOCUMENT_SCHEMA, 9_000)
-    two = arrow_io.write_shards(FILES, str(tmp_path / "two"), "a", iter(batches(8)), DOCUMENT_SCHEMA, 9_000)
-    assert one == two
-    assert len(one) > 1
-    for shard in one:
+def test_shards_are_reproducible(tmp_path: Path) -> None:
+    first = arrow_io.write_shards(FILES, str(tmp_path / "one"), "a", make_batches(8), DOCUMENT_SCHEMA, 9_000)
+    second = arrow_io.write_shards(
+        FILES, str(tmp_path / "two"), "a", iter(make_batches(8)), DOCUMENT_SCHEMA, 9_000
+    )
+    assert first == second
+    assert len(first) > 1
+    for shard in first:
         assert (tmp_path / "one" / shard.file).read_bytes() == (tmp_path / "two" / shard.file).read_bytes()
 
 
-def test_other_documents_give_another_checksum(tmp_path: Path) -> None:
-    [one] = arrow_io.write_shards(
+def test_other_documents_have_another_checksum(tmp_path: Path) -> None:
+    [first] = arrow_io.write_shards(
         FILES,
         str(tmp_path),
         "a",
-        [arrow_io.record_batch_from_documents([document(1)])],
+        [arrow_io.record_batch_from_documents([make_document(1)])],
         DOCUMENT_SCHEMA,
         9_000,
     )
-    [two] = arrow_io.write_shards(
+    [second] = arrow_io.write_shards(
         FILES,
         str(tmp_path),
         "b",
-        [arrow_io.record_batch_from_documents([document(2)])],
+        [arrow_io.record_batch_from_documents([make_document(2)])],
         DOCUMENT_SCHEMA,
         9_000,
     )
-    assert one.sha256 != two.sha256
+    assert first.sha256 != second.sha256
 
 
-def test_batches_are_taken_one_by_one(tmp_path: Path) -> None:
-    """No more than the batch being written and the next may be in memory."""
-    size = 0
-    ahead: list[int] = []
+def test_batches_are_written_as_a_stream(tmp_path: Path) -> None:
+    """At most the batch being written and the next one are in memory."""
+    num_taken = 0
+    num_ahead: list[int] = []
 
-    def source() -> Iterator[pa.RecordBatch]:
-        nonlocal size
-        for batch in batches(30):
-            size += 1
+    def generate_batches() -> Iterator[pa.RecordBatch]:
+        nonlocal num_taken
+        for batch in make_batches(30):
+            num_taken += 1
             names = FILES.list_names(str(tmp_path))
-            ahead.append(size - sum(1 for name in names if not name.startswith(".")))
+            num_ahead.append(num_taken - sum(1 for name in names if not name.startswith(".")))
             yield batch
 
-    arrow_io.write_shards(FILES, str(tmp_path), "a", source(), DOCUMENT_SCHEMA, 1)
-    assert size == 30
-    assert max(ahead) <= 2
+    arrow_io.write_shards(FILES, str(tmp_path), "a", generate_batches(), DOCUMENT_SCHEMA, 1)
+    assert num_taken == 30
+    assert max(num_ahead) <= 2
 
 
-def test_a_source_that_fails_leaves_no_half_shard(tmp_path: Path) -> None:
-    def source() -> Iterator[pa.RecordBatch]:
-        yield from batches(3)
+def test_failing_source_leaves_no_file(tmp_path: Path) -> None:
+    def generate_batches() -> Iterator[pa.RecordBatch]:
+        yield from make_batches(3)
         raise RuntimeError("the source failed")
 
     with pytest.raises(RuntimeError, match="the source failed"):
-        arrow_io.write_shards(FILES, str(tmp_path), "a", source(), DOCUMENT_SCHEMA, 1 << 30)
+        arrow_io.write_shards(FILES, str(tmp_path), "a", generate_batches(), DOCUMENT_SCHEMA, 1 << 30)
     assert list(tmp_path.iterdir()) == []
 
 
-# Folders
+# Directories
 
 
-def published(folder: Path, count: int = 8) -> list[Shard]:
-    written = arrow_io.write_shards(
-        FILES, str(folder), "pubmed26n0001", batches(count), DOCUMENT_SCHEMA, 9_000
+def publish_shards(folder: Path, count: int = 8) -> list[Shard]:
+    shards = arrow_io.write_shards(
+        FILES, str(folder), "pubmed26n0001", make_batches(count), DOCUMENT_SCHEMA, 9_000
     )
-    arrow_io.write_dataset_info(FILES, str(folder), written)
-    put_documents(folder, written)
-    return written
+    arrow_io.write_dataset_info(FILES, str(folder), shards)
+    put_documents(folder, shards)
+    return shards
 
 
-def test_datasets_opens_a_published_folder(tmp_path: Path) -> None:
-    written = published(tmp_path / "corpus")
-    assert len(written) > 1
-    opened = datasets.load_from_disk(str(tmp_path / "corpus"))
-    assert isinstance(opened, datasets.Dataset)
-    assert opened.column_names == DOCUMENT_SCHEMA.names
-    assert opened.to_list() == [as_row(document(number)) for number in range(80)]
-    assert [Path(file["filename"]).name for file in opened.cache_files] == [shard.file for shard in written]
-    assert opened[-1]["sentences"] == document(79).sentences
-    assert opened.select_columns(["pmid"]).filter(lambda row: row["pmid"] == 42).num_rows == 1
+def test_datasets_opens_a_published_directory(tmp_path: Path) -> None:
+    shards = publish_shards(tmp_path / "corpus")
+    assert len(shards) > 1
+    dataset = datasets.load_from_disk(str(tmp_path / "corpus"))
+    assert isinstance(dataset, datasets.Dataset)
+    assert dataset.column_names == DOCUMENT_SCHEMA.names
+    assert dataset.to_list() == [convert_to_row(make_document(number)) for number in range(80)]
+    assert [Path(file["filename"]).name for file in dataset.cache_files] == [shard.file for shard in shards]
+    assert dataset[-1]["sentences"] == make_document(79).sentences
+    assert dataset.select_columns(["pmid"]).filter(lambda row: row["pmid"] == 42).num_rows == 1
 
 
-def test_the_fingerprint_of_a_folder_is_that_of_its_contents(tmp_path: Path) -> None:
+def test_fingerprint_depends_on_the_contents(tmp_path: Path) -> None:
     names = ["one", "two", "other"]
     for name, count in zip(names, [8, 8, 7], strict=True):
-        published(tmp_path / name, count)
-    one, two, other = (FILES.read_json(f"{tmp_path}/{name}/state.json")["_fingerprint"] for name in names)
-    assert one == two != other
+        publish_shards(tmp_path / name, count)
+    first, second, other = (
+        FILES.read_json(f"{tmp_path}/{name}/state.json")["_fingerprint"] for name in names
+    )
+    assert first == second != other
     assert (tmp_path / "one" / "state.json").read_bytes() == (tmp_path / "two" / "state.json").read_bytes()
 
 
-def test_an_empty_folder_is_published_too(tmp_path: Path) -> None:
+def test_empty_directory_is_published(tmp_path: Path) -> None:
     arrow_io.write_dataset_info(FILES, str(tmp_path), [])
     assert FILES.read_json(f"{tmp_path}/state.json")["_data_files"] == []
     assert FILES.list_names(str(tmp_path)) == ["dataset_info.json", "state.json"]
 
 
-def test_a_shard_is_mapped_and_not_read_into_memory(tmp_path: Path) -> None:
-    big = [
-        arrow_io.record_batch_from_documents([document(n, title="x" * 10_000) for n in range(50)])
+def test_shard_is_memory_mapped(tmp_path: Path) -> None:
+    large_batches = [
+        arrow_io.record_batch_from_documents([make_document(n, title="x" * 10_000) for n in range(50)])
         for _ in range(10)
     ]
-    [shard] = arrow_io.write_shards(FILES, str(tmp_path), "a", big, DOCUMENT_SCHEMA, 1 << 30)
+    [shard] = arrow_io.write_shards(FILES, str(tmp_path), "a", large_batches, DOCUMENT_SCHEMA, 1 << 30)
     assert shard.bytes > 5_000_000
-    before = pa.total_allocated_bytes()
+    allocated_before = pa.total_allocated_bytes()
     with pa.memory_map(str(tmp_path / shard.file)) as file, pa.ipc.open_stream(file) as stream:
         table = stream.read_all()
-        allocated = pa.total_allocated_bytes() - before
+        allocated = pa.total_allocated_bytes() - allocated_before
         assert table.num_rows == shard.rows
         assert table["title"][499].as_py() == "x" * 10_000
     assert allocated < 50_000
 
 
-def test_a_finished_folder_is_read_back_in_its_order(tmp_path: Path) -> None:
-    written = published(tmp_path)
-    back = list(arrow_io.read_directory(FILES, str(tmp_path)))
-    assert [row for batch in back for row in batch.to_pylist()] == [as_row(document(n)) for n in range(80)]
-    put_documents(tmp_path, written[::-1])
+def test_finished_directory_is_read_in_manifest_order(tmp_path: Path) -> None:
+    shards = publish_shards(tmp_path)
+    batches = list(arrow_io.read_directory(FILES, str(tmp_path)))
+    assert [row for batch in batches for row in batch.to_pylist()] == [
+        convert_to_row(make_document(n)) for n in range(80)
+    ]
+    put_documents(tmp_path, shards[::-1])
     rows = sum(batch.num_rows for batch in arrow_io.read_directory(FILES, str(tmp_path)))
     first = next(arrow_io.read_directory(FILES, str(tmp_path)))
     assert rows == 80
-    assert first["pmid"][0].as_py() == read_file(tmp_path / written[-1].file)["pmid"][0].as_py() > 0
+    assert first["pmid"][0].as_py() == read_file(tmp_path / shards[-1].file)["pmid"][0].as_py() > 0
 
 
-@pytest.mark.parametrize("there", [False, True])
-def test_a_folder_that_is_not_finished_is_refused_with_what_to_do(tmp_path: Path, there: bool) -> None:
+@pytest.mark.parametrize("has_shards", [False, True])
+def test_unfinished_directory_is_refused_with_advice(tmp_path: Path, has_shards: bool) -> None:
     folder = tmp_path / "corpus"
-    if there:
-        published(folder)
+    if has_shards:
+        publish_shards(folder)
         (folder / "manifest.json").unlink()
     with pytest.raises(FileNotFoundError) as caught:
         list(arrow_io.read_directory(FILES, str(folder)))
@@ -317,6 +328,6 @@ def test_a_folder_that_is_not_finished_is_refused_with_what_to_do(tmp_path: Path
     assert "rerun the command" in message
 
 
-def test_a_folder_on_a_store_is_to_be_copied_first() -> None:
+def test_directory_on_an_object_store_must_be_copied() -> None:
     with pytest.raises(FileNotFoundError, match=r"is on an object store.*: beam copy gs://bucket/out FOLDER"):
         arrow_io.read_documents_manifest(LocalStorage(), "gs://bucket/out")

@@ -21,23 +21,23 @@ from bioshards.corpus.shards.pretraining_schema import (
     metadata_from_schema,
 )
 
-FACTS = {"objective": "bert", "length": 128, "special": {"[CLS]": 2}, "rows": 5, "tokens": 99}
+METADATA = {"objective": "bert", "length": 128, "special": {"[CLS]": 2}, "rows": 5, "tokens": 99}
 
 
 @pytest.mark.parametrize(
     ("size", "kind"), [(1, pa.uint16()), (65_536, pa.uint16()), (65_537, pa.uint32()), (10**6, pa.uint32())]
 )
-@pytest.mark.parametrize("labelled", [True, False])
-def test_the_columns(size: int, kind: pa.DataType, labelled: bool) -> None:
-    found = make_schema(size, labelled, FACTS)
-    label = {"label": pa.int8()} if labelled else {}
+@pytest.mark.parametrize("is_labelled", [True, False])
+def test_columns(size: int, kind: pa.DataType, is_labelled: bool) -> None:
+    schema = make_schema(size, is_labelled, METADATA)
+    label = {"label": pa.int8()} if is_labelled else {}
     types = {"input_ids": pa.list_(kind), "split": pa.uint16(), **label, "spans": pa.list_(SPAN_TYPE)}
-    assert dict(zip(found.names, found.types, strict=True)) == types
-    assert list(found.names) == list(types)
-    assert not any(field.nullable for field in found)
+    assert dict(zip(schema.names, schema.types, strict=True)) == types
+    assert list(schema.names) == list(types)
+    assert not any(field.nullable for field in schema)
 
 
-def test_a_span_says_which_sentences_of_which_document() -> None:
+def test_span_columns() -> None:
     assert (
         pa.struct(
             [
@@ -51,37 +51,39 @@ def test_a_span_says_which_sentences_of_which_document() -> None:
     )
 
 
-def test_constants_are_those_that_trainers_rely_on() -> None:
+def test_constants_that_trainers_rely_on() -> None:
     assert (BATCH_ROWS, NO_LABEL) == (2048, -100)
     assert (pretraining_schema.PIPELINE, SPLITS) == ("shards_to_pretraining", ("train", "validation"))
 
 
-VALUES = st.recursive(
+JSON_VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text()),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(), inner, max_size=3)),
     max_leaves=8,
 )
 
 
-@given(st.dictionaries(st.text(), VALUES, max_size=5))
+@given(st.dictionaries(st.text(), JSON_VALUES, max_size=5))
 @settings(deadline=None)
-def test_facts_come_back_as_they_were(facts: dict[str, Any]) -> None:
-    assert metadata_from_schema(make_schema(100, True, facts)) == facts
+def test_metadata_round_trip(metadata: dict[str, Any]) -> None:
+    assert metadata_from_schema(make_schema(100, True, metadata)) == metadata
 
 
-def test_facts_come_back_from_a_file(tmp_path: Path) -> None:
+def test_metadata_is_read_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "data.arrow"
-    with path.open("wb") as file, pa.ipc.new_stream(file, make_schema(100, False, FACTS)):
+    with path.open("wb") as file, pa.ipc.new_stream(file, make_schema(100, False, METADATA)):
         pass
     with pa.memory_map(str(path)) as mapped, pa.ipc.open_stream(mapped) as stream:
-        assert metadata_from_schema(stream.schema) == FACTS
+        assert metadata_from_schema(stream.schema) == METADATA
 
 
-def test_the_same_facts_are_the_same_bytes_in_whatever_order() -> None:
-    backwards = dict(reversed(FACTS.items()))
-    assert list(backwards) != list(FACTS)
-    one, other = (make_schema(100, True, facts).serialize().to_pybytes() for facts in (FACTS, backwards))
-    assert one == other
+def test_metadata_bytes_are_independent_of_the_order() -> None:
+    reversed_facts = dict(reversed(METADATA.items()))
+    assert list(reversed_facts) != list(METADATA)
+    first, second = (
+        make_schema(100, True, metadata).serialize().to_pybytes() for metadata in (METADATA, reversed_facts)
+    )
+    assert first == second
 
 
 @pytest.mark.parametrize(
@@ -95,12 +97,12 @@ def test_the_same_facts_are_the_same_bytes_in_whatever_order() -> None:
         {"bioshards": b"\xff\xfe{}"},
     ],
 )
-def test_a_schema_of_something_else_is_an_error_that_says_so(metadata: dict[str, Any] | None) -> None:
-    strange = pa.schema([pa.field("input_ids", pa.list_(pa.uint16()))], metadata)
+def test_schema_without_the_metadata_is_an_error(metadata: dict[str, Any] | None) -> None:
+    other_schema = pa.schema([pa.field("input_ids", pa.list_(pa.uint16()))], metadata)
     with pytest.raises(ValueError, match="lacks the metadata of a pretraining set"):
-        metadata_from_schema(strange)
+        metadata_from_schema(other_schema)
 
 
-def test_facts_are_json() -> None:
-    found = make_schema(100, True, FACTS).metadata[b"bioshards"]
-    assert json.loads(found) == FACTS
+def test_metadata_is_stored_as_json() -> None:
+    stored = make_schema(100, True, METADATA).metadata[b"bioshards"]
+    assert json.loads(stored) == METADATA

@@ -1,4 +1,4 @@
-"""Figures of documents, of words and of vocabularies, and directories that have none."""
+"""Statistics of document shards, words and vocabularies, and errors of invalid directories."""
 
 from __future__ import annotations
 
@@ -36,38 +36,39 @@ from tests.support.outputs import load_manifest
 FILES = LocalStorage()
 
 
-def figures(folder: Path) -> dict[str, Any]:
+def compute_stats(folder: Path) -> dict[str, Any]:
     return directory_stats.compute_stats(FILES, str(folder))
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Path:
+def documents_dir(tmp_path: Path) -> Path:
+    """A directory with three documents in two shards."""
     first = make_stats_document(1, ["One title.", "It has three words."])
     second = make_stats_document(2, ["Größe"], year=None)
     third = make_stats_document(3, ["A b c d.", "", "e"], year=1999, source="pmc")
     return write_document_shards(tmp_path / "small", [[first], [second]], [[third]])
 
 
-def test_figures_by_hand(small: Path) -> None:
-    found = figures(small)
-    assert (found["kind"], found["pipeline"], found["shards"]) == ("documents", "pubmed_to_shards", 2)
-    assert found["bytes"] == sum(path.stat().st_size for path in small.glob("*.arrow"))
-    assert (found["documents"], found["sentences"], found["words"]) == (3, 6, 2 + 4 + 1 + 4 + 0 + 1)
-    assert found["characters"] == 10 + 19 + 5 + 8 + 0 + 1
-    assert found["funnel"] == FUNNEL
-    assert found["years"] == {
+def test_stats_of_a_small_directory(documents_dir: Path) -> None:
+    stats = compute_stats(documents_dir)
+    assert (stats["kind"], stats["pipeline"], stats["shards"]) == ("documents", "pubmed_to_shards", 2)
+    assert stats["bytes"] == sum(path.stat().st_size for path in documents_dir.glob("*.arrow"))
+    assert (stats["documents"], stats["sentences"], stats["words"]) == (3, 6, 2 + 4 + 1 + 4 + 0 + 1)
+    assert stats["characters"] == 10 + 19 + 5 + 8 + 0 + 1
+    assert stats["funnel"] == FUNNEL
+    assert stats["years"] == {
         "pmc": {"1999": {"documents": 1, "words": 5}},
         "pubmed": {"2020": {"documents": 1, "words": 6}, "unknown": {"documents": 1, "words": 1}},
     }
-    lengths = found["distributions"]
+    lengths = stats["distributions"]
     assert [lengths["sentences_per_document"][key] for key in ("mean", "median", "max")] == [2, 2, 3]
     assert [lengths["words_per_document"][key] for key in ("mean", "median", "max")] == [4, 5, 6]
     assert [lengths["words_per_sentence"][key] for key in ("mean", "min", "p95")] == [2, 0, 4]
 
 
-def test_the_summary_of_documents(small: Path) -> None:
-    found = figures(small)
-    assert text_tables.render_text(found | {"bytes": 12_345}) == SUMMARY
+def test_summary_of_documents(documents_dir: Path) -> None:
+    stats = compute_stats(documents_dir)
+    assert text_tables.render_text(stats | {"bytes": 12_345}) == SUMMARY
 
 
 SUMMARY = """\
@@ -100,60 +101,67 @@ kept                  3
 SENTENCE = st.lists(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1), max_size=6).map(
     " ".join
 )
-MADE = st.tuples(
+DOCUMENT_FIELDS = st.tuples(
     st.lists(SENTENCE, max_size=5), st.none() | st.integers(1900, 1903), st.sampled_from(["pubmed", "pmc"])
 )
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.lists(st.lists(MADE, min_size=1, max_size=4), max_size=3), max_size=3))
-def test_figures_are_those_of_the_texts_one_by_one(tmp_path: Path, made: list[list[list[Any]]]) -> None:
+@given(st.lists(st.lists(st.lists(DOCUMENT_FIELDS, min_size=1, max_size=4), max_size=3), max_size=3))
+def test_stats_equal_those_of_single_documents(tmp_path: Path, drawn_shards: list[list[list[Any]]]) -> None:
     shutil.rmtree(tmp_path)
-    of_shards = [[[make_stats_document(1, *one) for one in batch] for batch in batches] for batches in made]
-    found = figures(write_document_shards(tmp_path, *of_shards))
-    documents = [one for batches in of_shards for batch in batches for one in batch]
-    sentences = [sentence for one in documents for sentence in one.sentences]
-    words = [sum(len(sentence.split()) for sentence in one.sentences) for one in documents]
-    assert found["documents"] == len(documents)
-    assert found["sentences"] == len(sentences)
-    assert found["words"] == sum(words)
-    assert found["characters"] == sum(map(len, sentences))
-    lengths = found["distributions"]
-    assert bins(lengths["words_per_document"]) == Counter(words)
-    assert bins(lengths["sentences_per_document"]) == Counter(len(one.sentences) for one in documents)
-    assert bins(lengths["words_per_sentence"]) == Counter(len(sentence.split()) for sentence in sentences)
+    shards = [
+        [[make_stats_document(1, *document) for document in batch] for batch in batches]
+        for batches in drawn_shards
+    ]
+    stats = compute_stats(write_document_shards(tmp_path, *shards))
+    documents = [document for batches in shards for batch in batches for document in batch]
+    sentences = [sentence for document in documents for sentence in document.sentences]
+    words = [sum(len(sentence.split()) for sentence in document.sentences) for document in documents]
+    assert stats["documents"] == len(documents)
+    assert stats["sentences"] == len(sentences)
+    assert stats["words"] == sum(words)
+    assert stats["characters"] == sum(map(len, sentences))
+    lengths = stats["distributions"]
+    assert count_bins(lengths["words_per_document"]) == Counter(words)
+    assert count_bins(lengths["sentences_per_document"]) == Counter(
+        len(document.sentences) for document in documents
+    )
+    assert count_bins(lengths["words_per_sentence"]) == Counter(
+        len(sentence.split()) for sentence in sentences
+    )
     expected: Counter[tuple[str, str]] = Counter()
-    for one, number in zip(documents, words, strict=True):
-        expected[one.source, str(one.year or "unknown")] += number
+    for document, num_words in zip(documents, words, strict=True):
+        expected[document.source, str(document.year or "unknown")] += num_words
     assert expected == Counter(
         {
-            (source, year): of["words"]
-            for source, years in found["years"].items()
-            for year, of in years.items()
+            (source, year): counts["words"]
+            for source, years in stats["years"].items()
+            for year, counts in years.items()
         }
     )
 
 
-def bins(found: dict[str, Any]) -> Counter[int]:
-    """The numbers of a distribution so small that a bin holds one."""
-    histogram = found["histogram"] or {"bins": []}
-    return Counter({one["from"]: one["count"] for one in histogram["bins"] if one["count"]})
+def count_bins(distribution: dict[str, Any]) -> Counter[int]:
+    """Return the counts of a distribution whose bins hold one number each."""
+    histogram = distribution["histogram"] or {"bins": []}
+    return Counter(
+        {interval["from"]: interval["count"] for interval in histogram["bins"] if interval["count"]}
+    )
 
 
 @pytest.mark.parametrize("corpus", ["reference", "full_text"])
-def test_what_is_counted_is_what_the_pipeline_has_counted(
-    corpus: str, request: pytest.FixtureRequest
-) -> None:
+def test_counts_equal_those_of_the_manifest(corpus: str, request: pytest.FixtureRequest) -> None:
     folder = request.getfixturevalue(corpus)
-    found, listed = figures(folder), load_manifest(folder)
+    stats, manifest = compute_stats(folder), load_manifest(folder)
     for key in ("documents", "sentences", "words", "characters"):
-        assert found[key] == listed["counts"][key]
-    (years,) = found["years"].values()
-    assert {year: of["documents"] for year, of in years.items()} == listed["years"]
+        assert stats[key] == manifest["counts"][key]
+    (years,) = stats["years"].values()
+    assert {year: counts["documents"] for year, counts in years.items()} == manifest["years"]
 
 
-def test_words_and_a_vocabulary_say_what_their_manifest_says(tmp_path: Path) -> None:
-    words = figures(write_manifest_file(tmp_path / "words", WORDS_MANIFEST))
+def test_summary_of_words_and_of_a_vocabulary(tmp_path: Path) -> None:
+    words = compute_stats(write_manifest_file(tmp_path / "words", WORDS_MANIFEST))
     assert (words["kind"], words["counts"]) == ("words", WORDS_MANIFEST["counts"])
     summary = text_tables.render_text(words)
     assert summary.startswith("Counted words, made by shards_to_words\n")
@@ -163,7 +171,7 @@ def test_words_and_a_vocabulary_say_what_their_manifest_says(tmp_path: Path) -> 
         "words.tsv  4,567",
     ):
         assert f"{line}\n" in summary
-    vocabulary = figures(write_manifest_file(tmp_path / "vocabulary", VOCABULARY_MANIFEST))
+    vocabulary = compute_stats(write_manifest_file(tmp_path / "vocabulary", VOCABULARY_MANIFEST))
     summary = text_tables.render_text(vocabulary)
     assert re.search(r"^its page +report.html$", summary, re.MULTILINE)
     assert re.search(r"^recipe: dummies +@GENE\$, @X\$$", summary, re.MULTILINE)
@@ -172,31 +180,32 @@ def test_words_and_a_vocabulary_say_what_their_manifest_says(tmp_path: Path) -> 
     assert "library_versions" not in vocabulary["config"]
 
 
-# Directories that cannot be counted
+# Invalid directories
 
 
-def without(found: dict[str, Any], field: str) -> dict[str, Any]:
-    return {name: value for name, value in found.items() if name != field}
+def remove_field(manifest: dict[str, Any], field: str) -> dict[str, Any]:
+    return {name: value for name, value in manifest.items() if name != field}
 
 
 DOCUMENTS: dict[str, Any] = encode(of_documents([], "pmc_to_shards"))
 MIRROR: dict[str, Any] = encode(of_mirror())
 
 
-def refused(folder: Path) -> str:
+def read_error_message(folder: Path) -> str:
+    """Return the message of the error that the directory gives."""
     with pytest.raises((FileNotFoundError, StatsError)) as caught:
-        figures(folder)
+        compute_stats(folder)
     return str(caught.value)
 
 
-def test_an_unfinished_directory(small: Path, tmp_path: Path) -> None:
-    (small / "manifest.json").unlink()
-    assert "rerun the command to complete it" in refused(small)
-    assert "no manifest.json" in refused(tmp_path / "nowhere")
+def test_unfinished_directory_is_refused(documents_dir: Path, tmp_path: Path) -> None:
+    (documents_dir / "manifest.json").unlink()
+    assert "rerun the command to complete it" in read_error_message(documents_dir)
+    assert "no manifest.json" in read_error_message(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("manifest", "reason"),
     [
         ([], "it is not of bioshards"),
         ({"name": "an app"}, "it is not of bioshards"),
@@ -208,113 +217,118 @@ def test_an_unfinished_directory(small: Path, tmp_path: Path) -> None:
             "is not as vocab writes it (config: expected an object, found 3)",
         ),
         ({**DOCUMENTS, "outputs": "?"}, "is not as pmc_to_shards writes it (outputs: expected a list"),
-        (without(DOCUMENTS, "funnel"), "is not as pmc_to_shards writes it (funnel: the field is missing)"),
-        (without(VOCABULARY_MANIFEST, "schema_version"), "was made by another version of bioshards"),
+        (
+            remove_field(DOCUMENTS, "funnel"),
+            "is not as pmc_to_shards writes it (funnel: the field is missing)",
+        ),
+        (remove_field(VOCABULARY_MANIFEST, "schema_version"), "was made by another version of bioshards"),
         ({**VOCABULARY_MANIFEST, "schema_version": 2}, "schema_version 2, this is schema_version 1"),
     ],
 )
-def test_a_directory_of_something_else(tmp_path: Path, found: object, said: str) -> None:
-    message = refused(write_manifest_file(tmp_path, found))
-    assert said in message
+def test_directory_of_another_kind_is_refused(tmp_path: Path, manifest: object, reason: str) -> None:
+    message = read_error_message(write_manifest_file(tmp_path, manifest))
+    assert reason in message
     assert str(tmp_path) in message
 
 
-def test_a_manifest_that_is_no_json(tmp_path: Path) -> None:
+def test_manifest_other_than_json_is_refused(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text("{")
-    assert "manifest.json cannot be read" in refused(tmp_path)
+    assert "manifest.json cannot be read" in read_error_message(tmp_path)
 
 
-def test_a_shard_that_is_gone_cut_off_or_of_something_else(small: Path) -> None:
-    shard = small / "data-0-00000.arrow"
-    whole = shard.read_bytes()
-    shard.write_bytes(whole[: len(whole) // 2])
-    assert f"{shard} cannot be read" in refused(small)
+def test_damaged_missing_or_exchanged_shard_is_refused(documents_dir: Path) -> None:
+    shard = documents_dir / "data-0-00000.arrow"
+    content = shard.read_bytes()
+    shard.write_bytes(content[: len(content) // 2])
+    assert f"{shard} cannot be read" in read_error_message(documents_dir)
     shard.write_bytes(b"")
-    assert f"{shard} cannot be read" in refused(small)
-    shutil.copy(small / "data-1-00000.arrow", shard)
-    assert f"{shard} has 1 rows, and its manifest lists 2. Delete it" in refused(small)
+    assert f"{shard} cannot be read" in read_error_message(documents_dir)
+    shutil.copy(documents_dir / "data-1-00000.arrow", shard)
+    assert f"{shard} has 1 rows, and its manifest lists 2. Delete it" in read_error_message(documents_dir)
     shard.unlink()
-    assert f"{shard} cannot be read" in refused(small)
+    assert f"{shard} cannot be read" in read_error_message(documents_dir)
 
 
-def test_a_shard_without_a_column_that_is_counted(small: Path) -> None:
-    shard = small / "data-0-00000.arrow"
+def test_shard_without_a_counted_column_is_refused(documents_dir: Path) -> None:
+    shard = documents_dir / "data-0-00000.arrow"
     with pa.ipc.open_stream(shard.read_bytes()) as stream:
         table = stream.read_all().drop_columns(["year"])
     with pa.ipc.new_stream(str(shard), table.schema) as stream:
         stream.write_table(table)
-    assert f"{shard} cannot be read" in refused(small)
+    assert f"{shard} cannot be read" in read_error_message(documents_dir)
 
 
 # The command
 
 
 @pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def run(*words: object) -> int:
-        monkeypatch.setattr(sys, "argv", ["corpus", "stats", *map(str, words)])
+def run_command(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that runs ``corpus stats`` and returns the exit status."""
+
+    def run_stats(*arguments: object) -> int:
+        monkeypatch.setattr(sys, "argv", ["corpus", "stats", *map(str, arguments)])
         return command.main()
 
-    return run
+    return run_stats
 
 
-def test_the_summary_is_printed_where_no_file_is_named(
-    small: Path, call: Any, capsys: pytest.CaptureFixture[str]
+def test_summary_is_printed_without_output_options(
+    documents_dir: Path, run_command: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call(small) == 0
-    assert capsys.readouterr().out == text_tables.render_text(figures(small))
+    assert run_command(documents_dir) == 0
+    assert capsys.readouterr().out == text_tables.render_text(compute_stats(documents_dir))
 
 
-def test_the_same_directory_gives_the_same_bytes_wherever_it_is(
-    small: Path,
+def test_output_is_independent_of_the_path(
+    documents_dir: Path,
     tmp_path: Path,
-    call: Any,
+    run_command: Any,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert call(small, "--json", tmp_path / "1.json", "--html", tmp_path / "1.html") == 0
+    assert run_command(documents_dir, "--json", tmp_path / "1.json", "--html", tmp_path / "1.html") == 0
     moved = tmp_path / "elsewhere" / "small"
-    shutil.copytree(small, moved)
-    assert call(f"{moved}/", "--json", tmp_path / "2.json", "--html", tmp_path / "2.html") == 0
+    shutil.copytree(documents_dir, moved)
+    assert run_command(f"{moved}/", "--json", tmp_path / "2.json", "--html", tmp_path / "2.html") == 0
     assert capsys.readouterr().out == ""
     monkeypatch.chdir(moved)
-    assert call(".", "--json", "-", "--html", tmp_path / "3.html") == 0
+    assert run_command(".", "--json", "-", "--html", tmp_path / "3.html") == 0
     assert capsys.readouterr().out == (tmp_path / "1.json").read_text()
     assert (tmp_path / "1.json").read_bytes() == (tmp_path / "2.json").read_bytes()
     pages = {(tmp_path / f"{number}.html").read_bytes() for number in (1, 2, 3)}
     assert len(pages) == 1
     assert str(tmp_path).encode() not in pages.pop()
-    assert json.loads((tmp_path / "1.json").read_text()) == figures(small)
+    assert json.loads((tmp_path / "1.json").read_text()) == compute_stats(documents_dir)
 
 
-def test_what_cannot_be_done_ends_with_2_and_says_why(
-    small: Path, tmp_path: Path, call: Any, capsys: pytest.CaptureFixture[str]
+def test_errors_end_with_status_2_and_a_message(
+    documents_dir: Path, tmp_path: Path, run_command: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call(tmp_path) == 2
+    assert run_command(tmp_path) == 2
     assert "has no manifest.json" in capsys.readouterr().err
-    assert call(small, "--json", small) == 2
-    assert f"{small} cannot be written" in capsys.readouterr().err
-    assert call(write_manifest_file(tmp_path / "other", MIRROR)) == 2
+    assert run_command(documents_dir, "--json", documents_dir) == 2
+    assert f"{documents_dir} cannot be written" in capsys.readouterr().err
+    assert run_command(write_manifest_file(tmp_path / "other", MIRROR)) == 2
     assert "it was made by fetch" in capsys.readouterr().err
 
 
-def test_a_name_that_is_no_unicode_is_escaped(tmp_path: Path, call: Any) -> None:
+def test_file_name_with_invalid_unicode_is_escaped(tmp_path: Path, run_command: Any) -> None:
     name = os.fsdecode(b"data-\xff.arrow")
     outputs = [{"file": name, "bytes": 1}]
     folder = write_manifest_file(
         tmp_path / "words", WORDS_MANIFEST | {"outputs": [{**outputs[0], "rows": 1, "sha256": ""}]}
     )
-    assert call(folder, "--json", tmp_path / "found.json") == 0
+    assert run_command(folder, "--json", tmp_path / "found.json") == 0
     assert json.loads((tmp_path / "found.json").read_bytes())["outputs"] == outputs
-    assert call(folder, "--html", tmp_path / "found.html") == 0
+    assert run_command(folder, "--html", tmp_path / "found.html") == 0
     assert "data-U+DCFF.arrow" in (tmp_path / "found.html").read_text()
-    assert call(folder) == 0
+    assert run_command(folder) == 0
 
 
-def test_a_reader_that_stops_is_no_failure(small: Path) -> None:
-    asked = [sys.executable, "-m", "bioshards.corpus", "stats", str(small), "--json", "-"]
+def test_closed_output_pipe_is_not_an_error(documents_dir: Path) -> None:
+    command_line = [sys.executable, "-m", "bioshards.corpus", "stats", str(documents_dir), "--json", "-"]
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as closed:
-        done = subprocess.run(asked, stdout=closed, stderr=subprocess.PIPE, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
+        completed = subprocess.run(command_line, stdout=closed, stderr=subprocess.PIPE, check=False)
+    assert (completed.returncode, completed.stderr) == (0, b"")

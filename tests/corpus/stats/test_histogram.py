@@ -1,4 +1,4 @@
-"""Distributions: exact figures, and bins that hold every number once."""
+"""Histograms: exact statistics, and bins that partition the numbers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from bioshards.corpus.stats.histogram import MAX_BINS, add_counts, summarise_dis
 NUMBERS = st.lists(st.one_of(st.integers(0, 30), st.integers(0, 100_000)), min_size=1, max_size=200)
 
 
-def of(*numbers: int) -> dict[str, Any]:
+def summarise(*numbers: int) -> dict[str, Any]:
     return summarise_distribution(Counter(numbers))
 
 
-def test_figures_by_hand() -> None:
-    assert of(3, 1, 2, 2, 10) == {
+def test_summary_of_a_few_numbers() -> None:
+    assert summarise(3, 1, 2, 2, 10) == {
         "count": 5,
         "sum": 18,
         "mean": 3.6,
@@ -42,63 +42,63 @@ def test_figures_by_hand() -> None:
 
 
 def test_percentiles_are_numbers_that_occur() -> None:
-    twenty = of(*range(1, 21))
+    twenty = summarise(*range(1, 21))
     assert (twenty["p5"], twenty["median"], twenty["p95"]) == (1, 10, 19)
-    twenty_one = of(*range(1, 22))
+    twenty_one = summarise(*range(1, 22))
     assert (twenty_one["p5"], twenty_one["median"], twenty_one["p95"]) == (2, 11, 20)
 
 
-def test_what_is_far_above_all_others_has_a_bin_of_its_own() -> None:
-    histogram = of(*range(1, 400), 123_456)["histogram"]
+def test_outliers_share_a_last_bin() -> None:
+    histogram = summarise(*range(1, 400), 123_456)["histogram"]
     assert histogram["width"] == 10
     assert histogram["bins"][0] == {"from": 1, "to": 10, "count": 10}
     assert histogram["bins"][-2] == {"from": 391, "to": 400, "count": 9}
     assert histogram["bins"][-1] == {"from": 401, "to": 123_456, "count": 1}
 
 
-def test_bins_begin_with_nothing_where_there_is_nothing() -> None:
-    assert of(0, 0, 5)["histogram"]["bins"][0] == {"from": 0, "to": 0, "count": 2}
-    assert of(5)["histogram"]["bins"][0] == {"from": 1, "to": 1, "count": 0}
-    assert of(0)["histogram"]["bins"] == [{"from": 0, "to": 0, "count": 1}]
+def test_first_bin_starts_at_zero_or_one() -> None:
+    assert summarise(0, 0, 5)["histogram"]["bins"][0] == {"from": 0, "to": 0, "count": 2}
+    assert summarise(5)["histogram"]["bins"][0] == {"from": 1, "to": 1, "count": 0}
+    assert summarise(0)["histogram"]["bins"] == [{"from": 0, "to": 0, "count": 1}]
 
 
-def test_without_numbers_nothing_is_said() -> None:
-    found = of()
-    assert found.pop("count") == found.pop("sum") == 0
-    assert set(found.values()) == {None}
+def test_empty_distribution_has_no_statistics() -> None:
+    summary = summarise()
+    assert summary.pop("count") == summary.pop("sum") == 0
+    assert set(summary.values()) == {None}
 
 
 @pytest.mark.parametrize(("greatest", "width"), [(40, 1), (41, 2), (80, 2), (81, 5), (200, 5), (201, 10)])
-def test_bins_are_of_a_round_width(greatest: int, width: int) -> None:
-    assert of(greatest)["histogram"]["width"] == width
+def test_bin_widths_are_round(greatest: int, width: int) -> None:
+    assert summarise(greatest)["histogram"]["width"] == width
 
 
 @given(NUMBERS)
-def test_figures_are_those_of_the_numbers_in_order(numbers: list[int]) -> None:
-    found, ordered = of(*numbers), sorted(numbers)
-    assert found["count"] == len(numbers)
-    assert found["sum"] == sum(numbers)
-    assert found["mean"] == sum(numbers) / len(numbers)
-    assert (found["min"], found["max"]) == (ordered[0], ordered[-1])
+def test_statistics_equal_those_of_the_sorted_numbers(numbers: list[int]) -> None:
+    summary, ordered = summarise(*numbers), sorted(numbers)
+    assert summary["count"] == len(numbers)
+    assert summary["sum"] == sum(numbers)
+    assert summary["mean"] == sum(numbers) / len(numbers)
+    assert (summary["min"], summary["max"]) == (ordered[0], ordered[-1])
     for name, percent in (("p5", 5), ("median", 50), ("p95", 95)):
-        assert found[name] == ordered[math.ceil(percent * len(ordered) / 100) - 1]
+        assert summary[name] == ordered[math.ceil(percent * len(ordered) / 100) - 1]
 
 
 @given(NUMBERS)
 def test_every_number_is_in_one_bin(numbers: list[int]) -> None:
-    histogram = of(*numbers)["histogram"]
+    histogram = summarise(*numbers)["histogram"]
     bins, width = histogram["bins"], histogram["width"]
     assert len(bins) <= MAX_BINS + 1
     assert bins[0]["from"] == (0 if 0 in numbers else 1)
-    for one in bins:
-        assert one["count"] == sum(one["from"] <= number <= one["to"] for number in numbers)
+    for interval in bins:
+        assert interval["count"] == sum(interval["from"] <= number <= interval["to"] for number in numbers)
     for left, right in itertools.pairwise(bins):
         assert right["from"] == left["to"] + 1 == left["from"] + width
     assert bins[-1]["to"] == max(numbers)
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=20), max_size=5))
-def test_counts_of_batches_add_up(batches: list[list[int]]) -> None:
+def test_counts_of_batches_are_added(batches: list[list[int]]) -> None:
     counts: Counter[int] = Counter()
     for batch in batches:
         add_counts(counts, pa.array(batch, pa.int32()))

@@ -1,4 +1,4 @@
-"""Figures of pretraining sets, made here row by row as their schema says."""
+"""Statistics of pretraining sets."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from tests.support.corpus.stats_directories import (
 FILES = LocalStorage()
 
 
-def lines_of(found: dict[str, Any]) -> list[str]:
-    """The lines of the summary, a single blank between columns."""
-    return [" ".join(line.split()) for line in text_tables.render_text(found).split("\n")]
+def render_lines(stats: dict[str, Any]) -> list[str]:
+    """Return the lines of the summary with runs of blanks collapsed."""
+    return [" ".join(line.split()) for line in text_tables.render_text(stats).split("\n")]
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Path:
+def set_dir(tmp_path: Path) -> Path:
+    """A set with three rows for training and one for validation."""
     train: list[list[CountedRow]] = [
         [(8, 4, 0, ["d1", "d1"]), (5, 0, -100, ["d1"])],
         [(8, 3, 1, ["d2", "d1", "d3"])],
@@ -44,18 +45,18 @@ def small(tmp_path: Path) -> Path:
     return write_counted_set(tmp_path / "small", {"train": train, "validation": validation}, counts)
 
 
-def figures(folder: Path) -> dict[str, Any]:
+def compute_stats(folder: Path) -> dict[str, Any]:
     return directory_stats.compute_stats(FILES, str(folder))
 
 
-def test_figures_by_hand(small: Path) -> None:
-    found = figures(small)
-    assert (found["kind"], found["objective"], found["length"]) == ("pretraining", "bert", 8)
-    assert found["years"] == {
+def test_stats_of_a_small_set(set_dir: Path) -> None:
+    stats = compute_stats(set_dir)
+    assert (stats["kind"], stats["objective"], stats["length"]) == ("pretraining", "bert", 8)
+    assert stats["years"] == {
         "pmc": {},
         "pubmed": {"1987": {"tokens": 30}, "2019": {"tokens": 1200}, "unknown": {"tokens": 4}},
     }
-    train = found["splits"]["train"]
+    train = stats["splits"]["train"]
     assert (train["shards"], train["documents"], train["rows"], train["tokens"]) == (2, 3, 3, 21)
     assert (train["fill"], train["padding"]) == (21 / 24, 3 / 24)
     assert (train["full_rows"], train["single_segment"]) == (2 / 3, 1 / 3)
@@ -65,13 +66,13 @@ def test_figures_by_hand(small: Path) -> None:
     assert train["rows_per_document"] == 5 / 3
     assert train["lost_tokens"] == {"idle": 2, "overflow": 2}
     assert train["unaccounted_tokens"] == 15 - (21 - 8 - 2) - 4 == 0
-    validation = found["splits"]["validation"]
+    validation = stats["splits"]["validation"]
     assert (validation["fill"], validation["single_segment"], validation["lost_tokens"]) == (0.5, 1.0, {})
     assert validation["unaccounted_tokens"] == 0
 
 
-def test_the_summary_has_train_and_validation_side_by_side(small: Path) -> None:
-    lines = lines_of(figures(small))
+def test_summary_has_columns_for_train_and_validation(set_dir: Path) -> None:
+    lines = render_lines(compute_stats(set_dir))
     assert lines[0] == "Pretraining set, made by shards_to_pretraining"
     for line in (
         "objective bert",
@@ -92,36 +93,36 @@ def test_the_summary_has_train_and_validation_side_by_side(small: Path) -> None:
         assert line in lines
 
 
-def test_tokens_that_are_nowhere_are_told(tmp_path: Path) -> None:
+def test_unaccounted_tokens_are_reported(tmp_path: Path) -> None:
     folder = write_counted_set(
         tmp_path / "set",
         {"train": [[(8, 0, 0, ["d"])]]},
         {"train": split_counts(1, read=20, special=2, short=4)},
     )
-    assert figures(folder)["splits"]["train"]["unaccounted_tokens"] == 10
-    assert "not accounted for 10" in lines_of(figures(folder))
+    assert compute_stats(folder)["splits"]["train"]["unaccounted_tokens"] == 10
+    assert "not accounted for 10" in render_lines(compute_stats(folder))
 
 
 @pytest.mark.parametrize("objective", ["electra", "plain"])
-def test_a_set_without_labels_and_without_validation(tmp_path: Path, objective: str) -> None:
+def test_set_without_labels_and_validation(tmp_path: Path, objective: str) -> None:
     rows: list[CountedRow] = [(8, 0, 0, ["d1", "d2"]), (6, 0, 0, ["d2"])]
     counts = {"train": split_counts(2), "validation": split_counts(0)}
     folder = write_counted_set(tmp_path / "set", {"train": [rows]}, counts, objective)
-    found = figures(folder)
-    assert list(found["splits"]) == ["train"]
-    assert found["splits"]["train"]["labels"] == {}
-    assert "label" not in text_tables.render_text(found)
+    stats = compute_stats(folder)
+    assert list(stats["splits"]) == ["train"]
+    assert stats["splits"]["train"]["labels"] == {}
+    assert "label" not in text_tables.render_text(stats)
 
 
-def test_a_set_without_rows_has_no_shares(tmp_path: Path) -> None:
-    found = figures(
+def test_set_without_rows_has_no_shares(tmp_path: Path) -> None:
+    stats = compute_stats(
         write_counted_set(tmp_path / "set", {}, {"train": split_counts(2), "validation": split_counts(0)})
     )
-    train = found["splits"]["train"]
+    train = stats["splits"]["train"]
     assert train["rows"] == train["tokens"] == 0
     assert [train[key] for key in ("fill", "padding", "full_rows", "single_segment")] == [None] * 4
-    assert "none" in text_tables.render_text(found)
-    assert "padding." not in html_report.render_stats_page(found, "set")
+    assert "none" in text_tables.render_text(stats)
+    assert "padding." not in html_report.render_stats_page(stats, "set")
 
 
 ROW = st.integers(1, LENGTH).flatmap(
@@ -136,24 +137,24 @@ ROW = st.integers(1, LENGTH).flatmap(
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(ROW, min_size=1, max_size=5), min_size=1, max_size=3))
-def test_figures_are_those_of_the_rows_one_by_one(tmp_path: Path, batches: list[list[CountedRow]]) -> None:
+def test_stats_equal_those_of_single_rows(tmp_path: Path, batches: list[list[CountedRow]]) -> None:
     shutil.rmtree(tmp_path)
     counts = {"train": split_counts(3)}
-    train = figures(write_counted_set(tmp_path, {"train": batches}, counts))["splits"]["train"]
-    rows = [row for one in batches for row in one]
+    train = compute_stats(write_counted_set(tmp_path, {"train": batches}, counts))["splits"]["train"]
+    rows = [row for batch in batches for row in batch]
     tokens = sum(length for length, *_ in rows)
     assert (train["rows"], train["tokens"]) == (len(rows), tokens)
     assert train["fill"] == tokens / (len(rows) * LENGTH)
     assert train["single_segment"] == sum(split == 0 for _, split, *_ in rows) / len(rows)
     labels = Counter(str(label) for _, _, label, _ in rows)
-    assert {label: one["rows"] for label, one in train["labels"].items()} == labels
+    assert {label: counted["rows"] for label, counted in train["labels"].items()} == labels
     documents = [len(set(documents)) for *_, documents in rows]
     assert train["documents_per_row"]["sum"] == sum(documents)
     assert train["documents_per_row"]["max"] == max(documents)
     assert train["row_lengths"]["median"] == sorted(length for length, *_ in rows)[(len(rows) - 1) // 2]
 
 
-def test_documents_are_counted_in_a_part_of_a_batch() -> None:
+def test_documents_per_row_of_a_sliced_batch() -> None:
     spans = pa.array(
         [[{"document": name} for name in names] for names in (["x"], ["a", "a"], [], ["a", "b", "a"])]
     )

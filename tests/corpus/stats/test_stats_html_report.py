@@ -1,4 +1,4 @@
-"""The page of figures: nothing in it runs or comes from elsewhere, and its charts are drawn to scale."""
+"""The HTML page of statistics: content, escaping and charts."""
 
 from __future__ import annotations
 
@@ -39,56 +39,61 @@ HOSTILE = (
 )
 
 
-def figures(folder: Path) -> dict[str, Any]:
+def compute_stats(folder: Path) -> dict[str, Any]:
     return directory_stats.compute_stats(LocalStorage(), str(folder))
 
 
-def parsed(page: str) -> Any:
+def parse_page(page: str) -> Any:
     return lxml.html.document_fromstring(page)
 
 
 @pytest.fixture
-def documents(tmp_path: Path) -> dict[str, Any]:
-    made = [
+def document_stats(tmp_path: Path) -> dict[str, Any]:
+    """Statistics of 101 documents, with an outlier in length and one document without a year."""
+    documents = [
         make_stats_document(number, ["a b c"] * (1 + number % 5), 2000 + number % 7) for number in range(99)
     ]
-    made += [make_stats_document(100, ["a b"] * 3000, None), make_stats_document(101, ["x"], 1990, "pmc")]
-    return figures(write_document_shards(tmp_path / "documents", [made]))
+    documents += [
+        make_stats_document(100, ["a b"] * 3000, None),
+        make_stats_document(101, ["x"], 1990, "pmc"),
+    ]
+    return compute_stats(write_document_shards(tmp_path / "documents", [documents]))
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> dict[str, Any]:
+def pretraining_stats(tmp_path: Path) -> dict[str, Any]:
+    """Statistics of a pretraining set."""
     splits: Any = {"train": [[(8, 4, 0, ["d"]), (4, 0, 0, ["d"])]], "validation": [[(2, 0, 0, ["e"])]]}
-    return figures(
+    return compute_stats(
         write_counted_set(
             tmp_path / "rows", splits, {"train": split_counts(1), "validation": split_counts(1)}
         )
     )
 
 
-def test_the_page_of_documents_shows_lengths_and_years(documents: dict[str, Any]) -> None:
-    tree = parsed(html_report.render_stats_page(documents, "abstracts"))
+def test_page_of_documents_has_lengths_and_years(document_stats: dict[str, Any]) -> None:
+    tree = parse_page(html_report.render_stats_page(document_stats, "abstracts"))
     assert tree.findtext(".//title") == tree.findtext(".//h1") == "Document shards: abstracts"
-    assert [one.text for one in tree.iter("h2")] == ["At a glance", "Lengths", "By source", "Records"]
-    assert [one.findtext("title") for one in tree.iter("svg")] == [
+    assert [element.text for element in tree.iter("h2")] == ["At a glance", "Lengths", "By source", "Records"]
+    assert [element.findtext("title") for element in tree.iter("svg")] == [
         "documents by sentences in a document",
         "documents by words in a document",
         "sentences by words in a sentence",
         "words of pmc by year",
         "words of pubmed by year",
     ]
-    captions = [one.text for one in tree.iter("figcaption")]
+    captions = [element.text for element in tree.iter("figcaption")]
     assert captions[0].endswith("begins. The last bar is all from 6 to 3,000.")
     assert captions[-1].endswith("The last bar is what has no year.")
-    assert [one.text for one in tree.iter("summary")] == ["Every year of pmc", "Every year of pubmed"]
-    (told,) = tree.xpath("//details[2]//tr[th='unknown']")
-    assert told.text_content() == "unknown16,000"
+    assert [element.text for element in tree.iter("summary")] == ["Every year of pmc", "Every year of pubmed"]
+    (row,) = tree.xpath("//details[2]//tr[th='unknown']")
+    assert row.text_content() == "unknown16,000"
 
 
-def test_the_page_of_a_pretraining_set_answers_the_trainer(rows: dict[str, Any]) -> None:
-    tree = parsed(html_report.render_stats_page(rows, "electra-256"))
+def test_page_of_a_pretraining_set_has_padding_and_row_lengths(pretraining_stats: dict[str, Any]) -> None:
+    tree = parse_page(html_report.render_stats_page(pretraining_stats, "electra-256"))
     assert "each padded to 8 tokens, is to 25.00 % padding." in tree.findtext(".//p")
-    titles = [one.findtext("title") for one in tree.iter("svg")]
+    titles = [element.findtext("title") for element in tree.iter("svg")]
     assert titles == [
         "rows of train by tokens in a row",
         "rows of validation by tokens in a row",
@@ -97,65 +102,69 @@ def test_the_page_of_a_pretraining_set_answers_the_trainer(rows: dict[str, Any])
     ]
 
 
-def test_the_page_of_a_vocabulary_names_its_own(tmp_path: Path) -> None:
-    tree = parsed(
-        html_report.render_stats_page(figures(write_manifest_file(tmp_path, VOCABULARY_MANIFEST)), "v")
+def test_page_of_a_vocabulary_names_its_report(tmp_path: Path) -> None:
+    tree = parse_page(
+        html_report.render_stats_page(compute_stats(write_manifest_file(tmp_path, VOCABULARY_MANIFEST)), "v")
     )
     (row,) = tree.xpath("//tr[th='its page']")
     assert row.findtext("td") == "report.html"
     assert not list(tree.iter("svg"))
 
 
-def test_nothing_runs_and_nothing_is_loaded(documents: dict[str, Any], rows: dict[str, Any]) -> None:
-    for found in (documents, rows):
-        page = html_report.render_stats_page(found, "name")
+def test_page_has_no_scripts_and_no_external_resources(
+    document_stats: dict[str, Any], pretraining_stats: dict[str, Any]
+) -> None:
+    for stats in (document_stats, pretraining_stats):
+        page = html_report.render_stats_page(stats, "name")
         assert "content=\"default-src 'none'; style-src 'unsafe-inline'\"" in page
         assert "prefers-color-scheme: dark" in page
-        tree = parsed(page)
+        tree = parse_page(page)
         assert not tree.xpath("//script | //link | //img | //iframe | //@src | //@href | //@style")
         assert not tree.xpath("//@*[starts-with(name(), 'on')]")
         assert len(page) < 60_000
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_hostile_names_are_text(documents: dict[str, Any], tmp_path: Path, hostile: str) -> None:
-    found = json.loads(json.dumps(documents))
-    found["funnel"] = {f"dropped: {hostile}": 1}
-    found["years"] = {hostile: {hostile: {"documents": 1, "words": 1}}}
-    counted = figures(
+def test_hostile_names_are_escaped(document_stats: dict[str, Any], tmp_path: Path, hostile: str) -> None:
+    changed_stats = json.loads(json.dumps(document_stats))
+    changed_stats["funnel"] = {f"dropped: {hostile}": 1}
+    changed_stats["years"] = {hostile: {hostile: {"documents": 1, "words": 1}}}
+    word_stats = compute_stats(
         write_manifest_file(
             tmp_path, {**WORDS_MANIFEST, "outputs": [{**WORDS_MANIFEST["outputs"][0], "file": hostile}]}
         )
     )
-    for one in (found, counted):
-        page = html_report.render_stats_page(one, f"folder {hostile}")
-        tree = parsed(page)
-        seen = frame.spell_out_invisible(hostile, keep=" ")
+    for stats in (changed_stats, word_stats):
+        page = html_report.render_stats_page(stats, f"folder {hostile}")
+        tree = parse_page(page)
+        visible = frame.spell_out_invisible(hostile, keep=" ")
         assert tree.findtext(".//title") == tree.findtext(".//h1")
-        assert tree.findtext(".//h1").endswith(f"folder {seen}")
-        assert seen in tree.xpath("string(//table[last()])") or seen in tree.text_content()
+        assert tree.findtext(".//h1").endswith(f"folder {visible}")
+        assert visible in tree.xpath("string(//table[last()])") or visible in tree.text_content()
         assert not tree.xpath("//script | //b | //@onload")
         assert len(tree.xpath("//style")) == 1
         assert not set(page) & {"\u202e", "\x1b"}
 
 
-def test_a_directory_without_documents_has_a_page(tmp_path: Path) -> None:
-    tree = parsed(html_report.render_stats_page(figures(write_document_shards(tmp_path / "empty")), "empty"))
+def test_page_of_a_directory_without_documents(tmp_path: Path) -> None:
+    tree = parse_page(
+        html_report.render_stats_page(compute_stats(write_document_shards(tmp_path / "empty")), "empty")
+    )
     assert not list(tree.iter("svg"))
     assert "none" in tree.text_content()
 
 
-# The chart
+# Bar chart
 
 
-def drawn(values: list[int]) -> ElementTree.Element:
-    bars = [Bar(str(at), f"{at}: {value}", value) for at, value in enumerate(values)]
+def draw_chart(values: list[int]) -> ElementTree.Element:
+    bars = [Bar(str(index), f"{index}: {value}", value) for index, value in enumerate(values)]
     return ElementTree.fromstring(render_bar_chart("t", bars, "across", "up"))
 
 
 @given(st.lists(st.one_of(st.integers(0, 9), st.integers(0, 10**12)), max_size=150))
-def test_bars_are_drawn_to_scale_and_within(values: list[int]) -> None:
-    svg = drawn(values)
+def test_bars_are_drawn_to_scale_within_the_chart(values: list[int]) -> None:
+    svg = draw_chart(values)
     bars = [
         {name: float(bar.attrib[name]) for name in ("x", "y", "width", "height")} for bar in svg.iter("rect")
     ]
@@ -174,22 +183,26 @@ def test_bars_are_drawn_to_scale_and_within(values: list[int]) -> None:
     assert starts == sorted(starts)
 
 
-def test_labels_do_not_run_into_one_another() -> None:
+def test_axis_labels_do_not_overlap() -> None:
     for number in (1, 20, 41, 150):
-        svg = drawn([1] * number)
-        places = [float(one.attrib["x"]) for one in svg.iter("text") if one.attrib["text-anchor"] == "middle"]
+        svg = draw_chart([1] * number)
+        places = [
+            float(element.attrib["x"])
+            for element in svg.iter("text")
+            if element.attrib["text-anchor"] == "middle"
+        ]
         assert places
         assert all(right - left >= 9 for left, right in itertools.pairwise(places))
 
 
-def test_the_axis_has_round_grades() -> None:
-    svg = drawn([3, 1234])
-    grades = [one.text for one in svg.iter("text") if one.attrib["text-anchor"] == "end"]
-    assert grades == ["0", "500", "1,000", "1,500", "across"]
+def test_axis_labels_are_round_numbers() -> None:
+    svg = draw_chart([3, 1234])
+    labels = [element.text for element in svg.iter("text") if element.attrib["text-anchor"] == "end"]
+    assert labels == ["0", "500", "1,000", "1,500", "across"]
 
 
 @pytest.mark.parametrize(
     ("number", "round_number"), [(0, 1), (1, 1), (2, 2), (3, 5), (5, 5), (6, 10), (11, 20), (50_001, 100_000)]
 )
-def test_round_numbers(number: int, round_number: int) -> None:
+def test_numbers_are_rounded_up(number: int, round_number: int) -> None:
     assert round_up_to_nice_number(number) == round_number

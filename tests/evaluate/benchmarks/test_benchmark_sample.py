@@ -1,4 +1,4 @@
-"""The bundled sample of benchmarks: what is committed is what its writer writes, and every set is whole."""
+"""The bundled sample of benchmarks equals its generator's output and covers every split and class."""
 
 from __future__ import annotations
 
@@ -17,49 +17,53 @@ from tests.support.paths import BENCHMARK_SAMPLE
 WITHOUT_DEV = {"yesno-ideal", "reranker", "factoid-8b", "factoid-7b"}
 
 
-def test_the_committed_files_are_what_is_written() -> None:
-    there = {
+def test_committed_files_equal_the_generated_sample() -> None:
+    committed_files = {
         str(path.relative_to(BENCHMARK_SAMPLE)): path.read_bytes()
         for path in BENCHMARK_SAMPLE.rglob("*")
         if path.is_file() and path.name != "README.md"
     }
-    assert there == {name: text.encode() for name, text in sample_contents().items()}, (
+    assert committed_files == {name: text.encode() for name, text in sample_contents().items()}, (
         "run python -m tests.support.evaluate.sample.benchmark_sample"
     )
-    assert sum(map(len, there.values())) < 270_000
+    assert sum(map(len, committed_files.values())) < 270_000
 
 
 @cache
-def _parts(name: str) -> RecordsBySplit:
-    located = locate_benchmark(str(BENCHMARK_SAMPLE), BENCHMARKS[name])
-    assert located is not None
-    assert not located.own_splits, "BLURB's lists are there"
-    return load_records(located)
+def load_sample(name: str) -> RecordsBySplit:
+    files = locate_benchmark(str(BENCHMARK_SAMPLE), BENCHMARKS[name])
+    assert files is not None
+    assert not files.own_splits, "BLURB's lists are there"
+    return load_records(files)
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_every_set_is_there_with_its_authors_parts(name: str) -> None:
-    parts = _parts(name)
-    wanted = {"train", "dev"} if name == "squad" else {*SPLITS} - ({"dev"} if name in WITHOUT_DEV else set())
-    assert {*parts} == wanted
-    assert all(len({one.id for one in records}) == len(records) > 1 for records in parts.values())
+def test_every_benchmark_has_its_splits(name: str) -> None:
+    records_by_split = load_sample(name)
+    expected = (
+        {"train", "dev"} if name == "squad" else {*SPLITS} - ({"dev"} if name in WITHOUT_DEV else set())
+    )
+    assert {*records_by_split} == expected
+    assert all(
+        len({record.id for record in records}) == len(records) > 1 for records in records_by_split.values()
+    )
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
-def test_each_class_and_type_is_in_train_and_in_test(task: Task) -> None:
-    parts = _parts(task.benchmark)
-    for part in ("train", "test"):
-        seen: Counter[str] = Counter()
-        for one in parts[part]:
-            if isinstance(one, TaggedSentence):
-                seen.update(tag[2:] for tag in one.tags if tag != "O")
-            elif isinstance(one, LabelledText | Relation) and not isinstance(one.label, float):
-                seen.update([one.label] if isinstance(one.label, str) else one.label)
-        assert seen.keys() >= set(task.labels)
-        assert task.problem_type not in ("entities", "words") or seen
+def test_train_and_test_have_every_class_and_type(task: Task) -> None:
+    records_by_split = load_sample(task.benchmark)
+    for split in ("train", "test"):
+        labels: Counter[str] = Counter()
+        for record in records_by_split[split]:
+            if isinstance(record, TaggedSentence):
+                labels.update(tag[2:] for tag in record.tags if tag != "O")
+            elif isinstance(record, LabelledText | Relation) and not isinstance(record.label, float):
+                labels.update([record.label] if isinstance(record.label, str) else record.label)
+        assert labels.keys() >= set(task.labels)
+        assert task.problem_type not in ("entities", "words") or labels
 
 
-def test_a_sentence_is_in_the_corpus_sample_too() -> None:
+def test_corpus_sample_shares_a_sentence_with_bc5_chem() -> None:
     words = [
         "a",
         "tetracyclic",
@@ -77,5 +81,7 @@ def test_a_sentence_is_in_the_corpus_sample_too() -> None:
     corpus = BENCHMARK_SAMPLE.parent.parent / "corpus" / "sample" / "pubmed"
     assert any(" ".join(words).replace(" .", ".") in path.read_text() for path in corpus.glob("*.xml"))
     assert any(
-        list(one.words[2:]) == words for one in _parts("bc5-chem")["test"] if isinstance(one, TaggedSentence)
+        list(record.words[2:]) == words
+        for record in load_sample("bc5-chem")["test"]
+        if isinstance(record, TaggedSentence)
     )

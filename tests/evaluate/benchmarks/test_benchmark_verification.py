@@ -1,4 +1,4 @@
-"""What verify says of a folder: rows, verdicts, the table, and whether it failed."""
+"""``evaluate verify``: count checks, verdicts, the table, and failures."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LAYOUT = FileLayout(
     read_each_split(iob.read_sentences),
     note="a toy",
 )
-TOY = Benchmark(
+TOY_BENCHMARK = Benchmark(
     name="toy",
     title="Toys",
     layouts=(LAYOUT,),
@@ -47,134 +47,151 @@ TOY = Benchmark(
     licence="none",
     download_from="nowhere",
 )
-FILES = {f"toy/{part}.tsv": CRICHTON_SAMPLE for part in ("train", "dev", "test")}
+TOY_FILES = {f"toy/{split}.tsv": CRICHTON_SAMPLE for split in ("train", "dev", "test")}
 
 
-def verdicts(found: Sequence[CountCheck]) -> dict[str, Verdict]:
-    return {f"{row.unit} {row.split}".strip(): row.verdict for row in found}
+def get_verdicts(checks: Sequence[CountCheck]) -> dict[str, Verdict]:
+    return {f"{check.unit} {check.split}".strip(): check.verdict for check in checks}
 
 
-def test_as_published(tmp_path: Path) -> None:
-    found = check_benchmark(str(write_benchmark_files(tmp_path, FILES)), TOY)
-    assert set(verdicts(found).values()) == {"ok"}
-    assert found[0] == CountCheck("toy", "Toys", "mentions", "train", 2, 2, "ok", "Nobody (1900)", ("a toy",))
-    assert found[3].actual == 6
-    assert not has_failures(found)
-
-
-def test_a_mention_more_differs(tmp_path: Path) -> None:
-    found = check_benchmark(
-        str(write_benchmark_files(tmp_path, {**FILES, "toy/dev.tsv": f"{CRICHTON_SAMPLE}more\tB-X\n"})), TOY
+def test_published_counts_are_ok(tmp_path: Path) -> None:
+    checks = check_benchmark(str(write_benchmark_files(tmp_path, TOY_FILES)), TOY_BENCHMARK)
+    assert set(get_verdicts(checks).values()) == {"ok"}
+    assert checks[0] == CountCheck(
+        "toy", "Toys", "mentions", "train", 2, 2, "ok", "Nobody (1900)", ("a toy",)
     )
-    assert verdicts(found) == {
+    assert checks[3].actual == 6
+    assert not has_failures(checks)
+
+
+def test_additional_mention_differs(tmp_path: Path) -> None:
+    checks = check_benchmark(
+        str(write_benchmark_files(tmp_path, {**TOY_FILES, "toy/dev.tsv": f"{CRICHTON_SAMPLE}more\tB-X\n"})),
+        TOY_BENCHMARK,
+    )
+    assert get_verdicts(checks) == {
         "mentions train": "ok",
         "mentions dev": "differs",
         "mentions test": "ok",
         "sentences train+dev+test": "differs",
     }
-    assert found[1].actual == 3
-    assert has_failures(found)
+    assert checks[1].actual == 3
+    assert has_failures(checks)
 
 
-def test_a_known_difference_is_no_failure_and_any_other_number_is(tmp_path: Path) -> None:
-    known = replace(LAYOUT, known_discrepancies=(KnownDiscrepancy("mentions", "dev", 3, "a reason"),))
-    toy = replace(TOY, layouts=(known,), published_counts={"mentions": TOY.published_counts["mentions"]})
-    found = check_benchmark(
-        str(write_benchmark_files(tmp_path, {**FILES, "toy/dev.tsv": f"{CRICHTON_SAMPLE}more\tB-X\n"})), toy
+def test_known_discrepancy_is_no_failure(tmp_path: Path) -> None:
+    layout = replace(LAYOUT, known_discrepancies=(KnownDiscrepancy("mentions", "dev", 3, "a reason"),))
+    benchmark = replace(
+        TOY_BENCHMARK,
+        layouts=(layout,),
+        published_counts={"mentions": TOY_BENCHMARK.published_counts["mentions"]},
     )
-    assert verdicts(found)["mentions dev"] == "known"
-    assert found[1].notes == ("a toy", "a reason")
-    assert not has_failures(found)
-    found = check_benchmark(
-        str(write_benchmark_files(tmp_path, {**FILES, "toy/dev.tsv": f"{CRICHTON_SAMPLE * 2}"})), toy
+    checks = check_benchmark(
+        str(write_benchmark_files(tmp_path, {**TOY_FILES, "toy/dev.tsv": f"{CRICHTON_SAMPLE}more\tB-X\n"})),
+        benchmark,
     )
-    assert verdicts(found)["mentions dev"] == "differs"
+    assert get_verdicts(checks)["mentions dev"] == "known"
+    assert checks[1].notes == ("a toy", "a reason")
+    assert not has_failures(checks)
+    checks = check_benchmark(
+        str(write_benchmark_files(tmp_path, {**TOY_FILES, "toy/dev.tsv": f"{CRICHTON_SAMPLE * 2}"})),
+        benchmark,
+    )
+    assert get_verdicts(checks)["mentions dev"] == "differs"
 
 
-def test_parts_of_our_own_split_are_told_and_their_sum_is_checked(tmp_path: Path) -> None:
-    own: tuple[Split, ...] = ("train", "dev")
+def test_own_splits_are_checked_by_their_sum(tmp_path: Path) -> None:
+    own_splits: tuple[Split, ...] = ("train", "dev")
     layout = replace(
         LAYOUT,
         patterns={**LAYOUT.patterns, "list": "list.txt"},
-        missing_split_policies={"list": MissingSplitPolicy("ours", own)},
+        missing_split_policies={"list": MissingSplitPolicy("ours", own_splits)},
     )
-    toy = replace(TOY, layouts=(layout,), published_counts={"mentions": TOY.published_counts["mentions"]})
-    moved = {"toy/train.tsv": CRICHTON_SAMPLE * 2, "toy/dev.tsv": "none\tO\n"}
-    found = check_benchmark(str(write_benchmark_files(tmp_path, {**FILES, **moved})), toy)
-    assert verdicts(found) == {
+    benchmark = replace(
+        TOY_BENCHMARK,
+        layouts=(layout,),
+        published_counts={"mentions": TOY_BENCHMARK.published_counts["mentions"]},
+    )
+    changed_files = {"toy/train.tsv": CRICHTON_SAMPLE * 2, "toy/dev.tsv": "none\tO\n"}
+    checks = check_benchmark(str(write_benchmark_files(tmp_path, {**TOY_FILES, **changed_files})), benchmark)
+    assert get_verdicts(checks) == {
         "mentions train": "own split",
         "mentions dev": "own split",
         "mentions test": "ok",
         "mentions train+dev": "ok",
     }
-    assert found[0].notes == ("a toy", "ours")
-    assert not has_failures(found)
-    found = check_benchmark(str(write_benchmark_files(tmp_path, {"toy/dev.tsv": CRICHTON_SAMPLE})), toy)
-    assert verdicts(found)["mentions train+dev"] == "differs"
+    assert checks[0].notes == ("a toy", "ours")
+    assert not has_failures(checks)
+    checks = check_benchmark(
+        str(write_benchmark_files(tmp_path, {"toy/dev.tsv": CRICHTON_SAMPLE})), benchmark
+    )
+    assert get_verdicts(checks)["mentions train+dev"] == "differs"
     write_benchmark_files(tmp_path, {"list.txt": ""})
-    assert verdicts(check_benchmark(str(tmp_path), toy))["mentions train"] == "differs"
+    assert get_verdicts(check_benchmark(str(tmp_path), benchmark))["mentions train"] == "differs"
 
 
-def test_what_is_missing_says_where_it_is_to_be_had(tmp_path: Path) -> None:
-    [found] = check_benchmark(str(tmp_path), TOY)
-    assert found.verdict == "missing"
-    assert found.notes == ("to be had from nowhere; licence: none",)
-    assert has_failures([found]), "a folder with nothing in it is no folder of benchmarks"
-    part = check_benchmark(str(write_benchmark_files(tmp_path, {"toy/dev.tsv": CRICHTON_SAMPLE})), TOY)
-    assert verdicts(part) == {
+def test_missing_benchmark_names_its_source(tmp_path: Path) -> None:
+    [check] = check_benchmark(str(tmp_path), TOY_BENCHMARK)
+    assert check.verdict == "missing"
+    assert check.notes == ("to be had from nowhere; licence: none",)
+    assert has_failures([check]), "a folder with nothing in it is no folder of benchmarks"
+    checks = check_benchmark(
+        str(write_benchmark_files(tmp_path, {"toy/dev.tsv": CRICHTON_SAMPLE})), TOY_BENCHMARK
+    )
+    assert get_verdicts(checks) == {
         "mentions train": "missing",
         "mentions dev": "ok",
         "mentions test": "missing",
         "sentences train+dev+test": "missing",
     }
-    assert part[0].notes == ("a toy", "to be had from nowhere; licence: none")
-    assert not has_failures(part)
+    assert checks[0].notes == ("a toy", "to be had from nowhere; licence: none")
+    assert not has_failures(checks)
 
 
-def test_what_the_files_do_not_tell_is_missing(tmp_path: Path) -> None:
-    toy = replace(TOY, published_counts={"documents": counts_by_split(1, 1, 1)})
-    found = check_benchmark(str(write_benchmark_files(tmp_path, FILES)), toy)
-    assert {row.verdict for row in found} == {"missing"}
-    assert found[0].notes == ("these files do not have documents",)
+def test_count_without_data_is_missing(tmp_path: Path) -> None:
+    benchmark = replace(TOY_BENCHMARK, published_counts={"documents": counts_by_split(1, 1, 1)})
+    checks = check_benchmark(str(write_benchmark_files(tmp_path, TOY_FILES)), benchmark)
+    assert {check.verdict for check in checks} == {"missing"}
+    assert checks[0].notes == ("these files do not have documents",)
 
 
-def test_a_damaged_set_is_named_and_the_others_go_on(tmp_path: Path) -> None:
-    good = {f"BC2GM-IOB/{part}.tsv": CRICHTON_SAMPLE for part in ("train", "devel", "test")}
-    write_benchmark_files(tmp_path, {**good, "NCBI-disease-IOB/test.tsv": b"a\tO\n\xff\tO\n"})
-    found = verification.verify_benchmarks(str(tmp_path), ["ncbi-disease", "bc2gm"])
-    assert [row.benchmark for row in found] == ["ncbi-disease", *["bc2gm"] * 3]
-    assert found[0].verdict == "damaged"
-    assert f"{tmp_path}/NCBI-disease-IOB/test.tsv, line 2: it is not UTF-8" in found[0].notes[0]
-    assert found[1].actual == 2
-    assert has_failures([found[0]])
-    assert "ncbi-disease: NCBI-disease - damaged" in format_table(found)
+def test_damaged_benchmark_is_named_and_others_are_checked(tmp_path: Path) -> None:
+    complete_files = {f"BC2GM-IOB/{split}.tsv": CRICHTON_SAMPLE for split in ("train", "devel", "test")}
+    write_benchmark_files(tmp_path, {**complete_files, "NCBI-disease-IOB/test.tsv": b"a\tO\n\xff\tO\n"})
+    checks = verification.verify_benchmarks(str(tmp_path), ["ncbi-disease", "bc2gm"])
+    assert [check.benchmark for check in checks] == ["ncbi-disease", *["bc2gm"] * 3]
+    assert checks[0].verdict == "damaged"
+    assert f"{tmp_path}/NCBI-disease-IOB/test.tsv, line 2: it is not UTF-8" in checks[0].notes[0]
+    assert checks[1].actual == 2
+    assert has_failures([checks[0]])
+    assert "ncbi-disease: NCBI-disease - damaged" in format_table(checks)
 
 
-def test_a_folder_in_a_file_s_place_is_damage(tmp_path: Path) -> None:
+def test_folder_in_place_of_a_file_is_damaged(tmp_path: Path) -> None:
     (tmp_path / "BC2GM-IOB" / "test.tsv").mkdir(parents=True)
-    [found] = verification.verify_benchmarks(str(tmp_path), ["bc2gm"])
-    assert found.verdict == "damaged"
+    [check] = verification.verify_benchmarks(str(tmp_path), ["bc2gm"])
+    assert check.verdict == "damaged"
 
 
-def test_names_and_folders_that_are_not_there(tmp_path: Path) -> None:
+def test_unknown_names_and_missing_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no benchmark bc5-chm\. There are: bc5-chem, "):
         verification.verify_benchmarks(str(tmp_path), ["bc5-chm"])
     with pytest.raises(FileNotFoundError, match="no folder"):
         verification.verify_benchmarks(str(tmp_path / "nowhere"))
 
 
-def test_each_verdict_in_the_table_and_nothing_wider_than_a_page(tmp_path: Path) -> None:
-    long = "a reason of many words " * 20
-    every = [
-        CountCheck("a", "A", "mentions", "dev", 5, 5, verdict, "B (1900)", (long, "another"))
+def test_table_shows_each_verdict_within_110_columns(tmp_path: Path) -> None:
+    long_note = "a reason of many words " * 20
+    checks = [
+        CountCheck("a", "A", "mentions", "dev", 5, 5, verdict, "B (1900)", (long_note, "another"))
         for verdict in get_args(Verdict)
         if verdict != "damaged"
     ]
-    alone = [
+    single_checks = [
         CountCheck("gone", "G", "", "", None, None, "missing", "C", ("to be had",)),
         CountCheck("torn", "T", "", "", None, None, "damaged", "C", ("f, line 3: torn",)),
     ]
-    text = format_table([*alone, *every])
+    text = format_table([*single_checks, *checks])
     lines = text.split("\n")
     assert max(map(len, lines)) <= 110
     assert text.count("another") == text.count("B (1900)") == 1, "notes and sources are said once a set"
@@ -193,9 +210,11 @@ def test_each_verdict_in_the_table_and_nothing_wider_than_a_page(tmp_path: Path)
     ]
 
 
-def test_the_table_of_a_set(tmp_path: Path) -> None:
-    found = check_benchmark(str(write_benchmark_files(tmp_path, {**FILES, "toy/dev.tsv": "a\tO\n"})), TOY)
-    assert format_table(found).split("\n") == [
+def test_table_of_a_benchmark(tmp_path: Path) -> None:
+    checks = check_benchmark(
+        str(write_benchmark_files(tmp_path, {**TOY_FILES, "toy/dev.tsv": "a\tO\n"})), TOY_BENCHMARK
+    )
+    assert format_table(checks).split("\n") == [
         "toy: Toys",
         "                            split             expected    actual",
         "  mentions                  train                    2         2  ok",
@@ -209,27 +228,31 @@ def test_the_table_of_a_set(tmp_path: Path) -> None:
     ]
 
 
-def test_every_set_is_described(tmp_path: Path) -> None:
-    for name, dataset in BENCHMARKS.items():
-        assert name == dataset.name
-        assert dataset.published_counts, name
-        assert dataset.counts_source, name
-        assert dataset.download_from, name
-        assert dataset.licence, name
-        for layout in dataset.layouts:
-            needed = {file for part in layout.files_by_split.values() for file in part}
-            assert needed <= set(layout.patterns), name
-            assert not needed & set(layout.missing_split_policies), name
-            for known in layout.known_discrepancies:
-                assert dataset.published_counts[known.unit][known.split] != known.actual, name
+def test_every_benchmark_is_described(tmp_path: Path) -> None:
+    for name, benchmark in BENCHMARKS.items():
+        assert name == benchmark.name
+        assert benchmark.published_counts, name
+        assert benchmark.counts_source, name
+        assert benchmark.download_from, name
+        assert benchmark.licence, name
+        for layout in benchmark.layouts:
+            needed_files = {file for split_files in layout.files_by_split.values() for file in split_files}
+            assert needed_files <= set(layout.patterns), name
+            assert not needed_files & set(layout.missing_split_policies), name
+            for discrepancy in layout.known_discrepancies:
+                assert (
+                    benchmark.published_counts[discrepancy.unit][discrepancy.split] != discrepancy.actual
+                ), name
 
 
 @needs_data
-def test_the_real_sets_are_as_published() -> None:
-    found = verification.verify_benchmarks(
+def test_real_benchmarks_have_published_counts() -> None:
+    checks = verification.verify_benchmarks(
         f"{DATA}/benchmarks", ["bc5-disease", "ncbi-disease", "bc5cdr-pubtator"]
     )
-    assert {row.verdict for row in found} == {"ok", "known"}
+    assert {check.verdict for check in checks} == {"ok", "known"}
     assert [
-        (row.benchmark, row.split, row.expected, row.actual) for row in found if row.verdict == "known"
+        (check.benchmark, check.split, check.expected, check.actual)
+        for check in checks
+        if check.verdict == "known"
     ] == [("bc5-disease", "dev", 4244, 4246)]

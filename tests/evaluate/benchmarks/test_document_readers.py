@@ -1,4 +1,4 @@
-"""Abstracts with hallmarks, pairs of sentences, PubMedQA, and who is in which part of them."""
+"""Readers of the Hallmarks of Cancer, BIOSSES and PubMedQA, and their splits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LABELS = (
 )
 
 
-def test_an_abstract_has_the_hallmarks_of_its_sentences(tmp_path: Path) -> None:
+def test_abstract_has_the_hallmarks_of_its_sentences(tmp_path: Path) -> None:
     text, labels = (
         write_file(tmp_path, "text/11.txt", SENTENCES),
         write_file(tmp_path, "labels/11.txt", LABELS),
@@ -48,28 +48,35 @@ def test_an_abstract_has_the_hallmarks_of_its_sentences(tmp_path: Path) -> None:
     )
 
 
-def write_abstracts(folder: Path, number: int) -> None:
-    for pmid in range(100, 100 + number):
+def write_abstracts(folder: Path, count: int) -> None:
+    for pmid in range(100, 100 + count):
         write_file(folder, f"hallmarks-of-cancer/text/{pmid}.txt", "A sentence .\n")
         write_file(folder, f"hallmarks-of-cancer/labels/{pmid}.txt", "< ")
 
 
-def test_abstracts_are_dealt_by_their_pmids_or_by_lists(tmp_path: Path) -> None:
+def test_abstracts_are_split_by_pmid_or_by_lists(tmp_path: Path) -> None:
     write_abstracts(tmp_path, 600)
-    found = load_splits(tmp_path, "hoc")
-    assert {part: len(its) for part, its in found.items()} == {"train": 43, "dev": 186, "test": 371}
+    records_by_split = load_splits(tmp_path, "hoc")
+    assert {split: len(records) for split, records in records_by_split.items()} == {
+        "train": 43,
+        "dev": 186,
+        "test": 371,
+    }
     assert find_benchmark_files(tmp_path, "hoc").own_splits == {"train", "dev", "test"}
     write_abstracts(tmp_path / "listed", 5)
-    for part, pmids in {"train": "103.txt,100.txt,104.txt", "dev": "102.txt\n", "test": "101"}.items():
-        write_file(tmp_path / "listed", f"data_generation/indexing/HoC/{part}_pmid.tsv", pmids)
-    found = load_splits(tmp_path / "listed", "hoc")
-    assert [[one.id for one in found[part]] for part in ("dev", "test")] == [["102"], ["101"]]
-    assert {one.id for one in found["train"]} == {"100", "103", "104"}
+    for split, pmids in {"train": "103.txt,100.txt,104.txt", "dev": "102.txt\n", "test": "101"}.items():
+        write_file(tmp_path / "listed", f"data_generation/indexing/HoC/{split}_pmid.tsv", pmids)
+    records_by_split = load_splits(tmp_path / "listed", "hoc")
+    assert [[record.id for record in records_by_split[split]] for split in ("dev", "test")] == [
+        ["102"],
+        ["101"],
+    ]
+    assert {record.id for record in records_by_split["train"]} == {"100", "103", "104"}
     assert find_benchmark_files(tmp_path / "listed", "hoc").notes == ()
 
 
 @pytest.mark.parametrize(
-    ("labels", "why"),
+    ("labels", "message"),
     [
         ("< < < ", "labels of 3 sentences, and "),
         ("", "labels of 0 sentences, and "),
@@ -77,16 +84,18 @@ def test_abstracts_are_dealt_by_their_pmids_or_by_lists(tmp_path: Path) -> None:
         (b"< < < <\xe9", "it is not UTF-8"),
     ],
 )
-def test_errors_of_hallmarks_name_the_file(tmp_path: Path, labels: str | bytes, why: str) -> None:
+def test_bad_hallmark_labels_are_refused_with_their_file(
+    tmp_path: Path, labels: str | bytes, message: str
+) -> None:
     write_file(tmp_path, "hallmarks-of-cancer/text/11.txt", SENTENCES)
     path = write_file(tmp_path, "hallmarks-of-cancer/labels/11.txt", labels)
     with pytest.raises(BenchmarkFileError) as error:
         load_splits(tmp_path, "hoc")
     assert f"{path}, line 1: " in str(error.value)
-    assert why in str(error.value)
+    assert message in str(error.value)
 
 
-def test_a_text_without_labels_is_refused(tmp_path: Path) -> None:
+def test_text_without_labels_is_refused(tmp_path: Path) -> None:
     write_abstracts(tmp_path, 2)
     path = write_file(tmp_path, "hallmarks-of-cancer/text/12.txt", "Alone .")
     with pytest.raises(BenchmarkFileError, match="of text and labels, only one has it") as error:
@@ -94,37 +103,37 @@ def test_a_text_without_labels_is_refused(tmp_path: Path) -> None:
     assert path in str(error.value)
 
 
-# Dealing
+# Splits
 
 
 @settings(max_examples=25, deadline=None)
 @given(
     st.sets(st.text("aä.1", min_size=1), max_size=30), st.integers(0, 20), st.randoms(use_true_random=False)
 )
-def test_a_name_is_dealt_the_same_whatever_the_order(names: set[str], dev: int, draws: random.Random) -> None:
+def test_split_assignment_does_not_depend_on_order(names: set[str], dev: int, rng: random.Random) -> None:
     shuffled = sorted(names)
-    draws.shuffle(shuffled)
-    dealt = assign_splits(shuffled, {"dev": dev, "test": 3}, ())
-    sizes = Counter(dealt.values())
+    rng.shuffle(shuffled)
+    split_by_name = assign_splits(shuffled, {"dev": dev, "test": 3}, ())
+    sizes = Counter(split_by_name.values())
     assert sizes["dev"] == min(dev, len(names))
     assert sizes["test"] == min(3, len(names) - sizes["dev"])
-    assert dealt == assign_splits(sorted(names), {"dev": dev, "test": 3}, ())
-    assert list(dealt) == shuffled
+    assert split_by_name == assign_splits(sorted(names), {"dev": dev, "test": 3}, ())
+    assert list(split_by_name) == shuffled
 
 
 @pytest.mark.parametrize(
-    ("train", "dev", "why"),
+    ("train", "dev", "message"),
     [
         ("a,b", "b", "dev_id.tsv, line 1: 'b' is in another list, too"),
         ("a\nc", "b", "train_id.tsv, line 2: 'c' is not in the set's files"),
         ("a", "", "neither it nor the lists beside it have 'b'"),
     ],
 )
-def test_lists_that_do_not_fit_are_refused(tmp_path: Path, train: str, dev: str, why: str) -> None:
+def test_inconsistent_lists_are_refused(tmp_path: Path, train: str, dev: str, message: str) -> None:
     lists = [write_file(tmp_path, "dev_id.tsv", dev), write_file(tmp_path, "train_id.tsv", train)]
     with pytest.raises(BenchmarkFileError) as error:
         assign_splits(["a", "b"], {"dev": 1}, lists)
-    assert why in str(error.value)
+    assert message in str(error.value)
 
 
 # BIOSSES
@@ -132,7 +141,7 @@ def test_lists_that_do_not_fit_are_refused(tmp_path: Path, train: str, dev: str,
 SCORES = {number: [number % 5, 2, 2, 3, 4] for number in range(1, 101)}
 
 
-def biosses_table(rows: dict[int, list[int]]) -> str:
+def format_biosses_table(rows: dict[int, list[int]]) -> str:
     lines = [
         f"{number}\tFirst {number}.\tSecond {number}. \t{','.join(f'{score}.0' for score in scores)}\t0\n"
         for number, scores in rows.items()
@@ -140,8 +149,8 @@ def biosses_table(rows: dict[int, list[int]]) -> str:
     return "".join(["id\tsentence1\tsentence2\tscores\tmean\n", *lines])
 
 
-def word(rows: list[list[str]]) -> bytes:
-    """A Word document with a table, each cell of two runs."""
+def make_word_document(rows: list[list[str]]) -> bytes:
+    """Make a Word document with a table whose cells consist of two runs."""
     cells = [
         "".join(
             f"<w:tc><w:p><w:r><w:t>{cell[:2]}</w:t></w:r><w:r><w:t>{cell[2:]}</w:t></w:r></w:p></w:tc>"
@@ -157,46 +166,48 @@ def word(rows: list[list[str]]) -> bytes:
     return make_zip({"[Content_Types].xml": "<Types/>", "word/document.xml": xml})
 
 
-def biosses_documents(folder: Path, scores: dict[int, list[int]]) -> None:
+def write_biosses_documents(folder: Path, scores: dict[int, list[int]]) -> None:
     pairs = [["", "Sentence 1", "Sentence 2"]]
     pairs += [[str(number), f"First {number}.", f"Second {number}."] for number in range(1, 101)]
-    given = [["Sentence No", *(f"Annotator {letter}" for letter in "ABCDE")]]
-    given += [[str(number), *map(str, row)] for number, row in scores.items()]
-    write_file(folder, "biosses/Annotation-Pairs.docx", word(pairs))
-    write_file(folder, "biosses/Annotator-Scores.docx", word(given))
+    annotations = [["Sentence No", *(f"Annotator {letter}" for letter in "ABCDE")]]
+    annotations += [[str(number), *map(str, row)] for number, row in scores.items()]
+    write_file(folder, "biosses/Annotation-Pairs.docx", make_word_document(pairs))
+    write_file(folder, "biosses/Annotator-Scores.docx", make_word_document(annotations))
 
 
-def test_pairs_have_the_mean_score_and_the_parts_of_blue(tmp_path: Path) -> None:
-    write_file(tmp_path / "table", "biosses/biosses.tsv", biosses_table(SCORES))
-    biosses_documents(tmp_path / "documents", SCORES)
-    found = load_splits(tmp_path / "table", "biosses")
-    assert found == load_splits(tmp_path / "documents", "biosses")
-    assert [len(found[part]) for part in ("train", "dev", "test")] == [64, 16, 20]
-    assert found["test"][0] == LabelledText("59", "First 59.", fmean([4, 2, 2, 3, 4]), text_pair="Second 59.")
+def test_biosses_pairs_have_mean_scores_and_blue_splits(tmp_path: Path) -> None:
+    write_file(tmp_path / "table", "biosses/biosses.tsv", format_biosses_table(SCORES))
+    write_biosses_documents(tmp_path / "documents", SCORES)
+    records_by_split = load_splits(tmp_path / "table", "biosses")
+    assert records_by_split == load_splits(tmp_path / "documents", "biosses")
+    assert [len(records_by_split[split]) for split in ("train", "dev", "test")] == [64, 16, 20]
+    assert records_by_split["test"][0] == LabelledText(
+        "59", "First 59.", fmean([4, 2, 2, 3, 4]), text_pair="Second 59."
+    )
     assert sorted({*TRAIN_IDS, *DEV_IDS, *TEST_IDS}) == [*range(1, 101)]
 
 
 @pytest.mark.parametrize(
-    ("rows", "why"),
+    ("rows", "message"),
     [
         (
             {**SCORES, 7: [5, 5, 5, 5, 5]},
             "line 8: the scores ['5.0', '5.0', '5.0', '5.0', '5.0'] of pair '7'",
         ),
-        ({one: SCORES[one] for one in range(1, 100)}, "pair 100 of 100 is missing"),
-        ({one: SCORES[one] for one in range(2, 101)}, "pair 1 of 100 is missing"),
+        ({number: SCORES[number] for number in range(1, 100)}, "pair 100 of 100 is missing"),
+        ({number: SCORES[number] for number in range(2, 101)}, "pair 1 of 100 is missing"),
     ],
 )
-def test_errors_of_biosses(tmp_path: Path, rows: dict[int, list[int]], why: str) -> None:
-    path = write_file(tmp_path, "biosses/biosses.tsv", biosses_table(rows))
+def test_bad_biosses_scores_are_refused(tmp_path: Path, rows: dict[int, list[int]], message: str) -> None:
+    path = write_file(tmp_path, "biosses/biosses.tsv", format_biosses_table(rows))
     with pytest.raises(BenchmarkFileError) as error:
         load_splits(tmp_path, "biosses")
     assert path in str(error.value)
-    assert why in str(error.value)
+    assert message in str(error.value)
 
 
-def test_scores_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
-    table = biosses_table(SCORES)
+def test_non_numeric_and_repeated_biosses_rows_are_refused(tmp_path: Path) -> None:
+    table = format_biosses_table(SCORES)
     write_file(tmp_path, "biosses/biosses.tsv", table.replace("2.0,3.0,4.0\t0\n", "2.0,high\t0\n", 1))
     with pytest.raises(BenchmarkFileError, match=r"line 2: the scores .*'high'.* of pair '1' are no numbers"):
         load_splits(tmp_path, "biosses")
@@ -206,34 +217,37 @@ def test_scores_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "why"),
+    ("document", "message"),
     [
         (b"PK\3\4", "it cannot be read as a zip archive"),
         (make_zip({"word/other.xml": "<a/>"}), "it has no word/document.xml"),
         (make_zip({"word/document.xml": "<!DOCTYPE a>\n<a/>"}), "document.xml, line 1: it has a DOCTYPE"),
         (make_zip({"word/document.xml": "<a>"}), "document.xml, line 1: it is not well-formed"),
         (make_zip({"word/document.xml": "<a/>"}), "its first table should have the columns Sentence No, "),
-        (word([["Sentence No", "Annotator A"]]), "without ['Annotator B', "),
+        (make_word_document([["Sentence No", "Annotator A"]]), "without ['Annotator B', "),
         (
-            word([["Sentence No", *(f"Annotator {one}" for one in "ABCDE")], ["1", "2"]]),
+            make_word_document([["Sentence No", *(f"Annotator {letter}" for letter in "ABCDE")], ["1", "2"]]),
             "row 2 of its table has 2 cells, not 6",
         ),
-        (word([["Sentence No", *(f"Annotator {one}" for one in "ABCDE")]]), "it has no scores of pair '1'"),
+        (
+            make_word_document([["Sentence No", *(f"Annotator {letter}" for letter in "ABCDE")]]),
+            "it has no scores of pair '1'",
+        ),
     ],
 )
-def test_errors_of_word_documents(tmp_path: Path, document: bytes, why: str) -> None:
-    biosses_documents(tmp_path, SCORES)
+def test_bad_word_document_is_refused(tmp_path: Path, document: bytes, message: str) -> None:
+    write_biosses_documents(tmp_path, SCORES)
     path = write_file(tmp_path, "biosses/Annotator-Scores.docx", document)
     with pytest.raises(BenchmarkFileError) as error:
         load_splits(tmp_path, "biosses")
     assert path in str(error.value)
-    assert why in str(error.value)
+    assert message in str(error.value)
 
 
 # PubMedQA
 
 
-def asked(answer: str) -> dict[str, Any]:
+def make_question(answer: str) -> dict[str, Any]:
     return {
         "QUESTION": "Does it?",
         "CONTEXTS": ["We looked.", "It moved."],
@@ -242,22 +256,22 @@ def asked(answer: str) -> dict[str, Any]:
     }
 
 
-def pubmed_questions(folder: Path, answers: dict[str, str], gold: dict[str, str] | None = None) -> None:
+def write_pubmedqa(folder: Path, answers: dict[str, str], gold: dict[str, str] | None = None) -> None:
     test = pubmedqa.split_ids(answers)[2]
-    questions = {pmid: asked(answer) for pmid, answer in answers.items()}
+    questions = {pmid: make_question(answer) for pmid, answer in answers.items()}
     write_file(folder, "pubmedqa/data/ori_pqal.json", json.dumps(questions))
-    truth = gold if gold is not None else {pmid: answers[pmid] for pmid in test}
-    write_file(folder, "pubmedqa/data/test_ground_truth.json", json.dumps(truth))
+    ground_truth = gold if gold is not None else {pmid: answers[pmid] for pmid in test}
+    write_file(folder, "pubmedqa/data/test_ground_truth.json", json.dumps(ground_truth))
 
 
 ANSWERS = {str(number): ("yes", "no", "yes", "maybe")[number % 4] for number in range(1000)}
 
 
-def test_a_question_has_its_abstract_without_the_conclusion(tmp_path: Path) -> None:
-    pubmed_questions(tmp_path, ANSWERS)
-    found = load_splits(tmp_path, "pubmedqa")
-    assert [len(found[part]) for part in ("train", "dev", "test")] == [450, 50, 500]
-    first = found["dev"][0]
+def test_pubmedqa_context_excludes_the_conclusion(tmp_path: Path) -> None:
+    write_pubmedqa(tmp_path, ANSWERS)
+    records_by_split = load_splits(tmp_path, "pubmedqa")
+    assert [len(records_by_split[split]) for split in ("train", "dev", "test")] == [450, 50, 500]
+    first = records_by_split["dev"][0]
     assert first == LabelledText(
         first.id, "Does it?", ANSWERS[first.id], "We looked. It moved.", document_id=first.id
     )
@@ -265,49 +279,49 @@ def test_a_question_has_its_abstract_without_the_conclusion(tmp_path: Path) -> N
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 1000), st.integers(0, 1000))
-def test_a_split_keeps_everyone_once_and_the_mixture(first: int, second: int) -> None:
-    """Whatever the answers: ``first`` and ``second`` are where one ends and the next begins."""
-    one, other = sorted((first, second))
-    answers = ["yes"] * one + ["no"] * (other - one) + ["maybe"] * (1000 - other)
-    asked_of = {str(number): answer for number, answer in enumerate(answers)}
-    train, dev, test = pubmedqa.split_ids(asked_of)
-    assert sorted([*train, *dev, *test], key=int) == list(asked_of)
+def test_pubmedqa_split_is_complete_and_stratified(first: int, second: int) -> None:
+    """``first`` and ``second`` are the boundaries between yes, no and maybe."""
+    yes_end, no_end = sorted((first, second))
+    answers = ["yes"] * yes_end + ["no"] * (no_end - yes_end) + ["maybe"] * (1000 - no_end)
+    answer_by_id = {str(number): answer for number, answer in enumerate(answers)}
+    train, dev, test = pubmedqa.split_ids(answer_by_id)
+    assert sorted([*train, *dev, *test], key=int) == list(answer_by_id)
     assert abs(len(test) - 500) <= 3
     assert 49 <= len(dev) <= 53
     for answer in pubmedqa.ANSWERS:
-        assert abs(sum(asked_of[pmid] == answer for pmid in test) - answers.count(answer) / 2) <= 2
+        assert abs(sum(answer_by_id[pmid] == answer for pmid in test) - answers.count(answer) / 2) <= 2
 
 
 @pytest.mark.parametrize(
-    ("questions", "why"),
+    ("questions", "message"),
     [
         ('{"1": {"QUESTION": "Does it?"}}', "1 has no 'CONTEXTS'"),
         ('{"1": {"QUESTION": "Does it?", "CONTEXTS": "We"}}', "1.CONTEXTS should be a list, but is a text"),
         ('{"1": {"QUESTION": "?", "CONTEXTS": ["We", 2]}}', "1.CONTEXTS[1] should be a text, but is 2"),
         (
-            json.dumps({"1": asked("perhaps")}),
+            json.dumps({"1": make_question("perhaps")}),
             "final_decision should be one of yes, no, maybe, but is 'perhaps'",
         ),
         ('{"1": {},\n "1": {}}', "an object has '1' twice"),
         ('{"1": {},\n "2": {', "line 2: it is not JSON"),
         (
-            json.dumps({str(number): asked("yes") for number in range(12)}),
+            json.dumps({str(number): make_question("yes") for number in range(12)}),
             "its 12 questions are too few to be split as split_dataset.py does",
         ),
         ("[]", "its JSON should be an object, but is a list"),
         ("[" * 100_000, "its JSON is not used"),
     ],
 )
-def test_errors_of_pubmedqa_name_the_place(tmp_path: Path, questions: str, why: str) -> None:
-    pubmed_questions(tmp_path, ANSWERS)
+def test_bad_pubmedqa_json_is_refused(tmp_path: Path, questions: str, message: str) -> None:
+    write_pubmedqa(tmp_path, ANSWERS)
     path = write_file(tmp_path, "pubmedqa/data/ori_pqal.json", questions)
     with pytest.raises(BenchmarkFileError) as error:
         load_splits(tmp_path, "pubmedqa")
     assert path in str(error.value)
-    assert why in str(error.value)
+    assert message in str(error.value)
 
 
-def test_other_questions_to_be_tested_than_the_script_draws_are_refused(tmp_path: Path) -> None:
-    pubmed_questions(tmp_path, ANSWERS, gold={"1": "no"})
+def test_pubmedqa_test_ids_must_equal_the_drawn_ids(tmp_path: Path) -> None:
+    write_pubmedqa(tmp_path, ANSWERS, gold={"1": "no"})
     with pytest.raises(BenchmarkFileError, match=r"than the 500 that split_dataset\.py draws"):
         load_splits(tmp_path, "pubmedqa")

@@ -1,4 +1,4 @@
-"""Sentences of a word a line: what is read, what is refused, and the same from other hands."""
+"""The IOB format with a word a line: variants, errors, round trip, and mentions as conlleval has them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from bioshards.evaluate.benchmarks.record_types import TaggedSentence
 from tests.support.evaluate.iob_files import CRICHTON_SAMPLE, assert_rejected, write_benchmark_files
 
 
-def read(tmp_path: Path, content: str | bytes, type: str | None = None) -> list[TaggedSentence]:
+def parse_iob(tmp_path: Path, content: str | bytes, type: str | None = None) -> list[TaggedSentence]:
     return iob.read_sentences(str(write_benchmark_files(tmp_path, {"a.tsv": content}) / "a.tsv"), type)
 
 
-def test_words_and_tags_are_read(tmp_path: Path) -> None:
-    assert read(tmp_path, CRICHTON_SAMPLE) == [
+def test_words_and_tags_are_parsed(tmp_path: Path) -> None:
+    assert parse_iob(tmp_path, CRICHTON_SAMPLE) == [
         TaggedSentence("1", ("Zorbin", "acid", "cured", "."), ("B-Chemical", "I-Chemical", "O", "O")),
         TaggedSentence("6", ("No", "zorbin"), ("O", "B-Chemical")),
     ]
@@ -39,9 +39,9 @@ def test_words_and_tags_are_read(tmp_path: Path) -> None:
     ],
     ids=["no last line end", "CR LF", "mark", "blanks", "four columns", "blank lines", "at the ends"],
 )
-def test_forms_of_the_same(tmp_path: Path, content: str) -> None:
-    found = [(sentence.words, sentence.tags) for sentence in read(tmp_path, content)]
-    assert found == [(sentence.words, sentence.tags) for sentence in read(tmp_path, CRICHTON_SAMPLE)]
+def test_format_variants_are_equivalent(tmp_path: Path, content: str) -> None:
+    sentences = [(sentence.words, sentence.tags) for sentence in parse_iob(tmp_path, content)]
+    assert sentences == [(sentence.words, sentence.tags) for sentence in parse_iob(tmp_path, CRICHTON_SAMPLE)]
 
 
 @pytest.mark.parametrize(
@@ -54,40 +54,48 @@ def test_forms_of_the_same(tmp_path: Path, content: str) -> None:
         ("###MEDLINE:95369245", "95369245"),
     ],
 )
-def test_documents_have_their_numbers(tmp_path: Path, mark: str, document: str) -> None:
-    found = read(tmp_path, f"-DOCSTART- (7)\n\na\tO\n{mark}\n\nb\tO\n\nc\tO\n")
-    assert [(one.id, one.words, one.document_id) for one in found] == [
+def test_document_marks_give_document_ids(tmp_path: Path, mark: str, document: str) -> None:
+    sentences = parse_iob(tmp_path, f"-DOCSTART- (7)\n\na\tO\n{mark}\n\nb\tO\n\nc\tO\n")
+    assert [(sentence.id, sentence.words, sentence.document_id) for sentence in sentences] == [
         ("3", ("a",), "7"),
         ("6", ("b",), document),
         ("8", ("c",), document),
     ]
 
 
-def test_separators_of_other_alphabets_are_part_of_a_word(tmp_path: Path) -> None:
+def test_unicode_separators_are_part_of_a_word(tmp_path: Path) -> None:
     words = ("a\u2028b", "c\u00a0d", "e\x85f", "g\x0ch")
-    assert read(tmp_path, "".join(f"{word}\tO\n" for word in words))[0].words == words
+    assert parse_iob(tmp_path, "".join(f"{word}\tO\n" for word in words))[0].words == words
 
 
-def test_an_inside_without_a_beginning_is_kept(tmp_path: Path) -> None:
-    assert read(tmp_path, "a\tI-X\nb\tO\nc\tI-X\nd\tI-Y\n")[0].tags == ("I-X", "O", "I-X", "I-Y")
+def test_inside_tag_without_begin_is_kept(tmp_path: Path) -> None:
+    assert parse_iob(tmp_path, "a\tI-X\nb\tO\nc\tI-X\nd\tI-Y\n")[0].tags == ("I-X", "O", "I-X", "I-Y")
 
 
-def test_types_are_merged_and_two_mentions_stay_two(tmp_path: Path) -> None:
+def test_merged_types_keep_adjacent_mentions_separate(tmp_path: Path) -> None:
     content = "a\tB-DNA\nb\tB-protein\nc\tI-protein\nd\tO\ne\tB\n"
-    assert read(tmp_path, content, "Entity")[0].tags == ("B-Entity", "B-Entity", "I-Entity", "O", "B-Entity")
+    assert parse_iob(tmp_path, content, "Entity")[0].tags == (
+        "B-Entity",
+        "B-Entity",
+        "I-Entity",
+        "O",
+        "B-Entity",
+    )
 
 
-def test_nothing_in_a_file_is_no_sentence(tmp_path: Path) -> None:
-    assert read(tmp_path, "") == read(tmp_path, "\n\n") == read(tmp_path, "-DOCSTART- O\n") == []
+def test_empty_file_has_no_sentences(tmp_path: Path) -> None:
+    assert (
+        parse_iob(tmp_path, "") == parse_iob(tmp_path, "\n\n") == parse_iob(tmp_path, "-DOCSTART- O\n") == []
+    )
 
 
-def test_a_line_may_be_long(tmp_path: Path) -> None:
+def test_long_line_is_read(tmp_path: Path) -> None:
     word = "a" * 3_000_000
-    assert read(tmp_path, f"{word}\tO\n")[0].words == (word,)
-    assert_rejected(lambda: read(tmp_path, word), tmp_path / "a.tsv", 1, r"not 'a{57}\.\.\.'\.")
+    assert parse_iob(tmp_path, f"{word}\tO\n")[0].words == (word,)
+    assert_rejected(lambda: parse_iob(tmp_path, word), tmp_path / "a.tsv", 1, r"not 'a{57}\.\.\.'\.")
 
 
-WRONG: dict[str, tuple[bytes, int, str]] = {
+BAD_IOB: dict[str, tuple[bytes, int, str]] = {
     "one column": (b"a\tO\nb\n", 2, "a word and its tag"),
     "no word": (b"a\tO\n\tO\n", 2, "a word and its tag"),
     "no tag": (b"a\t\n", 1, "not ''"),
@@ -103,17 +111,17 @@ WRONG: dict[str, tuple[bytes, int, str]] = {
 }
 
 
-@pytest.mark.parametrize(("content", "line", "why"), WRONG.values(), ids=WRONG)
-def test_what_is_no_such_file_is_refused(tmp_path: Path, content: bytes, line: int, why: str) -> None:
-    assert_rejected(lambda: read(tmp_path, content), tmp_path / "a.tsv", line, why)
+@pytest.mark.parametrize(("content", "line", "message"), BAD_IOB.values(), ids=BAD_IOB)
+def test_bad_iob_file_is_refused(tmp_path: Path, content: bytes, line: int, message: str) -> None:
+    assert_rejected(lambda: parse_iob(tmp_path, content), tmp_path / "a.tsv", line, message)
 
 
-def test_what_cannot_be_opened_is_refused(tmp_path: Path) -> None:
+def test_unreadable_path_is_refused(tmp_path: Path) -> None:
     assert_rejected(lambda: iob.read_sentences(str(tmp_path)), tmp_path, None, "cannot be read")
     assert_rejected(lambda: iob.read_sentences(str(tmp_path / "b")), tmp_path / "b", None, "cannot be read")
 
 
-def test_of_two_files_none_is_taken(tmp_path: Path) -> None:
+def test_two_candidate_files_are_refused(tmp_path: Path) -> None:
     paths = [str(tmp_path / "a"), str(tmp_path / "b")]
     assert_rejected(
         lambda: get_only_path({"train": paths}, "train"), tmp_path / "b", None, "only one can be read"
@@ -126,32 +134,36 @@ SENTENCES = st.lists(st.lists(st.tuples(WORD, TAG), min_size=1, max_size=8), max
 
 
 @given(SENTENCES, st.sampled_from(["\t", " ", " NN "]), st.sampled_from(["\n", "\r\n"]))
-def test_what_is_written_is_read(sentences: list[list[tuple[str, str]]], blank: str, end: str) -> None:
-    rows = [row for one in sentences for row in (*(f"{word}{blank}{tag}" for word, tag in one), "")]
+def test_written_sentences_round_trip(
+    sentences: list[list[tuple[str, str]]], separator: str, line_end: str
+) -> None:
+    rows = [
+        row for sentence in sentences for row in (*(f"{word}{separator}{tag}" for word, tag in sentence), "")
+    ]
     with tempfile.TemporaryDirectory() as folder:
-        found = read(Path(folder), end.join(rows))
-    assert [list(zip(one.words, one.tags, strict=True)) for one in found] == sentences
+        parsed = parse_iob(Path(folder), line_end.join(rows))
+    assert [list(zip(sentence.words, sentence.tags, strict=True)) for sentence in parsed] == sentences
 
 
-def conlleval(tags: list[str]) -> list[tuple[int, int, str]]:
-    """Chunks as conlleval.pl has them: its startOfChunk and endOfChunk, of B, I and O alone."""
-    found, before, kind, begin = [], "O", "", 0
-    for place, tag in enumerate([*tags, "O"]):
-        now, _, type = tag.partition("-")
-        starts = now == "B" or (now == "I" and (before == "O" or type != kind))
-        ends = before != "O" and (now in ("B", "O") or type != kind)
-        if ends:
-            found.append((begin, place, kind))
-        if starts:
-            begin = place
-        before, kind = now, type
-    return found
+def find_conlleval_chunks(tags: list[str]) -> list[tuple[int, int, str]]:
+    """Find chunks by the rules startOfChunk and endOfChunk of conlleval.pl, for B, I and O."""
+    chunks, previous_prefix, previous_type, start = [], "O", "", 0
+    for index, tag in enumerate([*tags, "O"]):
+        prefix, _, type = tag.partition("-")
+        is_start = prefix == "B" or (prefix == "I" and (previous_prefix == "O" or type != previous_type))
+        is_end = previous_prefix != "O" and (prefix in ("B", "O") or type != previous_type)
+        if is_end:
+            chunks.append((start, index, previous_type))
+        if is_start:
+            start = index
+        previous_prefix, previous_type = prefix, type
+    return chunks
 
 
 @given(st.lists(TAG, max_size=12))
-def test_iob2_has_the_same_mentions_and_each_begins_with_b(tags: list[str]) -> None:
-    [made] = iob.convert_to_iob2([TaggedSentence("1", ("w",) * len(tags), tuple(tags))])
-    assert conlleval(list(made.tags)) == conlleval(tags)
-    starts = [place for place, _, _ in conlleval(tags)]
-    assert [place for place, tag in enumerate(made.tags) if tag[0] == "B"] == starts
-    assert [place for place, begin in enumerate(iob.find_mention_starts(tags)) if begin] == starts
+def test_conversion_to_iob2_keeps_the_mentions(tags: list[str]) -> None:
+    [converted] = iob.convert_to_iob2([TaggedSentence("1", ("w",) * len(tags), tuple(tags))])
+    assert find_conlleval_chunks(list(converted.tags)) == find_conlleval_chunks(tags)
+    starts = [index for index, _, _ in find_conlleval_chunks(tags)]
+    assert [index for index, tag in enumerate(converted.tags) if tag[0] == "B"] == starts
+    assert [index for index, is_start in enumerate(iob.find_mention_starts(tags)) if is_start] == starts

@@ -1,4 +1,4 @@
-"""Questions to passages in SQuAD's JSON, and BioASQ's own, on a few of our own."""
+"""Readers of questions in the JSON of SQuAD and of BioASQ."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tests.support.evaluate.benchmark_files import find_benchmark_files, load_sp
 QA = "electramed/QA/BioASQ"
 
 
-def squad_json(*asked: tuple[str, dict[str, Any]]) -> str:
-    """SQuAD's JSON of passages with a question each."""
-    paragraphs = [{"context": context, "qas": [question]} for context, question in asked]
+def format_squad_json(*questions: tuple[str, dict[str, Any]]) -> str:
+    """Format passages with a question each as SQuAD's JSON."""
+    paragraphs = [{"context": context, "qas": [question]} for context, question in questions]
     return json.dumps({"version": "1.1", "data": [{"title": "It", "paragraphs": paragraphs}]})
 
 
-def question(name: str, *answers: tuple[str, int]) -> dict[str, Any]:
-    marked = [{"text": text, "answer_start": start} for text, start in answers]
-    return {"id": name, "question": "What moves?", "answers": marked}
+def make_question(name: str, *answers: tuple[str, int]) -> dict[str, Any]:
+    answer_entries = [{"text": text, "answer_start": start} for text, start in answers]
+    return {"id": name, "question": "What moves?", "answers": answer_entries}
 
 
-def golden(name: str, kind: str, answer: object, *snippets: str) -> dict[str, Any]:
+def make_golden_question(name: str, kind: str, answer: object, *snippets: str) -> dict[str, Any]:
     return {
         "id": name,
         "type": kind,
@@ -38,15 +38,19 @@ def golden(name: str, kind: str, answer: object, *snippets: str) -> dict[str, An
     }
 
 
-def batch(*asked: dict[str, Any]) -> str:
-    return json.dumps({"questions": asked})
+def format_bioasq_json(*questions: dict[str, Any]) -> str:
+    return json.dumps({"questions": questions})
 
 
-def test_answers_are_where_they_are_said_to_be_or_nowhere(tmp_path: Path) -> None:
+def test_wrong_answer_start_is_read_as_unknown(tmp_path: Path) -> None:
     context = "Cells move. Cells rest."
-    asked = question("q1", ("Cells", 12), ("move", 0), ("rest.", 99), ("cells", 0), ("Cells", -11))
+    first_question = make_question(
+        "q1", ("Cells", 12), ("move", 0), ("rest.", 99), ("cells", 0), ("Cells", -11)
+    )
     write_file(
-        tmp_path, "squad/dev-v1.1.json", squad_json((context, asked), ("No.", {"id": "q2", "question": "?"}))
+        tmp_path,
+        "squad/dev-v1.1.json",
+        format_squad_json((context, first_question), ("No.", {"id": "q2", "question": "?"})),
     )
     answers = (Answer("Cells", 12), *(Answer(text, -1) for text in ("move", "rest.", "cells", "Cells")))
     assert load_splits(tmp_path, "squad") == {
@@ -57,107 +61,141 @@ def test_answers_are_where_they_are_said_to_be_or_nowhere(tmp_path: Path) -> Non
     }
 
 
-def test_the_rebuilt_squad_is_second_choice_and_says_so(tmp_path: Path) -> None:
-    write_file(tmp_path, "squad/dev-v1.1-rebuilt.json", squad_json(("It moves.", question("rebuilt"))))
+def test_rebuilt_squad_is_used_with_a_note_if_the_original_is_missing(tmp_path: Path) -> None:
+    write_file(
+        tmp_path, "squad/dev-v1.1-rebuilt.json", format_squad_json(("It moves.", make_question("rebuilt")))
+    )
     assert "rebuilt" in " ".join(find_benchmark_files(tmp_path, "squad").notes)
-    write_file(tmp_path, "squad/dev-v1.1.json", squad_json(("It moves.", question("original"))))
-    assert [one.id for one in load_splits(tmp_path, "squad")["dev"]] == ["original"]
+    write_file(tmp_path, "squad/dev-v1.1.json", format_squad_json(("It moves.", make_question("original"))))
+    assert [record.id for record in load_splits(tmp_path, "squad")["dev"]] == ["original"]
 
 
-def test_several_passages_of_a_question_are_a_group(tmp_path: Path) -> None:
-    passages = (("It.", question("58:1")), ("That.", question("58:2")), ("This.", question("59:1")))
-    write_file(tmp_path, "bio_electra/bioasq/dev.json", squad_json(*passages))
+def test_passages_of_one_question_share_a_group(tmp_path: Path) -> None:
+    passages = (
+        ("It.", make_question("58:1")),
+        ("That.", make_question("58:2")),
+        ("This.", make_question("59:1")),
+    )
+    write_file(tmp_path, "bio_electra/bioasq/dev.json", format_squad_json(*passages))
     test = load_splits(tmp_path, "factoid-8b")["test"]
-    assert [one.group_id for one in test if isinstance(one, Question)] == ["58", "58", "59"]
+    assert [record.group_id for record in test if isinstance(record, Question)] == ["58", "58", "59"]
 
 
-def test_factoids_accept_the_golden_answers_of_all_batches(tmp_path: Path) -> None:
-    write_file(tmp_path, f"{QA}/BioASQ-test-factoid-7b-1.json", squad_json(("It.", question("a_000"))))
+def test_factoid_questions_get_the_golden_answers_of_their_batch(tmp_path: Path) -> None:
+    write_file(
+        tmp_path, f"{QA}/BioASQ-test-factoid-7b-1.json", format_squad_json(("It.", make_question("a_000")))
+    )
     write_file(
         tmp_path,
         f"{QA}/BioASQ-test-factoid-7b-3.json",
-        squad_json(("I.", question("b_000")), ("We.", question("b_001"))),
+        format_squad_json(("I.", make_question("b_000")), ("We.", make_question("b_001"))),
     )
     write_file(
         tmp_path,
         f"{QA}/7B1_golden.json",
-        batch(golden("a", "factoid", [["one", "1"]]), golden("x", "summary", 5)),
+        format_bioasq_json(
+            make_golden_question("a", "factoid", [["one", "1"]]), make_golden_question("x", "summary", 5)
+        ),
     )
-    write_file(tmp_path, f"{QA}/7B3_golden.json", batch(golden("b", "factoid", ["two"])))
     write_file(
-        tmp_path, f"{QA}/BioASQ-train-factoid-7b.json", squad_json(("It is.", question("c_004", ("is", 3))))
+        tmp_path, f"{QA}/7B3_golden.json", format_bioasq_json(make_golden_question("b", "factoid", ["two"]))
     )
-    found = load_splits(tmp_path, "factoid-7b")
-    assert found["train"] == [Question("c_004", "What moves?", "It is.", (Answer("is", 3),), group_id="c")]
-    of = {"document_id": "12 7"}
-    assert found["test"] == [
-        Question("a_000", "What moves?", "It.", (), "a", ("one", "1"), "1", **of),
-        Question("b_000", "What moves?", "I.", (), "b", ("two",), "3", **of),
-        Question("b_001", "What moves?", "We.", (), "b", ("two",), "3", **of),
+    write_file(
+        tmp_path,
+        f"{QA}/BioASQ-train-factoid-7b.json",
+        format_squad_json(("It is.", make_question("c_004", ("is", 3)))),
+    )
+    records = load_splits(tmp_path, "factoid-7b")
+    assert records["train"] == [Question("c_004", "What moves?", "It is.", (Answer("is", 3),), group_id="c")]
+    documents = {"document_id": "12 7"}
+    assert records["test"] == [
+        Question("a_000", "What moves?", "It.", (), "a", ("one", "1"), "1", **documents),
+        Question("b_000", "What moves?", "I.", (), "b", ("two",), "3", **documents),
+        Question("b_001", "What moves?", "We.", (), "b", ("two",), "3", **documents),
     ]
-    write_file(tmp_path, f"{QA}/7B3_golden.json", batch(golden("b", "list", [["two"]])))
+    write_file(
+        tmp_path, f"{QA}/7B3_golden.json", format_bioasq_json(make_golden_question("b", "list", [["two"]]))
+    )
     with pytest.raises(BenchmarkFileError, match="no factoid question 'b'"):
         load_splits(tmp_path, "factoid-7b")
 
 
-def test_without_golden_answers_there_is_no_test(tmp_path: Path) -> None:
-    write_file(tmp_path, f"{QA}/BioASQ-test-factoid-7b-1.json", squad_json(("It.", question("a_000"))))
+def test_missing_golden_answers_leave_no_test_split(tmp_path: Path) -> None:
+    write_file(
+        tmp_path, f"{QA}/BioASQ-test-factoid-7b-1.json", format_squad_json(("It.", make_question("a_000")))
+    )
     write_file(
         tmp_path,
         f"{QA}/BioASQ-train-factoid-7b-full-annotated.json",
-        squad_json(("It is.", question("c_004"))),
+        format_squad_json(("It is.", make_question("c_004"))),
     )
     assert find_benchmark_files(tmp_path, "factoid-7b").splits == ("train",)
     assert list(load_splits(tmp_path, "factoid-7b")) == ["train"]
 
 
-def test_yes_or_no_is_asked_of_all_snippets(tmp_path: Path) -> None:
-    train = batch(*(golden(f"q{number}", "yesno", "yes", "It is.", "It\nis.") for number in range(100)))
+def test_yes_no_questions_are_read_with_all_snippets(tmp_path: Path) -> None:
+    train = format_bioasq_json(
+        *(make_golden_question(f"q{number}", "yesno", "yes", "It is.", "It\nis.") for number in range(100))
+    )
     write_file(tmp_path, "downloads/BioASQ-training7b/trainining7b.json", train)
     write_file(
         tmp_path,
         f"{QA}/7B1_golden.json",
-        batch(golden("t1", "yesno", "no"), golden("f", "factoid", [["it"]])),
+        format_bioasq_json(
+            make_golden_question("t1", "yesno", "no"), make_golden_question("f", "factoid", [["it"]])
+        ),
     )
-    write_file(tmp_path, f"{QA}/7B2_golden.json", batch(golden("t2", "yesno", "yes", "It.")))
-    found = load_splits(tmp_path, "bioasq-yesno")
-    assert [len(found[part]) for part in ("train", "dev", "test")] == [25, 75, 2]
-    assert found["test"] == [
+    write_file(
+        tmp_path,
+        f"{QA}/7B2_golden.json",
+        format_bioasq_json(make_golden_question("t2", "yesno", "yes", "It.")),
+    )
+    records = load_splits(tmp_path, "bioasq-yesno")
+    assert [len(records[split]) for split in ("train", "dev", "test")] == [25, 75, 2]
+    assert records["test"] == [
         LabelledText("t1", "What of t1?", "no", text_pair="", document_id="12 7"),
         LabelledText("t2", "What of t2?", "yes", text_pair="It.", document_id="12 7"),
     ]
-    (first,) = [one for one in (*found["train"], *found["dev"]) if one.id == "q0"]
+    (first,) = [record for record in (*records["train"], *records["dev"]) if record.id == "q0"]
     assert first == LabelledText("q0", "What of q0?", "yes", text_pair="It is. It\nis.", document_id="12 7")
     assert find_benchmark_files(tmp_path, "bioasq-yesno").own_splits == {"train", "dev"}
     write_file(tmp_path, "indexing/BioASQ/train_id.tsv", ",".join(f"q{number}" for number in range(2, 100)))
     write_file(tmp_path, "indexing/BioASQ/dev_id.tsv", "q1,q0")
-    assert [one.id for one in load_splits(tmp_path, "bioasq-yesno")["dev"]] == ["q1", "q0"]
+    assert [record.id for record in load_splits(tmp_path, "bioasq-yesno")["dev"]] == ["q1", "q0"]
 
 
 @pytest.mark.parametrize(
-    ("answer", "why"),
+    ("answer", "message"),
     [
         ("maybe", "questions[1].exact_answer should be one of yes, no, but is 'maybe'"),
         (["yes"], "questions[1].exact_answer should be a text, but is a list"),
     ],
 )
-def test_errors_of_bioasq_name_the_place(tmp_path: Path, answer: object, why: str) -> None:
+def test_bad_bioasq_answer_is_refused(tmp_path: Path, answer: object, message: str) -> None:
     path = write_file(
-        tmp_path, f"{QA}/7B2_golden.json", batch(golden("a", "yesno", "no"), golden("b", "yesno", answer))
+        tmp_path,
+        f"{QA}/7B2_golden.json",
+        format_bioasq_json(
+            make_golden_question("a", "yesno", "no"), make_golden_question("b", "yesno", answer)
+        ),
     )
     with pytest.raises(BenchmarkFileError) as error:
         load_splits(tmp_path, "bioasq-yesno")
-    assert str(error.value).startswith(f"{path}: {why}")
+    assert str(error.value).startswith(f"{path}: {message}")
 
 
-def test_a_question_of_two_batches_is_refused(tmp_path: Path) -> None:
+def test_question_in_two_batches_is_refused(tmp_path: Path) -> None:
     for number in (1, 2):
-        write_file(tmp_path, f"{QA}/7B{number}_golden.json", batch(golden("a", "yesno", "no")))
+        write_file(
+            tmp_path,
+            f"{QA}/7B{number}_golden.json",
+            format_bioasq_json(make_golden_question("a", "yesno", "no")),
+        )
     with pytest.raises(BenchmarkFileError, match="the id 'a' is given twice"):
         load_splits(tmp_path, "bioasq-yesno")
 
 
-WRONG: dict[str, tuple[str | bytes, str]] = {
+BAD_JSON: dict[str, tuple[str | bytes, str]] = {
     "cut off": ('{"data": [\n{"title": "It",\n', "line 3: it is not JSON"),
     "empty": ("", "line 1: it is not JSON"),
     "no data": ("{}", "its JSON has no 'data'"),
@@ -169,23 +207,28 @@ WRONG: dict[str, tuple[str | bytes, str]] = {
         "data[0].paragraphs[0].qas[0] has no 'id'",
     ),
     "number": (
-        squad_json(("It.", question("q"))).replace('"answers": []', '"answers": [{"text": 3}]'),
+        format_squad_json(("It.", make_question("q"))).replace('"answers": []', '"answers": [{"text": 3}]'),
         "data[0].paragraphs[0].qas[0].answers[0].text should be a text, but is 3",
     ),
     "start": (
-        squad_json(("It.", question("q", ("It", 0)))).replace('"answer_start": 0', '"answer_start": true'),
+        format_squad_json(("It.", make_question("q", ("It", 0)))).replace(
+            '"answer_start": 0', '"answer_start": true'
+        ),
         "answers[0].answer_start should be a whole number, but is True",
     ),
-    "twice": (squad_json(("It.", question("q")), ("We.", question("q"))), "the id 'q' is given twice"),
+    "twice": (
+        format_squad_json(("It.", make_question("q")), ("We.", make_question("q"))),
+        "the id 'q' is given twice",
+    ),
     "latin-1": ('{\n"data": "é"}'.encode("latin-1"), "line 2: it is not UTF-8"),
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_errors_of_squad_name_the_place(tmp_path: Path, name: str) -> None:
-    content, why = WRONG[name]
+@pytest.mark.parametrize("name", BAD_JSON)
+def test_bad_squad_json_is_refused(tmp_path: Path, name: str) -> None:
+    content, message = BAD_JSON[name]
     path = write_file(tmp_path, "squad.json", content)
     with pytest.raises(BenchmarkFileError) as error:
         squad.read_questions(path)
     assert str(error.value).startswith(path)
-    assert why in str(error.value)
+    assert message in str(error.value)

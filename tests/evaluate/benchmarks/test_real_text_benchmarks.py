@@ -1,4 +1,4 @@
-"""The real sets: all that papers count, and what plain code of another kind finds in the same files."""
+"""Readers of text benchmarks on real files, against published counts and plain parsing."""
 
 from __future__ import annotations
 
@@ -40,40 +40,47 @@ EXPECTED = {
     "factoid-7b": {"test": 407},
     "squad": {"dev": 10570},
 }
-"""Examples of what is there."""
+"""Numbers of examples in the files of BIOSHARDS_DATA."""
 
 
-@pytest.mark.parametrize("name", [one.name for one in TEXT_BENCHMARKS])
-def test_everything_that_is_published_is_found(name: str) -> None:
-    found = locate_benchmark(str(BENCHMARKS), TEXT_BENCHMARKS_BY_NAME[name])
+@pytest.mark.parametrize("name", [benchmark.name for benchmark in TEXT_BENCHMARKS])
+def test_published_counts_are_found(name: str) -> None:
+    files = locate_benchmark(str(BENCHMARKS), TEXT_BENCHMARKS_BY_NAME[name])
     if name not in EXPECTED:
-        assert found is None
+        assert files is None
         return
-    assert found is not None
-    records = load_records(found)
-    for part, number in EXPECTED[name].items():
-        assert sum(len(records[one]) for one in found.splits if one in part.split("+")) == number
-    counted = {part: found.benchmark.count_records(records[part]) for part in found.splits}
+    assert files is not None
+    records = load_records(files)
+    for split_sum, expected_count in EXPECTED[name].items():
+        assert (
+            sum(len(records[split]) for split in files.splits if split in split_sum.split("+"))
+            == expected_count
+        )
+    counts_by_split = {split: files.benchmark.count_records(records[split]) for split in files.splits}
     compared = 0
-    for unit, by_part in found.benchmark.published_counts.items():
-        for part, number in by_part.items():
-            named = [one for one in counted if one in part.split("+")]
-            exact = len(named) > 1 or not found.own_splits.intersection(named)
-            if len(named) == len(part.split("+")) and exact:
-                assert (unit, part, sum(counted[one].get(unit, 0) for one in named)) == (unit, part, number)
+    for unit, by_split in files.benchmark.published_counts.items():
+        for split_sum, expected_count in by_split.items():
+            splits_of_sum = [split for split in counts_by_split if split in split_sum.split("+")]
+            is_comparable = len(splits_of_sum) > 1 or not files.own_splits.intersection(splits_of_sum)
+            if len(splits_of_sum) == len(split_sum.split("+")) and is_comparable:
+                assert (
+                    unit,
+                    split_sum,
+                    sum(counts_by_split[split].get(unit, 0) for split in splits_of_sum),
+                ) == (unit, split_sum, expected_count)
                 compared += 1
     assert compared
-    for part in found.splits:
-        ids = [record.id for record in records[part]]
+    for split in files.splits:
+        ids = [record.id for record in records[split]]
         assert len(set(ids)) == len(ids)
 
 
-def lines(name: str) -> list[str]:
+def read_lines(name: str) -> list[str]:
     return (BENCHMARKS / name).read_bytes().decode("utf-8-sig").replace("\r\n", "\n").strip("\n").split("\n")
 
 
 @pytest.mark.parametrize(
-    ("name", "part", "file", "column", "header"),
+    ("name", "split", "file", "column", "header"),
     [
         ("chemprot-blue", "dev", "electramed/RE/chemprot/dev.csv", 1, 1),
         ("chemprot-lim-kang", "test", "bio_electra/chemprot/test.tsv", 0, 1),
@@ -81,101 +88,119 @@ def lines(name: str) -> list[str]:
         ("gad", "test", "bio_electra/gad/test.tsv", 1, 1),
     ],
 )
-def test_tables_by_splitting_lines(name: str, part: str, file: str, column: int, header: int) -> None:
-    """No field of these files has a tab or a line end in it: only quotation marks are to be undone."""
-    rows = [line.split("\t") for line in lines(file)[header:]]
-    plain = [
-        (re.sub(r'^"(.*)"$', lambda quoted: quoted[1].replace('""', '"'), row[column]), row[-1])
-        for row in rows
+def test_tables_equal_split_lines(name: str, split: str, file: str, column: int, header: int) -> None:
+    """Split lines at tabs and unquote fields: no field of these files has a tab or a line end."""
+    rows = [line.split("\t") for line in read_lines(file)[header:]]
+    expected = [
+        (re.sub(r'^"(.*)"$', lambda match: match[1].replace('""', '"'), row[column]), row[-1]) for row in rows
     ]
-    found = [
-        (one.text, one.label) for one in load_splits(BENCHMARKS, name)[part] if isinstance(one, LabelledText)
+    records = [
+        (record.text, record.label)
+        for record in load_splits(BENCHMARKS, name)[split]
+        if isinstance(record, LabelledText)
     ]
-    assert found == plain
+    assert records == expected
 
 
-def test_lim_and_kang_hide_a_chemical_and_a_gene() -> None:
-    """Both once in each text, but for 45 of which one is within the other's words."""
-    sets = load_splits(BENCHMARKS, "chemprot-lim-kang").values()
-    texts = [one.text for its in sets for one in its if isinstance(one, LabelledText)]
+def test_lim_kang_texts_have_both_placeholders() -> None:
+    """Both placeholders occur once in each text, except in 45 with overlapping mentions."""
+    records_by_split = load_splits(BENCHMARKS, "chemprot-lim-kang").values()
+    texts = [
+        record.text for records in records_by_split for record in records if isinstance(record, LabelledText)
+    ]
     counts = Counter((text.count("BC6ENTC"), text.count("BC6ENTG")) for text in texts)
     assert counts == {(1, 1): 41233, (0, 1): 43, (1, 0): 2}
 
 
-def corpus() -> Iterator[tuple[str, str]]:
+def iter_ddi_files() -> Iterator[tuple[str, str]]:
     with zipfile.ZipFile(BENCHMARKS / "ddi2013/DDICorpus-2013.zip") as archive:
         for name in archive.namelist():
             if name.endswith(".xml") and "DrugNER" not in name:
                 yield name, archive.read(name).decode()
 
 
-def attributes(tag: str) -> dict[str, str]:
-    """An XML tag's attributes; a line end written as one is a blank, ``&#xA;`` is a line end."""
+def parse_attributes(tag: str) -> dict[str, str]:
+    """Parse the attributes of an XML tag; a literal line end is a space, and ``&#xA;`` a line end."""
     return {
         key: html.unescape(value) for key, value in re.findall(r'(\w+)="([^"]*)"', re.sub(r"\s", " ", tag))
     }
 
 
-def test_ddi_by_regular_expressions() -> None:
-    """Tags in the order in which they stand: a pair has the latest sentence and its entities."""
-    wanted = {}
-    for name, xml in corpus():
+def test_ddi_equals_regular_expressions() -> None:
+    """Match tags in document order: a pair belongs to the latest sentence and its entities."""
+    expected = {}
+    for name, xml in iter_ddi_files():
         text = ""
         drugs: dict[str, tuple[int, int, str]] = {}
         for kind, tag in re.findall(r'<(sentence|entity|pair)\s((?:[^"<>]|"[^"]*")*)>', xml):
-            its = attributes(tag)
+            attributes = parse_attributes(tag)
             if kind == "sentence":
-                text = its["text"]
+                text = attributes["text"]
             elif kind == "entity":
-                offsets = [int(number) for number in re.split("[-;]", its["charOffset"])]
-                drugs[its["id"]] = (offsets[0], offsets[-1] + 1, "" if len(offsets) > 2 else its["text"])
+                offsets = [int(number) for number in re.split("[-;]", attributes["charOffset"])]
+                drugs[attributes["id"]] = (
+                    offsets[0],
+                    offsets[-1] + 1,
+                    "" if len(offsets) > 2 else attributes["text"],
+                )
             else:
-                label = its.get("type", "false") if its["ddi"] == "true" else "false"
-                both = sorted((drugs[its["e1"]], drugs[its["e2"]]))
-                wanted[its["id"]] = (Path(name).stem, text, both, f"DDI-{label}")
-    found = [
-        one for its in load_splits(BENCHMARKS, "ddi").values() for one in its if isinstance(one, Relation)
+                label = attributes.get("type", "false") if attributes["ddi"] == "true" else "false"
+                mentions = sorted((drugs[attributes["e1"]], drugs[attributes["e2"]]))
+                expected[attributes["id"]] = (Path(name).stem, text, mentions, f"DDI-{label}")
+    records = [
+        record
+        for split_records in load_splits(BENCHMARKS, "ddi").values()
+        for record in split_records
+        if isinstance(record, Relation)
     ]
-    assert {one.id for one in found} == wanted.keys()
-    for one in found:
-        stem, text, both, label = wanted[one.id]
-        assert (one.document_id, one.text, one.label) == (stem, text, label)
-        assert [(mention.start, mention.end) for mention in (one.first, one.second)] == [
-            drug[:2] for drug in both
+    assert {record.id for record in records} == expected.keys()
+    for record in records:
+        stem, text, mentions, label = expected[record.id]
+        assert (record.document_id, record.text, record.label) == (stem, text, label)
+        assert [(mention.start, mention.end) for mention in (record.first, record.second)] == [
+            drug[:2] for drug in mentions
         ]
-        for start, end, drug in both:
-            assert not drug or one.text[start:end] == drug
+        for start, end, drug in mentions:
+            assert not drug or record.text[start:end] == drug
 
 
-def test_hallmarks_by_searching_names() -> None:
-    found = [
-        one for its in load_splits(BENCHMARKS, "hoc").values() for one in its if isinstance(one, LabelledText)
+def test_hallmarks_equal_name_search() -> None:
+    records = [
+        record
+        for split_records in load_splits(BENCHMARKS, "hoc").values()
+        for record in split_records
+        if isinstance(record, LabelledText)
     ]
-    hallmarks = {one.id: one.label for one in found if isinstance(one.label, frozenset)}
+    hallmarks = {record.id: record.label for record in records if isinstance(record.label, frozenset)}
     names = frozenset[str]().union(*hallmarks.values())
     assert (len(hallmarks), len(names)) == (1852, 10)
-    for one in found:
-        labels = (BENCHMARKS / f"hallmarks-of-cancer/labels/{one.id}.txt").read_text().lower()
-        assert hallmarks[one.id] == {name for name in names if name in labels}
-        assert one.text.split() == (BENCHMARKS / f"hallmarks-of-cancer/text/{one.id}.txt").read_text().split()
+    for record in records:
+        labels = (BENCHMARKS / f"hallmarks-of-cancer/labels/{record.id}.txt").read_text().lower()
+        assert hallmarks[record.id] == {name for name in names if name in labels}
+        assert (
+            record.text.split()
+            == (BENCHMARKS / f"hallmarks-of-cancer/text/{record.id}.txt").read_text().split()
+        )
 
 
-def asked(name: str) -> Any:
+def load_json(name: str) -> Any:
     return json.loads((BENCHMARKS / name).read_text())
 
 
-def test_pubmedqa_is_split_as_its_authors_did() -> None:
-    """In the order of the authors' own file of the test answers: only the same draws give it."""
-    found = load_splits(BENCHMARKS, "pubmedqa")
-    truth = asked("pubmedqa/data/test_ground_truth.json")
-    assert [(one.id, one.label) for one in found["test"] if isinstance(one, LabelledText)] == list(
-        truth.items()
-    )
-    questions = asked("pubmedqa/data/ori_pqal.json")
-    for one in (one for its in found.values() for one in its):
-        assert isinstance(one, LabelledText)
-        assert questions[one.id]["LONG_ANSWER"] not in f"{one.text} {one.text_pair}"
-    assert Counter(one.label for one in found["dev"] if isinstance(one, LabelledText)) == {
+def test_pubmedqa_split_equals_the_authors() -> None:
+    """The order of the test questions equals that of the authors' file of test answers."""
+    records_by_split = load_splits(BENCHMARKS, "pubmedqa")
+    truth = load_json("pubmedqa/data/test_ground_truth.json")
+    assert [
+        (record.id, record.label) for record in records_by_split["test"] if isinstance(record, LabelledText)
+    ] == list(truth.items())
+    questions = load_json("pubmedqa/data/ori_pqal.json")
+    for record in (record for records in records_by_split.values() for record in records):
+        assert isinstance(record, LabelledText)
+        assert questions[record.id]["LONG_ANSWER"] not in f"{record.text} {record.text_pair}"
+    assert Counter(
+        record.label for record in records_by_split["dev"] if isinstance(record, LabelledText)
+    ) == {
         "yes": 27,
         "no": 17,
         "maybe": 6,
@@ -183,45 +208,55 @@ def test_pubmedqa_is_split_as_its_authors_did() -> None:
 
 
 def test_factoids_have_the_golden_answers() -> None:
-    found = load_splits(BENCHMARKS, "factoid-7b")["test"]
-    seen = set()
+    records = load_splits(BENCHMARKS, "factoid-7b")["test"]
+    seen_ids = set()
     for batch in "12345":
-        for one in asked(f"electramed/QA/BioASQ/7B{batch}_golden.json")["questions"]:
-            if one["type"] == "factoid":
-                its = [each for each in found if isinstance(each, Question) and each.group_id == one["id"]]
-                assert its
-                assert {(each.accepted_answers, each.test_batch) for each in its} == {
-                    (tuple(one["exact_answer"][0]), batch)
+        for golden in load_json(f"electramed/QA/BioASQ/7B{batch}_golden.json")["questions"]:
+            if golden["type"] == "factoid":
+                matches = [
+                    record
+                    for record in records
+                    if isinstance(record, Question) and record.group_id == golden["id"]
+                ]
+                assert matches
+                assert {(record.accepted_answers, record.test_batch) for record in matches} == {
+                    (tuple(golden["exact_answer"][0]), batch)
                 }
-                assert {each.document_id for each in its} == {
-                    " ".join(re.findall(r"\d+$", " ".join(one["documents"]).replace(" ", "\n"), re.MULTILINE))
+                assert {record.document_id for record in matches} == {
+                    " ".join(
+                        re.findall(r"\d+$", " ".join(golden["documents"]).replace(" ", "\n"), re.MULTILINE)
+                    )
                 }
-                seen |= {each.id for each in its}
-    assert len(seen) == len(found)
+                seen_ids |= {record.id for record in matches}
+    assert len(seen_ids) == len(records)
 
 
-@pytest.mark.parametrize(("name", "part"), [("squad", "dev"), ("factoid-8b", "test")])
-def test_all_answers_stand_where_they_are_said_to(name: str, part: str) -> None:
-    for one in load_splits(BENCHMARKS, name)[part]:
-        assert isinstance(one, Question)
-        assert one.answers
-        for answer in one.answers:
+@pytest.mark.parametrize(("name", "split"), [("squad", "dev"), ("factoid-8b", "test")])
+def test_answers_are_at_their_offsets(name: str, split: str) -> None:
+    for record in load_splits(BENCHMARKS, name)[split]:
+        assert isinstance(record, Question)
+        assert record.answers
+        for answer in record.answers:
             assert answer.start >= 0
-            assert one.context[answer.start :].startswith(answer.text)
+            assert record.context[answer.start :].startswith(answer.text)
 
 
-def test_candidates_by_counting_changes() -> None:
-    rows = [line.split("\t") for line in lines("bio_electra/reranker/test.tsv")[1:]]
-    changes = sum(one[1] != other[1] for one, other in pairwise(rows))
-    found = load_splits(BENCHMARKS, "reranker")["test"]
-    assert [(one.label, one.text, one.text_pair) for one in found if isinstance(one, LabelledText)] == [
-        tuple(row) for row in rows
-    ]
-    assert len({one.group_id for one in found if isinstance(one, LabelledText)}) == changes + 1 == 100
+def test_candidate_groups_equal_changes_of_question() -> None:
+    rows = [line.split("\t") for line in read_lines("bio_electra/reranker/test.tsv")[1:]]
+    changes = sum(row[1] != next_row[1] for row, next_row in pairwise(rows))
+    records = load_splits(BENCHMARKS, "reranker")["test"]
+    assert [
+        (record.label, record.text, record.text_pair)
+        for record in records
+        if isinstance(record, LabelledText)
+    ] == [tuple(row) for row in rows]
+    assert (
+        len({record.group_id for record in records if isinstance(record, LabelledText)}) == changes + 1 == 100
+    )
 
 
-def test_biosses_by_its_own_means() -> None:
-    means = {row.split("\t")[0]: float(row.split("\t")[4]) for row in lines("biosses/biosses.tsv")[1:]}
-    for one in (one for its in load_splits(BENCHMARKS, "biosses").values() for one in its):
-        assert isinstance(one, LabelledText)
-        assert one.label == pytest.approx(means[one.id], abs=0.005)
+def test_biosses_scores_equal_the_mean_column() -> None:
+    means = {row.split("\t")[0]: float(row.split("\t")[4]) for row in read_lines("biosses/biosses.tsv")[1:]}
+    for record in (record for records in load_splits(BENCHMARKS, "biosses").values() for record in records):
+        assert isinstance(record, LabelledText)
+        assert record.label == pytest.approx(means[record.id], abs=0.005)

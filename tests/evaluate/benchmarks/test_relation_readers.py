@@ -1,4 +1,4 @@
-"""Pairs of entities in a text, from the DDI corpus' XML and ChemProt's tables, both written here."""
+"""Readers of relations in the XML of the DDI corpus and in ChemProt's tables."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ SENTENCE = "Aspirin, warfarin and oral vitamin K interact."
 #           0123456789...                21-35: "oral vitamin K"
 
 
-def entity(number: int, offsets: str) -> str:
+def format_entity(number: int, offsets: str) -> str:
     return f'<entity id="s.e{number}" charOffset="{offsets}" type="brand" text="x"/>'
 
 
-def pair(name: str, first: int, second: int, rest: str) -> str:
+def format_pair(name: str, first: int, second: int, rest: str) -> str:
     return f'<pair id="{name}" e1="s.e{first}" e2="s.e{second}" {rest}/>'
 
 
-def document(*content: str, text: str = SENTENCE) -> str:
+def format_document(*content: str, text: str = SENTENCE) -> str:
     inner = "\n".join(content)
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n<document id="d">\n'
@@ -32,97 +32,121 @@ def document(*content: str, text: str = SENTENCE) -> str:
     )
 
 
-def simple(name: str) -> str:
-    return document(entity(0, "0-6"), entity(1, "9-16"), pair(name, 0, 1, 'ddi="true" type="effect"'))
+def format_simple_document(name: str) -> str:
+    return format_document(
+        format_entity(0, "0-6"), format_entity(1, "9-16"), format_pair(name, 0, 1, 'ddi="true" type="effect"')
+    )
 
 
-def test_a_pair_has_its_drugs_in_the_order_of_the_text() -> None:
-    xml = document(
-        entity(0, "22-25;35-35"),
-        entity(1, "9-16"),
-        entity(2, "0-6"),
-        pair("s.p0", 0, 1, 'ddi="true" type="advise"'),
-        pair("s.p1", 1, 2, 'ddi="false"'),
-        pair("s.p2", 0, 2, 'ddi="true"'),
+def test_drugs_of_a_pair_are_in_text_order() -> None:
+    xml = format_document(
+        format_entity(0, "22-25;35-35"),
+        format_entity(1, "9-16"),
+        format_entity(2, "0-6"),
+        format_pair("s.p0", 0, 1, 'ddi="true" type="advise"'),
+        format_pair("s.p1", 1, 2, 'ddi="false"'),
+        format_pair("s.p2", 0, 2, 'ddi="true"'),
     )
     aspirin, warfarin, vitamin = (Mention(*span, "DRUG") for span in ((0, 7), (9, 17), (22, 36)))
     assert list(ddi.parse_relations("set/Aspirin_ddi.xml", xml.encode())) == [
         Relation("s.p0", SENTENCE, warfarin, vitamin, "DDI-advise", "Aspirin_ddi"),
         Relation("s.p1", SENTENCE, aspirin, warfarin, "DDI-false", "Aspirin_ddi"),
-        Relation("s.p2", SENTENCE, aspirin, vitamin, "DDI-false", "Aspirin_ddi"),  # true, but of no type
+        Relation("s.p2", SENTENCE, aspirin, vitamin, "DDI-false", "Aspirin_ddi"),  # true, without a type
     ]
     assert SENTENCE[22:36] == "oral vitamin K"
 
 
 TRAIN = {
-    f"DDICorpus/Train/{kind}/{number}.xml": simple(f"p{number}")
+    f"DDICorpus/Train/{kind}/{number}.xml": format_simple_document(f"p{number}")
     for number, kind in [(one, "MedLine" if one % 2 else "DrugBank") for one in range(100)]
 }
-TEST = {"DDICorpus/Test/Test for DDI Extraction task/MedLine/7000.xml": simple("t")}
-OTHER = {
+TEST = {"DDICorpus/Test/Test for DDI Extraction task/MedLine/7000.xml": format_simple_document("t")}
+IGNORED_FILES = {
     "DDICorpus/Test/Test for DrugNER task/MedLine/8000.xml": "<not read",
     "DDICorpus/Train/.DS_Store": "\0",
     "DDICorpus/Train/MedLine/._1.xml": "\0",
 }
 
 
-def test_archive_and_folders_are_the_same(tmp_path: Path) -> None:
+def test_archive_and_folders_give_the_same_records(tmp_path: Path) -> None:
     zipped, unpacked = tmp_path / "zipped", tmp_path / "unpacked"
-    write_file(zipped, "ddi2013/DDICorpus-2013.zip", make_zip({**TRAIN, **TEST, **OTHER}))
+    write_file(zipped, "ddi2013/DDICorpus-2013.zip", make_zip({**TRAIN, **TEST, **IGNORED_FILES}))
     for name, content in {**TRAIN, **TEST}.items():
         write_file(unpacked, f"ddi2013/{name}", content)
-    found = load_splits(zipped, "ddi")
-    assert {part: len(its) for part, its in found.items()} == {"train": 10, "dev": 90, "test": 1}
-    assert {part: {one.id for one in its} for part, its in found.items()} == {
-        part: {one.id for one in its} for part, its in load_splits(unpacked, "ddi").items()
+    records_by_split = load_splits(zipped, "ddi")
+    assert {split: len(records) for split, records in records_by_split.items()} == {
+        "train": 10,
+        "dev": 90,
+        "test": 1,
+    }
+    assert {split: {record.id for record in records} for split, records in records_by_split.items()} == {
+        split: {record.id for record in records} for split, records in load_splits(unpacked, "ddi").items()
     }
     assert find_benchmark_files(zipped, "ddi").own_splits == {"train", "dev"}
     assert "SHA-256" in " ".join(find_benchmark_files(zipped, "ddi").notes)
 
 
-def test_lists_say_who_is_in_dev(tmp_path: Path) -> None:
+def test_lists_assign_the_dev_split(tmp_path: Path) -> None:
     write_file(tmp_path, "ddi2013/DDICorpus-2013.zip", make_zip({**TRAIN, **TEST}))
     names = [name.removeprefix("DDICorpus/") for name in TRAIN]
     write_file(tmp_path, "blurb/indexing/DDI/train_files.tsv", "\n".join(names[2:]))
     write_file(tmp_path, "blurb/indexing/DDI/dev_files.tsv", "\r\n".join(names[:2]) + "\n")
     write_file(tmp_path, "blurb/indexing/DDI/test_files.tsv", "not/needed.xml")
-    found = load_splits(tmp_path, "ddi")
-    assert {one.id for one in found["dev"]} == {"p0", "p1"}
-    assert len(found["train"]) == 98
+    records_by_split = load_splits(tmp_path, "ddi")
+    assert {record.id for record in records_by_split["dev"]} == {"p0", "p1"}
+    assert len(records_by_split["train"]) == 98
     assert not find_benchmark_files(tmp_path, "ddi").own_splits
     write_file(tmp_path, "blurb/indexing/DDI/dev_files.tsv", f"{names[0]}\nTrain/DrugBank/Nothing_ddi.xml\n")
     with pytest.raises(BenchmarkFileError, match="line 2: 'Nothing_ddi' is not in the set's files"):
         load_splits(tmp_path, "ddi")
 
 
-BAD = {
+BAD_XML = {
     "DOCTYPE": ('<!DOCTYPE document [<!ENTITY a "aaaa">]>\n<document/>', 1, "DOCTYPE"),
-    "cut off": (simple("p")[:-10], 8, "not well-formed"),
+    "cut off": (format_simple_document("p")[:-10], 8, "not well-formed"),
     "text of its own": ("just text", 1, "not well-formed"),
     "no text": ('<document>\n<sentence id="s"/></document>', 2, "<sentence> has no attribute 'text'"),
-    "outside": (document(entity(0, "40-46")), 4, "charOffset 40-46 is not within its sentence of 46"),
-    "no offsets": (document(entity(0, "4 to 6")), 4, "charOffset should be like 5-9, not '4 to 6'"),
-    "unknown entity": (document(entity(0, "0-6"), pair("p", 0, 9, 'ddi="false"')), 5, "no entity 's.e9'"),
-    "unknown type": (
-        document(entity(0, "0-6"), pair("p", 0, 0, 'ddi="true" type="love"')), 5, "type='love' is no pair",
+    "outside": (
+        format_document(format_entity(0, "40-46")),
+        4,
+        "charOffset 40-46 is not within its sentence of 46",
     ),
-    "neither": (document(entity(0, "0-6"), pair("p", 0, 0, 'ddi="maybe"')), 5, "ddi='maybe'"),
-}  # fmt: skip
+    "no offsets": (
+        format_document(format_entity(0, "4 to 6")),
+        4,
+        "charOffset should be like 5-9, not '4 to 6'",
+    ),
+    "unknown entity": (
+        format_document(format_entity(0, "0-6"), format_pair("p", 0, 9, 'ddi="false"')),
+        5,
+        "no entity 's.e9'",
+    ),
+    "unknown type": (
+        format_document(format_entity(0, "0-6"), format_pair("p", 0, 0, 'ddi="true" type="love"')),
+        5,
+        "type='love' is no pair",
+    ),
+    "neither": (
+        format_document(format_entity(0, "0-6"), format_pair("p", 0, 0, 'ddi="maybe"')),
+        5,
+        "ddi='maybe'",
+    ),
+}
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_errors_of_xml_name_file_and_line(tmp_path: Path, name: str) -> None:
-    xml, line, why = BAD[name]
+@pytest.mark.parametrize("name", BAD_XML)
+def test_bad_xml_is_refused_with_file_and_line(tmp_path: Path, name: str) -> None:
+    xml, line, message = BAD_XML[name]
     member = "DDICorpus/Train/MedLine/1.xml"
     path = write_file(tmp_path, "ddi2013/DDICorpus-2013.zip", make_zip({member: xml, **TEST}))
     with pytest.raises(BenchmarkFileError) as error:
         load_splits(tmp_path, "ddi")
     assert f"{path}, {member}, line {line}: " in str(error.value)
-    assert why in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-7", "latin-1"])
-def test_xml_in_other_encodings_is_refused(encoding: str) -> None:
+def test_xml_in_another_encoding_is_refused(encoding: str) -> None:
     xml = f'<?xml version="1.0" encoding="{encoding}"?>\n<!DOCTYPE a [<!ENTITY b "c">]><a>ä</a>'.encode(
         encoding
     )
@@ -130,31 +154,34 @@ def test_xml_in_other_encodings_is_refused(encoding: str) -> None:
         list(ddi.parse_relations("a.xml", xml))
 
 
-def test_an_id_given_twice_is_refused(tmp_path: Path) -> None:
+def test_repeated_id_is_refused(tmp_path: Path) -> None:
     folder = "ddi2013/DDICorpus/Test/Test for DDI Extraction task/MedLine"
     for name in ("2", "3"):
-        write_file(tmp_path, f"{folder}/{name}.xml", simple("t"))
+        write_file(tmp_path, f"{folder}/{name}.xml", format_simple_document("t"))
     with pytest.raises(BenchmarkFileError, match="the id 't' is given twice"):
         load_splits(tmp_path, "ddi")
 
 
 @pytest.mark.parametrize(
-    ("content", "why"),
+    ("content", "message"),
     [
         (b"", "does not begin as a zip archive does"),
         (b"PK\3\4 and no more", "the archive's directory, at its end, is missing"),
         (make_zip(TEST)[:200], "the archive's directory, at its end, is missing"),
         (make_zip({"DDICorpus/Train/1.xml": b"a" * (80 << 20)}), "has 83,886,080 bytes, more than"),
-        (make_zip({f"DDICorpus/Train/{n}.xml": b"a" * (20 << 20) for n in range(4)}), "unpack to more than"),
+        (
+            make_zip({f"DDICorpus/Train/{number}.xml": b"a" * (20 << 20) for number in range(4)}),
+            "unpack to more than",
+        ),
         (make_zip({"../../Train/1.xml": "<a/>"}), "unsafe member name"),
     ],
 )
-def test_bad_archives_are_refused(tmp_path: Path, content: bytes, why: str) -> None:
+def test_bad_archive_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     path = write_file(tmp_path, "ddi2013/DDICorpus-2013.zip", content)
     with pytest.raises(BenchmarkFileError) as error:
         load_splits(tmp_path, "ddi")
     assert str(error.value).startswith(f"{path}: ")
-    assert why in str(error.value)
+    assert message in str(error.value)
 
 
 CHEMPROT = {
@@ -173,30 +200,30 @@ CHEMPROT = {
 }  # fmt: skip
 
 
-def write(folder: Path, files: Mapping[str, str]) -> None:
+def write_chemprot(folder: Path, files: Mapping[str, str]) -> None:
     for kind, content in files.items():
         write_file(folder, f"ChemProt_Corpus/chemprot_training/chemprot_training_{kind}.tsv", content)
 
 
 def test_chemicals_and_genes_of_a_sentence_are_paired(tmp_path: Path) -> None:
-    write(tmp_path, CHEMPROT)
+    write_chemprot(tmp_path, CHEMPROT)
     title = "Aspirin blocks COX-1."
     last = "COX-1 is not TNF, nor aspirin-COX."
     cox, tnf = Mention(0, 5, "GENE"), Mention(13, 16, "GENE")
-    aspirin, both = Mention(22, 29, "CHEMICAL"), Mention(22, 33, "GENE")
+    aspirin, aspirin_cox = Mention(22, 29, "CHEMICAL"), Mention(22, 33, "GENE")
     assert load_splits(tmp_path, "chemprot") == {
         "train": [
             Relation("11.T1.T2", title, Mention(0, 7, "CHEMICAL"), Mention(15, 20, "GENE"), "CPR:4", "11"),
             Relation("11.T3.T5", last, cox, aspirin, "CPR:9", "11"),
             Relation("11.T4.T5", last, tnf, aspirin, "false", "11"),
-            Relation("11.T5.T6", last, aspirin, both, "false", "11"),
+            Relation("11.T5.T6", last, aspirin, aspirin_cox, "false", "11"),
         ]
     }
     assert "punkt" in " ".join(find_benchmark_files(tmp_path, "chemprot").notes)
 
 
 @pytest.mark.parametrize(
-    ("kind", "line", "where", "why"),
+    ("kind", "line", "location", "message"),
     [
         ("abstracts", "11\tAgain.\tAnd again.", "line 3", "the abstract 11 is given twice"),
         ("abstracts", "13\tNo abstract.", "line 3", "2 fields where 3 should be: PMID, title, abstract"),
@@ -210,24 +237,24 @@ def test_chemicals_and_genes_of_a_sentence_are_paired(tmp_path: Path) -> None:
         ("relations", "99\tCPR:3\tY \tX\tArg1:T1\tArg2:T2", "line 5", "abstract 99 has no entity 'T1'"),
     ],
 )
-def test_errors_of_chemprot_name_file_and_line(
-    tmp_path: Path, kind: str, line: str, where: str, why: str
+def test_bad_chemprot_table_is_refused_with_file_and_line(
+    tmp_path: Path, kind: str, line: str, location: str, message: str
 ) -> None:
-    write(tmp_path, {**CHEMPROT, kind: f"{CHEMPROT[kind]}{line}\n"})
+    write_chemprot(tmp_path, {**CHEMPROT, kind: f"{CHEMPROT[kind]}{line}\n"})
     with pytest.raises(BenchmarkFileError) as error:
         load_splits(tmp_path, "chemprot")
-    assert f"chemprot_training_{kind}.tsv, {where}: {why}" in str(error.value)
+    assert f"chemprot_training_{kind}.tsv, {location}: {message}" in str(error.value)
 
 
-def test_two_copies_of_a_corpus_are_not_guessed_between(tmp_path: Path) -> None:
-    write(tmp_path, CHEMPROT)
-    write(tmp_path / "copy", CHEMPROT)
+def test_two_copies_of_a_corpus_are_refused(tmp_path: Path) -> None:
+    write_chemprot(tmp_path, CHEMPROT)
+    write_chemprot(tmp_path / "copy", CHEMPROT)
     with pytest.raises(BenchmarkFileError, match="only one can be"):
         load_splits(tmp_path, "chemprot")
 
 
-def test_every_gold_pair_of_a_sentence_is_found_whatever_its_order(tmp_path: Path) -> None:
-    """Each of n chemicals with each of m genes, once, whoever comes first."""
+def test_every_pair_of_a_sentence_is_read_in_any_order(tmp_path: Path) -> None:
+    """Each chemical is paired with each gene once, in the order of the text."""
     words = ["gene0", "chem0", "chem1", "gene1", "chem2"]
     text = " ".join(words)
     rows = [
@@ -240,9 +267,11 @@ def test_every_gold_pair_of_a_sentence_is_found_whatever_its_order(tmp_path: Pat
         write_file(tmp_path, "entities", "".join(rows)),
         write_file(tmp_path, "relations", "5\tCPR:6\tY \tX\tArg1:gene1\tArg2:chem0\n"),
     ]
-    found = chemprot.read_relations(*paths)
-    assert len(found) == 6
-    assert all(one.first.start < one.second.start for one in found)
-    assert {(one.id, one.text[one.first.start : one.first.end]) for one in found if one.label == "CPR:6"} == {
-        ("5.chem0.gene1", "chem0")
-    }
+    records = chemprot.read_relations(*paths)
+    assert len(records) == 6
+    assert all(record.first.start < record.second.start for record in records)
+    assert {
+        (record.id, record.text[record.first.start : record.first.end])
+        for record in records
+        if record.label == "CPR:6"
+    } == {("5.chem0.gene1", "chem0")}

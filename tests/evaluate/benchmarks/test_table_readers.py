@@ -1,4 +1,4 @@
-"""Tables of texts and their labels, and SciBERT's lines of JSON, on a few lines of our own."""
+"""Readers of tables of labelled texts, and of SciBERT's JSON lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIM_KANG = "bio_electra/chemprot/train.tsv"
 SENTENCE = TableColumns(text="sentence", label_names={"a": "a", "b": "b"})
 
 
-def test_blue_has_ids_that_begin_with_the_pmid_and_may_repeat(tmp_path: Path) -> None:
+def test_blue_ids_begin_with_the_pmid_and_may_repeat(tmp_path: Path) -> None:
     write_file(
         tmp_path,
         BLUE,
@@ -38,11 +38,11 @@ def test_blue_has_ids_that_begin_with_the_pmid_and_may_repeat(tmp_path: Path) ->
     ]
 
 
-def test_ddi_of_blue_names_the_text_and_has_marks_of_inches(tmp_path: Path) -> None:
+def test_blue_ddi_keeps_quotation_marks(tmp_path: Path) -> None:
     row = 'DDI-MedLine.d28.s7.p0\tA 5" tube of @DRUG$ and @DRUG$ "as is"\tDDI-int\r\n'
     write_file(tmp_path, "electramed/RE/ddi-2013/test.csv", "index\tsentence\tlabel\r\n" + row)
-    (found,) = load_splits(tmp_path, "ddi-blue")["test"]
-    assert found == LabelledText(
+    (record,) = load_splits(tmp_path, "ddi-blue")["test"]
+    assert record == LabelledText(
         "DDI-MedLine.d28.s7.p0",
         'A 5" tube of @DRUG$ and @DRUG$ "as is"',
         "DDI-int",
@@ -50,7 +50,7 @@ def test_ddi_of_blue_names_the_text_and_has_marks_of_inches(tmp_path: Path) -> N
     )
 
 
-def test_rows_without_ids_are_called_by_their_lines(tmp_path: Path) -> None:
+def test_rows_without_ids_are_numbered_by_line(tmp_path: Path) -> None:
     write_file(
         tmp_path,
         LIM_KANG,
@@ -62,41 +62,51 @@ def test_rows_without_ids_are_called_by_their_lines(tmp_path: Path) -> None:
     ]
 
 
-def test_gad_cuts_dev_from_a_train_without_header_and_never_reads_dev(tmp_path: Path) -> None:
+def test_gad_dev_is_split_off_train(tmp_path: Path) -> None:
     rows = [f"@GENE$ {number} and @DISEASE$\t{number % 2}\n" for number in range(4796)]
     for folder in ("bio_electra/gad", "GAD/1"):
-        here = tmp_path / folder.replace("/", "_")
-        write_file(here, f"{folder}/train.tsv", "".join(rows))
-        write_file(here, f"{folder}/test.tsv", "index\tsentence\tlabel\n0\tWhat @GENE$ does.\t1\n")
-        write_file(here, f"{folder}/dev.tsv", b"\xff never read")
-        found = load_splits(here, "gad")
-        assert {part: len(its) for part, its in found.items()} == {"train": 4261, "dev": 535, "test": 1}
-        assert found["dev"][0] == LabelledText("4262", "@GENE$ 4261 and @DISEASE$", "1")
-        assert found["test"] == [LabelledText("2", "What @GENE$ does.", "1")]
+        data_dir = tmp_path / folder.replace("/", "_")
+        write_file(data_dir, f"{folder}/train.tsv", "".join(rows))
+        write_file(data_dir, f"{folder}/test.tsv", "index\tsentence\tlabel\n0\tWhat @GENE$ does.\t1\n")
+        write_file(data_dir, f"{folder}/dev.tsv", b"\xff never read")
+        records_by_split = load_splits(data_dir, "gad")
+        assert {split: len(records) for split, records in records_by_split.items()} == {
+            "train": 4261,
+            "dev": 535,
+            "test": 1,
+        }
+        assert records_by_split["dev"][0] == LabelledText("4262", "@GENE$ 4261 and @DISEASE$", "1")
+        assert records_by_split["test"] == [LabelledText("2", "What @GENE$ does.", "1")]
 
 
-def test_yes_and_no_are_called_so_and_there_is_no_dev(tmp_path: Path) -> None:
+def test_yes_no_labels_are_named_and_dev_is_not_used(tmp_path: Path) -> None:
     header = "yesno_label\tquestion\tideal_answer\n"
     write_file(tmp_path, "bio_electra/yesno/train.tsv", f"{header}1\tDoes it?\tit does.\n")
     write_file(tmp_path, "bio_electra/yesno/test.tsv", f'{header}0\t"Did it? "\tit did not.\n')
     write_file(tmp_path, "bio_electra/yesno/dev.tsv", f"{header}0\tDid it?\tit did not.\n")
-    found = load_splits(tmp_path, "yesno-ideal")
-    assert found == {
+    records_by_split = load_splits(tmp_path, "yesno-ideal")
+    assert records_by_split == {
         "train": [LabelledText("2", "Does it?", "yes", text_pair="it does.")],
         "test": [LabelledText("2", "Did it? ", "no", text_pair="it did not.")],
     }
 
 
-def test_candidates_are_grouped_by_consecutive_equal_questions(tmp_path: Path) -> None:
+def test_candidates_are_grouped_by_consecutive_questions(tmp_path: Path) -> None:
     rows = ["0\tWhat?\tThis", "1\tWhat?\tThat", "0\tWho?\tShe", "0\tWhat?\tMore", "0\tWhat?\tMore"]
     table = "\n".join(["label\tquestion\tanswer_candidate", *rows])
     write_file(tmp_path, "bio_electra/reranker/test.tsv", table)
-    found = load_splits(tmp_path, "reranker")["test"]
-    assert [one.group_id for one in found if isinstance(one, LabelledText)] == ["1", "1", "2", "3", "3"]
-    assert found[1] == LabelledText("3", "What?", "1", text_pair="That", group_id="1")
+    records = load_splits(tmp_path, "reranker")["test"]
+    assert [record.group_id for record in records if isinstance(record, LabelledText)] == [
+        "1",
+        "1",
+        "2",
+        "3",
+        "3",
+    ]
+    assert records[1] == LabelledText("3", "What?", "1", text_pair="That", group_id="1")
 
 
-def test_scibert_has_a_json_a_line(tmp_path: Path) -> None:
+def test_scibert_json_lines_are_read(tmp_path: Path) -> None:
     line = '{"text": "<< It >> blocks [[ that ]].", "label": "INHIBITOR", "metadata": []}'
     write_file(tmp_path, "scibert/text_classification/chemprot/test.txt", f"{line}\r\n\n{line}")
     assert load_splits(tmp_path, "chemprot-scibert")["test"] == [
@@ -105,22 +115,22 @@ def test_scibert_has_a_json_a_line(tmp_path: Path) -> None:
     ]
 
 
-fields = st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"]), min_size=1)
+FIELDS = st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"]), min_size=1)
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.tuples(fields, st.sampled_from(["a", "b"]))))
-def test_what_the_csv_module_writes_is_read(
+@given(st.lists(st.tuples(FIELDS, st.sampled_from(["a", "b"]))))
+def test_output_of_the_csv_module_is_read(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]
 ) -> None:
-    written = io.StringIO()
-    csv.writer(written, "excel-tab").writerows([("sentence", "label"), *rows])
-    path = write_file(tmp_path_factory.mktemp("table"), "table.tsv", written.getvalue())
-    assert [(one.text, one.label) for one in tsv.read_texts(path, SENTENCE)] == rows
+    buffer = io.StringIO()
+    csv.writer(buffer, "excel-tab").writerows([("sentence", "label"), *rows])
+    path = write_file(tmp_path_factory.mktemp("table"), "table.tsv", buffer.getvalue())
+    assert [(record.text, record.label) for record in tsv.read_texts(path, SENTENCE)] == rows
 
 
 @pytest.mark.parametrize(
-    ("content", "where", "why"),
+    ("content", "location", "message"),
     [
         ("", "line 1", "its columns should be sentence, label; it names []"),
         ("sentence\tgold\nText.\ta\n", "line 1", "without ['label']"),
@@ -132,22 +142,24 @@ def test_what_the_csv_module_writes_is_read(
         (b"sentence\tlabel\nText.\ta\nCaf\xe9.\ta\n", "line 3", "it is not UTF-8"),
     ],
 )
-def test_errors_name_the_line(tmp_path: Path, content: str | bytes, where: str, why: str) -> None:
+def test_bad_table_is_refused_with_its_line(
+    tmp_path: Path, content: str | bytes, location: str, message: str
+) -> None:
     path = write_file(tmp_path, "table.tsv", content)
     with pytest.raises(BenchmarkFileError) as error:
         tsv.read_texts(path, SENTENCE)
-    assert f"{path}, {where}: " in str(error.value)
-    assert why in str(error.value)
+    assert f"{path}, {location}: " in str(error.value)
+    assert message in str(error.value)
 
 
-def test_a_table_of_nothing_but_its_header_is_refused(tmp_path: Path) -> None:
+def test_table_without_rows_is_refused(tmp_path: Path) -> None:
     write_file(tmp_path, LIM_KANG, "sentence\tlabel\n")
     with pytest.raises(BenchmarkFileError, match="holds nothing for train of ChemProt"):
         load_splits(tmp_path, "chemprot-lim-kang")
 
 
 @pytest.mark.parametrize(
-    ("line", "why"),
+    ("line", "message"),
     [
         ('{"text": "It.", "label": "FRIEND"}', "line 2: label should be one of ACTIVATOR, "),
         ('{"text": "It."}', "line 2: its JSON has no 'label'"),
@@ -155,9 +167,9 @@ def test_a_table_of_nothing_but_its_header_is_refused(tmp_path: Path) -> None:
         ('{"text": "It.", ', "line 2: it is not JSON"),
     ],
 )
-def test_errors_in_lines_of_json_name_the_line(tmp_path: Path, line: str, why: str) -> None:
-    good = '{"text": "It.", "label": "AGONIST"}'
-    write_file(tmp_path, "scibert/text_classification/chemprot/test.txt", f"{good}\n{line}\n")
+def test_bad_json_line_is_refused_with_its_number(tmp_path: Path, line: str, message: str) -> None:
+    good_line = '{"text": "It.", "label": "AGONIST"}'
+    write_file(tmp_path, "scibert/text_classification/chemprot/test.txt", f"{good_line}\n{line}\n")
     with pytest.raises(BenchmarkFileError) as error:
         load_splits(tmp_path, "chemprot-scibert")
-    assert why in str(error.value)
+    assert message in str(error.value)

@@ -1,4 +1,4 @@
-"""Papers' own counting: worked by hand, and on real sets the gold entities of their result files."""
+"""Legacy modes: cases worked by hand, and the numbers of gold entities in Bio-ELECTRA's result files."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ BENCHMARKS = Path(str(DATA), "benchmarks")
         ([], 1, 0),
     ],
 )
-def test_words_kept_by_hand(words: list[str], length: int, kept: int) -> None:
+def test_count_of_words_read(words: list[str], length: int, kept: int) -> None:
     assert count_words_read(words, len, length) == kept
 
 
-def test_lower_case_without_accents() -> None:
+def test_lowercase_without_accents() -> None:
     assert lowercase_without_accents("Sjögren") == "sjogren"
     assert lowercase_without_accents("ÅNGSTRÖM-É") == "angstrom-e"
     assert lowercase_without_accents("TNF-α") == "tnf-α"
     assert lowercase_without_accents("β₂-άλφα") == "β₂-αλφα"
 
 
-def test_merged_types() -> None:
+def test_merged_entity_types() -> None:
     gold = [["B-Gene", "I-Gene", "B-Drug", "O"], ["B-Gene", "O", "O", "O"]]
     predicted = [["B-Drug", "I-Drug", "B-Drug", "O"], ["B-Gene", "I-Drug", "O", "O"]]
     assert entity_f1().compute_stats(gold, predicted)[:, :3].tolist() == [[1, 2, 2], [1, 2, 1]]
@@ -51,8 +51,8 @@ def test_merged_types() -> None:
     assert metric.compute_stats(gold, predicted)[:, :3].tolist() == [[2, 2, 2], [0, 1, 1]]
 
 
-def test_biobert_f1_by_hand() -> None:
-    """Of B 1 of 1 predicted and 3 gold is right, of I 1 of 2 and 1; no entity is, whatever its type."""
+def test_biobert_tag_f1_by_hand() -> None:
+    """Tag B: 1 predicted, 3 gold, 1 correct. Tag I: 2 predicted, 1 gold, 1 correct. No entity is correct."""
     gold = [["B-Drug", "I-Drug", "O", "B-Drug", "B-Gene"]]
     predicted = [["B-Gene", "I-Gene", "I-Gene", "O", "O"]]
     assert merge_entity_types(entity_f1()).compute_scores(gold, predicted)["F1"] == 0
@@ -67,27 +67,27 @@ def test_biobert_f1_by_hand() -> None:
 
 
 @cache
-def sentences(name: str) -> list[tuple[list[str], list[str]]]:
-    """Words and tags of a file of MTL-Bioinformatics-2016, which has no ``-DOCSTART-``."""
+def load_sentences(name: str) -> list[tuple[list[str], list[str]]]:
+    """Read words and tags of a file of MTL-Bioinformatics-2016, which has no ``-DOCSTART-`` lines."""
     text = (BENCHMARKS / "mtl-bioinformatics-2016" / f"{name}.tsv").read_text()
     blocks = ([line.split("\t") for line in block.split("\n") if line] for block in text.split("\n\n"))
     return [([word for word, _ in block], [tag for _, tag in block]) for block in blocks if block]
 
 
 @cache
-def pieces(name: str, cased: bool) -> dict[str, int]:
-    """How many of Bio-ELECTRA's pieces each word has."""
+def count_pieces(name: str, cased: bool) -> dict[str, int]:
+    """Count the pieces of each word in Bio-ELECTRA's vocabulary."""
     vocabulary = BENCHMARKS / "bio_electra" / "pmc_2017_abstracts_wp_vocab_sorted.txt"
     tokenizer = BertWordPieceTokenizer(str(vocabulary), lowercase=False, strip_accents=False)
-    words = sorted({word for sentence, _ in sentences(name) for word in sentence})
+    words = sorted({word for sentence, _ in load_sentences(name) for word in sentence})
     texts = [word if cased else lowercase_without_accents(word) for word in words]
-    read = tokenizer.encode_batch(texts, add_special_tokens=False)
-    return {word: len(one.ids) for word, one in zip(words, read, strict=True)}
+    encodings = tokenizer.encode_batch(texts, add_special_tokens=False)
+    return {word: len(encoding.ids) for word, encoding in zip(words, encodings, strict=True)}
 
 
 @needs_data
 @pytest.mark.parametrize(
-    ("name", "length", "whole", "lower", "cased"),
+    ("name", "length", "all_entities", "lower_cased", "cased"),
     [
         ("BC2GM-IOB/test", 128, 6325, 6123, 6137),
         ("NCBI-disease-IOB/test", 128, 960, 944, 944),
@@ -97,15 +97,15 @@ def pieces(name: str, cased: bool) -> dict[str, int]:
         ("linnaeus-IOB/devel", 192, 711, 707, 707),
     ],
 )
-def test_gold_entities_are_as_many_as_in_bio_electras_results(
-    name: str, length: int, whole: int, lower: int, cased: int
+def test_truncation_keeps_the_gold_entities_of_bio_electra(
+    name: str, length: int, all_entities: int, lower_cased: int, cased: int
 ) -> None:
-    """Recall in its result files times 6123, 944 (optimised: 780) and 1410 (707) is a whole number."""
-    assert sum(len(extract_spans(tags)) for _, tags in sentences(name)) == whole
-    for is_cased, expected in ((False, lower), (True, cased)):
-        count = pieces(name, is_cased).__getitem__
-        left = sum(
+    """Recall in the result files is a fraction of 6123, 944 (optimised: 780) and 1410 (707) entities."""
+    assert sum(len(extract_spans(tags)) for _, tags in load_sentences(name)) == all_entities
+    for is_cased, expected in ((False, lower_cased), (True, cased)):
+        count = count_pieces(name, is_cased).__getitem__
+        kept = sum(
             len(extract_spans(tags[: count_words_read(words, count, length)]))
-            for words, tags in sentences(name)
+            for words, tags in load_sentences(name)
         )
-        assert left == expected
+        assert kept == expected

@@ -1,4 +1,4 @@
-"""SQuAD v1.1 and BioASQ's factoid measures, worked by hand from their definitions."""
+"""Metrics of SQuAD v1.1 and of BioASQ's factoid questions against their definitions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bioshards.evaluate.metrics.qa import bioasq_factoid, normalise_answer, squa
     [
         ("The  BRCA1 gene.", "brca1 gene"),
         ("an IL-2 receptor", "il2 receptor"),
-        ("vitamin A", "vitamin"),  # an article, as SQuAD has it
+        ("vitamin A", "vitamin"),  # SQuAD counts "a" as an article
         ("anaemia of the\tabc", "anaemia of abc"),
         ("a", ""),
         ("α-synuclein’s", "αsynuclein’s"),  # punctuation is that of ASCII alone
@@ -26,7 +26,7 @@ from bioshards.evaluate.metrics.qa import bioasq_factoid, normalise_answer, squa
         ("the-end", "theend"),  # punctuation goes before articles
     ],
 )
-def test_normalisation(text: str, expected: str) -> None:
+def test_normalise_answer(text: str, expected: str) -> None:
     assert normalise_answer(text) == expected
 
 
@@ -47,10 +47,10 @@ def test_squad_by_hand(gold: list[str], predicted: str, exact: float, f1: float)
     assert squad_f1().compute_scores([gold], [predicted]) == pytest.approx({"exact match": exact, "F1": f1})
 
 
-def test_squad_is_a_mean_over_questions() -> None:
+def test_squad_scores_are_means_over_questions() -> None:
     metric = squad_f1()
-    figures = metric.compute_scores([["one two"], ["three"]], ["one", "three"])
-    assert figures == pytest.approx({"exact match": 1 / 2, "F1": (2 / 3 + 1) / 2})
+    scores = metric.compute_scores([["one two"], ["three"]], ["one", "three"])
+    assert scores == pytest.approx({"exact match": 1 / 2, "F1": (2 / 3 + 1) / 2})
     assert metric.compute_scores([], []) == {"exact match": 0, "F1": 0}
 
 
@@ -58,28 +58,28 @@ WORDS = st.lists(st.sampled_from(["a", "The", "cell", "Cell,", "gene", "p53."]),
 
 
 @given(st.lists(WORDS, min_size=1, max_size=3), WORDS)
-def test_squad_is_what_its_definition_gives(gold: list[str], predicted: str) -> None:
-    """Precision and recall of a bag of words, word by word taken from the gold one."""
+def test_squad_f1_equals_its_definition(gold: list[str], predicted: str) -> None:
+    """Compute precision and recall of bags of words, removing each matched word from the gold bag."""
 
-    def words(text: str) -> list[str]:
-        bare = "".join(letter for letter in text.lower() if letter not in string.punctuation)
-        return [word for word in re.split(r"\s+", bare) if word not in ("", "a", "an", "the")]
+    def split_words(text: str) -> list[str]:
+        without_punctuation = "".join(letter for letter in text.lower() if letter not in string.punctuation)
+        return [word for word in re.split(r"\s+", without_punctuation) if word not in ("", "a", "an", "the")]
 
-    def f1(answer: str) -> float:
-        left = words(answer)
+    def compute_f1(answer: str) -> float:
+        remaining = split_words(answer)
         hits = 0
-        for word in words(predicted):
-            if word in left:
-                left.remove(word)
+        for word in split_words(predicted):
+            if word in remaining:
+                remaining.remove(word)
                 hits += 1
         if not hits:
             return 0
-        precision, recall = hits / len(words(predicted)), hits / len(words(answer))
+        precision, recall = hits / len(split_words(predicted)), hits / len(split_words(answer))
         return 2 * precision * recall / (precision + recall)
 
-    figures = squad_f1().compute_scores([gold], [predicted])
-    assert figures["F1"] == pytest.approx(max(f1(answer) for answer in gold))
-    assert figures["exact match"] == any(words(answer) == words(predicted) for answer in gold)
+    scores = squad_f1().compute_scores([gold], [predicted])
+    assert scores["F1"] == pytest.approx(max(compute_f1(answer) for answer in gold))
+    assert scores["exact match"] == any(split_words(answer) == split_words(predicted) for answer in gold)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_squad_is_what_its_definition_gives(gold: list[str], predicted: str) -> 
     [
         (["MRI", "Magnetic Resonance Imaging"], ["mri"], 1, 1, 1),
         (["MRI", "Magnetic Resonance Imaging"], ["CT", "x", "magnetic resonance imaging"], 0, 1, 1 / 3),
-        (["MRI"], ["the MRI", "MRI.", "MRI "], 0, 0, 0),  # nothing but case is normalised
+        (["MRI"], ["the MRI", "MRI.", "MRI "], 0, 0, 0),  # only case is normalised
         (["MRI"], ["1", "2", "3", "4", "MRI"], 0, 1, 1 / 5),
         (["MRI"], ["1", "2", "3", "4", "5", "MRI"], 0, 0, 0),  # the sixth does not count
         (["MRI"], ["x", "MRI", "MRI"], 0, 1, 1 / 2),
@@ -98,26 +98,27 @@ def test_squad_is_what_its_definition_gives(gold: list[str], predicted: str) -> 
 def test_bioasq_by_hand(
     accepted: list[str], answers: list[str], strict: float, lenient: float, rank: float
 ) -> None:
-    figures = bioasq_factoid().compute_scores([accepted], [answers])
-    assert figures == pytest.approx({"SACC": strict, "LACC": lenient, "MRR": rank})
+    scores = bioasq_factoid().compute_scores([accepted], [answers])
+    assert scores == pytest.approx({"SACC": strict, "LACC": lenient, "MRR": rank})
 
 
-def test_bioasq_is_a_mean_over_questions() -> None:
-    """Questions whose right answer stands at a known place, or (0) nowhere."""
-    random = numpy.random.default_rng(1)
+def test_bioasq_scores_are_means_over_questions() -> None:
+    """Draw questions whose correct answer has a known rank, or 0 if it is missing."""
+    rng = numpy.random.default_rng(1)
     for _ in range(1000):
-        ranks = [int(rank) for rank in random.integers(0, 6, size=random.integers(1, 9))]
+        ranks = [int(rank) for rank in rng.integers(0, 6, size=rng.integers(1, 9))]
         answers = [
-            ["RIGHT" if place == rank else f"wrong {place}" for place in range(1, 6)] for rank in ranks
+            ["RIGHT" if position == rank else f"wrong {position}" for position in range(1, 6)]
+            for rank in ranks
         ]
-        figures = bioasq_factoid().compute_scores([["Right", "correct"]] * len(ranks), answers)
+        scores = bioasq_factoid().compute_scores([["Right", "correct"]] * len(ranks), answers)
         count = len(ranks)
-        assert figures["SACC"] == pytest.approx(ranks.count(1) / count)
-        assert figures["LACC"] == pytest.approx((count - ranks.count(0)) / count)
-        assert figures["MRR"] == pytest.approx(sum(1 / rank for rank in ranks if rank) / count)
+        assert scores["SACC"] == pytest.approx(ranks.count(1) / count)
+        assert scores["LACC"] == pytest.approx((count - ranks.count(0)) / count)
+        assert scores["MRR"] == pytest.approx(sum(1 / rank for rank in ranks if rank) / count)
 
 
-def test_questions_have_to_be_as_many() -> None:
+def test_unequal_numbers_of_questions_are_refused() -> None:
     for metric in (squad_f1(), bioasq_factoid()):
         with pytest.raises(ValueError, match="0 are predicted, but there are 1"):
             metric.compute_scores([["x"]], [])

@@ -1,4 +1,4 @@
-"""Tag schemes: golden sentences, ways there and back, ill-formed tags, and which may follow which."""
+"""Tag schemes: conversions, spans of well-formed and ill-formed tags, and allowed transitions."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from bioshards.evaluate.metrics.tag_schemes import (
 from tests.support.evaluate.metric_oracles import conlleval
 
 BIO = ("O", "B-Gene", "I-Gene", "B-Drug", "I-Drug")
-sentences = st.lists(st.sampled_from(BIO), max_size=12).map(tuple)
-well_formed = sentences.map(lambda tags: convert_from_bio("BIO", tags))
+TAG_SENTENCES = st.lists(st.sampled_from(BIO), max_size=12).map(tuple)
+WELL_FORMED_SENTENCES = TAG_SENTENCES.map(lambda tags: convert_from_bio("BIO", tags))
 
 
-def tags(line: str) -> tuple[str, ...]:
-    """``"Bg Ig O"`` as tags: the prefix and the first letter of the type."""
+def expand_tags(line: str) -> tuple[str, ...]:
+    """Expand ``"Bg Ig O"`` to tags: each word is a prefix and the first letter of a type."""
     types = {"g": "-Gene", "d": "-Drug", "": ""}
     return tuple(word[0] + types[word[1:]] for word in line.split())
 
@@ -42,9 +42,9 @@ def tags(line: str) -> tuple[str, ...]:
         ("", "", ""),
     ],
 )
-def test_golden_sentences_in_each_scheme(bio: str, bioul: str, io: str) -> None:
+def test_golden_conversions_from_bio(bio: str, bioul: str, io: str) -> None:
     for scheme, line in (("BIO", bio), ("BIOUL", bioul), ("IO", io)):
-        assert convert_from_bio(scheme, tags(bio)) == tags(line)  # type: ignore[arg-type]
+        assert convert_from_bio(scheme, expand_tags(bio)) == expand_tags(line)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -59,39 +59,39 @@ def test_golden_sentences_in_each_scheme(bio: str, bioul: str, io: str) -> None:
     ],
 )
 def test_golden_spans(line: str, lenient: list[object], strict: list[object]) -> None:
-    assert extract_spans(tags(line)) == lenient
-    assert extract_strict_spans(tags(line)) == strict
+    assert extract_spans(expand_tags(line)) == lenient
+    assert extract_strict_spans(expand_tags(line)) == strict
 
 
-def test_a_type_may_have_a_hyphen() -> None:
+def test_type_may_contain_a_hyphen() -> None:
     assert extract_spans(["B-cell-line", "I-cell-line", "I-cell"]) == [(0, 2, "cell-line"), (2, 3, "cell")]
 
 
 @pytest.mark.parametrize("tag", ["U-Gene", "E-Gene", "Gene", "", "o", "O-Gene", "X", "[PAD]"])
-def test_other_tags_are_refused(tag: str) -> None:
+def test_non_bio_tag_is_refused(tag: str) -> None:
     with pytest.raises(ValueError, match="is no BIO tag"):
         extract_spans(["O", tag])
 
 
-@given(sentences)
-def test_spans_are_as_many_as_conlleval_counts(sentence: tuple[str, ...]) -> None:
-    found = extract_spans(sentence)
-    assert conlleval([sentence], [sentence]) == (len(found),) * 3
-    assert [place for start, end, _ in found for place in range(start, end)] == [
-        place for place, tag in enumerate(sentence) if tag != "O"
+@given(TAG_SENTENCES)
+def test_spans_equal_conlleval_counts(sentence: tuple[str, ...]) -> None:
+    spans = extract_spans(sentence)
+    assert conlleval([sentence], [sentence]) == (len(spans),) * 3
+    assert [index for start, end, _ in spans for index in range(start, end)] == [
+        index for index, tag in enumerate(sentence) if tag != "O"
     ]
 
 
-@given(well_formed)
-def test_what_is_well_formed_comes_back(sentence: tuple[str, ...]) -> None:
+@given(WELL_FORMED_SENTENCES)
+def test_well_formed_tags_round_trip(sentence: tuple[str, ...]) -> None:
     assert convert_to_bio("BIO", convert_from_bio("BIO", sentence)) == sentence
     assert convert_to_bio("BIOUL", convert_from_bio("BIOUL", sentence)) == sentence
     assert extract_strict_spans(sentence) == extract_spans(sentence)
-    apart = all(
+    entities_are_separated = all(
         first[1] < second[0] or first[2] != second[2]
         for first, second in zip(extract_spans(sentence), extract_spans(sentence)[1:], strict=False)
     )
-    assert (convert_to_bio("IO", convert_from_bio("IO", sentence)) == sentence) == apart
+    assert (convert_to_bio("IO", convert_from_bio("IO", sentence)) == sentence) == entities_are_separated
 
 
 @pytest.mark.parametrize(
@@ -107,16 +107,16 @@ def test_what_is_well_formed_comes_back(sentence: tuple[str, ...]) -> None:
         ("Bg Ld", "Bg Id"),
     ],
 )
-def test_ill_formed_bioul(bioul: str, bio: str) -> None:
-    assert convert_to_bio("BIOUL", tags(bioul)) == tags(bio)
+def test_ill_formed_bioul_is_converted_leniently(bioul: str, bio: str) -> None:
+    assert convert_to_bio("BIOUL", expand_tags(bioul)) == expand_tags(bio)
 
 
 @given(st.sampled_from(TAG_SCHEMES), st.data())
-def test_any_prediction_has_spans(scheme: TagScheme, data: st.DataObject) -> None:
+def test_every_prediction_converts_to_spans(scheme: TagScheme, data: st.DataObject) -> None:
     predicted = data.draw(st.lists(st.sampled_from(list_labels(scheme, ("Gene", "Drug"))), max_size=12))
     bio = convert_to_bio(scheme, predicted)
-    covered = {place for start, end, _ in extract_spans(bio) for place in range(start, end)}
-    assert covered == {place for place, tag in enumerate(predicted) if tag != "O"}
+    covered = {index for start, end, _ in extract_spans(bio) for index in range(start, end)}
+    assert covered == {index for index, tag in enumerate(predicted) if tag != "O"}
     assert [tag[2:] for tag in bio] == [tag[2:] for tag in predicted]
 
 
@@ -129,16 +129,18 @@ def test_labels_of_each_scheme() -> None:
 
 @pytest.mark.parametrize("scheme", TAG_SCHEMES)
 @pytest.mark.parametrize("types", [("a", "b"), ("",)])
-def test_allowed_are_just_the_sentences_that_the_scheme_writes(
+def test_allowed_transitions_accept_exactly_the_well_formed_sentences(
     scheme: TagScheme, types: tuple[str, ...]
 ) -> None:
-    names = list_labels(scheme, types)
-    may = allowed_transitions(scheme, names)
-    assert may.shape == (len(names) + 1, len(names) + 1)
+    labels = list_labels(scheme, types)
+    allowed = allowed_transitions(scheme, labels)
+    assert allowed.shape == (len(labels) + 1, len(labels) + 1)
     for length in range(5 if len(types) == 1 else 4):
-        for path in product(range(len(names)), repeat=length):
-            sentence = tuple(names[place] for place in path)
-            followed = all(may[one, other] for one, other in zip((-1, *path), (*path, -1), strict=True))
-            assert followed == (convert_from_bio(scheme, convert_to_bio(scheme, sentence)) == sentence), (
+        for path in product(range(len(labels)), repeat=length):
+            sentence = tuple(labels[code] for code in path)
+            is_allowed = all(
+                allowed[before, after] for before, after in zip((-1, *path), (*path, -1), strict=True)
+            )
+            assert is_allowed == (convert_from_bio(scheme, convert_to_bio(scheme, sentence)) == sentence), (
                 sentence
             )

@@ -1,12 +1,9 @@
-"""evaluate/modeling/heads.py: shapes, losses written out, padding that changes nothing, spans equal to all
-pairs.
-"""
+"""Heads of the models: output shapes, losses written out, padding, and the best answer spans."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -28,69 +25,71 @@ from bioshards.evaluate.modeling.heads import (
     mean_squared_error,
     weighted_cross_entropy,
 )
-from tests.support.train.trainer_runs import use_torch_threads
 
 WORDS = torch.tensor([[1, 1, 1, 1], [1, 0, 0, 0], [1, 1, 0, 0]], dtype=torch.bool)
 GOLD = torch.tensor([[0, 1, 2, 0], [1, -100, -100, -100], [0, 0, -100, -100]])
 BIO = torch.tensor([[1, 1, 0, 1], [1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 0, 1]], dtype=torch.bool)
 
 
+pytestmark = pytest.mark.usefixtures("use_one_thread")
+
+
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
+def seed_torch() -> None:
     torch.manual_seed(3)
-    with use_torch_threads(1):
-        yield
 
 
-def tagger(bilstm: bool, crf: bool) -> TokenClassificationHead:
+def make_tagger(bilstm: bool, crf: bool) -> TokenClassificationHead:
     return TokenClassificationHead(8, 3, has_bilstm=bilstm, crf=CRF(BIO) if crf else None).eval()
 
 
-KINDS = pytest.mark.parametrize(("bilstm", "crf"), list(itertools.product([False, True], repeat=2)))
+EACH_KIND = pytest.mark.parametrize(("bilstm", "crf"), list(itertools.product([False, True], repeat=2)))
 
 
-def test_new_weights_are_those_of_bert() -> None:
+def test_weights_are_initialized_as_in_bert() -> None:
     weights = PooledHead(400, 100).linear.weight.detach()
-    assert float(weights.std()) == pytest.approx(0.02 * 0.88, rel=0.02)  # of a normal cut at 2
+    assert float(weights.std()) == pytest.approx(
+        0.02 * 0.88, rel=0.02
+    )  # of a normal distribution truncated at 2
     assert float(weights.abs().max()) <= 0.04
     assert not PooledHead(4, 2).linear.bias.any()
 
 
-def test_a_vector_gives_outputs_in_float32() -> None:
+def test_outputs_are_float32() -> None:
     head = PooledHead(8, 5).eval()
     vectors = torch.randn(3, 8)
     assert torch.equal(head(vectors), vectors @ head.linear.weight.T + head.linear.bias)
     assert head.bfloat16()(vectors.bfloat16()).dtype == torch.float32
 
 
-def test_there_is_dropout_in_training_alone() -> None:
+def test_dropout_is_applied_in_training_only() -> None:
     head = PooledHead(8, 5, dropout=0.5)
     vectors = torch.randn(3, 8)
     assert not torch.equal(head(vectors), head(vectors))
     assert torch.equal(head.eval()(vectors), head(vectors))
 
 
-@KINDS
-def test_padding_changes_no_tag_and_no_loss(bilstm: bool, crf: bool) -> None:
-    head = tagger(bilstm, crf)
+@EACH_KIND
+def test_padding_has_no_effect_on_tags_and_loss(bilstm: bool, crf: bool) -> None:
+    head = make_tagger(bilstm, crf)
     vectors = torch.randn(3, 4, 8)
-    found, loss = head.decode(vectors, WORDS), head.loss(vectors, WORDS, GOLD)
-    assert found.dtype == torch.int64
-    assert not found[~WORDS].any()
+    decoded, loss = head.decode(vectors, WORDS), head.loss(vectors, WORDS, GOLD)
+    assert decoded.dtype == torch.int64
+    assert not decoded[~WORDS].any()
     vectors[~WORDS] = 100.0
-    assert torch.equal(head.decode(vectors, WORDS), found)
+    assert torch.equal(head.decode(vectors, WORDS), decoded)
     assert torch.equal(head.loss(vectors, WORDS, GOLD), loss)
-    by_row = []
+    row_losses = []
     for row, length in enumerate(WORDS.sum(1).tolist()):
-        alone = vectors[row : row + 1, :length], WORDS[row : row + 1, :length]
-        assert torch.equal(head.decode(*alone)[0], found[row, :length])
-        by_row.append(length * float(head.loss(*alone, GOLD[row : row + 1, :length]).detach()))
-    assert float(loss.detach()) == pytest.approx(sum(by_row) / 7, rel=1e-5)  # per word
+        row_inputs = vectors[row : row + 1, :length], WORDS[row : row + 1, :length]
+        assert torch.equal(head.decode(*row_inputs)[0], decoded[row, :length])
+        row_losses.append(length * float(head.loss(*row_inputs, GOLD[row : row + 1, :length]).detach()))
+    assert float(loss.detach()) == pytest.approx(sum(row_losses) / 7, rel=1e-5)  # per word
 
 
-@KINDS
-def test_every_weight_is_learned(bilstm: bool, crf: bool) -> None:
-    head = tagger(bilstm, crf)
+@EACH_KIND
+def test_every_weight_gets_a_gradient(bilstm: bool, crf: bool) -> None:
+    head = make_tagger(bilstm, crf)
     head.loss(torch.randn(3, 4, 8), WORDS, GOLD).backward()  # type: ignore[no-untyped-call]
     for name, weight in head.named_parameters():
         assert weight.grad is not None, name
@@ -99,8 +98,8 @@ def test_every_weight_is_learned(bilstm: bool, crf: bool) -> None:
 
 
 @pytest.mark.parametrize("crf", [False, True])
-def test_a_tagger_learns_its_sentences(crf: bool) -> None:
-    head = tagger(bilstm=True, crf=crf)
+def test_tagger_learns_its_sentences(crf: bool) -> None:
+    head = make_tagger(bilstm=True, crf=crf)
     vectors, optimiser = torch.randn(3, 4, 8), torch.optim.Adam(head.parameters(), lr=0.05)
     for _ in range(60):
         optimiser.zero_grad()
@@ -109,34 +108,34 @@ def test_a_tagger_learns_its_sentences(crf: bool) -> None:
     assert torch.equal(head.decode(vectors, WORDS), GOLD.clamp(min=0))
 
 
-def test_only_a_crf_keeps_to_what_is_allowed() -> None:
+def test_only_a_crf_avoids_forbidden_transitions() -> None:
     vectors, mask = torch.randn(64, 5, 8), torch.ones(64, 5, dtype=torch.bool)
     for crf in (False, True):
-        head = tagger(bilstm=False, crf=crf)
+        head = make_tagger(bilstm=False, crf=crf)
         with torch.no_grad():
             head.linear.weight.mul_(100)
-        found = head.decode(vectors, mask)
-        orphans = (found[:, 1:] == 2) & (found[:, :-1] == 0)
-        assert bool(orphans.any()) is not crf
+        decoded = head.decode(vectors, mask)
+        is_orphan = (decoded[:, 1:] == 2) & (decoded[:, :-1] == 0)
+        assert bool(is_orphan.any()) is not crf
 
 
-def test_a_bilstm_reads_both_ways_and_as_wide() -> None:
+def test_bilstm_reads_both_directions_and_keeps_the_width() -> None:
     layer = BiLSTM(8)
     vectors = torch.randn(1, 4, 8)
     before = layer(vectors, WORDS[:1])
     assert before.shape == (1, 4, 8)
     vectors[0, 1] += 1
-    changed = layer(vectors, WORDS[:1])[0] != before[0]
-    assert [changed[word, :4].any().item() for word in range(4)] == [False, True, True, True]
-    assert [changed[word, 4:].any().item() for word in range(4)] == [True, True, False, False]
+    is_changed = layer(vectors, WORDS[:1])[0] != before[0]
+    assert [is_changed[word, :4].any().item() for word in range(4)] == [False, True, True, True]
+    assert [is_changed[word, 4:].any().item() for word in range(4)] == [True, True, False, False]
 
 
-def test_a_bilstm_refuses_sentences_without_words() -> None:
+def test_bilstm_refuses_sentences_without_words() -> None:
     with pytest.raises(RuntimeError, match="greater than 0"):
         BiLSTM(8)(torch.randn(1, 4, 8), torch.zeros(1, 4, dtype=torch.bool))
 
 
-def test_the_loss_of_spans_is_the_mean_of_both_cross_entropies() -> None:
+def test_span_loss_is_the_mean_of_both_cross_entropies() -> None:
     head = SpanHead(8)
     vectors = torch.randn(2, 5, 8)
     allowed = torch.tensor([[1, 0, 1, 1, 1], [1, 0, 0, 1, 0]], dtype=torch.bool)
@@ -144,14 +143,14 @@ def test_the_loss_of_spans_is_the_mean_of_both_cross_entropies() -> None:
     logits = head(vectors, allowed)
     assert logits.shape == (2, 5, 2)
     expected = 0.0
-    for row, which in itertools.product(range(2), range(2)):
-        scores = head.linear(vectors)[row, :, which].tolist()
-        among = math.fsum(math.exp(scores[place]) for place in range(5) if allowed[row, place])
-        expected += (math.log(among) - scores[int(gold[row, which])]) / 4
+    for row, side in itertools.product(range(2), range(2)):
+        scores = head.linear(vectors)[row, :, side].tolist()
+        partition = math.fsum(math.exp(scores[position]) for position in range(5) if allowed[row, position])
+        expected += (math.log(partition) - scores[int(gold[row, side])]) / 4
     assert float(head.loss(vectors, allowed, gold).detach()) == pytest.approx(expected, rel=1e-5)
 
 
-def test_no_gradient_comes_from_where_no_answer_may_be() -> None:
+def test_disallowed_positions_get_no_gradient() -> None:
     vectors = torch.randn(1, 4, 8, requires_grad=True)
     allowed = torch.tensor([[True, False, True, False]])
     (gradient,) = torch.autograd.grad(SpanHead(8).loss(vectors, allowed, torch.tensor([[0, 2]])), vectors)
@@ -159,12 +158,14 @@ def test_no_gradient_comes_from_where_no_answer_may_be() -> None:
     assert gradient.any(2).tolist() == [[True, False, True, False]]
 
 
-def all_spans(start: Tensor, end: Tensor, allowed: Tensor, longest: int) -> list[tuple[float, int, int]]:
-    """Every pair, from the best on, by three rules written out."""
-    places = [place for place in range(len(start)) if allowed[place]]
+def enumerate_spans(
+    start: Tensor, end: Tensor, allowed: Tensor, longest: int
+) -> list[tuple[float, int, int]]:
+    """Enumerate all spans of at most ``longest`` allowed tokens, the best first."""
+    positions = [position for position in range(len(start)) if allowed[position]]
     return sorted(
         (-float(start[first] + end[last]), first, last)
-        for first, last in itertools.product(places, places)
+        for first, last in itertools.product(positions, positions)
         if first <= last < first + longest
     )
 
@@ -175,22 +176,20 @@ def all_spans(start: Tensor, end: Tensor, allowed: Tensor, longest: int) -> list
     st.integers(1, 30),
 )
 @settings(max_examples=150, deadline=None)
-def test_the_best_spans_are_those_of_all_pairs(
-    pieces: list[tuple[int, int, bool]], longest: int, n: int
-) -> None:
-    starts, ends, places = zip(*pieces, strict=True)
+def test_best_spans_equal_enumeration(pieces: list[tuple[int, int, bool]], longest: int, n: int) -> None:
+    starts, ends, is_allowed = zip(*pieces, strict=True)
     start, end = torch.tensor(starts, dtype=torch.float32), torch.tensor(ends, dtype=torch.float32)
-    allowed = torch.tensor(places)
-    found = find_best_spans(start, end, allowed, longest, n)
-    expected = all_spans(start, end, allowed, longest)[:n]
-    assert found == [AnswerSpan(first, last, -score) for score, first, last in expected]
+    allowed = torch.tensor(is_allowed)
+    spans = find_best_spans(start, end, allowed, longest, n)
+    expected = enumerate_spans(start, end, allowed, longest)[:n]
+    assert spans == [AnswerSpan(first, last, -score) for score, first, last in expected]
 
 
 def test_best_spans_by_hand() -> None:
     start, end = torch.tensor([5.0, 1.0, 0.0, 0.0]), torch.tensor([0.0, 0.0, 2.0, 9.0])
-    everywhere = torch.ones(4, dtype=torch.bool)
-    assert find_best_spans(start, end, everywhere, n=2) == [AnswerSpan(0, 3, 14.0), AnswerSpan(1, 3, 10.0)]
-    assert find_best_spans(start, end, everywhere, max_length=3, n=1) == [AnswerSpan(1, 3, 10.0)]
+    all_allowed = torch.ones(4, dtype=torch.bool)
+    assert find_best_spans(start, end, all_allowed, n=2) == [AnswerSpan(0, 3, 14.0), AnswerSpan(1, 3, 10.0)]
+    assert find_best_spans(start, end, all_allowed, max_length=3, n=1) == [AnswerSpan(1, 3, 10.0)]
     without_cls = torch.tensor([False, True, True, True])
     assert find_best_spans(start, end, without_cls, max_length=2, n=2) == [
         AnswerSpan(2, 3, 9.0),
@@ -200,7 +199,10 @@ def test_best_spans_by_hand() -> None:
 
 
 HIDDEN = torch.tensor([[[1.0, -1.0], [5.0, -9.0], [2.0, 4.0], [3.0, 0.0]], [[-7.0, 7.0]] * 4])
-FIRST, SECOND = torch.tensor([[1, 3], [0, 1]]), torch.tensor([[3, 4], [2, 2]])  # the last was cut off
+FIRST, SECOND = (
+    torch.tensor([[1, 3], [0, 1]]),
+    torch.tensor([[3, 4], [2, 2]]),
+)  # the last range exceeds the input
 
 
 @pytest.mark.parametrize(
@@ -211,32 +213,32 @@ FIRST, SECOND = torch.tensor([[1, 3], [0, 1]]), torch.tensor([[3, 4], [2, 2]])  
         ("start", [[5, -9, 3, 0], [-7, 7, 0, 0]]),
     ],
 )
-def test_features_of_relations(kind: RelationFeature, expected: list[list[float]]) -> None:
+def test_relation_features(kind: RelationFeature, expected: list[list[float]]) -> None:
     assert extract_relation_features(HIDDEN, FIRST, SECOND, kind).tolist() == expected
 
 
 @pytest.mark.parametrize("kind", ["mention", "start"])
-def test_features_have_finite_gradients_from_entities_alone(kind: RelationFeature) -> None:
+def test_relation_features_have_gradients_from_entities_only(kind: RelationFeature) -> None:
     hidden = HIDDEN.clone().requires_grad_()
     features = extract_relation_features(hidden, FIRST, SECOND, kind)
     (gradient,) = torch.autograd.grad(features.sum(), hidden)
-    of_pieces = gradient.sum(2).tolist()
-    assert of_pieces == [[0, 1, 1, 2] if kind == "mention" else [0, 2, 0, 2], [2, 0, 0, 0]]
+    token_gradients = gradient.sum(2).tolist()
+    assert token_gradients == [[0, 1, 1, 2] if kind == "mention" else [0, 2, 0, 2], [2, 0, 0, 0]]
 
 
-def test_cross_entropy_is_weighted_by_class_and_divided_by_texts() -> None:
+def test_cross_entropy_is_weighted_by_class_and_averaged_over_texts() -> None:
     logits, gold = torch.tensor([[0.0, 0.0], [0.0, math.log(3)]]), torch.tensor([1, 0])
     assert float(weighted_cross_entropy(logits, gold)) == pytest.approx((math.log(2) + math.log(4)) / 2)
     weighted = weighted_cross_entropy(logits, gold, torch.tensor([1.0, 99.0]))
     assert float(weighted) == pytest.approx((99 * math.log(2) + math.log(4)) / 2)
 
 
-def test_squared_error_is_of_each_text() -> None:
+def test_squared_error_is_averaged_over_texts() -> None:
     assert float(mean_squared_error(torch.tensor([[1.0], [2.0]]), torch.tensor([3.0, 2.5]))) == pytest.approx(
         2.125
     )
 
 
-def test_binary_cross_entropy_is_of_each_class() -> None:
-    found = binary_cross_entropy(torch.tensor([[0.0, math.log(3)]]), torch.tensor([[True, False]]))
-    assert float(found) == pytest.approx((math.log(2) + math.log(4)) / 2)
+def test_binary_cross_entropy_is_averaged_over_classes() -> None:
+    loss = binary_cross_entropy(torch.tensor([[0.0, math.log(3)]]), torch.tensor([[True, False]]))
+    assert float(loss) == pytest.approx((math.log(2) + math.log(4)) / 2)

@@ -1,4 +1,4 @@
-"""The BLURB score is PubMedBERT's of its column, and is not to be had in part."""
+"""The BLURB score: PubMedBERT's published score, and results with missing tasks."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ PUBMEDBERT = dict(
 """SOURCE: Gu et al. 2020, table 6, last column."""
 
 
-def test_pubmedbert_has_81_16() -> None:
-    found = compute_blurb(PUBMEDBERT)
-    assert f"{found.score:.2f}" == "81.16"
-    assert found.missing_tasks == ()
-    assert {name: f"{of:.2f}" for name, of in found.type_means.items()} == {
+def test_pubmedbert_has_its_published_score() -> None:
+    blurb = compute_blurb(PUBMEDBERT)
+    assert f"{blurb.score:.2f}" == "81.16"
+    assert blurb.missing_tasks == ()
+    assert {name: f"{value:.2f}" for name, value in blurb.type_means.items()} == {
         "NER": "86.08",
         "PICO": "73.38",
         "Relation extraction": "81.19",
@@ -34,33 +34,33 @@ def test_pubmedbert_has_81_16() -> None:
     }
 
 
-def test_there_are_13_sets_of_six_types() -> None:
+def test_blurb_has_13_tasks_of_6_types() -> None:
     assert (len(BLURB_TASKS), len(set(BLURB_TASKS)), len(TASKS_BY_TYPE)) == (13, 13, 6)
 
 
 @pytest.mark.parametrize("task", BLURB_TASKS)
-def test_without_one_set_there_is_no_score(task: str) -> None:
-    found = compute_blurb({name: score for name, score in PUBMEDBERT.items() if name != task})
-    assert (found.score, found.missing_tasks) == (None, (task,))
-    assert [name for name, of in found.type_means.items() if of is None] == [
+def test_missing_task_leaves_no_score(task: str) -> None:
+    blurb = compute_blurb({name: score for name, score in PUBMEDBERT.items() if name != task})
+    assert (blurb.score, blurb.missing_tasks) == (None, (task,))
+    assert [name for name, value in blurb.type_means.items() if value is None] == [
         name for name, tasks in TASKS_BY_TYPE.items() if task in tasks
     ]
 
 
-def test_of_nothing_there_is_nothing() -> None:
-    found = compute_blurb({})
-    assert (found.score, found.partial_mean, found.missing_tasks) == (None, None, BLURB_TASKS)
+def test_no_scores_give_no_mean() -> None:
+    blurb = compute_blurb({})
+    assert (blurb.score, blurb.partial_mean, blurb.missing_tasks) == (None, None, BLURB_TASKS)
 
 
-def test_tasks_of_other_suites_do_not_count() -> None:
+def test_tasks_of_other_suites_are_ignored() -> None:
     assert compute_blurb(PUBMEDBERT | {"bc4chemd": 0.0}) == compute_blurb(PUBMEDBERT)
 
 
 @given(st.dictionaries(st.sampled_from(BLURB_TASKS), st.floats(-100, 100), min_size=1))
-def test_in_part_it_is_the_mean_of_types_that_have_any(scores: dict[str, float]) -> None:
-    of_types = [
-        mean(found)
+def test_partial_mean_is_the_mean_of_available_types(scores: dict[str, float]) -> None:
+    type_means = [
+        mean(task_scores)
         for tasks in TASKS_BY_TYPE.values()
-        if (found := [scores[task] for task in tasks if task in scores])
+        if (task_scores := [scores[task] for task in tasks if task in scores])
     ]
-    assert compute_blurb(scores).partial_mean == pytest.approx(mean(of_types))
+    assert compute_blurb(scores).partial_mean == pytest.approx(mean(type_means))

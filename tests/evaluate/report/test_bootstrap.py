@@ -1,4 +1,4 @@
-"""Bootstrap: what holds exactly, and intervals and p-values where theory or other ways give them."""
+"""The bootstrap: exact properties, and intervals and p-values against theory."""
 
 from __future__ import annotations
 
@@ -18,138 +18,145 @@ from bioshards.evaluate.report.bootstrap import bootstrap_interval, paired_boots
 ACCURACY = accuracy(("0", "1"))
 
 
-def answers(rate: float, examples: int, seed: int) -> Numbers:
-    """Units of accuracy where a share of answers is right."""
-    right = numpy.random.default_rng(seed).random(examples) < rate
-    return ACCURACY.compute_stats(["1"] * examples, ["1" if one else "0" for one in right])
+def draw_stats(rate: float, examples: int, seed: int) -> Numbers:
+    """Draw per-example statistics of a model with this accuracy."""
+    is_correct = numpy.random.default_rng(seed).random(examples) < rate
+    return ACCURACY.compute_stats(["1"] * examples, ["1" if correct else "0" for correct in is_correct])
 
 
-def test_an_interval_is_that_of_a_share() -> None:
-    """Of 2000 examples with 70 % right: 0.7 and 1.96 standard errors, within what 4000 resamples tell."""
-    units = answers(0.7, 2000, 1)
-    found = bootstrap_interval(ACCURACY, [units], resamples=4000)
-    assert found.score == ACCURACY.scores_from_stats(units)["accuracy"]
-    error = NormalDist().inv_cdf(0.975) * numpy.sqrt(found.score * (1 - found.score) / 2000)
-    assert [found.low, found.high] == pytest.approx([found.score - error, found.score + error], abs=0.002)
-    narrow = bootstrap_interval(ACCURACY, [units], resamples=4000, level=0.5)
-    assert found.low < narrow.low < found.score < narrow.high < found.high
+def test_interval_of_accuracy_equals_the_normal_approximation() -> None:
+    """The interval of 2000 examples with accuracy 0.7 is 1.96 standard errors wide on each side."""
+    stats = draw_stats(0.7, 2000, 1)
+    interval = bootstrap_interval(ACCURACY, [stats], resamples=4000)
+    assert interval.score == ACCURACY.scores_from_stats(stats)["accuracy"]
+    error = NormalDist().inv_cdf(0.975) * numpy.sqrt(interval.score * (1 - interval.score) / 2000)
+    assert [interval.low, interval.high] == pytest.approx(
+        [interval.score - error, interval.score + error], abs=0.002
+    )
+    narrow = bootstrap_interval(ACCURACY, [stats], resamples=4000, level=0.5)
+    assert interval.low < narrow.low < interval.score < narrow.high < interval.high
 
 
-def test_every_resample_of_three_examples_comes_as_often_as_it_should() -> None:
-    """All 27 draws worked out, with a measure that is no mean."""
+def test_resamples_have_their_exact_frequencies() -> None:
+    """Enumerate all 27 resamples, with a metric that is not a mean."""
     metric = micro_f1(("a", "b", "c"), "a")
-    units = metric.compute_stats(["b", "a", "c"], ["b", "b", "a"])
-    exact = [
-        metric.scores_from_stats(units[list(draw)])["F1"] for draw in itertools.product(range(3), repeat=3)
+    stats = metric.compute_stats(["b", "a", "c"], ["b", "b", "a"])
+    exact_scores = [
+        metric.scores_from_stats(stats[list(draw)])["F1"] for draw in itertools.product(range(3), repeat=3)
     ]
-    drawn = metric.scores_from_totals(bootstrap._resample_totals([units], 20_000, seed=1))["F1"][:, 0]
-    assert {round(score, 9) for score in drawn} == {round(score, 9) for score in exact}
-    for score in set(exact):
-        share = numpy.isclose(drawn, score).mean()
-        assert share == pytest.approx(numpy.isclose(exact, score).mean(), abs=0.02)
+    drawn_scores = metric.scores_from_totals(bootstrap._resample_totals([stats], 20_000, seed=1))["F1"][:, 0]
+    assert {round(score, 9) for score in drawn_scores} == {round(score, 9) for score in exact_scores}
+    for score in set(exact_scores):
+        share = numpy.isclose(drawn_scores, score).mean()
+        assert share == pytest.approx(numpy.isclose(exact_scores, score).mean(), abs=0.02)
 
 
-def test_resampled_sums_are_those_of_the_drawn_examples() -> None:
-    """Whatever the size of a block, every seed's examples are drawn alike."""
-    units = [numpy.random.default_rng(seed).random((50, 4)) for seed in range(3)]
-    sums = bootstrap._resample_totals(units, 7, seed=5)
-    drawn = numpy.random.default_rng(5).integers(50, size=(7, 50))
-    for resample, examples in enumerate(drawn):
-        for seed, one in enumerate(units):
-            numpy.testing.assert_allclose(sums[resample, seed], one[examples].sum(axis=0))
+def test_resample_totals_are_sums_of_drawn_examples() -> None:
+    """Each resample draws the same examples for all seeds."""
+    stats = [numpy.random.default_rng(seed).random((50, 4)) for seed in range(3)]
+    totals = bootstrap._resample_totals(stats, 7, seed=5)
+    drawn_indices = numpy.random.default_rng(5).integers(50, size=(7, 50))
+    for resample, examples in enumerate(drawn_indices):
+        for seed, seed_stats in enumerate(stats):
+            numpy.testing.assert_allclose(totals[resample, seed], seed_stats[examples].sum(axis=0))
 
 
-def test_blocks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    units = [answers(0.6, 300, seed) for seed in range(2)]
-    whole = bootstrap_interval(ACCURACY, units)
+def test_interval_does_not_depend_on_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    stats = [draw_stats(0.6, 300, seed) for seed in range(2)]
+    expected = bootstrap_interval(ACCURACY, stats)
     for block in (1, 1000, 300 * 999):
         monkeypatch.setattr(bootstrap, "_BLOCK_SIZE", block)
-        assert bootstrap_interval(ACCURACY, units) == whole
+        assert bootstrap_interval(ACCURACY, stats) == expected
 
 
-def test_it_is_the_same_again_and_another_with_another_seed() -> None:
-    units = [answers(0.6, 100, 1)]
-    assert bootstrap_interval(ACCURACY, units) == bootstrap_interval(ACCURACY, units)
-    assert bootstrap_interval(ACCURACY, units) != bootstrap_interval(ACCURACY, units, seed=1)
+def test_interval_is_determined_by_the_seed() -> None:
+    stats = [draw_stats(0.6, 100, 1)]
+    assert bootstrap_interval(ACCURACY, stats) == bootstrap_interval(ACCURACY, stats)
+    assert bootstrap_interval(ACCURACY, stats) != bootstrap_interval(ACCURACY, stats, seed=1)
 
 
-def test_several_seeds_are_a_mean_of_scores() -> None:
-    units = [answers(rate, 400, seed) for seed, rate in enumerate((0.5, 0.6, 0.9))]
-    found = bootstrap_interval(ACCURACY, units)
-    assert found.score == pytest.approx(
-        numpy.mean([ACCURACY.scores_from_stats(one)["accuracy"] for one in units])
+def test_score_of_several_seeds_is_their_mean() -> None:
+    stats = [draw_stats(rate, 400, seed) for seed, rate in enumerate((0.5, 0.6, 0.9))]
+    interval = bootstrap_interval(ACCURACY, stats)
+    assert interval.score == pytest.approx(
+        numpy.mean([ACCURACY.scores_from_stats(seed_stats)["accuracy"] for seed_stats in stats])
     )
-    once, thrice = bootstrap_interval(ACCURACY, units[:1]), bootstrap_interval(ACCURACY, units[:1] * 3)
-    assert (once.low, once.high) == pytest.approx((thrice.low, thrice.high))
+    single_seed, repeated_seed = (
+        bootstrap_interval(ACCURACY, stats[:1]),
+        bootstrap_interval(ACCURACY, stats[:1] * 3),
+    )
+    assert (single_seed.low, single_seed.high) == pytest.approx((repeated_seed.low, repeated_seed.high))
 
 
-def test_another_figure() -> None:
-    units = [answers(0.6, 100, 1)]
+def test_interval_of_another_score() -> None:
+    stats = [draw_stats(0.6, 100, 1)]
     assert (
-        bootstrap_interval(ACCURACY, units, score_name="macro F1").score
-        == ACCURACY.scores_from_stats(units[0])["macro F1"]
+        bootstrap_interval(ACCURACY, stats, score_name="macro F1").score
+        == ACCURACY.scores_from_stats(stats[0])["macro F1"]
     )
 
 
-def test_a_model_does_not_differ_from_itself() -> None:
-    units = [answers(0.6, 200, seed) for seed in range(3)]
-    assert paired_bootstrap(ACCURACY, units, units) == bootstrap.PairedDifference(0, 0, 0, 1)
-    assert paired_bootstrap(ACCURACY, units, [units[2], units[0], units[1]]).p_value == 1
-    assert paired_bootstrap(ACCURACY, units[:1], units[:1] * 4).p_value == 1
+def test_model_does_not_differ_from_itself() -> None:
+    stats = [draw_stats(0.6, 200, seed) for seed in range(3)]
+    assert paired_bootstrap(ACCURACY, stats, stats) == bootstrap.PairedDifference(0, 0, 0, 1)
+    assert paired_bootstrap(ACCURACY, stats, [stats[2], stats[0], stats[1]]).p_value == 1
+    assert paired_bootstrap(ACCURACY, stats[:1], stats[:1] * 4).p_value == 1
 
 
-def test_the_other_way_round_only_the_sign_changes() -> None:
-    first = [answers(0.7, 200, seed) for seed in range(2)]
-    second = [answers(0.6, 200, seed) for seed in range(2, 5)]
-    one, other = paired_bootstrap(ACCURACY, first, second), paired_bootstrap(ACCURACY, second, first)
-    assert one.score == pytest.approx(
+def test_swapped_models_change_the_sign_only() -> None:
+    first = [draw_stats(0.7, 200, seed) for seed in range(2)]
+    second = [draw_stats(0.6, 200, seed) for seed in range(2, 5)]
+    forward, backward = paired_bootstrap(ACCURACY, first, second), paired_bootstrap(ACCURACY, second, first)
+    assert forward.score == pytest.approx(
         bootstrap_interval(ACCURACY, first).score - bootstrap_interval(ACCURACY, second).score
     )
-    assert other.score == pytest.approx(-one.score)
-    assert other.p_value == one.p_value
-    assert one.low < one.score < one.high
-    assert -other.high == pytest.approx(one.low, abs=0.01)
+    assert backward.score == pytest.approx(-forward.score)
+    assert backward.p_value == forward.p_value
+    assert forward.low < forward.score < forward.high
+    assert -backward.high == pytest.approx(forward.low, abs=0.01)
 
 
-def test_p_is_that_of_a_normal_difference() -> None:
-    """Of 3000 examples the mean difference is nearly normal; p is that of a two-sided z-test."""
+def test_p_value_equals_a_z_test() -> None:
+    """The mean difference of 3000 examples is nearly normal: p equals that of a two-sided z-test."""
     for seed, rate in enumerate((0.60, 0.61, 0.62)):
-        first, second = answers(rate, 3000, 10 + seed), answers(0.6, 3000, 20 + seed)
-        found = paired_bootstrap(ACCURACY, [first], [second], resamples=4000)
+        first, second = draw_stats(rate, 3000, 10 + seed), draw_stats(0.6, 3000, 20 + seed)
+        difference = paired_bootstrap(ACCURACY, [first], [second], resamples=4000)
         differences = first.reshape(-1, 2, 3)[..., 0].sum(axis=1) - second.reshape(-1, 2, 3)[..., 0].sum(
             axis=1
         )
         z = differences.mean() / (differences.std() / numpy.sqrt(3000))
-        assert found.score == pytest.approx(differences.mean())
-        assert found.p_value == pytest.approx(2 * NormalDist().cdf(-abs(z)), abs=0.03)
+        assert difference.score == pytest.approx(differences.mean())
+        assert difference.p_value == pytest.approx(2 * NormalDist().cdf(-abs(z)), abs=0.03)
 
 
-def test_p_is_right_where_there_is_no_difference() -> None:
-    """Of two models as good as each other, one in ten pairs has p below 0.1, or hardly more."""
-    pairs = [([answers(0.7, 150, 2 * at)], [answers(0.7, 150, 2 * at + 1)]) for at in range(200)]
-    low = sum(paired_bootstrap(ACCURACY, *pair, resamples=300).p_value <= 0.1 for pair in pairs)
-    assert 6 <= low <= 36
+def test_p_values_are_calibrated_for_equal_models() -> None:
+    """Of equally good models about one pair in ten has p <= 0.1."""
+    pairs = [
+        ([draw_stats(0.7, 150, 2 * number)], [draw_stats(0.7, 150, 2 * number + 1)]) for number in range(200)
+    ]
+    low_p_values = sum(paired_bootstrap(ACCURACY, *pair, resamples=300).p_value <= 0.1 for pair in pairs)
+    assert 6 <= low_p_values <= 36
 
 
-def test_better_on_every_example_is_never_p_of_0() -> None:
-    found = paired_bootstrap(ACCURACY, [answers(1, 100, 1)], [answers(0, 100, 1)])
-    assert (found.score, found.low, found.high, found.p_value) == (1, 1, 1, 1 / 1001)
+def test_p_value_is_never_0() -> None:
+    difference = paired_bootstrap(ACCURACY, [draw_stats(1, 100, 1)], [draw_stats(0, 100, 1)])
+    assert (difference.score, difference.low, difference.high, difference.p_value) == (1, 1, 1, 1 / 1001)
 
 
-def test_the_same_examples_are_needed() -> None:
+def test_unequal_or_empty_examples_are_refused() -> None:
     with pytest.raises(ValueError, match="there are 10, 11"):
-        paired_bootstrap(ACCURACY, [answers(0.5, 10, 1)], [answers(0.5, 11, 1)])
+        paired_bootstrap(ACCURACY, [draw_stats(0.5, 10, 1)], [draw_stats(0.5, 11, 1)])
     with pytest.raises(ValueError, match="at least one: there are 0"):
-        bootstrap_interval(ACCURACY, [answers(0.5, 0, 1)])
+        bootstrap_interval(ACCURACY, [draw_stats(0.5, 0, 1)])
 
 
-def test_a_large_test_set_takes_little_memory() -> None:
-    """16,000 sentences, five seeds, 1000 resamples: a matrix of all would take 128 MB."""
+def test_memory_of_a_large_test_set_is_bounded() -> None:
+    """A matrix of 1000 resamples of 16,000 sentences would take 128 MB."""
     metric = entity_f1()
-    units = [numpy.random.default_rng(seed).integers(0, 3, (16_000, 6)).astype(float) for seed in range(5)]
+    stats = [numpy.random.default_rng(seed).integers(0, 3, (16_000, 6)).astype(float) for seed in range(5)]
     tracemalloc.start()
-    found = bootstrap_interval(metric, units)
+    interval = bootstrap_interval(metric, stats)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert found.low < found.score < found.high
+    assert interval.low < interval.score < interval.high
     assert peak < 80_000_000

@@ -1,4 +1,4 @@
-"""Published numbers are as printed: their sums come out, and the notes are on the numbers they are about."""
+"""Published tables: scores as printed, consistent sums, and notes on the right cells."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from bioshards.evaluate.report.published import (
     ("table", "model"),
     [(table, model) for table in (BLURB_TABLE, PRETRAINING_TABLE) for model in table.models],
 )
-def test_each_column_has_its_printed_blurb_score(table: PublishedTable, model: str) -> None:
-    scores = {task: of[model].mean for (task, _), of in table.scores.items()}
+def test_blurb_scores_are_as_printed(table: PublishedTable, model: str) -> None:
+    scores = {task: by_model[model].mean for (task, _), by_model in table.scores.items()}
     printed = table.blurb_scores[table.models.index(model)]
     assert tuple(scores) == BLURB_TASKS
     assert f"{compute_blurb(scores).score:.2f}" == f"{printed:.2f}"
@@ -34,24 +34,24 @@ def test_each_column_has_its_printed_blurb_score(table: PublishedTable, model: s
 @pytest.mark.parametrize(
     "table", [BIO_ELECTRA_TABLE, ELECTRAMED_TABLE, BIOALBERT_TABLE], ids=lambda table: table.suite
 )
-def test_f1_goes_with_precision_and_recall(table: PublishedTable) -> None:
-    """Of one run it is their harmonic mean; of means over runs nearly so, and less so the more they vary."""
+def test_f1_is_consistent_with_precision_and_recall(table: PublishedTable) -> None:
+    """F1 of one run is the harmonic mean of both; F1 averaged over runs differs more with a larger sd."""
     checked = 0
-    for (task, figure), scores in table.scores.items():
-        kind = figure.removesuffix("F1")
-        if figure == kind or (task, f"{kind}precision") not in table.scores:
+    for (task, score_name), scores in table.scores.items():
+        prefix = score_name.removesuffix("F1")
+        if score_name == prefix or (task, f"{prefix}precision") not in table.scores:
             continue
         for model, f1 in scores.items():
-            precision = table.scores[task, f"{kind}precision"][model].mean
-            recall = table.scores[task, f"{kind}recall"][model].mean
-            apart = abs(f1.mean - 2 * precision * recall / (precision + recall))
-            assert apart < max(0.08, 0.2 * (f1.sd or 0)), (task, figure, model)
+            precision = table.scores[task, f"{prefix}precision"][model].mean
+            recall = table.scores[task, f"{prefix}recall"][model].mean
+            difference = abs(f1.mean - 2 * precision * recall / (precision + recall))
+            assert difference < max(0.08, 0.2 * (f1.sd or 0)), (task, score_name, model)
             checked += 1
     assert checked == {"bio-electra": 37, "electramed": 5, "bioalbert": 64}[table.suite]
 
 
 @pytest.mark.parametrize(
-    ("table", "task", "figure", "model", "mean", "sd"),
+    ("table", "task", "score_name", "model", "mean", "sd"),
     [
         (BLURB_TABLE, "pubmedqa", "accuracy", "PubMedBERT", 55.84, None),
         (BLURB_TABLE, "bc5-chem", "F1", "PubMedBERT + PMC, longer", 93.34, None),
@@ -71,24 +71,24 @@ def test_f1_goes_with_precision_and_recall(table: PublishedTable) -> None:
     ],
 )
 def test_cells_are_as_printed(
-    table: PublishedTable, task: str, figure: str, model: str, mean: float, sd: float | None
+    table: PublishedTable, task: str, score_name: str, model: str, mean: float, sd: float | None
 ) -> None:
-    assert table.scores[task, figure][model] == PublishedScore(mean, sd)
+    assert table.scores[task, score_name][model] == PublishedScore(mean, sd)
 
 
-def test_a_cell_that_is_not_printed_is_not_there() -> None:
+def test_missing_cells_are_left_out() -> None:
     assert "BERT-Base cased" not in BIO_ELECTRA_TABLE.scores["reranker-weighted", "MRR"]
     assert "Bio-ELECTRA++ optimised" not in BIO_ELECTRA_TABLE.scores["gad", "F1"]
     assert list(FINE_TUNING_TABLE.scores["gad", "F1"]) == ["BiLSTM"]
 
 
-def test_electrameds_batches_are_weighted_by_their_questions() -> None:
-    """By hand: (39 * 47.95 + 25 * 53.16 + 29 * 46.62 + 34 * 69.55 + 35 * 31.42) / 162."""
+def test_electramed_batches_are_weighted_by_questions() -> None:
+    """The weighted mean is (39 * 47.95 + 25 * 53.16 + 29 * 46.62 + 34 * 69.55 + 35 * 31.42) / 162."""
     assert ELECTRAMED_TABLE.scores["factoid-7b", "MRR"]["ELECTRAMed"] == PublishedScore(49.48, None)
     assert ELECTRAMED_TABLE.scores["factoid-7b", "SACC"]["ELECTRAMed"] == PublishedScore(42.84, None)
 
 
-def test_a_row_that_lacks_a_cell_is_refused() -> None:
+def test_row_with_a_missing_cell_is_refused() -> None:
     with pytest.raises(ValueError, match="zip"):
         published._parse_rows(("one", "two"), "ddi F1 80.00")
 
@@ -98,38 +98,38 @@ def test_every_task_has_a_title() -> None:
 
 
 @pytest.mark.parametrize("table", PUBLISHED_TABLES, ids=lambda table: table.title)
-def test_notes_are_on_what_is_there(table: PublishedTable) -> None:
+def test_notes_refer_to_existing_models_and_tasks(table: PublishedTable) -> None:
     for note in table.notes:
         assert set(note.models) <= set(table.models)
         assert set(note.tasks) <= set(table.tasks)
     assert set(table.charted_models) <= set(table.models)
 
 
-def test_scores_of_the_development_set_are_marked() -> None:
-    def marked(model: str, task: str) -> bool:
+def test_development_set_scores_have_notes() -> None:
+    def has_development_note(model: str, task: str) -> bool:
         return any("development set" in text for text in BIO_ELECTRA_TABLE.notes_for(model, task))
 
     cells = [
         (model, task)
         for model in BIO_ELECTRA_TABLE.models
         for task in BIO_ELECTRA_TABLE.tasks
-        if marked(model, task)
+        if has_development_note(model, task)
     ]
     assert cells == [("Bio-ELECTRA++ optimised", "ncbi-disease"), ("Bio-ELECTRA++ optimised", "linnaeus")]
 
 
-def test_bioalberts_columns_are_marked_and_biobert_ones_are_not_so() -> None:
-    doubtful = [
+def test_only_bioalbert_columns_have_the_implausible_note() -> None:
+    models_with_note = [
         model
         for model in BIOALBERT_TABLE.models
-        if any("mplausible" in of for of in BIOALBERT_TABLE.notes_for(model))
+        if any("mplausible" in note for note in BIOALBERT_TABLE.notes_for(model))
     ]
-    assert doubtful == [model for model in BIOALBERT_TABLE.models if model.startswith("BioALBERT")]
-    assert not set(doubtful) & set(BIOALBERT_TABLE.charted_models)
+    assert models_with_note == [model for model in BIOALBERT_TABLE.models if model.startswith("BioALBERT")]
+    assert not set(models_with_note) & set(BIOALBERT_TABLE.charted_models)
 
 
-def test_a_note_belongs_to_one_place() -> None:
-    """A note on rows is not repeated in their cells, nor one on a table anywhere."""
+def test_note_is_listed_in_one_place() -> None:
+    """A note on a table or a row is listed there only, and is left out of the notes on cells."""
     assert len(BLURB_TABLE.notes_for()) == 1
     assert BLURB_TABLE.notes_for("PubMedBERT") == []
     assert BLURB_TABLE.notes_for("PubMedBERT", "gad") == []

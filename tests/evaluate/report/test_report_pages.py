@@ -1,4 +1,4 @@
-"""What is shown of a report: the papers' layouts, every caveat at its number, nothing that can do harm."""
+"""Report pages in Markdown and HTML: layout, notes beside scores, and escaping."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ HOSTILE = (
 )
 
 
-def report(*found: Result) -> Report:
-    return build_report(results_by_path(*found), metric_of, defaults_of)
+def build_test_report(*runs: Result) -> Report:
+    return build_report(results_by_path(*runs), metric_of, defaults_of)
 
 
-def rows_of(text: str, title: str) -> list[list[str]]:
-    """The cells of the Markdown table below a title."""
+def parse_table(text: str, title: str) -> list[list[str]]:
+    """Parse the Markdown table below a title into its cells."""
     lines = text[text.index(title) :].splitlines()
-    start = next(at for at, line in enumerate(lines) if line.startswith("|"))
+    start = next(index for index, line in enumerate(lines) if line.startswith("|"))
     table = []
     for line in lines[start:]:
         if not line.startswith("|"):
@@ -60,13 +60,13 @@ def rows_of(text: str, title: str) -> list[list[str]]:
     return [table[0], *table[2:]]
 
 
-def row(text: str, title: str, first: str) -> dict[str, str]:
-    head, *rows = rows_of(text, title)
-    (found,) = [one for one in rows if re.sub(r" <sup>.*", "", one[0]) == first]
-    return dict(zip((re.sub(r" <sup>.*", "", name) for name in head), found, strict=True))
+def find_row(text: str, title: str, first: str) -> dict[str, str]:
+    header, *rows = parse_table(text, title)
+    (match,) = [cells for cells in rows if re.sub(r" <sup>.*", "", cells[0]) == first]
+    return dict(zip((re.sub(r" <sup>.*", "", name) for name in header), match, strict=True))
 
 
-def rows_counted(correct: int) -> list[tuple[int, ...]]:
+def make_rows(correct: int) -> list[tuple[int, ...]]:
     return [(correct, 10, 10, correct, 10, 10)]
 
 
@@ -136,36 +136,34 @@ two-sided and of one comparison alone: of 1, chance makes about 0.1 smaller than
 """
 
 
-def test_markdown_is_golden() -> None:
+def test_markdown_equals_the_golden_page() -> None:
     runs = [
-        make_result(task="zebra", suite="further", seed=0, rows=rows_counted(5)),
-        make_result(task="zebra", suite="further", seed=1, rows=rows_counted(7)),
+        make_result(task="zebra", suite="further", seed=0, rows=make_rows(5)),
+        make_result(task="zebra", suite="further", seed=1, rows=make_rows(7)),
         make_result(
             "other",
             task="zebra",
             suite="further",
-            rows=rows_counted(9),
+            rows=make_rows(9),
             sample_sizes=SAMPLED,
             settings={**DEFAULTS, "batch_size": 16},
             provenance={"verified": True, "notes": ["Stripes are invented."], "files": {}, "counts": {}},
             seconds=3599.6,
         ),
     ]
-    assert render_markdown(report(*runs)) == GOLDEN
+    assert render_markdown(build_test_report(*runs)) == GOLDEN
 
 
-def test_blurb_is_in_the_papers_layout() -> None:
-    runs = [
-        make_result(task=task, seed=seed, rows=rows_counted(8)) for task in BLURB_TASKS for seed in (0, 1)
-    ]
-    _, *rows = rows_of(render_markdown(report(*runs)), "## BLURB")
-    assert [re.sub(r" <sup>.*", "", one[0]) for one in rows if one[1] in ("F1", "Pearson", "accuracy")][
+def test_blurb_table_has_the_published_layout() -> None:
+    runs = [make_result(task=task, seed=seed, rows=make_rows(8)) for task in BLURB_TASKS for seed in (0, 1)]
+    _, *rows = parse_table(render_markdown(build_test_report(*runs)), "## BLURB")
+    assert [re.sub(r" <sup>.*", "", cells[0]) for cells in rows if cells[1] in ("F1", "Pearson", "accuracy")][
         :9
     ] == [
         *("BC5-chem", "BC5-disease", "NCBI-disease", "BC2GM", "JNLPBA"),
         *("EBM PICO", "ChemProt", "DDI", "GAD"),
     ]
-    assert [one[0] for one in rows[-7:]] == [
+    assert [cells[0] for cells in rows[-7:]] == [
         "NER, mean of 5",
         "PICO",
         "Relation extraction, mean of 3",
@@ -174,79 +172,83 @@ def test_blurb_is_in_the_papers_layout() -> None:
         "Question answering, mean of 2",
         "BLURB score",
     ]
-    last = row(render_markdown(report(*runs)), "## BLURB", "BLURB score")
+    last = find_row(render_markdown(build_test_report(*runs)), "## BLURB", "BLURB score")
     assert (last["tiny"], last["PubMedBERT"], last["BERT uncased"]) == ("80.00", "81.16", "76.11")
-    first = row(render_markdown(report(*runs)), "## BLURB", "BC5-chem")
+    first = find_row(render_markdown(build_test_report(*runs)), "## BLURB", "BC5-chem")
     assert (first["tiny"], first["PubMedBERT"]) == ("80.00 (0.00) n=2<br>[80.00, 80.00]", "93.33")
 
 
-def test_a_partial_average_is_never_the_blurb_score() -> None:
+def test_partial_mean_is_not_called_blurb_score() -> None:
     text = render_markdown(
-        report(*(make_result(task=task, rows=rows_counted(8)) for task in BLURB_TASKS[:11]))
+        build_test_report(*(make_result(task=task, rows=make_rows(8)) for task in BLURB_TASKS[:11]))
     )
-    missing = row(text, "## BLURB", "BLURB score")
+    missing = find_row(text, "## BLURB", "BLURB score")
     assert re.fullmatch(r"– <sup>\d+</sup>", missing["tiny"])
     assert missing["PubMedBERT"] == "81.16"
     assert "No BLURB score without PubMedQA, BioASQ yes/no." in text
-    average = row(text, "## BLURB", "Average over 11 of 13 tasks")
+    average = find_row(text, "## BLURB", "Average over 11 of 13 tasks")
     assert (average["tiny"], average["PubMedBERT"]) == ("80.00", "83.05")
     assert "Not the BLURB score" in text
 
 
 @pytest.mark.parametrize(
-    ("others", "mark", "said"),
+    ("fields", "mark", "note"),
     [
         ({"sample_sizes": SAMPLED}, "†", "On a sample of the data"),
         ({"provenance": UNVERIFIED}, "‡", "are not the published ones"),
         ({"legacy": ["lower-case"]}, "§", "Counted as a paper does"),
     ],
 )
-def test_what_does_not_compare_is_marked_wherever_it_is_shown(others: Any, mark: str, said: str) -> None:
-    runs = [make_result(task=task, rows=rows_counted(8), **others) for task in BLURB_TASKS]
-    found = report(*runs)
-    (label,) = found["suites"][0]["tasks"]["ddi"]["models"]
-    text = render_markdown(found)
-    for first in ("DDI", "NER, mean of 5", "BLURB score"):
-        assert mark in row(text, "## BLURB", first)[label]
-        assert mark not in row(text, "## BLURB", first)["PubMedBERT"]
-    assert said in text
-    shown = lxml.html.document_fromstring(render_page(found))
-    ours = [one.text for one in shown.iter("text") if one.text and one.text.startswith("80.00")]
-    assert ours == [f"80.00{mark}"] * 13
+def test_incomparable_scores_are_marked_everywhere(fields: Any, mark: str, note: str) -> None:
+    runs = [make_result(task=task, rows=make_rows(8), **fields) for task in BLURB_TASKS]
+    report = build_test_report(*runs)
+    (label,) = report["suites"][0]["tasks"]["ddi"]["models"]
+    text = render_markdown(report)
+    for row_name in ("DDI", "NER, mean of 5", "BLURB score"):
+        assert mark in find_row(text, "## BLURB", row_name)[label]
+        assert mark not in find_row(text, "## BLURB", row_name)["PubMedBERT"]
+    assert note in text
+    page = lxml.html.document_fromstring(render_page(report))
+    labels = [
+        element.text for element in page.iter("text") if element.text and element.text.startswith("80.00")
+    ]
+    assert labels == [f"80.00{mark}"] * 13
 
 
-def test_notes_on_the_data_are_at_the_score() -> None:
-    text = render_markdown(report(make_result(task="hoc", provenance=UNVERIFIED)))
+def test_data_notes_are_footnotes_of_the_score() -> None:
+    text = render_markdown(build_test_report(make_result(task="hoc", provenance=UNVERIFIED)))
     number = re.search(r"<sup>(\d+)</sup> The split is ours\.", text)
     assert number
-    assert f"<sup>‡ {number[1]}</sup>" in row(text, "## BLURB", "HoC")["tiny"]
+    assert f"<sup>‡ {number[1]}</sup>" in find_row(text, "## BLURB", "HoC")["tiny"]
 
 
 @pytest.mark.parametrize(
-    ("suite", "title", "task", "figures"),
+    ("suite", "title", "task", "score_names"),
     [
         ("bio-electra", "Bio-ELECTRA's tasks", "NCBI-disease", ["precision", "recall", "F1"]),
         ("electramed", "ELECTRAMed's tasks", "NCBI-disease", ["precision", "recall", "F1"]),
         ("bioalbert", "BioALBERT's tasks", "NCBI-disease", ["precision", "recall", "F1"]),
     ],
 )
-def test_other_papers_have_rows_for_precision_and_recall(
-    suite: str, title: str, task: str, figures: list[str]
+def test_other_suites_have_rows_for_precision_and_recall(
+    suite: str, title: str, task: str, score_names: list[str]
 ) -> None:
-    text = render_markdown(report(make_result(task="ncbi-disease", suite=suite, rows=rows_counted(8))))
-    _, *rows = rows_of(text, f"## {title}")
-    of_task = [one for one in rows if re.sub(r" <sup>.*", "", one[0]) == task]
-    assert [one[1] for one in of_task] == figures
-    assert [one[2] for one in of_task] == ["80.00", "80.00", "80.00 n=1<br>[80.00, 80.00]"]
+    text = render_markdown(
+        build_test_report(make_result(task="ncbi-disease", suite=suite, rows=make_rows(8)))
+    )
+    _, *rows = parse_table(text, f"## {title}")
+    task_rows = [cells for cells in rows if re.sub(r" <sup>.*", "", cells[0]) == task]
+    assert [cells[1] for cells in task_rows] == score_names
+    assert [cells[2] for cells in task_rows] == ["80.00", "80.00", "80.00 n=1<br>[80.00, 80.00]"]
     assert "Without results here: " in text
 
 
 def test_development_scores_are_footnoted() -> None:
-    text = render_markdown(report(make_result(task="linnaeus", suite="bio-electra")))
+    text = render_markdown(build_test_report(make_result(task="linnaeus", suite="bio-electra")))
     cell = next(
-        one[6]
-        for one in rows_of(text, "## Bio-ELECTRA's tasks")
-        if one[0].startswith("LINNAEUS") and one[1] == "F1"
+        cells[6]
+        for cells in parse_table(text, "## Bio-ELECTRA's tasks")
+        if cells[0].startswith("LINNAEUS") and cells[1] == "F1"
     )
     numbers = re.fullmatch(r"95\.01 \(0\.84\) <sup>([\d,]+)</sup>", cell)
     assert numbers
@@ -254,11 +256,13 @@ def test_development_scores_are_footnoted() -> None:
     assert any(note and note[1].startswith("Scores of the development set") for note in notes)
 
 
-def test_a_paper_without_our_main_figure_gets_a_row_for_it() -> None:
+def test_main_score_missing_in_the_published_table_gets_a_row() -> None:
     text = render_markdown(
-        report(make_result(task="yesno-ideal", suite="bio-electra", metric="accuracy", rows=YES_NO))
+        build_test_report(
+            make_result(task="yesno-ideal", suite="bio-electra", metric="accuracy", rows=YES_NO)
+        )
     )
-    _, *rows = rows_of(text, "## Bio-ELECTRA's tasks")
+    _, *rows = parse_table(text, "## Bio-ELECTRA's tasks")
     assert rows[-1][:3] == ["BioASQ 8b yes/no", "accuracy", "100.00 n=1<br>[100.00, 100.00]"]
 
 
@@ -266,7 +270,7 @@ YES_NO = [(1, 1, 1, 0, 0, 0, 0, 0, 0)]
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_nothing_in_a_name_is_mark_up(name: str) -> None:
+def test_markup_in_names_is_escaped(name: str) -> None:
     data = {"verified": True, "notes": [name], "files": {}, "counts": {}}
     hostile: Any = {
         "data": data,
@@ -275,41 +279,41 @@ def test_nothing_in_a_name_is_mark_up(name: str) -> None:
         "library_versions": {name: name},
         "legacy": [name],
     }
-    found = report(
+    hostile_report = build_test_report(
         make_result(name, name, suite=name, **hostile), make_result(f"{name} 2", name, suite=name, **hostile)
     )
-    for shown in (found, report(make_result(name, "ddi"), make_result("other", "ddi"))):
-        tree = lxml.html.document_fromstring(render_page(shown))
+    for report in (hostile_report, build_test_report(make_result(name, "ddi"), make_result("other", "ddi"))):
+        tree = lxml.html.document_fromstring(render_page(report))
         assert not list(tree.iter("script", "b", "img", "a"))
-        assert not [key for one in tree.iter() for key in one.attrib if str(key).startswith("on")]
+        assert not [key for element in tree.iter() for key in element.attrib if str(key).startswith("on")]
         assert len(list(tree.iter("style"))) == 1
-        text = render_markdown(shown)
+        text = render_markdown(report)
         assert "\r" not in text
         for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
-            marks = [re.findall(r"(?<!\\)(?:\\\\)*\|", line) for line in table.splitlines()]
-            assert len(set(map(len, marks))) == 1
+            separators = [re.findall(r"(?<!\\)(?:\\\\)*\|", line) for line in table.splitlines()]
+            assert len(set(map(len, separators))) == 1
         assert not re.search(r"<(?!/?(sup|br|details|summary)>)", text)
         assert not re.search(r"(?<!\\)\]\(", text)
 
 
 @settings(max_examples=25)
 @given(st.text(max_size=40), st.text(max_size=40))
-def test_pages_are_well_formed_whatever_the_names(model: str, task: str) -> None:
-    found = report(make_result(model, task), make_result(model + "'", task))
-    tree = lxml.html.document_fromstring(render_page(found))
+def test_pages_are_well_formed_for_any_names(model: str, task: str) -> None:
+    report = build_test_report(make_result(model, task), make_result(model + "'", task))
+    tree = lxml.html.document_fromstring(render_page(report))
     assert len(list(tree.iter("table"))) == 7  # models, scores, compared, runs, figures, two of variants
     assert len(list(tree.iter("svg"))) == 1
 
 
-def test_the_page_runs_and_loads_nothing() -> None:
-    shown = render_page(report(make_result()))
-    assert "default-src 'none'" in shown
-    tree = lxml.html.document_fromstring(shown)
+def test_page_has_no_scripts_or_external_resources() -> None:
+    page = render_page(build_test_report(make_result()))
+    assert "default-src 'none'" in page
+    tree = lxml.html.document_fromstring(page)
     assert not list(tree.iter("script", "link", "img", "iframe"))
-    assert not [one for one in tree.iter() if "src" in one.attrib or "href" in one.attrib]
+    assert not [element for element in tree.iter() if "src" in element.attrib or "href" in element.attrib]
 
 
-def test_the_chart_is_drawn_to_scale() -> None:
+def test_chart_is_drawn_to_scale() -> None:
     svg = draw_chart(
         "Scores",
         ["one", "two"],
@@ -319,12 +323,12 @@ def test_the_chart_is_drawn_to_scale() -> None:
         ],
     )
     tree = lxml.html.fragment_fromstring(svg)
-    bars = [one for one in tree.iter("rect") if len(one)]
-    widths = [float(one.attrib["width"]) for one in bars]
+    bars = [bar for bar in tree.iter("rect") if len(bar)]
+    widths = [float(bar.attrib["width"]) for bar in bars]
     assert widths[1] == pytest.approx(2 * widths[0])
-    assert widths[2] == 0  # below 0 there is no bar, but the number is there
-    assert [one.attrib["fill"] == "none" for one in bars] == [False, True, True]
-    assert [one.findtext("title") for one in bars] == [
+    assert widths[2] == 0  # a negative score has a label and no bar
+    assert [bar.attrib["fill"] == "none" for bar in bars] == [False, True, True]
+    assert [bar.findtext("title") for bar in bars] == [
         "ours, one: 50.00",
         "theirs, one: 100.00",
         "theirs, two: -20.00",
@@ -334,8 +338,8 @@ def test_the_chart_is_drawn_to_scale() -> None:
     assert numpy.isclose((high - low) / widths[1], 0.2, atol=0.001)
 
 
-def test_the_chart_has_the_papers_own_figure_beside_ours() -> None:
-    tree = lxml.html.document_fromstring(render_page(report(make_result(task="ddi"))))
-    told = [one.text for one in tree.iter("title")]
-    assert "PubMedBERT, DDI: 82.36" in told
-    assert "BERT uncased, DDI: 80.04" in told
+def test_chart_shows_published_scores() -> None:
+    tree = lxml.html.document_fromstring(render_page(build_test_report(make_result(task="ddi"))))
+    titles = [element.text for element in tree.iter("title")]
+    assert "PubMedBERT, DDI: 82.36" in titles
+    assert "BERT uncased, DDI: 80.04" in titles

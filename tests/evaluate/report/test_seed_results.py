@@ -1,4 +1,4 @@
-"""Seeds have a mean only if they were run and counted alike."""
+"""Grouping of results by model: means over seeds, and the errors for seeds that cannot be averaged."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from bioshards.evaluate.runs.results import ResultError
 from tests.support.evaluate.synthetic_results import DEFAULTS, make_result, results_by_path
 
 
-def counts(correct: int) -> list[tuple[int, ...]]:
+def make_rows(correct: int) -> list[tuple[int, ...]]:
     return [(correct, 10, 10, correct, 10, 10)]
 
 
 @given(st.lists(st.integers(0, 10), min_size=1, max_size=8))
-def test_mean_and_deviation_are_numpys(correct: list[int]) -> None:
-    results = [make_result(seed=seed, rows=counts(one)) for seed, one in enumerate(correct)]
+def test_mean_and_standard_deviation_equal_numpy(correct: list[int]) -> None:
+    results = [make_result(seed=seed, rows=make_rows(count)) for seed, count in enumerate(correct)]
     ((seeds,),) = group_by_model(results_by_path(*results)).values()
-    found = seeds.summarise_scores("test")["F1"]
+    f1 = seeds.summarise_scores("test")["F1"]
     values = numpy.array(correct) * 10.0
-    assert found["mean"] == pytest.approx(values.mean())
-    assert found["sd"] == pytest.approx(values.std(ddof=0))
+    assert f1["mean"] == pytest.approx(values.mean())
+    assert f1["sd"] == pytest.approx(values.std(ddof=0))
 
 
 def test_seeds_are_ascending_and_models_in_order() -> None:
@@ -37,41 +37,41 @@ def test_seeds_are_ascending_and_models_in_order() -> None:
             make_result("a", "ddi"),
         )
     )
-    assert {key: [(one.label, one.seeds) for one in found] for key, found in grouped.items()} == {
+    assert {key: [(group.label, group.seeds) for group in groups] for key, groups in grouped.items()} == {
         ("blurb", "bc5-chem"): [("b", [0, 2]), ("a", [1])],
         ("blurb", "ddi"): [("a", [0])],
     }
 
 
-def test_a_figure_that_not_all_seeds_have_has_no_mean() -> None:
-    less = make_result(seed=1)
-    del less["scores"]["dev"]["recall"]
-    ((seeds,),) = group_by_model(results_by_path(make_result(), less)).values()
+def test_score_missing_for_a_seed_has_no_mean() -> None:
+    incomplete = make_result(seed=1)
+    del incomplete["scores"]["dev"]["recall"]
+    ((seeds,),) = group_by_model(results_by_path(make_result(), incomplete)).values()
     assert "recall" in seeds.summarise_scores("test")
     assert "recall" not in seeds.summarise_scores("dev")
 
 
-def test_the_papers_ways_of_counting_stand_apart() -> None:
+def test_legacy_results_are_grouped_separately() -> None:
     legacy = make_result(legacy=["lower-case", "truncated"])
-    ((one, other),) = group_by_model(results_by_path(make_result(), legacy)).values()
-    assert (one.label, other.label) == ("tiny", "tiny (legacy: lower-case, truncated)")
+    ((standard, legacy_group),) = group_by_model(results_by_path(make_result(), legacy)).values()
+    assert (standard.label, legacy_group.label) == ("tiny", "tiny (legacy: lower-case, truncated)")
 
 
-def test_a_copy_is_no_second_run() -> None:
+def test_copied_result_is_counted_once() -> None:
     copy = make_result(seconds=1.0, device="cuda", library_versions={})
     copy["model"]["path"] = "elsewhere"
     ((seeds,),) = group_by_model(results_by_path(make_result(), copy)).values()
     assert seeds.seeds == [0]
 
 
-def test_a_seed_twice_with_other_scores_is_refused() -> None:
+def test_conflicting_results_of_a_seed_are_refused() -> None:
     with pytest.raises(
         ResultError, match=r"0/seed-0.json and 1/seed-0.json are both seed 0 of tiny on bc5-chem"
     ):
-        group_by_model(results_by_path(make_result(), make_result(rows=counts(3))))
+        group_by_model(results_by_path(make_result(), make_result(rows=make_rows(3))))
 
 
-def test_two_models_of_one_name_are_refused() -> None:
+def test_two_models_with_one_name_are_refused() -> None:
     other = make_result(task="ddi")
     other["model"]["sha256"] = "0" * 64
     with pytest.raises(ResultError, match="of two models that are both named tiny"):
@@ -79,7 +79,7 @@ def test_two_models_of_one_name_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changes", "message"),
     [
         (
             {"settings": {**DEFAULTS, "learning_rate": 1e-05}},
@@ -97,12 +97,12 @@ def test_two_models_of_one_name_are_refused() -> None:
         ),
     ],
 )
-def test_seeds_that_were_run_otherwise_have_no_mean(changed: Any, said: str) -> None:
-    with pytest.raises(ResultError, match="so they have no mean: report them apart") as refused:
+def test_seeds_with_different_settings_are_refused(changes: Any, message: str) -> None:
+    with pytest.raises(ResultError, match="so they have no mean: report them apart") as error:
         group_by_model(
-            results_by_path(make_result(seed=0), make_result(seed=1), make_result(seed=2, **changed))
+            results_by_path(make_result(seed=0), make_result(seed=1), make_result(seed=2, **changes))
         )
-    assert said in str(refused.value)
-    assert str(refused.value).startswith(
+    assert message in str(error.value)
+    assert str(error.value).startswith(
         "0/seed-0.json and 2/seed-2.json are seeds of tiny on bc5-chem (blurb)"
     )

@@ -1,4 +1,4 @@
-"""Runs that are stopped, killed, beside each other, on a full disk, or that nobody reads."""
+"""Evaluation runs that are interrupted, killed, run twice at once, or meet a full disk or a closed pipe."""
 
 from __future__ import annotations
 
@@ -23,124 +23,129 @@ from tests.support.evaluate.evaluate_commands import (
     run_evaluate,
     send_signal,
 )
-from tests.support.evaluate.tiny_checkpoints import save_tiny_checkpoint
 from tests.support.full_disk import limit_file_size
 from tests.support.train.trainer_processes import TrainerProcess
 from tests.support.train.trainer_runs import use_torch_threads
 
 Capture = pytest.CaptureFixture[str]
-TWO = ("--tasks", "ncbi-disease", "factoid-7b", "--seeds", 2, "--max-examples", 8, "--batch-size", 4)
-"""Two tasks with two seeds: 2 updates a seed, and 14 and 2 for the questions, which begin with SQuAD."""
+TWO_TASKS = ("--tasks", "ncbi-disease", "factoid-7b", "--seeds", 2, "--max-examples", 8, "--batch-size", 4)
+"""Two tasks with two seeds: 2 updates a seed for the first; 14 with SQuAD and 2 for the second."""
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGTERM)
-    with use_torch_threads(1):
-        yield
-    signal.signal(signal.SIGTERM, before)
+pytestmark = pytest.mark.usefixtures("use_one_thread")
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny_checkpoint(tmp_path_factory.mktemp("model") / "electra")
-
-
-@pytest.fixture(scope="module")
-def whole(model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The results of a run that nothing stops."""
-    out = tmp_path_factory.mktemp("whole")
+def uninterrupted_results(checkpoint_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The results of an uninterrupted run."""
+    output_dir = tmp_path_factory.mktemp("whole")
     with use_torch_threads(1):
-        assert run_evaluate(model, out, *TWO) == 0
-    return load_results(out)
+        assert run_evaluate(checkpoint_dir, output_dir, *TWO_TASKS) == 0
+    return load_results(output_dir)
 
 
-def test_a_run_that_is_killed_goes_on_and_ends_the_same(
-    model: Path, whole: dict[str, Any], tmp_path: Path
+def test_killed_run_resumes_with_the_same_results(
+    checkpoint_dir: Path, uninterrupted_results: dict[str, Any], tmp_path: Path
 ) -> None:
-    out = tmp_path / "out"
-    killed = TrainerProcess(
-        evaluate_argv("run", model, out, *TWO),
+    output_dir = tmp_path / "out"
+    process = TrainerProcess(
+        evaluate_argv("run", checkpoint_dir, output_dir, *TWO_TASKS),
         tmp_path / "told",
         partial(call_after_update, 7, partial(send_signal, signal.SIGKILL)),
         command=main,
     )
-    assert killed.wait() == -signal.SIGKILL, killed.read_output()
-    made = load_results(out)
-    assert {name.rpartition("/")[0] for name in made} == {"blurb/ncbi-disease"}
-    assert not list_temporary_files(out)
-    assert run_evaluate(model, out, *TWO) == 0
-    assert load_results(out) == whole
+    assert process.wait() == -signal.SIGKILL, process.read_output()
+    results = load_results(output_dir)
+    assert {name.rpartition("/")[0] for name in results} == {"blurb/ncbi-disease"}
+    assert not list_temporary_files(output_dir)
+    assert run_evaluate(checkpoint_dir, output_dir, *TWO_TASKS) == 0
+    assert load_results(output_dir) == uninterrupted_results
 
 
 @pytest.mark.parametrize(
-    ("how", "update"), [(signal.SIGINT, 1), (signal.SIGTERM, 3), (signal.SIGINT, 8), (signal.SIGTERM, 8)]
+    ("signal_number", "update"),
+    [(signal.SIGINT, 1), (signal.SIGTERM, 3), (signal.SIGINT, 8), (signal.SIGTERM, 8)],
 )
-def test_it_can_be_stopped_and_goes_on(
-    model: Path, whole: dict[str, Any], tmp_path: Path, capsys: Capture, how: signal.Signals, update: int
+def test_interrupted_run_resumes_with_the_same_results(
+    checkpoint_dir: Path,
+    uninterrupted_results: dict[str, Any],
+    tmp_path: Path,
+    capsys: Capture,
+    signal_number: signal.Signals,
+    update: int,
 ) -> None:
-    with call_after_update(update, partial(send_signal, how)):
-        assert run_evaluate(model, tmp_path, *TWO) == 130
+    with call_after_update(update, partial(send_signal, signal_number)):
+        assert run_evaluate(checkpoint_dir, tmp_path, *TWO_TASKS) == 130
     assert "evaluate: interrupted. Rerun the command to resume" in capsys.readouterr().err
-    assert load_results(tmp_path).items() <= whole.items()
+    assert load_results(tmp_path).items() <= uninterrupted_results.items()
     assert not list_temporary_files(tmp_path)
-    assert run_evaluate(model, tmp_path, *TWO) == 0
-    assert load_results(tmp_path) == whole
+    assert run_evaluate(checkpoint_dir, tmp_path, *TWO_TASKS) == 0
+    assert load_results(tmp_path) == uninterrupted_results
 
 
-def test_it_can_be_stopped_while_a_result_is_written(
-    model: Path, whole: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_interrupt_while_writing_leaves_no_partial_result(
+    checkpoint_dir: Path,
+    uninterrupted_results: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     write = LocalStorage.write
 
     @contextlib.contextmanager
-    def stopped(self: LocalStorage, path: str) -> Iterator[BinaryIO]:
+    def write_and_interrupt(self: LocalStorage, path: str) -> Iterator[BinaryIO]:
         with write(self, path) as file:
             yield file
             if path.endswith("seed-0.json"):
                 raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(LocalStorage, "write", stopped)
-        assert run_evaluate(model, tmp_path, *TWO) == 130
+        patched.setattr(LocalStorage, "write", write_and_interrupt)
+        assert run_evaluate(checkpoint_dir, tmp_path, *TWO_TASKS) == 130
     assert not list(tmp_path.rglob("seed-0.json"))
     assert not list_temporary_files(tmp_path)
-    assert run_evaluate(model, tmp_path, *TWO) == 0
-    assert load_results(tmp_path) == whole
+    assert run_evaluate(checkpoint_dir, tmp_path, *TWO_TASKS) == 0
+    assert load_results(tmp_path) == uninterrupted_results
 
 
-def test_two_processes_do_not_write_into_one_folder(model: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_second_process_is_refused_by_the_lock(checkpoint_dir: Path, tmp_path: Path, capsys: Capture) -> None:
     with lock_output(str(tmp_path)):
-        assert run_evaluate(model, tmp_path, *TWO) == 2
+        assert run_evaluate(checkpoint_dir, tmp_path, *TWO_TASKS) == 2
     assert f"another process writes to {tmp_path}; wait for it or stop it" in capsys.readouterr().err
     assert not load_results(tmp_path)
 
 
-def test_a_full_disk_ends_it_and_the_same_command_goes_on(
-    model: Path, whole: dict[str, Any], tmp_path: Path, capsys: Capture
+def test_run_resumes_after_a_full_disk(
+    checkpoint_dir: Path, uninterrupted_results: dict[str, Any], tmp_path: Path, capsys: Capture
 ) -> None:
     with limit_file_size(100):
-        assert run_evaluate(model, tmp_path, *TWO) == 1
+        assert run_evaluate(checkpoint_dir, tmp_path, *TWO_TASKS) == 1
     assert "evaluate: " in capsys.readouterr().err
     assert not load_results(tmp_path)
     assert not list_temporary_files(tmp_path)
-    assert run_evaluate(model, tmp_path, *TWO) == 0
-    assert load_results(tmp_path) == whole
+    assert run_evaluate(checkpoint_dir, tmp_path, *TWO_TASKS) == 0
+    assert load_results(tmp_path) == uninterrupted_results
 
 
-def test_a_run_whose_output_nobody_reads_goes_on(model: Path, whole: dict[str, Any], tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    child = TrainerProcess(evaluate_argv("run", model, out, *TWO), tmp_path / "told", unread, command=main)
-    assert child.wait() in (0, 120)  # 120: Python's own, of what it could not write at its end
-    assert load_results(out) == whole
-    assert not child.read_output()
+def test_run_completes_when_its_output_pipe_is_closed(
+    checkpoint_dir: Path, uninterrupted_results: dict[str, Any], tmp_path: Path
+) -> None:
+    output_dir = tmp_path / "out"
+    process = TrainerProcess(
+        evaluate_argv("run", checkpoint_dir, output_dir, *TWO_TASKS),
+        tmp_path / "told",
+        close_output_pipe,
+        command=main,
+    )
+    assert process.wait() in (0, 120)  # 120: Python could not flush stdout at exit
+    assert load_results(output_dir) == uninterrupted_results
+    assert not process.read_output()
 
 
 @contextlib.contextmanager
-def unread() -> Iterator[None]:
-    """What a process says goes into a pipe that is closed at the other end."""
-    read, write = os.pipe()
-    os.close(read)
+def close_output_pipe() -> Iterator[None]:
+    """Send stdout and stderr to a pipe whose read end is closed."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
     for stream in (1, 2):
-        os.dup2(write, stream)
+        os.dup2(write_end, stream)
     yield

@@ -1,11 +1,10 @@
-"""Every task from a checkpoint to its result on the bundled sample, and what each option does to it."""
+"""``evaluate run`` on the bundled sample: the result of every task, and the effect of each option."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 from bioshards.evaluate.benchmarks.definition import load_records, locate_benchmark
 from bioshards.evaluate.config.suites import SUITES
-from bioshards.evaluate.runs import evaluate_job as runs
+from bioshards.evaluate.runs import evaluate_job
 from bioshards.evaluate.runs import results as result_files
 from bioshards.evaluate.tasks.task_registry import TASKS
 from tests.support.evaluate.evaluate_commands import (
@@ -26,156 +25,179 @@ from tests.support.evaluate.evaluate_commands import (
 )
 from tests.support.evaluate.tiny_checkpoints import Family, save_tiny_checkpoint
 from tests.support.paths import BENCHMARK_SAMPLE
-from tests.support.train.trainer_runs import use_torch_threads
 
 Capture = pytest.CaptureFixture[str]
-PLANNED = [f"{suite}/{task}" for suite, recipes in SUITES.items() for task in recipes]
-OF_EACH_KIND = (
+ALL_TASKS = [f"{suite}/{task}" for suite, recipes in SUITES.items() for task in recipes]
+TASK_OF_EACH_TYPE = (
     *("blurb/ncbi-disease", "blurb/chemprot", "blurb/hoc", "blurb/biosses", "bio-electra/reranker"),
     *("bio-electra/factoid-8b", "electramed/factoid-7b"),
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    with use_torch_threads(1):
-        yield
+pytestmark = pytest.mark.usefixtures("use_one_thread")
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny_checkpoint(tmp_path_factory.mktemp("model") / "electra")
-
-
-@pytest.fixture(scope="module")
-def whole(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def all_results(checkpoint_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of all suites."""
-    out = tmp_path_factory.mktemp("whole")
-    assert run_evaluate(model, out, "--tasks", *SUITES, "--seeds", 1, "--first-seed", 3) == 0
-    return out
+    output_dir = tmp_path_factory.mktemp("whole")
+    assert run_evaluate(checkpoint_dir, output_dir, "--tasks", *SUITES, "--seeds", 1, "--first-seed", 3) == 0
+    return output_dir
 
 
 # All tasks
 
 
-def test_every_task_of_every_suite_has_a_result(whole: Path) -> None:
-    assert {str(path.relative_to(whole)) for path in whole.rglob("seed-3.json")} == {
-        f"{name}/seed-3.json" for name in PLANNED
+def test_every_task_of_every_suite_has_a_result(all_results: Path) -> None:
+    assert {str(path.relative_to(all_results)) for path in all_results.rglob("seed-3.json")} == {
+        f"{name}/seed-3.json" for name in ALL_TASKS
     }
-    assert not list_temporary_files(whole)
+    assert not list_temporary_files(all_results)
 
 
-@pytest.mark.parametrize("name", PLANNED)
-def test_a_result_says_what_was_done_with_what(whole: Path, model: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ALL_TASKS)
+def test_result_records_task_settings_and_provenance(
+    all_results: Path, checkpoint_dir: Path, name: str
+) -> None:
     suite, task_name = name.split("/")
-    task, found = TASKS[task_name], load_result(whole, name, 3)
-    located = locate_benchmark(str(BENCHMARK_SAMPLE), BENCHMARKS[task.benchmark])
-    assert located is not None
-    parts = load_records(located)
-    assert (found["suite"], found["task"], found["seed"]) == (suite, task_name, 3)
-    assert (found["model"]["name"], found["model"]["type"]) == ("electra", "electra")
-    assert (found["metric"], found["main_score"]) == (task.metric.name, task.metric.main_score)
-    assert (found["sample_sizes"], found["legacy"], found["device"]) == (None, [], "cpu")
-    assert found["settings"]["max_seq_length"] == 64
-    assert found["settings"]["learning_rate"] == SUITES[suite][task_name].learning_rate
-    chosen = found["settings"]["select_epoch"] == "best"
-    assert {*found["scores"]} == ({"dev", "test"} if chosen else {"test"})
-    assert all((one["dev"] is not None) is chosen for one in found["epochs"])
-    assert found["provenance"]["verified"] is (task.benchmark == "biosses")
-    for path, digest in found["provenance"]["files"].items():
+    task, result = TASKS[task_name], load_result(all_results, name, 3)
+    files = locate_benchmark(str(BENCHMARK_SAMPLE), BENCHMARKS[task.benchmark])
+    assert files is not None
+    parts = load_records(files)
+    assert (result["suite"], result["task"], result["seed"]) == (suite, task_name, 3)
+    assert (result["model"]["name"], result["model"]["type"]) == ("electra", "electra")
+    assert (result["metric"], result["main_score"]) == (task.metric.name, task.metric.main_score)
+    assert (result["sample_sizes"], result["legacy"], result["device"]) == (None, [], "cpu")
+    assert result["settings"]["max_seq_length"] == 64
+    assert result["settings"]["learning_rate"] == SUITES[suite][task_name].learning_rate
+    has_dev = result["settings"]["select_epoch"] == "best"
+    assert {*result["scores"]} == ({"dev", "test"} if has_dev else {"test"})
+    assert all((epoch["dev"] is not None) is has_dev for epoch in result["epochs"])
+    assert result["provenance"]["verified"] is (task.benchmark == "biosses")
+    for path, digest in result["provenance"]["files"].items():
         if (BENCHMARK_SAMPLE / path).is_file():
             assert hashlib.sha256((BENCHMARK_SAMPLE / path).read_bytes()).hexdigest() == digest
-    told = (whole / name / "seed-3.predictions.jsonl").read_text().splitlines()
-    ids = [json.loads(line)["id"] for line in told]
+    prediction_lines = (all_results / name / "seed-3.predictions.jsonl").read_text().splitlines()
+    ids = [json.loads(line)["id"] for line in prediction_lines]
     by_group = task.problem_type == "span_per_question"
-    assert ids == list(dict.fromkeys(one.group_id if by_group else one.id for one in parts["test"]))  # type: ignore[union-attr]
-    assert {len(column) for column in found["per_example_stats"]["test"]} == {
-        len({one.group_id for one in parts["test"]}) if task.problem_type == "ranking" else len(ids)  # type: ignore[union-attr]
+    assert ids == list(dict.fromkeys(record.group_id if by_group else record.id for record in parts["test"]))  # type: ignore[union-attr]
+    assert {len(column) for column in result["per_example_stats"]["test"]} == {
+        len({record.group_id for record in parts["test"]}) if task.problem_type == "ranking" else len(ids)  # type: ignore[union-attr]
     }
 
 
-def test_the_same_command_again_does_nothing(
-    whole: Path, model: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+def test_repeated_command_runs_nothing(
+    all_results: Path, checkpoint_dir: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def never(*_: object) -> None:
+    def fail_if_called(*_: object) -> None:
         raise AssertionError("a model is fine-tuned")
 
-    monkeypatch.setattr(runs, "fine_tune", never)
-    before = {path: path.stat().st_mtime_ns for path in whole.rglob("seed-*")}
-    assert run_evaluate(model, whole, "--tasks", *SUITES, "--seeds", 1, "--first-seed", 3) == 0
-    assert {path: path.stat().st_mtime_ns for path in whole.rglob("seed-*")} == before
-    assert f"0 results written, {len(PLANNED)} skipped" in capsys.readouterr().out
+    monkeypatch.setattr(evaluate_job, "fine_tune", fail_if_called)
+    before = {path: path.stat().st_mtime_ns for path in all_results.rglob("seed-*")}
+    assert run_evaluate(checkpoint_dir, all_results, "--tasks", *SUITES, "--seeds", 1, "--first-seed", 3) == 0
+    assert {path: path.stat().st_mtime_ns for path in all_results.rglob("seed-*")} == before
+    assert f"0 results written, {len(ALL_TASKS)} skipped" in capsys.readouterr().out
 
 
-def test_results_are_the_same_to_the_bit_and_others_with_another_seed(
-    whole: Path, model: Path, tmp_path: Path
+def test_results_are_reproducible_and_depend_on_the_seed(
+    all_results: Path, checkpoint_dir: Path, tmp_path: Path
 ) -> None:
-    assert run_evaluate(model, tmp_path, "--tasks", *OF_EACH_KIND, "--seeds", 2, "--first-seed", 3) == 0
-    again, first = load_results(tmp_path), load_results(whole)
-    for name in OF_EACH_KIND:
+    assert (
+        run_evaluate(checkpoint_dir, tmp_path, "--tasks", *TASK_OF_EACH_TYPE, "--seeds", 2, "--first-seed", 3)
+        == 0
+    )
+    again, first = load_results(tmp_path), load_results(all_results)
+    for name in TASK_OF_EACH_TYPE:
         for ending in ("json", "predictions.jsonl"):
             path = f"{name}/seed-3.{ending}"
             assert again[path] == first[path]
         assert load_result(tmp_path, name, 3)["epochs"] != load_result(tmp_path, name, 4)["epochs"]
 
 
-def test_every_result_is_one_that_reports_take(whole: Path) -> None:
-    assert len(result_files.find_results(LocalStorage(), [str(whole)])) == len(PLANNED)
+def test_report_finds_every_result(all_results: Path) -> None:
+    assert len(result_files.find_results(LocalStorage(), [str(all_results)])) == len(ALL_TASKS)
 
 
-def test_nothing_is_fetched(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
+def test_run_opens_no_connection(
+    checkpoint_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    addresses: list[Any] = []
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(socket.socket, "connect", lambda _self, address: asked.append(address))
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *given, **_: asked.append(given))
-    assert run_evaluate(model, tmp_path, "--tasks", "gad", "factoid-7b", "--seeds", 1) == 0
-    assert not asked
+    monkeypatch.setattr(socket.socket, "connect", lambda _self, address: addresses.append(address))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *arguments, **_: addresses.append(arguments))
+    assert run_evaluate(checkpoint_dir, tmp_path, "--tasks", "gad", "factoid-7b", "--seeds", 1) == 0
+    assert not addresses
 
 
 # Options
 
 
-TRIED = ("--seeds", 1, "--max-examples", 12, "--batch-size", 4, "--learning-rate", 0.01)
+QUICK_TRAINING = ("--seeds", 1, "--max-examples", 12, "--batch-size", 4, "--learning-rate", 0.01)
 """A few updates on a few examples."""
 TAGGED, RELATIONS, QUESTIONS = "blurb/ncbi-disease", "blurb/chemprot", "electramed/factoid-7b"
 
 
 @pytest.fixture(scope="module")
-def plain(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What three tasks come to with no option."""
-    out = tmp_path_factory.mktemp("plain")
+def baseline_results(checkpoint_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of three tasks without the option under test."""
+    output_dir = tmp_path_factory.mktemp("plain")
     assert (
-        run_evaluate(model, out, "--tasks", TAGGED, RELATIONS, QUESTIONS, *TRIED, "--squad-transfer", "no")
+        run_evaluate(
+            checkpoint_dir,
+            output_dir,
+            "--tasks",
+            TAGGED,
+            RELATIONS,
+            QUESTIONS,
+            *QUICK_TRAINING,
+            "--squad-transfer",
+            "no",
+        )
         == 0
     )
-    return out
+    return output_dir
 
 
-def _changed(model: Path, plain: Path, out: Path, task: str, *options: object) -> dict[str, Any]:
-    """The result with options, which have to change what is learned."""
+def run_with_changed_training(
+    checkpoint_dir: Path, baseline_results: Path, output_dir: Path, task: str, *options: object
+) -> dict[str, Any]:
+    """Run a task with options, check that the training losses changed, and return the result."""
     squad = () if "--squad-transfer" in options else ("--squad-transfer", "no")
-    assert run_evaluate(model, out, "--tasks", task, *TRIED, *squad, *options) == 0
-    found, before = load_result(out, task), load_result(plain, task)
-    assert [one["loss"] for one in found["epochs"]] != [one["loss"] for one in before["epochs"]]
-    assert found["settings"] != before["settings"]
-    return found
+    assert run_evaluate(checkpoint_dir, output_dir, "--tasks", task, *QUICK_TRAINING, *squad, *options) == 0
+    result, before = load_result(output_dir, task), load_result(baseline_results, task)
+    assert [epoch["loss"] for epoch in result["epochs"]] != [epoch["loss"] for epoch in before["epochs"]]
+    assert result["settings"] != before["settings"]
+    return result
 
 
 @pytest.mark.parametrize("head", ["linear", "bilstm", "crf", "bilstm-crf"])
-@pytest.mark.parametrize("tags", ["BIO", "BIOUL", "IO"])
-def test_tags_and_heads(model: Path, plain: Path, tmp_path: Path, tags: str, head: str) -> None:
-    if (tags, head) != ("BIO", "linear"):
-        found = _changed(model, plain, tmp_path, TAGGED, "--tag-scheme", tags, "--head", head)
-        assert (found["settings"]["tag_scheme"], found["settings"]["head"]) == (tags, head)
+@pytest.mark.parametrize("tag_scheme", ["BIO", "BIOUL", "IO"])
+def test_tag_scheme_and_head_change_training(
+    checkpoint_dir: Path, baseline_results: Path, tmp_path: Path, tag_scheme: str, head: str
+) -> None:
+    if (tag_scheme, head) != ("BIO", "linear"):
+        result = run_with_changed_training(
+            checkpoint_dir, baseline_results, tmp_path, TAGGED, "--tag-scheme", tag_scheme, "--head", head
+        )
+        assert (result["settings"]["tag_scheme"], result["settings"]["head"]) == (tag_scheme, head)
 
 
 @pytest.mark.parametrize("feature", ["cls", "mention", "start"])
-@pytest.mark.parametrize("entities", ["placeholders", "markers", "original"])
-def test_entities_and_features(model: Path, plain: Path, tmp_path: Path, entities: str, feature: str) -> None:
-    if (entities, feature) != ("placeholders", "cls"):
-        _changed(
-            model, plain, tmp_path, RELATIONS, "--entity-format", entities, "--relation-feature", feature
+@pytest.mark.parametrize("entity_format", ["placeholders", "markers", "original"])
+def test_entity_format_and_relation_feature_change_training(
+    checkpoint_dir: Path, baseline_results: Path, tmp_path: Path, entity_format: str, feature: str
+) -> None:
+    if (entity_format, feature) != ("placeholders", "cls"):
+        run_with_changed_training(
+            checkpoint_dir,
+            baseline_results,
+            tmp_path,
+            RELATIONS,
+            "--entity-format",
+            entity_format,
+            "--relation-feature",
+            feature,
         )
 
 
@@ -207,25 +229,36 @@ def test_entities_and_features(model: Path, plain: Path, tmp_path: Path, entitie
     ],
     ids=str,
 )
-def test_other_options(
-    model: Path, plain: Path, tmp_path: Path, task: str, options: tuple[object, ...]
+def test_option_changes_training(
+    checkpoint_dir: Path, baseline_results: Path, tmp_path: Path, task: str, options: tuple[object, ...]
 ) -> None:
-    _changed(model, plain, tmp_path, task, *options)
+    run_with_changed_training(checkpoint_dir, baseline_results, tmp_path, task, *options)
 
 
-def test_the_last_epoch_needs_no_dev(model: Path, tmp_path: Path) -> None:
+def test_last_epoch_selection_uses_no_dev(checkpoint_dir: Path, tmp_path: Path) -> None:
     assert (
-        run_evaluate(model, tmp_path, "--tasks", TAGGED, *TRIED, "--select-epoch", "last", "--epochs", 3) == 0
+        run_evaluate(
+            checkpoint_dir,
+            tmp_path,
+            "--tasks",
+            TAGGED,
+            *QUICK_TRAINING,
+            "--select-epoch",
+            "last",
+            "--epochs",
+            3,
+        )
+        == 0
     )
-    found = load_result(tmp_path, TAGGED)
-    assert found["selected_epoch"] == 3
-    assert "dev" not in found["scores"]
+    result = load_result(tmp_path, TAGGED)
+    assert result["selected_epoch"] == 3
+    assert "dev" not in result["scores"]
 
 
-def test_one_power_more_of_layer_decay(model: Path, tmp_path: Path) -> None:
-    decay = ("--tasks", RELATIONS, *TRIED, "--layer-decay", 0.5)
-    assert run_evaluate(model, tmp_path / "one", *decay) == 0
-    assert run_evaluate(model, tmp_path / "other", *decay, "--electra-layer-decay") == 0
+def test_electra_layer_decay_changes_training(checkpoint_dir: Path, tmp_path: Path) -> None:
+    decay = ("--tasks", RELATIONS, *QUICK_TRAINING, "--layer-decay", 0.5)
+    assert run_evaluate(checkpoint_dir, tmp_path / "one", *decay) == 0
+    assert run_evaluate(checkpoint_dir, tmp_path / "other", *decay, "--electra-layer-decay") == 0
     assert (
         load_result(tmp_path / "one", RELATIONS)["epochs"]
         != load_result(tmp_path / "other", RELATIONS)["epochs"]
@@ -233,58 +266,68 @@ def test_one_power_more_of_layer_decay(model: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [8, 16])
-def test_however_little_is_read_at_once_all_is_scored(
-    model: Path, whole: Path, tmp_path: Path, length: int
+def test_short_inputs_still_score_every_example(
+    checkpoint_dir: Path, all_results: Path, tmp_path: Path, length: int
 ) -> None:
-    tasks = OF_EACH_KIND if length > 8 else OF_EACH_KIND[:-2]  # no answer is of so few letters
-    assert run_evaluate(model, tmp_path, "--tasks", *tasks, "--seeds", 1, "--max-seq-length", length) == 0
+    tasks = TASK_OF_EACH_TYPE if length > 8 else TASK_OF_EACH_TYPE[:-2]  # no answer fits into 8 tokens
+    assert (
+        run_evaluate(checkpoint_dir, tmp_path, "--tasks", *tasks, "--seeds", 1, "--max-seq-length", length)
+        == 0
+    )
     for name in tasks:
-        here, there = (
+        short_stats, full_stats = (
             load_result(tmp_path, name)["per_example_stats"],
-            load_result(whole, name, 3)["per_example_stats"],
+            load_result(all_results, name, 3)["per_example_stats"],
         )
-        assert here["examples_sha256"] == there["examples_sha256"]
-        for statistic, column, other in zip(here["names"], here["test"], there["test"], strict=True):
+        assert short_stats["examples_sha256"] == full_stats["examples_sha256"]
+        for statistic, column, full_column in zip(
+            short_stats["names"], short_stats["test"], full_stats["test"], strict=True
+        ):
             if statistic in ("gold", "n"):
-                assert column == other
+                assert column == full_column
 
 
-def test_a_sample_is_said_to_be_one(model: Path, tmp_path: Path) -> None:
+def test_result_records_sample_sizes(checkpoint_dir: Path, tmp_path: Path) -> None:
     options = ("--tasks", TAGGED, "--seeds", 1)
-    assert run_evaluate(model, tmp_path / "some", *options, "--max-examples", 5) == 0
+    assert run_evaluate(checkpoint_dir, tmp_path / "some", *options, "--max-examples", 5) == 0
     assert load_result(tmp_path / "some", TAGGED)["sample_sizes"] == {"train": 5, "dev": 5, "test": 5}
-    assert run_evaluate(model, tmp_path / "all", *options, "--max-examples", 1000) == 0
+    assert run_evaluate(checkpoint_dir, tmp_path / "all", *options, "--max-examples", 1000) == 0
     assert load_result(tmp_path / "all", TAGGED)["sample_sizes"] is None
 
 
-def test_a_sample_of_squad_alone_is_one_too(model: Path, tmp_path: Path) -> None:
-    """The set is small, and SQuAD is not."""
+def test_sampling_only_squad_records_sample_sizes(checkpoint_dir: Path, tmp_path: Path) -> None:
+    """Only SQuAD has more examples than the limit."""
     options = ("--tasks", "factoid-8b", "--seeds", 1, "--max-examples", 18)
-    assert run_evaluate(model, tmp_path, *options) == 0
+    assert run_evaluate(checkpoint_dir, tmp_path, *options) == 0
     assert load_result(tmp_path, "bio-electra/factoid-8b")["sample_sizes"] is not None
 
 
-@pytest.mark.parametrize("way", ["electra-truncation", "lower-case", "merged-types", "biobert-tags"])
-def test_the_papers_own_ways_are_for_entities_and_recorded(model: Path, tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize("legacy_mode", ["electra-truncation", "lower-case", "merged-types", "biobert-tags"])
+def test_legacy_mode_applies_to_typed_entities_and_is_recorded(
+    checkpoint_dir: Path, tmp_path: Path, legacy_mode: str
+) -> None:
     tasks = ("jnlpba-typed", "gad", "ebm-pico")
     options = ("--tasks", *tasks, "--seeds", 1, "--max-seq-length", 16)
-    assert run_evaluate(model, tmp_path, *options, "--legacy", way) == 0
-    assert load_result(tmp_path, "electramed/jnlpba-typed")["legacy"] == [way]
+    assert run_evaluate(checkpoint_dir, tmp_path, *options, "--legacy", legacy_mode) == 0
+    assert load_result(tmp_path, "electramed/jnlpba-typed")["legacy"] == [legacy_mode]
     for other in ("gad", "ebm-pico"):
         assert load_result(tmp_path, f"blurb/{other}")["legacy"] == []
         assert load_result(tmp_path, f"blurb/{other}")["metric"] == TASKS[other].metric.name
-    if way == "electra-truncation":
-        found = load_result(tmp_path, "electramed/jnlpba-typed")
-        gold = found["per_example_stats"]["names"].index("gold")
-        assert sum(found["per_example_stats"]["test"][gold]) < 28
+    if legacy_mode == "electra-truncation":
+        result = load_result(tmp_path, "electramed/jnlpba-typed")
+        gold = result["per_example_stats"]["names"].index("gold")
+        assert sum(result["per_example_stats"]["test"][gold]) < 28
 
 
 @pytest.mark.parametrize("family", ["bert", "albert", "roberta"])
-def test_any_family_will_do(family: Family, tmp_path: Path) -> None:
-    folder = save_tiny_checkpoint(tmp_path / family, family)
+def test_other_model_families_are_supported(family: Family, tmp_path: Path) -> None:
+    family_checkpoint_dir = save_tiny_checkpoint(tmp_path / family, family)
     tasks = ("blurb/ncbi-disease", "blurb/chemprot", "blurb/pubmedqa", "electramed/factoid-7b")
     markers = ("--entity-format", "markers", "--relation-feature", "start")
-    assert run_evaluate(folder, tmp_path / "out", "--tasks", *tasks, "--seeds", 1) == 0
+    assert run_evaluate(family_checkpoint_dir, tmp_path / "out", "--tasks", *tasks, "--seeds", 1) == 0
     assert (
-        run_evaluate(folder, tmp_path / "marked", "--tasks", "chemprot", "ddi", "--seeds", 1, *markers) == 0
+        run_evaluate(
+            family_checkpoint_dir, tmp_path / "marked", "--tasks", "chemprot", "ddi", "--seeds", 1, *markers
+        )
+        == 0
     )

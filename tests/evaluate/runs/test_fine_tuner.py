@@ -1,9 +1,8 @@
-"""The fine-tuning loop against a plain one in torch, and what it keeps."""
+"""The fine-tuning loop against a plain loop in PyTorch, the epoch that it selects, and recipes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,166 +17,173 @@ from bioshards.evaluate.modeling import batches, pretrained
 from bioshards.evaluate.runs.fine_tuner import EncoderWithHead, FineTuner, NaNLossError
 from bioshards.evaluate.tasks.classification import Classification
 from bioshards.evaluate.tasks.task_registry import TASKS, plan_tasks
-from tests.support.evaluate.tiny_checkpoints import save_tiny_checkpoint
 
 CPU = torch.device("cpu")
 QUICK = FineTuneRecipe(batch_size=4, epochs=3, max_seq_length=32, learning_rate=1e-3, dropout=0.0)
 LABELS = ("no", "yes")
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("use_one_thread")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny_checkpoint(tmp_path_factory.mktemp("model") / "electra")
-
-
-def _texts(n: int) -> list[Record]:
+def make_texts(count: int) -> list[Record]:
     return [
-        LabelledText(str(at), f"the {'drug' if at % 2 else 'gene'} of {at}", LABELS[at % 2])
-        for at in range(n)
+        LabelledText(str(index), f"the {'drug' if index % 2 else 'gene'} of {index}", LABELS[index % 2])
+        for index in range(count)
     ]
 
 
-def _tuning(folder: Path, recipe: FineTuneRecipe, dropout: float = 0.0) -> FineTuner:
-    look = pretrained.inspect_checkpoint(str(folder))
-    problem = Classification(look.load_tokenizer(), recipe, "single_label", LABELS)
+def make_fine_tuner(checkpoint_dir: Path, recipe: FineTuneRecipe, dropout: float = 0.0) -> FineTuner:
+    checkpoint = pretrained.inspect_checkpoint(str(checkpoint_dir))
+    adapter = Classification(checkpoint.load_tokenizer(), recipe, "single_label", LABELS)
     torch.manual_seed(7)
-    body = pretrained.load_encoder(look)
-    for module in body.modules():
+    encoder = pretrained.load_encoder(checkpoint)
+    for module in encoder.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = dropout
     return FineTuner(
-        EncoderWithHead(body, problem.build_head(body.hidden_size)), problem, recipe, 0, CPU, lambda _: None
+        EncoderWithHead(encoder, adapter.build_head(encoder.hidden_size)),
+        adapter,
+        recipe,
+        0,
+        CPU,
+        lambda _: None,
     )
 
 
-def _weights(tuning: FineTuner) -> dict[str, torch.Tensor]:
-    return {name: one.clone() for name, one in tuning.model.state_dict().items()}
+def copy_weights(tuner: FineTuner) -> dict[str, torch.Tensor]:
+    return {name: weight.clone() for name, weight in tuner.model.state_dict().items()}
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])
-def test_it_is_adamw_with_a_triangular_rate(folder: Path, decay: float) -> None:
+def test_training_equals_adamw_with_linear_warmup_and_decay(checkpoint_dir: Path, decay: float) -> None:
     recipe = replace(QUICK, weight_decay=decay, warmup=0.25, grad_clip=0.5)
-    tuning, plain = _tuning(folder, recipe), _tuning(folder, recipe)
-    records = _texts(10)
-    tuning.train(records, 3, None)
+    tuner, reference = make_fine_tuner(checkpoint_dir, recipe), make_fine_tuner(checkpoint_dir, recipe)
+    records = make_texts(10)
+    tuner.train(records, 3, None)
 
-    model = plain.model.train()
-    read = plain.adapter.make_examples(records, is_training=True)
+    model = reference.model.train()
+    examples = reference.adapter.make_examples(records, is_training=True)
     groups = [
-        {"params": [one for one in model.parameters() if one.ndim > 1], "weight_decay": decay},
-        {"params": [one for one in model.parameters() if one.ndim == 1], "weight_decay": 0.0},
+        {
+            "params": [parameter for parameter in model.parameters() if parameter.ndim > 1],
+            "weight_decay": decay,
+        },
+        {
+            "params": [parameter for parameter in model.parameters() if parameter.ndim == 1],
+            "weight_decay": 0.0,
+        },
     ]
     adam = torch.optim.AdamW(groups, lr=recipe.learning_rate, eps=recipe.epsilon)
     total, warmup = 9, round(0.25 * 9)
     order, step = torch.Generator().manual_seed(3), 0
     for _ in range(3):
-        places = torch.randperm(10, generator=order).tolist()
+        permutation = torch.randperm(10, generator=order).tolist()
         for first in range(0, 10, 4):
-            batch = batches.collate([read[at] for at in places[first : first + 4]], 0, CPU)
+            batch = batches.collate([examples[index] for index in permutation[first : first + 4]], 0, CPU)
             adam.zero_grad()
-            loss = plain.adapter.loss(model.head, model.encoder(batch), batch)
+            loss = reference.adapter.loss(model.head, model.encoder(batch), batch)
             loss.backward()  # type: ignore[no-untyped-call]
-            for one in model.parameters():
-                one.grad = torch.zeros_like(one) if one.grad is None else one.grad
+            for parameter in model.parameters():
+                parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
             rate = step / warmup if step < warmup else (total - step) / (total - warmup)
             for group in adam.param_groups:
                 group["lr"] = recipe.learning_rate * rate
             adam.step()
             step += 1
-    for name, one in model.state_dict().items():
-        assert torch.allclose(one, tuning.model.state_dict()[name], atol=2e-6), name
+    for name, parameter in model.state_dict().items():
+        assert torch.allclose(parameter, tuner.model.state_dict()[name], atol=2e-6), name
 
 
-def test_the_weights_are_those_of_the_best_epoch(folder: Path) -> None:
-    seen: list[dict[str, torch.Tensor]] = []
-    tuning = _tuning(folder, replace(QUICK, epochs=4))
+def test_weights_of_the_best_epoch_are_restored(checkpoint_dir: Path) -> None:
+    epoch_weights: list[dict[str, torch.Tensor]] = []
+    tuner = make_fine_tuner(checkpoint_dir, replace(QUICK, epochs=4))
     scores = iter([0.2, 0.5, 0.5, 0.1])
 
-    def dev() -> float:
-        seen.append(_weights(tuning))
+    def score_dev() -> float:
+        epoch_weights.append(copy_weights(tuner))
         return next(scores)
 
-    epochs, best = tuning.train(_texts(8), 0, dev)
+    epochs, best = tuner.train(make_texts(8), 0, score_dev)
     assert best == 2
-    assert [one.dev for one in epochs] == [0.2, 0.5, 0.5, 0.1]
-    kept = _weights(tuning)
-    assert all(torch.equal(kept[name], seen[1][name]) for name in kept)
-    assert any(not torch.equal(kept[name], seen[3][name]) for name in kept)
+    assert [epoch.dev for epoch in epochs] == [0.2, 0.5, 0.5, 0.1]
+    final_weights = copy_weights(tuner)
+    assert all(torch.equal(final_weights[name], epoch_weights[1][name]) for name in final_weights)
+    assert any(not torch.equal(final_weights[name], epoch_weights[3][name]) for name in final_weights)
 
 
 @pytest.mark.parametrize(("scores", "best"), [((0.1, 0.2), 2), ((0.0, 0.0), 1), ((-0.5, -0.4), 2)])
-def test_the_first_of_equals_is_the_best_and_a_score_may_be_negative(
-    folder: Path, scores: tuple[float, ...], best: int
+def test_first_of_equal_dev_scores_is_selected(
+    checkpoint_dir: Path, scores: tuple[float, ...], best: int
 ) -> None:
-    found = iter(scores)
-    _, number = _tuning(folder, replace(QUICK, epochs=2)).train(_texts(8), 0, lambda: next(found))
-    assert number == best
+    remaining_scores = iter(scores)
+    _, selected = make_fine_tuner(checkpoint_dir, replace(QUICK, epochs=2)).train(
+        make_texts(8), 0, lambda: next(remaining_scores)
+    )
+    assert selected == best
 
 
-def test_without_dev_the_last_epoch_stays(folder: Path) -> None:
-    epochs, best = _tuning(folder, QUICK).train(_texts(8), 0, None)
+def test_last_epoch_is_selected_without_dev(checkpoint_dir: Path) -> None:
+    epochs, best = make_fine_tuner(checkpoint_dir, QUICK).train(make_texts(8), 0, None)
     assert best == len(epochs) == 3
-    assert all(one.dev is None for one in epochs)
+    assert all(epoch.dev is None for epoch in epochs)
 
 
-def test_steps_end_in_the_middle_of_an_epoch(folder: Path) -> None:
-    tuning = _tuning(folder, replace(QUICK, steps=3))
-    epochs, _ = tuning.train(_texts(8), 0, None)
-    assert [one.epoch for one in epochs] == [1, 2]
+def test_steps_can_end_within_an_epoch(checkpoint_dir: Path) -> None:
+    tuner = make_fine_tuner(checkpoint_dir, replace(QUICK, steps=3))
+    epochs, _ = tuner.train(make_texts(8), 0, None)
+    assert [epoch.epoch for epoch in epochs] == [1, 2]
 
 
-def test_it_learns_what_can_be_learned(folder: Path) -> None:
-    tuning = _tuning(folder, replace(QUICK, epochs=20, learning_rate=1e-2))
-    tuning.train(_texts(32), 0, None)
+def test_classifier_learns_a_separable_task(checkpoint_dir: Path) -> None:
+    tuner = make_fine_tuner(checkpoint_dir, replace(QUICK, epochs=20, learning_rate=1e-2))
+    tuner.train(make_texts(32), 0, None)
     unseen = [
-        replace(one, text=one.text + " patients") for one in _texts(12) if isinstance(one, LabelledText)
+        replace(record, text=record.text + " patients")
+        for record in make_texts(12)
+        if isinstance(record, LabelledText)
     ]
-    assert tuning.predict(unseen) == [one.label for one in unseen]
+    assert tuner.predict(unseen) == [record.label for record in unseen]
 
 
-def test_a_seed_decides_order_and_dropout_and_nothing_else_does(folder: Path) -> None:
-    def learned(seed: int) -> dict[str, Any]:
-        tuning = _tuning(folder, QUICK, dropout=0.1)
-        torch.manual_seed(99 + seed)  # whatever was drawn before
-        tuning.train(_texts(8), seed, None)
-        return tuning.model.state_dict()
+def test_training_is_determined_by_the_seed(checkpoint_dir: Path) -> None:
+    def train_weights(seed: int) -> dict[str, Any]:
+        tuner = make_fine_tuner(checkpoint_dir, QUICK, dropout=0.1)
+        torch.manual_seed(99 + seed)  # the state of the global generator has no effect
+        tuner.train(make_texts(8), seed, None)
+        return tuner.model.state_dict()
 
-    one, same, other = learned(1), learned(1), learned(2)
-    assert all(torch.equal(one[name], same[name]) for name in one)
-    assert any(not torch.equal(one[name], other[name]) for name in one)
+    first, same, other = train_weights(1), train_weights(1), train_weights(2)
+    assert all(torch.equal(first[name], same[name]) for name in first)
+    assert any(not torch.equal(first[name], other[name]) for name in first)
 
 
-def test_predictions_are_in_the_records_order_whatever_their_lengths(folder: Path) -> None:
-    tuning = _tuning(folder, replace(QUICK, epochs=20, learning_rate=1e-2))
-    tuning.train(_texts(32), 0, None)
+def test_predictions_are_in_record_order(checkpoint_dir: Path) -> None:
+    tuner = make_fine_tuner(checkpoint_dir, replace(QUICK, epochs=20, learning_rate=1e-2))
+    tuner.train(make_texts(32), 0, None)
     texts: list[Record] = [
-        LabelledText(str(at), f"the {'drug' if at % 3 else 'gene'} {'of ' * (at % 7)}", "")
-        for at in range(150)
+        LabelledText(str(index), f"the {'drug' if index % 3 else 'gene'} {'of ' * (index % 7)}", "")
+        for index in range(150)
     ]
-    assert tuning.predict(texts) == ["yes" if at % 3 else "no" for at in range(150)]
+    assert tuner.predict(texts) == ["yes" if index % 3 else "no" for index in range(150)]
 
 
-def test_lower_layers_learn_less(folder: Path) -> None:
-    before = _weights(_tuning(folder, QUICK))
+def test_layer_decay_scales_updates_by_layer(checkpoint_dir: Path) -> None:
+    before = copy_weights(make_fine_tuner(checkpoint_dir, QUICK))
 
-    def moved(recipe: FineTuneRecipe) -> dict[str, float]:
-        tuning = _tuning(folder, recipe)
-        tuning.train(_texts(4), 0, None)
-        after = tuning.model.state_dict()
+    def measure_weight_changes(recipe: FineTuneRecipe) -> dict[str, float]:
+        tuner = make_fine_tuner(checkpoint_dir, recipe)
+        tuner.train(make_texts(4), 0, None)
+        after = tuner.model.state_dict()
         return {name: float((after[name] - before[name]).abs().max()) for name in after}
 
-    one = replace(QUICK, epochs=1, batch_size=4, warmup=0.0, bias_correction=True)
-    plain, decayed = moved(one), moved(replace(one, layer_decay=0.5))
-    published = moved(replace(one, layer_decay=0.5, electra_layer_decay=True))
+    base_recipe = replace(QUICK, epochs=1, batch_size=4, warmup=0.0, bias_correction=True)
+    plain, decayed = (
+        measure_weight_changes(base_recipe),
+        measure_weight_changes(replace(base_recipe, layer_decay=0.5)),
+    )
+    published = measure_weight_changes(replace(base_recipe, layer_decay=0.5, electra_layer_decay=True))
     words = "encoder.model.embeddings.word_embeddings.weight"
     layer = "encoder.model.encoder.layer.0.output.dense.weight"
     head = "head.pooled.linear.weight"
@@ -187,60 +193,64 @@ def test_lower_layers_learn_less(folder: Path) -> None:
     assert published[layer] == pytest.approx(plain[layer] / 4, rel=1e-2)
 
 
-def test_layer_decay_is_refused_where_no_layer_is_known_by_its_name(folder: Path) -> None:
-    tuning = _tuning(folder, replace(QUICK, layer_decay=0.8))
-    model = tuning.model.encoder.model
-    model.layers = model.encoder.layer  # as in ModernBERT, whose embeddings are called as BERT's
+def test_layer_decay_is_refused_for_unknown_layer_names(checkpoint_dir: Path) -> None:
+    tuner = make_fine_tuner(checkpoint_dir, replace(QUICK, layer_decay=0.8))
+    model = tuner.model.encoder.model
+    model.layers = model.encoder.layer  # as in ModernBERT, whose embeddings have BERT's names
     del model.encoder
     with pytest.raises(ValueError, match="names that BERT's have"):
-        tuning.train(_texts(4), 0, None)
+        tuner.train(make_texts(4), 0, None)
 
 
-def test_a_checkpoint_in_half_precision_is_tuned_in_float32(folder: Path, tmp_path: Path) -> None:
-    look = pretrained.inspect_checkpoint(str(folder))
-    pretrained.load_encoder(look).model.to(torch.bfloat16).save_pretrained(tmp_path)
-    look.load_tokenizer().hf_tokenizer.save_pretrained(tmp_path)
-    tuning = _tuning(tmp_path, QUICK)
-    assert {one.dtype for one in tuning.model.parameters()} == {torch.float32}
-    tuning.train(_texts(4), 0, None)
+def test_half_precision_checkpoint_is_trained_in_float32(checkpoint_dir: Path, tmp_path: Path) -> None:
+    checkpoint = pretrained.inspect_checkpoint(str(checkpoint_dir))
+    pretrained.load_encoder(checkpoint).model.to(torch.bfloat16).save_pretrained(tmp_path)
+    checkpoint.load_tokenizer().hf_tokenizer.save_pretrained(tmp_path)
+    tuner = make_fine_tuner(tmp_path, QUICK)
+    assert {parameter.dtype for parameter in tuner.model.parameters()} == {torch.float32}
+    tuner.train(make_texts(4), 0, None)
 
 
-def test_bfloat16_does_not_round_scores(folder: Path) -> None:
-    tuning = _tuning(folder, replace(QUICK, precision="bfloat16"))
-    tuning.adapter = Classification(
-        pretrained.inspect_checkpoint(str(folder)).load_tokenizer(), tuning.recipe, "regression", ()
+def test_bfloat16_does_not_round_scores(checkpoint_dir: Path) -> None:
+    tuner = make_fine_tuner(checkpoint_dir, replace(QUICK, precision="bfloat16"))
+    tuner.adapter = Classification(
+        pretrained.inspect_checkpoint(str(checkpoint_dir)).load_tokenizer(), tuner.recipe, "regression", ()
     )
-    tuning.model.head = tuning.adapter.build_head(tuning.model.encoder.hidden_size)
-    tuning.train([replace(one, label=2.5) for one in _texts(8) if isinstance(one, LabelledText)], 0, None)
-    [found] = tuning.predict(_texts(1))
-    assert float(torch.tensor(found).bfloat16()) != found
+    tuner.model.head = tuner.adapter.build_head(tuner.model.encoder.hidden_size)
+    tuner.train(
+        [replace(record, label=2.5) for record in make_texts(8) if isinstance(record, LabelledText)], 0, None
+    )
+    [prediction] = tuner.predict(make_texts(1))
+    assert float(torch.tensor(prediction).bfloat16()) != prediction
 
 
-def test_a_loss_that_is_no_number_ends_it(folder: Path) -> None:
+def test_nan_loss_stops_training(checkpoint_dir: Path) -> None:
     with pytest.raises(NaNLossError, match="give a lower --learning-rate"):
-        _tuning(folder, replace(QUICK, learning_rate=1e38)).train(_texts(16), 0, None)
+        make_fine_tuner(checkpoint_dir, replace(QUICK, learning_rate=1e38)).train(make_texts(16), 0, None)
 
 
-def test_no_score_is_made_of_what_is_no_number(folder: Path) -> None:
-    tuning = _tuning(folder, replace(QUICK, learning_rate=1e38, epochs=1, batch_size=8, warmup=0.0))
-    tuning.train(_texts(8), 0, None)  # one update, after a loss that is a number
+def test_nan_outputs_stop_prediction(checkpoint_dir: Path) -> None:
+    tuner = make_fine_tuner(
+        checkpoint_dir, replace(QUICK, learning_rate=1e38, epochs=1, batch_size=8, warmup=0.0)
+    )
+    tuner.train(make_texts(8), 0, None)  # one update; its loss is finite
     with pytest.raises(NaNLossError, match="give a lower --learning-rate"):
-        tuning.predict(_texts(2))
+        tuner.predict(make_texts(2))
 
 
 # Recipes and tasks
 
 
-def test_every_task_of_a_suite_is_known_and_every_task_is_of_a_suite() -> None:
+def test_suites_cover_exactly_the_registered_tasks() -> None:
     assert {name for suite in SUITES.values() for name in suite} == set(TASKS)
     assert len(SUITES["blurb"]) == 13
 
 
-def test_what_is_planned() -> None:
-    names = [one.name for one in plan_tasks(["gad", "bio-electra/gad", "blurb/ddi"], {})]
+def test_plan_of_suites_and_tasks() -> None:
+    names = [task.name for task in plan_tasks(["gad", "bio-electra/gad", "blurb/ddi"], {})]
     assert names == ["blurb/gad", "bio-electra/gad", "blurb/ddi"]
-    [one] = plan_tasks(["bio-electra/gad"], {"epochs": 7})
-    assert (one.recipe.epochs, one.recipe.layer_decay) == (7, 0.8)
+    [task] = plan_tasks(["bio-electra/gad"], {"epochs": 7})
+    assert (task.recipe.epochs, task.recipe.layer_decay) == (7, 0.8)
     assert len(plan_tasks(["blurb", "gad"], {})) == 13
     assert len(plan_tasks(list(SUITES), {})) == sum(map(len, SUITES.values()))
 
@@ -253,7 +263,7 @@ def test_what_is_planned() -> None:
         ("bc5chem", "bc5-chem is meant"),
     ],
 )
-def test_an_unknown_task_is_named(word: str, hint: str) -> None:
+def test_unknown_task_gets_a_hint(word: str, hint: str) -> None:
     with pytest.raises(ValueError, match=hint):
         plan_tasks([word], {})
 
@@ -275,6 +285,6 @@ def test_an_unknown_task_is_named(word: str, hint: str) -> None:
         {"steps": -1},
     ],
 )
-def test_a_recipe_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_recipe_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="--"):
         FineTuneRecipe(**wrong)

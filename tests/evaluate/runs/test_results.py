@@ -1,4 +1,4 @@
-"""A result is read as it was written; what is damaged, foreign or of another version is refused by name."""
+"""Result files: round trip, and the errors for damaged files, other JSON and other formats."""
 
 from __future__ import annotations
 
@@ -16,50 +16,50 @@ from bioshards.evaluate.runs import results
 from bioshards.evaluate.runs.results import ResultError
 from tests.support.evaluate.synthetic_results import make_result
 
-FILES = LocalStorage()
+STORAGE = LocalStorage()
 
 
-def written(folder: Path, **others: Any) -> str:
-    one = make_result(**others)
-    path = results.result_path(str(folder), one["suite"], one["task"], one["seed"])
-    results.write_result(FILES, path, one)
+def write_result(folder: Path, **fields: Any) -> str:
+    result = make_result(**fields)
+    path = results.result_path(str(folder), result["suite"], result["task"], result["seed"])
+    results.write_result(STORAGE, path, result)
     return path
 
 
-def changed(folder: Path, *place: str, to: object) -> str:
-    """A result's file with one value changed."""
-    path = written(folder)
-    whole: Any = json.loads(Path(path).read_bytes())
-    inner = whole
-    for name in place[:-1]:
-        inner = inner[name]
-    inner[place[-1]] = to
-    Path(path).write_text(json.dumps(whole), encoding="utf-8")
+def write_changed_result(folder: Path, *key_path: str, value: object) -> str:
+    """Write a result file with one value replaced."""
+    path = write_result(folder)
+    result: Any = json.loads(Path(path).read_bytes())
+    parent = result
+    for name in key_path[:-1]:
+        parent = parent[name]
+    parent[key_path[-1]] = value
+    Path(path).write_text(json.dumps(result), encoding="utf-8")
     return path
 
 
-def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
-    path = written(tmp_path, seed=7, model="größe \ud800")
+def test_result_round_trips(tmp_path: Path) -> None:
+    path = write_result(tmp_path, seed=7, model="größe \ud800")
     assert path == f"{tmp_path}/blurb/bc5-chem/seed-7.json"
-    assert results.read_result(FILES, path) == make_result(seed=7, model="größe \ud800")
+    assert results.read_result(STORAGE, path) == make_result(seed=7, model="größe \ud800")
 
 
-def test_a_field_is_a_line_so_that_people_can_read_it(tmp_path: Path) -> None:
-    lines = Path(written(tmp_path)).read_text(encoding="utf-8").splitlines()
+def test_each_field_is_on_its_own_line(tmp_path: Path) -> None:
+    lines = Path(write_result(tmp_path)).read_text(encoding="utf-8").splitlines()
     assert len(lines) == len(make_result()) + 2
     assert '"seed": 0,' in lines
 
 
-def test_what_no_report_can_be_made_of_is_not_written(tmp_path: Path) -> None:
-    one = make_result()
-    one["scores"]["test"]["F1"] = math.nan
+def test_result_with_nan_score_is_not_written(tmp_path: Path) -> None:
+    result = make_result()
+    result["scores"]["test"]["F1"] = math.nan
     with pytest.raises(ResultError, match="scores of test are not all numbers"):
-        results.write_result(FILES, f"{tmp_path}/seed-0.json", one)
+        results.write_result(STORAGE, f"{tmp_path}/seed-0.json", result)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
-    ("place", "to", "said"),
+    ("key_path", "value", "message"),
     [
         (("seed",), "0", "its 'seed' is '0'"),
         (("seed",), True, "its 'seed' is 'True'"),
@@ -106,74 +106,74 @@ def test_what_no_report_can_be_made_of_is_not_written(tmp_path: Path) -> None:
         (("provenance", "verified"), "yes", "has no 'verified' or no notes"),
     ],
 )
-def test_a_file_that_is_no_whole_result_is_refused(
-    tmp_path: Path, place: tuple[str, ...], to: object, said: str
+def test_incomplete_result_is_refused(
+    tmp_path: Path, key_path: tuple[str, ...], value: object, message: str
 ) -> None:
-    path = changed(tmp_path, *place, to=to)
-    with pytest.raises(ResultError) as refused:
-        results.read_result(FILES, path)
-    assert str(refused.value).startswith(f"{path} is not a whole result: ")
-    assert said in str(refused.value)
-    assert "Remove it and run that seed again" in str(refused.value)
+    path = write_changed_result(tmp_path, *key_path, value=value)
+    with pytest.raises(ResultError) as error:
+        results.read_result(STORAGE, path)
+    assert str(error.value).startswith(f"{path} is not a whole result: ")
+    assert message in str(error.value)
+    assert "Remove it and run that seed again" in str(error.value)
 
 
 @pytest.mark.parametrize("name", [name for name in make_result() if name != "format"])
-def test_every_field_is_needed(tmp_path: Path, name: str) -> None:
-    path = written(tmp_path)
-    whole = json.loads(Path(path).read_bytes())
-    del whole[name]
-    Path(path).write_text(json.dumps(whole), encoding="utf-8")
+def test_missing_field_is_refused(tmp_path: Path, name: str) -> None:
+    path = write_result(tmp_path)
+    result = json.loads(Path(path).read_bytes())
+    del result[name]
+    Path(path).write_text(json.dumps(result), encoding="utf-8")
     with pytest.raises(ResultError, match=f"it has no '{name}'"):
-        results.read_result(FILES, path)
+        results.read_result(STORAGE, path)
 
 
-def test_another_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    path = changed(tmp_path, "format", to=3)
+def test_other_format_is_refused(tmp_path: Path) -> None:
+    path = write_changed_result(tmp_path, "format", value=3)
     with pytest.raises(ResultError, match="is of format 3, and this version reads 2: make the report with"):
-        results.read_result(FILES, path)
+        results.read_result(STORAGE, path)
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "null", '{"seed": 0}', '"format"'])
-def test_other_json_is_not_ours(tmp_path: Path, text: str) -> None:
+def test_other_json_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "seed-0.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ResultError, match=r"is not a result of bioshards\.evaluate"):
-        results.read_result(FILES, str(path))
+        results.read_result(STORAGE, str(path))
 
 
-@given(kept=st.floats(0, 0.999), noise=st.binary(max_size=8))
-def test_a_damaged_file_is_refused_wherever_it_ends(
-    tmp_path_factory: pytest.TempPathFactory, kept: float, noise: bytes
+@given(kept_fraction=st.floats(0, 0.999), noise=st.binary(max_size=8))
+def test_truncated_file_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, kept_fraction: float, noise: bytes
 ) -> None:
-    whole = Path(written(tmp_path_factory.mktemp("whole"))).read_bytes()
+    content = Path(write_result(tmp_path_factory.mktemp("whole"))).read_bytes()
     path = tmp_path_factory.mktemp("damaged") / "seed-0.json"
-    path.write_bytes(whole[: int(kept * (len(whole) - 2))] + noise)
+    path.write_bytes(content[: int(kept_fraction * (len(content) - 2))] + noise)
     with pytest.raises(ResultError, match=r"seed-0\.json"):
-        results.read_result(FILES, str(path))
+        results.read_result(STORAGE, str(path))
 
 
-def test_deep_nesting_is_damage(tmp_path: Path) -> None:
+def test_deeply_nested_json_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "seed-0.json"
     path.write_text("[" * 100_000, encoding="utf-8")
     with pytest.raises(ResultError, match="is damaged"):
-        results.read_result(FILES, str(path))
+        results.read_result(STORAGE, str(path))
 
 
-def test_results_are_found_at_any_depth_and_read_once(tmp_path: Path) -> None:
-    first, second = (written(tmp_path / "a" / "b", seed=seed) for seed in (0, 1))
+def test_results_are_found_at_any_depth_and_only_once(tmp_path: Path) -> None:
+    first, second = (write_result(tmp_path / "a" / "b", seed=seed) for seed in (0, 1))
     (tmp_path / "a" / "report.json").write_text("{}", encoding="utf-8")
     (tmp_path / "a" / ".tmp-seed-2.json").write_text("{", encoding="utf-8")
     (tmp_path / "link").symlink_to(tmp_path / "a")
-    found = results.find_results(FILES, [second, str(tmp_path / "a"), str(tmp_path / "link")])
-    assert list(found) == [second, first]
-    assert found[second]["seed"] == 1
+    results_by_path = results.find_results(STORAGE, [second, str(tmp_path / "a"), str(tmp_path / "link")])
+    assert list(results_by_path) == [second, first]
+    assert results_by_path[second]["seed"] == 1
 
 
-def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
+def test_folder_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ResultError, match="has no results"):
-        results.find_results(FILES, [str(tmp_path)])
+        results.find_results(STORAGE, [str(tmp_path)])
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"there is no file or folder .*missing"):
-        results.find_results(FILES, [str(tmp_path / "missing")])
+        results.find_results(STORAGE, [str(tmp_path / "missing")])

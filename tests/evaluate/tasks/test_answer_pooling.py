@@ -1,4 +1,4 @@
-"""Answers to a question merged from its passages: golden cases, and any candidates against a plain sum."""
+"""Pooling of the answers to a question over its passages: golden cases, and random ones against a sum."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bioshards.evaluate.tasks.answer_pooling import pool_answers, trim_answer
         ("BRCA1.,", "BRCA1."),  # one character at most
         (".", ""),
         ("(BRCA1)", "BRCA1"),
-        ("(BRCA1).", "(BRCA1)"),  # one thing at most
+        ("(BRCA1).", "(BRCA1)"),  # one rule at most
         ("()", "()"),  # too short
         ("(a) and (b)", "(a) and (b)"),
         ("((a))", "((a))"),
@@ -31,11 +31,11 @@ from bioshards.evaluate.tasks.answer_pooling import pool_answers, trim_answer
         (")(", ")("),
     ],
 )
-def test_trimming(text: str, expected: str) -> None:
+def test_trim_answer(text: str, expected: str) -> None:
     assert trim_answer(text) == expected
 
 
-def test_a_golden_question_with_three_passages() -> None:
+def test_golden_question_with_three_passages() -> None:
     candidates = [
         *(("p53", 0.5), ("the p53 gene", 0.3), ("", 0.2)),
         *(("P53.", 0.6), ("MDM2", 0.4)),
@@ -48,33 +48,33 @@ def test_a_golden_question_with_three_passages() -> None:
     ]
 
 
-def test_a_text_of_100_characters_is_not_too_long() -> None:
+def test_longest_answer_has_100_characters() -> None:
     assert pool_answers([("x" * 100, 0.5), ("y" * 101, 0.4), ("z" * 100 + ".", 0.1)]) == [
         ("x" * 100, 0.5),
         ("z" * 100, 0.1),
     ]
 
 
-def test_the_best_five_and_the_first_of_equals() -> None:
+def test_five_best_answers_are_kept_first_of_equals_first() -> None:
     candidates = [(name, 0.25) for name in "abcdefg"]
     assert [text for text, _ in pool_answers(candidates)] == list("abcde")
     assert [text for text, _ in pool_answers([*candidates, ("G", 0.125)], n_best=2)] == ["g", "a"]
     assert pool_answers([]) == []
 
 
-texts = st.sampled_from(["", "a", "A", "a.", "(a)", "b", "B,", "b c", "(b", "x" * 101, "d", "E", "f", "F "])
+TEXTS = st.sampled_from(["", "a", "A", "a.", "(a)", "b", "B,", "b c", "(b", "x" * 101, "d", "E", "f", "F "])
 
 
-@given(st.lists(st.tuples(texts, st.integers(0, 64).map(lambda sixtyfourth: sixtyfourth / 64))))
-def test_sums_are_those_of_equal_texts(candidates: list[tuple[str, float]]) -> None:
+@given(st.lists(st.tuples(TEXTS, st.integers(0, 64).map(lambda sixtyfourth: sixtyfourth / 64))))
+def test_probabilities_of_equal_answers_are_summed(candidates: list[tuple[str, float]]) -> None:
     kept = [(trim_answer(text), probability) for text, probability in candidates]
     kept = [(text, probability) for text, probability in kept if text and len(text) <= 100]
     answers = pool_answers(candidates, n_best=99)
     assert {text.lower() for text, _ in answers} == {text.lower() for text, _ in kept}
     for answer, total in answers:
-        same = [(text, probability) for text, probability in kept if text.lower() == answer.lower()]
-        assert total == sum(probability for _, probability in same)
-        best = max(probability for _, probability in same)
-        assert answer == next(text for text, probability in same if probability == best)
+        equal_texts = [(text, probability) for text, probability in kept if text.lower() == answer.lower()]
+        assert total == sum(probability for _, probability in equal_texts)
+        best = max(probability for _, probability in equal_texts)
+        assert answer == next(text for text, probability in equal_texts if probability == best)
     assert [total for _, total in answers] == sorted((total for _, total in answers), reverse=True)
     assert pool_answers(candidates) == answers[:5]

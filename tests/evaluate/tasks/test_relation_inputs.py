@@ -1,4 +1,4 @@
-"""evaluate/tasks/relation_inputs.py: what is read of a relation, and that its ranges are the entities."""
+"""Model inputs of relations: the text in each entity format, and the ranges of the entities in it."""
 
 from __future__ import annotations
 
@@ -23,30 +23,32 @@ from bioshards.evaluate.tasks.relation_inputs import (
 from tests.support.real_data import DATA, needs_data
 
 
-def relation(text: str, first: str, second: str, types: tuple[str, str] = ("CHEMICAL", "GENE")) -> Relation:
-    """Of the first places where these words are in the text."""
-    one, other = (
+def make_relation(
+    text: str, first: str, second: str, types: tuple[str, str] = ("CHEMICAL", "GENE")
+) -> Relation:
+    """Make a relation of the first occurrences of two strings in a text."""
+    first_mention, second_mention = (
         Mention(text.index(words), text.index(words) + len(words), type)
         for words, type in zip((first, second), types, strict=True)
     )
-    return Relation("r", text, one, other, "false")
+    return Relation("r", text, first_mention, second_mention, "false")
 
 
-def parts(read: RelationInput) -> tuple[str, str]:
-    return read.text[slice(*read.first)], read.text[slice(*read.second)]
+def cut_entities(model_input: RelationInput) -> tuple[str, str]:
+    return model_input.text[slice(*model_input.first)], model_input.text[slice(*model_input.second)]
 
 
-APART = relation("Lorazine blocks the kinase GLP9.", "Lorazine", "GLP9")
-NESTED = relation("A GLP9-lorazine complex formed.", "GLP9-lorazine", "lorazine", ("GENE", "CHEMICAL"))
-CROSSED = relation("Of alpha beta gamma.", "alpha beta", "beta gamma", ("DRUG", "DRUG"))
-SAME = relation("Only x here.", "x", "x", ("DRUG", "DRUG"))
-TOUCHING = relation("Of alphabeta.", "alpha", "beta", ("DRUG", "DRUG"))
-SAME_START = relation("Of alpha beta.", "alpha", "alpha beta")
-SAME_END = relation("Of alpha beta.", "alpha beta", "beta")
+APART = make_relation("Lorazine blocks the kinase GLP9.", "Lorazine", "GLP9")
+NESTED = make_relation("A GLP9-lorazine complex formed.", "GLP9-lorazine", "lorazine", ("GENE", "CHEMICAL"))
+CROSSED = make_relation("Of alpha beta gamma.", "alpha beta", "beta gamma", ("DRUG", "DRUG"))
+SAME = make_relation("Only x here.", "x", "x", ("DRUG", "DRUG"))
+TOUCHING = make_relation("Of alphabeta.", "alpha", "beta", ("DRUG", "DRUG"))
+SAME_START = make_relation("Of alpha beta.", "alpha", "alpha beta")
+SAME_END = make_relation("Of alpha beta.", "alpha beta", "beta")
 
 
 @pytest.mark.parametrize(
-    ("given", "text"),
+    ("record", "text"),
     [
         (APART, "@CHEMICAL$ blocks the kinase @GENE$."),
         (NESTED, "A @CHEM-GENE$ complex formed."),
@@ -56,12 +58,12 @@ SAME_END = relation("Of alpha beta.", "alpha beta", "beta")
         (SAME_START, "Of @CHEM-GENE$."),
     ],
 )
-def test_dummies_stand_for_entities(given: Relation, text: str) -> None:
-    assert build_relation_input(given, "placeholders").text == text
+def test_placeholders_replace_entities(record: Relation, text: str) -> None:
+    assert build_relation_input(record, "placeholders").text == text
 
 
 @pytest.mark.parametrize(
-    ("given", "text"),
+    ("record", "text"),
     [
         (APART, "[E1] Lorazine [/E1] blocks the kinase [E2] GLP9 [/E2]."),
         (NESTED, "A [E1] GLP9-[E2] lorazine [/E2] [/E1] complex formed."),
@@ -72,29 +74,29 @@ def test_dummies_stand_for_entities(given: Relation, text: str) -> None:
         (SAME_END, "Of [E1] alpha [E2] beta [/E2] [/E1]."),
     ],
 )
-def test_tags_stand_around_entities(given: Relation, text: str) -> None:
-    assert build_relation_input(given, "markers").text == text
+def test_markers_surround_entities(record: Relation, text: str) -> None:
+    assert build_relation_input(record, "markers").text == text
 
 
-def test_the_original_stays_as_it_is() -> None:
-    read = build_relation_input(NESTED, "original")
-    assert read.text == NESTED.text
-    assert parts(read) == ("GLP9-lorazine", "lorazine")
-    assert read.entity_starts == (2, 7)
+def test_original_format_keeps_the_text() -> None:
+    model_input = build_relation_input(NESTED, "original")
+    assert model_input.text == NESTED.text
+    assert cut_entities(model_input) == ("GLP9-lorazine", "lorazine")
+    assert model_input.entity_starts == (2, 7)
 
 
-def test_one_dummy_is_both_entities() -> None:
-    read = build_relation_input(CROSSED, "placeholders")
-    assert parts(read) == ("@DRUG-DRUG$", "@DRUG-DRUG$")
-    assert read.entity_starts == (3, 3)
+def test_shared_placeholder_is_the_range_of_both_entities() -> None:
+    model_input = build_relation_input(CROSSED, "placeholders")
+    assert cut_entities(model_input) == ("@DRUG-DRUG$", "@DRUG-DRUG$")
+    assert model_input.entity_starts == (3, 3)
 
 
 @pytest.mark.parametrize("types", [("CHEMICAL", "GENE"), ("GENE", "CHEMICAL")])
-def test_the_dummy_of_two_has_one_spelling(types: tuple[str, str]) -> None:
+def test_shared_placeholder_does_not_depend_on_the_order_of_types(types: tuple[str, str]) -> None:
     assert entity_placeholder(*types) == "@CHEM-GENE$"
 
 
-def test_only_tags_are_added_to_a_vocabulary() -> None:
+def test_only_markers_are_special_tokens() -> None:
     assert list_special_tokens("markers") == ("[E1]", "[/E1]", "[E2]", "[/E2]")
     assert list_special_tokens("placeholders") == list_special_tokens("original") == ()
 
@@ -110,16 +112,14 @@ def test_only_tags_are_added_to_a_vocabulary() -> None:
         ((0, 9), (4, 6)),
     ],
 )
-def test_mentions_that_the_text_does_not_have_are_refused(
-    first: tuple[int, int], second: tuple[int, int]
-) -> None:
-    wrong = Relation("doc.7", "letters", Mention(*first, "DRUG"), Mention(*second, "DRUG"), "false")
+def test_mentions_outside_of_the_text_are_refused(first: tuple[int, int], second: tuple[int, int]) -> None:
+    record = Relation("doc.7", "letters", Mention(*first, "DRUG"), Mention(*second, "DRUG"), "false")
     with pytest.raises(ValueError, match=r"relation doc\.7: .* not two mentions, in order, in a text of 7"):
-        build_relation_input(wrong, "placeholders")
+        build_relation_input(record, "placeholders")
 
 
 @st.composite
-def relations(draw: st.DrawFn) -> Relation:
+def draw_relation(draw: st.DrawFn) -> Relation:
     text = draw(st.text("ab β\n", min_size=1, max_size=12))
     spans = []
     for _ in range(2):
@@ -130,82 +130,90 @@ def relations(draw: st.DrawFn) -> Relation:
     return Relation("r", text, first, second, "false")
 
 
-@given(relations())
-def test_what_is_not_dummy_is_the_text_around_the_mentions(given: Relation) -> None:
-    read = build_relation_input(given, "placeholders")
-    text, first, second = given.text, given.first, given.second
-    assert read.entity_starts == (read.first[0], read.second[0])
-    assert read.text[: read.first[0]] == text[: first.start]
-    assert read.text[read.second[1] :] == text[max(first.end, second.end) :]
+@given(draw_relation())
+def test_placeholders_keep_the_text_around_the_mentions(record: Relation) -> None:
+    model_input = build_relation_input(record, "placeholders")
+    text, first, second = record.text, record.first, record.second
+    assert model_input.entity_starts == (model_input.first[0], model_input.second[0])
+    assert model_input.text[: model_input.first[0]] == text[: first.start]
+    assert model_input.text[model_input.second[1] :] == text[max(first.end, second.end) :]
     if set(range(first.start, first.end)) & set(range(second.start, second.end)):
-        assert read.first == read.second
-        assert parts(read)[0] == entity_placeholder(first.type, second.type)
+        assert model_input.first == model_input.second
+        assert cut_entities(model_input)[0] == entity_placeholder(first.type, second.type)
     else:
-        assert parts(read) == (f"@{first.type}$", f"@{second.type}$")
-        assert read.text[read.first[1] : read.second[0]] == text[first.end : second.start]
+        assert cut_entities(model_input) == (f"@{first.type}$", f"@{second.type}$")
+        assert (
+            model_input.text[model_input.first[1] : model_input.second[0]] == text[first.end : second.start]
+        )
 
 
 @needs_data
-def test_dummies_of_ddi_are_those_of_its_published_texts() -> None:
-    """ELECTRAMed's file of the test set, in BLUE's format, whose mentions the authors' XML has."""
-    published = {}
+def test_ddi_placeholders_equal_the_published_texts() -> None:
+    """Compare inputs from the authors' XML with ELECTRAMed's test file in BLUE's format."""
+    published_texts = {}
     with open(f"{DATA}/benchmarks/electramed/RE/ddi-2013/test.csv", encoding="utf-8-sig") as file:
         for name, text, _ in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-            published[name] = " ".join(text.strip('"').split())
-    equal = 0
+            published_texts[name] = " ".join(text.strip('"').split())
+    equal_texts = 0
     with zipfile.ZipFile(f"{DATA}/benchmarks/ddi2013/DDICorpus-2013.zip") as archive:
         for name in archive.namelist():
             if "Test for DDI" in name and name.endswith(".xml"):
-                for pair in pairs(archive.read(name)):
+                for pair in iter_ddi_pairs(archive.read(name)):
                     text = build_relation_input(pair, "placeholders").text.strip('"')
-                    equal += published[pair.id] == " ".join(text.split())
-    assert equal == 5716
+                    equal_texts += published_texts[pair.id] == " ".join(text.split())
+    assert equal_texts == 5716
 
 
-def pairs(document: bytes) -> Iterator[Relation]:
-    """The pairs of a DDI document, from a mention's first character to its last."""
+def iter_ddi_pairs(document: bytes) -> Iterator[Relation]:
+    """Yield the pairs of a DDI document; a mention ranges from its first to its last character."""
     for sentence in etree.fromstring(document).iter("sentence"):
         mentions = {}
         for entity in sentence.iter("entity"):
             places = [int(number) for number in re.findall(r"\d+", str(entity.get("charOffset")))]
             mentions[entity.get("id")] = Mention(places[0], places[-1] + 1, "DRUG")
         for pair in sentence.iter("pair"):
-            two = (mentions[pair.get("e1")], mentions[pair.get("e2")])
-            first, second = sorted(two, key=lambda mention: mention.start)
+            arguments = (mentions[pair.get("e1")], mentions[pair.get("e2")])
+            first, second = sorted(arguments, key=lambda mention: mention.start)
             yield Relation(str(pair.get("id")), str(sentence.get("text")), first, second, "")
 
 
-def without_tags(text: str) -> str:
+def remove_markers(text: str) -> str:
     return re.sub(r"\[E[12]\] | \[/E[12]\]", "", text)
 
 
-@given(relations())
-def test_without_tags_all_is_as_before(given: Relation) -> None:
-    read = build_relation_input(given, "markers")
-    assert without_tags(read.text) == given.text
-    mentions = (given.first, given.second)
-    assert tuple(map(without_tags, parts(read))) == tuple(given.text[m.start : m.end] for m in mentions)
+@given(draw_relation())
+def test_removing_markers_restores_the_text(record: Relation) -> None:
+    model_input = build_relation_input(record, "markers")
+    assert remove_markers(model_input.text) == record.text
+    mentions = (record.first, record.second)
+    assert tuple(map(remove_markers, cut_entities(model_input))) == tuple(
+        record.text[mention.start : mention.end] for mention in mentions
+    )
     for (begin, end), start, opening, closing in zip(
-        (read.first, read.second), read.entity_starts, ENTITY_MARKERS[::2], ENTITY_MARKERS[1::2], strict=True
+        (model_input.first, model_input.second),
+        model_input.entity_starts,
+        ENTITY_MARKERS[::2],
+        ENTITY_MARKERS[1::2],
+        strict=True,
     ):
-        assert read.text[start:begin] == f"{opening} "
-        assert read.text[end:].startswith(f" {closing}")
-        assert without_tags(read.text[:start]) == given.text[: mentions[opening == "[E2]"].start]
-    assert [read.text.count(tag) for tag in ENTITY_MARKERS] == [1] * 4
+        assert model_input.text[start:begin] == f"{opening} "
+        assert model_input.text[end:].startswith(f" {closing}")
+        assert remove_markers(model_input.text[:start]) == record.text[: mentions[opening == "[E2]"].start]
+    assert [model_input.text.count(tag) for tag in ENTITY_MARKERS] == [1] * 4
 
 
-@given(relations())
-def test_tags_of_one_entity_inside_of_the_other_are_nested(given: Relation) -> None:
-    """Read as brackets they cross only where the mentions do."""
-    tags = re.findall(r"\[(/?)E([12])\]", build_relation_input(given, "markers").text)
-    first, second = given.first, given.second
-    cross = first.start < second.start < first.end < second.end
-    opened: list[str] = []
-    crossed = False
-    for slash, number in tags:
+@given(draw_relation())
+def test_markers_of_nested_entities_are_nested(record: Relation) -> None:
+    """Read as brackets, markers cross only where the mentions cross."""
+    markers = re.findall(r"\[(/?)E([12])\]", build_relation_input(record, "markers").text)
+    first, second = record.first, record.second
+    mentions_cross = first.start < second.start < first.end < second.end
+    open_markers: list[str] = []
+    markers_cross = False
+    for slash, number in markers:
         if slash:
-            crossed |= opened[-1] != number
-            opened.remove(number)
+            markers_cross |= open_markers[-1] != number
+            open_markers.remove(number)
         else:
-            opened.append(number)
-    assert crossed == cross
+            open_markers.append(number)
+    assert markers_cross == mentions_cross

@@ -1,11 +1,11 @@
-"""A stand-in for Google Cloud Dataflow on this machine, with as much of its interface as Beam's client uses.
+"""A fake of Google Cloud Dataflow on this machine, with the part of its interface that Beam's client uses.
 
-    with dataflow_service.running(folder, store) as service:
-        beam("run", ..., *service.options)
+    with run_fake_dataflow(folder, store) as service:
+        run_beam("run", ..., *service.options)
 
-It takes a job as the service does, and its machine does what a worker's container does: it fetches what the
-job has staged, installs the extra packages into an environment of its own, which third-party packages are
-lent to but nothing of this checkout, and runs the staged pipeline there, from another folder.
+It accepts a job as the service does.  Its worker does what a worker's container does: it downloads the
+staged files, installs the extra packages into a new environment that has the third-party packages but
+nothing of this checkout, and runs the staged pipeline there, from another folder.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ _JOBS_PATH = f"/v1b3/projects/{PROJECT}/locations/{REGION}/jobs"
 
 @dataclass
 class FakeDataflow:
-    """The service, while it runs.
+    """A running fake of the service.
 
     Attributes:
-        folder: the machine's own; ``store``: where jobs are staged.
-        jobs: as they were given to it, by id, with their states.
-        hold: jobs wait for it before they run.
-        fails: if it is not empty, jobs do not run, but say this and fail.
-        refuses: if it is not empty, who asks for the jobs is refused, in these words.
-        ran: by job, how it ended and from which folders our package was imported.
+        folder: the folder of the worker machine.
+        store: the object store where jobs are staged.
+        jobs: submitted jobs by id, with their states.
+        jobs_released: jobs wait for this event before they run.
+        failure_message: if not empty, every job fails with this message.
+        refusal_message: if not empty, listing the jobs is refused with this message.
+        results: by job, how it ended and the folders from which the package was imported.
     """
 
     folder: Path
@@ -57,7 +58,7 @@ class FakeDataflow:
 
     @property
     def options(self) -> list[str]:
-        """What a ``beam run`` is given to reach it."""
+        """Options of ``beam run`` for this service."""
         return [
             *("--runner=DataflowRunner", f"--project={PROJECT}", f"--region={REGION}"),
             *(f"--temp_location={self.store.url}/tmp", f"--dataflow_endpoint=http://localhost:{self.port}"),
@@ -66,7 +67,7 @@ class FakeDataflow:
         ]
 
     def submit_job(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Begin a job, or answer with the one of its name that is running, as the service does."""
+        """Start a job, or return the running job of the same name, as the service does."""
         for running_job in self.jobs.values():
             if running_job["name"] == job["name"] and running_job["currentState"] == "JOB_STATE_RUNNING":
                 return running_job
@@ -88,7 +89,7 @@ class FakeDataflow:
         job["currentState"] = "JOB_STATE_FAILED" if failed else "JOB_STATE_DONE"
 
     def _run_on_worker(self, job: dict[str, Any]) -> dict[str, Any]:
-        """What a worker has to say of the job."""
+        """The messages of the worker of a job."""
         environment = job["environment"]
         options = environment["sdkPipelineOptions"]["options"]
         staging_dir = self.folder / job["id"]
@@ -113,7 +114,7 @@ class FakeDataflow:
         return result
 
     def _create_environment(self, staging_dir: Path) -> Path:
-        """The Python of a new environment with the extra packages, installed as Beam's boot program does."""
+        """Create an environment with the extra packages, as Beam's boot program does; return its Python."""
         environment_dir = staging_dir / "environment"
         venv.create(environment_dir, with_pip=False, symlinks=True)
         [site_packages] = environment_dir.glob("lib/python*/site-packages")
@@ -153,11 +154,11 @@ class FakeDataflow:
         return self.python_of_job(staging_dir.name)
 
     def python_of_job(self, job: str) -> Path:
-        """The Python of the machine that a job ran on."""
+        """The Python of the environment that a job ran in."""
         return self.folder / job / "environment/bin/python"
 
     def _download_object(self, path: str) -> bytes:
-        """An object of the store; ``path``: bucket and name."""
+        """Download an object of the store; ``path`` is bucket and name."""
         bucket, _, name = path.partition("/")
         url = f"{self.store.endpoint}/storage/v1/b/{bucket}/o/{urllib.parse.quote(name, safe='')}?alt=media"
         with urllib.request.urlopen(url) as response:
@@ -167,7 +168,7 @@ class FakeDataflow:
 
 @contextlib.contextmanager
 def run_fake_dataflow(folder: Path, store: EmulatedStore) -> Iterator[FakeDataflow]:
-    """The service, its jobs released from the beginning."""
+    """Run the service; jobs start without waiting."""
     service = FakeDataflow(folder, store)
     service.jobs_released.set()
 
@@ -215,7 +216,7 @@ def run_fake_dataflow(folder: Path, store: EmulatedStore) -> Iterator[FakeDatafl
 
 
 def _parse_number(number: str) -> float:
-    """Options come as a Struct, in which every number is a float; the service hands whole ones on as such."""
+    """Parse a number of the options: a Struct has floats only, and the service passes whole ones as int."""
     return int(float(number)) if float(number).is_integer() else float(number)
 
 

@@ -1,4 +1,4 @@
-"""What a machine of the stand-in for Dataflow runs: a staged pipeline, in an environment that is not ours.
+"""The worker of the fake Dataflow: it runs a staged pipeline in an environment without this checkout.
 
     python fake_dataflow_worker.py PIPELINE.pb OPTIONS.json
 

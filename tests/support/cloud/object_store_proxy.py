@@ -1,10 +1,9 @@
-"""What stands between a run and an object store of tests/support/cloud/store_emulators.py: it makes faults,
-and counts requests.
+"""A proxy between a run and an object store of store_emulators.py: it injects faults and counts requests.
 
-with stores.s3() as behind, Between(behind) as way:
-    way.fault("PUT", "*/staged/*", Unavailable(), times=2)
-    beam("run", ..., "--output", f"{way.store.url}/out", *way.store.options, env=way.store.environment)
-    assert way.kinds()["PUT"] <= 10
+with run_s3() as store, ObjectStoreProxy(store) as proxy:
+    proxy.schedule_fault("PUT", "*/staged/*", ServiceUnavailable(), times=2)
+    run_beam("run", ..., "--output", f"{proxy.store.url}/out", *proxy.store.options)
+    assert proxy.count_requests()["PUT"] <= 10
 """
 
 from __future__ import annotations
@@ -29,24 +28,24 @@ from tests.support.servers.server_faults import ConnectionReset, ServiceUnavaila
 
 @dataclass(frozen=True)
 class UploadReset:
-    """The connection is reset while the client is still sending: so many bytes of its body are read."""
+    """The connection is reset after this number of bytes of the request body."""
 
     after_bytes: int
 
 
 @dataclass(frozen=True)
 class MissingUpload:
-    """S3's answer where the parts of an upload are gone."""
+    """S3's response for an upload whose parts are gone."""
 
 
 @dataclass(frozen=True)
 class LostResponse:
-    """The store does what it is asked, but the connection is reset in place of an answer."""
+    """The store executes the request, and the connection is reset in place of the response."""
 
 
 @dataclass(frozen=True)
 class ChecksumsUnsupported:
-    """The answer of a server that is older than the checksums that Amazon's client sends since 2025."""
+    """The response of a server that does not know the checksums that Amazon's client sends since 2025."""
 
 
 StoreFault = (
@@ -78,12 +77,12 @@ class _ScheduledFault:
 
 
 class ObjectStoreProxy(ThreadingHTTPServer):
-    """The way to a store; open inside ``with``.
+    """A proxy of an object store; it runs inside ``with``.
 
     Attributes:
-        store: the store as it is to be reached by this way.
-        requests: (method, path with its query, percent-encoding undone) of all that was asked.
-        bytes_read: bytes of bodies in answers.
+        store: the store at the proxy's address.
+        requests: (method, decoded path with query) of all requests.
+        bytes_read: bytes of response bodies.
         emulate_generations: does Google's say and look at the generation of what is read, as the emulator
             does not?
     """
@@ -116,18 +115,18 @@ class ObjectStoreProxy(ThreadingHTTPServer):
         self.server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that go away are what some faults are about."""
+        """Ignore errors of connections that a fault closed."""
 
     def schedule_fault(self, method: str, pattern: str, fault: StoreFault, times: int | None = 1) -> None:
-        """Make this fault of the next requests of this kind; None: of all of them."""
+        """Inject a fault into the next requests of a kind; None: into all."""
         self._scheduled_faults.append(_ScheduledFault(method, pattern, fault, times))
 
     def pending_fault_count(self) -> int:
-        """How many faults have not happened yet."""
+        """Number of scheduled faults that have not happened."""
         return sum(script.remaining or 0 for script in self._scheduled_faults)
 
     def reset(self) -> None:
-        """No more faults, and count from nothing."""
+        """Remove all faults and reset the request counts."""
         self._scheduled_faults.clear()
         self.requests.clear()
         self.bytes_read = 0
@@ -142,7 +141,7 @@ class ObjectStoreProxy(ThreadingHTTPServer):
         return None
 
     def count_requests(self) -> collections.Counter[str]:
-        """How many requests there were of each kind: GET (of bytes), HEAD, LIST, PUT, DELETE, other."""
+        """Count requests of each kind: GET (of bytes), HEAD, LIST, PUT, DELETE, other."""
         return collections.Counter(_request_kind(method, path) for method, path in self.requests)
 
 
@@ -262,10 +261,10 @@ class _ProxyHandler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _reset_connection(self) -> None:
-        """End the connection by a reset, which the client sees once it has read what is there."""
+        """Reset the connection; the client sees the reset after reading the data sent before."""
         self.close_connection = True
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.connection.close()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""

@@ -1,4 +1,4 @@
-"""Beam's job service and a pool of workers apart, each a process: the portable path to Flink and Spark."""
+"""Beam's job service and an external worker pool, each a process, as on Flink and Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def run_portable_services(folder: Path, python: str = sys.executable) -> Iterator[list[str]]:
-    """Gives the options of a run that goes on there; ``python`` is that of the workers' environment."""
+    """Run the services; yield the options of a run on them. ``python`` is the workers' interpreter."""
     job_port, pool_port = _find_free_port(), _find_free_port()
     path = f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"  # a pool starts workers as "python"
     modules = (

@@ -1,7 +1,7 @@
-"""Object stores on this machine: an emulator of Google Cloud Storage and a server of S3's, each a process.
+"""Object stores on this machine: an emulator of Google Cloud Storage and an S3 server, each a process.
 
-with stores.gcs() as store:
-    beam("run", ..., "--output", f"{store.url}/out", *store.options, env=store.environment)
+with run_gcs() as store:
+    run_beam("run", ..., "--output", f"{store.url}/out", *store.options)
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from dataclasses import dataclass, field
 from tests.support.network import find_free_port
 
 BUCKET = "bioshards-test"
-"""At least three characters: Beam takes a shorter name for a mistake, and looks for another bucket."""
+"""At least three characters: Beam does not recognise shorter bucket names."""
 
 
 @dataclass(frozen=True)
 class EmulatedStore:
-    """A store that is running.
+    """A running store.
 
     Attributes:
         url: its bucket, ``gs://BUCKET`` or ``s3://BUCKET``; ``endpoint``: where it listens.
-        options: what a ``beam`` command is given to reach it.
-        environment: what a process that reaches it needs in its environment, beside what is there.
+        options: options of ``beam`` for this store.
+        environment: additional environment variables of a process that uses it.
     """
 
     url: str
@@ -42,7 +42,7 @@ class EmulatedStore:
 
 @contextlib.contextmanager
 def run_gcs() -> Iterator[EmulatedStore]:
-    """Google Cloud Storage, in memory, with an empty bucket."""
+    """Run Google Cloud Storage in memory, with an empty bucket."""
     port = find_free_port()
     module_argv = ("gcp_storage_emulator", "start", "--port", str(port), "-H", "127.0.0.1", "-M")
     with _run_module([*module_argv, "--default-bucket", BUCKET], port):
@@ -52,7 +52,7 @@ def run_gcs() -> Iterator[EmulatedStore]:
 
 @contextlib.contextmanager
 def run_s3() -> Iterator[EmulatedStore]:
-    """S3, in memory, with an empty bucket."""
+    """Run S3 in memory, with an empty bucket."""
     port = find_free_port()
     with _run_module(["moto.server", "-H", "127.0.0.1", "-p", str(port)], port):
         endpoint = f"http://127.0.0.1:{port}"
@@ -62,14 +62,14 @@ def run_s3() -> Iterator[EmulatedStore]:
 
 
 def upload_object(store: EmulatedStore, name: str, data: bytes) -> None:
-    """Write an object of Google's, with no client between."""
+    """Upload an object to Google Cloud Storage over plain HTTP."""
     name = urllib.parse.quote(name, safe="")
     url = f"{store.endpoint}/upload/storage/v1/b/{BUCKET}/o?uploadType=media&name={name}"
     urllib.request.urlopen(urllib.request.Request(url, data=data, method="POST")).close()
 
 
 def download_object(store: EmulatedStore, name: str) -> bytes:
-    """Read one."""
+    """Download an object from Google Cloud Storage over plain HTTP."""
     name = urllib.parse.quote(name, safe="")
     with urllib.request.urlopen(
         f"{store.endpoint}/download/storage/v1/b/{BUCKET}/o/{name}?alt=media"
@@ -80,7 +80,7 @@ def download_object(store: EmulatedStore, name: str) -> bytes:
 
 @contextlib.contextmanager
 def _run_module(module_argv: list[str], port: int) -> Iterator[None]:
-    """``python -m`` of these words, until the block ends."""
+    """Run ``python -m`` with these arguments inside a ``with`` block."""
     process = subprocess.Popen(
         [sys.executable, "-m", *module_argv],
         start_new_session=True,

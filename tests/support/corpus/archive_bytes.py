@@ -33,7 +33,7 @@ def pack_zip(files: ArchiveFiles, method: int = zipfile.ZIP_DEFLATED) -> bytes:
 
 
 class TrickleReader(io.BytesIO):
-    """Gives at most ``step`` bytes a read."""
+    """A reader that returns at most ``step`` bytes at a time."""
 
     def __init__(self, data: bytes, step: int) -> None:
         super().__init__(data)

@@ -1,4 +1,4 @@
-"""PubMed records made up at random, and a plain reading of them with lxml, for tests to compare with."""
+"""Hypothesis strategies of PubMed records, and an independent parser with lxml to compare with."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RECORD_SETTINGS = settings(
 MATHML = "http://www.w3.org/1998/Math/MathML"
 
 
-# The plain reading
+# The independent parser
 
 
 def text_of(element: etree._Element | None) -> str:
@@ -78,7 +78,7 @@ def parse_with_lxml(record: etree._Element) -> Citation:
 
 
 def parse_both_ways(inner: str) -> tuple[Citation, Citation]:
-    """A record as it is read from a file, and as the plain reading has it."""
+    """Parse a record with bioshards and with the independent parser."""
     data = f'<PubmedArticleSet xmlns:mml="{MATHML}">\n{inner}\n</PubmedArticleSet>'.encode()
     [(_, record_bytes)] = iter_records(io.BytesIO(data))
     parser = etree.XMLParser(remove_comments=True, remove_pis=True, resolve_entities=False)
@@ -86,7 +86,7 @@ def parse_both_ways(inner: str) -> tuple[Citation, Citation]:
     return medline.parse_citation(record_bytes), parse_with_lxml(record)
 
 
-# Records made up at random
+# Strategies of records
 
 
 def escape_xml(text: str) -> str:
@@ -156,7 +156,7 @@ def attribute(draw: st.DrawFn, name: str, value: str) -> str:
 
 @st.composite
 def element(draw: st.DrawFn, /, name: str, content: str, **attributes: str | None) -> str:
-    """An element with its attributes in any order and writing; one without content may be closed."""
+    """Draw an element with attributes in any order and quoting; an empty one may be self-closing."""
     present_attributes = [(key, value) for key, value in attributes.items() if value is not None]
     start = name + "".join(
         draw(attribute(key, value)) for key, value in draw(st.permutations(present_attributes))
@@ -332,7 +332,7 @@ def article_record(draw: st.DrawFn) -> str:
     return f"<PubmedArticle>{draw(GAPS)}{inside}{draw(GAPS)}</PubmedArticle>"
 
 
-# Single facts, on a small record
+# A small record
 
 
 def small_record_xml(

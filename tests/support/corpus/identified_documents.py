@@ -40,7 +40,7 @@ def make_identified_document(id_: str, pmid: int | None, pmcid: str | None, doi:
 
 
 def write_finished_dir(folder: Path, pipeline: str, rows: Sequence[IdRow], size: int = 3) -> str:
-    """A finished directory of these documents, of several shards."""
+    """Write a finished directory of documents in several shards."""
     made_documents = [make_identified_document(*row) for row in rows]
     batches = [
         shards.record_batch_from_documents(made_documents[at : at + size])

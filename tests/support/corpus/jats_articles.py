@@ -1,4 +1,4 @@
-"""Small JATS articles of ours, and the containers that articles come in."""
+"""Small JATS articles, and the archives and packages that contain articles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def article_xml(
     body: str | None = None,
     back: str = "",
 ) -> str:
-    """An article with this text in its section Methods, or with another ``body``."""
+    """Format an article with a text in its section Methods, or with another ``body``."""
     ids = {
         "pmcid": f"PMC{pmcid}" if pmcid else None,
         "pmcid-ver": f"PMC{pmcid}.{version}" if pmcid else None,
@@ -55,7 +55,7 @@ def article_xml(
 
 
 def write_files(folder: Path, articles: Mapping[str, str | bytes]) -> Path:
-    """Write files of these names and contents; text is packed if the name says ``.gz``.  Gives the folder."""
+    """Write files by name, compressed if the name ends in ``.gz``; return the folder."""
     for name, content in articles.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ def write_files(folder: Path, articles: Mapping[str, str | bytes]) -> Path:
 
 
 def europepmc_package_xml(articles: Iterable[str]) -> str:
-    """The articles in Europe PMC's wrapper."""
+    """Format articles as a package of Europe PMC."""
     return f"<articles>{''.join(articles)}</articles>"
 
 

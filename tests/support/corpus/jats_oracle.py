@@ -1,8 +1,8 @@
-"""An independent reading of JATS articles, to compare the product with.
+"""An independent parser of JATS articles, to compare bioshards with.
 
-Naive on purpose: a full tree of a whole article, what is not wanted cut out of a copy.  It shares no code
-with bioshards and says little, but what it says is sure: titles that stand in reference lists, words that
-are prose.  Namespaces are ignored; entities of the DTD are those of HTML.
+It is naive on purpose: it parses an article into one tree and removes elements from a copy.  It shares no
+code with bioshards and extracts only what is certain: titles in reference lists and words that are prose.
+Namespaces are ignored; entities of the DTD are read as those of HTML.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PARSER = etree.XMLParser(
     resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True
 )
 MIN_TITLE_WORDS = 8
-"""A reference's title of fewer words may well be said by chance."""
+"""Titles of references with fewer words may occur in a text by chance."""
 
 TITLE_TAGS = {"article-title", "chapter-title", "part-title", "data-title", "trans-title"}
 BOOK_TITLE_TAGS = {"source", "trans-source"}
@@ -56,7 +56,7 @@ BLOCK_TAGS = {
         "supplementary-material",
     ),
 }
-"""Elements that end a word where they begin and where they end."""
+"""Elements whose start and end tags separate words."""
 NON_PROSE_TAGS = {
     *("ref-list", "table", "math", "tex-math", "inline-formula", "disp-formula", "disp-formula-group"),
     *("label", "object-id", "graphic", "inline-graphic", "alt-text", "long-desc", "media", "fn", "fn-group"),
@@ -73,7 +73,7 @@ NON_PROSE_TAGS = {
 
 
 def parse_article(xml: bytes) -> Any:
-    """The article's tree under local names, its entities as characters."""
+    """Parse an article into a tree of local names, with entities as characters."""
     root: Any = etree.fromstring(xml, PARSER)
     for node in list(root.iter(etree.Entity)):
         replace_node_with_text(node, html.unescape(node.text or "") + (node.tail or ""))
@@ -83,7 +83,7 @@ def parse_article(xml: bytes) -> Any:
 
 
 def replace_node_with_text(node: Any, text: str) -> None:
-    """Put text in the place of a node and its tail."""
+    """Replace a node and its tail by text."""
     parent, before = node.getparent(), node.getprevious()
     if before is not None:
         before.tail = (before.tail or "") + text
@@ -94,7 +94,7 @@ def replace_node_with_text(node: Any, text: str) -> None:
 
 
 def copy_without(element: Any, names: set[str], *, bibliography: bool = False) -> Any:
-    """A copy without the elements of these names, and without xrefs to references, tails kept."""
+    """Copy a tree without given elements and without xrefs to references; tails are kept."""
     copied = copy.deepcopy(element)
     copied.tail = None
     for node in list(copied.iter()):
@@ -105,7 +105,7 @@ def copy_without(element: Any, names: set[str], *, bibliography: bool = False) -
 
 
 def text_of(element: Any) -> str:
-    """The element's text, blocks in it set apart."""
+    """Return the text of an element, with blocks separated."""
     parts = []
     for event, node in etree.iterwalk(element, events=("start", "end")):
         if node.tag in BLOCK_TAGS:
@@ -115,7 +115,7 @@ def text_of(element: Any) -> str:
 
 
 def normalised_words(text: str) -> list[str]:
-    """The words in lower case: letters and digits, as they read whatever they are made of."""
+    """Return the words in lower case: letters and digits, after Unicode normalisation."""
     return re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", text).lower())
 
 
@@ -124,9 +124,9 @@ def normalise_text(text: str) -> str:
 
 
 def find_reference_titles(xml: bytes) -> list[str]:
-    """The titles of eight words or more in reference lists, as lower-case words; sorted, each once.
+    """Return the distinct titles of eight words or more in reference lists, as sorted lower-case words.
 
-    Of a citation without marked titles, the sentences of its text stand for them.
+    Sentences of the text are used for a citation without marked titles.
     """
     titles = set()
     for references in parse_article(xml).iter("ref-list"):
@@ -140,7 +140,7 @@ def find_reference_titles(xml: bytes) -> list[str]:
 
 
 def main_sections(article: Any) -> Iterator[Any]:
-    """The article's own body and its main abstracts: those without a type."""
+    """Return the body of an article and its abstracts without a type."""
     for abstract in article.findall("front/article-meta/abstract"):
         if abstract.get("abstract-type") in (None, "abstract"):
             yield abstract
@@ -148,9 +148,9 @@ def main_sections(article: Any) -> Iterator[Any]:
 
 
 def count_prose_words(xml: bytes) -> collections.Counter[str]:
-    """The words of the paragraphs and titles in body and main abstract that are surely prose.
+    """Count the words in paragraphs and titles of body and main abstract that are certainly prose.
 
-    Without reference lists, citations of them, the cells of tables, formulas, labels and footnotes.
+    Reference lists, citations, table cells, formulas, labels and footnotes are left out.
     """
     counts: collections.Counter[str] = collections.Counter()
     for part in main_sections(parse_article(xml)):
@@ -160,27 +160,27 @@ def count_prose_words(xml: bytes) -> collections.Counter[str]:
 
 
 def outermost_elements(element: Any, names: set[str]) -> Iterator[Any]:
-    """The elements of these names that are in no other of them."""
+    """Return the elements with given names that are in no other such element."""
     for node in element.iter(*names):
         if not any(ancestor.tag in names for ancestor in node.iterancestors()):
             yield node
 
 
 def article_text(xml: bytes, *excluded_tags: str) -> str:
-    """All that the article itself says outside of reference lists: a line a paragraph, title or caption."""
+    """Return the text of an article without reference lists: a line for each paragraph, title and caption."""
     root = copy_without(parse_article(xml), {"ref-list", *excluded_tags})
     blocks = outermost_elements(root, {"p", "title", "caption", "title-group", "attrib", "fn"})
     return "\n".join(normalise_text(text_of(node)) for node in blocks)
 
 
 def find_leaked_titles(xml: bytes, text: Iterable[str]) -> list[str]:
-    """The titles of references that a text made of the article says, and the article itself does not."""
+    """Return the titles of references that occur in an extracted text and not in the article's own text."""
     haystack = f" {normalise_text(' '.join(text))} "
     leaked = [title for title in find_reference_titles(xml) if f" {title} " in haystack]
     if not leaked:
         return []
     lines = f"{article_text(xml)}\n{article_text(xml, 'xref')}".split(
         "\n"
-    )  # numbers glued to words part them from titles
+    )  # numbers adjoining words separate them from titles
     own_lines = "\n".join(f" {line} " for line in lines)
     return [title for title in leaked if f" {title} " not in own_lines]

@@ -1,4 +1,4 @@
-"""Manifests of which a test says only what matters to it, and the check of all that the suite writes."""
+"""Manifests with defaults, and the check of all manifests that the tests write."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def of_documents(
     overlap: Iterable[OverlapFile] = (),
     funnel: Mapping[str, int] | None = None,
 ) -> DocumentsManifest:
-    """The manifest of a directory of these shards."""
+    """Make the manifest of a directory of document shards."""
     name: Literal["pubmed_to_shards", "pmc_to_shards"] = (
         "pmc_to_shards" if pipeline == "pmc_to_shards" else "pubmed_to_shards"
     )
@@ -92,7 +92,7 @@ def of_documents(
 
 
 def put_documents(folder: Path | str, outputs: Iterable[Shard], *others: Any, **more: Any) -> None:
-    """Finish a directory of these shards."""
+    """Write the manifest of a directory of document shards."""
     write_manifest(FILES, f"{folder}/manifest.json", of_documents(outputs, *others, **more))
 
 
@@ -104,7 +104,7 @@ def of_pretraining(
     inputs: Sequence[PretrainingInput] = (),
     counts: PretrainingCounts | None = None,
 ) -> PretrainingManifest:
-    """The manifest of a pretraining set of these shards."""
+    """Make the manifest of a pretraining set."""
     return PretrainingManifest(
         config=PretrainingConfig(
             pipeline="shards_to_pretraining",
@@ -134,7 +134,7 @@ def of_pretraining(
 
 
 def of_words(outputs: Iterable[Shard], inputs: Iterable[Any] = (), **more: Any) -> WordsManifest:
-    """The manifest of a directory of counted words."""
+    """Make the manifest of a directory of counted words."""
     counts = WordTotals(600, 70_000, 5_000, PrunedWords(0, 0), ValidationWords(634, 9_000, 800))
     return WordsManifest(
         config=WordsConfig("shards_to_words", FORMAT, "bert", 0.5, 0, 1, {}),
@@ -148,7 +148,7 @@ def of_words(outputs: Iterable[Shard], inputs: Iterable[Any] = (), **more: Any) 
 def of_vocabulary(
     outputs: Iterable[OutputFile], recipe: Mapping[str, Any], inputs: Iterable[Any]
 ) -> VocabularyManifest:
-    """The manifest of a vocabulary."""
+    """Make the manifest of a vocabulary."""
     return VocabularyManifest(
         config=VocabularyConfig(
             "vocab", VOCABULARY_FORMAT, recipe, None, None, tuple(inputs), {"tokenizers": "1"}
@@ -160,7 +160,7 @@ def of_vocabulary(
 
 
 def of_mirror() -> MirrorManifest:
-    """The manifest of an empty mirror."""
+    """Make the manifest of an empty mirror."""
     return MirrorManifest(
         notice="",
         config=MirrorConfig((), {}, (), (), False, "newest", None),
@@ -174,12 +174,12 @@ def of_mirror() -> MirrorManifest:
 
 @functools.cache
 def validator() -> Draft202012Validator:
-    """The check of a manifest against the JSON Schema."""
+    """Make the validator of manifests by the JSON Schema."""
     return Draft202012Validator(json.loads(json_schema()))
 
 
 def problems(value: object) -> list[str]:
-    """Return what the JSON Schema finds wrong with a manifest."""
+    """Return the errors of a manifest by the JSON Schema."""
     return [f"{error.json_path}: {error.message}" for error in validator().iter_errors(value)]
 
 

@@ -1,4 +1,4 @@
-"""Abstracts and articles that overlap, with the overlap that is expected."""
+"""Abstracts and articles that overlap, and the expected overlap."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.support.corpus.pubmed_xml import citation_xml
 
 
 def citation_with_ids(pmid: int, **ids: str) -> str:
-    """A citation that gives these ids (``pmc``, ``doi``) of its own."""
+    """Format a citation with given ids (``pmc``, ``doi``)."""
     listed = "".join(f'<ArticleId IdType="{kind}">{value}</ArticleId>' for kind, value in ids.items())
     data = f"<PubmedData><ArticleIdList>{listed}</ArticleIdList></PubmedData></PubmedArticle>"
     return citation_xml(pmid, f"Abstract {pmid} is here. Yes.").replace("</PubmedArticle>", data)

@@ -1,4 +1,4 @@
-"""An independent reading of PubMed files, to compare the pipeline with.
+"""An independent parser of PubMed files, to compare the pipeline with.
 
 Naive on purpose: whole files in memory, a full tree, one dictionary, PubMed's rules in the order in
 which they are written down.  It shares no code with bioshards.
@@ -34,7 +34,7 @@ def element_words(element: Any) -> list[str]:
 
 
 class PubMedOracle:
-    """What lives after all files are applied: PMID -> (words of the title, words of the abstract)."""
+    """The current records after all files: PMID -> (words of the title, words of the abstract)."""
 
     def __init__(self, paths: list[Path]) -> None:
         self.live: dict[str, tuple[list[str], list[str]]] = {}

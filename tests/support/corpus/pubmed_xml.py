@@ -6,7 +6,7 @@ from __future__ import annotations
 def citation_xml(
     pmid: int, abstract: str = "One sentence. Another one.", version: int = 1, **fields: str
 ) -> str:
-    """A small PubmedArticle; ``fields`` replace the title or the language."""
+    """Format a small PubmedArticle; ``fields`` replace the title or the language."""
     return (
         f'<PubmedArticle><MedlineCitation Status="MEDLINE"><PMID Version="{version}">{pmid}</PMID><Article>'
         "<Journal><JournalIssue><PubDate><Year>2020</Year></PubDate></JournalIssue></Journal>"
@@ -17,7 +17,7 @@ def citation_xml(
 
 
 def pubmed_set_xml(*records: str, deleted: tuple[int, ...] = ()) -> bytes:
-    """A PubmedArticleSet of these records."""
+    """Format a PubmedArticleSet."""
     deleted_pmids = "".join(f'<PMID Version="1">{pmid}</PMID>' for pmid in deleted)
     deletion_xml = f"<DeleteCitation>{deleted_pmids}</DeleteCitation>" if deleted else ""
     articles = "".join(records)

@@ -14,7 +14,7 @@ KEEP_EVERYTHING = PmcConfig(licences=tuple(LICENCES), languages=(), keep_ocr=Tru
 def small_article(
     number: int, text: str = "One. Two.", version: int = 1, body: str = "", extra_front: str = ""
 ) -> bytes:
-    """A small article of CC-BY; ``body`` and ``front`` are put in as they are."""
+    """Format a small article with the licence CC-BY; ``body`` and ``front`` are inserted unchanged."""
     body = body or f"<body><sec><title>Methods</title><p>{text}</p></sec></body>"
     return (
         '<article article-type="research-article"><front><article-meta>'

@@ -1,4 +1,4 @@
-"""Finished directories whose statistics are known."""
+"""Finished directories with known statistics."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def make_stats_document(
 
 
 def write_document_shards(folder: Path, *of_shards: list[list[Document]]) -> Path:
-    """A finished directory of shards, each of some record batches."""
+    """Write a finished directory of shards, given the record batches of each."""
     outputs: list[Shard] = []
     for at, batches in enumerate(of_shards):
         written = shards.write_shards(
@@ -106,7 +106,7 @@ def write_counted_set(
     counts: dict[str, SplitCounts],
     objective: str = "bert",
 ) -> Path:
-    """A finished pretraining set: of each split the rows by batch, a shard each batch."""
+    """Write a finished pretraining set with a shard for each batch of rows of each split."""
     labelled = objective in ("bert", "albert")
     schema = make_schema(100, labelled, {"objective": objective, "length": LENGTH})
     outputs = []

@@ -1,4 +1,4 @@
-"""Documents of which a test says only what matters to it, and finished directories of them."""
+"""Documents with defaults, and finished directories of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.corpus.manifests import put_documents
 
 
 def make_document(id_: str, sentences: Sequence[str], pmid: int | None = None, **overrides: Any) -> Document:
-    """A document of these sentences; ``pubmed:7`` has the PMID 7 unless another is given."""
+    """Make a document of sentences; ``pubmed:7`` has the PMID 7 unless another is given."""
     source, _, number = id_.partition(":")
     if pmid is None and source == "pubmed":
         pmid = int(number)
@@ -52,7 +52,7 @@ def write_document_dir(
     batch_size: int = 50,
     overlap: Sequence[OverlapFile] = (),
 ) -> Path:
-    """A finished directory with a shard for each name, of record batches of so many documents."""
+    """Write a finished directory with a shard for each name, in record batches of a given size."""
     storage, outputs = LocalStorage(), list[Shard]()
     for name, documents in documents_by_shard.items():
         batch_starts = range(0, max(1, len(documents)), batch_size)

@@ -1,4 +1,4 @@
-"""Benchmark files that tests write, and the parts that a set is read into from them."""
+"""Benchmark files that tests write, and the splits read from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEXT_BENCHMARKS_BY_NAME: Mapping[str, Benchmark] = {one.name: one for one in TEX
 
 
 def write_file(folder: Path, name: str, content: str | bytes) -> str:
-    """Write a file below a folder; its path."""
+    """Write a file below a folder; return its path."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -23,19 +23,19 @@ def write_file(folder: Path, name: str, content: str | bytes) -> str:
 
 
 def find_benchmark_files(folder: Path, name: str) -> BenchmarkFiles:
-    """Where a set of texts lies in a folder that has some of it."""
+    """Locate the files of a text benchmark in a folder."""
     benchmark_files = locate_benchmark(str(folder), TEXT_BENCHMARKS_BY_NAME[name])
     assert benchmark_files is not None
     return benchmark_files
 
 
 def load_splits(folder: Path, name: str) -> dict[str, list[Record]]:
-    """The parts of a set of texts."""
+    """Load the splits of a text benchmark."""
     return {part: list(records) for part, records in load_records(find_benchmark_files(folder, name)).items()}
 
 
 def make_zip(files: Mapping[str, str | bytes]) -> bytes:
-    """A zip archive of these files."""
+    """Make a zip archive of files."""
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive_file:
         for name, content in files.items():

@@ -1,4 +1,4 @@
-"""Benchmarks and corpora of invented prose, of which is known what they share; n-grams by brute force."""
+"""Synthetic benchmarks and corpora with known overlap, and n-grams by brute force."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ NGrams = list[tuple[str, ...]]
 
 
 def random_prose(seed: object, word_count: int) -> str:
-    """So many words that no other seed's prose has in that order."""
+    """Generate words in an order that is unique to the seed."""
     rng = random.Random(f"{seed}")
     return " ".join("".join(rng.choices("abcdefghijklmnop", k=rng.randint(2, 14))) for _ in range(word_count))
 
 
 def ngrams_by_brute_force(text: str) -> NGrams:
-    """All 13-grams of a text, by a regular expression."""
+    """List all 13-grams of a text by a regular expression."""
     words = [word.lower() for word in re.findall("[A-Za-z0-9]+", text)]
     return [tuple(words[start : start + 13]) for start in range(len(words) - 12)]
 
@@ -40,7 +40,7 @@ def make_text(id_: str, words: str, pair: str | None = None, document: str = "")
 
 
 def make_dataset(name: str, parts: Mapping[Split, Sequence[Record]], pmids: bool = False) -> Benchmark:
-    """A set that is there where there is a file of its name."""
+    """Make a benchmark that is located by a file of its name."""
 
     def read(files: PathsByName) -> RecordsBySplit:
         return {part: list(records) for part, records in parts.items()}
@@ -50,7 +50,7 @@ def make_dataset(name: str, parts: Mapping[Split, Sequence[Record]], pmids: bool
 
 
 def write_benchmark_dir(folder: Path, *sets: Benchmark) -> Path:
-    """A folder in which these sets are."""
+    """Write a folder with the files of benchmarks."""
     folder.mkdir(exist_ok=True)
     for dataset in sets:
         (folder / dataset.name).touch()
@@ -60,7 +60,7 @@ def write_benchmark_dir(folder: Path, *sets: Benchmark) -> Path:
 def write_corpus(
     folder: Path, texts: Mapping[str, Sequence[str]], pmids: Mapping[str, int] | None = None, **options: Any
 ) -> Path:
-    """A finished folder of documents by their ids, each of some sentences; three to a shard.
+    """Write a finished directory of documents by id, given their sentences; three in a shard.
 
     Args:
         pmids: of articles; an abstract's is in its id.
@@ -73,7 +73,7 @@ def write_corpus(
 def run_contamination_check(
     data: Path, corpora: Sequence[Path], out: Path, *sets: Benchmark, **options: Any
 ) -> str:
-    """Look for the sets in the corpora, in this process unless said otherwise."""
+    """Check corpora for benchmarks, in this process by default."""
     arguments = {"workers": 1, "splits": ["test"], "progress": lambda line: None, **options}
     return check_contamination(
         str(data), list(map(str, corpora)), str(out), known_benchmarks=sets, **arguments
@@ -81,11 +81,11 @@ def run_contamination_check(
 
 
 def read_tsv(path: Path) -> list[dict[str, str]]:
-    """The rows of a list with tabs, by the names of its columns."""
+    """Read the rows of a TSV file by column name."""
     header, *lines = path.read_text().splitlines()
     return [dict(zip(header.split("\t"), line.split("\t"), strict=True)) for line in lines]
 
 
 def read_excluded_ids(out: Path) -> list[str]:
-    """The ids to leave out."""
+    """Read the ids of the exclusion list."""
     return [line for line in (out / "exclude-ids.txt").read_text().splitlines() if not line.startswith("#")]

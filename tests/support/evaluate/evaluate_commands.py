@@ -1,4 +1,4 @@
-"""Runs of ``bioshards.evaluate`` on the bundled sample, and what must be the same of two of them."""
+"""Runs of ``bioshards.evaluate`` on the bundled sample, and the reproducible part of their outputs."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from bioshards.evaluate.runs import fine_tuner
 from tests.support.paths import BENCHMARK_SAMPLE
 
 QUICK_OPTIONS = ("--device", "cpu", "--epochs", 1, "--steps", 0, "--max-seq-length", 64, "--batch-size", 16)
-"""A recipe for seconds."""
+"""A recipe that takes seconds."""
 
 
 def evaluate_argv(
     command: str, model: object, out: object, *options: object, data: object = BENCHMARK_SAMPLE
 ) -> list[str]:
-    """The words of a command that is quick; ``options`` come after what makes it so, and win."""
+    """Build the arguments of a quick command; ``options`` follow the defaults and override them."""
     return [
         str(one) for one in (command, model, "--benchmarks", data, "--output", out, *QUICK_OPTIONS, *options)
     ]
 
 
 def run_evaluate(model: object, out: object, *options: object, data: object = BENCHMARK_SAMPLE) -> int:
-    """Score a model in this process; returns the exit code."""
+    """Run ``evaluate run`` in this process; return the exit code."""
     return main(evaluate_argv("run", model, out, *options, data=data))
 
 
 def load_result(out: Path, task: str, seed: int = 0) -> dict[str, Any]:
-    """A result; ``task`` with its suite."""
+    """Load a result; ``task`` includes the suite."""
     loaded: dict[str, Any] = json.loads((out / task / f"seed-{seed}.json").read_text())
     return loaded
 
 
 def load_results(out: Path) -> dict[str, Any]:
-    """All results and predictions by their paths, without what depends on the machine's speed."""
+    """Load all results and predictions by path, without durations."""
     outputs: dict[str, Any] = {}
     for path in sorted(out.rglob("seed-*")):
         text = path.read_text()
@@ -54,12 +54,12 @@ def load_results(out: Path) -> dict[str, Any]:
 
 
 def list_temporary_files(out: Path) -> list[Path]:
-    """What is half-made."""
+    """List temporary files."""
     return [path for path in out.rglob("*") if path.name.startswith((".tmp", ".bioshards"))]
 
 
 def copy_benchmarks(folder: Path, *names: str) -> Path:
-    """Some of the sample's sets, to be damaged."""
+    """Copy benchmarks of the sample, for a test to change."""
     for name in names:
         for layout in BENCHMARKS[name].layouts:
             for pattern in layout.patterns.values():
@@ -72,7 +72,7 @@ def copy_benchmarks(folder: Path, *names: str) -> Path:
 
 @contextlib.contextmanager
 def call_after_update(number: int, action: Callable[[], object]) -> Iterator[None]:
-    """Something happens when a process has made so many updates of weights."""
+    """Call a function after a number of optimizer updates."""
     step, updates = fine_tuner._ScheduledOptimizer.step, 0
 
     def patched(self: Any, loss: Any) -> None:

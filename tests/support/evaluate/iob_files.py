@@ -1,4 +1,4 @@
-"""Files of benchmarks for the tests, written by us: no sentence here stands in a real set."""
+"""Synthetic files of tagging benchmarks, and the check that reading is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CRICHTON_SAMPLE = "Zorbin\tB-Chemical\nacid\tI-Chemical\ncured\tO\n.\tO\n\nNo\tO
 
 
 def write_benchmark_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
-    """The folder with these files in it."""
+    """Write files into a folder; return the folder."""
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -23,7 +23,7 @@ def write_benchmark_files(folder: Path, files: Mapping[str, str | bytes]) -> Pat
 
 
 def assert_rejected(read: Callable[[], object], path: Path, line: int | None, reason: str) -> None:
-    """Reading fails, and the error names the file, the line and the reason."""
+    """Assert that reading fails with an error that names the file, the line and the reason."""
     location = re.escape(f"{path}, line {line}: " if line else f"{path}: ")
     with pytest.raises(BenchmarkFileError, match=f"^{location}.*{reason}"):
         read()

@@ -1,4 +1,4 @@
-"""Other ways to count than that of evaluate/metrics: conlleval's, and scikit-learn for many cases at once."""
+"""Independent metrics to compare evaluate/metrics with: conlleval, and scikit-learn on many cases at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LabelCodes = NDArray[numpy.int64]
 
 
 def random_classifications(seed: int, classes: int, shape: tuple[int, int]) -> tuple[LabelCodes, LabelCodes]:
-    """Random classes [cases, places], each case with its own mixture, and predictions, half of them right."""
+    """Draw classes [cases, items], each case with its own mixture, and predictions that are half right."""
     random = numpy.random.default_rng(seed)
     rarity = 10 ** -random.uniform(0, 2, size=(shape[0], 1, classes))
     gold = (random.exponential(size=(*shape, classes)) / rarity).argmin(axis=-1)
@@ -42,11 +42,11 @@ def scores_by_class(gold: NDArray[numpy.bool_], predicted: NDArray[numpy.bool_])
 
 
 def conlleval(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> tuple[int, int, int]:
-    """How many chunks are correct, predicted and gold.
+    """Count the correct, predicted and gold chunks.
 
     A chunk ends, and one begins, where the tag or the type changes as ``endOfChunk`` and ``startOfChunk`` of
     conlleval.pl (Tjong Kim Sang, 2004-01-26) say; it is correct if it began and ended where the gold one
-    did and no type differed in between.  No list of spans is ever made.
+    did and no type differed in between.  It counts without a list of spans.
     """
     correct = predicted_count = gold_count = 0
     for sentence, guess in zip(gold, predicted, strict=True):

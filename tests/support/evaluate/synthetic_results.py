@@ -1,4 +1,4 @@
-"""Results as a run writes them, of models and examples that there never were."""
+"""Synthetic results in the format of a run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def make_result(
     rows: Iterable[Iterable[float]] = ((3, 4, 4, 3, 4, 4), (1, 1, 2, 1, 1, 2)),
     **overrides: Any,
 ) -> Result:
-    """A result whose test examples have the statistics ``rows``."""
+    """Make a result whose test examples have the statistics ``rows``."""
     per_example_stats = numpy.array([*rows], dtype=numpy.float64)
     scores = METRICS[metric].scores_from_stats(per_example_stats)
     defaults: Any = {
@@ -83,5 +83,5 @@ def make_result(
 
 
 def results_by_path(*results: Result) -> dict[str, Result]:
-    """As results.find gives them."""
+    """Return results by path, as ``find_results`` does."""
     return {f"{number}/seed-{one['seed']}.json": one for number, one in enumerate(results)}

@@ -1,4 +1,4 @@
-"""Checkpoints to be fine-tuned in a second: one layer, random weights, a vocabulary of letters."""
+"""Tiny checkpoints: one layer, random weights, a vocabulary of letters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WORDS = ("protein", "gene", "drug", "cells", "patients", "the", "of", "in", "is"
 
 
 def save_tiny_checkpoint(folder: Path, family: Family = "electra", positions: int = 64) -> Path:
-    """A checkpoint in a folder, the same each time."""
+    """Save a reproducible checkpoint to a folder."""
     torch.manual_seed(0)
     sizes = {**_SIZES, "max_position_embeddings": positions}
     tokenizer: Any

@@ -1,4 +1,4 @@
-"""PMC's bucket as a folder: invented articles in the real layout, and a connection that serves it.
+"""PMC's bucket as a folder: synthetic articles in the real layout, and a connection that serves it.
 
 Keys are files below a root: ``PMC1.1/PMC1.1.xml``, ``metadata/PMC1.1.json``, ``inventory-reports/...``.
 """
@@ -56,7 +56,7 @@ class FakeArticle:
 
     @property
     def xml(self) -> bytes:
-        """A small JATS article of ours."""
+        """A small JATS article."""
         body = f'<body><preformat preformat-type="pmc-ocr-text">{self.text}</preformat></body>'
         if not self.ocr:
             body = f"<body><sec><title>Methods</title><p>{self.text}</p></sec></body>"
@@ -90,7 +90,7 @@ class FakeArticle:
 
 
 def create_bucket(root: Path, articles: Iterable[FakeArticle], inventory_date: str) -> FakeBucket:
-    """A bucket of these articles under ``root``, with an inventory of that day (``2026-09-04``)."""
+    """Create a bucket of articles under ``root``, with an inventory of a day (``2026-09-04``)."""
     bucket = FakeBucket(root)
     for article in articles:
         bucket.put_article(article)
@@ -99,7 +99,7 @@ def create_bucket(root: Path, articles: Iterable[FakeArticle], inventory_date: s
 
 
 class FakeBucket:
-    """A bucket that can be changed; what has changed is in the next inventory."""
+    """A bucket whose changes appear in the next published inventory."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -110,7 +110,7 @@ class FakeBucket:
         path.write_bytes(data)
 
     def put_article(self, article: FakeArticle, **metadata: object) -> None:
-        """Put an article in, or a changed one in its place; ``metadata`` replaces values of its JSON."""
+        """Add or replace an article; ``metadata`` overrides values of its JSON."""
         body = json.dumps(article.metadata | metadata).encode()
         if article.has_xml:
             self.write(f"{article.name}/{article.name}.xml", article.xml)
@@ -134,9 +134,9 @@ class FakeBucket:
 
         Args:
             etags: other ETags than the objects' MD5, by key.
-            strangers: other keys to be listed.
-            changed: changes the manifest before it is written.
-            complete: False for an inventory whose manifest is not there yet.
+            extra_keys: other keys to list.
+            edit_manifest: changes the manifest before it is written.
+            complete: False for an inventory without its manifest.
         """
         rows = [
             [BUCKET, quote(key), f"{day}T00:00:00.000Z", (etags or {}).get(key, etag)]
@@ -155,7 +155,7 @@ class FakeBucket:
         edit_manifest: Callable[[dict[str, Any]], object] | None = None,
         complete: bool = True,
     ) -> None:
-        """Say that the inventory of a day is these CSV files; the other arguments are :meth:`inventory`'s."""
+        """Write the manifest of an inventory; arguments as of :meth:`publish_inventory`."""
         manifest = {
             "sourceBucket": BUCKET,
             "destinationBucket": f"arn:aws:s3:::{BUCKET}",
@@ -190,11 +190,11 @@ class FakeBucket:
 
 
 class FolderConnection(Connection):
-    """Serves a bucket's folder as the bucket would.
+    """A connection that serves a bucket's folder.
 
     Attributes:
-        requests: the keys that were asked for, in order.
-        faults: by key, what becomes of the next requests: an error, another answer, or a change of it.
+        requests: requested keys, in order.
+        faults: by key, for the next requests: an error to raise, a response, or a function of the response.
     """
 
     def __init__(self, root: Path, page_size: int = 1000) -> None:
@@ -212,19 +212,19 @@ class FolderConnection(Connection):
             raise fault
         if isinstance(fault, HttpResponse):
             return fault
-        answer = self._listing(key) if key.startswith("?") else self._object(url, key)
-        if len(answer.body) > max_bytes:
+        response = self._make_listing(key) if key.startswith("?") else self._read_object(url, key)
+        if len(response.body) > max_bytes:
             raise RefusedError(f"{url}: larger than {max_bytes} bytes")
-        return fault(answer) if fault else answer
+        return fault(response) if fault else response
 
-    def _object(self, url: str, key: str) -> HttpResponse:
+    def _read_object(self, url: str, key: str) -> HttpResponse:
         path = self.root / key
         if not path.is_file():
             raise NotFoundError(f"{url}: there is no such object (404)")
         body = path.read_bytes()
         return HttpResponse(body, hashlib.md5(body).hexdigest(), "Fri, 04 Sep 2026 01:00:00 GMT")
 
-    def _listing(self, key: str) -> HttpResponse:
+    def _make_listing(self, key: str) -> HttpResponse:
         query = {name: values[0] for name, values in parse_qs(urlsplit(key).query).items()}
         assert (query["list-type"], query["delimiter"]) == ("2", "/")
         keys = [str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file()]
@@ -246,7 +246,7 @@ class FolderConnection(Connection):
         )
 
     def requests_containing(self, text: str) -> list[str]:
-        """The requests whose key has ``text`` in it."""
+        """Requested keys that contain ``text``."""
         return [key for key in self.requests if text in key]
 
 

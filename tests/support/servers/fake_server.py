@@ -1,17 +1,17 @@
-"""A stand-in for NCBI's file server, Europe PMC's and the PMC bucket: a folder, served on loopback.
+"""A fake of the file servers of NCBI and Europe PMC and of the PMC bucket: a folder, served on loopback.
 
-    ROOT/pubmed/baseline/, ROOT/pubmed/updatefiles/    listed as NCBI does
-    ROOT/europepmc/                                    listed as Apache does for Europe PMC
+    ROOT/pubmed/baseline/, ROOT/pubmed/updatefiles/    listed as by NCBI
+    ROOT/europepmc/                                    listed as by Europe PMC's Apache
     ROOT/bucket/KEY                                    an object; /bucket/?list-type=2&prefix=... S3's listing
 
-It makes the faults that it is told to make, and measures what is asked of it:
+It injects scheduled faults, and records requests:
 
-    with StandIn(root) as server:
-        server.fault("pubmed/baseline/*2.xml.gz", Reset(after_bytes=10_000), times=2)
+    with FakeServer(root) as server:
+        server.schedule_fault("pubmed/baseline/*2.xml.gz", ConnectionReset(after_bytes=10_000), times=2)
         ... server.url ...
-        assert server.most_connections <= 4
+        assert server.max_open_connections <= 4
 
-By hand, until Ctrl-C: ``python -m tests.support.servers.fake_server FOLDER --port 8080``.
+On the command line, until Ctrl-C: ``python -m tests.support.servers.fake_server FOLDER --port 8080``.
 """
 
 from __future__ import annotations
@@ -76,16 +76,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class RecordedRequest:
-    """What was asked and what was answered.
+    """A request and its response.
 
     Attributes:
-        path: without the leading slash, percent-encoding undone.
-        query: as it came.
-        headers: the request's, by lower-case name.
-        at: seconds from the server's start.
-        connection: its number, from 1.
-        status: of the answer; 0 if there was none (yet).
-        sent: bytes of the body given to the connection (of a listing with the marks of its chunks).
+        path: decoded, without the leading slash.
+        query: undecoded.
+        headers: request headers by lower-case name.
+        received_at: seconds since the start of the server.
+        connection: number of the connection, from 1.
+        status: status of the response; 0 if none was sent.
+        bytes_sent: bytes of the body written to the connection, with chunk headers of a listing.
     """
 
     method: str
@@ -111,13 +111,14 @@ class _ScheduledFault:
 
 
 class FakeServer(ThreadingHTTPServer):
-    """The server; it runs inside ``with``.
+    """The fake server; it runs inside ``with``.
 
     Attributes:
         url: its address, ``http://127.0.0.1:PORT/``.
-        latency: seconds before each answer.
-        page_size: entries on a page of the bucket's listing at most.
-        connections, most_connections: opened in all; open at the same time, at most.
+        latency: seconds before each response.
+        page_size: maximum of entries on a page of the bucket's listing.
+        connections: number of connections opened so far.
+        max_open_connections: largest number of connections open at the same time.
     """
 
     request_queue_size = 128
@@ -139,30 +140,30 @@ class FakeServer(ThreadingHTTPServer):
         self._errors: list[BaseException] = []
         self._md5_cache: dict[tuple[int, int, int], str] = {}
 
-    # The test's side.
+    # For tests
 
     def schedule_fault(self, pattern: str, fault: Fault, times: int | None = 1) -> None:
-        """Make a fault the next ``times`` times (None: always) that a path (``pubmed/*.gz``) is asked for.
+        """Inject a fault into the next ``times`` requests (None: all) for a path pattern (``pubmed/*.gz``).
 
-        A request takes the first fault in the order given that matches and is not used up.
+        A request gets the first matching fault, in scheduled order, that has uses remaining.
         """
         with self._condition:
             self._scheduled_faults.append(_ScheduledFault(pattern, fault, times))
 
     def clear_faults(self) -> None:
-        """Make no more faults."""
+        """Remove all scheduled faults."""
         with self._condition:
             self._scheduled_faults.clear()
 
     @property
     def pending_faults(self) -> list[Fault]:
-        """Faults that have not been made as often as they were asked for."""
+        """Scheduled faults with uses remaining."""
         with self._condition:
-            return [script.fault for script in self._scheduled_faults if script.remaining]
+            return [scheduled.fault for scheduled in self._scheduled_faults if scheduled.remaining]
 
     @property
     def bytes_per_second(self) -> float | None:
-        """What all connections together get; None: as fast as it goes."""
+        """Rate of all connections together; None: unlimited."""
         return self.throttle.rate if self.throttle else None
 
     @bytes_per_second.setter
@@ -171,26 +172,26 @@ class FakeServer(ThreadingHTTPServer):
 
     @property
     def requests(self) -> list[RecordedRequest]:
-        """All requests so far, in the order in which they came."""
+        """All requests so far, in order of arrival."""
         with self._condition:
             return list(self._requests)
 
     def requests_for(self, pattern: str = "*") -> list[RecordedRequest]:
-        """The requests for paths that match."""
+        """Requests for matching paths."""
         return [request for request in self.requests if fnmatchcase(request.path, pattern)]
 
     def bytes_sent_for(self, pattern: str = "*") -> int:
-        """Bytes of bodies sent for paths that match."""
+        """Bytes of bodies sent for matching paths."""
         return sum(request.bytes_sent for request in self.requests_for(pattern))
 
     def max_requests_per_second(self, pattern: str = "*") -> int:
-        """The most requests for matching paths that came within any one second."""
+        """The largest number of requests for matching paths within one second."""
         times = sorted(request.received_at for request in self.requests_for(pattern))
-        return max((bisect_left(times, at + 1) - i for i, at in enumerate(times)), default=0)
+        return max((bisect_left(times, start + 1) - index for index, start in enumerate(times)), default=0)
 
     @property
     def open_connections(self) -> int:
-        """Connections open now: those that the client has closed do not count, even if we have yet to."""
+        """Number of connections that are open at the client's end."""
         with self._condition:
             return sum(not _is_closed_by_client(connection) for connection in self._open)
 
@@ -199,7 +200,7 @@ class FakeServer(ThreadingHTTPServer):
         return self
 
     def __exit__(self, kind: Any, *_: object) -> None:
-        """Stop at once, and raise what a :class:`Call` has raised, or a mistake of ours."""
+        """Stop at once, and raise the first error of a :class:`FunctionCall` or of the server."""
         self._stopping.set()
         self.shutdown()
         self.server_close()
@@ -211,7 +212,7 @@ class FakeServer(ThreadingHTTPServer):
         if self._errors and kind is None:
             raise self._errors[0]
 
-    # The connections' side.
+    # For request handlers
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._condition:
@@ -221,12 +222,12 @@ class FakeServer(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Close a connection; it is out of the count before the client can notice."""
+        """Close a connection; it leaves the count before the client can see the end."""
         with self._condition:
             self._open.pop(request, None)
             self._condition.notify_all()
         if any(request.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8)[:4]):
-            self.close_request(request)  # a reset: without the polite FIN before it
+            self.close_request(request)  # a reset, without a FIN before it
         else:
             super().shutdown_request(request)
 
@@ -234,23 +235,25 @@ class FakeServer(ThreadingHTTPServer):
         error = sys.exception()
         if error and not isinstance(error, ConnectionError):
             self._errors.append(error)
-            super().handle_error(request, client_address)  # says it where the test's output is
+            super().handle_error(request, client_address)  # prints to the stderr of the test
 
     def record_request(self, handler: FakeServerHandler, path: str, query: str) -> tuple[int, Fault | None]:
-        """Note a request; gives its index and the fault to make."""
+        """Record a request; return its index and the fault to inject."""
         headers = {name.lower(): value for name, value in handler.headers.items()}
         with self._condition:
-            at, connection = time.monotonic() - self._started, self._open[handler.connection]
-            self._requests.append(RecordedRequest(handler.command, path, query, headers, at, connection))
-            for script in self._scheduled_faults:
-                if script.remaining != 0 and fnmatchcase(path, script.pattern):
-                    if script.remaining:
-                        script.remaining -= 1
-                    return len(self._requests) - 1, script.fault
+            received_at, connection = time.monotonic() - self._started, self._open[handler.connection]
+            self._requests.append(
+                RecordedRequest(handler.command, path, query, headers, received_at, connection)
+            )
+            for scheduled in self._scheduled_faults:
+                if scheduled.remaining != 0 and fnmatchcase(path, scheduled.pattern):
+                    if scheduled.remaining:
+                        scheduled.remaining -= 1
+                    return len(self._requests) - 1, scheduled.fault
             return len(self._requests) - 1, None
 
     def update_request(self, index: int, status: int | None = None, sent: int = 0) -> None:
-        """Note a request's status, and bytes before they are sent: who has them finds them counted."""
+        """Record a status, and bytes before they are sent: a client never has more than are counted."""
         with self._condition:
             recorded = self._requests[index]
             self._requests[index] = replace(
@@ -258,12 +261,12 @@ class FakeServer(ThreadingHTTPServer):
             )
 
     def wait(self, seconds: float) -> None:
-        """Sleep, unless the server is ending."""
+        """Sleep; raise ConnectionAbortedError when the server stops."""
         if seconds > 0 and self._stopping.wait(seconds):
             raise ConnectionAbortedError("the stand-in is ending")
 
     def md5(self, file: BufferedReader) -> str:
-        """The MD5 of a file at its beginning, computed once as long as it does not change."""
+        """Return the MD5 of a file that is open at its beginning, cached until the file changes."""
         info = os.fstat(file.fileno())
         file_identity = info.st_ino, info.st_size, info.st_mtime_ns
         if file_identity not in self._md5_cache:
@@ -285,7 +288,7 @@ def main() -> None:
         prog="python -m tests.support.servers.fake_server", description="Serve a folder until Ctrl-C."
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--port", type=int, default=0, help="default: a free one")
+    parser.add_argument("--port", type=int, default=0, help="default: a free port")
     arguments = parser.parse_args()
     with FakeServer(arguments.folder, arguments.port) as server, contextlib.suppress(KeyboardInterrupt):
         print(server.url, flush=True)

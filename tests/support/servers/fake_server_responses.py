@@ -1,4 +1,4 @@
-"""How the stand-in answers: the pages and files of its folder, with the fault of the hour."""
+"""Responses of the fake server: listings and files of its folder, changed by scheduled faults."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 class Throttle:
-    """So many bytes a second, over all who share it."""
+    """A rate in bytes a second, shared by connections."""
 
     def __init__(self, bytes_per_second: float) -> None:
         self.rate = bytes_per_second
@@ -60,7 +60,7 @@ class Throttle:
         self.chunk_size = max(1, min(65536, int(bytes_per_second / 20)))
 
     def delay(self, size: int) -> float:
-        """Seconds to wait before ``size`` more bytes may be sent."""
+        """Return the seconds to wait before ``size`` more bytes may be sent."""
         with self._lock:
             self._free_at = max(self._free_at, time.monotonic()) + size / self.rate
             return self._free_at - time.monotonic()
@@ -83,14 +83,14 @@ def _make_response(
 
 
 def _make_chunked_response(page: bytes, content_type: str) -> _Response:
-    """A page that the server makes as it goes, so that it cannot say its length beforehand."""
+    """Make a chunked response, without a Content-Length."""
     chunked_body = f"{len(page):x}\r\n".encode() + page + b"\r\n0\r\n\r\n"
     headers = {"Content-Type": content_type, "Transfer-Encoding": "chunked"}
     return _Response(200, io.BytesIO(chunked_body), len(chunked_body), headers)
 
 
 class _EndlessBytes(io.BytesIO):
-    """Bytes that begin again at their end."""
+    """A stream that repeats the same bytes."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data * (65536 // len(data) + 1))
@@ -113,7 +113,7 @@ _CONTENT_TYPES = {
 
 
 class FakeServerHandler(BaseHTTPRequestHandler):
-    """One connection."""
+    """The handler of one connection."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -140,9 +140,9 @@ class FakeServerHandler(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
-    # What to answer.
+    # Choose the response
 
     def _fault_response(self, fault: Fault | None) -> _Response | None:
         match fault:
@@ -193,7 +193,7 @@ class FakeServerHandler(BaseHTTPRequestHandler):
         return self._file_response(path, fault)
 
     def _file_response(self, path: Path, fault: Fault | None) -> _Response:
-        """The file, or the range of it that is asked for."""
+        """Make the response of a file or of a range of it."""
         file = path.open("rb")
         info = os.fstat(file.fileno())
         if self.requested_path.startswith("bucket/"):
@@ -225,7 +225,7 @@ class FakeServerHandler(BaseHTTPRequestHandler):
             return _Response(status, io.BytesIO(data), end - start, headers)
         return _Response(status, file, end - start, headers)
 
-    # Sending it.
+    # Send the response
 
     def _send(self, answer: _Response, fault: Fault | None) -> None:
         byte_limit = (
@@ -251,7 +251,7 @@ class FakeServerHandler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _copy(self, body: BinaryIO, size: float, throttle: Throttle | None) -> int:
-        """Send ``size`` bytes of the body, or what there is, and give their number."""
+        """Send at most ``size`` bytes of the body, and return their number."""
         throttles = [
             active_throttle for active_throttle in (throttle, self.server.throttle) if active_throttle
         ]
@@ -267,7 +267,7 @@ class FakeServerHandler(BaseHTTPRequestHandler):
         return sent
 
     def _reset(self) -> None:
-        """Let the client's machine have what was sent, then make the connection's end a reset."""
+        """Wait until the client's machine has received the data, then reset the connection."""
         unsent = bytearray(4)
         for _ in range(1000):
             fcntl.ioctl(self.connection, termios.TIOCOUTQ, unsent)

@@ -1,4 +1,4 @@
-"""What the tests of downloads share: a server's address with little patience, and answers byte by byte."""
+"""Servers with short time-outs and prepared responses, for the tests of downloads."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def open_connection(
 
 
 class CannedServer:
-    """A server that gives each request the next of these answers, as they stand, and hangs up.
+    """A server that sends each request the next of the given responses, byte for byte, and closes.
 
-    The last answer is given for ever.  ``heads`` has what was asked.
+    The last response is repeated.  ``heads`` has the request heads.
     """
 
     def __init__(self, *answers: bytes | Iterator[bytes]) -> None:
@@ -68,6 +68,6 @@ class CannedServer:
 
 
 def http_response(status_and_headers: str, body: bytes = b"", length: int | str | None = None) -> bytes:
-    """An answer with this status line and headers (lines without their ends), and a Content-Length."""
+    """Format a response with a status line, headers (lines without their ends) and a Content-Length."""
     lines = [f"HTTP/1.1 {status_and_headers}", f"Content-Length: {len(body) if length is None else length}"]
     return "\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1") + body

@@ -1,7 +1,7 @@
-"""The faults that the stand-in makes: of the server, of the way to it, and of what it holds.
+"""Faults of the fake server, of its connections and of its files.
 
-Bytes of a body are counted in the answer: ``Reset(100)`` on a request for the range from 500 ends at 600.
-Only :class:`Corrupt` speaks of a place in the file.
+Bytes of a body are counted in the response: ``ConnectionReset(100)`` on a request for the range from 500 ends
+at byte 600.  Only the position of :class:`CorruptByte` is one in the file.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ServiceUnavailable:
-    """The server is too busy, for as long as ``retry_after`` says (seconds or a date), if it says so."""
+    """Status 503 (or ``status``), with the header Retry-After (seconds or a date) if given."""
 
     retry_after: str | None = None
     status: int = 503
@@ -20,31 +20,31 @@ class ServiceUnavailable:
 
 @dataclass(frozen=True)
 class NotFound:
-    """404."""
+    """Status 404."""
 
 
 @dataclass(frozen=True)
 class NoResponse:
-    """The connection is closed without any answer."""
+    """The connection is closed without a response."""
 
 
 @dataclass(frozen=True)
 class ConnectionReset:
-    """The connection is reset after so many bytes of the body, all of which the client can still read."""
+    """The connection is reset after a number of bytes of the body; the client can read all of these."""
 
     after_bytes: int
 
 
 @dataclass(frozen=True)
 class TruncatedBody:
-    """The connection is closed after so many bytes of the body, though the header announces all."""
+    """The connection is closed after a number of bytes of the body, less than the Content-Length."""
 
     after_bytes: int
 
 
 @dataclass(frozen=True)
 class Stall:
-    """A pause after so many bytes of the body; after 0 bytes, before the status line."""
+    """A pause after a number of bytes of the body; after 0 bytes, before the status line."""
 
     after_bytes: int
     seconds: float
@@ -52,56 +52,56 @@ class Stall:
 
 @dataclass(frozen=True)
 class SlowBody:
-    """This answer's body comes at so many bytes a second."""
+    """The body is sent at this rate."""
 
     bytes_per_second: float
 
 
 @dataclass(frozen=True)
 class CorruptByte:
-    """The file's byte at this place is another one (if it is in the range asked for); its length is right."""
+    """The byte at this position of the file is changed; the length is correct."""
 
     at_byte: int
 
 
 @dataclass(frozen=True)
 class RangeIgnored:
-    """The Range header is ignored: 200 and the whole file."""
+    """The Range header is ignored: status 200 and the whole file."""
 
 
 @dataclass(frozen=True)
 class HtmlPage:
-    """A page for people, with status 200."""
+    """An HTML page, with status 200."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class FixedBody:
-    """These bytes, with status 200: a hostile listing, a wrong checksum file."""
+    """Given bytes, with status 200, such as a hostile listing or a wrong checksum file."""
 
     data: bytes
 
 
 @dataclass(frozen=True)
 class EndlessBody:
-    """These bytes again and again, with status 200 and no length, until the client has had enough."""
+    """Given bytes repeated until the client closes, with status 200 and without a length."""
 
     data: bytes
 
 
 @dataclass(frozen=True)
 class Redirect:
-    """302 to another address."""
+    """Status 302 to another address."""
 
     location: str
 
 
 @dataclass(frozen=True)
 class Republication:
-    """Republication: this answer is the old file, every later one the new (:func:`standin_pages.publish`).
+    """A file that is replaced after this response (:func:`server_pages.publish_file`).
 
-    With ``md5`` the checksum beside it is the new file's too.
+    With ``md5`` the checksum file is replaced as well.
     """
 
     path: str
@@ -111,7 +111,7 @@ class Republication:
 
 @dataclass(frozen=True)
 class FunctionCall:
-    """This function is called first; the answer is what the folder then holds."""
+    """A function that is called before the response is made from the folder."""
 
     function: Callable[[], object]
 

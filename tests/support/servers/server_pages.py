@@ -1,6 +1,6 @@
-"""What the stand-in serves: folders in the servers' layouts, and listing pages as the servers write them.
+"""Content of the fake server: folders in the servers' layouts, and listing pages in their formats.
 
-The pages are what the downloads have to read, so they follow the real ones line by line:
+The pages have the format of the real ones, line by line:
 https://ftp.ncbi.nlm.nih.gov/pubmed/baseline/, https://ftp.ebi.ac.uk/pub/databases/pmc/oa/ (both Apache's
 mod_autoindex, one as text, one as a table) and Amazon's ListObjectsV2
 (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html).
@@ -25,9 +25,9 @@ Digest = Callable[[BufferedReader], str]
 
 
 def publish_file(path: Path, data: bytes, md5: bool = False) -> None:
-    """Put a file there at once, as a server does; XML becomes gzip where the name ends in ``.gz``.
+    """Write a file atomically; XML is compressed if the name ends in ``.gz``.
 
-    ``md5`` writes ``path.md5`` too, in the words of ``openssl md5``, as NLM's are.
+    ``md5`` writes ``path.md5`` too, in the format of ``openssl md5``, as NLM does.
     """
     if path.suffix == ".gz" and not data.startswith(b"\x1f\x8b"):
         data = gzip.compress(data, 6, mtime=0)
@@ -45,7 +45,7 @@ def _write_atomically(path: Path, data: bytes) -> None:
 
 
 def create_pubmed_server(root: Path, baseline: Mapping[str, bytes], updates: Mapping[str, bytes]) -> None:
-    """``ROOT/pubmed`` of names such as ``pubmed26n0001.xml.gz`` and XML, or gzip, for each."""
+    """Create ``ROOT/pubmed`` from names such as ``pubmed26n0001.xml.gz`` and the XML or gzip of each."""
     for folder, contents in (("baseline", baseline), ("updatefiles", updates)):
         (root / "pubmed" / folder).mkdir(parents=True, exist_ok=True)
         for name, data in contents.items():
@@ -61,14 +61,14 @@ def create_pubmed_server(root: Path, baseline: Mapping[str, bytes], updates: Map
 
 
 def create_europepmc_server(root: Path, packages: Mapping[str, Sequence[str]]) -> None:
-    """``ROOT/europepmc`` of names such as ``PMC13900_PMC17829.xml.gz`` and the articles in each."""
+    """Create ``ROOT/europepmc`` from names such as ``PMC13900_PMC17829.xml.gz`` and the articles of each."""
     (root / "europepmc").mkdir(parents=True, exist_ok=True)
     for name, articles in packages.items():
         publish_file(root / "europepmc" / name, f"<articles>{''.join(articles)}</articles>".encode())
 
 
 def ncbi_listing(folder: Path, url_path: str) -> bytes:
-    """The page of a folder on NCBI's file server; ``url_path`` is its path there, ``/pubmed/baseline/``."""
+    """Format a folder as NCBI's file server does; ``url_path`` is its path there, ``/pubmed/baseline/``."""
     title = escape(f"Index of {url_path.rstrip('/') or '/'}")
     entries = list(_entries(folder))
     width = max([23, *(len(name) for name, _, _ in entries)]) + 1
@@ -84,7 +84,7 @@ def ncbi_listing(folder: Path, url_path: str) -> bytes:
 
 
 def apache_listing(folder: Path, url_path: str) -> bytes:
-    """The page of a folder on Europe PMC's file server."""
+    """Format a folder as Europe PMC's file server does."""
     title = escape(f"Index of {url_path.rstrip('/') or '/'}")
     header_cells = "".join(
         f'<th><a href="?C={letter};O=A">{name}</a></th>'
@@ -111,7 +111,7 @@ def apache_listing(folder: Path, url_path: str) -> bytes:
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """Name, date and size of what lies in a folder, as Apache writes them."""
+    """List name, date and size of the entries of a folder in Apache's format."""
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             if not entry.name.startswith("."):
@@ -124,7 +124,7 @@ def _entries(folder: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def format_apache_size(size: int) -> str:
-    """A size in Apache's four characters: `` 60 ``, ``4.5K``, `` 19M``."""
+    """Format a size in Apache's four characters: `` 60 ``, ``4.5K``, `` 19M``."""
     if size < 973:
         return f"{size:3d} "
     power = next(power for power in (1, 2, 3, 4) if size < 973 * 1024**power)
@@ -137,20 +137,20 @@ def _parent_path(url_path: str) -> str:
 
 
 class BadQuery(Exception):
-    """S3 would answer 400."""
+    """A query to which S3 responds with status 400."""
 
 
 def s3_listing(bucket: Path, query: Mapping[str, str], page_size: int, md5: Digest) -> bytes:
-    """A page of a bucket's listing.
+    """Format a page of a bucket's listing.
 
     Args:
-        bucket: the folder that holds the objects, a key is a path in it.
-        query: the request's: prefix, delimiter ('' or '/'), max-keys, continuation-token, start-after.
-        page_size: entries on a page at most, whatever max-keys asks for.
-        md5: gives an object's MD5, which is its ETag.
+        bucket: the folder of the objects; a key is a path in it.
+        query: prefix, delimiter ('' or '/'), max-keys, continuation-token and start-after of the request.
+        page_size: upper limit of the entries on a page, beside max-keys.
+        md5: computes an object's MD5, which is its ETag.
 
     Raises:
-        BadQuery: S3 does not know what is asked for, or the stand-in does not.
+        BadQuery: the query is invalid or not supported by the fake.
     """
     prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
     after = query.get("start-after", "")
@@ -193,7 +193,7 @@ def _contents_xml(key: str, path: Path, md5: Digest) -> str:
 
 
 def _list_keys(bucket: Path, prefix: str, delimiter: str) -> list[str]:
-    """The keys, and with a delimiter the common prefixes, that begin with ``prefix``, in S3's order."""
+    """List keys, and with a delimiter common prefixes, that begin with ``prefix``, in S3's order."""
     keys = set()
     for folder, folders, names in os.walk(bucket):
         key_prefix = os.path.relpath(folder, bucket) + "/" if Path(folder) != bucket else ""

@@ -1,4 +1,4 @@
-"""The stand-in for the servers: what it serves, the faults it makes, what it measures."""
+"""The fake file server: listings, objects, ranges, faults, and the requests that it records."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from tests.support.servers.server_pages import (
 FILE = "pubmed/baseline/pubmed26n0001.xml.gz"
 OBJECT = "bucket/PMC1.1/PMC1.1.xml"
 DATA = bytes(range(256)) * 400  # 102,400 bytes
-SMALL = b"\x1f\x8b" + b"." * 37  # taken for gzip, so that no version of zlib changes its length
+SMALL = b"\x1f\x8b" + b"." * 37  # begins as gzip does, so it is published unchanged
 MARCH = 1_773_000_060  # 2026-03-08 20:01 UTC
 
 
@@ -75,13 +75,13 @@ def server(tmp_path: Path) -> Iterator[FakeServer]:
         yield server
 
 
-def get(server: FakeServer, path: str, **headers: str) -> requests.Response:
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return requests.get(server.url + path, headers=named, timeout=5, allow_redirects=False)
+def send_get(server: FakeServer, path: str, **headers: str) -> requests.Response:
+    header_fields = {name.replace("_", "-"): value for name, value in headers.items()}
+    return requests.get(server.url + path, headers=header_fields, timeout=5, allow_redirects=False)
 
 
-def received(server: FakeServer, path: str) -> tuple[bytes, type[Exception] | None]:
-    """What arrives of an answer's body, read to its end or its failure."""
+def read_body(server: FakeServer, path: str) -> tuple[bytes, type[Exception] | None]:
+    """Read a response body to its end or an error; return the bytes and the type of the error."""
     data = b""
     with requests.get(server.url + path, stream=True, timeout=5) as response:
         try:
@@ -92,11 +92,11 @@ def received(server: FakeServer, path: str) -> tuple[bytes, type[Exception] | No
     return data, None
 
 
-# What it serves.
+# Content
 
 
-def test_a_folder_of_pubmed_is_listed_as_ncbi_does(server: FakeServer) -> None:
-    response = get(server, "pubmed/baseline/")
+def test_pubmed_listing_has_ncbis_format(server: FakeServer) -> None:
+    response = send_get(server, "pubmed/baseline/")
     assert response.headers["Content-Type"].startswith("text/html")
     assert response.text == (
         "<html>\n<head><title>Index of /pubmed/baseline</title></head>\n<body>\n"
@@ -111,11 +111,11 @@ def test_a_folder_of_pubmed_is_listed_as_ncbi_does(server: FakeServer) -> None:
     )
 
 
-def test_a_folder_of_europe_pmc_is_listed_as_a_table(server: FakeServer) -> None:
+def test_europepmc_listing_is_a_table(server: FakeServer) -> None:
     assert (
         '<td><a href="PMC30_PMC40.xml.gz">PMC30_PMC40.xml.gz</a></td>'
         '<td align="right">2026-03-08 20:01  </td><td align="right"> 39 </td><td>&nbsp;</td></tr>\n'
-    ) in get(server, "europepmc/").text
+    ) in send_get(server, "europepmc/").text
 
 
 @pytest.mark.parametrize(
@@ -132,89 +132,104 @@ def test_a_folder_of_europe_pmc_is_listed_as_a_table(server: FakeServer) -> None
         (5 << 30, "5.0G"),
     ],
 )
-def test_sizes_are_rounded_as_apache_does(size: int, text: str) -> None:
+def test_sizes_are_rounded_as_by_apache(size: int, text: str) -> None:
     assert format_apache_size(size) == text
 
 
-def test_the_layouts_hold_what_was_given(server: FakeServer) -> None:
+def test_created_folders_contain_the_given_files(server: FakeServer) -> None:
     baseline = server.root / "pubmed" / "baseline"
-    data = get(server, "pubmed/updatefiles/pubmed26n0003.xml.gz").content
+    data = send_get(server, "pubmed/updatefiles/pubmed26n0003.xml.gz").content
     assert gzip.decompress(data) == b"<PubmedArticleSet/>"
-    assert get(server, "pubmed/updatefiles/pubmed26n0003.xml.gz.md5").text == (
+    assert send_get(server, "pubmed/updatefiles/pubmed26n0003.xml.gz.md5").text == (
         f"MD5(pubmed26n0003.xml.gz)= {hashlib.md5(data).hexdigest()}\n"
     )
-    assert get(server, "pubmed/baseline/pubmed26n0002.xml.gz").content == SMALL
+    assert send_get(server, "pubmed/baseline/pubmed26n0002.xml.gz").content == SMALL
     assert "files pubmed26n0001.xml through pubmed26n0002.xml." in (baseline / "README.txt").read_text()
-    package = gzip.decompress(get(server, "europepmc/PMC1_PMC20.xml.gz").content)
+    package = gzip.decompress(send_get(server, "europepmc/PMC1_PMC20.xml.gz").content)
     assert package == b"<articles><article>1</article><article>2</article></articles>"
 
 
-def listed(server: FakeServer, query: str) -> tuple[list[str], list[str], str]:
-    """Keys, common prefixes and continuation token of one page of the bucket's listing."""
-    root = etree.fromstring(get(server, f"bucket/?list-type=2{query}").content)
-    names = {"s3": S3_NAMESPACE}
-    token = root.findtext("s3:NextContinuationToken", "", names)
-    assert root.findtext("s3:IsTruncated", "", names) == ("true" if token else "false")
-    keys = [element.text or "" for element in root.iterfind("s3:Contents/s3:Key", names)]
-    return keys, [e.text or "" for e in root.iterfind("s3:CommonPrefixes/s3:Prefix", names)], token
+def get_listing_page(server: FakeServer, query: str) -> tuple[list[str], list[str], str]:
+    """Get one page of the bucket's listing: keys, common prefixes and continuation token."""
+    root = etree.fromstring(send_get(server, f"bucket/?list-type=2{query}").content)
+    namespaces = {"s3": S3_NAMESPACE}
+    token = root.findtext("s3:NextContinuationToken", "", namespaces)
+    assert root.findtext("s3:IsTruncated", "", namespaces) == ("true" if token else "false")
+    keys = [element.text or "" for element in root.iterfind("s3:Contents/s3:Key", namespaces)]
+    return (
+        keys,
+        [element.text or "" for element in root.iterfind("s3:CommonPrefixes/s3:Prefix", namespaces)],
+        token,
+    )
 
 
-def test_the_bucket_is_listed_by_prefix_and_delimiter(server: FakeServer) -> None:
-    assert listed(server, "&prefix=PMC1.&delimiter=/") == ([], ["PMC1.1/", "PMC1.10/", "PMC1.2/"], "")
-    assert listed(server, "&prefix=PMC1.1/") == (["PMC1.1/PMC1.1.json", "PMC1.1/PMC1.1.xml"], [], "")
-    assert listed(server, "&prefix=PMC1.1/P&delimiter=/")[0] == ["PMC1.1/PMC1.1.json", "PMC1.1/PMC1.1.xml"]
-    assert listed(server, "&prefix=none/") == ([], [], "")
-    assert listed(server, "&prefix=../pubmed/") == ([], [], "")
+def test_bucket_is_listed_by_prefix_and_delimiter(server: FakeServer) -> None:
+    assert get_listing_page(server, "&prefix=PMC1.&delimiter=/") == (
+        [],
+        ["PMC1.1/", "PMC1.10/", "PMC1.2/"],
+        "",
+    )
+    assert get_listing_page(server, "&prefix=PMC1.1/") == (
+        ["PMC1.1/PMC1.1.json", "PMC1.1/PMC1.1.xml"],
+        [],
+        "",
+    )
+    assert get_listing_page(server, "&prefix=PMC1.1/P&delimiter=/")[0] == [
+        "PMC1.1/PMC1.1.json",
+        "PMC1.1/PMC1.1.xml",
+    ]
+    assert get_listing_page(server, "&prefix=none/") == ([], [], "")
+    assert get_listing_page(server, "&prefix=../pubmed/") == ([], [], "")
     assert f"<ETag>&quot;{hashlib.md5(DATA).hexdigest()}&quot;</ETag><Size>102400</Size>" in (
-        get(server, "bucket/?list-type=2&prefix=PMC1.2/").text
+        send_get(server, "bucket/?list-type=2&prefix=PMC1.2/").text
     )
 
 
 @pytest.mark.parametrize("query", ["", "&delimiter=/", "&prefix=PMC1.1"])
-def test_pages_of_the_bucket_add_up_to_the_whole(server: FakeServer, query: str) -> None:
-    whole = listed(server, query)
+def test_bucket_pages_join_to_the_single_page(server: FakeServer, query: str) -> None:
+    single_page = get_listing_page(server, query)
     server.page_size = 1
-    keys, prefixes, token = listed(server, query)
+    keys, prefixes, token = get_listing_page(server, query)
     while token:
-        more_keys, more_prefixes, token = listed(
+        more_keys, more_prefixes, token = get_listing_page(
             server, f"{query}&continuation-token={quote(token, safe='')}"
         )
         keys, prefixes = keys + more_keys, prefixes + more_prefixes
-    assert (keys, prefixes, "") == whole
+    assert (keys, prefixes, "") == single_page
 
 
 @pytest.mark.parametrize("query", ["", "?list-type=2&max-keys=x", "?list-type=2&continuation-token=%3F"])
-def test_a_bad_listing_query_is_refused(server: FakeServer, query: str) -> None:
-    assert get(server, f"bucket/{query}").status_code == 400
+def test_bad_listing_query_is_refused(server: FakeServer, query: str) -> None:
+    assert send_get(server, f"bucket/{query}").status_code == 400
 
 
-def test_a_missing_key_is_s3s_error(server: FakeServer) -> None:
-    response = get(server, "bucket/PMC1.1/none.xml")
+def test_missing_key_gives_the_error_of_s3(server: FakeServer) -> None:
+    response = send_get(server, "bucket/PMC1.1/none.xml")
     assert response.status_code == 404
     assert etree.fromstring(response.content).findtext("Code") == "NoSuchKey"
-    assert get(server, "bucket/PMC1.1/").status_code == 404
+    assert send_get(server, "bucket/PMC1.1/").status_code == 404
 
 
-def test_an_object_says_what_it_is(server: FakeServer) -> None:
-    headers = get(server, OBJECT).headers
+def test_object_has_etag_date_and_length(server: FakeServer) -> None:
+    headers = send_get(server, OBJECT).headers
     assert headers["ETag"] == f'"{hashlib.md5(DATA).hexdigest()}"'
     assert headers["Last-Modified"] == "Sun, 08 Mar 2026 20:01:00 GMT"
     assert (headers["Content-Length"], headers["Accept-Ranges"]) == ("102400", "bytes")
 
 
-def test_head_is_get_without_the_body(server: FakeServer) -> None:
-    asked = requests.head(server.url + OBJECT, timeout=5)
-    answer = get(server, OBJECT)
-    assert asked.content == b""
-    assert {**asked.headers, "Date": ""} == {**answer.headers, "Date": ""}
+def test_head_has_the_headers_of_get(server: FakeServer) -> None:
+    head_response = requests.head(server.url + OBJECT, timeout=5)
+    get_response = send_get(server, OBJECT)
+    assert head_response.content == b""
+    assert {**head_response.headers, "Date": ""} == {**get_response.headers, "Date": ""}
     assert [request.bytes_sent for request in server.requests] == [0, len(DATA)]
 
 
 @given(start=st.integers(0, 300), end=st.none() | st.integers(0, 300), size=st.integers(0, 200))
-def test_a_range_is_that_part_of_the_file(
-    start: int, end: int | None, size: int, ranges: tuple[FakeServer, requests.Session]
+def test_range_request_gives_the_range(
+    start: int, end: int | None, size: int, range_server: tuple[FakeServer, requests.Session]
 ) -> None:
-    server, session = ranges
+    server, session = range_server
     (server.root / "file").write_bytes(DATA[:size])
     value = f"bytes={start}-{'' if end is None else end}"
     response = session.get(server.url + "file", headers={"Range": value}, timeout=5)
@@ -227,18 +242,18 @@ def test_a_range_is_that_part_of_the_file(
 
 
 @pytest.fixture(scope="module")
-def ranges(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FakeServer, requests.Session]]:
+def range_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FakeServer, requests.Session]]:
     with FakeServer(tmp_path_factory.mktemp("ranges")) as server, requests.Session() as session:
         yield server, session
 
 
-def test_if_range_gives_the_whole_file_once_it_has_changed(server: FakeServer) -> None:
-    before = get(server, FILE).headers
-    part = {"Range": "bytes=100000-"}
-    assert get(server, FILE, **part, If_Range=before["ETag"]).status_code == 206
-    assert get(server, FILE, **part, If_Range=before["Last-Modified"]).status_code == 206
+def test_if_range_gives_the_whole_file_after_a_change(server: FakeServer) -> None:
+    headers = send_get(server, FILE).headers
+    range_header = {"Range": "bytes=100000-"}
+    assert send_get(server, FILE, **range_header, If_Range=headers["ETag"]).status_code == 206
+    assert send_get(server, FILE, **range_header, If_Range=headers["Last-Modified"]).status_code == 206
     publish_file(server.root / FILE, b"<PubmedArticleSet/>")
-    response = get(server, FILE, **part, If_Range=before["ETag"])
+    response = send_get(server, FILE, **range_header, If_Range=headers["ETag"])
     assert (response.status_code, gzip.decompress(response.content)) == (200, b"<PubmedArticleSet/>")
 
 
@@ -249,22 +264,22 @@ def test_nothing_outside_the_root_is_served(server: FakeServer, path: str) -> No
     (server.root.parent / "secret").write_text("secret")
     with socket.create_connection(("127.0.0.1", server.server_port), timeout=5) as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
-        answer = b"".join(iter(lambda: connection.recv(4096), b""))
-    assert answer.split()[1] in (b"400", b"404")
+        response = b"".join(iter(lambda: connection.recv(4096), b""))
+    assert response.split()[1] in (b"400", b"404")
 
 
-def test_a_folder_without_its_slash_is_sent_to_the_one_with(server: FakeServer) -> None:
-    response = get(server, "pubmed/baseline")
+def test_folder_without_trailing_slash_is_redirected(server: FakeServer) -> None:
+    response = send_get(server, "pubmed/baseline")
     assert (response.status_code, response.headers["Location"]) == (301, server.url + "pubmed/baseline/")
 
 
-# The faults.
+# Faults
 
 
-def test_unavailable_says_when_to_come_back_if_told_to(server: FakeServer) -> None:
+def test_service_unavailable_sends_retry_after_if_given(server: FakeServer) -> None:
     server.schedule_fault("pubmed/*", ServiceUnavailable())
     server.schedule_fault("pubmed/*", ServiceUnavailable("7", status=429))
-    first, second, third = (get(server, FILE) for _ in range(3))
+    first, second, third = (send_get(server, FILE) for _ in range(3))
     assert (first.status_code, "Retry-After" in first.headers) == (503, False)
     assert (second.status_code, second.headers["Retry-After"]) == (429, "7")
     assert third.status_code == 200
@@ -280,58 +295,58 @@ def test_unavailable_says_when_to_come_back_if_told_to(server: FakeServer) -> No
         (Stall(50, 0.1), 200, b"\x1f\x8b" + DATA),
     ],
 )
-def test_a_fault_changes_the_answer(server: FakeServer, fault: Fault, status: int, content: bytes) -> None:
+def test_fault_changes_the_response(server: FakeServer, fault: Fault, status: int, content: bytes) -> None:
     server.schedule_fault(FILE, fault)
-    response = get(server, FILE)
+    response = send_get(server, FILE)
     assert (response.status_code, response.content) == (status, content)
     assert int(response.headers["Content-Length"]) == len(content)
-    assert get(server, FILE).content == b"\x1f\x8b" + DATA
+    assert send_get(server, FILE).content == b"\x1f\x8b" + DATA
 
 
-def test_missing_is_missing_for_ever(server: FakeServer) -> None:
+def test_unlimited_fault_is_repeated(server: FakeServer) -> None:
     server.schedule_fault("*n0001*", NotFound(), times=None)
-    assert [get(server, FILE).status_code for _ in range(3)] == [404, 404, 404]
-    assert get(server, FILE.replace("1", "2")).status_code == 200
+    assert [send_get(server, FILE).status_code for _ in range(3)] == [404, 404, 404]
+    assert send_get(server, FILE.replace("1", "2")).status_code == 200
 
 
-def test_ignore_closes_without_an_answer(server: FakeServer) -> None:
+def test_no_response_closes_the_connection(server: FakeServer) -> None:
     server.schedule_fault(FILE, NoResponse())
     with pytest.raises(requests.ConnectionError):
-        get(server, FILE)
+        send_get(server, FILE)
     assert server.requests[0].status == 0
 
 
-def test_reset_gives_exactly_so_many_bytes_and_then_an_error(server: FakeServer) -> None:
+def test_connection_reset_follows_the_given_number_of_bytes(server: FakeServer) -> None:
     server.schedule_fault(FILE, ConnectionReset(after_bytes=70_000))
-    data, error = received(server, FILE)
+    data, error = read_body(server, FILE)
     assert (len(data), error) == (70_000, ConnectionResetError)
     assert server.bytes_sent_for(FILE) == 70_000
 
 
-def test_truncate_ends_early_under_the_right_length(server: FakeServer) -> None:
+def test_truncated_body_has_the_full_content_length(server: FakeServer) -> None:
     server.schedule_fault(FILE, TruncatedBody(after_bytes=70_000))
-    data, error = received(server, FILE)
+    data, error = read_body(server, FILE)
     assert len(data) == 70_000
     assert error is not None
     assert error is not ConnectionResetError
 
 
 @pytest.mark.parametrize("listing", ["pubmed/baseline/", "europepmc/", "bucket/?list-type=2"])
-def test_a_listing_can_be_cut_short_too(server: FakeServer, listing: str) -> None:
+def test_listing_can_be_truncated(server: FakeServer, listing: str) -> None:
     server.schedule_fault(listing.partition("?")[0], TruncatedBody(after_bytes=100))
-    assert received(server, listing)[1] is not None
-    assert received(server, listing)[1] is None
+    assert read_body(server, listing)[1] is not None
+    assert read_body(server, listing)[1] is None
 
 
-def test_corrupt_speaks_of_a_place_in_the_file_whatever_the_range(server: FakeServer) -> None:
+def test_corrupt_byte_is_a_position_in_the_file(server: FakeServer) -> None:
     server.schedule_fault(OBJECT, CorruptByte(at_byte=500), times=2)
-    assert get(server, OBJECT, Range="bytes=499-501").content == bytes(
+    assert send_get(server, OBJECT, Range="bytes=499-501").content == bytes(
         [DATA[499], DATA[500] ^ 255, DATA[501]]
     )
-    assert get(server, OBJECT, Range="bytes=600-").content == DATA[600:]
+    assert send_get(server, OBJECT, Range="bytes=600-").content == DATA[600:]
 
 
-def test_a_stall_can_come_before_the_first_byte_and_within_the_body(server: FakeServer) -> None:
+def test_stall_before_the_first_byte_and_within_the_body(server: FakeServer) -> None:
     server.schedule_fault(FILE, Stall(after_bytes=0, seconds=30))
     server.schedule_fault(FILE, Stall(after_bytes=10, seconds=30))
     with pytest.raises(requests.ReadTimeout):
@@ -342,87 +357,89 @@ def test_a_stall_can_come_before_the_first_byte_and_within_the_body(server: Fake
             response.raw.read(1)
 
 
-def test_slow_keeps_to_its_rate(server: FakeServer) -> None:
+def test_slow_body_has_its_rate(server: FakeServer) -> None:
     server.schedule_fault(FILE, SlowBody(bytes_per_second=200_000))
     started = time.monotonic()
-    assert get(server, FILE).content == b"\x1f\x8b" + DATA
+    assert send_get(server, FILE).content == b"\x1f\x8b" + DATA
     assert 0.5 <= time.monotonic() - started < 3
 
 
-def test_the_whole_server_can_be_slow_and_late(server: FakeServer) -> None:
+def test_server_rate_and_latency_apply_to_all_responses(server: FakeServer) -> None:
     server.bytes_per_second, server.latency = 400_000, 0.1
     started = time.monotonic()
     with ThreadPoolExecutor(2) as pool:
-        assert all(pool.map(lambda _: get(server, OBJECT).content == DATA, range(2)))
+        assert all(pool.map(lambda _: send_get(server, OBJECT).content == DATA, range(2)))
     assert 0.6 <= time.monotonic() - started < 3
 
 
-def test_no_range_gives_the_whole_file(server: FakeServer) -> None:
+def test_range_ignored_gives_the_whole_file(server: FakeServer) -> None:
     server.schedule_fault(OBJECT, RangeIgnored())
-    response = get(server, OBJECT, Range="bytes=100-")
+    response = send_get(server, OBJECT, Range="bytes=100-")
     assert (response.status_code, response.content) == (200, DATA)
     assert (server.requests[0].range, server.requests[0].status) == ("bytes=100-", 200)
 
 
-def test_endless_goes_on_until_the_client_has_had_enough(server: FakeServer) -> None:
+def test_endless_body_continues_until_the_client_closes(server: FakeServer) -> None:
     server.schedule_fault("pubmed/baseline/", EndlessBody(b"<a href='x'>"), times=None)
     with requests.get(server.url + "pubmed/baseline/", stream=True, timeout=5) as response:
         assert len(response.raw.read(1_000_000)) == 1_000_000
     assert "Content-Length" not in response.headers
 
 
-def test_replace_is_seen_from_the_next_request_on(server: FakeServer) -> None:
+def test_republication_takes_effect_from_the_next_request(server: FakeServer) -> None:
     server.schedule_fault(FILE, Republication(FILE, b"<New/>", md5=True))
-    old, after = get(server, FILE), get(server, FILE)
-    assert old.content == b"\x1f\x8b" + DATA
-    assert gzip.decompress(after.content) == b"<New/>"
-    assert hashlib.md5(after.content).hexdigest() in get(server, FILE + ".md5").text
-    assert old.headers["ETag"] != after.headers["ETag"]
+    old_response, new_response = send_get(server, FILE), send_get(server, FILE)
+    assert old_response.content == b"\x1f\x8b" + DATA
+    assert gzip.decompress(new_response.content) == b"<New/>"
+    assert hashlib.md5(new_response.content).hexdigest() in send_get(server, FILE + ".md5").text
+    assert old_response.headers["ETag"] != new_response.headers["ETag"]
 
 
-def test_a_replaced_file_can_keep_its_old_checksum(server: FakeServer) -> None:
+def test_republication_can_keep_the_old_checksum(server: FakeServer) -> None:
     server.schedule_fault(FILE, Republication(FILE, b"<New/>"))
-    get(server, FILE)
-    assert hashlib.md5(b"\x1f\x8b" + DATA).hexdigest() in get(server, FILE + ".md5").text
+    send_get(server, FILE)
+    assert hashlib.md5(b"\x1f\x8b" + DATA).hexdigest() in send_get(server, FILE + ".md5").text
 
 
-def test_call_changes_the_folder_before_the_answer(server: FakeServer) -> None:
-    new = server.root / "pubmed" / "updatefiles" / "pubmed26n0004.xml.gz"
+def test_function_call_runs_before_the_response(server: FakeServer) -> None:
+    new_path = server.root / "pubmed" / "updatefiles" / "pubmed26n0004.xml.gz"
     server.schedule_fault(
-        "pubmed/updatefiles/", FunctionCall(lambda: publish_file(new, b"<PubmedArticleSet/>", md5=True))
+        "pubmed/updatefiles/", FunctionCall(lambda: publish_file(new_path, b"<PubmedArticleSet/>", md5=True))
     )
-    assert "pubmed26n0004.xml.gz.md5" in get(server, "pubmed/updatefiles/").text
+    assert "pubmed26n0004.xml.gz.md5" in send_get(server, "pubmed/updatefiles/").text
 
 
-def test_what_a_call_raises_is_raised_at_the_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_error_of_a_function_call_is_raised_on_exit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     server = FakeServer(tmp_path)
     server.schedule_fault("*", FunctionCall(lambda: 1 // 0))
     with pytest.raises(ZeroDivisionError), server, pytest.raises(requests.ConnectionError):
-        get(server, "")
+        send_get(server, "")
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
-def test_faults_are_used_up_in_the_order_given(server: FakeServer) -> None:
+def test_faults_are_used_in_order(server: FakeServer) -> None:
     server.schedule_fault("pubmed/*", ServiceUnavailable(), times=2)
     server.schedule_fault("*", NotFound(), times=2)
     server.schedule_fault("pubmed/*", HtmlPage("x"), times=None)
-    assert [get(server, path).status_code for path in (FILE, OBJECT, FILE, FILE)] == [503, 404, 503, 404]
+    assert [send_get(server, path).status_code for path in (FILE, OBJECT, FILE, FILE)] == [503, 404, 503, 404]
     assert server.pending_faults == []
-    assert [get(server, path).text[:1] for path in (FILE, FILE)] == ["x", "x"]
+    assert [send_get(server, path).text[:1] for path in (FILE, FILE)] == ["x", "x"]
 
 
-def test_many_at_once_use_a_fault_exactly_as_often_as_asked(server: FakeServer) -> None:
+def test_concurrent_requests_use_a_fault_the_given_number_of_times(server: FakeServer) -> None:
     server.schedule_fault(OBJECT, ServiceUnavailable(), times=37)
     with ThreadPoolExecutor(8) as pool:
-        statuses = list(pool.map(lambda _: get(server, OBJECT).status_code, range(100)))
+        statuses = list(pool.map(lambda _: send_get(server, OBJECT).status_code, range(100)))
     assert (statuses.count(503), statuses.count(200)) == (37, 63)
     assert server.pending_faults == []
 
 
-# What it measures.
+# Recorded requests
 
 
-def test_requests_are_noted_with_all_that_is_known_of_them(server: FakeServer) -> None:
+def test_requests_are_recorded(server: FakeServer) -> None:
     with requests.Session() as session:
         session.headers["User-Agent"] = "bioshards"
         for _ in range(3):
@@ -437,7 +454,7 @@ def test_requests_are_noted_with_all_that_is_known_of_them(server: FakeServer) -
     assert len(server.requests_for("bucket/*")) == 1
 
 
-def test_open_connections_are_those_the_client_has_open(server: FakeServer) -> None:
+def test_open_connections_exclude_those_closed_by_the_client(server: FakeServer) -> None:
     sessions = [requests.Session() for _ in range(5)]
     for session in sessions:
         session.get(server.url + FILE)
@@ -448,70 +465,74 @@ def test_open_connections_are_those_the_client_has_open(server: FakeServer) -> N
     sessions[0].close()
 
 
-def test_a_connection_opened_after_another_was_closed_is_not_a_second_one(server: FakeServer) -> None:
+def test_connections_in_sequence_are_not_counted_as_simultaneous(server: FakeServer) -> None:
     for _ in range(100):
         with requests.get(server.url + OBJECT, stream=True, timeout=5) as response:
-            response.raw.read(100)  # closed in mid-body, while the server still sends
+            response.raw.read(100)  # closed within the body, while the server is sending
     assert (server.connections, server.max_open_connections) == (100, 1)
 
 
-def test_a_connection_that_the_server_ends_is_not_counted_beside_the_next(server: FakeServer) -> None:
+def test_connection_ended_by_the_server_is_not_counted_as_open(server: FakeServer) -> None:
     for fault in (ConnectionReset(100), TruncatedBody(100)):
         server.schedule_fault(OBJECT, fault, times=25)
     for _ in range(50):
-        received(server, OBJECT)
+        read_body(server, OBJECT)
     assert (server.connections, server.max_open_connections) == (50, 1)
 
 
-def test_the_busiest_second_slides(server: FakeServer) -> None:
-    came = (0.0, 0.6, 0.6, 1.2)
+def test_max_requests_per_second_uses_a_sliding_window(server: FakeServer) -> None:
+    arrival_times = (0.0, 0.6, 0.6, 1.2)
     with requests.Session() as session:
-        for _ in came:
+        for _ in arrival_times:
             session.get(server.url + "europepmc/")
         session.get(server.url + FILE)
-    asked = zip(server._requests, (*came, 0.0), strict=True)
-    server._requests[:] = [dataclasses.replace(request, received_at=at) for request, at in asked]
+    requests_with_times = zip(server._requests, (*arrival_times, 0.0), strict=True)
+    server._requests[:] = [
+        dataclasses.replace(request, received_at=received_at) for request, received_at in requests_with_times
+    ]
     assert server.max_requests_per_second("europepmc/*") == 3
     assert server.max_requests_per_second("none") == 0
 
 
-def test_an_unchanged_files_md5_is_computed_once(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_md5_of_an_unchanged_file_is_computed_once(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls: list[object] = []
     digest = hashlib.file_digest
     monkeypatch.setattr(hashlib, "file_digest", lambda *a: calls.append(a) or digest(*a))  # type: ignore[func-returns-value]
     for _ in range(3):
-        get(server, OBJECT)
-        get(server, "bucket/?list-type=2&prefix=PMC1.1/PMC1.1.xml")
+        send_get(server, OBJECT)
+        send_get(server, "bucket/?list-type=2&prefix=PMC1.1/PMC1.1.xml")
     assert len(calls) == 1
     publish_file(server.root / OBJECT, b"<article/>")
-    assert get(server, OBJECT).headers["ETag"] == f'"{hashlib.md5(b"<article/>").hexdigest()}"'
+    assert send_get(server, OBJECT).headers["ETag"] == f'"{hashlib.md5(b"<article/>").hexdigest()}"'
 
 
-# Its end.
+# Shutdown
 
 
 @pytest.mark.parametrize("fault", [Stall(0, 60), Stall(10, 60), SlowBody(100), EndlessBody(b"x")])
-def test_the_end_does_not_wait_for_what_is_under_way(tmp_path: Path, fault: Fault) -> None:
+def test_shutdown_does_not_wait_for_open_requests(tmp_path: Path, fault: Fault) -> None:
     publish_file(tmp_path / "file", DATA)
-    before = threading.active_count()
+    thread_count = threading.active_count()
     with FakeServer(tmp_path) as server:
         server.schedule_fault("file", fault)
         connection = socket.create_connection(("127.0.0.1", server.server_port))
         connection.sendall(b"GET /file HTTP/1.1\r\nHost: x\r\n\r\n")
         while not server.requests:
             time.sleep(0.01)
-        idle = socket.create_connection(("127.0.0.1", server.server_port))
+        idle_connection = socket.create_connection(("127.0.0.1", server.server_port))
         started = time.monotonic()
     assert time.monotonic() - started < 1
     connection.close()
-    idle.close()
+    idle_connection.close()
     deadline = time.monotonic() + 2
-    while threading.active_count() > before and time.monotonic() < deadline:
+    while threading.active_count() > thread_count and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert threading.active_count() == before
+    assert threading.active_count() == thread_count
 
 
-def test_it_can_be_run_by_hand(tmp_path: Path) -> None:
+def test_server_runs_from_the_command_line(tmp_path: Path) -> None:
     create_europepmc_server(tmp_path, {"PMC1_PMC20.xml.gz": []})
     with subprocess.Popen(
         [sys.executable, "-m", "tests.support.servers.fake_server", str(tmp_path)],
@@ -520,7 +541,7 @@ def test_it_can_be_run_by_hand(tmp_path: Path) -> None:
         cwd=REPOSITORY,
         preexec_fn=lambda: signal.signal(
             signal.SIGINT, signal.SIG_DFL
-        ),  # a shell's background job ignores it
+        ),  # background jobs of a shell ignore SIGINT
     ) as process:
         try:
             assert process.stdout

@@ -1,4 +1,4 @@
-"""Random batches in both layouts, and small models for them: what the tests of objectives begin with."""
+"""Random batches in both layouts, and small models for them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAMILIES: tuple[FamilyName, ...] = ("electra", "bert", "albert")
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What models need to know of the data."""
+    """The properties of a dataset that models read."""
 
     vocabulary_size: int = VOCABULARY
     special_ids: dict[str, int] = field(default_factory=lambda: SPECIAL_TOKEN_IDS)
@@ -49,7 +49,7 @@ class MaskedRow:
 
 
 def random_masked_rows(seed: int, lengths: Sequence[int] = LENGTHS, labels: bool = True) -> list[MaskedRow]:
-    """Rows of these lengths; in each a token or more is masked, most by [MASK]."""
+    """Draw rows of given lengths; in each at least one token is masked, mostly by [MASK]."""
     rng = random.Random(seed)
     masked_rows = []
     for length in lengths:
@@ -86,7 +86,7 @@ def make_flat_batch(rows: Sequence[MaskedRow], tokens: int = 0, masked: int = 0)
 
 
 def make_padded_batch(rows: Sequence[MaskedRow], masked: int = 0) -> Batch:
-    """The rows padded to ``LENGTH``."""
+    """Make a batch of rows padded to ``LENGTH``."""
     ids: list[int] = []
     types: list[int] = []
     real: list[bool] = []
@@ -141,7 +141,7 @@ def _make_batch(
 
 
 def make_batch_of_each_layout(rows: Sequence[MaskedRow]) -> dict[str, Batch]:
-    """The same rows in each layout."""
+    """Make a batch of the same rows in each layout."""
     return {
         "flat": make_flat_batch(rows),
         "padded": make_padded_batch(rows),
@@ -162,7 +162,7 @@ def count_rows(rows: Sequence[MaskedRow]) -> BatchCounts:
 
 
 def make_model_config(family: str, dropout: float = 0.0, attention_dropout: float = 0.0) -> ModelConfig:
-    """Two layers; ELECTRA's and ALBERT's embeddings are of another width."""
+    """Make a configuration of two layers; ELECTRA's and ALBERT's embeddings have another width."""
     embedding = 32 if family == "bert" else 16
     config = ModelConfig(
         cast(FamilyName, family),
@@ -181,7 +181,7 @@ def make_model_config(family: str, dropout: float = 0.0, attention_dropout: floa
 def make_objective(
     family: str, labelled: bool = True, dropout: float = 0.0, attention_dropout: float = 0.0
 ) -> Objective:
-    """A small model of which the weights are large enough to tell tokens apart."""
+    """Make a small model whose weights are large enough to distinguish tokens."""
     torch.manual_seed(5)
     model = build_objective(
         make_model_config(family, dropout, attention_dropout), DatasetInfo(labelled=labelled)

@@ -1,4 +1,4 @@
-"""Pretraining sets of rows that a test makes up, written without a pipeline."""
+"""Pretraining sets of synthetic rows, written without a pipeline."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ShardBatches = Sequence[Sequence[SyntheticRow]]
 def random_rows(
     count: int, length: int, vocabulary: int, labelled: bool, seed: int = 0
 ) -> list[SyntheticRow]:
-    """Rows of chance, of 3 tokens to the length, some with a second segment."""
+    """Draw rows of 3 tokens to the maximum length, some with a second segment."""
     rng = random.Random(seed)
     rows = []
     for _ in range(count):
@@ -49,7 +49,7 @@ def random_rows(
 
 
 def split_into_batches(rows: Sequence[SyntheticRow], sizes: Sequence[int]) -> list[list[SyntheticRow]]:
-    """The rows in record batches of these sizes, over and over."""
+    """Split rows into record batches whose sizes repeat."""
     batches: list[list[SyntheticRow]] = []
     start = 0
     while start < len(rows):
@@ -68,10 +68,10 @@ def write_pretraining_set(
     vocabulary: int = 100,
     metadata_overrides: Mapping[str, Any] | None = None,
 ) -> Path:
-    """A finished pretraining set, with a shard for each name.
+    """Write a finished pretraining set with a shard for each name.
 
     Args:
-        facts: what the schemas say otherwise than they should.
+        facts: changed fields of the schemas' metadata.
     """
     storage, outputs = LocalStorage(), list[arrow_io.Shard]()
     for split, batches_by_shard in (("train", train), ("validation", validation or {})):
@@ -101,7 +101,7 @@ def write_pretraining_set(
 
 
 def make_record_batch(rows: Sequence[SyntheticRow], shard_schema: pa.Schema) -> pa.RecordBatch:
-    """The rows as a record batch."""
+    """Make a record batch of rows."""
     columns = {
         "input_ids": [row.ids for row in rows],
         "split": [row.split for row in rows],

@@ -1,8 +1,7 @@
-"""Runs of the trainer that are stopped, killed or beside each other, and what must be the same of two runs.
+"""Runs of the trainer that are interrupted, killed or concurrent, and the comparison of two runs.
 
-A process of its own takes seconds to load its libraries.  Here they are loaded once, by a server of which
-each process that is wanted is a fork (tests/support/fork_server.py); what it does, how it ends and what
-ends it are those of any other process.
+A new process takes seconds to import its libraries.  They are imported once, by a server from which each
+process is forked (tests/support/fork_server.py).
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ fork_server.preload_modules(
 
 
 def trainer_options(data: Path, out: Path, *options: object) -> list[str]:
-    """The words of a command that trains a small model."""
+    """Build the options of a command that trains a small model."""
     return [str(word) for word in (data, "--output", out, *SMALL_MODEL_OPTIONS, *options)]
 
 
@@ -47,7 +46,7 @@ def trainer_options(data: Path, out: Path, *options: object) -> list[str]:
 
 @contextlib.contextmanager
 def call_after_step(step: int, action: Callable[[], object]) -> Iterator[None]:
-    """Something happens when so many steps are done."""
+    """Call a function after a number of steps."""
     update = Trainer.update
 
     def patched(self: Trainer, number: int, *rest: Any) -> float:
@@ -69,11 +68,11 @@ def send_signal(signal_number: int = signal.SIGINT) -> None:
 
 
 class TrainerProcess:
-    """A process of its own that trains.
+    """A process that trains.
 
     Args:
-        given: the words of its command.
-        within: makes the context that it trains in; a function of a module, or a part of one.
+        given: the arguments of its command.
+        within: makes the context manager that it trains in; a picklable function or partial.
         env: environment variables of its own.
         command: what it runs, if not the trainer.
     """
@@ -95,7 +94,7 @@ class TrainerProcess:
         self.process.start()
 
     def wait(self, seconds: float = 120) -> int:
-        """Wait for its end; returns its exit code, which is below 0 if a signal has ended it."""
+        """Wait for its end; return its exit code, which is negative after a signal."""
         self.process.join(seconds)
         exit_code = self.process.exitcode
         if exit_code is None:
@@ -104,7 +103,7 @@ class TrainerProcess:
         return exit_code
 
     def read_output(self) -> str:
-        """What it has written to its standard output and error."""
+        """Return its stdout and stderr."""
         return self._output_path.read_text()
 
 
@@ -130,24 +129,24 @@ def _run_in_process(
 
 
 def last_checkpoint(run: Path) -> Path:
-    """A run's last checkpoint."""
+    """Return the last checkpoint of a run."""
     return sorted(run.glob("step-*"))[-1]
 
 
 def list_temporary_dirs(run: Path) -> list[Path]:
-    """What is half-made in a run's folder."""
+    """List the temporary directories of a run."""
     return [path for path in run.iterdir() if path.name.startswith(".tmp-")]
 
 
 def load_run_manifest(run: Path) -> dict[str, Any]:
-    """A run's manifest without what it says of the run."""
+    """Load a run's manifest without its field ``run``."""
     loaded: dict[str, Any] = json.loads((run / "manifest.json").read_text())
     del loaded["run"]
     return loaded
 
 
 def read_model_files(checkpoint: Path) -> dict[str, bytes]:
-    """The files that Hugging Face's classes load, by their names."""
+    """Read the files of the Hugging Face model by name."""
     return {
         str(path.relative_to(checkpoint)): path.read_bytes()
         for path in sorted((checkpoint / "hf").rglob("*"))
@@ -156,7 +155,7 @@ def read_model_files(checkpoint: Path) -> dict[str, bytes]:
 
 
 def assert_same_runs(left: Path, right: Path) -> None:
-    """Two finished runs have learned the same, to the bit, and say the same of it."""
+    """Assert that two finished runs have bitwise equal models and equal logs."""
     assert load_reproducible_log(left) == load_reproducible_log(right)
     left_checkpoint, right_checkpoint = last_checkpoint(left), last_checkpoint(right)
     assert left_checkpoint.name == right_checkpoint.name

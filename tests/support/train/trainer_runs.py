@@ -1,4 +1,4 @@
-"""Small pretraining sets of invented prose, and runs of the trainer on them."""
+"""Small pretraining sets of synthetic prose, and runs of the trainer on them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bioshards.train.models import flops
 from tests.support.vocab.synthetic_corpora import build_vocabulary, run_shards_to_pretraining, write_abstracts
 
 flops.measure_peak.__defaults__ = (128,)
-"""What a processor can do is measured on matrices of this size: half a second less in every run."""
+"""Peak FLOPs are measured on matrices of this size, which saves half a second in every run."""
 
 SMALL_MODEL_OPTIONS = (
     *("--hidden-size", "32", "--intermediate-size", "64", "--embedding-size", "32", "--max-positions", "64"),
@@ -29,13 +29,13 @@ SMALL_MODEL_OPTIONS = (
 
 
 def write_corpus_and_vocabulary(folder: Path) -> tuple[Path, Path]:
-    """120 abstracts of invented prose, and a vocabulary built on them."""
+    """Write 120 synthetic abstracts, and build a vocabulary on them."""
     documents = write_abstracts(folder / "abstracts", a=range(1, 61), b=range(61, 121))
     return documents, build_vocabulary(folder / "vocabulary", documents)
 
 
 def build_pretraining_set(folder: Path, objective: str, documents: Path, vocabulary: Path) -> Path:
-    """A set of rows of 64 tokens, a tenth of the documents held out."""
+    """Build a set of rows of 64 tokens, with a tenth of the documents for validation."""
     options = ("--objective", objective, "--max-seq-length", "64", "--validation-fraction", "0.1")
     code = run_shards_to_pretraining(
         "--input", documents, "--vocab", vocabulary, "--output", folder, *options
@@ -45,29 +45,29 @@ def build_pretraining_set(folder: Path, objective: str, documents: Path, vocabul
 
 
 def run_trainer(data: Path, out: Path, *options: object) -> int:
-    """Train a small model in this process; returns the exit code."""
+    """Train a small model in this process; return the exit code."""
     return main([str(data), "--output", str(out), *SMALL_MODEL_OPTIONS, *map(str, options)])
 
 
 def trainer_argv(data: Path, out: Path, *options: object) -> list[str]:
-    """The same as words for a process of its own."""
+    """Build the command line of a trainer process."""
     argv = [sys.executable, "-m", "bioshards.train", data, "--output", out, *SMALL_MODEL_OPTIONS, *options]
     return [str(word) for word in argv]
 
 
 def run_trainer_process(argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run such a process to its end."""
+    """Run the trainer in a process to its end."""
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", **options.pop("env", {})}
     return subprocess.run(argv, capture_output=True, text=True, check=False, env=environment, **options)
 
 
 def load_log(run_folder: Path) -> list[dict[str, Any]]:
-    """The lines of a run's log."""
+    """Load the lines of a run's log."""
     return [json.loads(line) for line in (run_folder / "log.jsonl").read_text().splitlines()]
 
 
 def load_reproducible_log(run_folder: Path) -> list[dict[str, Any]]:
-    """The lines of a run's log without what depends on the machine's speed."""
+    """Load the lines of a run's log without durations and rates."""
     return [
         {name: value for name, value in line.items() if name not in SPEED_FIELDS}
         for line in load_log(run_folder)
@@ -75,13 +75,13 @@ def load_reproducible_log(run_folder: Path) -> list[dict[str, Any]]:
 
 
 def load_state(checkpoint: Path) -> dict[str, Any]:
-    """What a run goes on from."""
+    """Load the training state of a checkpoint."""
     loaded: dict[str, Any] = torch.load(checkpoint / "state.pt", weights_only=True)
     return loaded
 
 
 def is_same_state(left: Any, right: Any) -> bool:
-    """Are two states the same to the bit?"""
+    """Return True if two states are bitwise equal."""
     if isinstance(left, torch.Tensor):
         return isinstance(right, torch.Tensor) and left.dtype == right.dtype and torch.equal(left, right)
     if isinstance(left, dict):
@@ -91,7 +91,7 @@ def is_same_state(left: Any, right: Any) -> bool:
 
 @contextlib.contextmanager
 def use_torch_threads(number: int) -> Any:
-    """PyTorch with so many threads."""
+    """Set the number of PyTorch's threads inside a ``with`` block."""
     previous = torch.get_num_threads()
     torch.set_num_threads(number)
     try:

@@ -65,7 +65,7 @@ def make_sentencepiece(*pieces: str, unknown: str = "<unk>") -> Tokenizer:
 
 
 def make_fake_encoder(size: int = 60_000) -> Encoder:
-    """Return a stand-in with the attributes of an encoder that a block reads."""
+    """Return a fake with the attributes of an encoder that a block reads."""
     return cast(Encoder, SimpleNamespace(size=size, special_ids={"[CLS]": CLS, "[SEP]": SEP}))
 
 

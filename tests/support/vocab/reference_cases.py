@@ -74,7 +74,7 @@ def input_positions(row: ExampleRow) -> list[int]:
 
 
 def assert_spans_match(row: ExampleRow, offsets: Sequence[Sequence[int]]) -> None:
-    """Spans begin where they say, follow one another, and name the sentences of their tokens, no others.
+    """Assert that spans are contiguous and name exactly the sentences of their tokens.
 
     Args:
         offsets: the edges of all documents, by the numbers that spans have for them.
@@ -98,7 +98,7 @@ def is_near_expected_count(observed: int, trials: int, probability: float) -> bo
 
 
 def is_near_recorded_mean(observed: float, recorded: Sequence[float]) -> bool:
-    """Is it a figure like those of the reference, within five standard deviations of the difference?
+    """Return True if a number is within five standard deviations of the reference's.
 
     Args:
         recorded: the mean and the standard deviation of twelve runs.

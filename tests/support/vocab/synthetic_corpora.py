@@ -1,4 +1,4 @@
-"""Document directories and vocabularies made by us, and the rows of a pretraining set as Python reads them.
+"""Synthetic document directories and vocabularies, and the rows of a pretraining set as Python objects.
 
 Two kinds of corpora.  In one each word is its own token and occurs once, so that a token says which document
 it is of and where it stands there; with it every row can be judged from its ids alone.  The other is prose
@@ -73,13 +73,13 @@ class UniqueWordCorpus:
 def write_unique_word_corpus(
     folder: Path, min_vocabulary_size: int = 0, abstracts: int = 90, articles: int = 10
 ) -> UniqueWordCorpus:
-    """Abstracts and articles of words of which each is there once, and is a token.
+    """Write abstracts and articles of words that each occur once and are one token.
 
     There are sentences without tokens, single ones longer than a row, documents of one sentence, one
     document without tokens, and articles with the PMID of an abstract.
 
     Args:
-        min_vocabulary_size: the vocabulary has so many at least; the words' are its last ones.
+        min_vocabulary_size: lower limit of the vocabulary's size; the words are its last entries.
     """
     rng = random.Random(7)
     next_words = (f"w{number}" for number in itertools.count())

@@ -1,4 +1,4 @@
-"""Which of PMC's articles are chosen, and why the others are not."""
+"""The filter of PMC's articles: licences, sets, versions and drop reasons."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.servers.fake_pmc_bucket import TODAY
 DEFAULT = ArticleFilter()
 
 
-def row(pmcid: int = 1, version: int = 1, **values: object) -> dict[str, Any]:
+def make_row(pmcid: int = 1, version: int = 1, **values: object) -> dict[str, Any]:
     return {
         "pmcid": pmcid,
         "version": version,
@@ -38,28 +38,35 @@ def row(pmcid: int = 1, version: int = 1, **values: object) -> dict[str, Any]:
 UNREADABLE = dict.fromkeys(("licence", "open_access", "manuscript", "ocr", "retracted", "md5"))
 
 
-def chosen(articles: ArticleFilter, *rows: dict[str, Any]) -> tuple[list[tuple[int, int]], dict[str, int]]:
-    table, dropped = articles.select(pa.Table.from_pylist(list(rows), METADATA_SCHEMA))
+def select(
+    article_filter: ArticleFilter, *rows: dict[str, Any]
+) -> tuple[list[tuple[int, int]], dict[str, int]]:
+    table, dropped = article_filter.select(pa.Table.from_pylist(list(rows), METADATA_SCHEMA))
     return [(row["pmcid"], row["version"]) for row in table.to_pylist()], dropped
 
 
-def why(articles: ArticleFilter, **values: Any) -> str | None:
-    """The reason why an article is dropped."""
-    kept, dropped = chosen(articles, row(**values))
-    assert len(kept) + len(dropped) == 1
+def find_drop_reason(articles: ArticleFilter, **values: Any) -> str | None:
+    """Return the reason for which an article is dropped."""
+    selected, dropped = select(articles, make_row(**values))
+    assert len(selected) + len(dropped) == 1
     return next(iter(dropped), None)
 
 
-def test_the_defaults_are_some_of_what_there_is() -> None:
+def test_defaults_are_a_subset() -> None:
     assert set(LICENCES) > DEFAULT_LICENCES
     assert set(SETS) > DEFAULT_SETS
 
 
 @pytest.mark.parametrize("code", LICENCES)
-def test_an_article_needs_a_chosen_licence(code: str) -> None:
-    assert why(DEFAULT, licence=code) == (None if code in ("CC0", "CC-BY", "CC-BY-SA") else f"licence:{code}")
-    assert why(ArticleFilter(licences=frozenset({code})), licence=code) is None
-    assert why(ArticleFilter(licences=frozenset(LICENCES) - {code}), licence=code) == f"licence:{code}"
+def test_articles_are_filtered_by_licence(code: str) -> None:
+    assert find_drop_reason(DEFAULT, licence=code) == (
+        None if code in ("CC0", "CC-BY", "CC-BY-SA") else f"licence:{code}"
+    )
+    assert find_drop_reason(ArticleFilter(licences=frozenset({code})), licence=code) is None
+    assert (
+        find_drop_reason(ArticleFilter(licences=frozenset(LICENCES) - {code}), licence=code)
+        == f"licence:{code}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,58 +86,61 @@ def test_an_article_needs_a_chosen_licence(code: str) -> None:
         ("", "open_access", "set:none"),
     ],
 )
-def test_an_article_must_be_in_a_chosen_set(sets: str, flags: str, reason: str | None) -> None:
-    articles = ArticleFilter(sets=frozenset(sets.split()))
+def test_articles_are_filtered_by_set(sets: str, flags: str, reason: str | None) -> None:
+    article_filter = ArticleFilter(sets=frozenset(sets.split()))
     names = ("open_access", "manuscript", "ocr")
-    assert why(articles, **{name: name in flags.split() for name in names}) == reason
+    assert find_drop_reason(article_filter, **{name: name in flags.split() for name in names}) == reason
 
 
-def test_retracted_articles_stay_unless_they_are_to_go() -> None:
-    assert why(DEFAULT, retracted=True) is None
-    assert why(ArticleFilter(drop_retracted=True), retracted=True) == "retracted"
-    assert why(ArticleFilter(drop_retracted=True)) is None
+def test_retracted_articles_are_dropped_on_request() -> None:
+    assert find_drop_reason(DEFAULT, retracted=True) is None
+    assert find_drop_reason(ArticleFilter(drop_retracted=True), retracted=True) == "retracted"
+    assert find_drop_reason(ArticleFilter(drop_retracted=True)) is None
 
 
-def test_the_first_reason_counts() -> None:
-    """In the order of the documentation: each row has the reasons of all that come after its own."""
-    articles = ArticleFilter(drop_retracted=True)
-    last = {"retracted": True}
-    none = last | {"open_access": False}
-    ocr = none | {"ocr": True}
+def test_first_drop_reason_is_counted() -> None:
+    """Each article has the reasons of all that follow, in the documented order."""
+    article_filter = ArticleFilter(drop_retracted=True)
+    retracted = {"retracted": True}
+    without_set = retracted | {"open_access": False}
+    ocr = without_set | {"ocr": True}
     licence = ocr | {"licence": "TDM"}
-    assert why(articles, **last) == "retracted"
-    assert why(articles, **none) == "set:none"
-    assert why(articles, **ocr) == "set:ocr"
-    assert why(articles, **licence) == "licence:TDM"
-    assert why(articles, **licence, md5=None) == "no-xml"
-    assert why(articles, **UNREADABLE, problem="not JSON") == "unreadable-metadata"
-    assert chosen(articles, row(1, 1, **licence), row(1, 2))[1] == {"not-newest": 1}
-    assert chosen(articles, row(1, 1, md5=None), row(1, 2))[1] == {"no-xml": 1}
+    assert find_drop_reason(article_filter, **retracted) == "retracted"
+    assert find_drop_reason(article_filter, **without_set) == "set:none"
+    assert find_drop_reason(article_filter, **ocr) == "set:ocr"
+    assert find_drop_reason(article_filter, **licence) == "licence:TDM"
+    assert find_drop_reason(article_filter, **licence, md5=None) == "no-xml"
+    assert find_drop_reason(article_filter, **UNREADABLE, problem="not JSON") == "unreadable-metadata"
+    assert select(article_filter, make_row(1, 1, **licence), make_row(1, 2))[1] == {"not-newest": 1}
+    assert select(article_filter, make_row(1, 1, md5=None), make_row(1, 2))[1] == {"no-xml": 1}
 
 
-def test_the_newest_version_is_the_highest_number() -> None:
-    rows = [row(7, 10), row(7, 2), row(7, 9), row(70, 1), row(1, 1)]
-    assert chosen(DEFAULT, *rows) == ([(1, 1), (7, 10), (70, 1)], {"not-newest": 2})
-    every = ArticleFilter(versions="all")
-    assert chosen(every, *rows) == ([(1, 1), (7, 2), (7, 9), (7, 10), (70, 1)], {})
+def test_newest_version_has_the_highest_number() -> None:
+    rows = [make_row(7, 10), make_row(7, 2), make_row(7, 9), make_row(70, 1), make_row(1, 1)]
+    assert select(DEFAULT, *rows) == ([(1, 1), (7, 10), (70, 1)], {"not-newest": 2})
+    all_versions = ArticleFilter(versions="all")
+    assert select(all_versions, *rows) == ([(1, 1), (7, 2), (7, 9), (7, 10), (70, 1)], {})
 
 
-def test_an_older_version_does_not_stand_in_for_a_newer_one_that_is_dropped() -> None:
-    assert chosen(DEFAULT, row(7, 1), row(7, 2, licence="TDM")) == ([], {"licence:TDM": 1, "not-newest": 1})
+def test_older_version_does_not_replace_a_dropped_newer_one() -> None:
+    assert select(DEFAULT, make_row(7, 1), make_row(7, 2, licence="TDM")) == (
+        [],
+        {"licence:TDM": 1, "not-newest": 1},
+    )
 
 
-def test_nothing_is_chosen_of_nothing() -> None:
-    assert chosen(DEFAULT) == ([], {})
+def test_empty_table_selects_nothing() -> None:
+    assert select(DEFAULT) == ([], {})
 
 
 @pytest.mark.parametrize("given", [{"licences": frozenset({"CC BY"})}, {"sets": frozenset({"open_access"})}])
-def test_a_misspelt_choice_is_an_error_that_names_what_there_is(given: dict[str, Any]) -> None:
+def test_unknown_licence_or_set_is_an_error(given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"CC-BY-ND|manuscripts"):
         ArticleFilter(**given)
 
 
 ROWS = st.builds(
-    lambda pmcid, version, licence, flags, md5, readable: row(
+    lambda pmcid, version, licence, flags, md5, readable: make_row(
         pmcid,
         version,
         **(
@@ -159,10 +169,10 @@ ROWS = st.builds(
     st.frozensets(st.sampled_from(SETS)),
     st.booleans(),
 )
-def test_the_choice_is_that_of_a_loop_over_rows(
+def test_selection_equals_that_of_a_loop_over_rows(
     rows: list[dict[str, Any]], licences: frozenset[str], sets: frozenset[str], drop_retracted: bool
 ) -> None:
-    def reason(row: dict[str, Any]) -> str | None:
+    def find_expected_reason(row: dict[str, Any]) -> str | None:
         if row["problem"]:
             return "unreadable-metadata"
         if not row["md5"]:
@@ -181,7 +191,9 @@ def test_the_choice_is_that_of_a_loop_over_rows(
             return "set:none"
         return "retracted" if row["retracted"] and drop_retracted else None
 
-    kept, dropped = chosen(ArticleFilter(licences, sets, drop_retracted), *rows)
-    assert kept == sorted((row["pmcid"], row["version"]) for row in rows if reason(row) is None)
-    reasons = sorted(filter(None, map(reason, rows)))
-    assert dropped == {word: len(list(same)) for word, same in itertools.groupby(reasons)}
+    selected, dropped = select(ArticleFilter(licences, sets, drop_retracted), *rows)
+    assert selected == sorted(
+        (row["pmcid"], row["version"]) for row in rows if find_expected_reason(row) is None
+    )
+    reasons = sorted(filter(None, map(find_expected_reason, rows)))
+    assert dropped == {name: len(list(group)) for name, group in itertools.groupby(reasons)}

@@ -1,4 +1,4 @@
-"""PMC's articles in the mirror: exactly those chosen, each checked, none fetched twice."""
+"""Fetching ranges of PMC's articles into the mirror."""
 
 from __future__ import annotations
 
@@ -53,18 +53,13 @@ def bucket(tmp_path: Path) -> FakeBucket:
 
 
 @pytest.fixture
-def connection(bucket: FakeBucket) -> FolderConnection:
-    return FolderConnection(bucket.root)
-
-
-@pytest.fixture
 def mirror(tmp_path: Path) -> str:
     return str(tmp_path / "mirror")
 
 
 @pytest.fixture
-def bring(mirror: str, connection: FolderConnection) -> Callable[..., RangeReport]:
-    """Bring the inventory and the articles of a range."""
+def fetch_range(mirror: str, connection: FolderConnection) -> Callable[..., RangeReport]:
+    """Return a function that fetches the inventory and the articles of a range."""
 
     def call(articles: ArticleFilter = DEFAULT, number: int = 0) -> RangeReport:
         bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
@@ -76,8 +71,8 @@ def bring(mirror: str, connection: FolderConnection) -> Callable[..., RangeRepor
     return call
 
 
-def there(mirror: str, number: int = 0) -> list[str]:
-    """The names of the articles in the mirror; each has the checksum in its name, and each is listed."""
+def list_articles(mirror: str, number: int = 0) -> list[str]:
+    """Return the names of the articles in a range, after checking their MD5s and the list of articles."""
     folder = Path(mirror, "pmc", "xml", f"PMC{number:04d}xxxx")
     for path in folder.glob("*"):
         assert hashlib.md5(path.read_bytes()).hexdigest().startswith(path.stem[-8:])
@@ -88,16 +83,16 @@ def there(mirror: str, number: int = 0) -> list[str]:
     return [row["file"][:-13] for row in listed]
 
 
-# What is chosen is there
+# Fetching
 
 
-def test_the_articles_chosen_are_in_the_mirror(
-    mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
+def test_selected_articles_are_fetched(
+    mirror: str, fetch_range: Callable[..., RangeReport], connection: FolderConnection
 ) -> None:
-    report = bring()
-    assert there(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
-    wanted = [FIRST, FakeArticle(2, 10, text="The tenth version."), FakeArticle(8), FakeArticle(11)]
-    size = sum(len(article.xml) for article in wanted)
+    report = fetch_range()
+    assert list_articles(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
+    expected = [FIRST, FakeArticle(2, 10, text="The tenth version."), FakeArticle(8), FakeArticle(11)]
+    size = sum(len(article.xml) for article in expected)
     assert report == RangeReport(
         range_number=0,
         selected=4,
@@ -119,10 +114,8 @@ def test_the_articles_chosen_are_in_the_mirror(
     assert not connection.requests_containing("PMC2.9")
 
 
-def test_the_list_of_articles_says_what_is_known_of_them(
-    mirror: str, bring: Callable[..., RangeReport]
-) -> None:
-    bring()
+def test_article_list_has_the_metadata(mirror: str, fetch_range: Callable[..., RangeReport]) -> None:
+    fetch_range()
     table = article_ranges.read_selected(FILES, mirror, 0)
     assert table.schema == article_ranges.ARTICLE_SCHEMA
     row = table.to_pylist()[2]
@@ -132,39 +125,39 @@ def test_the_list_of_articles_says_what_is_known_of_them(
     assert Path(mirror, "pmc/xml/PMC0000xxxx", row["file"]).read_bytes() == FakeArticle(8).xml
 
 
-def test_ranges_are_apart(mirror: str, bring: Callable[..., RangeReport]) -> None:
-    assert bring(number=1).selected == 1
-    assert there(mirror, 1) == ["PMC12345.1"]
-    assert there(mirror) == []
+def test_ranges_are_independent(mirror: str, fetch_range: Callable[..., RangeReport]) -> None:
+    assert fetch_range(number=1).selected == 1
+    assert list_articles(mirror, 1) == ["PMC12345.1"]
+    assert list_articles(mirror) == []
     assert article_ranges.list_ranges(FILES, mirror) == [0, 1]
-    assert bring(number=1234).selected == 0
+    assert fetch_range(number=1234).selected == 0
 
 
-def test_nothing_is_fetched_or_written_twice(
+def test_second_run_fetches_and_writes_nothing(
     mirror: str,
-    bring: Callable[..., RangeReport],
+    fetch_range: Callable[..., RangeReport],
     connection: FolderConnection,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    first = bring()
+    first = fetch_range()
     monkeypatch.setattr(LocalStorage, "write", None)
-    again = bring()
+    second = fetch_range()
     assert connection.requests == []
-    assert again == replace(first, mirrored=4, fetched=0, fetched_bytes=0)
+    assert second == replace(first, mirrored=4, fetched=0, fetched_bytes=0)
 
 
-def test_a_stopped_run_continues(
-    mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
+def test_interrupted_run_is_resumed(
+    mirror: str, fetch_range: Callable[..., RangeReport], connection: FolderConnection
 ) -> None:
     connection.faults["PMC2.10/PMC2.10.xml"] = [KeyboardInterrupt()]
     with pytest.raises(KeyboardInterrupt):
-        bring()
-    report = bring()
+        fetch_range()
+    report = fetch_range()
     assert (report.mirrored, report.fetched) == (1, 3)
     assert connection.requests == [f"{name}/{name}.xml" for name in ("PMC2.10", "PMC8.1", "PMC11.1")]
 
 
-def test_the_mirror_may_be_an_object_store(bucket: FakeBucket, connection: FolderConnection) -> None:
+def test_mirror_on_an_object_store(bucket: FakeBucket, connection: FolderConnection) -> None:
     storage, mirror = RoutedStorage(), "mem://mirror"
     for day, fetched in (("2026-09-05", 4), ("2026-09-06", 1)):
         bucket.put_article(FakeArticle(11, text=f"Revised on {day}."))
@@ -180,11 +173,11 @@ def test_the_mirror_may_be_an_object_store(bucket: FakeBucket, connection: Folde
     assert not [path for path in MEMORY_OBJECTS if TEMPORARY_PREFIX in path or path.endswith(".gz")]
 
 
-# What is no longer chosen is not
+# Removal
 
 
 @pytest.mark.parametrize(
-    ("change", "left"),
+    ("change", "remaining"),
     [
         (lambda bucket: bucket.put_article(FakeArticle(1, 2)), ["PMC1.2", "PMC2.10", "PMC8.1", "PMC11.1"]),
         (
@@ -199,65 +192,65 @@ def test_the_mirror_may_be_an_object_store(bucket: FakeBucket, connection: Folde
         (lambda bucket: bucket.remove(2, 10), ["PMC1.1", "PMC2.9", "PMC8.1", "PMC11.1"]),
     ],
 )
-def test_the_mirror_follows_the_bucket(
+def test_mirror_follows_changes_of_the_bucket(
     bucket: FakeBucket,
     mirror: str,
-    bring: Callable[..., RangeReport],
+    fetch_range: Callable[..., RangeReport],
     change: Callable[[FakeBucket], object],
-    left: list[str],
+    remaining: list[str],
 ) -> None:
-    bring()
+    fetch_range()
     change(bucket)
     bucket.publish_inventory("2026-09-05")
-    report = bring()
-    assert there(mirror) == left
+    report = fetch_range()
+    assert list_articles(mirror) == remaining
     assert (report.removed, report.failures) == (1, ())
-    assert report.fetched == len(left) - 3
+    assert report.fetched == len(remaining) - 3
 
 
-def test_the_mirror_follows_the_choice(mirror: str, bring: Callable[..., RangeReport]) -> None:
-    bring()
-    report = bring(ArticleFilter(licences=frozenset({"CC-BY-NC", "TDM"}), drop_retracted=True))
-    assert there(mirror) == ["PMC3.1", "PMC7.1"]
+def test_mirror_follows_changes_of_the_filter(mirror: str, fetch_range: Callable[..., RangeReport]) -> None:
+    fetch_range()
+    report = fetch_range(ArticleFilter(licences=frozenset({"CC-BY-NC", "TDM"}), drop_retracted=True))
+    assert list_articles(mirror) == ["PMC3.1", "PMC7.1"]
     assert (report.fetched, report.removed) == (2, 4)
-    assert bring(ArticleFilter(versions="all")).selected == 5
-    assert there(mirror) == ["PMC1.1", "PMC2.9", "PMC2.10", "PMC8.1", "PMC11.1"]
+    assert fetch_range(ArticleFilter(versions="all")).selected == 5
+    assert list_articles(mirror) == ["PMC1.1", "PMC2.9", "PMC2.10", "PMC8.1", "PMC11.1"]
 
 
-def test_a_range_whose_articles_have_all_gone_is_emptied(
-    bucket: FakeBucket, mirror: str, bring: Callable[..., RangeReport]
+def test_range_without_remaining_articles_is_emptied(
+    bucket: FakeBucket, mirror: str, fetch_range: Callable[..., RangeReport]
 ) -> None:
-    bring(number=1)
+    fetch_range(number=1)
     bucket.remove(12_345)
     bucket.publish_inventory("2026-09-05")
     bucket_inventory.update_inventory(FILES, mirror, FolderConnection(bucket.root), BASE_URL)
     assert bucket_inventory.list_ranges(FILES, mirror) == [0]
     assert article_ranges.list_ranges(FILES, mirror) == [0, 1]
-    assert bring(number=1).removed == 1
-    assert there(mirror, 1) == []
+    assert fetch_range(number=1).removed == 1
+    assert list_articles(mirror, 1) == []
 
 
-def test_files_of_others_are_left_alone(mirror: str, bring: Callable[..., RangeReport]) -> None:
-    other = Path(mirror, "pmc/xml/PMC0000xxxx/notes.txt")
-    other.parent.mkdir(parents=True)
-    other.write_text("ours")
-    assert bring().removed == 0
-    assert other.exists()
+def test_unrelated_files_are_kept(mirror: str, fetch_range: Callable[..., RangeReport]) -> None:
+    unrelated = Path(mirror, "pmc/xml/PMC0000xxxx/notes.txt")
+    unrelated.parent.mkdir(parents=True)
+    unrelated.write_text("ours")
+    assert fetch_range().removed == 0
+    assert unrelated.exists()
 
 
-# What cannot be had
+# Failures
 
 
-def test_a_damaged_article_is_read_again(
-    mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
+def test_damaged_article_is_fetched_again(
+    mirror: str, fetch_range: Callable[..., RangeReport], connection: FolderConnection
 ) -> None:
     connection.faults["PMC1.1/PMC1.1.xml"] = [
         HTML_RESPONSE,
         lambda answer: answer._replace(body=answer.body[:-9]),
     ]
-    assert bring().failures == ()
+    assert fetch_range().failures == ()
     assert len(connection.requests_containing("PMC1.1.xml")) == 3
-    assert len(there(mirror)) == 4
+    assert len(list_articles(mirror)) == 4
 
 
 @pytest.mark.parametrize(
@@ -269,34 +262,34 @@ def test_a_damaged_article_is_read_again(
         ([UnreachableError(f"{BASE_URL}PMC1.1/PMC1.1.xml: no answer")], "unreachable", "PMC1.1.xml"),
     ],
 )
-def test_a_bad_article_is_reported_and_the_rest_goes_on(
+def test_failed_article_is_reported_and_the_others_fetched(
     mirror: str,
-    bring: Callable[..., RangeReport],
+    fetch_range: Callable[..., RangeReport],
     connection: FolderConnection,
     faults: list[Any],
     reason: str,
     detail: str,
 ) -> None:
     connection.faults["PMC1.1/PMC1.1.xml"] = faults
-    report = bring()
-    [bad] = report.failures
-    assert (bad.pmcid, bad.version, bad.reason) == (1, 1, reason)
-    assert detail in bad.detail
-    assert there(mirror) == ["PMC2.10", "PMC8.1", "PMC11.1"]
+    report = fetch_range()
+    [failure] = report.failures
+    assert (failure.pmcid, failure.version, failure.reason) == (1, 1, reason)
+    assert detail in failure.detail
+    assert list_articles(mirror) == ["PMC2.10", "PMC8.1", "PMC11.1"]
     assert (report.selected, report.fetched) == (4, 3)
-    assert bring().failures == ()
-    assert len(there(mirror)) == 4
+    assert fetch_range().failures == ()
+    assert len(list_articles(mirror)) == 4
 
 
-def test_a_revised_article_that_cannot_be_had_is_not_the_old_one(
-    bucket: FakeBucket, mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
+def test_outdated_article_is_removed_when_its_revision_fails(
+    bucket: FakeBucket, mirror: str, fetch_range: Callable[..., RangeReport], connection: FolderConnection
 ) -> None:
-    bring()
+    fetch_range()
     bucket.put_article(replace(FIRST, text="Revised."))
     bucket.publish_inventory("2026-09-05")
     connection.faults["PMC1.1/PMC1.1.xml"] = [HTML_RESPONSE] * 3
-    assert len(bring().failures) == 1
-    assert there(mirror) == ["PMC2.10", "PMC8.1", "PMC11.1"]
+    assert len(fetch_range().failures) == 1
+    assert list_articles(mirror) == ["PMC2.10", "PMC8.1", "PMC11.1"]
 
 
 @pytest.mark.parametrize(
@@ -311,17 +304,17 @@ def test_a_revised_article_that_cannot_be_had_is_not_the_old_one(
         b"<!-- " + b"x" * 100_000 + b" --><article/>",
     ],
 )
-def test_what_is_not_an_article_is_not_taken_even_with_the_right_checksum(
-    bucket: FakeBucket, mirror: str, bring: Callable[..., RangeReport], body: bytes
+def test_file_with_another_root_element_is_rejected(
+    bucket: FakeBucket, mirror: str, fetch_range: Callable[..., RangeReport], body: bytes
 ) -> None:
     md5 = hashlib.md5(body).hexdigest()
     bucket.put_article(FIRST, xml_url=f"s3://pmc-oa-opendata/PMC1.1/PMC1.1.xml?md5={md5}")
     bucket.write("PMC1.1/PMC1.1.xml", body)
     bucket.publish_inventory("2026-09-05")
-    [bad] = bring().failures
-    assert bad.reason == "damaged"
-    assert "root element is not <article>" in bad.detail
-    assert "PMC1.1" not in there(mirror)
+    [failure] = fetch_range().failures
+    assert failure.reason == "damaged"
+    assert "root element is not <article>" in failure.detail
+    assert "PMC1.1" not in list_articles(mirror)
 
 
 @pytest.mark.parametrize(
@@ -334,77 +327,77 @@ def test_what_is_not_an_article_is_not_taken_even_with_the_right_checksum(
         b"<article><p>not closed",
     ],
 )
-def test_the_root_is_an_article_by_its_local_name(
-    bucket: FakeBucket, bring: Callable[..., RangeReport], body: bytes
+def test_root_element_is_compared_by_local_name(
+    bucket: FakeBucket, fetch_range: Callable[..., RangeReport], body: bytes
 ) -> None:
     md5 = hashlib.md5(body).hexdigest()
     bucket.put_article(FIRST, xml_url=f"s3://pmc-oa-opendata/PMC1.1/PMC1.1.xml?md5={md5}")
     bucket.write("PMC1.1/PMC1.1.xml", body)
     bucket.publish_inventory("2026-09-05")
-    assert bring().failures == ()
+    assert fetch_range().failures == ()
 
 
-def test_another_bucket_in_the_address_is_not_asked(
-    bucket: FakeBucket, bring: Callable[..., RangeReport], connection: FolderConnection
+def test_host_of_the_xml_url_is_ignored(
+    bucket: FakeBucket, fetch_range: Callable[..., RangeReport], connection: FolderConnection
 ) -> None:
     md5 = hashlib.md5(FIRST.xml).hexdigest()
     bucket.put_article(FIRST, xml_url=f"http://169.254.0.1/PMC1.1/PMC1.1.xml?md5={md5}")
     bucket.publish_inventory("2026-09-05")
-    assert bring().failures == ()
+    assert fetch_range().failures == ()
     assert "PMC1.1/PMC1.1.xml" in connection.requests
 
 
-def test_metadata_that_cannot_be_had_is_reported_too(
-    bring: Callable[..., RangeReport], connection: FolderConnection
+def test_failed_metadata_is_reported(
+    fetch_range: Callable[..., RangeReport], connection: FolderConnection
 ) -> None:
     connection.faults["metadata/PMC1.1.json"] = [RefusedError("metadata/PMC1.1.json: 403")]
     connection.faults["PMC11.1/PMC11.1.xml"] = [NotFoundError("PMC11.1.xml: 404")]
-    report = bring()
-    assert [(bad.pmcid, bad.reason) for bad in report.failures] == [(1, "refused"), (11, "gone")]
+    report = fetch_range()
+    assert [(failure.pmcid, failure.reason) for failure in report.failures] == [(1, "refused"), (11, "gone")]
     assert report.dropped["unreadable-metadata"] == 1
 
 
-def test_a_bucket_that_does_not_answer_any_more_ends_the_run_and_removes_nothing(
-    bucket: FakeBucket, mirror: str, bring: Callable[..., RangeReport], connection: FolderConnection
+def test_unreachable_bucket_ends_the_run_and_removes_nothing(
+    bucket: FakeBucket, mirror: str, fetch_range: Callable[..., RangeReport], connection: FolderConnection
 ) -> None:
-    bring()
+    fetch_range()
     bucket.remove(1)
     for number in range(100, 150):
         bucket.put_article(FakeArticle(number))
         connection.faults[f"PMC{number}.1/PMC{number}.1.xml"] = [UnreachableError("no answer")]
     bucket.publish_inventory("2026-09-05")
     with pytest.raises(UnreachableError):
-        bring()
+        fetch_range()
     assert len(connection.requests_containing(".xml")) == 21
-    assert there(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
+    assert list_articles(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
 
 
-def test_a_full_disk_leaves_no_half_file(
+def test_full_disk_leaves_only_complete_files(
     mirror: str,
-    bring: Callable[..., RangeReport],
+    fetch_range: Callable[..., RangeReport],
     connection: FolderConnection,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def full(answer: HttpResponse) -> HttpResponse:
-        monkeypatch.setattr("os.fsync", _no_space)
+    def fill_disk(answer: HttpResponse) -> HttpResponse:
+        monkeypatch.setattr("os.fsync", raise_no_space)
         return answer
 
-    connection.faults["PMC2.10/PMC2.10.xml"] = [full]
+    connection.faults["PMC2.10/PMC2.10.xml"] = [fill_disk]
     with pytest.raises(OSError, match="No space left"):
-        bring()
+        fetch_range()
     names = FILES.list_names(f"{mirror}/pmc/xml/PMC0000xxxx")
     assert [name[:-13] for name in names] == ["PMC1.1"]
 
 
-def _no_space(_: int) -> None:
+def raise_no_space(_: int) -> None:
     raise OSError(28, "No space left on device")
 
 
-# Looking ahead
+# Planning
 
 
-def test_the_plan_says_what_is_known_and_writes_nothing(
-    bucket: FakeBucket, mirror: str, bring: Callable[..., RangeReport], monkeypatch: pytest.MonkeyPatch
+def test_plan_counts_articles_and_writes_nothing(
+    bucket: FakeBucket, mirror: str, fetch_range: Callable[..., RangeReport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert (
         article_ranges.plan_ranges(FILES, mirror, article_ranges.list_ranges(FILES, mirror), DEFAULT)
@@ -414,7 +407,7 @@ def test_the_plan_says_what_is_known_and_writes_nothing(
     assert article_ranges.plan_ranges(FILES, mirror, [0, 1], DEFAULT) == FetchPlan(
         num_articles=10, without_metadata=10
     )
-    bring()
+    fetch_range()
     bucket.put_article(FakeArticle(1, text="Revised."))
     bucket.put_article(FakeArticle(9))
     bucket.publish_inventory("2026-09-05")

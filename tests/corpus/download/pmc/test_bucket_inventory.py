@@ -1,4 +1,4 @@
-"""PMC's inventory: the newest complete one, read whole, checked, and kept by ranges of ids."""
+"""PMC's bucket inventory: selection of the newest, verification and storage by range."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -51,129 +52,138 @@ def bucket(tmp_path: Path) -> FakeBucket:
 
 
 @pytest.fixture
-def connection(bucket: FakeBucket) -> FolderConnection:
-    return FolderConnection(bucket.root)
-
-
-@pytest.fixture
 def mirror(tmp_path: Path) -> str:
     return str(tmp_path / "mirror")
 
 
-def update(mirror: str, connection: FolderConnection) -> Inventory:
+def update_inventory(mirror: str, connection: FolderConnection) -> Inventory:
     return bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
 
 
-def listed(mirror: str) -> list[tuple[int, int]]:
-    """All article versions of the inventory in the mirror, as it has them."""
-    found = []
+def list_versions(mirror: str) -> list[tuple[int, int]]:
+    """Return the ids and versions of all rows of the inventory in the mirror."""
+    versions = []
     for number in bucket_inventory.list_ranges(FILES, mirror):
         for row in bucket_inventory.read_range(FILES, mirror, number).to_pylist():
             assert row["pmcid"] // 10_000 == number
-            found.append((row["pmcid"], row["version"]))
-    return found
+            versions.append((row["pmcid"], row["version"]))
+    return versions
 
 
-# What the mirror gets
+# Rows in the mirror
 
 
-def test_all_article_versions_are_there_by_number_and_range(
-    mirror: str, connection: FolderConnection
-) -> None:
-    inventory = update(mirror, connection)
+def test_versions_are_sorted_and_grouped_by_range(mirror: str, connection: FolderConnection) -> None:
+    inventory = update_inventory(mirror, connection)
     assert (inventory.date, inventory.rows, inventory.skipped_rows) == (f"{DAY}T01-00Z", 10, 0)
     assert inventory.ranges == bucket_inventory.list_ranges(FILES, mirror) == [0, 1, 123]
     versions = [(7, 1), (7, 2), (7, 9), (7, 10), (7, 11)]
-    assert listed(mirror) == [(1, 1), *versions, (11, 1), (9_999, 1), (10_000, 1), (1_234_567, 1)]
+    assert list_versions(mirror) == [(1, 1), *versions, (11, 1), (9_999, 1), (10_000, 1), (1_234_567, 1)]
 
 
-def test_a_row_has_the_etag_and_the_time_of_its_object(
+def test_row_has_etag_and_date_of_its_object(
     bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
-    update(mirror, connection)
+    update_inventory(mirror, connection)
     [row] = bucket_inventory.read_range(FILES, mirror, 123).to_pylist()
     body = (bucket.root / "metadata/PMC1234567.1.json").read_bytes()
     assert row["etag"] == hashlib.md5(body).hexdigest()
     assert row["modified"].isoformat() == "2026-09-04T00:00:00+00:00"
 
 
-def test_a_range_without_articles_is_an_empty_table(mirror: str, connection: FolderConnection) -> None:
-    update(mirror, connection)
+def test_range_without_articles_is_an_empty_table(mirror: str, connection: FolderConnection) -> None:
+    update_inventory(mirror, connection)
     assert bucket_inventory.read_range(FILES, mirror, 5) == INVENTORY_SCHEMA.empty_table()
 
 
-def test_without_an_inventory_there_are_no_ranges(mirror: str) -> None:
+def test_mirror_without_inventory_has_no_ranges(mirror: str) -> None:
     assert bucket_inventory.read_inventory(FILES, mirror) is None
     assert bucket_inventory.list_ranges(FILES, mirror) == []
 
 
-def test_the_newest_version_is_the_highest_number(mirror: str, connection: FolderConnection) -> None:
-    update(mirror, connection)
+def test_newest_version_has_the_highest_number(mirror: str, connection: FolderConnection) -> None:
+    update_inventory(mirror, connection)
     table = bucket_inventory.select_newest(bucket_inventory.read_range(FILES, mirror, 0)).to_pylist()
     assert [(row["pmcid"], row["version"]) for row in table] == [(1, 1), (7, 11), (11, 1), (9_999, 1)]
     assert bucket_inventory.select_newest(INVENTORY_SCHEMA.empty_table()).num_rows == 0
 
 
-def test_a_known_inventory_is_not_fetched_again(mirror: str, connection: FolderConnection) -> None:
-    first = update(mirror, connection)
+def test_known_inventory_is_not_fetched_again(mirror: str, connection: FolderConnection) -> None:
+    first = update_inventory(mirror, connection)
     connection.requests.clear()
-    assert update(mirror, connection) == first == bucket_inventory.read_inventory(FILES, mirror)
+    assert update_inventory(mirror, connection) == first == bucket_inventory.read_inventory(FILES, mirror)
     assert len(connection.requests) == 3
     assert not connection.requests_containing("csv.gz")
 
 
-def test_a_stopped_run_reads_the_files_that_it_has_from_the_mirror(
-    mirror: str, connection: FolderConnection
+def truncate_file(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def rename_metadata_field(path: Path) -> None:
+    table = pq.read_table(path)
+    fields = pq.read_metadata(path).metadata[b"inventory"].replace(b'"md5"', b'"sum"')
+    pq.write_table(table.replace_schema_metadata({b"inventory": fields}), path)
+
+
+@pytest.mark.parametrize("damage", [truncate_file, rename_metadata_field])
+def test_unreadable_inventory_is_fetched_again(
+    mirror: str, connection: FolderConnection, damage: Callable[[Path], None]
 ) -> None:
+    first = update_inventory(mirror, connection)
+    damage(Path(f"{mirror}/pmc/inventory.parquet"))
+    assert bucket_inventory.read_inventory(FILES, mirror) is None
+    assert update_inventory(mirror, connection) == first == bucket_inventory.read_inventory(FILES, mirror)
+
+
+def test_interrupted_update_is_resumed(mirror: str, connection: FolderConnection) -> None:
     second = f"{INVENTORY_PREFIX}data/{DAY}-1.csv.gz"
     connection.faults[second] = [KeyboardInterrupt()]
     with pytest.raises(KeyboardInterrupt):
-        update(mirror, connection)
+        update_inventory(mirror, connection)
     assert bucket_inventory.read_inventory(FILES, mirror) is None
-    update(mirror, connection)
+    update_inventory(mirror, connection)
     assert len(connection.requests_containing(f"{DAY}-0.csv.gz")) == 1
     assert FILES.list_names(f"{mirror}/pmc/inventory") == []
 
 
-def test_a_file_left_from_before_is_used_only_if_it_is_the_right_one(
-    mirror: str, connection: FolderConnection
-) -> None:
+def test_existing_data_file_is_verified_before_use(mirror: str, connection: FolderConnection) -> None:
     with FILES.write(f"{mirror}/pmc/inventory/{DAY}-0.csv.gz") as file:
         file.write(b"something else")
-    assert update(mirror, connection).rows == 10
+    assert update_inventory(mirror, connection).rows == 10
 
 
-# Which inventory
+# Selection of the inventory
 
 
-def test_a_newer_inventory_replaces_the_old_one(
+def test_newer_inventory_replaces_the_old_one(
     bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
-    update(mirror, connection)
+    update_inventory(mirror, connection)
     bucket.remove(1)
     bucket.put_article(FakeArticle(2_000_000))
     bucket.publish_inventory("2026-09-05")
-    assert update(mirror, connection).ranges == [0, 1, 123, 200]
-    assert (1, 1) not in listed(mirror)
+    assert update_inventory(mirror, connection).ranges == [0, 1, 123, 200]
+    assert (1, 1) not in list_versions(mirror)
 
 
-def test_an_inventory_without_a_manifest_is_passed_over(
+def test_inventory_without_manifest_is_ignored(
     bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
     bucket.publish_inventory("2026-09-05", complete=False)
-    assert update(mirror, connection).date == f"{DAY}T01-00Z"
+    assert update_inventory(mirror, connection).date == f"{DAY}T01-00Z"
 
 
-def test_the_mirror_does_not_go_back_to_an_older_inventory(
+def test_older_inventory_does_not_replace_a_newer_one(
     bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
     bucket.publish_inventory("2026-09-03")
-    newest = update(mirror, connection)
+    newest = update_inventory(mirror, connection)
     (bucket.root / f"{INVENTORY_PREFIX}{DAY}T01-00Z/manifest.json").unlink()
-    assert update(mirror, connection) == newest
+    assert update_inventory(mirror, connection) == newest
 
 
-def test_the_listing_is_read_to_its_last_page(bucket: FakeBucket) -> None:
+def test_all_pages_of_the_listing_are_read(bucket: FakeBucket) -> None:
     for day in range(10, 30):
         bucket.write(f"{INVENTORY_PREFIX}2026-08-{day}T01-00Z/manifest.json", b"")
     connection = FolderConnection(bucket.root, page_size=3)
@@ -181,14 +191,14 @@ def test_the_listing_is_read_to_its_last_page(bucket: FakeBucket) -> None:
     assert len(connection.requests_containing("?")) == 8
 
 
-def test_a_listing_without_an_end_is_an_error(bucket: FakeBucket) -> None:
+def test_endless_listing_is_an_error(bucket: FakeBucket) -> None:
     for number in range(30):
         bucket.write(f"many/{number}/x", b"")
     with pytest.raises(BucketListingError, match="more than 20 pages"):
         list_folders(FolderConnection(bucket.root, page_size=1), BASE_URL, "many/")
 
 
-def test_only_dates_right_below_the_folder_count(connection: FolderConnection) -> None:
+def test_only_dated_folders_below_the_prefix_count(connection: FolderConnection) -> None:
     names = [
         f"{INVENTORY_PREFIX}9999-12-31T01-00Z/../../x/",
         f"{INVENTORY_PREFIX}data/",
@@ -206,57 +216,66 @@ def test_only_dates_right_below_the_folder_count(connection: FolderConnection) -
     assert inventory_manifest.find_newest(connection, BASE_URL).date == f"{DAY}T01-00Z"
 
 
-def test_a_page_that_is_no_listing_is_read_again(mirror: str, connection: FolderConnection) -> None:
+def test_invalid_listing_page_is_retried(mirror: str, connection: FolderConnection) -> None:
     connection.faults[LISTING] = [HTML_RESPONSE, HttpResponse(b"", "", "")]
-    assert update(mirror, connection).rows == 10
+    assert update_inventory(mirror, connection).rows == 10
     connection.faults[LISTING] = [HTML_RESPONSE] * 3
     with pytest.raises(BucketListingError, match="Please try again later"):
-        update(mirror, connection)
+        update_inventory(mirror, connection)
 
 
-def test_a_bucket_without_inventories_is_an_error(tmp_path: Path, mirror: str) -> None:
+def test_bucket_without_inventories_is_an_error(tmp_path: Path, mirror: str) -> None:
     with pytest.raises(InventoryError, match="lists 0 inventories"):
-        update(mirror, FolderConnection(tmp_path))
+        update_inventory(mirror, FolderConnection(tmp_path))
 
 
-# A manifest that is not as it should be
+# Invalid manifests
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("edit", "message"),
     [
-        (lambda found: found.update(sourceBucket="other"), "it is of 'other'"),
-        (lambda found: found.update(fileFormat="ORC"), "as 'ORC'"),
-        (lambda found: found.update(fileSchema="Bucket, Key, LastModifiedDate"), "its columns"),
-        (lambda found: found.update(fileSchema="Bucket, Key, LastModifiedDate, ETag, Key"), "its columns"),
-        (lambda found: found.update(fileSchema=["Key", "ETag"]), "AttributeError"),
-        (lambda found: found.pop("files"), "KeyError"),
-        (lambda found: found.update(files=[]), "0 files"),
-        (lambda found: found.update(files=found["files"] * 501), "1002 files"),
-        (lambda found: found.update(files=[1]), "TypeError"),
-        (lambda found: found["files"][0].update(key=f"{INVENTORY_PREFIX}data/../x.csv.gz"), "names the file"),
-        (lambda found: found["files"][0].update(key="http://other.invalid/x.csv.gz"), "names the file"),
-        (lambda found: found["files"][0].update(key=f"{INVENTORY_PREFIX}data/x.csv.gz\n"), "names the file"),
-        (lambda found: found["files"][0].update(size=1 << 50), "has the size"),
-        (lambda found: found["files"][0].update(size="7"), "has the size"),
-        (lambda found: found["files"][0].update(MD5checksum="abc"), "has the MD5"),
+        (lambda manifest: manifest.update(sourceBucket="other"), "it is of 'other'"),
+        (lambda manifest: manifest.update(fileFormat="ORC"), "as 'ORC'"),
+        (lambda manifest: manifest.update(fileSchema="Bucket, Key, LastModifiedDate"), "its columns"),
+        (
+            lambda manifest: manifest.update(fileSchema="Bucket, Key, LastModifiedDate, ETag, Key"),
+            "its columns",
+        ),
+        (lambda manifest: manifest.update(fileSchema=["Key", "ETag"]), "AttributeError"),
+        (lambda manifest: manifest.pop("files"), "KeyError"),
+        (lambda manifest: manifest.update(files=[]), "0 files"),
+        (lambda manifest: manifest.update(files=manifest["files"] * 501), "1002 files"),
+        (lambda manifest: manifest.update(files=[1]), "TypeError"),
+        (
+            lambda manifest: manifest["files"][0].update(key=f"{INVENTORY_PREFIX}data/../x.csv.gz"),
+            "names the file",
+        ),
+        (lambda manifest: manifest["files"][0].update(key="http://other.invalid/x.csv.gz"), "names the file"),
+        (
+            lambda manifest: manifest["files"][0].update(key=f"{INVENTORY_PREFIX}data/x.csv.gz\n"),
+            "names the file",
+        ),
+        (lambda manifest: manifest["files"][0].update(size=1 << 50), "has the size"),
+        (lambda manifest: manifest["files"][0].update(size="7"), "has the size"),
+        (lambda manifest: manifest["files"][0].update(MD5checksum="abc"), "has the MD5"),
     ],
 )
-def test_another_manifest_is_an_error_that_names_the_module_to_update(
+def test_invalid_manifest_is_an_error_that_names_the_module(
     bucket: FakeBucket,
     mirror: str,
     connection: FolderConnection,
-    changed: Callable[[dict[str, Any]], object],
+    edit: Callable[[dict[str, Any]], object],
     message: str,
 ) -> None:
-    bucket.publish_inventory(DAY, edit_manifest=changed)
+    bucket.publish_inventory(DAY, edit_manifest=edit)
     with pytest.raises(InventoryError, match=message) as raised:
-        update(mirror, connection)
+        update_inventory(mirror, connection)
     assert "inventory_manifest.py must be updated" in str(raised.value)
     assert not connection.requests_containing("csv.gz")
 
 
-def test_a_manifest_that_is_not_json_is_an_error(
+def test_manifest_other_than_json_is_an_error(
     bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
     folder = f"{INVENTORY_PREFIX}{DAY}T01-00Z"
@@ -264,29 +283,29 @@ def test_a_manifest_that_is_not_json_is_an_error(
     for body in (b"", b"[" * 100_000, b"[]", b"\xff\xfe"):
         bucket.write(f"{folder}/manifest.json", body)
         with pytest.raises(InventoryError, match="cannot be read"):
-            update(mirror, connection)
+            update_inventory(mirror, connection)
 
 
-def test_a_damaged_manifest_is_read_again(mirror: str, connection: FolderConnection) -> None:
+def test_damaged_manifest_is_retried(mirror: str, connection: FolderConnection) -> None:
     key = f"{INVENTORY_PREFIX}{DAY}T01-00Z/manifest.json"
     connection.faults[key] = [HTML_RESPONSE]
-    assert update(mirror, connection).rows == 10
+    assert update_inventory(mirror, connection).rows == 10
     connection.faults[key] = [HTML_RESPONSE] * 3
     with pytest.raises(InventoryError, match=r"manifest\.checksum is"):
-        update(mirror, connection)
+        update_inventory(mirror, connection)
 
 
-def test_a_manifest_needs_no_checksum_beside_it(
+def test_manifest_without_checksum_file_is_accepted(
     bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
     (bucket.root / f"{INVENTORY_PREFIX}{DAY}T01-00Z/manifest.checksum").unlink()
-    assert update(mirror, connection).rows == 10
+    assert update_inventory(mirror, connection).rows == 10
 
 
-def test_the_schema_says_where_the_columns_are(
+def test_columns_are_found_by_the_schema(
     bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
-    def changed(manifest: dict[str, Any]) -> None:
+    def reorder_columns(manifest: dict[str, Any]) -> None:
         manifest["fileSchema"] = "Size,ETag, LastModifiedDate, Storage, Key"
         text = '"7","abc-2","2026-01-01T00:00:00.000Z","S","metadata/PMC5.1.json"\n'
         body = gzip.compress(text.encode())
@@ -299,8 +318,8 @@ def test_the_schema_says_where_the_columns_are(
             }
         ]
 
-    bucket.publish_inventory(DAY, edit_manifest=changed)
-    update(mirror, connection)
+    bucket.publish_inventory(DAY, edit_manifest=reorder_columns)
+    update_inventory(mirror, connection)
     [row] = bucket_inventory.read_range(FILES, mirror, 0).to_pylist()
     assert (row["pmcid"], row["etag"]) == (5, "abc-2")
 
@@ -308,7 +327,7 @@ def test_the_schema_says_where_the_columns_are(
 # Rows
 
 
-HOSTILE = [
+OTHER_KEYS = [
     "metadata/../PMC1.1.json",
     "metadata/PMC1.1.json/x",
     "metadata/PMC1.1.json\n",
@@ -328,21 +347,21 @@ HOSTILE = [
 ]
 
 
-def test_other_keys_are_strangers(bucket: FakeBucket, mirror: str, connection: FolderConnection) -> None:
-    bucket.publish_inventory(DAY, extra_keys=HOSTILE)
-    inventory = update(mirror, connection)
-    assert (inventory.rows, inventory.skipped_rows) == (10, len(HOSTILE))
+def test_other_keys_are_skipped(bucket: FakeBucket, mirror: str, connection: FolderConnection) -> None:
+    bucket.publish_inventory(DAY, extra_keys=OTHER_KEYS)
+    inventory = update_inventory(mirror, connection)
+    assert (inventory.rows, inventory.skipped_rows) == (10, len(OTHER_KEYS))
 
 
-def test_a_key_may_be_encoded_and_is_taken_once(
+def test_key_may_be_encoded_and_counts_once(
     bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
     rows = (
         '"b","metadata%2FPMC5.1.json","2026-01-02T00:00:00.000Z","new"\n'
         '"b","metadata/PMC5.1.json","2026-01-01T00:00:00.000Z","old"\n'
     )
-    _with_rows(bucket, rows)
-    assert update(mirror, connection).skipped_rows == 1
+    publish_rows(bucket, rows)
+    assert update_inventory(mirror, connection).skipped_rows == 1
     assert [row["etag"] for row in bucket_inventory.read_range(FILES, mirror, 0).to_pylist()] == ["new"]
 
 
@@ -356,57 +375,53 @@ def test_a_key_may_be_encoded_and_is_taken_once(
         "",
     ],
 )
-def test_other_rows_are_an_error(
+def test_malformed_rows_are_an_error(
     bucket: FakeBucket, mirror: str, connection: FolderConnection, rows: str
 ) -> None:
-    _with_rows(bucket, rows)
+    publish_rows(bucket, rows)
     with pytest.raises(InventoryError, match="cannot be read"):
-        update(mirror, connection)
+        update_inventory(mirror, connection)
     assert bucket_inventory.read_inventory(FILES, mirror) is None
 
 
-def test_a_file_that_is_not_gzip_or_cut_short_is_an_error(
-    bucket: FakeBucket, mirror: str, connection: FolderConnection
-) -> None:
+def test_invalid_gzip_file_is_an_error(bucket: FakeBucket, mirror: str, connection: FolderConnection) -> None:
     row = b'"b","metadata/PMC5.1.json","2026-01-02T00:00:00.000Z","x"\n'
     for body in (row, gzip.compress(row * 1000)[:-20]):
-        _with_data(bucket, body)
+        publish_data_file(bucket, body)
         with pytest.raises(InventoryError, match="cannot be read"):
-            update(mirror, connection)
+            update_inventory(mirror, connection)
 
 
-def test_an_inventory_without_any_article_is_an_error_and_the_old_one_stays(
+def test_inventory_without_articles_is_an_error_and_keeps_the_old_one(
     bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
-    update(mirror, connection)
-    _with_rows(bucket, '"b","articles/5.json","2026-01-02T00:00:00.000Z","x"\n', "2026-09-05")
+    update_inventory(mirror, connection)
+    publish_rows(bucket, '"b","articles/5.json","2026-01-02T00:00:00.000Z","x"\n', "2026-09-05")
     with pytest.raises(InventoryError, match="and no article"):
-        update(mirror, connection)
-    assert len(listed(mirror)) == 10
+        update_inventory(mirror, connection)
+    assert len(list_versions(mirror)) == 10
 
 
-def test_a_damaged_file_is_read_again_and_given_up_after_three_times(
-    mirror: str, connection: FolderConnection
-) -> None:
+def test_damaged_data_file_is_read_three_times(mirror: str, connection: FolderConnection) -> None:
     key = f"{INVENTORY_PREFIX}data/{DAY}-0.csv.gz"
     connection.faults[key] = [HTML_RESPONSE, HTML_RESPONSE]
-    update(mirror, connection)
+    update_inventory(mirror, connection)
     assert len(connection.requests_containing(key)) == 3
     FILES.remove(f"{mirror}/pmc/inventory.parquet")
     connection.faults[key] = [HTML_RESPONSE] * 3
     with pytest.raises(ChecksumError, match=f"{DAY}-0.csv.gz: its MD5 should be"):
-        update(mirror, connection)
+        update_inventory(mirror, connection)
 
 
-def _with_rows(bucket: FakeBucket, rows: str, day: str = DAY) -> None:
-    _with_data(bucket, gzip.compress(rows.encode("latin-1")), day)
+def publish_rows(bucket: FakeBucket, rows: str, day: str = DAY) -> None:
+    publish_data_file(bucket, gzip.compress(rows.encode("latin-1")), day)
 
 
-def _with_data(bucket: FakeBucket, body: bytes, day: str = DAY) -> None:
+def publish_data_file(bucket: FakeBucket, body: bytes, day: str = DAY) -> None:
     key = f"{INVENTORY_PREFIX}data/x.csv.gz"
     bucket.write(key, body)
-    listed = [{"key": key, "size": len(body), "MD5checksum": hashlib.md5(body).hexdigest()}]
-    bucket.publish_inventory(day, edit_manifest=lambda manifest: manifest.update(files=listed))
+    manifest_files = [{"key": key, "size": len(body), "MD5checksum": hashlib.md5(body).hexdigest()}]
+    bucket.publish_inventory(day, edit_manifest=lambda manifest: manifest.update(files=manifest_files))
 
 
 @settings(deadline=None, derandomize=True, database=None, max_examples=100)
@@ -416,10 +431,10 @@ def _with_data(bucket: FakeBucket, body: bytes, day: str = DAY) -> None:
         | st.tuples(st.integers(1, 40_000), st.integers(1, 12))
     )
 )
-def test_ranges_and_rows_give_back_what_was_put_in(versions: set[tuple[int, int]]) -> None:
+def test_partitions_return_all_rows_sorted(versions: set[tuple[int, int]]) -> None:
     modified = pa.array([0] * len(versions), INVENTORY_SCHEMA.field("modified").type)
-    heaps = bucket_inventory._Partitions()
-    heaps.add(
+    partitions = bucket_inventory._Partitions()
+    partitions.add(
         pa.table(
             [
                 pa.array([pmcid for pmcid, _ in versions], pa.int32()),
@@ -430,7 +445,7 @@ def test_ranges_and_rows_give_back_what_was_put_in(versions: set[tuple[int, int]
             INVENTORY_SCHEMA,
         )
     )
-    tables = list(heaps.tables())
+    tables = list(partitions.tables())
     assert [(row["pmcid"], row["version"]) for table in tables for row in table.to_pylist()] == sorted(
         versions
     )
@@ -442,9 +457,9 @@ def test_ranges_and_rows_give_back_what_was_put_in(versions: set[tuple[int, int]
     assert newest == {pmcid: max(v for p, v in versions if p == pmcid) for pmcid, _ in versions}
 
 
-# A million of them
+# Memory
 
-MILLION = """
+UPDATE_SCRIPT = """
 import resource, sys
 from pathlib import Path
 from bioshards.corpus.download.pmc import bucket_inventory
@@ -460,7 +475,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 
 
-def test_a_million_rows_take_bounded_memory(tmp_path: Path) -> None:
+def test_million_rows_take_bounded_memory(tmp_path: Path) -> None:
     """On a two-core machine 1.1 seconds and 275 MB in all; 9.3 million rows took 9 seconds and 605 MB."""
     bucket = FakeBucket(tmp_path / "bucket")
     rows = (
@@ -468,13 +483,13 @@ def test_a_million_rows_take_bounded_memory(tmp_path: Path) -> None:
         f'"2026-01-08T11:47:59.000Z","{number * 2**70:032x}"\n'
         for number in range(1, 1_000_001)
     )
-    _with_rows(bucket, "".join(rows))
-    done = subprocess.run(
-        [sys.executable, "-c", MILLION, bucket.root, tmp_path / "mirror"],
+    publish_rows(bucket, "".join(rows))
+    completed = subprocess.run(
+        [sys.executable, "-c", UPDATE_SCRIPT, bucket.root, tmp_path / "mirror"],
         capture_output=True,
         text=True,
         check=False,
         cwd=REPOSITORY,
     )
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) < 400
+    assert completed.returncode == 0, completed.stderr
+    assert int(completed.stdout) < 400

@@ -1,7 +1,7 @@
 """Writes evaluate/sample, the bundled benchmarks: ``python -m
 tests.support.evaluate.sample.benchmark_sample``.
 
-What is written is committed, so that users need none of this; a test holds one against the other.
+The files are committed; a test compares them with the output of this module.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from tests.support.paths import BENCHMARK_SAMPLE
 
 
 def sample_contents() -> FileContents:
-    """All files of the sample but its README."""
+    """Generate all files of the sample but its README."""
     return {**tagging_files(), **relation_files(), **text_files()}
 
 
 def write_sample(folder: Path) -> None:
-    """The files of the sample in a folder."""
+    """Write the files of the sample to a folder."""
     for name, text in sample_contents().items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

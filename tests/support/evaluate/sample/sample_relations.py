@@ -22,7 +22,7 @@ from tests.support.evaluate.sample.sample_tagging import SPLIT_SIZES, FileConten
 
 
 def relation_files() -> FileContents:
-    """All sets of relations."""
+    """Generate the files of all relation benchmarks."""
     return {
         **_chemprot_files(),
         **_blue_chemprot_files(),
@@ -37,7 +37,7 @@ def relation_files() -> FileContents:
 def _draw_labelled(
     name: str, by_label: Mapping[str, Sequence[str]], size: int
 ) -> Iterator[tuple[str, AnnotatedText]]:
-    """So many sentences with their labels, each of which comes in turn."""
+    """Draw sentences with labels, which take turns."""
     rng = Random(name)
     labels = list(by_label)
     for index in range(size):
@@ -47,7 +47,7 @@ def _draw_labelled(
 
 
 def _replace_entities(annotated: AnnotatedText, placeholders: Mapping[str, str]) -> str:
-    """A text with dummies in the place of its names, by the kind of name."""
+    """Replace the names in a text by placeholders of their type."""
     text = annotated.text
     for mention in reversed(annotated.mentions):
         if mention.type in placeholders:
@@ -56,7 +56,7 @@ def _replace_entities(annotated: AnnotatedText, placeholders: Mapping[str, str])
 
 
 def format_tsv(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Rows of fields, separated by tabs, below their names."""
+    """Format rows as TSV with a header."""
     return "".join("\t".join(row) + "\n" for row in (header, *rows))
 
 
@@ -64,7 +64,7 @@ def format_tsv(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _chemprot_files() -> FileContents:
-    """Abstracts of a sentence a group, with offsets."""
+    """Generate ChemProt abstracts with a sentence for each group, and offsets."""
     files: FileContents = {}
     pmids = count(90000096)
     for part, name, ending, size in (

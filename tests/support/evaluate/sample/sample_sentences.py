@@ -194,11 +194,11 @@ class AnnotatedText:
     mentions: tuple[Mention, ...]
 
     def entity_names(self, entity_type: str) -> list[str]:
-        """The names of a kind."""
+        """Return the names of an entity type."""
         return [self.text[one.start : one.end] for one in self.mentions if one.type == entity_type]
 
     def bio_tagged_words(self, types: Mapping[str, str]) -> list[tuple[str, str]]:
-        """Words with BIO tags; names of other kinds than these are no mentions."""
+        """Return words with BIO tags; only names of the given types are mentions."""
         tagged_words = []
         for word in _WORD.finditer(self.text):
             inside = [
@@ -248,7 +248,7 @@ def add_lead_in(rng: Random, template: str) -> str:
 
 
 def join_texts(parts: Sequence[AnnotatedText], separator: str = " ") -> AnnotatedText:
-    """Sentences as one text."""
+    """Join sentences to one text."""
     text = ""
     mentions: list[Mention] = []
     for part in parts:

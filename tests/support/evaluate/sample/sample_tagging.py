@@ -42,7 +42,7 @@ _CRICHTON_TYPES: Final = {
 
 
 def tagging_files() -> FileContents:
-    """All tagged sets."""
+    """Generate the files of all tagging benchmarks."""
     files: FileContents = {}
     for name, types in _CRICHTON_TYPES.items():
         path = f"mtl-bioinformatics-2016/{name}/{{}}.tsv"

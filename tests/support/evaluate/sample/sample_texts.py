@@ -27,7 +27,7 @@ _YES_NO: Final = ("yes", "no")
 
 
 def text_files() -> FileContents:
-    """All sets of texts and questions."""
+    """Generate the files of all benchmarks of texts and questions."""
     return {
         "biosses/biosses.tsv": _biosses_tsv(),
         **_hallmark_files(),
@@ -167,7 +167,7 @@ def _ideal_answer_files() -> FileContents:
 
 
 def _reranker_files() -> FileContents:
-    """Four answers to each question, of which the first or the last is right."""
+    """Generate four answers to each question, of which the first or the last is right."""
     files = {}
     for part, size in (("train", 12), ("test", 6)):
         rng = Random(f"reranker {part}")

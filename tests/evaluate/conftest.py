@@ -1,0 +1,19 @@
+"""Fixtures of the evaluation tests."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.train.trainer_runs import use_torch_threads
+
+
+@pytest.fixture(scope="module")
+def use_one_thread() -> Iterator[None]:
+    """Run PyTorch on one thread, and restore the SIGTERM handler that a run replaces."""
+    handler = signal.getsignal(signal.SIGTERM)
+    with use_torch_threads(1):
+        yield
+    signal.signal(signal.SIGTERM, handler)
