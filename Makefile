@@ -56,7 +56,7 @@ NO_PYTHON = bioshards needs Python 3.11 to 3.14 with its venv module, and none o
   $(or $(PYTHON),$(PYTHONS)). Install one (on Debian and Ubuntu: python3 and python3-venv), or name one: \
   make PYTHON=/path/to/python3
 
-.PHONY: run vocab examples train evaluate test test-all test-scispacy lint check bench image push clean
+.PHONY: run vocab examples train evaluate test test-all test-scispacy lint types check bench image push clean
 
 run: $(VENV)/.core
 	$(BIN)/beam run pubmed_to_shards --output $(OUT)/pubmed
@@ -88,10 +88,13 @@ test-scispacy: $(VENV)-scispacy/.made
 
 check: lint test
 
-lint: $(VENV)/.dev build/typing/bioshards
+lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/hadolint docker/Dockerfile
+	@$(MAKE) --no-print-directory types
+
+types: $(VENV)/.dev build/typing/bioshards
 	cd build/typing && PYTHONPATH=. $(abspath $(BIN))/lint-imports --config $(CURDIR)/pyproject.toml --no-cache
 	MYPYPATH=build/typing:. $(BIN)/mypy -p bioshards -p tests
 
