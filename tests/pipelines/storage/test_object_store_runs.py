@@ -218,8 +218,8 @@ def test_the_whole_chain_gives_the_same_bytes(
         file.write(update)
     for fault in (UploadReset(100), LostResponse(), ServiceUnavailable()):
         proxies[scheme].schedule_fault(*WRITE_REQUESTS[scheme], fault)
-    for fault in (TruncatedBody(100), ConnectionReset(50), ServiceUnavailable(status=429)):
-        proxies[other_scheme].schedule_fault("GET", "*0003.xml*", fault)
+    for read_fault in (TruncatedBody(100), ConnectionReset(50), ServiceUnavailable(status=429)):
+        proxies[other_scheme].schedule_fault("GET", "*0003.xml*", read_fault)
     assert beam_run("pubmed_to_shards", *abstracts_arguments) == 0
 
     proxies[scheme].schedule_fault("GET", "*abstracts/data-*", TruncatedBody(100), times=2)
