@@ -80,8 +80,8 @@ def test_published_set_has_balanced_counts_and_loads_with_datasets(
     assert publish(out, *results, objective=objective) is None
     manifest = read_manifest(out)
     outputs = sorted(
-        (result for split_counts in results for result in split_counts.outputs),
-        key=lambda result: result.file,
+        (shard for result in results for shard in result.outputs),
+        key=lambda shard: shard.file,
     )
     assert manifest["outputs"] == encode(outputs)
     counts = manifest["counts"]
