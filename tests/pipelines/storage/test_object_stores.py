@@ -513,7 +513,8 @@ def test_failed_upload_part_is_sent_again(
     proxy: ObjectStoreProxy, folder: str, multipart_data: bytes
 ) -> None:
     # S3's parts are sent at the same time, with one retry each: the faults are in different parts.
-    for part, fault in enumerate((UploadReset(1 << 20), ServiceUnavailable()), 1):
+    faults: tuple[StoreFault, ...] = (UploadReset(1 << 20), ServiceUnavailable())
+    for part, fault in enumerate(faults, 1):
         proxy.schedule_fault("PUT", f"*partNumber={part}*" if folder.startswith("s3") else "/upload/*", fault)
     assert read_object(write_object(f"{folder}/large", multipart_data)) == multipart_data
     assert proxy.pending_fault_count() == 0
