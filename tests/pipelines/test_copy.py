@@ -1,4 +1,4 @@
-"""``beam copy``: finished directories on other stores, whole or not there."""
+"""Tests of ``beam copy``: complete, updated, resumed and refused copies of finished directories."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FILES = LocalStorage()
 
 @pytest.fixture
 def source(reference: Path, tmp_path: Path) -> Path:
-    """The sample's documents, with dropped ones beside them."""
+    """The output of the sample, with dropped documents."""
     return Path(shutil.copytree(reference, tmp_path / "source"))
 
 
@@ -32,7 +32,7 @@ def run_copy(source: Path, target: Path) -> int:
     return cli.main(["copy", str(source), str(target)])
 
 
-def bytes_of(folder: Path) -> dict[str, bytes]:
+def read_files(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
@@ -40,41 +40,41 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_copy_is_the_same_files(source: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_copy_has_the_same_files(source: Path, tmp_path: Path, capsys: Capture) -> None:
     assert run_copy(source, tmp_path / "copy") == 0
-    assert bytes_of(tmp_path / "copy") == bytes_of(source)
-    count = len(bytes_of(source))
+    assert read_files(tmp_path / "copy") == read_files(source)
+    count = len(read_files(source))
     assert f"{count} files, {count} of them copied now" in capsys.readouterr().out
 
 
-def test_what_is_right_is_not_copied_again(source: Path, tmp_path: Path) -> None:
+def test_intact_files_are_not_copied_again(source: Path, tmp_path: Path) -> None:
     copy.copy_directory(FILES, str(source), str(tmp_path / "copy"))
     shards = sorted((tmp_path / "copy").glob("data-*"))
-    when = [shard.stat().st_mtime_ns for shard in shards]
+    times = [shard.stat().st_mtime_ns for shard in shards]
     shards[0].write_bytes(b"x" * shards[0].stat().st_size)
-    (tmp_path / "copy" / "manifest.json").unlink()  # as a stopped one leaves it
+    (tmp_path / "copy" / "manifest.json").unlink()  # as an interrupted copy leaves it
     copy.copy_directory(FILES, str(source), str(tmp_path / "copy"))
-    assert bytes_of(tmp_path / "copy") == bytes_of(source)
-    assert [shard.stat().st_mtime_ns == then for shard, then in zip(shards, when, strict=True)] == [
+    assert read_files(tmp_path / "copy") == read_files(source)
+    assert [shard.stat().st_mtime_ns == time for shard, time in zip(shards, times, strict=True)] == [
         False,
         *[True] * (len(shards) - 1),
     ]
 
 
-def test_an_earlier_copy_is_brought_up_to_date(source: Path, tmp_path: Path, run: Callable[..., int]) -> None:
+def test_earlier_copy_is_updated(source: Path, tmp_path: Path, run: Callable[..., int]) -> None:
     assert run("--output", tmp_path / "more", "--keep-dropped") == 0
     copy.copy_directory(FILES, str(tmp_path / "more"), str(tmp_path / "copy"))
-    fewer = tmp_path / "one"
-    fewer.mkdir()
-    shutil.copy(next(PUBMED_SAMPLE.glob("*0001.xml")), fewer)
-    assert run("--input", fewer, "--output", tmp_path / "less", "--keep-dropped") == 0
+    one_file_folder = tmp_path / "one"
+    one_file_folder.mkdir()
+    shutil.copy(next(PUBMED_SAMPLE.glob("*0001.xml")), one_file_folder)
+    assert run("--input", one_file_folder, "--output", tmp_path / "less", "--keep-dropped") == 0
     copy.copy_directory(FILES, str(tmp_path / "less"), str(tmp_path / "copy"))
-    assert bytes_of(tmp_path / "copy") == bytes_of(tmp_path / "less")
+    assert read_files(tmp_path / "copy") == read_files(tmp_path / "less")
     assert published_digests(tmp_path / "copy") != published_digests(tmp_path / "more")
 
 
 @pytest.mark.parametrize("damage", ["changed", "cut", "gone"])
-def test_a_damaged_original_is_named_and_its_copy_unfinished(
+def test_damaged_original_is_reported_and_the_copy_stays_unfinished(
     damage: str, source: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     shard = sorted(source.glob("data-*"))[1]
@@ -84,14 +84,14 @@ def test_a_damaged_original_is_named_and_its_copy_unfinished(
     else:
         shard.write_bytes(bytes(len(data)) if damage == "changed" else data[:-8])
     assert run_copy(source, tmp_path / "copy") == 2
-    said = capsys.readouterr().err
-    assert shard.name in said
-    assert "manifest.json lists" in said
+    stderr = capsys.readouterr().err
+    assert shard.name in stderr
+    assert "manifest.json lists" in stderr
     assert not (tmp_path / "copy" / "manifest.json").exists()
     assert not list((tmp_path / "copy").rglob(".tmp-*"))
 
 
-def test_nothing_is_copied_over_what_is_something_else(
+def test_target_with_other_content_is_refused(
     source: Path, full_text: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "letters").mkdir()
@@ -99,23 +99,23 @@ def test_nothing_is_copied_over_what_is_something_else(
     assert run_copy(source, tmp_path / "letters") == 2
     assert "is not empty and was not written by" in capsys.readouterr().err
     shutil.copytree(full_text, tmp_path / "articles")
-    before = bytes_of(tmp_path / "articles")
+    before = read_files(tmp_path / "articles")
     assert run_copy(source, tmp_path / "articles") == 2
     assert "was written by pmc_to_shards, and this is pubmed_to_shards" in capsys.readouterr().err
-    assert bytes_of(tmp_path / "articles") == before
+    assert read_files(tmp_path / "articles") == before
 
 
-def test_what_lies_beside_a_copy_stays(source: Path, tmp_path: Path) -> None:
-    """In folders of a disk or bucket that a copy is put into, and files that somebody has put beside one."""
-    theirs = tmp_path / "disk" / "thesis" / "data-1.txt"
-    theirs.parent.mkdir(parents=True)
-    theirs.write_text("years of work")
+def test_other_files_beside_a_copy_are_kept(source: Path, tmp_path: Path) -> None:
+    """Files in other folders of the target, and files added beside the copy."""
+    foreign_file = tmp_path / "disk" / "thesis" / "data-1.txt"
+    foreign_file.parent.mkdir(parents=True)
+    foreign_file.write_text("years of work")
     (source / "other" / "deep").mkdir(parents=True)
     (source / "other" / "deep" / "large").write_text("of somebody else")
     assert run_copy(source, tmp_path / "disk") == 0
     (tmp_path / "disk" / "README").write_text("what this is")
     assert run_copy(source, tmp_path / "disk") == 0
-    assert theirs.read_text() == "years of work"
+    assert foreign_file.read_text() == "years of work"
     assert (tmp_path / "disk" / "README").read_text() == "what this is"
     assert not (tmp_path / "disk" / "other").exists()
 
@@ -123,33 +123,33 @@ def test_what_lies_beside_a_copy_stays(source: Path, tmp_path: Path) -> None:
 def test_the_output_of_a_run_is_not_replaced(
     source: Path, tmp_path: Path, run: Callable[..., int], capsys: Capture
 ) -> None:
-    """Its configuration is the same, and its input another."""
+    """The run has the same configuration and other inputs."""
     shutil.copy(next(PUBMED_SAMPLE.glob("*0001.xml")), tmp_path / "few.xml")
     options = ("--input", tmp_path / "few.xml", "--keep-dropped")
     assert run("--output", tmp_path / "run", *options) == 0
-    before = bytes_of(tmp_path / "run")
+    before = read_files(tmp_path / "run")
     assert run_copy(source, tmp_path / "run") == 2
     assert "is the output of a run, which a copy would replace" in capsys.readouterr().err
-    assert bytes_of(tmp_path / "run") == before
+    assert read_files(tmp_path / "run") == before
 
 
-def test_an_original_that_changes_meanwhile_gives_no_finished_copy(
+def test_original_that_changes_during_copying_gives_no_finished_copy(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    real = copy._copy_data_files
+    copy_data_files = copy._copy_data_files
 
-    def slow(*given: Any) -> int:
-        copied = real(*given)
+    def copy_and_change(*arguments: Any) -> int:
+        copied = copy_data_files(*arguments)
         (source / "manifest.json").write_text(json.dumps({"config": {}, "outputs": []}))
         return copied
 
-    monkeypatch.setattr(copy, "_copy_data_files", slow)
+    monkeypatch.setattr(copy, "_copy_data_files", copy_and_change)
     assert run_copy(source, tmp_path / "copy") == 2
     assert "or was written anew meanwhile" in capsys.readouterr().err
     assert not (tmp_path / "copy" / "manifest.json").exists()
 
 
-def test_what_is_not_finished_is_not_copied(source: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_unfinished_source_is_refused(source: Path, tmp_path: Path, capsys: Capture) -> None:
     assert run_copy(tmp_path / "nowhere", tmp_path / "copy") == 2
     assert "nowhere is no finished directory: it has no manifest.json" in capsys.readouterr().err
     (source / "manifest.json").write_text(json.dumps({"files": []}))
@@ -161,53 +161,55 @@ def test_what_is_not_finished_is_not_copied(source: Path, tmp_path: Path, capsys
     assert not (tmp_path / "copy").exists()
 
 
-def test_a_model_is_not_said_to_lack_files(source: Path, tmp_path: Path, capsys: Capture) -> None:
-    listed = json.loads((source / "manifest.json").read_text())
+def test_directory_with_nested_outputs_is_refused(source: Path, tmp_path: Path, capsys: Capture) -> None:
+    manifest = json.loads((source / "manifest.json").read_text())
     (source / "step-0000200/hf").mkdir(parents=True)
     (source / "step-0000200/hf/config.json").write_text("{}")
-    listed["outputs"].append({"file": "step-0000200/hf/config.json", "rows": 0, "bytes": 2, "sha256": "0"})
-    (source / "manifest.json").write_text(json.dumps(listed))
+    manifest["outputs"].append({"file": "step-0000200/hf/config.json", "rows": 0, "bytes": 2, "sha256": "0"})
+    (source / "manifest.json").write_text(json.dumps(manifest))
     assert run_copy(source, tmp_path / "copy") == 2
     assert "folders of its own (step-0000200/hf/config.json), as a model has" in capsys.readouterr().err
     assert not (tmp_path / "copy").exists()
 
 
 def test_no_folder_is_copied_into_itself(source: Path, tmp_path: Path, capsys: Capture) -> None:
-    before = bytes_of(source)
+    before = read_files(source)
     os.symlink(source, tmp_path / "link")
     for target in (source, source / "copy", tmp_path, tmp_path / "link"):
         assert run_copy(source, target) == 2
         assert "inside" in capsys.readouterr().err or target == tmp_path
-        assert bytes_of(source) == before
+        assert read_files(source) == before
 
 
-def test_a_write_that_fails_leaves_a_copy_that_is_gone_on_with(
+def test_copy_resumes_after_a_failed_write(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, written = LocalStorage.write, []
+    original_write, paths = LocalStorage.write, []
 
-    def failing(self: LocalStorage, path: str) -> object:
+    def write_or_fail(self: LocalStorage, path: str) -> object:
         if path.endswith(".arrow"):
-            written.append(path)
-            if len(written) == 3:
+            paths.append(path)
+            if len(paths) == 3:
                 raise OSError(28, "No space left on device")
-        return write(self, path)
+        return original_write(self, path)
 
-    monkeypatch.setattr(LocalStorage, "write", failing)
+    monkeypatch.setattr(LocalStorage, "write", write_or_fail)
     assert run_copy(source, tmp_path / "copy") == 1
     assert not (tmp_path / "copy" / "manifest.json").exists()
     assert run_copy(source, tmp_path / "copy") == 0
-    assert bytes_of(tmp_path / "copy") == bytes_of(source)
+    assert read_files(tmp_path / "copy") == read_files(source)
 
 
-@pytest.mark.parametrize("word", ["--dry-run", "--job_name=x", "--runner=DirectRunner"])
-def test_what_a_copy_does_not_do_is_refused(source: Path, tmp_path: Path, capsys: Capture, word: str) -> None:
-    assert cli.main(["copy", str(source), str(tmp_path / "copy"), word]) == 2
-    assert f"{word} is no option of beam copy" in capsys.readouterr().err
+@pytest.mark.parametrize("option", ["--dry-run", "--job_name=x", "--runner=DirectRunner"])
+def test_options_of_other_commands_are_refused(
+    source: Path, tmp_path: Path, capsys: Capture, option: str
+) -> None:
+    assert cli.main(["copy", str(source), str(tmp_path / "copy"), option]) == 2
+    assert f"{option} is no option of beam copy" in capsys.readouterr().err
     assert not (tmp_path / "copy").exists()
 
 
-def test_a_target_that_cannot_be_written(source: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_unwritable_target_is_refused(source: Path, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "file").write_text("")
     assert run_copy(source, tmp_path / "file") == 2
     assert "TARGET " in capsys.readouterr().err
@@ -225,8 +227,8 @@ def test_the_command_line(tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_a_path_that_is_listed_outside_the_folder_is_refused(source: Path, tmp_path: Path) -> None:
-    listed = json.loads((source / "manifest.json").read_text())
-    listed["outputs"][0]["file"] = "../elsewhere.arrow"
-    (source / "manifest.json").write_text(json.dumps(listed))
+    manifest = json.loads((source / "manifest.json").read_text())
+    manifest["outputs"][0]["file"] = "../elsewhere.arrow"
+    (source / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(InputError, match=r"has no \.\./elsewhere"):
         copy.copy_directory(FILES, str(source), str(tmp_path / "copy"))

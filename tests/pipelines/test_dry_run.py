@@ -1,4 +1,4 @@
-"""The cost of a job, and what ``--dry-run`` says of each pipeline, here and on runners elsewhere."""
+"""Tests of cost estimates and of ``--dry-run`` of each pipeline, on local and remote runners."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.support.servers.server_pages import create_pubmed_server
 from tests.support.vocab.tiny_tokenizers import make_wordpiece
 
 Capture = pytest.CaptureFixture[str]
-ROOT = REPOSITORY
-DATAFLOW = (
+REPOSITORY_ROOT = REPOSITORY
+DATAFLOW_OPTIONS = (
     "--runner=DataflowRunner",
     "--project=some-project",
     "--region=us-central1",
@@ -39,17 +39,17 @@ SECONDS = st.floats(1, 1e8)
 ITEMS = st.integers(1, 100_000)
 
 
-def test_a_job_reckoned_by_hand() -> None:
-    """36,000 core seconds on two machines of 4: 4,500 seconds, 1.3 hours of each with their start."""
-    takes = cost.estimate_cost(36_000, 1_000, WorkerPool(2, 4, 16, 25))
-    assert takes.core_hours == 10
-    assert takes.seconds == 36_000 / 8 + 180
-    assert takes.worker_hours == pytest.approx(2 * 4_680 / 3600)
-    an_hour = 4 * 0.056 + 16 * 0.003557 + 25 * 0.000054
-    assert takes.dollars == pytest.approx(2.6 * an_hour + 1_000 * 2_000 / 1e9 * 0.011)
-    few = cost.estimate_cost(36_000, 3, WorkerPool(2, 4, 16, 25))
-    assert few.seconds == 12_180
-    assert few.worker_hours == pytest.approx(12_180 / 3600)
+def test_cost_of_a_job_calculated_by_hand() -> None:
+    """36,000 core seconds on two workers of 4 vCPUs take 4,500 seconds; each runs 1.3 hours with startup."""
+    estimate = cost.estimate_cost(36_000, 1_000, WorkerPool(2, 4, 16, 25))
+    assert estimate.core_hours == 10
+    assert estimate.seconds == 36_000 / 8 + 180
+    assert estimate.worker_hours == pytest.approx(2 * 4_680 / 3600)
+    dollars_per_hour = 4 * 0.056 + 16 * 0.003557 + 25 * 0.000054
+    assert estimate.dollars == pytest.approx(2.6 * dollars_per_hour + 1_000 * 2_000 / 1e9 * 0.011)
+    few_items = cost.estimate_cost(36_000, 3, WorkerPool(2, 4, 16, 25))
+    assert few_items.seconds == 12_180
+    assert few_items.worker_hours == pytest.approx(12_180 / 3600)
     fetched = cost.estimate_cost(36_000, 1_000, WorkerPool(2, 4, 16, 25), fetch_seconds=10_000)
     assert fetched.seconds == 10_180
     slow = cost.estimate_cost(36_000, 1_000, WorkerPool(2, 4, 16, 25), store_wait_seconds=8_000)
@@ -67,8 +67,8 @@ def test_seconds_of_one_core() -> None:
     assert build_cost.estimate_core_seconds(8_000_000, 5) == 2 + 4 * 8 * 0.5
 
 
-def test_waiting_by_hand() -> None:
-    """1,000 calls of 40 ms; files of 100 blocks in all, read twice, 20 calls each, and 160 articles apart."""
+def test_store_wait_calculated_by_hand() -> None:
+    """1,000 calls of 40 ms; 10 files with 20 calls each, 100 blocks read twice, and 160 single articles."""
     assert cost.estimate_store_wait(1_000, 0) == pytest.approx(40)
     assert cost.estimate_source_wait(10, 100 * (8 << 20), 160) == pytest.approx(
         0.04 * (10 * 20 + 2 * 100 + 10)
@@ -76,7 +76,7 @@ def test_waiting_by_hand() -> None:
 
 
 @given(SECONDS, ITEMS, MACHINES)
-def test_twice_the_work_is_twice_the_cost_but_for_the_start(
+def test_twice_the_work_costs_twice_as_much_apart_from_startup(
     seconds: float, items: int, machines: WorkerPool
 ) -> None:
     one, two = (cost.estimate_cost(times * seconds, items, machines) for times in (1, 2))
@@ -100,23 +100,23 @@ def test_more_machines_are_never_cheaper_nor_slower(
     assert many.seconds <= few.seconds
     assert many.core_hours == few.core_hours
     assert many.worker_hours >= few.worker_hours * (1 - 1e-9)
-    for takes in (few, many):
-        assert takes.worker_hours * machines.vcpus >= takes.core_hours * (1 - 1e-9)
-        assert takes.dollars >= takes.worker_hours * machines.vcpus * Prices().vcpu_hour
+    for estimate in (few, many):
+        assert estimate.worker_hours * machines.vcpus >= estimate.core_hours * (1 - 1e-9)
+        assert estimate.dollars >= estimate.worker_hours * machines.vcpus * Prices().vcpu_hour
 
 
 @given(SECONDS, ITEMS, MACHINES, st.floats(0, 1e6))
-def test_waiting_for_what_is_fetched_costs(
-    seconds: float, items: int, machines: WorkerPool, fetching: float
+def test_waiting_for_downloads_adds_cost(
+    seconds: float, items: int, machines: WorkerPool, fetch_seconds: float
 ) -> None:
-    without, waiting = (cost.estimate_cost(seconds, items, machines, 0, wait) for wait in (0, fetching))
+    without, waiting = (cost.estimate_cost(seconds, items, machines, 0, wait) for wait in (0, fetch_seconds))
     assert waiting.dollars >= without.dollars
-    assert waiting.seconds == max(without.seconds, fetching + cost.WORKER_STARTUP_SECONDS)
+    assert waiting.seconds == max(without.seconds, fetch_seconds + cost.WORKER_STARTUP_SECONDS)
 
 
-def test_the_table_of_the_full_corpora_is_what_the_formula_gives() -> None:
+def test_documented_table_of_the_full_corpora_is_up_to_date() -> None:
     for page in ("tests/bench/FIGURES.md", "docs/DATAFLOW.md"):
-        assert full_corpora.make_table() in (ROOT / page).read_text()
+        assert full_corpora.make_table() in (REPOSITORY_ROOT / page).read_text()
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_the_table_of_the_full_corpora_is_what_the_formula_gives() -> None:
         ("a3-unheard-of", (4, 16)),
     ],
 )
-def test_the_machines_that_options_ask_for(machine: str, expected: tuple[int, float]) -> None:
+def test_worker_pool_from_machine_type_options(machine: str, expected: tuple[int, float]) -> None:
     options = {"machine_type": machine, "max_num_workers": 9, "disk_size_gb": 30}
     assert estimates.worker_pool_from_options(options) == WorkerPool(9, *expected, 30)
 
@@ -140,7 +140,7 @@ def test_the_machines_that_options_ask_for(machine: str, expected: tuple[int, fl
 
 
 @pytest.fixture
-def no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+def refuse_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     class Store:
         def probe(self, path: str) -> None:
             raise PermissionError("gs:// needs credentials")
@@ -148,99 +148,114 @@ def no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "get_store", lambda path: Store())
 
 
-def dry(*words: object) -> int:
-    return cli.main(["run", *map(str, words), "--dry-run"])
+def run_dry(*arguments: object) -> int:
+    return cli.main(["run", *map(str, arguments), "--dry-run"])
 
 
-def held(folder: Path) -> dict[Path, int]:
-    """What is in a folder, and when it was written."""
+def list_modification_times(folder: Path) -> dict[Path, int]:
+    """Return the modification times of everything in a folder."""
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
-def vocabulary(folder: Path) -> Path:
-    """One of all letters."""
+def write_vocabulary(folder: Path) -> Path:
+    """Write a vocabulary of all letters and digits."""
     letters = string.ascii_letters + string.digits
     folder.mkdir()
-    made = make_wordpiece(*letters, *(f"##{letter}" for letter in letters), *"()-.,:;%=<>/+")
-    made.save(str(folder / "tokenizer.json"))
+    tokenizer = make_wordpiece(*letters, *(f"##{letter}" for letter in letters), *"()-.,:;%=<>/+")
+    tokenizer.save(str(folder / "tokenizer.json"))
     return folder
 
 
-def test_words_and_examples(reference: Path, tmp_path: Path, capsys: Capture) -> None:
-    """What is done before is known, and nothing is written."""
-    given = ("--input", reference, "--output", tmp_path / "words")
-    assert dry("shards_to_words", *given) == 0
-    said = capsys.readouterr().out
-    assert "77 documents in 3 shards" in said
-    assert "0 shards before, 3 to do" in said
-    assert f"{cost.WORD_COUNT_RATE.megabytes_per_second:.1f} MB/s each" in said
-    assert cli.main(["run", "shards_to_words", "--workers", "1", *map(str, given)]) == 0
-    examples = ("--input", reference, "--vocab", vocabulary(tmp_path / "v"), "--output", tmp_path / "set")
+def test_dry_run_of_words_and_pretraining_sets(reference: Path, tmp_path: Path, capsys: Capture) -> None:
+    """Completed items are not estimated again, and nothing is written."""
+    word_arguments = ("--input", reference, "--output", tmp_path / "words")
+    assert run_dry("shards_to_words", *word_arguments) == 0
+    stdout = capsys.readouterr().out
+    assert "77 documents in 3 shards" in stdout
+    assert "0 shards before, 3 to do" in stdout
+    assert f"{cost.WORD_COUNT_RATE.megabytes_per_second:.1f} MB/s each" in stdout
+    assert cli.main(["run", "shards_to_words", "--workers", "1", *map(str, word_arguments)]) == 0
+    pretraining_arguments = (
+        "--input",
+        reference,
+        "--vocab",
+        write_vocabulary(tmp_path / "v"),
+        "--output",
+        tmp_path / "set",
+    )
     capsys.readouterr()
-    before = held(tmp_path)
-    assert dry("shards_to_words", *given) == 0
-    said = capsys.readouterr().out
-    assert "3 shards before, 0 to do" in said
-    assert "estimate" not in said
-    assert dry("shards_to_pretraining", *examples, "--preset", "pubmedbert", "--shuffle", "global") == 0
-    said = capsys.readouterr().out
-    assert "bert, 512 tokens a row at most, 5 passes, dealt out to 2 shards" in said
-    assert "0 groups of shards before, 1 to do" in said
-    assert held(tmp_path) == before
+    before = list_modification_times(tmp_path)
+    assert run_dry("shards_to_words", *word_arguments) == 0
+    stdout = capsys.readouterr().out
+    assert "3 shards before, 0 to do" in stdout
+    assert "estimate" not in stdout
+    assert (
+        run_dry(
+            "shards_to_pretraining", *pretraining_arguments, "--preset", "pubmedbert", "--shuffle", "global"
+        )
+        == 0
+    )
+    stdout = capsys.readouterr().out
+    assert "bert, 512 tokens a row at most, 5 passes, dealt out to 2 shards" in stdout
+    assert "0 groups of shards before, 1 to do" in stdout
+    assert list_modification_times(tmp_path) == before
 
 
-@pytest.mark.usefixtures("no_credentials")
-def test_on_dataflow_without_credentials(reference: Path, tmp_path: Path, capsys: Capture) -> None:
-    """Every pipeline: the job, its machines, hours and money; inputs are here, the output cannot be seen."""
+@pytest.mark.usefixtures("refuse_credentials")
+def test_dry_run_on_dataflow_without_credentials(reference: Path, tmp_path: Path, capsys: Capture) -> None:
+    """Every pipeline shows graph, machines, hours and cost; inputs are local, the output is unreadable."""
     root, mirror = tmp_path / "servers", ("--mirror", "gs://some-bucket/mirror")
     create_pubmed_server(root, {"pubmed26n0001.xml.gz": pubmed_set_xml(citation_xml(1))}, {})
     create_bucket(root / "bucket", [FakeArticle(1200001)], "2026-11-01")
     output = ("--output", "gs://some-bucket/out")
     documents = ("--input", reference, *output)
     with FakeServer(root) as server:
-        nlm = ("--input", "pubmed:", "--pubmed-url", f"{server.url}pubmed/", *mirror)
-        pmc = ("--input", "pmc:", "--pmc-url", f"{server.url}bucket/", *mirror)
-        runs: dict[str, tuple[object, ...]] = {
-            "fetch": (*nlm, *pmc),
-            "pubmed_to_shards": (*nlm, *output),
+        pubmed_arguments = ("--input", "pubmed:", "--pubmed-url", f"{server.url}pubmed/", *mirror)
+        pmc_arguments = ("--input", "pmc:", "--pmc-url", f"{server.url}bucket/", *mirror)
+        arguments_by_pipeline: dict[str, tuple[object, ...]] = {
+            "fetch": (*pubmed_arguments, *pmc_arguments),
+            "pubmed_to_shards": (*pubmed_arguments, *output),
             "pmc_to_shards": output,
             "shards_to_words": documents,
-            "shards_to_pretraining": (*documents, "--vocab", vocabulary(tmp_path / "v")),
+            "shards_to_pretraining": (*documents, "--vocab", write_vocabulary(tmp_path / "v")),
         }
-        before = held(tmp_path)
-        for pipeline, words in runs.items():
-            assert dry(pipeline, *words, *DATAFLOW) == 0
-            said = capsys.readouterr().out
-            assert re.search(r"job graph:   \d\d steps, 0\.\d\d MB of the 10", said)
-            assert "e2-standard-4 at most, each of 4 vCPUs, 16 GB and 25 GB of disk" in said
-            assert "of waiting for the store, in all processes together (40 ms a call" in said
-            assert re.search(r"estimate: .* core hours, .* worker hours, \$0\.\d\d, in 3 min", said)
-            assert "needs credentials. Planned as if nothing were there" in said
-            assert "cloud.google.com/dataflow/pricing" in said
-            assert ("is local; Dataflow's workers need gs://" in said) is (
+        before = list_modification_times(tmp_path)
+        for pipeline, arguments in arguments_by_pipeline.items():
+            assert run_dry(pipeline, *arguments, *DATAFLOW_OPTIONS) == 0
+            stdout = capsys.readouterr().out
+            assert re.search(r"job graph:   \d\d steps, 0\.\d\d MB of the 10", stdout)
+            assert "e2-standard-4 at most, each of 4 vCPUs, 16 GB and 25 GB of disk" in stdout
+            assert "of waiting for the store, in all processes together (40 ms a call" in stdout
+            assert re.search(r"estimate: .* core hours, .* worker hours, \$0\.\d\d, in 3 min", stdout)
+            assert "needs credentials. Planned as if nothing were there" in stdout
+            assert "cloud.google.com/dataflow/pricing" in stdout
+            assert ("is local; Dataflow's workers need gs://" in stdout) is (
                 pipeline not in ("fetch", "pubmed_to_shards")
             )
-        assert held(tmp_path) == before
-    assert dry("shards_to_words", "--input", "gs://some-bucket/in", *output, *DATAFLOW) == 2
+        assert list_modification_times(tmp_path) == before
+    assert run_dry("shards_to_words", "--input", "gs://some-bucket/in", *output, *DATAFLOW_OPTIONS) == 2
     assert "needs credentials" in capsys.readouterr().err
 
 
-def test_on_another_runner(reference: Path, tmp_path: Path, capsys: Capture) -> None:
-    """Its machines are its own: core hours."""
+def test_dry_run_on_another_runner(reference: Path, tmp_path: Path, capsys: Capture) -> None:
+    """Machines of other runners are unknown, so only core hours are shown."""
     portable = ("--runner=PortableRunner", "--job_endpoint=localhost:1")
-    assert dry("shards_to_words", "--input", reference, "--output", tmp_path / "out", *portable) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"job graph:   \d\d steps", said)
-    assert "0.00 core hours of processing" in said
-    assert "$" not in said
+    assert run_dry("shards_to_words", "--input", reference, "--output", tmp_path / "out", *portable) == 0
+    stdout = capsys.readouterr().out
+    assert re.search(r"job graph:   \d\d steps", stdout)
+    assert "0.00 core hours of processing" in stdout
+    assert "$" not in stdout
     assert not (tmp_path / "out").exists()
 
 
-def test_a_job_that_is_too_large_is_said_to_be(
+def test_too_large_job_graph_is_reported(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(estimates, "MAX_GRAPH_MB", 0.01)
-    assert dry("pubmed_to_shards", "--output", tmp_path / "out", *DATAFLOW, "--max_num_workers=7") == 0
-    said = capsys.readouterr().out
-    assert "too large for Dataflow" in said
-    assert "machines:    7 e2-standard-4 at most" in said
+    assert (
+        run_dry("pubmed_to_shards", "--output", tmp_path / "out", *DATAFLOW_OPTIONS, "--max_num_workers=7")
+        == 0
+    )
+    stdout = capsys.readouterr().out
+    assert "too large for Dataflow" in stdout
+    assert "machines:    7 e2-standard-4 at most" in stdout

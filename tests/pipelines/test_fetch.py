@@ -1,4 +1,4 @@
-"""``beam run fetch``: files, packages and articles of all sources into a mirror, from a stand-in."""
+"""Tests of ``beam run fetch``: files, packages and articles of all sources, from a fake server."""
 
 from __future__ import annotations
 
@@ -66,71 +66,78 @@ def servers(tmp_path: Path) -> Iterator[FakeServer]:
 
 
 @pytest.fixture(autouse=True)
-def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    patience = RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
-    monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (patience,))
-    monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", patience)
+def shorten_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    retry_policy = RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
+    monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (retry_policy,))
+    monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", retry_policy)
 
 
 @pytest.fixture
 def fetch(servers: FakeServer, tmp_path: Path) -> Fetch:
-    """``beam run fetch`` of these inputs from the stand-in into ``tmp_path/mirror``, in this process."""
+    """``beam run fetch`` on inputs from the fake server into ``tmp_path/mirror``, in this process."""
 
-    def call(*inputs: str, more: tuple[object, ...] = ()) -> int:
-        return cli.main(["run", "fetch", *map(str, arguments(servers, tmp_path, inputs)), *map(str, more)])
+    def call(*inputs: str, options: tuple[object, ...] = ()) -> int:
+        return cli.main(
+            ["run", "fetch", *map(str, make_arguments(servers, tmp_path, inputs)), *map(str, options)]
+        )
 
     return call
 
 
-def arguments(servers: FakeServer, folder: Path, inputs: tuple[str, ...]) -> list[object]:
-    places = {"pubmed": "pubmed/", "europepmc": "europepmc/", "pmc": "bucket/"}
+def make_arguments(servers: FakeServer, folder: Path, inputs: tuple[str, ...]) -> list[object]:
+    paths = {"pubmed": "pubmed/", "europepmc": "europepmc/", "pmc": "bucket/"}
     return [
         *(word for name in inputs for word in ("--input", name)),
-        *(word for name, place in places.items() for word in (f"--{name}-url", f"{servers.url}{place}")),
+        *(word for name, path in paths.items() for word in (f"--{name}-url", f"{servers.url}{path}")),
         *("--mirror", folder / "mirror", "--workers", 1, "--connections", 8),
     ]
 
 
-def report(folder: Path) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads((folder / "mirror/manifest.json").read_text())
-    return made
+def load_mirror_manifest(folder: Path) -> dict[str, Any]:
+    manifest: dict[str, Any] = json.loads((folder / "mirror/manifest.json").read_text())
+    return manifest
 
 
-def articles(folder: Path) -> set[str]:
-    """The article versions in the mirror; the list of what is selected says the same."""
-    found = {path.name.split("-")[0] for path in (folder / "mirror/pmc/xml").rglob("*.xml")}
+def list_mirrored_articles(folder: Path) -> set[str]:
+    """Return the article versions in the mirror; assert that they are those of the selection lists."""
+    article_versions = {path.name.split("-")[0] for path in (folder / "mirror/pmc/xml").rglob("*.xml")}
     storage, mirror = LocalStorage(), str(folder / "mirror")
-    listed = [
+    selected_rows = [
         row
         for number in article_ranges.list_ranges(storage, mirror)
         for row in article_ranges.read_selected(storage, mirror, number).to_pylist()
     ]
-    assert {f"PMC{row['pmcid']}.{row['version']}" for row in listed} == found
-    return found
+    assert {f"PMC{row['pmcid']}.{row['version']}" for row in selected_rows} == article_versions
+    return article_versions
 
 
 def test_all_sources_at_once(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
     assert fetch("pubmed:", "europepmc:", "pmc:") == 0
-    made = report(tmp_path)
-    assert [file["file"] for file in made["files"]] == [
+    manifest = load_mirror_manifest(tmp_path)
+    assert [file["file"] for file in manifest["files"]] == [
         "europepmc/PMC1_PMC20.xml.gz",
         "europepmc/PMC21_PMC40.xml.gz",
         "pubmed/baseline/pubmed26n0001.xml.gz",
         "pubmed/updatefiles/pubmed26n0002.xml.gz",
     ]
-    assert [file["md5_published"] for file in made["files"]] == [False, False, True, True]
-    assert made["newest_file"] == "pubmed26n0002.xml.gz"
-    assert "National Library of Medicine" in made["notice"]
-    assert made["config"]["inventory"]["date"].startswith(DAY)
-    for file in made["files"]:
-        there = (tmp_path / "mirror" / file["file"]).read_bytes()
-        assert there == (servers.root / file["file"]).read_bytes()
+    assert [file["md5_published"] for file in manifest["files"]] == [False, False, True, True]
+    assert manifest["newest_file"] == "pubmed26n0002.xml.gz"
+    assert "National Library of Medicine" in manifest["notice"]
+    assert manifest["config"]["inventory"]["date"].startswith(DAY)
+    for file in manifest["files"]:
+        content = (tmp_path / "mirror" / file["file"]).read_bytes()
+        assert content == (servers.root / file["file"]).read_bytes()
 
 
-def test_by_default_articles_with_licences_that_permit_reuse(fetch: Fetch, tmp_path: Path) -> None:
+def test_default_selects_licences_that_permit_reuse(fetch: Fetch, tmp_path: Path) -> None:
     assert fetch("pmc:") == 0
-    assert articles(tmp_path) == {"PMC1200001.1", "PMC1200002.1", "PMC1200007.1", "PMC12900001.10"}
-    assert report(tmp_path)["articles"]["not_selected"] == {
+    assert list_mirrored_articles(tmp_path) == {
+        "PMC1200001.1",
+        "PMC1200002.1",
+        "PMC1200007.1",
+        "PMC12900001.10",
+    }
+    assert load_mirror_manifest(tmp_path)["articles"]["not_selected"] == {
         "licence:CC-BY-NC": 1,
         "licence:TDM": 1,
         "licence:unknown": 1,
@@ -140,7 +147,7 @@ def test_by_default_articles_with_licences_that_permit_reuse(fetch: Fetch, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("more", "selected"),
+    ("options", "selected"),
     [
         (("--licences", "CC0"), {"PMC1200002.1"}),
         (("--licences", "TDM"), {"PMC1200005.1"}),
@@ -156,33 +163,33 @@ def test_by_default_articles_with_licences_that_permit_reuse(fetch: Fetch, tmp_p
         ),
     ],
 )
-def test_other_articles_if_asked_for(
-    fetch: Fetch, tmp_path: Path, more: tuple[str, ...], selected: set[str]
+def test_options_select_other_articles(
+    fetch: Fetch, tmp_path: Path, options: tuple[str, ...], selected: set[str]
 ) -> None:
-    assert fetch("pmc:", more=more) == 0
-    assert articles(tmp_path) == selected
+    assert fetch("pmc:", options=options) == 0
+    assert list_mirrored_articles(tmp_path) == selected
 
 
-def test_no_article_is_fetched_that_is_not_selected(servers: FakeServer, fetch: Fetch) -> None:
+def test_only_selected_articles_are_fetched(servers: FakeServer, fetch: Fetch) -> None:
     assert fetch("pmc:") == 0
-    assert {asked.path for asked in servers.requests_for("bucket/*.xml")} == {
+    assert {request.path for request in servers.requests_for("bucket/*.xml")} == {
         f"bucket/{name}/{name}.xml"
         for name in ("PMC1200001.1", "PMC1200002.1", "PMC1200007.1", "PMC12900001.10")
     }
 
 
-def test_again_nothing_is_fetched_but_what_says_so(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
+def test_second_run_fetches_only_listings(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
     assert fetch("pubmed:", "europepmc:", "pmc:") == 0
-    before, held = len(servers.requests), articles(tmp_path)
+    before, mirrored = len(servers.requests), list_mirrored_articles(tmp_path)
     assert fetch("pubmed:", "europepmc:", "pmc:") == 0
-    again = [asked.path for asked in servers.requests[before:]]
-    assert not [path for path in again if path.endswith((".xml", ".json.gz", "csv.gz"))]
-    assert not [path for path in again if path.startswith("bucket/metadata/")]
-    assert not [path for path in again if path.endswith(".xml.gz") and path.startswith("pubmed/")]
-    assert articles(tmp_path) == held
+    paths = [request.path for request in servers.requests[before:]]
+    assert not [path for path in paths if path.endswith((".xml", ".json.gz", "csv.gz"))]
+    assert not [path for path in paths if path.startswith("bucket/metadata/")]
+    assert not [path for path in paths if path.endswith(".xml.gz") and path.startswith("pubmed/")]
+    assert list_mirrored_articles(tmp_path) == mirrored
 
 
-def test_an_update_reads_what_has_changed_and_takes_out_what_is_gone(
+def test_update_fetches_changed_and_removes_withdrawn_articles(
     servers: FakeServer, fetch: Fetch, tmp_path: Path
 ) -> None:
     assert fetch("pmc:") == 0
@@ -195,57 +202,55 @@ def test_an_update_reads_what_has_changed_and_takes_out_what_is_gone(
     bucket.publish_inventory(NEXT_DAY)
     before = len(servers.requests)
     assert fetch("pmc:") == 0
-    assert articles(tmp_path) == {"PMC1200001.1", "PMC1200008.1", "PMC12900001.11"}
-    again = [asked.path for asked in servers.requests[before:]]
-    assert {path for path in again if "/metadata/PMC" in path} == {
+    assert list_mirrored_articles(tmp_path) == {"PMC1200001.1", "PMC1200008.1", "PMC12900001.11"}
+    paths = [request.path for request in servers.requests[before:]]
+    assert {path for path in paths if "/metadata/PMC" in path} == {
         f"bucket/metadata/{name}.json"
         for name in ("PMC1200001.1", "PMC1200002.1", "PMC1200008.1", "PMC12900001.11")
     }
-    assert len([path for path in again if path.endswith(".xml")]) == 3
+    assert len([path for path in paths if path.endswith(".xml")]) == 3
 
 
-def test_an_inventory_that_has_lost_articles_takes_none_out(
+def test_inventory_that_lacks_many_articles_removes_none(
     servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert fetch("pmc:") == 0
-    before = articles(tmp_path)
+    before = list_mirrored_articles(tmp_path)
     bucket = FakeBucket(servers.root / "bucket")
     for pmcid in (1200001, 1200002):
         bucket.remove(pmcid)
     bucket.publish_inventory(NEXT_DAY)
     assert fetch("pmc:") == 1
     assert "would be removed from the mirror" in capsys.readouterr().err
-    assert articles(tmp_path) == before
+    assert list_mirrored_articles(tmp_path) == before
     (tmp_path / "mirror/pmc/inventory.parquet").unlink()
     assert fetch("pmc:") == 0
-    assert articles(tmp_path) == before - {"PMC1200001.1", "PMC1200002.1"}
+    assert list_mirrored_articles(tmp_path) == before - {"PMC1200001.1", "PMC1200002.1"}
 
 
-def test_what_a_killed_run_was_just_writing_is_removed(fetch: Fetch, tmp_path: Path) -> None:
+def test_temporary_files_of_a_killed_run_are_removed(fetch: Fetch, tmp_path: Path) -> None:
     assert fetch("pmc:") == 0
-    left = [
+    temporary_files = [
         tmp_path / f"mirror/pmc/{folder}/.tmp-0123"
         for folder in ("xml/PMC0120xxxx", "metadata", "selected", ".", "inventory")
     ]
-    for path in left:
+    for path in temporary_files:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"half")
     assert fetch("pmc:") == 0
-    assert not [path for path in left if path.exists()]
+    assert not [path for path in temporary_files if path.exists()]
 
 
-def test_a_package_that_was_copied_here_is_not_fetched_again(
-    servers: FakeServer, fetch: Fetch, tmp_path: Path
-) -> None:
+def test_copied_package_is_not_fetched_again(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
     assert fetch("europepmc:") == 0
     for path in (tmp_path / "mirror/europepmc").glob("*.gz"):
         os.utime(path, (1, 1))
     before = len(servers.requests)
     assert fetch("europepmc:") == 0
-    assert [asked.path for asked in servers.requests[before:]] == ["europepmc/"]
+    assert [request.path for request in servers.requests[before:]] == ["europepmc/"]
 
 
-def test_a_damaged_record_is_made_anew(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
+def test_damaged_mirror_record_is_rewritten(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
     assert fetch("pubmed:") == 0
     for path in (tmp_path / "mirror/pubmed").rglob(".records/*.json"):
         path.write_text("{}")
@@ -256,11 +261,11 @@ def test_a_damaged_record_is_made_anew(servers: FakeServer, fetch: Fetch, tmp_pa
 
 def test_a_range_of_ids(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
     assert fetch("pmc:[12900000-12900009]") == 0
-    assert articles(tmp_path) == {"PMC12900001.10"}
+    assert list_mirrored_articles(tmp_path) == {"PMC12900001.10"}
     assert len(servers.requests_for("bucket/metadata/*")) == 1
 
 
-def test_faults_are_mended(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
+def test_transient_faults_are_retried(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
     servers.schedule_fault("bucket/", ServiceUnavailable())
     servers.schedule_fault("bucket/inventory-reports/*manifest.json", ConnectionReset(20))
     servers.schedule_fault("bucket/inventory-reports/*.csv.gz", CorruptByte(30))
@@ -270,25 +275,30 @@ def test_faults_are_mended(servers: FakeServer, fetch: Fetch, tmp_path: Path) ->
     servers.schedule_fault("europepmc/PMC1_PMC20.xml.gz", CorruptByte(20))
     assert fetch("pmc:", "europepmc:") == 0
     assert servers.pending_faults == []
-    assert articles(tmp_path) == {"PMC1200001.1", "PMC1200002.1", "PMC1200007.1", "PMC12900001.10"}
+    assert list_mirrored_articles(tmp_path) == {
+        "PMC1200001.1",
+        "PMC1200002.1",
+        "PMC1200007.1",
+        "PMC12900001.10",
+    }
 
 
-def test_an_article_that_cannot_be_had_is_named_and_the_rest_is_there(
+def test_article_that_cannot_be_fetched_is_reported_and_the_rest_is_fetched(
     servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     servers.schedule_fault("bucket/PMC1200002.1/*.xml", NotFound(), times=None)
     assert fetch("pmc:") == 3
     assert "PMC1200002.1.xml is not there" in capsys.readouterr().err
     assert not (tmp_path / "mirror/manifest.json").exists()
-    assert articles(tmp_path) == {"PMC1200001.1", "PMC1200007.1", "PMC12900001.10"}
-    assert fetch("pmc:", more=("--max-rejected", 0.5)) == 0
-    assert report(tmp_path)["articles"]["failed"] == 1
+    assert list_mirrored_articles(tmp_path) == {"PMC1200001.1", "PMC1200007.1", "PMC12900001.10"}
+    assert fetch("pmc:", options=("--max-rejected", 0.5)) == 0
+    assert load_mirror_manifest(tmp_path)["articles"]["failed"] == 1
     servers.clear_faults()
     assert fetch("pmc:") == 0
-    assert "PMC1200002.1" in articles(tmp_path)
+    assert "PMC1200002.1" in list_mirrored_articles(tmp_path)
 
 
-def test_a_package_that_cannot_be_had_is_named(
+def test_package_that_cannot_be_fetched_is_reported(
     servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     servers.schedule_fault("europepmc/PMC21_PMC40.xml.gz", CorruptByte(20), times=None)
@@ -297,39 +307,39 @@ def test_a_package_that_cannot_be_had_is_named(
     assert [path.name for path in (tmp_path / "mirror/europepmc").glob("*.gz")] == ["PMC1_PMC20.xml.gz"]
 
 
-def test_no_more_connections_than_asked_for(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
+def test_connection_limit_is_respected(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
     bucket = FakeBucket(servers.root / "bucket")
     for pmcid in range(1210000, 1210100):
         bucket.put_article(FakeArticle(pmcid))
     bucket.publish_inventory(NEXT_DAY)
     servers.latency = 0.01
-    done = run_beam(
-        "run", "fetch", *arguments(servers, tmp_path, ("pmc:",)), "--workers", 2, "--connections", 5
+    completed = run_beam(
+        "run", "fetch", *make_arguments(servers, tmp_path, ("pmc:",)), "--workers", 2, "--connections", 5
     )
-    assert done.returncode == 0, done.stderr
+    assert completed.returncode == 0, completed.stderr
     assert servers.max_open_connections <= 5
-    assert len(articles(tmp_path)) == 104
+    assert len(list_mirrored_articles(tmp_path)) == 104
 
 
 def test_a_dry_run_writes_nothing(
     servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     inputs = ("pubmed:", "europepmc:", "pmc:")
-    assert fetch(*inputs, more=("--dry-run",)) == 0
+    assert fetch(*inputs, options=("--dry-run",)) == 0
     assert not (tmp_path / "mirror").exists()
-    said = capsys.readouterr().out
-    assert said.count("to fetch:  2 files") == 2
-    assert "newest inventory 2026-11-01" in said
+    stdout = capsys.readouterr().out
+    assert stdout.count("to fetch:  2 files") == 2
+    assert "newest inventory 2026-11-01" in stdout
     assert fetch(*inputs) == 0
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "mirror").rglob("*")}
-    assert fetch(*inputs, more=("--dry-run",)) == 0
+    assert fetch(*inputs, options=("--dry-run",)) == 0
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "mirror").rglob("*")} == before
-    said = capsys.readouterr().out
-    assert "mirrored:  4 of these" in said
-    assert "unknown:   0," in said
+    stdout = capsys.readouterr().out
+    assert "mirrored:  4 of these" in stdout
+    assert "unknown:   0," in stdout
 
 
-def test_the_mirror_is_in_this_folder_if_none_is_named(
+def test_default_mirror_is_in_the_working_directory(
     servers: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -339,7 +349,7 @@ def test_the_mirror_is_in_this_folder_if_none_is_named(
 
 
 @pytest.mark.parametrize(
-    ("inputs", "said"),
+    ("inputs", "message"),
     [
         ((), "--input is missing"),
         (("folder/",), "is no source that can be fetched"),
@@ -348,44 +358,44 @@ def test_the_mirror_is_in_this_folder_if_none_is_named(
     ],
 )
 def test_a_wrong_command_line_is_explained(
-    fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str], inputs: tuple[str, ...], said: str
+    fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str], inputs: tuple[str, ...], message: str
 ) -> None:
     assert fetch(*inputs) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not (tmp_path / "mirror").exists()
 
 
 @pytest.mark.parametrize("file", ["manifest.json", ".bioshards/config.json"])
-def test_no_mirror_is_made_of_an_output(
+def test_mirror_into_an_output_directory_is_refused(
     fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str
 ) -> None:
-    """Whose manifest would be taken away, and which no run would go on with."""
-    begun = tmp_path / "mirror" / file
-    begun.parent.mkdir(parents=True)
-    begun.write_text('{"pipeline": "pubmed_to_shards"}')
+    """The output would lose its manifest and could not be resumed."""
+    existing_file = tmp_path / "mirror" / file
+    existing_file.parent.mkdir(parents=True)
+    existing_file.write_text('{"pipeline": "pubmed_to_shards"}')
     assert fetch("pubmed:") == 2
     assert "is an output of pubmed_to_shards. Choose another folder" in capsys.readouterr().err
-    assert begun.read_text() == '{"pipeline": "pubmed_to_shards"}'
+    assert existing_file.read_text() == '{"pipeline": "pubmed_to_shards"}'
     assert not (tmp_path / "mirror" / "pubmed").exists()
 
 
-def test_a_range_that_has_no_article_is_explained(fetch: Fetch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_range_without_articles_is_refused(fetch: Fetch, capsys: pytest.CaptureFixture[str]) -> None:
     assert fetch("pmc:[99000000-]") == 2
     assert "there are PMC0120xxxx to PMC1290xxxx" in capsys.readouterr().err
 
 
-def test_a_choice_of_nothing_is_explained(fetch: Fetch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert fetch("pmc:", more=("--licences", "none")) == 2
+def test_empty_selection_is_refused(fetch: Fetch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fetch("pmc:", options=("--licences", "none")) == 2
     assert "none selects nothing" in capsys.readouterr().err
 
 
-def test_a_licence_that_is_misspelt_is_explained(fetch: Fetch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert fetch("pmc:", more=("--licences", "CC-BI")) == 2
+def test_misspelt_licence_is_refused(fetch: Fetch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fetch("pmc:", options=("--licences", "CC-BI")) == 2
     assert "did you mean CC-BY" in capsys.readouterr().err
 
 
 @needs_data
-def test_real_articles_arrive_as_they_are(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
+def test_real_articles_are_fetched_unchanged(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
     paths = sorted((Path(str(DATA)) / "jats/petermr__tigr2ess").rglob("*.xml"))[:200]
     bodies = {13_000_000 + n: path.read_bytes() for n, path in enumerate(paths)}
     bucket = FakeBucket(servers.root / "bucket")
@@ -397,8 +407,10 @@ def test_real_articles_arrive_as_they_are(servers: FakeServer, fetch: Fetch, tmp
         servers.schedule_fault(f"bucket/PMC{pmcid}.1/*.xml", ConnectionReset(5000))
     servers.schedule_fault("bucket/metadata/*", ServiceUnavailable("0"), times=5)
     assert fetch("pmc:[13000000-13009999]") == 0
-    held = {int(path.name[3:11]): path.read_bytes() for path in (tmp_path / "mirror/pmc/xml").rglob("*.xml")}
-    assert held == bodies
+    mirrored = {
+        int(path.name[3:11]): path.read_bytes() for path in (tmp_path / "mirror/pmc/xml").rglob("*.xml")
+    }
+    assert mirrored == bodies
 
 
 @dataclass(frozen=True)

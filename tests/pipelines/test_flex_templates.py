@@ -1,4 +1,4 @@
-"""Templates for Dataflow: metadata that says what parsers say, the launcher's words, ``beam template``."""
+"""Tests of Dataflow templates: metadata and its patterns, the launcher, ``beam template``."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from bioshards.pipelines.registry import PIPELINES, load_parser
 from bioshards.pipelines.templates import flex_metadata, launcher, template_writer
 from tests.support.paths import REPOSITORY
 
-COMMITTED = REPOSITORY / "docker/metadata"
+COMMITTED_METADATA = REPOSITORY / "docker/metadata"
 IMAGE = "europe-west1-docker.pkg.dev/my-lab/images/bioshards-fetch:0.1.0"
-GIVEN = {
+REQUIRED_VALUES = {
     "input": "gs://my-bucket/a;s3://my-bucket/b/*.xml.gz",
     "output": "gs://my-bucket/out",
     "mirror": "gs://my-bucket/mirror",
     "vocab": "gs://my-bucket/vocab",
 }
-"""A value for each required parameter but fetch's input."""
+"""A value of each required parameter, except the input of fetch."""
 EXAMPLES = {
     "enable_cleaning": "nfc,copyright",
     "connections": "16",
@@ -58,8 +58,8 @@ EXAMPLES = {
     "sets": "all",
     "titles": "false",
 }
-"""Values as README and docker/README.md have them."""
-WRONG = {
+"""Values that README and docker/README.md show."""
+INVALID_VALUES = {
     "enable_cleaning": ["nothing", "nfc copyright", ""],
     "connections": ["0", "-1", "1.5", "many", ""],
     "contact": ["you at lab", "a"],
@@ -86,44 +86,46 @@ WRONG = {
 }
 
 
-def _parameters() -> Iterator[tuple[str, dict[str, Any]]]:
+def _iter_parameters() -> Iterator[tuple[str, dict[str, Any]]]:
     for pipeline in PIPELINES:
         for parameter in flex_metadata.make_metadata(pipeline)["parameters"]:
             yield pipeline, parameter
 
 
-def _takes(parameter: dict[str, Any], value: str) -> bool:
+def _matches_pattern(parameter: dict[str, Any], value: str) -> bool:
     [regex] = parameter["regexes"]
     return re.search(regex, value) is not None and "\n" not in value
 
 
-def _asked(pipeline: str, words: list[str]) -> argparse.Namespace:
-    """What ``beam run`` understands of a template's parameters."""
+def _parse_template_arguments(pipeline: str, arguments: list[str]) -> argparse.Namespace:
+    """Parse template parameters as ``beam run`` does."""
     parser = load_parser(pipeline)
-    own, others = launcher.split_own_args(parser, words)
+    own_arguments, others = launcher.split_own_args(parser, arguments)
     assert not others
-    options, rest = parser.parse_known_args(own)
+    options, rest = parser.parse_known_args(own_arguments)
     assert not rest
     return options
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
-def test_the_committed_metadata_is_what_the_parser_says(pipeline: str) -> None:
-    text = (COMMITTED / f"{pipeline}.json").read_text(encoding="utf-8")
-    made = flex_metadata.make_metadata(pipeline)
-    assert json.loads(text) == made, "python -m bioshards.pipelines.templates.flex_metadata docker/metadata"
+def test_committed_metadata_is_up_to_date(pipeline: str) -> None:
+    committed = (COMMITTED_METADATA / f"{pipeline}.json").read_text(encoding="utf-8")
+    metadata = flex_metadata.make_metadata(pipeline)
+    assert json.loads(committed) == metadata, (
+        "python -m bioshards.pipelines.templates.flex_metadata docker/metadata"
+    )
     json_format.ParseDict(
-        made, dataflow.TemplateMetadata.pb(dataflow.TemplateMetadata())
-    )  # as Dataflow's API knows it
+        metadata, dataflow.TemplateMetadata.pb(dataflow.TemplateMetadata())
+    )  # valid for Dataflow's API
     assert (
-        {path.stem for path in COMMITTED.iterdir()}
+        {path.stem for path in COMMITTED_METADATA.iterdir()}
         == set(PIPELINES)
         == set(flex_metadata.REQUIRED_PARAMETERS)
     )
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
-def test_every_option_is_a_parameter_that_says_what_it_is(pipeline: str) -> None:
+def test_every_option_is_a_parameter_with_help(pipeline: str) -> None:
     parameters = {one["name"]: one for one in flex_metadata.make_metadata(pipeline)["parameters"]}
     options = {
         name[2:].replace("-", "_")
@@ -141,9 +143,9 @@ def test_every_option_is_a_parameter_that_says_what_it_is(pipeline: str) -> None
         assert parameter["groupName"]
 
 
-def test_expressions_are_read_alike_by_java_re2_and_python() -> None:
-    """No look-around, back-reference, class by letter or escape but of a dot, a bar or a line's end."""
-    for _, parameter in _parameters():
+def test_patterns_use_syntax_common_to_java_re2_and_python() -> None:
+    """Without look-around, back-references and class escapes; only a dot and line ends are escaped."""
+    for _, parameter in _iter_parameters():
         [regex] = parameter["regexes"]
         assert regex.startswith("^(")
         assert regex.endswith(")$")
@@ -151,47 +153,50 @@ def test_expressions_are_read_alike_by_java_re2_and_python() -> None:
         assert set(re.findall(r"\\(.)", regex)) <= {".", "r", "n"}
 
 
-def test_defaults_and_examples_are_taken_and_what_is_wrong_is_not() -> None:
-    known = {parameter["name"] for _, parameter in _parameters()}
-    assert set(EXAMPLES) | set(WRONG) <= known
-    for pipeline, parameter in _parameters():
+def test_patterns_match_valid_values_only() -> None:
+    known = {parameter["name"] for _, parameter in _iter_parameters()}
+    assert set(EXAMPLES) | set(INVALID_VALUES) <= known
+    for pipeline, parameter in _iter_parameters():
         name = parameter["name"]
         if name in EXAMPLES and not (name == "input" and pipeline.startswith("shards")):
-            assert _takes(parameter, EXAMPLES[name]), name
-        for value in WRONG.get(name, ()):
-            assert not _takes(parameter, value), f"{name}={value}"
+            assert _matches_pattern(parameter, EXAMPLES[name]), name
+        for value in INVALID_VALUES.get(name, ()):
+            assert not _matches_pattern(parameter, value), f"{name}={value}"
         if "defaultValue" in parameter:
-            assert _takes(parameter, parameter["defaultValue"])
-            said, unsaid = (
-                {key: set(value) if isinstance(value, tuple) else value for key, value in vars(told).items()}
-                for told in (
-                    _asked(pipeline, [f"--{name}={parameter['defaultValue']}"]),
-                    _asked(pipeline, []),
+            assert _matches_pattern(parameter, parameter["defaultValue"])
+            with_default, without_option = (
+                {
+                    key: set(value) if isinstance(value, tuple) else value
+                    for key, value in vars(namespace).items()
+                }
+                for namespace in (
+                    _parse_template_arguments(pipeline, [f"--{name}={parameter['defaultValue']}"]),
+                    _parse_template_arguments(pipeline, []),
                 )
             )
-            assert said == unsaid, f"{pipeline}: {name}"
+            assert with_default == without_option, f"{pipeline}: {name}"
 
 
-def test_a_form_fills_in_nothing_that_would_overrule_a_preset() -> None:
-    """Numbers, flags and choices that have no default of ours are texts, which stay empty."""
-    for _, parameter in _parameters():
+def test_parameters_without_default_are_text_fields() -> None:
+    """A form would fill in a number, flag or choice, and so override a preset."""
+    for _, parameter in _iter_parameters():
         assert (parameter["paramType"] == "TEXT") or "defaultValue" in parameter
         if parameter["paramType"] == "ENUM":
             values = [option["value"] for option in parameter["enumOptions"]]
             assert parameter["defaultValue"] in values
-            assert all(_takes(parameter, value) for value in values)
+            assert all(_matches_pattern(parameter, value) for value in values)
 
 
 @given(st.data())
 @settings(max_examples=50, deadline=None)
-def test_what_an_expression_takes_the_parser_takes(data: st.DataObject) -> None:
+def test_parser_accepts_what_a_pattern_matches(data: st.DataObject) -> None:
     pipeline = data.draw(st.sampled_from(list(PIPELINES)))
     action = data.draw(st.sampled_from(list(flex_metadata.list_parameters(PARSERS[pipeline]).values())))
     value = data.draw(st.from_regex(flex_metadata.make_pattern(action), fullmatch=True))
     name = flex_metadata.option_name(action).replace("-", "_")
-    told = getattr(_asked(pipeline, [f"--{name}={value}"]), action.dest)
+    parsed = getattr(_parse_template_arguments(pipeline, [f"--{name}={value}"]), action.dest)
     if flex_metadata.is_repeatable(action):
-        assert told == [one.strip() for one in value.split(";") if one.strip()]
+        assert parsed == [item.strip() for item in value.split(";") if item.strip()]
 
 
 PARSERS: dict[str, Parser] = {pipeline: load_parser(pipeline) for pipeline in PIPELINES}
@@ -199,29 +204,36 @@ PARSERS: dict[str, Parser] = {pipeline: load_parser(pipeline) for pipeline in PI
 
 @pytest.mark.parametrize(
     ("pipeline", "missing"),
-    [(name, one) for name, all in flex_metadata.REQUIRED_PARAMETERS.items() for one in all],
+    [
+        (name, parameter)
+        for name, parameters in flex_metadata.REQUIRED_PARAMETERS.items()
+        for parameter in parameters
+    ],
 )
-def test_what_is_required_a_job_cannot_be_without(
+def test_missing_required_parameter_is_refused(
     pipeline: str, missing: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = {**GIVEN, "input": "pubmed:"} if pipeline == "fetch" else GIVEN
+    values = {**REQUIRED_VALUES, "input": "pubmed:"} if pipeline == "fetch" else REQUIRED_VALUES
     names = [name for name in flex_metadata.REQUIRED_PARAMETERS[pipeline] if name != missing]
     monkeypatch.setenv(launcher.PIPELINE_VARIABLE, pipeline)
     monkeypatch.setattr(session, "_open_remote_storage", lambda paths, beams: LocalStorage())
-    place = [
+    dataflow_arguments = [
         "--runner=DataflowRunner",
         "--project=my-lab",
         "--region=us-central1",
         "--temp_location=gs://my-bucket/t",
     ]
-    assert launcher.main([*(f"--{name}={given[name]}" for name in names), *place, "--no_auth"]) == 2
-    said = capsys.readouterr().err
-    assert f"--{missing}" in said
-    assert "is missing" in said or "is local" in said
+    assert (
+        launcher.main([*(f"--{name}={values[name]}" for name in names), *dataflow_arguments, "--no_auth"])
+        == 2
+    )
+    stderr = capsys.readouterr().err
+    assert f"--{missing}" in stderr
+    assert "is missing" in stderr or "is local" in stderr
 
 
-def test_the_launcher_s_words_become_options() -> None:
-    told = _asked(
+def test_launcher_arguments_become_options() -> None:
+    options = _parse_template_arguments(
         "pubmed_to_shards",
         [
             "--input=pubmed:baseline[1-10]; gs://my-bucket/more ;",
@@ -234,30 +246,35 @@ def test_the_launcher_s_words_become_options() -> None:
             "--disable_cleaning=copyright,nfc",
         ],
     )
-    assert told.input == ["pubmed:baseline[1-10]", "gs://my-bucket/more"]
-    assert told.output == "gs://my-bucket/out=1"
-    assert (told.keep_dropped, told.titles, told.treebank, told.lower_case) == (True, False, True, None)
-    assert told.max_rejected == 0.01
-    assert told.languages == ()
-    assert told.cleaning
-    assert not {"copyright", "nfc"} & set(told.cleaning)
-    assert _asked("pubmed_to_shards", ["--keep_dropped=false"]).keep_dropped is False
+    assert options.input == ["pubmed:baseline[1-10]", "gs://my-bucket/more"]
+    assert options.output == "gs://my-bucket/out=1"
+    assert (options.keep_dropped, options.titles, options.treebank, options.lower_case) == (
+        True,
+        False,
+        True,
+        None,
+    )
+    assert options.max_rejected == 0.01
+    assert options.languages == ()
+    assert options.cleaning
+    assert not {"copyright", "nfc"} & set(options.cleaning)
+    assert _parse_template_arguments("pubmed_to_shards", ["--keep_dropped=false"]).keep_dropped is False
     with pytest.raises(UsageError, match="titles=maybe is neither true nor false"):
-        _asked("pubmed_to_shards", ["--titles=maybe"])
+        _parse_template_arguments("pubmed_to_shards", ["--titles=maybe"])
 
 
-def test_the_launcher_runs_the_image_s_pipeline_with_what_beam_knows(
+def test_launcher_runs_the_pipeline_of_the_image_with_known_options(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ran: list[list[str]] = []
+    commands: list[list[str]] = []
 
-    def run(pipeline: str, words: list[str]) -> int:
-        ran.append([pipeline, *words])
+    def record_command(pipeline: str, arguments: list[str]) -> int:
+        commands.append([pipeline, *arguments])
         return 0
 
-    monkeypatch.setattr(launcher, "run_command", run)
+    monkeypatch.setattr(launcher, "run_command", record_command)
     monkeypatch.setenv(launcher.PIPELINE_VARIABLE, "shards_to_words")
-    beams = [
+    beam_arguments = [
         "--runner=DataflowRunner",
         "--job_name=words-2026-11",
         "--template_location=gs://my-bucket/staging/template_launches/job_object",
@@ -265,18 +282,18 @@ def test_the_launcher_runs_the_image_s_pipeline_with_what_beam_knows(
         "--sdk_container_image=host/image:1",
         "--no_use_public_ips",
     ]
-    assert launcher.main(["--pretokenizer=white-space", *beams, "--of_a_launcher_to_come=1"]) == 0
-    assert ran == [["shards_to_words", "--pretokenizer=white-space", *beams]]
+    assert launcher.main(["--pretokenizer=white-space", *beam_arguments, "--of_a_launcher_to_come=1"]) == 0
+    assert commands == [["shards_to_words", "--pretokenizer=white-space", *beam_arguments]]
     assert "--of_a_launcher_to_come=1 is passed over" in capsys.readouterr().err
     for name in ("", "shards_to_wrods"):
         monkeypatch.setenv(launcher.PIPELINE_VARIABLE, name)
         assert launcher.main([]) == 2
         assert "it is one of fetch, pubmed_to_shards" in capsys.readouterr().err
-    assert len(ran) == 1
+    assert len(commands) == 1
 
 
-def _beam(*words: str) -> int:
-    return cli.main(["template", *words])
+def _run_template_command(*arguments: str) -> int:
+    return cli.main(["template", *arguments])
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
@@ -285,21 +302,21 @@ def test_a_flex_template_is_a_container_spec(
 ) -> None:
     out = tmp_path / "new/template.json"
     image = IMAGE.replace("fetch", pipeline.replace("_", "-"))
-    assert _beam(pipeline, "--template-file", str(out), "--image", image) == 0
-    shown = capsys.readouterr().out
-    assert f"template: {out}\n" in shown
-    assert all(f"{name}=..." in shown for name in flex_metadata.REQUIRED_PARAMETERS[pipeline])
+    assert _run_template_command(pipeline, "--template-file", str(out), "--image", image) == 0
+    stdout = capsys.readouterr().out
+    assert f"template: {out}\n" in stdout
+    assert all(f"{name}=..." in stdout for name in flex_metadata.REQUIRED_PARAMETERS[pipeline])
     spec = json.loads(out.read_text())
     json_format.ParseDict(spec, dataflow.ContainerSpec.pb(dataflow.ContainerSpec()))
     assert spec["image"] == spec["defaultEnvironment"]["sdkContainerImage"] == image
-    assert spec["metadata"] == json.loads((COMMITTED / f"{pipeline}.json").read_text())
+    assert spec["metadata"] == json.loads((COMMITTED_METADATA / f"{pipeline}.json").read_text())
     assert spec["sdkInfo"] == {"language": "PYTHON"}
     assert spec["defaultEnvironment"]["machineType"] == DEFAULTS.machine_type
     assert spec["defaultEnvironment"]["diskSizeGb"] == DEFAULTS.disk_size_gb
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         ([], "usage: beam list"),
         (["shards_to_wrods"], "did you mean shards_to_words?"),
@@ -327,36 +344,36 @@ def test_a_flex_template_is_a_container_spec(
         ),
     ],
 )
-def test_what_is_wrong_is_said(
-    words: list[str],
-    said: str,
+def test_wrong_command_line_is_refused(
+    arguments: list[str],
+    message: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert _beam(*words) == 2
-    shown = capsys.readouterr()
-    assert said in shown.err + shown.out
+    assert _run_template_command(*arguments) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err + captured.out
     assert not list(tmp_path.rglob("*.json"))
 
 
-def test_a_classic_template_is_a_run_that_beam_writes_down(
+def test_classic_template_is_a_run_with_a_template_location(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "new/template.json"
-    ran: list[Sequence[str]] = []
-    ends: list[tuple[str, int]] = [("{}", 0), ("", 0), ("", 3), ('{"a": 1}', 0), ("", 0)]
+    commands: list[Sequence[str]] = []
+    outcomes: list[tuple[str, int]] = [("{}", 0), ("", 0), ("", 3), ('{"a": 1}', 0), ("", 0)]
 
-    def run(pipeline: str, words: Sequence[str]) -> int:
-        ran.append([pipeline, *words])
-        written, code = ends[len(ran) - 1]
-        if written:
-            out.write_text(written)
+    def record_and_write(pipeline: str, arguments: Sequence[str]) -> int:
+        commands.append([pipeline, *arguments])
+        content, code = outcomes[len(commands) - 1]
+        if content:
+            out.write_text(content)
         return code
 
-    monkeypatch.setattr(command_runner, "run_command", run)
-    words = [
+    monkeypatch.setattr(command_runner, "run_command", record_and_write)
+    arguments = [
         "fetch",
         "--template-file",
         str(out),
@@ -364,59 +381,70 @@ def test_a_classic_template_is_a_run_that_beam_writes_down(
         "--mirror=gs://my-bucket/m",
         "--project=my-lab",
     ]
-    codes = [_beam(*words) for _ in ends[:3]] + [_beam(*words, "--runner=dataflow")]
+    codes = [_run_template_command(*arguments) for _ in outcomes[:3]] + [
+        _run_template_command(*arguments, "--runner=dataflow")
+    ]
     assert codes == [0, 2, 3, 0]
     assert "no template is written" in capsys.readouterr().err
-    assert _beam(*words, "--dry-run") == 0  # which is to write none
+    assert _run_template_command(*arguments, "--dry-run") == 0  # a dry run writes no template
     assert not capsys.readouterr().err
-    assert ran[:3] == [["fetch", *words[3:], "--runner=DataflowRunner", f"--template_location={out}"]] * 3
-    assert ran[3] == ["fetch", *words[3:], "--runner=dataflow", f"--template_location={out}"]
+    assert (
+        commands[:3]
+        == [["fetch", *arguments[3:], "--runner=DataflowRunner", f"--template_location={out}"]] * 3
+    )
+    assert commands[3] == ["fetch", *arguments[3:], "--runner=dataflow", f"--template_location={out}"]
 
 
-def test_what_a_classic_template_needs_is_not_left_in_a_temporary_folder(
+def test_classic_template_stages_files_beside_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ran: list[Sequence[str]] = []
+    commands: list[Sequence[str]] = []
 
-    def run(_: str, words: Sequence[str]) -> int:
-        ran.append(words)
+    def record_command(_: str, arguments: Sequence[str]) -> int:
+        commands.append(arguments)
         return 1
 
-    monkeypatch.setattr(command_runner, "run_command", run)
+    monkeypatch.setattr(command_runner, "run_command", record_command)
     monkeypatch.setattr(session, "_open_remote_storage", lambda paths, beams: LocalStorage())
-    words = [
+    arguments = [
         "fetch",
         "--template-file",
         "gs://my-bucket/templates/x.json",
         "--temp_location=gs://my-bucket/tmp",
     ]
-    _beam(*words)
-    _beam(*words, "--staging_location=gs://my-bucket/mine")
-    staged = [[word for word in words if word.startswith("--staging_location")] for words in ran]
+    _run_template_command(*arguments)
+    _run_template_command(*arguments, "--staging_location=gs://my-bucket/mine")
+    staged = [
+        [argument for argument in arguments if argument.startswith("--staging_location")]
+        for arguments in commands
+    ]
     assert staged == [
         ["--staging_location=gs://my-bucket/templates/staged"],
         ["--staging_location=gs://my-bucket/mine"],
     ]
 
 
-def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unwritable_template_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
-    assert _beam("fetch", "--template-file", str(tmp_path / "file/x.json"), "--image", IMAGE) == 2
+    assert (
+        _run_template_command("fetch", "--template-file", str(tmp_path / "file/x.json"), "--image", IMAGE)
+        == 2
+    )
     assert "cannot be written: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
-def test_the_commands_that_help_shows_are_taken(pipeline: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _beam(pipeline, "--help") == 0
-    shown = capsys.readouterr().out.replace("\\\n", " ")
+def test_commands_shown_by_help_are_valid(pipeline: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run_template_command(pipeline, "--help") == 0
+    stdout = capsys.readouterr().out.replace("\\\n", " ")
     [classic] = [
         line.split()
-        for line in shown.splitlines()
+        for line in stdout.splitlines()
         if f"beam template {pipeline} --template-file" in line and "--project" in line
     ]
     _, rest = load_parser(pipeline).parse_known_args(classic[5:])
     assert rest == ["--project=P", "--region=R", "--temp_location=gs://BUCKET/tmp"]
-    [flex] = re.findall(r"--parameters='\^~\^(.*)'", shown)
+    [flex] = re.findall(r"--parameters='\^~\^(.*)'", stdout)
     parameters = {item["name"]: item for item in flex_metadata.make_metadata(pipeline)["parameters"]}
     for name, value in (pair.split("=") for pair in flex.split("~")):
         value = value.replace("BUCKET", "my-bucket")
@@ -424,8 +452,8 @@ def test_the_commands_that_help_shows_are_taken(pipeline: str, capsys: pytest.Ca
 
 
 def test_help_says_what_each_kind_freezes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _beam("pmc_to_shards", "--help") == 0
-    shown = capsys.readouterr().out
-    assert "inputs are frozen" in " ".join(shown.split())
-    assert "bioshards-pmc-to-shards:TAG" in shown
+    assert _run_template_command("pmc_to_shards", "--help") == 0
+    stdout = capsys.readouterr().out
+    assert "inputs are frozen" in " ".join(stdout.split())
+    assert "bioshards-pmc-to-shards:TAG" in stdout
     assert template_writer.DESCRIPTION.count("{0}") == 1

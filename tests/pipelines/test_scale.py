@@ -1,7 +1,7 @@
-"""At scale: what grows with the number of inputs, counted and not timed.
+"""Tests of how storage calls and job graphs grow with the number of inputs.
 
-A graph has a limit (10 MB at Dataflow), and of calls that wait for each other an object store takes 20 to 50
-milliseconds each.  tests/bench/bench_scale.py has the figures for the full corpora.
+Dataflow limits a graph to 10 MB, and each sequential call of an object store takes 20 to 50 milliseconds.
+tests/bench/bench_scale.py measures the full corpora.
 """
 
 from __future__ import annotations
@@ -37,91 +37,93 @@ PROFILE = settings(derandomize=True, deadline=None, database=None, max_examples=
 FILES = LocalStorage()
 
 
-class Far(LocalStorage):
-    """Files that are waited for."""
+class RemoteStorage(LocalStorage):
+    """Local files that are treated as remote ones."""
 
     is_remote = True
 
 
-FAR = Far()
+REMOTE = RemoteStorage()
 
-# Ahead
+# Prefetching
 
 
 @PROFILE
 @given(st.lists(st.integers(), max_size=3 * MAX_CONCURRENT_CALLS))
-def test_results_come_in_the_order_of_the_items(items: list[int]) -> None:
-    assert list(prefetch_map(FAR, lambda item: item + 1, items)) == [item + 1 for item in items]
+def test_prefetch_map_keeps_the_order_of_items(items: list[int]) -> None:
+    assert list(prefetch_map(REMOTE, lambda item: item + 1, items)) == [item + 1 for item in items]
 
 
-def test_a_few_are_under_way_at_a_time_and_no_more_than_that_wait() -> None:
-    begun: list[int] = []
-    together = threading.Barrier(MAX_CONCURRENT_CALLS, timeout=10)
+def test_prefetch_map_runs_a_bounded_number_of_calls_at_once() -> None:
+    started: list[int] = []
+    barrier = threading.Barrier(MAX_CONCURRENT_CALLS, timeout=10)
 
-    def work(item: int) -> int:
-        begun.append(item)
+    def record_and_wait(item: int) -> int:
+        started.append(item)
         if item < MAX_CONCURRENT_CALLS:
-            together.wait()  # passes only if so many are here at once
+            barrier.wait()  # passes only if all of them run at once
         return item
 
-    for at, result in enumerate(
-        itertools.islice(prefetch_map(FAR, work, itertools.count()), 3 * MAX_CONCURRENT_CALLS)
+    for index, result in enumerate(
+        itertools.islice(prefetch_map(REMOTE, record_and_wait, itertools.count()), 3 * MAX_CONCURRENT_CALLS)
     ):
-        assert result == at
-        assert max(begun) <= at + MAX_CONCURRENT_CALLS
+        assert result == index
+        assert max(started) <= index + MAX_CONCURRENT_CALLS
 
 
-def test_an_error_is_raised_when_it_is_that_items_turn_and_nothing_is_begun_then() -> None:
-    begun: list[int] = []
+def test_error_is_raised_in_order_and_stops_further_calls() -> None:
+    started: list[int] = []
 
-    def work(item: int) -> int:
-        begun.append(item)
+    def record_or_fail(item: int) -> int:
+        started.append(item)
         if item == 2:
             raise OSError("item 2")
         return item
 
-    results = prefetch_map(FAR, work, itertools.count())
+    results = prefetch_map(REMOTE, record_or_fail, itertools.count())
     assert [next(results), next(results)] == [0, 1]
     with pytest.raises(OSError, match="item 2"):
         next(results)
     assert list(results) == []
-    assert max(begun) < 2 + MAX_CONCURRENT_CALLS
+    assert max(started) < 2 + MAX_CONCURRENT_CALLS
     with pytest.raises(OSError, match="item 2"):
-        parallel_for_each(FAR, work, range(3))
+        parallel_for_each(REMOTE, record_or_fail, range(3))
 
 
-# Calls
+# Storage calls
 
 
-def run_on(folder: Path, count: int, *options: str) -> tuple[StorageCalls, StorageCalls]:
-    """What a run on so many files asks of its storage, and what one that has nothing to do."""
-    given = folder / f"in-{count}"
-    given.mkdir()
+def count_calls_of_runs(folder: Path, count: int, *options: str) -> tuple[StorageCalls, StorageCalls]:
+    """Return the storage calls of a run on ``count`` files, and of its rerun."""
+    inputs = folder / f"in-{count}"
+    inputs.mkdir()
     for number in range(1, count + 1):
         records = citation_xml(number), citation_xml(1000 + number, "The same. In all."), "<PubmedArticle/>"
-        (given / f"pubmed26n{number:04d}.xml").write_bytes(pubmed_set_xml(*records))
-    words = ["--workers", "1", "--input", str(given), "--output", str(folder / f"out-{count}"), *options]
-    asked = []
+        (inputs / f"pubmed26n{number:04d}.xml").write_bytes(pubmed_set_xml(*records))
+    arguments = ["--workers", "1", "--input", str(inputs), "--output", str(folder / f"out-{count}"), *options]
+    calls_of_runs = []
     for _ in range(2):
         with count_storage_calls() as calls:
-            assert cli.main(["run", "pubmed_to_shards", *words]) == 0
-        asked.append(calls)
-    return asked[0], asked[1]
+            assert cli.main(["run", "pubmed_to_shards", *arguments]) == 0
+        calls_of_runs.append(calls)
+    return calls_of_runs[0], calls_of_runs[1]
 
 
-def test_what_is_done_once_asks_no_more_of_a_store_one_after_the_other_for_more_files(tmp_path: Path) -> None:
-    few, many = (run_on(tmp_path, count, "--dedup", "exact", "--max-rejected", "1") for count in (2, 7))
+def test_sequential_calls_of_single_steps_do_not_grow_with_files(tmp_path: Path) -> None:
+    few, many = (
+        count_calls_of_runs(tmp_path, count, "--dedup", "exact", "--max-rejected", "1") for count in (2, 7)
+    )
     for step in ("publish", "versions", "duplicates"):
         assert few[0].sequential(step) == many[0].sequential(step) <= 10
         assert few[0].concurrent(step) < many[0].concurrent(step)
     assert few[1].sequential("driver") == many[1].sequential("driver") <= 10, "there is nothing to do"
-    for step, most in (("stage", 12), ("finalize", 7)):  # these are done for many files at once
-        assert few[0].sequential(step) == 2 * most
-        assert many[0].sequential(step) == 7 * most
+    for step, calls_per_file in (("stage", 12), ("finalize", 7)):  # steps of one file
+        assert few[0].sequential(step) == 2 * calls_per_file
+        assert many[0].sequential(step) == 7 * calls_per_file
 
 
 @pytest.mark.parametrize("count", [3, 40])
-def test_the_leftovers_of_many_portions_are_removed_some_at_a_time(tmp_path: Path, count: int) -> None:
+def test_leftovers_of_many_shard_groups_are_removed_concurrently(tmp_path: Path, count: int) -> None:
     output_dir = OutputDir(str(tmp_path / "out"))
     for number in range(count):
         for path in (
@@ -130,14 +132,17 @@ def test_the_leftovers_of_many_portions_are_removed_some_at_a_time(tmp_path: Pat
         ):
             FILES.write_json(path, {})
     splits = {"train": {"rows": 1, "tokens": 5, "input_tokens": 5, "documents": 1}, "validation": {}}
-    listed = {"file": "train/data-new-00000.arrow", "rows": 1, "bytes": 2, "sha256": "0"}
-    made = BuildResult.from_dict({"name": "new", "documents": 1, "split_counts": splits, "outputs": [listed]})
+    entry = {"file": "train/data-new-00000.arrow", "rows": 1, "bytes": 2, "sha256": "0"}
+    result = BuildResult.from_dict(
+        {"name": "new", "documents": 1, "split_counts": splits, "outputs": [entry]}
+    )
     FILES.write_json(output_dir.build_report_path("new", "json"), {})
     config = encode(of_pretraining([]).config)
     run = PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere")
     with count_storage_calls() as calls:
         assert (
-            pretraining_dir.publish_pretraining_set(FILES, output_dir, config, [], [made], [], run, 0) is None
+            pretraining_dir.publish_pretraining_set(FILES, output_dir, config, [], [result], [], run, 0)
+            is None
         )
     assert FILES.list_names(f"{output_dir.work_folder}/build_reports") == ["new.json"]
     assert FILES.list_names(f"{output_dir.work_folder}/shuffle_spill") == []
@@ -145,7 +150,7 @@ def test_the_leftovers_of_many_portions_are_removed_some_at_a_time(tmp_path: Pat
     assert calls.sequential("driver") == 14
 
 
-# Graphs
+# Job graphs
 
 
 @pytest.fixture(scope="module")
@@ -154,62 +159,65 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("of", "full"),
+    ("build_graph", "full_count"),
     [
         pytest.param(lambda count: graphs.citations_graph(count // 2, count // 2), 3000, id="files"),
         pytest.param(graphs.articles_graph, 1400, id="ranges"),
         pytest.param(graphs.words_graph, 10_000, id="words"),
     ],
 )
-def test_a_graph_of_twice_the_full_corpora_is_far_below_the_limit(
-    of: Callable[[int], graphs.BuildGraph], full: int
+def test_job_graph_of_twice_the_full_corpora_is_far_below_the_limit(
+    build_graph: Callable[[int], graphs.BuildGraph], full_count: int
 ) -> None:
-    """A twentieth of it is made, next to what every graph has."""
-    assert graphs.graph_size(of(2 * full // 20)) - 150_000 < graphs.MAX_GRAPH_BYTES / 20
+    """A twentieth of the graph is built; 150 kB is the constant size of any graph."""
+    assert graphs.graph_size(build_graph(2 * full_count // 20)) - 150_000 < graphs.MAX_GRAPH_BYTES / 20
 
 
-def test_a_graph_has_the_vocabulary_a_few_times_and_not_for_each_portion(vocabulary: Path) -> None:
+def test_job_graph_contains_the_vocabulary_only_a_few_times(vocabulary: Path) -> None:
     size = graphs.graph_size(graphs.pretraining_graph(1000, vocabulary))
     pieces = (vocabulary / "tokenizer.json").stat().st_size
     assert size < 1.5 * pieces + 1000 * graphs.MAX_GRAPH_BYTES / 20_000
 
 
-# Sources of many files
+# Source files of many parts
 
 
-def test_parts_are_taken_up_as_they_were_laid_aside_whatever_their_names(tmp_path: Path) -> None:
+def test_part_lists_are_loaded_as_saved_with_any_file_names(tmp_path: Path) -> None:
     output_dir = OutputDir(str(tmp_path))
-    odd = SourcePart("a?.xml", 'folder/a\udce9"\\\n.xml', 7, "7-1")
-    source = SourceFile(0, 0, "articles", "folder/articles", 7, "0123", parts=(odd,), num_files=1)
-    plain = replace(source, parts=(), num_files=0, stamp="4567")
-    part_lists.save_part_lists(FILES, output_dir, [source, plain])
-    aside = part_lists.without_parts([source, plain])
-    assert [one.parts for one in aside] == [(), ()]
-    assert [part_lists.load_parts(FILES, output_dir, one) for one in aside] == [source, plain]
+    part = SourcePart("a?.xml", 'folder/a\udce9"\\\n.xml', 7, "7-1")
+    source = SourceFile(0, 0, "articles", "folder/articles", 7, "0123", parts=(part,), num_files=1)
+    single_file = replace(source, parts=(), num_files=0, stamp="4567")
+    part_lists.save_part_lists(FILES, output_dir, [source, single_file])
+    without_parts = part_lists.without_parts([source, single_file])
+    assert [stored.parts for stored in without_parts] == [(), ()]
+    assert [part_lists.load_parts(FILES, output_dir, stored) for stored in without_parts] == [
+        source,
+        single_file,
+    ]
     assert FILES.list_names(f"{output_dir.work_folder}/part_lists") == ["0123.json"]
 
 
-def test_a_run_on_single_articles_lays_them_aside_and_forgets_those_that_are_gone(tmp_path: Path) -> None:
+def test_part_lists_of_single_articles_are_updated(tmp_path: Path) -> None:
     folder, output = tmp_path / "in", tmp_path / "out"
     write_byte_files(folder, {f"PMC{number}.xml": small_article(number) for number in (1, 2, 20_000)})
-    words = ["run", "pmc_to_shards", "--workers", "1", "--licences", "all", "--languages", ""]
-    words += ["--input", str(folder), "--output", str(output), "--max-rejected", "1"]
+    arguments = ["run", "pmc_to_shards", "--workers", "1", "--licences", "all", "--languages", ""]
+    arguments += ["--input", str(folder), "--output", str(output), "--max-rejected", "1"]
     with mock.patch.object(pmc_to_shards, "build", wraps=pmc_to_shards.build) as build:
-        assert cli.main(words) == 0
+        assert cli.main(arguments) == 0
     [_, job] = build.call_args.args
-    assert [one.parts for one in job.sources] == [(), ()], "they are no part of the graph"
-    before = aside(output)
-    assert [len(json.loads(one.read_text())) for one in before] == [2, 1]
-    listed = json.loads((output / "manifest.json").read_text())["inputs"]
-    assert [(one["file"], one["num_files"]) for one in listed] == [("PMC0000xxxx", 2), ("PMC0002xxxx", 1)]
+    assert [item.parts for item in job.sources] == [(), ()], "they are no part of the graph"
+    before = list_part_lists(output)
+    assert [len(json.loads(item.read_text())) for item in before] == [2, 1]
+    inputs = json.loads((output / "manifest.json").read_text())["inputs"]
+    assert [(item["file"], item["num_files"]) for item in inputs] == [("PMC0000xxxx", 2), ("PMC0002xxxx", 1)]
     write_byte_files(folder, {"PMC3.xml": small_article(3)})
-    assert cli.main(words) == 0
-    after = aside(output)
-    assert [len(json.loads(one.read_text())) for one in after] == [3, 1]
+    assert cli.main(arguments) == 0
+    after = list_part_lists(output)
+    assert [len(json.loads(item.read_text())) for item in after] == [3, 1]
     assert before[1] == after[1]
 
 
-def aside(output: Path) -> list[Path]:
-    """What is laid aside, the source of most files first."""
-    found = (output / ".bioshards" / "part_lists").iterdir()
-    return sorted(found, key=lambda path: -path.stat().st_size)
+def list_part_lists(output: Path) -> list[Path]:
+    """Return the paths of the part lists, the largest first."""
+    paths = (output / ".bioshards" / "part_lists").iterdir()
+    return sorted(paths, key=lambda path: -path.stat().st_size)

@@ -1,4 +1,4 @@
-"""``beam run shards_to_words``: the counts of one process, however it runs and whatever goes wrong."""
+"""Tests of ``beam run shards_to_words``: counts, validation split, manifest, interruptions, errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli
 from bioshards.pipelines.job_types import WordsJob
-from bioshards.vocab.counting import count_steps as steps
+from bioshards.vocab.counting import count_steps as count_steps
 from bioshards.vocab.counting import word_counts
 from bioshards.vocab.counting.word_counts import CountConfig, WordCounts
 from tests.support.corpus.manifests import of_mirror
@@ -55,32 +55,32 @@ def abstracts(tmp_path: Path) -> Path:
     return write_texts(tmp_path / "abstracts", {"first": FIRST, "second": SECOND})
 
 
-def lines(found: dict[str, int], min_count: int = 1) -> bytes:
-    return b"".join(word_counts.lines_from_counts(found, min_count))
+def format_counts(counts: dict[str, int], min_count: int = 1) -> bytes:
+    return b"".join(word_counts.lines_from_counts(counts, min_count))
 
 
-def words(output: Path, name: str = "words.tsv") -> dict[str, int]:
+def load_counts(output: Path, name: str = "words.tsv") -> dict[str, int]:
     with (output / name).open("rb") as file:
         return dict(word_counts.read_counts(file))
 
 
-# The same counts
+# Counts
 
 
 @pytest.mark.parametrize("kind", word_counts.PRETOKENIZERS)
 @pytest.mark.parametrize("workers", [1, 2])
-def test_the_counts_are_those_of_one_process(
+def test_counts_equal_a_direct_count(
     kind: str, workers: int, reference: Path, full_text: Path, tmp_path: Path
 ) -> None:
     inputs = ("--input", reference, "--input", full_text)
     options = ("--pretokenizer", kind, "--validation-fraction", 0.3, "--seed", 5, "--workers", workers)
-    done = run_beam("run", "shards_to_words", *inputs, *options, "--output", tmp_path)
-    assert done.returncode == 0, done.stderr
+    completed = run_beam("run", "shards_to_words", *inputs, *options, "--output", tmp_path)
+    assert completed.returncode == 0, completed.stderr
     expected = count_directly(reference, full_text, pretokenizer=kind, validation_fraction=0.3, seed=5)
-    assert (tmp_path / "words.tsv").read_bytes() == lines(expected.words)
-    assert (tmp_path / "validation-words.tsv").read_bytes() == lines(expected.validation_words)
-    found = load_manifest(tmp_path)["counts"]
-    assert found == {
+    assert (tmp_path / "words.tsv").read_bytes() == format_counts(expected.words)
+    assert (tmp_path / "validation-words.tsv").read_bytes() == format_counts(expected.validation_words)
+    counts = load_manifest(tmp_path)["counts"]
+    assert counts == {
         "documents": expected.documents,
         "tokens": expected.words.total(),
         "distinct_words": len(expected.words),
@@ -91,9 +91,9 @@ def test_the_counts_are_those_of_one_process(
             "distinct_words": len(expected.validation_words),
         },
     }
-    assert found["documents"] > found["validation"]["documents"] > 10
-    assert f"{found['documents']} documents, {found['tokens']:,} tokens" in done.stdout
-    assert "5/5 data-" in done.stderr
+    assert counts["documents"] > counts["validation"]["documents"] > 10
+    assert f"{counts['documents']} documents, {counts['tokens']:,} tokens" in completed.stdout
+    assert "5/5 data-" in completed.stderr
 
 
 def test_the_number_of_workers_and_the_order_of_inputs_change_no_byte(
@@ -103,9 +103,9 @@ def test_the_number_of_workers_and_the_order_of_inputs_change_no_byte(
         ("a", 1, [reference, full_text]),
         ("b", 2, [f"{full_text}/", os.path.relpath(reference)]),
     ):
-        given = [word for folder in inputs for word in ("--input", folder)]
+        input_arguments = [word for folder in inputs for word in ("--input", folder)]
         options = ("--validation-fraction", 0.2, "--workers", workers, "--output", tmp_path / output)
-        assert run_beam("run", "shards_to_words", *given, *options).returncode == 0
+        assert run_beam("run", "shards_to_words", *input_arguments, *options).returncode == 0
     assert published_digests(tmp_path / "a") == published_digests(tmp_path / "b")
 
 
@@ -120,32 +120,34 @@ def test_words_are_counted_as_written(abstracts: Path, tmp_path: Path, run: Run)
 
 def test_words_between_white_space(abstracts: Path, tmp_path: Path, run: Run) -> None:
     assert run("--input", abstracts, "--output", tmp_path / "out", "--pretokenizer", "white-space") == 0
-    found = words(tmp_path / "out")
-    assert found["mice"] == 1
-    assert found["mice,"] == found["mice."] == found["β-cells"] == 1
+    counts = load_counts(tmp_path / "out")
+    assert counts["mice"] == 1
+    assert counts["mice,"] == counts["mice."] == counts["β-cells"] == 1
 
 
-def test_rare_words_are_left_out_and_counted(abstracts: Path, tmp_path: Path, run: Run) -> None:
+def test_rare_words_are_pruned_and_counted(abstracts: Path, tmp_path: Path, run: Run) -> None:
     options = ("--min-count", 2, "--validation-fraction", 0.5)
     assert run("--input", abstracts, "--output", tmp_path / "out", *options) == 0
     expected = count_directly(abstracts, validation_fraction=0.5)
-    assert (tmp_path / "out" / "words.tsv").read_bytes() == lines(expected.words, 2)
-    assert (tmp_path / "out" / "validation-words.tsv").read_bytes() == lines(expected.validation_words)
-    facts = load_manifest(tmp_path / "out")
+    assert (tmp_path / "out" / "words.tsv").read_bytes() == format_counts(expected.words, 2)
+    assert (tmp_path / "out" / "validation-words.tsv").read_bytes() == format_counts(
+        expected.validation_words
+    )
+    manifest = load_manifest(tmp_path / "out")
     rare = [word for word, times in expected.words.items() if times == 1]
     assert len(rare) > 2
-    assert facts["config"]["min_count"] == 2
-    assert facts["counts"]["pruned"] == {"distinct_words": len(rare), "tokens": len(rare)}
-    assert facts["counts"]["distinct_words"] - len(rare) == facts["outputs"][0]["rows"]
+    assert manifest["config"]["min_count"] == 2
+    assert manifest["counts"]["pruned"] == {"distinct_words": len(rare), "tokens": len(rare)}
+    assert manifest["counts"]["distinct_words"] - len(rare) == manifest["outputs"][0]["rows"]
 
 
-def test_a_document_is_held_out_whatever_else_is_there(tmp_path: Path, run: Run) -> None:
-    """Each document has a word of its own, so that the lists say which are held out."""
+def test_validation_documents_do_not_depend_on_other_documents(tmp_path: Path, run: Run) -> None:
+    """Each document has a unique word, so that the lists show the validation documents."""
     numbers = range(100, 400)
-    whole = {number: f"word{number}" for number in numbers}
-    write_texts(tmp_path / "all", {"one": whole})
+    texts = {number: f"word{number}" for number in numbers}
+    write_texts(tmp_path / "all", {"one": texts})
     write_texts(
-        tmp_path / "some", {f"n{number}": {number: whole[number]} for number in numbers if number % 50 < 9}
+        tmp_path / "some", {f"n{number}": {number: texts[number]} for number in numbers if number % 50 < 9}
     )
     for name, options in (
         ("all", ()),
@@ -157,23 +159,28 @@ def test_a_document_is_held_out_whatever_else_is_there(tmp_path: Path, run: Run)
         assert (
             run("--input", tmp_path / name, "--output", output, "--validation-fraction", 0.2, *options) == 0
         )
-    held = words(tmp_path / "out-all", "validation-words.tsv").keys()
-    assert 40 < len(held) < 80
-    assert held.isdisjoint(words(tmp_path / "out-all"))
-    some = words(tmp_path / "out-some", "validation-words.tsv").keys()
-    assert some == held & (some | words(tmp_path / "out-some").keys())
-    assert held != words(tmp_path / "out-all---seed-1", "validation-words.tsv").keys()
-    assert held < words(tmp_path / "out-all---validation-fraction-0.4", "validation-words.tsv").keys()
+    validation_words = load_counts(tmp_path / "out-all", "validation-words.tsv").keys()
+    assert 40 < len(validation_words) < 80
+    assert validation_words.isdisjoint(load_counts(tmp_path / "out-all"))
+    validation_words_of_some = load_counts(tmp_path / "out-some", "validation-words.tsv").keys()
+    assert validation_words_of_some == validation_words & (
+        validation_words_of_some | load_counts(tmp_path / "out-some").keys()
+    )
+    assert validation_words != load_counts(tmp_path / "out-all---seed-1", "validation-words.tsv").keys()
+    assert (
+        validation_words
+        < load_counts(tmp_path / "out-all---validation-fraction-0.4", "validation-words.tsv").keys()
+    )
 
 
-def test_the_manifest_says_what_was_counted(abstracts: Path, tmp_path: Path, run: Run) -> None:
-    other = write_texts(tmp_path / "fulltext", {"third": THIRD}, "pmc_to_shards")
+def test_manifest_lists_config_inputs_and_outputs(abstracts: Path, tmp_path: Path, run: Run) -> None:
+    full_text = write_texts(tmp_path / "fulltext", {"third": THIRD}, "pmc_to_shards")
     output = tmp_path / "out"
     options = ("--validation-fraction", 0.1, "--min-count", 1)
-    assert run("--input", abstracts, "--input", other, *options, "--output", output) == 0
-    facts = load_manifest(output)
-    assert facts["config"].pop("library_versions").keys() == {"tokenizers"}
-    assert facts["config"] == {
+    assert run("--input", abstracts, "--input", full_text, *options, "--output", output) == 0
+    manifest = load_manifest(output)
+    assert manifest["config"].pop("library_versions").keys() == {"tokenizers"}
+    assert manifest["config"] == {
         "pipeline": "shards_to_words",
         "format": FORMAT,
         "pretokenizer": "bert",
@@ -181,8 +188,8 @@ def test_the_manifest_says_what_was_counted(abstracts: Path, tmp_path: Path, run
         "seed": 0,
         "min_count": 1,
     }
-    listed = {item["pipeline"]: item for item in facts["inputs"]}
-    assert listed["pubmed_to_shards"] == {
+    inputs = {item["pipeline"]: item for item in manifest["inputs"]}
+    assert inputs["pubmed_to_shards"] == {
         "pipeline": "pubmed_to_shards",
         "shards_sha256": arrow_io.combine_digests(
             shard["sha256"] for shard in load_manifest(abstracts)["outputs"]
@@ -190,22 +197,22 @@ def test_the_manifest_says_what_was_counted(abstracts: Path, tmp_path: Path, run
         "shards": 2,
         "documents": 4,
     }
-    assert [item["file"] for item in facts["outputs"]] == ["words.tsv", "validation-words.tsv"]
-    for item in facts["outputs"]:
+    assert [item["file"] for item in manifest["outputs"]] == ["words.tsv", "validation-words.tsv"]
+    for item in manifest["outputs"]:
         data = (output / item["file"]).read_bytes()
         assert item["sha256"] == hashlib.sha256(data).hexdigest()
         assert (item["bytes"], item["rows"]) == (len(data), data.count(b"\n"))
-    assert sorted(facts["run"]["inputs"]) == sorted([str(abstracts), str(other)])
-    assert facts["run"]["command"][:3] == ["beam", "run", "shards_to_words"]
-    assert facts["run"]["started_at"] <= facts["run"]["finished_at"]
-    del facts["run"]
-    assert str(tmp_path) not in json.dumps(facts)
+    assert sorted(manifest["run"]["inputs"]) == sorted([str(abstracts), str(full_text)])
+    assert manifest["run"]["command"][:3] == ["beam", "run", "shards_to_words"]
+    assert manifest["run"]["started_at"] <= manifest["run"]["finished_at"]
+    del manifest["run"]
+    assert str(tmp_path) not in json.dumps(manifest)
 
 
-# Run again, stopped, grown
+# Reruns, interruptions, updates
 
 
-def test_a_finished_run_again_does_nothing(
+def test_rerunning_a_finished_run_does_nothing(
     abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
 ) -> None:
     command = ("--input", abstracts, "--output", tmp_path / "out")
@@ -216,7 +223,7 @@ def test_a_finished_run_again_does_nothing(
     assert before == {path: path.stat().st_mtime_ns for path in before}
 
 
-def test_a_lost_or_cut_list_is_made_again_as_is_all_without_the_work_folder(
+def test_missing_or_truncated_lists_are_rebuilt_also_without_the_work_directory(
     abstracts: Path, tmp_path: Path, run: Run
 ) -> None:
     command = ("--input", abstracts, "--output", tmp_path / "out", "--validation-fraction", 0.5)
@@ -231,95 +238,99 @@ def test_a_lost_or_cut_list_is_made_again_as_is_all_without_the_work_folder(
         assert published_digests(tmp_path / "out") == before
 
 
-def test_stopped_at_any_shard_it_goes_on_where_it_was(
+def test_run_stopped_at_a_shard_resumes_there(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """The third shard cannot be written: the others are there, and only what is missing is counted then."""
-    source = write_texts(tmp_path / "in", {f"n{at}": {at: f"Mice number {at}."} for at in range(6)})
-    whole, calls = word_counts.write_counts, []
+    """Writing the third shard fails; the next run counts only the missing shards."""
+    source = write_texts(
+        tmp_path / "in", {f"n{number}": {number: f"Mice number {number}."} for number in range(6)}
+    )
+    original_write, calls = word_counts.write_counts, []
 
-    def counting(storage: LocalStorage, path: str, found: WordCounts, failing: bool) -> None:
+    def count_calls(storage: LocalStorage, path: str, counts: WordCounts, is_failing: bool) -> None:
         calls.append(path)
-        if failing and len(calls) == 3:
+        if is_failing and len(calls) == 3:
             raise RuntimeError("no more")
-        whole(storage, path, found)
+        original_write(storage, path, counts)
 
-    for failing in (True, False):
-        monkeypatch.setattr(word_counts, "write_counts", functools.partial(counting, failing=failing))
-        assert run("--input", source, "--output", tmp_path / "out") == (1 if failing else 0)
-        assert (tmp_path / "out" / "manifest.json").exists() is not failing
+    for is_failing in (True, False):
+        monkeypatch.setattr(
+            word_counts, "write_counts", functools.partial(count_calls, is_failing=is_failing)
+        )
+        assert run("--input", source, "--output", tmp_path / "out") == (1 if is_failing else 0)
+        assert (tmp_path / "out" / "manifest.json").exists() is not is_failing
     assert "the run failed: RuntimeError: no more. Completed work is kept" in capsys.readouterr().err
     assert len(calls) == 3 + 4
     assert len(set(calls)) == 6
-    assert (tmp_path / "out" / "words.tsv").read_bytes() == lines(count_directly(source).words)
+    assert (tmp_path / "out" / "words.tsv").read_bytes() == format_counts(count_directly(source).words)
 
 
-def test_a_full_disk_loses_nothing(
+def test_run_resumes_after_a_full_disk(
     abstracts: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """The disk is full at one write or another, in every step; each time the next run goes on."""
-    whole, left = LocalStorage.write, [0]
+    """Writes of every step fail in turn; each run resumes from the one before."""
+    original_write, remaining_writes = LocalStorage.write, [0]
 
     @contextlib.contextmanager
-    def failing(self: LocalStorage, path: str) -> Iterator[Any]:
-        with whole(self, path) as file:
-            left[0] -= 1
-            if left[0] < 0:
+    def write_until_full(self: LocalStorage, path: str) -> Iterator[Any]:
+        with original_write(self, path) as file:
+            remaining_writes[0] -= 1
+            if remaining_writes[0] < 0:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             yield file
 
     command = ("--input", abstracts, "--validation-fraction", 0.5, "--output")
-    with monkeypatch.context() as full:
-        full.setattr(LocalStorage, "write", failing)
-        for room in (0, 1, 2, 3, 70, 129, 130, 131, 132):
-            left[0] = room
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStorage, "write", write_until_full)
+        for allowed_writes in (0, 1, 2, 3, 70, 129, 130, 131, 132):
+            remaining_writes[0] = allowed_writes
             code = run(*command, tmp_path / "out")
-            said = capsys.readouterr().err
+            stderr = capsys.readouterr().err
             assert code != 0
-            assert "No space left" in said or "the disk is full" in said
+            assert "No space left" in stderr or "the disk is full" in stderr
     assert run(*command, tmp_path / "out") == 0
     assert run(*command, tmp_path / "fresh") == 0
     assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
     assert list((tmp_path / "out").rglob(".tmp-*")) == []
 
 
-def test_an_update_counts_what_is_new_alone(
+def test_update_counts_only_new_shards(
     abstracts: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, counted_now = word_counts.count_shard_words, []
+    count_shard_words, counted_files = word_counts.count_shard_words, []
 
-    def counting(*arguments: Any) -> WordCounts:
-        counted_now.append(arguments[2].file)
-        return whole(*arguments)
+    def record_and_count(*arguments: Any) -> WordCounts:
+        counted_files.append(arguments[2].file)
+        return count_shard_words(*arguments)
 
-    monkeypatch.setattr(word_counts, "count_shard_words", counting)
+    monkeypatch.setattr(word_counts, "count_shard_words", record_and_count)
     command = ("--input", abstracts, "--output", tmp_path / "out")
     assert run(*command) == 0
-    assert len(counted_now) == 2
-    for grown, new in (
+    assert len(counted_files) == 2
+    for texts, new_files in (
         ({"first": FIRST, "second": SECOND, "third": THIRD}, ["data-third-00000.arrow"]),
         ({"first": FIRST, "third": {6: "Nobody slept."}}, ["data-third-00000.arrow"]),
     ):
         shutil.rmtree(abstracts)
-        write_texts(abstracts, grown)
-        counted_now.clear()
+        write_texts(abstracts, texts)
+        counted_files.clear()
         assert run(*command) == 0
-        assert counted_now == new
-        assert (tmp_path / "out" / "words.tsv").read_bytes() == lines(count_directly(abstracts).words)
-    kept = {path.stem for path in (tmp_path / "out" / ".bioshards" / "word_counts").iterdir()}
-    assert kept == {shard["sha256"] for shard in load_manifest(abstracts)["outputs"]}
+        assert counted_files == new_files
+        assert (tmp_path / "out" / "words.tsv").read_bytes() == format_counts(count_directly(abstracts).words)
+    cached_digests = {path.stem for path in (tmp_path / "out" / ".bioshards" / "word_counts").iterdir()}
+    assert cached_digests == {shard["sha256"] for shard in load_manifest(abstracts)["outputs"]}
 
 
-# What passes between the steps
+# Elements between steps
 
 
-def _note(path: str, element: object) -> None:
+def _append_repr(path: str, element: object) -> None:
     with open(path, "a") as file:
         file.write(f"{element!r}\n")
 
 
-def test_no_word_passes_between_the_steps(abstracts: Path, tmp_path: Path) -> None:
-    """Everything that any transform gives is written down: names, numbers and reports."""
+def test_elements_between_steps_have_no_words(abstracts: Path, tmp_path: Path) -> None:
+    """The elements of all PCollections are recorded: names, numbers and reports."""
     import apache_beam
     from apache_beam.options.pipeline_options import PipelineOptions
     from apache_beam.pipeline import PipelineVisitor
@@ -329,23 +340,23 @@ def test_no_word_passes_between_the_steps(abstracts: Path, tmp_path: Path) -> No
     from bioshards.pipelines import shards_to_words
     from bioshards.pipelines.execution import local_runner
 
-    storage, made = LocalStorage(), []
+    storage, collections = LocalStorage(), []
 
-    class Looking(PipelineVisitor):  # type: ignore[misc]
+    class CollectionVisitor(PipelineVisitor):  # type: ignore[misc]
         def visit_transform(self, node: Any) -> None:
-            made.extend(node.outputs.values())
+            collections.extend(node.outputs.values())
 
-    counting = CountConfig(validation_fraction=0.5)
+    count_config = CountConfig(validation_fraction=0.5)
     job = WordsJob(
         storage=storage,
         output_dir=OutputDir(str(tmp_path / "out")),
         inputs=inputs.load_document_inputs(storage, [str(abstracts)]),
-        count_config=counting,
+        count_config=count_config,
         min_count=1,
         config={
             "pipeline": "shards_to_words",
             "format": FORMAT,
-            **counting.to_dict(),
+            **count_config.to_dict(),
             "min_count": 1,
             "library_versions": {},
         },
@@ -354,10 +365,10 @@ def test_no_word_passes_between_the_steps(abstracts: Path, tmp_path: Path) -> No
     options = PipelineOptions([], **local_runner.make_local_options(1))
     root = apache_beam.Pipeline(runner=local_runner.make_runner(options), options=options)
     shards_to_words.build(root, job)
-    root.visit(Looking())
-    for number, collection in enumerate(made):
-        note = apache_beam.Map(functools.partial(_note, str(tmp_path / "notes")))
-        collection | f"Note {number}" >> note
+    root.visit(CollectionVisitor())
+    for number, collection in enumerate(collections):
+        append_elements = apache_beam.Map(functools.partial(_append_repr, str(tmp_path / "notes")))
+        collection | f"Note {number}" >> append_elements
     result = root.run()
     result.wait_until_finish()
     notes = (tmp_path / "notes").read_text()
@@ -365,63 +376,65 @@ def test_no_word_passes_between_the_steps(abstracts: Path, tmp_path: Path) -> No
     assert "BucketCounts(" in notes
     for word in ("mice", "Mice", "Naïve", "β", "grew", "pubmed:"):
         assert word not in notes
-    metrics = {found.key.metric.name: found.committed for found in result.metrics().query()["counters"]}
-    facts = load_manifest(tmp_path / "out")["counts"]
+    metrics = {counter.key.metric.name: counter.committed for counter in result.metrics().query()["counters"]}
+    counts = load_manifest(tmp_path / "out")["counts"]
     assert metrics["count_items"] == 2
-    assert metrics["count_tokens"] == facts["tokens"]
-    assert metrics["merge_distinct_words"] == facts["distinct_words"]
-    assert metrics["count_validation_documents"] == facts["validation"]["documents"] > 0
+    assert metrics["count_tokens"] == counts["tokens"]
+    assert metrics["merge_distinct_words"] == counts["distinct_words"]
+    assert metrics["count_validation_documents"] == counts["validation"]["documents"] > 0
 
 
-# What goes wrong
+# Errors
 
 
-def harm_missing(shard: Path) -> str:
+def delete_shard(shard: Path) -> str:
     shard.unlink()
     return "No such file or directory"
 
 
-def harm_cut(shard: Path) -> str:
+def truncate_shard(shard: Path) -> str:
     size = shard.stat().st_size
     os.truncate(shard, size - 8)
     return f"it has {size - 8:,} bytes, and its manifest lists {size:,}"
 
 
-def harm_changed(shard: Path) -> str:
+def change_shard_text(shard: Path) -> str:
     data = shard.read_bytes()
     shard.write_bytes(data.replace(b"Mice slept", b"Rats slept"))
     return "its SHA-256 is not the one that its manifest lists"
 
 
-def harm_folder(shard: Path) -> str:
+def replace_shard_with_folder(shard: Path) -> str:
     shard.unlink()
     shard.mkdir()
     return "Is a directory"
 
 
-@pytest.mark.parametrize("harm", [harm_missing, harm_cut, harm_changed, harm_folder])
+@pytest.mark.parametrize(
+    "damage_shard", [delete_shard, truncate_shard, change_shard_text, replace_shard_with_folder]
+)
 def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
-    harm: Callable[[Path], str], abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
+    damage_shard: Callable[[Path], str], abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
 ) -> None:
     shard = abstracts / "data-second-00000.arrow"
-    whole = shard.read_bytes()
-    message = harm(shard)
+    content = shard.read_bytes()
+    message = damage_shard(shard)
     command = ("--input", abstracts, "--output", tmp_path / "out")
     assert run(*command) == 3
-    said = capsys.readouterr().err
-    assert f"1 of 2 shards cannot be read ({shard}: {message})" in said
-    assert "rerun the command that made them" in said
+    stderr = capsys.readouterr().err
+    assert f"1 of 2 shards cannot be read ({shard}: {message})" in stderr
+    assert "rerun the command that made them" in stderr
     assert [path.name for path in (tmp_path / "out").glob("*")] == [".bioshards"]
-    # Mended, the same command goes on.
+    # With the shard repaired, the same command succeeds.
     if shard.is_dir():
         shard.rmdir()
-    shard.write_bytes(whole)
+    shard.write_bytes(content)
     assert run(*command) == 0
-    assert (tmp_path / "out" / "words.tsv").read_bytes() == lines(count_directly(abstracts).words)
+    assert (tmp_path / "out" / "words.tsv").read_bytes() == format_counts(count_directly(abstracts).words)
 
 
 @pytest.mark.parametrize("options", [("--validation-fraction", 0.999999), ("--min-count", 1000)])
-def test_nothing_left_is_no_success(
+def test_run_without_any_word_fails(
     options: tuple[object, ...], abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
 ) -> None:
     assert run("--input", abstracts, "--output", tmp_path / "out", *options) == 3
@@ -429,7 +442,7 @@ def test_nothing_left_is_no_success(
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
-def test_an_input_that_cannot_be_counted_is_explained(
+def test_input_without_finished_documents_is_refused(
     abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
 ) -> None:
     folders = {name: tmp_path / name for name in ("nowhere", "unfinished", "fetched", "strange", "broken")}
@@ -446,41 +459,43 @@ def test_an_input_that_cannot_be_counted_is_explained(
         "broken": "/manifest.json cannot be read",
     }
     for name, message in expected.items():
-        words = ("--input", abstracts, "--input", folders[name], "--output", tmp_path / "out")
-        assert run(*words) == 2
-        said = capsys.readouterr().err
-        assert str(folders[name]) in said
-        assert message in said
-        assert ".." not in said
+        arguments = ("--input", abstracts, "--input", folders[name], "--output", tmp_path / "out")
+        assert run(*arguments) == 2
+        stderr = capsys.readouterr().err
+        assert str(folders[name]) in stderr
+        assert message in stderr
+        assert ".." not in stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_shards_of_another_version_are_not_mixed_in(
+def test_input_of_another_format_version_is_refused(
     abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
 ) -> None:
-    facts = load_manifest(abstracts)
-    facts["config"]["format"] = FORMAT - 1
-    (abstracts / "manifest.json").write_text(json.dumps(facts))
+    manifest = load_manifest(abstracts)
+    manifest["config"]["format"] = FORMAT - 1
+    (abstracts / "manifest.json").write_text(json.dumps(manifest))
     assert run("--input", abstracts, "--output", tmp_path / "out") == 2
-    said = capsys.readouterr().err
-    assert f"{abstracts} was made by another version of bioshards (format {FORMAT - 1}" in said
-    assert "Make it anew: beam run pubmed_to_shards" in said
+    stderr = capsys.readouterr().err
+    assert f"{abstracts} was made by another version of bioshards (format {FORMAT - 1}" in stderr
+    assert "Make it anew: beam run pubmed_to_shards" in stderr
 
 
-def test_no_shard_is_counted_twice(abstracts: Path, tmp_path: Path, run: Run, capsys: Capture) -> None:
+def test_duplicate_input_shards_are_refused(
+    abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
+) -> None:
     copy, link, grown = tmp_path / "copy", tmp_path / "link", tmp_path / "grown"
     shutil.copytree(abstracts, copy)
     link.symlink_to(abstracts)
     write_texts(grown, {"second": SECOND, "third": THIRD})
     for other in (f"{abstracts}/", copy, link, grown):
         assert run("--input", abstracts, "--input", other, "--output", tmp_path / "out") == 2
-        said = capsys.readouterr().err
-        assert f"{abstracts} and {str(other).rstrip('/')} hold the same shard (data-" in said
-        assert "counted twice" in said
+        stderr = capsys.readouterr().err
+        assert f"{abstracts} and {str(other).rstrip('/')} hold the same shard (data-" in stderr
+        assert "counted twice" in stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_an_output_in_an_input_or_of_something_else(
+def test_output_inside_an_input_or_of_another_pipeline_is_refused(
     abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
 ) -> None:
     before = published_digests(abstracts)
@@ -503,7 +518,7 @@ def test_an_output_in_an_input_or_of_something_else(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--min-count", 3), "min_count was 1, now 3"),
         (("--seed", 7), "seed was 0, now 7"),
@@ -511,19 +526,19 @@ def test_an_output_in_an_input_or_of_something_else(
         (("--pretokenizer", "white-space"), "pretokenizer was 'bert', now 'white-space'"),
     ],
 )
-def test_an_output_of_another_configuration(
-    options: tuple[object, ...], said: str, abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
+def test_output_of_another_configuration_is_refused(
+    options: tuple[object, ...], message: str, abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
 ) -> None:
     command = ("--input", abstracts, "--output", tmp_path / "out", "--validation-fraction", 0.5)
     assert run(*command) == 0
     before = published_digests(tmp_path / "out")
     assert run(*command, *options) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert published_digests(tmp_path / "out") == before
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--output", "x"), "--input DIR is missing: a finished --output of pubmed_to_shards or"),
         (("--input", "x"), "--output DIR is missing"),
@@ -542,9 +557,9 @@ def test_an_output_of_another_configuration(
         (("--output", "x", "--runner=DataflowRunner"), "is local; Dataflow's workers need gs://"),
     ],
 )
-def test_a_wrong_command_line(
+def test_wrong_command_line_is_refused(
     options: tuple[object, ...],
-    said: str,
+    message: str,
     abstracts: Path,
     tmp_path: Path,
     run: Run,
@@ -552,45 +567,50 @@ def test_a_wrong_command_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    given = () if "is missing" in said else ("--input", abstracts)
-    assert run(*given, *options) == 2
-    assert said in capsys.readouterr().err
+    input_arguments = () if "is missing" in message else ("--input", abstracts)
+    assert run(*input_arguments, *options) == 2
+    assert message in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
 
 
-def test_the_kinds_of_words_are_those_that_can_be_counted() -> None:
+def test_pretokenizer_choices_are_those_of_word_counts() -> None:
     from bioshards.pipelines import shards_to_words
 
     [option] = [action for action in shards_to_words.make_parser()._actions if action.dest == "pretokenizer"]
     assert tuple(option.choices or ()) == word_counts.PRETOKENIZERS
 
 
-def test_without_its_extra_it_says_what_to_install(abstracts: Path, tmp_path: Path) -> None:
+def test_missing_library_error_names_the_extra_to_install(abstracts: Path, tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['tokenizers'] = None; from bioshards.pipelines import cli; "
         "sys.exit(cli.main(['run', 'shards_to_words', *sys.argv[1:]]))"
     )
-    words = ("--input", abstracts, "--output", tmp_path / "out")
-    command = [sys.executable, "-c", code, *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "shards_to_words needs a library that cannot be imported" in done.stderr
-    assert "pip install 'bioshards[vocab]'" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    arguments = ("--input", abstracts, "--output", tmp_path / "out")
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.returncode == 2
+    assert "shards_to_words needs a library that cannot be imported" in completed.stderr
+    assert "pip install 'bioshards[vocab]'" in completed.stderr
+    assert len(completed.stderr.splitlines()) == 1
     assert not (tmp_path / "out").exists()
 
 
-def test_the_counts_of_a_bucket_are_added_up_in_files(abstracts: Path, tmp_path: Path) -> None:
-    """The steps alone, without Beam: a shard's report says what its counts hold."""
+def test_counting_and_merging_steps_without_beam(abstracts: Path, tmp_path: Path) -> None:
+    """The report of each step has the totals of its counts."""
     from bioshards.corpus.output.output_layout import OutputDir
     from bioshards.corpus.shards.arrow_io import Shard
 
     storage, output_dir = LocalStorage(), OutputDir(str(tmp_path / "out"))
-    listed = [Shard(**item) for item in load_manifest(abstracts)["outputs"]]
-    found = [steps.count_shard(storage, output_dir, str(abstracts), shard, CountConfig()) for shard in listed]
-    assert [(one.documents, one.tokens, one.distinct_words) for one in found] == [(2, 15, 12), (2, 9, 8)]
+    shards = [Shard(**item) for item in load_manifest(abstracts)["outputs"]]
+    reports = [
+        count_steps.count_shard(storage, output_dir, str(abstracts), shard, CountConfig()) for shard in shards
+    ]
+    assert [(report.documents, report.tokens, report.distinct_words) for report in reports] == [
+        (2, 15, 12),
+        (2, 9, 8),
+    ]
     merged = [
-        steps.merge_bucket(storage, output_dir, [one.sha256 for one in found], bucket, 2)
+        count_steps.merge_bucket(storage, output_dir, [report.sha256 for report in reports], bucket, 2)
         for bucket in range(64)
     ]
     assert sum(bucket.distinct_words for bucket in merged) == len(count_directly(abstracts).words) == 16

@@ -1,4 +1,4 @@
-"""What a run says of its steps: Beam's metrics, the manifest's ``run.steps`` and its funnel are one."""
+"""Tests of step metrics: Beam's metrics equal the manifest's ``run.steps`` and its funnel."""
 
 from __future__ import annotations
 
@@ -36,92 +36,94 @@ from tests.support.servers.server_pages import create_pubmed_server
 from tests.support.vocab.tiny_tokenizers import make_wordpiece
 
 Steps = dict[str, dict[str, int]]
-Ran = Callable[..., Steps]
+RunPipeline = Callable[..., Steps]
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
-    """Runs a pipeline in this process; returns its metrics, shaped as the manifest has them."""
-    kept: list[Any] = []
-    original = beam.Pipeline.run
+def run_pipeline(monkeypatch: pytest.MonkeyPatch) -> RunPipeline:
+    """Run a pipeline in this process, and return its metrics in the form of the manifest."""
+    results: list[Any] = []
+    original_run = beam.Pipeline.run
 
-    def run(self: beam.Pipeline, *given: Any, **named: Any) -> Any:
-        kept.append(original(self, *given, **named))
-        return kept[-1]
+    def run_and_record(self: beam.Pipeline, *arguments_given: Any, **keywords: Any) -> Any:
+        results.append(original_run(self, *arguments_given, **keywords))
+        return results[-1]
 
-    monkeypatch.setattr(beam.Pipeline, "run", run)
+    monkeypatch.setattr(beam.Pipeline, "run", run_and_record)
 
     def call(pipeline: str, *arguments: object, workers: int = 1, code: int = 0) -> Steps:
-        words = ["run", pipeline, "--workers", workers, *arguments]
-        assert cli.main([str(word) for word in words]) == code
-        return _metrics(kept[-1])
+        command = ["run", pipeline, "--workers", workers, *arguments]
+        assert cli.main([str(word) for word in command]) == code
+        return _read_beam_metrics(results[-1])
 
     return call
 
 
-def _metrics(result: Any) -> Steps:
-    found: Steps = {}
+def _read_beam_metrics(result: Any) -> Steps:
+    steps: Steps = {}
     query = result.metrics().query()
     for counter in query["counters"]:
         step, _, figure = counter.key.metric.name.partition("_")
-        found.setdefault(step, {})[figure] = counter.committed
+        steps.setdefault(step, {})[figure] = counter.committed
     for distribution in query["distributions"]:
         step, _, figure = distribution.key.metric.name.partition("_")
-        found[step] |= {figure: distribution.committed.sum, "max_item_ms": distribution.committed.max}
-    del found["publish"]  # has not ended when it writes the manifest
-    return found
+        steps[step] |= {figure: distribution.committed.sum, "max_item_ms": distribution.committed.max}
+    del steps["publish"]  # the step is still running when it writes the manifest
+    return steps
 
 
-def said(output: Path) -> Steps:
-    """What the manifest says of the steps of the run that made it."""
-    found: Steps = load_manifest(output)["run"]["steps"]
-    return found
+def load_manifest_steps(output: Path) -> Steps:
+    """Return the steps in the manifest of an output."""
+    steps: Steps = load_manifest(output)["run"]["steps"]
+    return steps
 
 
-def funnel(found: Steps) -> dict[str, int]:
-    """The manifest's funnel, of the figures of the steps."""
-    records = {"records": found["stage"]["records"]}
-    rejected = {name: count for name, count in found["stage"].items() if name.startswith("rejected_")}
-    became = {
+def make_funnel(steps: Steps) -> dict[str, int]:
+    """Make the manifest's funnel from the metrics of the steps."""
+    records = {"records": steps["stage"]["records"]}
+    rejected = {name: count for name, count in steps["stage"].items() if name.startswith("rejected_")}
+    outcomes = {
         name: count
-        for name, count in found["finalize"].items()
+        for name, count in steps["finalize"].items()
         if name.startswith("dropped_") or name == "kept"
     }
-    return {name.replace("_", ": "): count for name, count in {**records, **rejected, **became}.items()}
+    return {name.replace("_", ": "): count for name, count in {**records, **rejected, **outcomes}.items()}
 
 
-def source(path: Path, *pmids: int, rejected: bool = False) -> None:
-    """A file of update records, the last of which is no record at all."""
+def write_update_file(path: Path, *pmids: int, rejected: bool = False) -> None:
+    """Write a file of citations; with ``rejected``, add an invalid record."""
     records = [citation_xml(pmid, f"{'A word of text. ' * pmid}The end of {pmid}.") for pmid in pmids]
     path.write_bytes(
         pubmed_set_xml(*records, *(["<PubmedArticle><None/></PubmedArticle>"] if rejected else []))
     )
 
 
-def test_the_whole_chain(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_of_all_pipelines_equal_the_manifests(
+    run_pipeline: RunPipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from bioshards.pipelines.drivers import pretraining_driver
 
     abstracts, articles = tmp_path / "abstracts", tmp_path / "articles"
-    found = ran("pubmed_to_shards", "--dedup", "exact", "--output", abstracts)
-    assert list(found) == ["stage", "versions", "duplicates", "finalize"]
-    assert said(abstracts) == found
-    facts = load_manifest(abstracts)
-    assert funnel(found) == facts["funnel"]
-    assert found["finalize"]["sentences"] == facts["counts"]["sentences"]
-    assert found["stage"]["items"] == found["finalize"]["items"] == len(facts["inputs"]) == 3
-    assert found["stage"]["bytes_in"] >= sum(one["bytes"] for one in facts["inputs"])
-    assert found["finalize"]["bytes_out"] > sum(one["bytes"] for one in facts["outputs"])
+    steps = run_pipeline("pubmed_to_shards", "--dedup", "exact", "--output", abstracts)
+    assert list(steps) == ["stage", "versions", "duplicates", "finalize"]
+    assert load_manifest_steps(abstracts) == steps
+    manifest = load_manifest(abstracts)
+    assert make_funnel(steps) == manifest["funnel"]
+    assert steps["finalize"]["sentences"] == manifest["counts"]["sentences"]
+    assert steps["stage"]["items"] == steps["finalize"]["items"] == len(manifest["inputs"]) == 3
+    assert steps["stage"]["bytes_in"] >= sum(entry["bytes"] for entry in manifest["inputs"])
+    assert steps["finalize"]["bytes_out"] > sum(entry["bytes"] for entry in manifest["outputs"])
 
-    found = ran("pmc_to_shards", "--find-overlap-with", abstracts, "--output", articles)
-    assert said(articles) == found
-    assert funnel(found) == load_manifest(articles)["funnel"]
-    assert found["overlap"]["abstracts"] == load_manifest(articles)["overlap"][0]["rows"]
-    assert found["keys"]["items"] == len(facts["outputs"]) + len(load_manifest(articles)["outputs"])
+    steps = run_pipeline("pmc_to_shards", "--find-overlap-with", abstracts, "--output", articles)
+    assert load_manifest_steps(articles) == steps
+    assert make_funnel(steps) == load_manifest(articles)["funnel"]
+    assert steps["overlap"]["abstracts"] == load_manifest(articles)["overlap"][0]["rows"]
+    assert steps["keys"]["items"] == len(manifest["outputs"]) + len(load_manifest(articles)["outputs"])
 
-    both = ("--input", abstracts, "--input", articles)
-    found = ran(
+    input_arguments = ("--input", abstracts, "--input", articles)
+    steps = run_pipeline(
         "shards_to_words",
-        *both,
+        *input_arguments,
         "--validation-fraction",
         0.3,
         "--min-count",
@@ -129,142 +131,146 @@ def test_the_whole_chain(ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "--output",
         tmp_path / "words",
     )
-    assert said(tmp_path / "words") == found
+    assert load_manifest_steps(tmp_path / "words") == steps
     counts = load_manifest(tmp_path / "words")["counts"]
-    assert found["count"]["documents"] == counts["documents"]
-    assert found["count"]["tokens"] == counts["tokens"]
-    assert found["count"]["validation_tokens"] == counts["validation"]["tokens"] > 0
-    assert found["merge"]["distinct_words"] == counts["distinct_words"]
-    assert found["merge"]["pruned_distinct_words"] == counts["pruned"]["distinct_words"] > 0
-    assert found["merge"]["items"] == 64
+    assert steps["count"]["documents"] == counts["documents"]
+    assert steps["count"]["tokens"] == counts["tokens"]
+    assert steps["count"]["validation_tokens"] == counts["validation"]["tokens"] > 0
+    assert steps["merge"]["distinct_words"] == counts["distinct_words"]
+    assert steps["merge"]["pruned_distinct_words"] == counts["pruned"]["distinct_words"] > 0
+    assert steps["merge"]["items"] == 64
 
-    monkeypatch.setattr(pretraining_driver, "_TOKENS_PER_BYTE", 9000.0)  # several shards, as of large inputs
+    monkeypatch.setattr(
+        pretraining_driver, "_TOKENS_PER_BYTE", 9000.0
+    )  # several shards, as with large inputs
     letters = string.ascii_letters + string.digits
     vocabulary = make_wordpiece(*letters, *(f"##{letter}" for letter in letters), *"()-.,:;%=<>/+")
     (tmp_path / "v").mkdir()
     vocabulary.save(str(tmp_path / "v" / "tokenizer.json"))
     options = ("--vocab", tmp_path / "v", "--shuffle", "global", "--validation-fraction", 0.2)
-    found = ran("shards_to_pretraining", *both, *options, "--output", tmp_path / "set")
-    assert said(tmp_path / "set") == found
-    facts = load_manifest(tmp_path / "set")
-    assert found["build"]["documents"] == facts["counts"]["documents"]
-    assert found["merge"]["items"] > 2
+    steps = run_pipeline("shards_to_pretraining", *input_arguments, *options, "--output", tmp_path / "set")
+    assert load_manifest_steps(tmp_path / "set") == steps
+    manifest = load_manifest(tmp_path / "set")
+    assert steps["build"]["documents"] == manifest["counts"]["documents"]
+    assert steps["merge"]["items"] > 2
     for split in ("train", "validation"):
-        rows = facts["counts"][split]["rows"]
-        assert rows == found["build"][f"{split}_rows"] == found["merge"][f"{split}_rows"] > 0
-        assert found["build"][f"{split}_tokens"] == facts["counts"][split]["tokens"]
+        rows = manifest["counts"][split]["rows"]
+        assert rows == steps["build"][f"{split}_rows"] == steps["merge"][f"{split}_rows"] > 0
+        assert steps["build"][f"{split}_tokens"] == manifest["counts"][split]["tokens"]
 
 
-def test_a_run_that_is_continued(ran: Ran, tmp_path: Path) -> None:
-    """What stood is counted as such, and the funnel is whole all the same."""
-    given, out = tmp_path / "given", tmp_path / "out"
-    given.mkdir()
-    source(given / "pubmed26n0001.xml", 1, 2, 3, rejected=True)
-    words = ("--input", given, "--output", out, "--max-rejected", 1)
-    first = ran("pubmed_to_shards", *words)
-    assert said(out) == first
+def test_metrics_of_a_resumed_run(run_pipeline: RunPipeline, tmp_path: Path) -> None:
+    """Completed items count as skipped, and the funnel is complete."""
+    inputs, out = tmp_path / "given", tmp_path / "out"
+    inputs.mkdir()
+    write_update_file(inputs / "pubmed26n0001.xml", 1, 2, 3, rejected=True)
+    arguments = ("--input", inputs, "--output", out, "--max-rejected", 1)
+    first = run_pipeline("pubmed_to_shards", *arguments)
+    assert load_manifest_steps(out) == first
     assert first["stage"]["rejected_no-pmid"] == 1
-    source(given / "pubmed26n0002.xml", 3, 4)
-    second = ran("pubmed_to_shards", *words)
-    assert said(out) == second
+    write_update_file(inputs / "pubmed26n0002.xml", 3, 4)
+    second = run_pipeline("pubmed_to_shards", *arguments)
+    assert load_manifest_steps(out) == second
     assert [second["stage"][name] for name in ("items", "skipped")] == [2, 1]
     assert [second["finalize"][name] for name in ("items", "skipped")] == [
         2,
         0,
     ]  # 3 is superseded in the first
-    assert funnel(second) == load_manifest(out)["funnel"]
+    assert make_funnel(second) == load_manifest(out)["funnel"]
     before = published_digests(out)
     (out / "manifest.json").unlink()
-    third = ran("pubmed_to_shards", *words)
-    assert said(out) == third
+    third = run_pipeline("pubmed_to_shards", *arguments)
+    assert load_manifest_steps(out) == third
     for step in ("stage", "finalize"):
         assert third[step]["skipped"] == third[step]["items"] == 2
         assert third[step]["bytes_out"] == 0
-    assert funnel(third) == funnel(second)
+    assert make_funnel(third) == make_funnel(second)
     assert published_digests(out) == before
 
 
-def test_two_workers(ran: Ran, reference: Path, tmp_path: Path) -> None:
-    """What they tell the runner from two processes is what the manifest has, and what one would count."""
+def test_metrics_of_two_workers(run_pipeline: RunPipeline, reference: Path, tmp_path: Path) -> None:
+    """Metrics of two processes equal the manifest and those of one process."""
     out = tmp_path / "out"
-    found = ran("pubmed_to_shards", "--keep-dropped", "--output", out, workers=2)
-    assert said(out) == found
-    # Reports say how many seconds were taken, in more digits or fewer.
+    steps = run_pipeline("pubmed_to_shards", "--keep-dropped", "--output", out, workers=2)
+    assert load_manifest_steps(out) == steps
+    # Times vary, and so do the sizes of the reports that contain them.
     timed = {"milliseconds", "max_item_ms", "bytes_in", "bytes_out"}
-    for step, figures in said(reference).items():
+    for step, figures in load_manifest_steps(reference).items():
         assert {name: figures[name] for name in figures.keys() - timed} == {
-            name: found[step][name] for name in found[step].keys() - timed
+            name: steps[step][name] for name in steps[step].keys() - timed
         }
     assert published_digests(out) == published_digests(reference)
 
 
-def test_what_is_fetched(ran: Ran, tmp_path: Path) -> None:
-    """Of files and ranges, by ``fetch`` and by the pipelines that fetch for themselves."""
+def test_metrics_of_fetched_files_and_ranges(run_pipeline: RunPipeline, tmp_path: Path) -> None:
+    """Files and ranges, fetched by ``fetch`` and by other pipelines."""
     root = tmp_path / "servers"
     records = {f"pubmed26n000{number}.xml.gz": pubmed_set_xml(citation_xml(number)) for number in (1, 2)}
     create_pubmed_server(root, records, {})
     create_bucket(
         root / "bucket", [FakeArticle(1200001), FakeArticle(1200003, licence="CC BY-NC")], "2026-11-01"
     )
-    mirror = ("--mirror", tmp_path / "mirror", "--contact", "tests@example.org")
+    mirror_arguments = ("--mirror", tmp_path / "mirror", "--contact", "tests@example.org")
     with FakeServer(root) as server:
-        nlm = ("--input", "pubmed:", "--pubmed-url", f"{server.url}pubmed/", *mirror)
-        pmc = ("--input", "pmc:", "--pmc-url", f"{server.url}bucket/", *mirror)
+        pubmed_arguments = ("--input", "pubmed:", "--pubmed-url", f"{server.url}pubmed/", *mirror_arguments)
+        pmc_arguments = ("--input", "pmc:", "--pmc-url", f"{server.url}bucket/", *mirror_arguments)
         server.schedule_fault("pubmed/baseline/pubmed26n0002.xml.gz", NotFound(), times=None)
-        found = ran("pubmed_to_shards", *nlm, "--output", tmp_path / "abstracts", code=3)
-        assert [found["fetch"][name] for name in ("items", "skipped", "failed")] == [2, 0, 1]
-        assert found["stage"]["items"] == 1
+        steps = run_pipeline(
+            "pubmed_to_shards", *pubmed_arguments, "--output", tmp_path / "abstracts", code=3
+        )
+        assert [steps["fetch"][name] for name in ("items", "skipped", "failed")] == [2, 0, 1]
+        assert steps["stage"]["items"] == 1
         server.clear_faults()
-        found = ran("fetch", *nlm)
+        steps = run_pipeline("fetch", *pubmed_arguments)
         size = (tmp_path / "mirror/pubmed/baseline/pubmed26n0002.xml.gz").stat().st_size
-        assert found["fetch"]["items"] == 1
-        assert found["fetch"]["bytes_in"] == found["fetch"]["bytes_out"] == size
-        assert said(tmp_path / "mirror") == found
-        found = ran("pmc_to_shards", *pmc, "--output", tmp_path / "articles")
-        assert said(tmp_path / "articles") == found
-        assert found["ranges"]["articles_fetched"] == 1
-        assert found["ranges"]["dropped_licence-CC-BY-NC"] == 1
-        found = ran("fetch", *pmc)
-        assert said(tmp_path / "mirror") == found
-        assert [found["ranges"][f"articles_{name}"] for name in ("cached", "fetched")] == [1, 0]
+        assert steps["fetch"]["items"] == 1
+        assert steps["fetch"]["bytes_in"] == steps["fetch"]["bytes_out"] == size
+        assert load_manifest_steps(tmp_path / "mirror") == steps
+        steps = run_pipeline("pmc_to_shards", *pmc_arguments, "--output", tmp_path / "articles")
+        assert load_manifest_steps(tmp_path / "articles") == steps
+        assert steps["ranges"]["articles_fetched"] == 1
+        assert steps["ranges"]["dropped_licence-CC-BY-NC"] == 1
+        steps = run_pipeline("fetch", *pmc_arguments)
+        assert load_manifest_steps(tmp_path / "mirror") == steps
+        assert [steps["ranges"][f"articles_{name}"] for name in ("cached", "fetched")] == [1, 0]
 
 
-# One measure
+# Metrics of one item
 
 
 @pytest.fixture
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def disable_retry_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "STEP_BACKOFF_SECONDS", (0.0, 0.0))
 
 
-@pytest.mark.usefixtures("no_pauses")
-def test_a_store_that_fails_for_a_moment_is_counted_once(tmp_path: Path) -> None:
-    tries = []
+@pytest.mark.usefixtures("disable_retry_pauses")
+def test_retried_step_is_counted_once(tmp_path: Path) -> None:
+    attempts = []
 
-    def work(storage: LocalStorage) -> int:
+    def write_file(storage: LocalStorage) -> int:
         with storage.write(str(tmp_path / "file")) as file:
             file.write(b"12345")
-        tries.append(1)
-        if len(tries) < 3:
+        attempts.append(1)
+        if len(attempts) < 3:
             raise TransientStorageError("try again")
         return 7
 
-    done = run_step("step", LocalStorage(), work, lambda result: {"sevens": result})
-    assert done.result == 7
-    [figures] = done.metrics
+    result = run_step("step", LocalStorage(), write_file, lambda value: {"sevens": value})
+    assert result.result == 7
+    [figures] = result.metrics
     assert figures.counters() == {"items": 1, "skipped": 0, "bytes_in": 0, "bytes_out": 15, "sevens": 7}
-    tries.clear()
-    monkey = [TransientStorageError("for good")] * 3
+    attempts.clear()
+    errors = [TransientStorageError("for good")] * 3
     with pytest.raises(WorkerError, match="for good"):
-        run_step("step", LocalStorage(), lambda _: (_ for _ in ()).throw(monkey.pop()), lambda _: {})
-    assert not monkey
+        run_step("step", LocalStorage(), lambda _: (_ for _ in ()).throw(errors.pop()), lambda _: {})
+    assert not errors
 
 
 def test_bytes_are_counted_however_they_are_read_and_written(tmp_path: Path) -> None:
     table = pa.table({"number": list(range(10_000))})
     lines = [b"line %d\n" % number for number in range(50)]
 
-    def work(storage: LocalStorage) -> tuple[int, int]:
+    def write_and_read(storage: LocalStorage) -> tuple[int, int]:
         with storage.write(str(tmp_path / "table")) as out, pa.ipc.new_file(out, table.schema) as writer:
             writer.write_table(table)
         storage.write_json(str(tmp_path / "json"), {"one": 1})
@@ -284,17 +290,17 @@ def test_bytes_are_counted_however_they_are_read_and_written(tmp_path: Path) -> 
         size = (tmp_path / "json").stat().st_size
         return written, 401 * size + 2 * sum(map(len, lines))
 
-    done = run_step("step", LocalStorage(), work, lambda _: {})
-    [figures] = done.metrics
-    assert figures.bytes_out == done.result[0]
-    read = figures.bytes_in - done.result[1]
-    assert 80_000 < read < 81_500  # Arrow reads the end of a file more than once
+    result = run_step("step", LocalStorage(), write_and_read, lambda _: {})
+    [figures] = result.metrics
+    assert figures.bytes_out == result.result[0]
+    extra_bytes = figures.bytes_in - result.result[1]
+    assert 80_000 < extra_bytes < 81_500  # Arrow reads the end of a file more than once
 
 
-def test_stood_is_what_wrote_nothing_and_is_not_bad() -> None:
-    [stood] = run_step("step", LocalStorage(), lambda _: None, lambda _: {}).metrics
-    [bad] = run_step("step", LocalStorage(), lambda _: None, lambda _: {"failed": 1}).metrics
-    assert (stood.skipped, bad.skipped) == (True, False)
+def test_item_without_writes_and_failures_is_skipped() -> None:
+    [unchanged] = run_step("step", LocalStorage(), lambda _: None, lambda _: {}).metrics
+    [failed] = run_step("step", LocalStorage(), lambda _: None, lambda _: {"failed": 1}).metrics
+    assert (unchanged.skipped, failed.skipped) == (True, False)
 
 
 FIGURES = st.builds(
@@ -307,17 +313,19 @@ FIGURES = st.builds(
 
 
 @given(st.lists(FIGURES), st.randoms())
-def test_sums_depend_on_no_order_and_travel(figures: list[StepMetrics], chance: random.Random) -> None:
-    done: list[StepResult[int | None]] = [
-        StepResult(number if number % 3 else None, (one,)) for number, one in enumerate(figures)
+def test_sums_are_independent_of_order_and_results_can_be_pickled(
+    all_metrics: list[StepMetrics], rng: random.Random
+) -> None:
+    results: list[StepResult[int | None]] = [
+        StepResult(number if number % 3 else None, (metrics,)) for number, metrics in enumerate(all_metrics)
     ]
-    total = sum_metrics(done)
-    half = chance.randint(0, len(done))
-    mixed = chance.sample(done, len(done))
-    assert sum_metrics(mixed[:half], mixed[half:]) == total
-    assert sum(step["items"] for step in total.values()) == len(figures)
-    for step, found in total.items():
-        times = [one.milliseconds for one in figures if one.step == step]
-        assert (found["milliseconds"], found["max_item_ms"]) == (sum(times), max(times))
-    assert pickle.loads(pickle.dumps(done)) == done
-    assert unwrap_results(done) == [number for number in range(len(done)) if number % 3]
+    total = sum_metrics(results)
+    half = rng.randint(0, len(results))
+    shuffled = rng.sample(results, len(results))
+    assert sum_metrics(shuffled[:half], shuffled[half:]) == total
+    assert sum(step["items"] for step in total.values()) == len(all_metrics)
+    for step, sums in total.items():
+        times = [metrics.milliseconds for metrics in all_metrics if metrics.step == step]
+        assert (sums["milliseconds"], sums["max_item_ms"]) == (sum(times), max(times))
+    assert pickle.loads(pickle.dumps(results)) == results
+    assert unwrap_results(results) == [number for number in range(len(results)) if number % 3]

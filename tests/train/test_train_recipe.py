@@ -1,4 +1,4 @@
-"""Recipes: options, TOML files and presets, and what the presets' models are made of."""
+"""Training recipes: options, TOML files, presets, and parameter counts of the presets' models."""
 
 from __future__ import annotations
 
@@ -31,45 +31,45 @@ FIELDS = {
     name: typing.get_args(kind)
     for name, kind in typing.get_type_hints(TrainRecipe, include_extras=True).items()
 }
-"""The type of every field, and what is said of it."""
+"""The type and the help of every field."""
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The recipe that a command line asks for."""
-    seen: list[TrainJob] = []
+def parse_recipe(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Function that returns the recipe of a command line."""
+    jobs: list[TrainJob] = []
 
-    def note(job: TrainJob, *_: object) -> str:
-        seen.append(job)
+    def record_job(job: TrainJob, *_: object) -> str:
+        jobs.append(job)
         return ""
 
-    def call(*words: object) -> TrainRecipe:
-        monkeypatch.setattr("bioshards.train.__main__.train", note)
-        assert main(["DATA", "--output", "RUN", *map(str, words)]) == 0
-        return seen[-1].recipe
+    def call(*args: object) -> TrainRecipe:
+        monkeypatch.setattr("bioshards.train.__main__.train", record_job)
+        assert main(["DATA", "--output", "RUN", *map(str, args)]) == 0
+        return jobs[-1].recipe
 
     return call
 
 
 @pytest.fixture
-def refused(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Any:
-    """What is said of a command line whose recipe is none."""
+def read_parse_error(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Any:
+    """Function that returns the error message of a command line with an invalid recipe."""
 
-    def call(*words: object) -> str:
+    def call(*args: object) -> str:
         monkeypatch.setattr("bioshards.train.__main__.train", lambda *_: pytest.fail("it was begun"))
         try:
-            code = main(["DATA", "--output", "RUN", *map(str, words)])
+            code = main(["DATA", "--output", "RUN", *map(str, args)])
         except SystemExit as error:  # argparse's own
             code = error.code  # type: ignore[assignment]
-        said = capsys.readouterr().err
+        stderr = capsys.readouterr().err
         assert code == 2
-        assert "Traceback" not in said
-        return said
+        assert "Traceback" not in stderr
+        return stderr
 
     return call
 
 
-def toml(folder: Path, *lines: str) -> Path:
+def write_toml(folder: Path, *lines: str) -> Path:
     path = folder / "recipe.toml"
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -79,71 +79,77 @@ def toml(folder: Path, *lines: str) -> Path:
 
 
 def test_every_field_is_an_option_with_its_help(capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as exit_info:
         main(["--help"])
-    assert ended.value.code == 0
-    said = " ".join(capsys.readouterr().out.split())
+    assert exit_info.value.code == 0
+    stdout = " ".join(capsys.readouterr().out.split())
     for field in dataclasses.fields(TrainRecipe):
-        assert f"--{field.name.replace('_', '-')}" in said
+        assert f"--{field.name.replace('_', '-')}" in stdout
         # argparse breaks lines at hyphens too
-        assert f"{FIELDS[field.name][1]} (default: {field.default})".replace(" ", "") in said.replace(" ", "")
+        assert f"{FIELDS[field.name][1]} (default: {field.default})".replace(" ", "") in stdout.replace(
+            " ", ""
+        )
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_an_option_sets_its_field_and_no_other(name: str, asked: Any) -> None:
-    kind, _ = FIELDS[name]
-    other: dict[str, Any] = {"hidden_size": 64, "num_heads": 4, "start_from": "run"}
-    value = other.get(name)
+def test_an_option_sets_its_field_and_no_other(name: str, parse_recipe: Any) -> None:
+    field_type, _ = FIELDS[name]
+    special_values: dict[str, Any] = {"hidden_size": 64, "num_heads": 4, "start_from": "run"}
+    value = special_values.get(name)
     flag = f"--{name.replace('_', '-')}"
-    if kind is bool:
+    if field_type is bool:
         value = not getattr(TrainRecipe(), name)
-        words = [flag if value else f"--no-{flag[2:]}"]
+        args = [flag if value else f"--no-{flag[2:]}"]
     else:
-        if value is None and typing.get_origin(kind) is Literal:
-            value = typing.get_args(kind)[-1]
-            value = value if value != getattr(TrainRecipe(), name) else typing.get_args(kind)[0]
+        if value is None and typing.get_origin(field_type) is Literal:
+            value = typing.get_args(field_type)[-1]
+            value = value if value != getattr(TrainRecipe(), name) else typing.get_args(field_type)[0]
         elif value is None:
-            value = 7 if kind is int else 0.25
+            value = 7 if field_type is int else 0.25
             value = value if value != getattr(TrainRecipe(), name) else 0.5
-        words = [flag, str(value)]
-    changed: dict[str, Any] = {name: value}
-    assert asked(*words) == dataclasses.replace(TrainRecipe(), **changed)
+        args = [flag, str(value)]
+    changes: dict[str, Any] = {name: value}
+    assert parse_recipe(*args) == dataclasses.replace(TrainRecipe(), **changes)
 
 
-def test_flags_override_the_file_and_the_file_the_preset(asked: Any, tmp_path: Path) -> None:
-    path = toml(tmp_path, "batch_size = 32", "learning_rate = 1e-4", 'mask_unit = "word"', "pad_rows = true")
-    found = asked("--preset", "electramed", "--config", path, "--batch-size", 64, "--no-pad-rows")
-    assert found == dataclasses.replace(
+def test_options_override_config_file_and_config_file_overrides_preset(
+    parse_recipe: Any, tmp_path: Path
+) -> None:
+    path = write_toml(
+        tmp_path, "batch_size = 32", "learning_rate = 1e-4", 'mask_unit = "word"', "pad_rows = true"
+    )
+    recipe = parse_recipe("--preset", "electramed", "--config", path, "--batch-size", 64, "--no-pad-rows")
+    assert recipe == dataclasses.replace(
         PRESETS["electramed"], batch_size=64, learning_rate=1e-4, mask_unit="word", pad_rows=False
     )
-    assert asked() == TrainRecipe()
-    assert asked("--preset", "pubmedbert") == PRESETS["pubmedbert"]
+    assert parse_recipe() == TrainRecipe()
+    assert parse_recipe("--preset", "pubmedbert") == PRESETS["pubmedbert"]
 
 
-def test_only_what_they_make_together_is_judged(asked: Any, tmp_path: Path) -> None:
-    """100 steps are fewer than the preset's warm-up, until the command line has its say."""
-    path = toml(tmp_path, "steps = 100")
-    found = asked("--preset", "electra-small", "--config", path, "--warmup", 10)
-    assert (found.steps, found.warmup) == (100, 10)
+def test_only_the_combined_recipe_is_validated(parse_recipe: Any, tmp_path: Path) -> None:
+    """100 steps are fewer than the preset's warm-up, which the command line overrides."""
+    path = write_toml(tmp_path, "steps = 100")
+    recipe = parse_recipe("--preset", "electra-small", "--config", path, "--warmup", 10)
+    assert (recipe.steps, recipe.warmup) == (100, 10)
 
 
 # TOML files
 
 
-def test_a_file_of_every_field_is_read(tmp_path: Path) -> None:
+def test_config_file_with_every_field(tmp_path: Path) -> None:
     recipe = PRESETS["bioalbert-large"].to_dict()
     lines = [
         f"{name} = {str(value).lower() if isinstance(value, bool) else repr(value)}"
         for name, value in recipe.items()
     ]
     assert (
-        TrainRecipe(**dataclass_options.from_toml(str(toml(tmp_path, *lines)), TrainRecipe))
+        TrainRecipe(**dataclass_options.from_toml(str(write_toml(tmp_path, *lines)), TrainRecipe))
         == PRESETS["bioalbert-large"]
     )
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         (["stepps = 10"], "recipe.toml: unknown field stepps; did you mean steps?"),
         (["learning-rate = 1"], "unknown field learning-rate; did you mean learning_rate?"),
@@ -163,23 +169,25 @@ def test_a_file_of_every_field_is_read(tmp_path: Path) -> None:
         (["steps = 1", "steps = 2"], "recipe.toml is not valid TOML ("),
     ],
 )
-def test_a_file_that_is_wrong(lines: list[str], said: str, refused: Any, tmp_path: Path) -> None:
-    assert said in refused("--config", toml(tmp_path, *lines))
+def test_invalid_config_files_are_refused(
+    lines: list[str], message: str, read_parse_error: Any, tmp_path: Path
+) -> None:
+    assert message in read_parse_error("--config", write_toml(tmp_path, *lines))
 
 
-def test_files_that_cannot_be_read(refused: Any, tmp_path: Path) -> None:
-    gone = tmp_path / "gone.toml"
-    assert f"cannot read --config {gone}: No such file" in refused("--config", gone)
-    assert f"cannot read --config {tmp_path}: Is a directory" in refused("--config", tmp_path)
-    gone.write_bytes(b"steps = \xff\n")
-    assert "is not valid TOML" in refused("--config", gone)
+def test_unreadable_config_files_are_refused(read_parse_error: Any, tmp_path: Path) -> None:
+    path = tmp_path / "gone.toml"
+    assert f"cannot read --config {path}: No such file" in read_parse_error("--config", path)
+    assert f"cannot read --config {tmp_path}: Is a directory" in read_parse_error("--config", tmp_path)
+    path.write_bytes(b"steps = \xff\n")
+    assert "is not valid TOML" in read_parse_error("--config", path)
 
 
 # Values
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("args", "message"),
     [
         *(
             (f"--{name} 0", f"--{name} 0 is below 1")
@@ -233,24 +241,24 @@ def test_files_that_cannot_be_read(refused: Any, tmp_path: Path) -> None:
         ("--no-such-thing 1", "unrecognized arguments: --no-such-thing 1"),
     ],
 )
-def test_values_that_make_no_sense(words: str, said: str, refused: Any) -> None:
-    assert said in refused(*words.split())
+def test_invalid_values_are_refused(args: str, message: str, read_parse_error: Any) -> None:
+    assert message in read_parse_error(*args.split())
 
 
 @given(st.sampled_from(sorted(FIELDS)), st.sampled_from([None, "x", b"x", [], {}, 1j, 2.5]))
-def test_a_value_of_another_kind_makes_no_recipe(name: str, value: Any) -> None:
+def test_values_of_another_type_are_refused(name: str, value: Any) -> None:
     if FIELDS[name][0] is float and isinstance(value, float):
         return
     with pytest.raises(ValueError, match=name.replace("_", "-")):
         dataclasses.replace(TrainRecipe(), **{name: value})
 
 
-def test_warmup_is_a_number_of_steps_or_a_share() -> None:
-    found = [
+def test_warmup_is_a_number_of_steps_or_a_fraction() -> None:
+    warmup_steps = [
         dataclasses.replace(TrainRecipe(), steps=62_500, warmup=warmup).warmup_steps
         for warmup in (0, 0.1, 1, 10_000)
     ]
-    assert found == [0, 6_250, 1, 10_000]
+    assert warmup_steps == [0, 6_250, 1, 10_000]
 
 
 # Presets
@@ -382,7 +390,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
 }
 
 
-def test_the_presets_are_these() -> None:
+def test_preset_names() -> None:
     assert PRESETS.keys() == {"tiny", *PUBLISHED}
 
 
@@ -390,26 +398,26 @@ def test_the_presets_are_these() -> None:
     ("preset", "field", "value"),
     [(preset, field, value) for preset, fields in PUBLISHED.items() for field, value in fields.items()],
 )
-def test_a_presets_number_is_as_published(preset: str, field: str, value: object) -> None:
+def test_preset_values_are_as_published(preset: str, field: str, value: object) -> None:
     assert getattr(PRESETS[preset], field) == value
 
 
 @pytest.mark.parametrize("preset", PUBLISHED)
-def test_what_no_paper_tells_is_left_to_whoever_runs_it(preset: str) -> None:
-    found = {name for name in TrainRecipe().to_dict() if name not in PUBLISHED[preset]}
-    machine = {"precision", "pad_rows", "compile", "seed"}
-    of_other_families = {
+def test_unpublished_fields_are_those_of_the_machine_or_other_families(preset: str) -> None:
+    unpublished = {name for name in TrainRecipe().to_dict() if name not in PUBLISHED[preset]}
+    machine_fields = {"precision", "pad_rows", "compile", "seed"}
+    family_fields = {
         "generator_hidden_fraction",
         "generator_layers_fraction",
         "bias_correction",
         "layer_decay",
         "embedding_size",
     }
-    assert machine <= found <= machine | of_other_families
+    assert machine_fields <= unpublished <= machine_fields | family_fields
 
 
-def test_what_becomes_of_chosen_tokens() -> None:
-    """ELECTRA: 85 % [MASK] and none at random; BERT and ALBERT: 80 / 10 / 10."""
+def test_replacement_fractions_of_families() -> None:
+    """ELECTRA: 85 % [MASK] and no random tokens. BERT and ALBERT: 80 % and 10 %."""
     fractions = {
         name: (family.mask_token_fraction, family.random_token_fraction) for name, family in FAMILIES.items()
     }
@@ -417,7 +425,7 @@ def test_what_becomes_of_chosen_tokens() -> None:
 
 
 @pytest.mark.parametrize(
-    ("preset", "length", "most"),
+    ("preset", "length", "num_predictions"),
     [
         ("bio-electra", 256, 38),
         ("electramed", 512, 77),
@@ -426,13 +434,13 @@ def test_what_becomes_of_chosen_tokens() -> None:
         ("bioalbert-base", 512, 20),
     ],
 )
-def test_predictions_a_row(preset: str, length: int, most: int) -> None:
-    """ELECTRA: round(.15 n), of int(.155 * length) at most (39 of 256, which a row cannot reach)."""
-    assert PRESETS[preset].masking_config.compute_budgets(np.array([length]), length)[0] == most
+def test_number_of_predictions_per_row(preset: str, length: int, num_predictions: int) -> None:
+    """ELECTRA: round(0.15 * length), at most int(0.155 * length)."""
+    assert PRESETS[preset].masking_config.compute_budgets(np.array([length]), length)[0] == num_predictions
 
 
-def test_bio_electra_goes_on_at_half_its_learning_rate() -> None:
-    """At 1.8 of 3.6 million steps: 5e-4 * (1 - 1.8 / 3.6)."""
+def test_bio_electra_pp_starts_at_half_its_learning_rate() -> None:
+    """At 1.8 of 3.6 million steps the rate is 5e-4 * (1 - 1.8 / 3.6)."""
     recipe = PRESETS["bio-electra-pp"]
     first = PRESETS["bio-electra"].steps
     assert learning_rate(
@@ -443,103 +451,119 @@ def test_bio_electra_goes_on_at_half_its_learning_rate() -> None:
 # The presets' models
 
 
-def transformer(hidden: int, ffn: int) -> int:
-    """A layer: four projections and a feed-forward block, with biases, and two LayerNorms."""
+def count_layer(hidden: int, ffn: int) -> int:
+    """Count a layer: four projections and a feed-forward block with biases, and two LayerNorms."""
     return 4 * hidden * (hidden + 1) + 2 * hidden * ffn + ffn + hidden + 4 * hidden
 
 
-def embeddings(vocabulary: int, width: int) -> int:
-    """Of words, 512 positions and two types, and their LayerNorm."""
+def count_embeddings(vocabulary: int, width: int) -> int:
+    """Count the embeddings of words, 512 positions and two types, and their LayerNorm."""
     return (vocabulary + 512 + 2 + 2) * width
 
 
-def dense(inner: int, outer: int) -> int:
+def count_dense(inner: int, outer: int) -> int:
     return (inner + 1) * outer
 
 
-def electra(vocabulary: int, hidden: int, layers: int, ffn: int, width: int) -> int:
-    """A discriminator with its head."""
-    projected = dense(width, hidden) if width != hidden else 0
-    head = dense(hidden, hidden) + dense(hidden, 1)
-    return embeddings(vocabulary, width) + projected + layers * transformer(hidden, ffn) + head
+def count_electra(vocabulary: int, hidden: int, layers: int, ffn: int, width: int) -> int:
+    """Count a discriminator with its head."""
+    num_projection = count_dense(width, hidden) if width != hidden else 0
+    head = count_dense(hidden, hidden) + count_dense(hidden, 1)
+    return count_embeddings(vocabulary, width) + num_projection + layers * count_layer(hidden, ffn) + head
 
 
-def bert(vocabulary: int, hidden: int, layers: int, ffn: int) -> int:
-    """An encoder with its pooler."""
-    return embeddings(vocabulary, hidden) + layers * transformer(hidden, ffn) + dense(hidden, hidden)
+def count_bert(vocabulary: int, hidden: int, layers: int, ffn: int) -> int:
+    """Count an encoder with its pooler."""
+    return (
+        count_embeddings(vocabulary, hidden) + layers * count_layer(hidden, ffn) + count_dense(hidden, hidden)
+    )
 
 
-def albert(vocabulary: int, hidden: int, ffn: int, width: int) -> int:
-    """An encoder of one layer, used again and again, with its pooler."""
-    projected = dense(width, hidden)
-    return embeddings(vocabulary, width) + projected + transformer(hidden, ffn) + dense(hidden, hidden)
+def count_albert(vocabulary: int, hidden: int, ffn: int, width: int) -> int:
+    """Count an encoder with one shared layer, and its pooler."""
+    num_projection = count_dense(width, hidden)
+    return (
+        count_embeddings(vocabulary, width)
+        + num_projection
+        + count_layer(hidden, ffn)
+        + count_dense(hidden, hidden)
+    )
 
 
-def size(model: torch.nn.Module) -> int:
+def count_parameters(model: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def on_meta(preset: str, vocabulary: int) -> ElectraObjective | MlmObjective:
-    """The preset's models, without their numbers."""
+def build_on_meta(preset: str, vocabulary: int) -> ElectraObjective | MlmObjective:
+    """Build the preset's models on the meta device."""
     special = {"[PAD]": 0, "[CLS]": 2, "[SEP]": 3}
-    facts = SimpleNamespace(vocabulary_size=vocabulary, special_ids=special, labelled=True)
+    dataset_info = SimpleNamespace(vocabulary_size=vocabulary, special_ids=special, labelled=True)
     with torch.device("meta"):
-        found = build_objective(PRESETS[preset].model_config, facts)
-    assert isinstance(found, (ElectraObjective, MlmObjective))
-    return found
+        objective = build_objective(PRESETS[preset].model_config, dataset_info)
+    assert isinstance(objective, (ElectraObjective, MlmObjective))
+    return objective
 
 
 @pytest.mark.parametrize(
-    ("preset", "vocabulary", "counted", "known"),
+    ("preset", "vocabulary", "num_parameters", "num_millions"),
     [
-        # in millions as the papers have them: ELECTRA table 1, BERT section 3, ALBERT table 1
-        ("electra-small", 30_522, electra(30_522, 256, 12, 1024, 128), 14),
-        ("bio-electra", 31_620, electra(31_620, 256, 12, 1024, 128), 14),
-        ("bio-electra-pp", 31_620, electra(31_620, 256, 12, 1024, 128), 14),
-        ("electra-base", 30_522, electra(30_522, 768, 12, 3072, 768), 110),
-        ("electramed", 31_090, electra(31_090, 768, 12, 3072, 768), 110),
-        ("pubmedbert", 30_522, bert(30_522, 768, 12, 3072), 110),
-        ("bioalbert-base", 30_000, albert(30_000, 768, 3072, 128), 12),
-        ("bioalbert-large", 30_000, albert(30_000, 1024, 4096, 128), 18),
+        # millions of parameters in the papers: ELECTRA table 1, BERT section 3, ALBERT table 1
+        ("electra-small", 30_522, count_electra(30_522, 256, 12, 1024, 128), 14),
+        ("bio-electra", 31_620, count_electra(31_620, 256, 12, 1024, 128), 14),
+        ("bio-electra-pp", 31_620, count_electra(31_620, 256, 12, 1024, 128), 14),
+        ("electra-base", 30_522, count_electra(30_522, 768, 12, 3072, 768), 110),
+        ("electramed", 31_090, count_electra(31_090, 768, 12, 3072, 768), 110),
+        ("pubmedbert", 30_522, count_bert(30_522, 768, 12, 3072), 110),
+        ("bioalbert-base", 30_000, count_albert(30_000, 768, 3072, 128), 12),
+        ("bioalbert-large", 30_000, count_albert(30_000, 1024, 4096, 128), 18),
     ],
 )
-def test_a_presets_model_has_the_parameters_it_is_known_for(
-    preset: str, vocabulary: int, counted: int, known: int
+def test_models_of_presets_have_published_parameter_counts(
+    preset: str, vocabulary: int, num_parameters: int, num_millions: int
 ) -> None:
-    made = on_meta(preset, vocabulary)
-    kept: torch.nn.Module
-    if isinstance(made, ElectraObjective):
-        assert isinstance(made.discriminator, ElectraForPreTraining)
-        kept = made.discriminator
+    objective = build_on_meta(preset, vocabulary)
+    model: torch.nn.Module
+    if isinstance(objective, ElectraObjective):
+        assert isinstance(objective.discriminator, ElectraForPreTraining)
+        model = objective.discriminator
     else:
-        assert isinstance(made.model, (BertForPreTraining, AlbertForPreTraining))
-        kept = made.encoder
-    assert size(kept) == counted
-    assert counted / 1e6 == pytest.approx(known, rel=0.035)
+        assert isinstance(objective.model, (BertForPreTraining, AlbertForPreTraining))
+        model = objective.encoder
+    assert count_parameters(model) == num_parameters
+    assert num_parameters / 1e6 == pytest.approx(num_millions, rel=0.035)
 
 
 @pytest.mark.parametrize(
     ("preset", "hidden", "heads", "layers"), [("bio-electra", 64, 1, 12), ("electramed", 256, 4, 12)]
 )
-def test_a_presets_generator_is_a_part_of_its_discriminator(
+def test_generators_of_presets_are_fractions_of_the_discriminator(
     preset: str, hidden: int, heads: int, layers: int
 ) -> None:
-    made = on_meta(preset, 31_620)
-    assert isinstance(made, ElectraObjective)
-    of = made.generator.config
-    assert (of.hidden_size, of.num_attention_heads, of.num_hidden_layers) == (hidden, heads, layers)
-    assert of.intermediate_size == 4 * hidden
+    objective = build_on_meta(preset, 31_620)
+    assert isinstance(objective, ElectraObjective)
+    config = objective.generator.config
+    assert (config.hidden_size, config.num_attention_heads, config.num_hidden_layers) == (
+        hidden,
+        heads,
+        layers,
+    )
+    assert config.intermediate_size == 4 * hidden
     width = PRESETS[preset].embedding_size
-    own = (dense(width, hidden) if width != hidden else 0) + layers * transformer(hidden, 4 * hidden)
-    head = dense(hidden, width) + 2 * width + 31_620
-    assert size(made) == size(made.discriminator) + own + head
+    num_layer_parameters = (count_dense(width, hidden) if width != hidden else 0) + layers * count_layer(
+        hidden, 4 * hidden
+    )
+    num_head_parameters = count_dense(hidden, width) + 2 * width + 31_620
+    assert (
+        count_parameters(objective)
+        == count_parameters(objective.discriminator) + num_layer_parameters + num_head_parameters
+    )
 
 
-def test_tiny_is_tiny() -> None:
+def test_default_model_is_small() -> None:
     recipe = dataclasses.replace(TrainRecipe(), family="electra")
     special = {"[PAD]": 0, "[CLS]": 2, "[SEP]": 3}
     with torch.device("meta"):
-        found = build_objective(
+        objective = build_objective(
             recipe.model_config, SimpleNamespace(vocabulary_size=30_522, special_ids=special, labelled=False)
         )
-    assert size(found) < 5e6
+    assert count_parameters(objective) < 5e6

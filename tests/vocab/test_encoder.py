@@ -1,4 +1,4 @@
-"""The encoder against the tokenizers library: the same ids, whatever the text."""
+"""The encoder gives the same ids as the tokenizers library for any text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bioshards.vocab.encoder.bounded_cache import BoundedCache
 from tests.support.real_data import DATA, needs_data
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-INVENTED = (
+SAMPLE_TEXT = (
     "The kinase phosphorylates its substrate in vitro; binding (p<0.05) rose 3-fold at 37 °C. "
     "β-catenin, naïve T-cells and Å-scale résumés: IL-6/STAT3 signalling, \"quoted\" and 'so on'. "
     "Ein Überblick über Zellen. Клетки растут. τα κύτταρα ΣΑΣ. 細胞の成長 세포 cells cellular unlike likely "
@@ -120,115 +120,119 @@ HOSTILE = [
 ]
 
 
-def bert(lower: bool, strip: bool | None, extra: int = 0, added: list[AddedToken] | None = None) -> Tokenizer:
-    """A WordPiece tokenizer, trained upon the invented text."""
-    made = Tokenizer(WordPiece(unk_token="[UNK]"))
-    made.normalizer = normalizers.BertNormalizer(
+def make_bert_tokenizer(
+    lower: bool, strip: bool | None, num_extra_ids: int = 0, added_tokens: list[AddedToken] | None = None
+) -> Tokenizer:
+    """Train a WordPiece tokenizer on the sample text."""
+    tokenizer = Tokenizer(WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(
         clean_text=True, handle_chinese_chars=True, strip_accents=strip, lowercase=lower
     )
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     trainer = trainers.WordPieceTrainer(vocab_size=400, special_tokens=SPECIAL, show_progress=False)
-    made.train_from_iterator([INVENTED], trainer)
-    if extra:
-        vocab = made.get_vocab() | {f"filler{n}": 100_000 + n for n in range(extra)}
-        made.model = WordPiece(vocab, unk_token="[UNK]", max_input_chars_per_word=100)
-    made.add_special_tokens(SPECIAL)
-    made.add_special_tokens(added or [])
-    made.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    return made
+    tokenizer.train_from_iterator([SAMPLE_TEXT], trainer)
+    if num_extra_ids:
+        vocab = tokenizer.get_vocab() | {f"filler{n}": 100_000 + n for n in range(num_extra_ids)}
+        tokenizer.model = WordPiece(vocab, unk_token="[UNK]", max_input_chars_per_word=100)
+    tokenizer.add_special_tokens(SPECIAL)
+    tokenizer.add_special_tokens(added_tokens or [])
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    return tokenizer
 
 
-def albert(mask: AddedToken | str = "[MASK]") -> Tokenizer:
-    """A Unigram tokenizer of ALBERT's shape."""
-    made = Tokenizer(Unigram())
-    made.normalizer = normalizers.Sequence(
+def make_albert_tokenizer(mask: AddedToken | str = "[MASK]") -> Tokenizer:
+    """Train a Unigram tokenizer with ALBERT's normalizer and pre-tokenizer."""
+    tokenizer = Tokenizer(Unigram())
+    tokenizer.normalizer = normalizers.Sequence(
         [
             *(normalizers.Replace("``", '"'), normalizers.Replace("''", '"')),
             *(normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()),
             normalizers.Replace(Regex(" {2,}"), " "),
         ]
     )
-    made.pre_tokenizer = pre_tokenizers.Sequence(
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
     )
     special = ["<pad>", "<unk>", "[CLS]", "[SEP]"]
     trainer = trainers.UnigramTrainer(
         vocab_size=150, special_tokens=special, unk_token="<unk>", show_progress=False
     )
-    made.train_from_iterator([INVENTED], trainer)
-    made.add_special_tokens([*special, mask])
-    return made
+    tokenizer.train_from_iterator([SAMPLE_TEXT], trainer)
+    tokenizer.add_special_tokens([*special, mask])
+    return tokenizer
 
 
-def with_accents_kept(made: Tokenizer) -> Tokenizer:
-    made.normalizer = normalizers.Sequence([normalizers.NFKC()])
-    return made
+def keep_accents(tokenizer: Tokenizer) -> Tokenizer:
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC()])
+    return tokenizer
 
 
-def with_token(made: Tokenizer, token: AddedToken) -> Tokenizer:
-    """With an added token that is not special."""
-    made.add_tokens([token])
-    return made
+def add_token(tokenizer: Tokenizer, token: AddedToken) -> Tokenizer:
+    """Add a token that is not special."""
+    tokenizer.add_tokens([token])
+    return tokenizer
 
 
-DUMMIES = [AddedToken("@GENE$"), AddedToken("unused1", single_word=True), AddedToken("[x]", rstrip=True)]
+PLACEHOLDERS = [AddedToken("@GENE$"), AddedToken("unused1", single_word=True), AddedToken("[x]", rstrip=True)]
 KINDS: dict[str, Callable[[], Tokenizer]] = {
-    "cased": lambda: bert(False, False),
-    "uncased": lambda: bert(True, True),
-    "uncased by default": lambda: bert(True, None),
-    "lower case, accents kept": lambda: bert(True, False),
-    "cased, accents stripped": lambda: bert(False, True),
-    "dummies": lambda: bert(True, True, added=DUMMIES),
-    "many ids": lambda: bert(True, True, extra=5),
-    "normalised token": lambda: with_token(bert(True, True), AddedToken("@gène$")),
-    "unigram": albert,
-    "unigram, lstrip": lambda: albert(AddedToken("[MASK]", lstrip=True)),
-    "unigram, rstrip": lambda: albert(AddedToken("[MASK]", rstrip=True)),
-    "unigram, nfkc": lambda: with_accents_kept(albert()),
-    "unigram, normalised token": lambda: with_token(albert(), AddedToken("@gène$")),
+    "cased": lambda: make_bert_tokenizer(False, False),
+    "uncased": lambda: make_bert_tokenizer(True, True),
+    "uncased by default": lambda: make_bert_tokenizer(True, None),
+    "lower case, accents kept": lambda: make_bert_tokenizer(True, False),
+    "cased, accents stripped": lambda: make_bert_tokenizer(False, True),
+    "dummies": lambda: make_bert_tokenizer(True, True, added_tokens=PLACEHOLDERS),
+    "many ids": lambda: make_bert_tokenizer(True, True, num_extra_ids=5),
+    "normalised token": lambda: add_token(make_bert_tokenizer(True, True), AddedToken("@gène$")),
+    "unigram": make_albert_tokenizer,
+    "unigram, lstrip": lambda: make_albert_tokenizer(AddedToken("[MASK]", lstrip=True)),
+    "unigram, rstrip": lambda: make_albert_tokenizer(AddedToken("[MASK]", rstrip=True)),
+    "unigram, nfkc": lambda: keep_accents(make_albert_tokenizer()),
+    "unigram, normalised token": lambda: add_token(make_albert_tokenizer(), AddedToken("@gène$")),
 }
 
 
-def saved(folder: Path, tokenizer: Tokenizer) -> str:
+def save_tokenizer(folder: Path, tokenizer: Tokenizer) -> str:
     folder.mkdir(exist_ok=True)
     tokenizer.save(str(folder / "tokenizer.json"))
     return str(folder)
 
 
 @pytest.fixture(scope="module")
-def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Tokenizer, Encoder]]:
-    """By kind: the library's tokenizer and the encoder of the same folder."""
+def tokenizer_pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Tokenizer, Encoder]]:
+    """The library's tokenizer and the encoder of the same directory, by kind."""
     root = tmp_path_factory.mktemp("vocabularies")
-    found = {}
+    pairs = {}
     for name, make in KINDS.items():
-        folder = saved(root / name, make())
-        found[name] = Tokenizer.from_file(f"{folder}/tokenizer.json"), Encoder(folder)
-    return found
+        folder = save_tokenizer(root / name, make())
+        pairs[name] = Tokenizer.from_file(f"{folder}/tokenizer.json"), Encoder(folder)
+    return pairs
 
 
-def check(pair: tuple[Tokenizer, Encoder], texts: list[str]) -> None:
-    """The encoder's ids of each text, alone and together, are the library's."""
+def assert_same_ids(pair: tuple[Tokenizer, Encoder], texts: list[str]) -> None:
+    """Check the encoder's ids of each text, alone and in a batch, against the library's."""
     library, encoder = pair
     expected = [library.encode(text, add_special_tokens=False).ids for text in texts]
     for text, ids in zip(texts, expected, strict=True):
         assert encoder.encode(text) == ids, text[:200]
-    together(encoder, texts, expected)
+    assert_batch_ids(encoder, texts, expected)
 
 
-def together(encoder: Encoder, texts: list[str] | pa.Array, expected: list[list[int]]) -> None:
+def assert_batch_ids(encoder: Encoder, texts: list[str] | pa.Array, expected: list[list[int]]) -> None:
     encoded = encoder.encode_all(texts)
     assert encoded.offsets.tolist() == np.cumsum([0, *map(len, expected)]).tolist()
     assert encoded.ids.tolist() == [number for ids in expected for number in ids]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_hostile_text_has_the_librarys_ids(kind: str, pairs: dict[str, tuple[Tokenizer, Encoder]]) -> None:
-    check(pairs[kind], [*HOSTILE, INVENTED, " ".join(HOSTILE), "".join(HOSTILE)])
+def test_unusual_text_has_the_ids_of_the_library(
+    kind: str, tokenizer_pairs: dict[str, tuple[Tokenizer, Encoder]]
+) -> None:
+    assert_same_ids(tokenizer_pairs[kind], [*HOSTILE, SAMPLE_TEXT, " ".join(HOSTILE), "".join(HOSTILE)])
 
 
 PARTS = st.one_of(
     st.sampled_from([text for text in HOSTILE if len(text) < 120]),
-    st.sampled_from(INVENTED.split()),
+    st.sampled_from(SAMPLE_TEXT.split()),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=6),
     st.text(st.characters(categories=["Mn", "Mc", "Me", "Cf", "Zs", "Cc"]), max_size=3),
     st.text(st.characters(max_codepoint=0x2BFF), max_size=6),
@@ -240,30 +244,30 @@ PARTS = st.one_of(
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=150, deadline=None)
 @given(texts=st.lists(st.lists(PARTS, max_size=8).map("".join), max_size=4))
-def test_any_text_has_the_librarys_ids(
-    kind: str, pairs: dict[str, tuple[Tokenizer, Encoder]], texts: list[str]
+def test_any_text_has_the_ids_of_the_library(
+    kind: str, tokenizer_pairs: dict[str, tuple[Tokenizer, Encoder]], texts: list[str]
 ) -> None:
-    check(pairs[kind], texts)
+    assert_same_ids(tokenizer_pairs[kind], texts)
 
 
 @pytest.mark.parametrize("kind", ["cased", "uncased", "lower case, accents kept", "unigram"])
-def test_every_character_is_encoded_as_by_the_library(
-    kind: str, pairs: dict[str, tuple[Tokenizer, Encoder]]
+def test_every_character_has_the_ids_of_the_library(
+    kind: str, tokenizer_pairs: dict[str, tuple[Tokenizer, Encoder]]
 ) -> None:
-    """Alone, within a word and twice after a letter; of those beyond the table's, one in thirteen."""
-    library, encoder = pairs[kind]
+    """Each is alone, within a word and doubled. Above U+2C00 one character in thirteen is tested."""
+    library, encoder = tokenizer_pairs[kind]
     codes = [*range(0x2C00), *range(0x2C00 + len(kind) % 13, sys.maxunicode + 1, 13)]
     characters = [chr(code) for code in codes if not 0xD800 <= code < 0xE000]
     texts = []
     for start in range(0, len(characters), 100):
-        some = characters[start : start + 100]
-        texts.append(" ".join(f"{c} a{c}b{c}{c}" for c in some))
-    expected = [found.ids for found in library.encode_batch_fast(texts, add_special_tokens=False)]
-    together(encoder, texts, expected)
+        chunk = characters[start : start + 100]
+        texts.append(" ".join(f"{c} a{c}b{c}{c}" for c in chunk))
+    expected = [encoding.ids for encoding in library.encode_batch_fast(texts, add_special_tokens=False)]
+    assert_batch_ids(encoder, texts, expected)
 
 
 @pytest.mark.parametrize("kind", ["cased", "uncased"])
-def test_the_characters_of_the_table_depend_on_no_neighbour(kind: str) -> None:
+def test_context_free_characters_have_no_combining_marks(kind: str) -> None:
     from bioshards.vocab.encoder.chunk_encoders import _CONTEXT_FREE
 
     characters = [chr(code) for code in range(sys.maxunicode + 1) if _CONTEXT_FREE.match(chr(code))]
@@ -272,10 +276,10 @@ def test_the_characters_of_the_table_depend_on_no_neighbour(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["uncased", "unigram"])
-def test_a_lone_surrogate_raises_as_in_the_library(
-    kind: str, pairs: dict[str, tuple[Tokenizer, Encoder]]
+def test_lone_surrogate_raises_as_in_the_library(
+    kind: str, tokenizer_pairs: dict[str, tuple[Tokenizer, Encoder]]
 ) -> None:
-    library, encoder = pairs[kind]
+    library, encoder = tokenizer_pairs[kind]
     for text in ("\ud800", "a \udfff b"):
         with pytest.raises(TypeError):
             library.encode(text)
@@ -285,8 +289,8 @@ def test_a_lone_surrogate_raises_as_in_the_library(
             encoder.encode_all(["fine", text])
 
 
-def test_what_is_no_string_is_refused(pairs: dict[str, tuple[Tokenizer, Encoder]]) -> None:
-    encoder: Any = pairs["uncased"][1]
+def test_other_types_than_strings_are_refused(tokenizer_pairs: dict[str, tuple[Tokenizer, Encoder]]) -> None:
+    encoder: Any = tokenizer_pairs["uncased"][1]
     wrong: Any
     for wrong in (None, 5, b"bytes", ["list"]):
         with pytest.raises(TypeError):
@@ -296,82 +300,82 @@ def test_what_is_no_string_is_refused(pairs: dict[str, tuple[Tokenizer, Encoder]
             encoder.encode_all(wrong)
 
 
-def test_sentences_may_be_an_arrow_array(pairs: dict[str, tuple[Tokenizer, Encoder]]) -> None:
-    library, encoder = pairs["uncased"]
+def test_sentences_may_be_an_arrow_array(tokenizer_pairs: dict[str, tuple[Tokenizer, Encoder]]) -> None:
+    library, encoder = tokenizer_pairs["uncased"]
     texts = [text for text in HOSTILE if len(text) < 200]
     expected = [library.encode(text, add_special_tokens=False).ids for text in texts]
     for kind in (pa.string(), pa.large_string()):
         array = pa.array(["before", *texts, "after"], kind)
-        together(encoder, array[1:-1], expected)
+        assert_batch_ids(encoder, array[1:-1], expected)
         rows = pa.array([["x", "y"], texts, ["z"]], pa.list_(kind))[1:2]  # a column of shards, sliced
-        together(encoder, rows.flatten(), expected)
+        assert_batch_ids(encoder, rows.flatten(), expected)
 
 
-def test_ids_take_two_bytes_or_four_and_go_to_arrow_as_they_are(
-    pairs: dict[str, tuple[Tokenizer, Encoder]],
+def test_ids_are_uint16_or_uint32_and_convert_to_arrow(
+    tokenizer_pairs: dict[str, tuple[Tokenizer, Encoder]],
 ) -> None:
     for kind, width in (("uncased", np.uint16), ("many ids", np.uint32)):
-        library, encoder = pairs[kind]
+        library, encoder = tokenizer_pairs[kind]
         texts = ["cells grow", "", "filler3 likely"]
         encoded = encoder.encode_all(texts)
         assert encoded.ids.dtype == width
         lists = pa.LargeListArray.from_arrays(pa.array(encoded.offsets), pa.array(encoded.ids))
         assert lists.to_pylist() == [library.encode(text, add_special_tokens=False).ids for text in texts]
-    assert pairs["many ids"][1].size == 100_005
+    assert tokenizer_pairs["many ids"][1].size == 100_005
 
 
-def test_more_sentences_than_are_split_at_a_time(
-    pairs: dict[str, tuple[Tokenizer, Encoder]], monkeypatch: pytest.MonkeyPatch
+def test_more_sentences_than_one_batch(
+    tokenizer_pairs: dict[str, tuple[Tokenizer, Encoder]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(encode, "_BATCH_SENTENCES", 3)
     texts = [text for text in HOSTILE if len(text) < 200]
     for number in (0, 1, 3, 4, len(texts)):
-        check(pairs["uncased"], texts[:number])
-    check(pairs["uncased"], ["", " ", "\x00", ""])
+        assert_same_ids(tokenizer_pairs["uncased"], texts[:number])
+    assert_same_ids(tokenizer_pairs["uncased"], ["", " ", "\x00", ""])
 
 
-def test_memory_is_bounded_and_ids_stay_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ever new chunks, of which memory is full again and again."""
+def test_cache_size_is_bounded_and_ids_are_correct(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The texts have many distinct chunks, so that the cache fills up repeatedly."""
     monkeypatch.setattr(encode, "CACHE_BYTES", 500_000)
-    for tokenizer in (bert(True, True), albert()):
-        folder = saved(tmp_path / "one", tokenizer)
+    for tokenizer in (make_bert_tokenizer(True, True), make_albert_tokenizer()):
+        folder = save_tokenizer(tmp_path / "one", tokenizer)
         library, encoder = Tokenizer.from_file(f"{folder}/tokenizer.json"), Encoder(folder)
-        remembered = [encoder._chunk_cache, getattr(encoder._chunk_cache._compute, "_word_cache", {})]
-        most = [0, 0]
+        caches = [encoder._chunk_cache, getattr(encoder._chunk_cache._compute, "_word_cache", {})]
+        max_bytes = [0, 0]
         for start in range(0, 4_000, 400):
             texts = [f"cell{n} (é{n * 7919}) {'y' * (n % 30)}{n} again" for n in range(start, start + 400)]
-            expected = [found.ids for found in library.encode_batch_fast(texts, add_special_tokens=False)]
-            together(encoder, texts, expected)
+            expected = [result.ids for result in library.encode_batch_fast(texts, add_special_tokens=False)]
+            assert_batch_ids(encoder, texts, expected)
             assert [encoder.encode(text) for text in texts] == expected
-            for number, found in enumerate(remembered):
-                held = sum(sys.getsizeof(key) + sys.getsizeof(ids) for key, ids in found.items())
-                most[number] = max(most[number], held + sys.getsizeof(found))
-        assert sum(most) <= 500_000
-        assert most[0] > 150_000
+            for number, result in enumerate(caches):
+                entry_bytes = sum(sys.getsizeof(key) + sys.getsizeof(ids) for key, ids in result.items())
+                max_bytes[number] = max(max_bytes[number], entry_bytes + sys.getsizeof(result))
+        assert sum(max_bytes) <= 500_000
+        assert max_bytes[0] > 150_000
 
 
-def _always(ids: bytes) -> Callable[[list[str]], list[bytes]]:
+def _make_constant_function(ids: bytes) -> Callable[[list[str]], list[bytes]]:
     return lambda keys: [bytes(bytearray(ids)) for _ in keys]  # new objects each time
 
 
-def test_memory_holds_what_it_says_of_entries_of_any_size() -> None:
+def test_cache_limit_holds_for_entries_of_any_size() -> None:
     for key, ids in (
         ("x", b""),
         ("x" * 20, b"12345678"),
         ("\U0001f600" * 20, bytes(200)),
         ("é" * 100, bytes(64)),
     ):
-        found, most = BoundedCache(_always(ids), 1_000_000), 0
+        cache, max_bytes = BoundedCache(_make_constant_function(ids), 1_000_000), 0
         for number in range(20_000):
-            assert found.get_many([f"{key}{number}"]) == [ids]
-            held = len(found) * (sys.getsizeof(f"{key}{number}") + sys.getsizeof(ids))
-            most = max(most, held + sys.getsizeof(found))
-        assert 500_000 < most <= 1_100_000
+            assert cache.get_many([f"{key}{number}"]) == [ids]
+            entry_bytes = len(cache) * (sys.getsizeof(f"{key}{number}") + sys.getsizeof(ids))
+            max_bytes = max(max_bytes, entry_bytes + sys.getsizeof(cache))
+        assert 500_000 < max_bytes <= 1_100_000
 
 
-def test_long_chunks_are_not_remembered(pairs: dict[str, tuple[Tokenizer, Encoder]]) -> None:
+def test_long_chunks_are_not_cached(tokenizer_pairs: dict[str, tuple[Tokenizer, Encoder]]) -> None:
     for kind in ("uncased", "unigram"):
-        library, encoder = pairs[kind]
+        library, encoder = tokenizer_pairs[kind]
         text = "z" * 1_000_000 + "-short"
         assert encoder.encode(text) == library.encode(text, add_special_tokens=False).ids
         assert text not in encoder._chunk_cache
@@ -380,11 +384,11 @@ def test_long_chunks_are_not_remembered(pairs: dict[str, tuple[Tokenizer, Encode
 
 
 @pytest.mark.parametrize("kind", ["dummies", "many ids", "unigram, lstrip"])
-def test_a_pickled_encoder_is_its_tokenizer_alone(
-    kind: str, pairs: dict[str, tuple[Tokenizer, Encoder]]
+def test_pickled_encoder_has_no_cache(
+    kind: str, tokenizer_pairs: dict[str, tuple[Tokenizer, Encoder]]
 ) -> None:
-    library, encoder = pairs[kind]
-    encoder.encode(INVENTED)
+    library, encoder = tokenizer_pairs[kind]
+    encoder.encode(SAMPLE_TEXT)
     pickled = pickle.dumps(encoder)
     assert len(pickled) < len(library.to_str(pretty=True).encode()) + 1_000
     again = pickle.loads(pickled)
@@ -394,24 +398,24 @@ def test_a_pickled_encoder_is_its_tokenizer_alone(
         encoder.special_ids,
         encoder.is_continuation,
     )
-    check((library, again), HOSTILE[:60])
+    assert_same_ids((library, again), HOSTILE[:60])
 
 
 @pytest.mark.parametrize("kind", ["cased", "uncased", "unigram"])
-def test_special_tokens_in_a_text_are_text_where_that_is_asked_for(kind: str, tmp_path: Path) -> None:
-    """A paper on language models says [MASK]; only the builder of examples may put the token there."""
+def test_special_tokens_in_text_are_encoded_as_text_on_request(kind: str, tmp_path: Path) -> None:
+    """Text may contain "[MASK]", and only the objectives may insert the token."""
     library = KINDS[kind]()
-    encoder = pickle.loads(pickle.dumps(Encoder(saved(tmp_path, library), special_as_text=True)))
+    encoder = pickle.loads(pickle.dumps(Encoder(save_tokenizer(tmp_path, library), special_as_text=True)))
     library.encode_special_tokens = True
     texts = ["We hide [MASK] and x[SEP]y.", "[CLS]", "plain words", "[CLS] [PAD][UNK] [MASK]."]
-    check((library, encoder), texts)
+    assert_same_ids((library, encoder), texts)
     assert not {encoder.special_ids["[CLS]"], encoder.special_ids["[SEP]"]} & set(
         encoder.encode(" ".join(texts))
     )
 
 
-def test_what_a_packer_asks_of_a_vocabulary(pairs: dict[str, tuple[Tokenizer, Encoder]]) -> None:
-    library, encoder = pairs["dummies"]
+def test_size_special_ids_and_continuations(tokenizer_pairs: dict[str, tuple[Tokenizer, Encoder]]) -> None:
+    library, encoder = tokenizer_pairs["dummies"]
     assert encoder.size == library.get_vocab_size()
     assert encoder.special_ids == {
         token: library.token_to_id(token) for token in [*SPECIAL, "@GENE$", "unused1", "[x]"]
@@ -420,7 +424,7 @@ def test_what_a_packer_asks_of_a_vocabulary(pairs: dict[str, tuple[Tokenizer, En
     assert {piece for piece, number in pieces.items() if encoder.is_continuation[number]} == {
         piece for piece in pieces if piece.startswith("##")
     }
-    library, encoder = pairs["unigram"]
+    library, encoder = tokenizer_pairs["unigram"]
     pieces = library.get_vocab()
     begin = {piece for piece in pieces if piece.startswith("▁")} | {
         "<pad>",
@@ -433,10 +437,10 @@ def test_what_a_packer_asks_of_a_vocabulary(pairs: dict[str, tuple[Tokenizer, En
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_pieces_are_all_of_the_library_and_unknown_is_what_it_says(
-    kind: str, pairs: dict[str, tuple[Tokenizer, Encoder]]
+def test_vocabulary_and_unknown_id_equal_those_of_the_library(
+    kind: str, tokenizer_pairs: dict[str, tuple[Tokenizer, Encoder]]
 ) -> None:
-    library, encoder = pairs[kind]
+    library, encoder = tokenizer_pairs[kind]
     assert encoder.get_vocab() == library.get_vocab(with_added_tokens=True)
     assert 1 + max(encoder.get_vocab().values()) == encoder.size == len(encoder.is_continuation)
     name = "<unk>" if "unigram" in kind else "[UNK]"
@@ -451,22 +455,22 @@ def test_pieces_are_all_of_the_library_and_unknown_is_what_it_says(
     )
 
 
-def test_what_is_unknown_is_by_the_model_and_not_by_what_is_added(tmp_path: Path) -> None:
-    """[UNK] may be a piece and no added token, or have another name, or there may be none."""
+def test_unknown_id_comes_from_the_model(tmp_path: Path) -> None:
+    """[UNK] may be a piece without being an added token, have another name, or be absent."""
     word_piece = Tokenizer(WordPiece({"cell": 0, "[UNK]": 1, "<?>": 2}, unk_token="<?>"))
     word_piece.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     word_piece.add_special_tokens(["[UNK]"])
-    encoder = Encoder(saved(tmp_path / "1", word_piece))
+    encoder = Encoder(save_tokenizer(tmp_path / "1", word_piece))
     assert (encoder.unknown_id, encoder.encode("cell mice")) == (2, [0, 2])
     for number, expected in ((None, -1), (0, 0), (1, 1)):
         model = Unigram([("a", -1.0), ("odd", -2.0), ("\u2581", -3.0)], unk_id=number)
-        tokenizer = _pre_tokenized(
+        tokenizer = _set_pre_tokenizer(
             Tokenizer(model), pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()
         )
-        assert Encoder(saved(tmp_path / str(number), tokenizer)).unknown_id == expected
+        assert Encoder(save_tokenizer(tmp_path / str(number), tokenizer)).unknown_id == expected
 
 
-def test_a_folder_without_a_tokenizer_is_an_error_that_says_so(tmp_path: Path) -> None:
+def test_error_names_missing_or_invalid_tokenizer_json(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"nowhere is not a directory.*bioshards\.vocab build"):
         Encoder(str(tmp_path / "nowhere"))
     with pytest.raises(FileNotFoundError, match=r"has no tokenizer\.json.*bioshards\.vocab build"):
@@ -477,65 +481,83 @@ def test_a_folder_without_a_tokenizer_is_an_error_that_says_so(tmp_path: Path) -
             Encoder(str(tmp_path))
 
 
-def _pre_tokenized(made: Tokenizer, *steps: Any) -> Tokenizer:
-    made.pre_tokenizer = pre_tokenizers.Sequence(list(steps)) if len(steps) > 1 else steps[0]
-    return made
+def _set_pre_tokenizer(tokenizer: Tokenizer, *steps: Any) -> Tokenizer:
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(list(steps)) if len(steps) > 1 else steps[0]
+    return tokenizer
 
 
-def _normalized(made: Tokenizer, *steps: Any) -> Tokenizer:
-    made.normalizer = normalizers.Sequence(list(steps))
-    return made
+def _set_normalizer(tokenizer: Tokenizer, *steps: Any) -> Tokenizer:
+    tokenizer.normalizer = normalizers.Sequence(list(steps))
+    return tokenizer
 
 
-def _truncated(made: Tokenizer) -> Tokenizer:
-    made.enable_truncation(8)
-    return made
+def _enable_truncation(tokenizer: Tokenizer) -> Tokenizer:
+    tokenizer.enable_truncation(8)
+    return tokenizer
 
 
-def _padded(made: Tokenizer) -> Tokenizer:
-    made.enable_padding()
-    return made
+def _enable_padding(tokenizer: Tokenizer) -> Tokenizer:
+    tokenizer.enable_padding()
+    return tokenizer
 
 
 FIRST = pre_tokenizers.Metaspace(prepend_scheme="first")
-CROSSING: dict[str, tuple[Callable[[], Tokenizer], str]] = {
-    "metaspace": (lambda: _pre_tokenized(albert(), pre_tokenizers.Metaspace()), "pre-tokenizer"),
-    "first": (lambda: _pre_tokenized(albert(), pre_tokenizers.WhitespaceSplit(), FIRST), "pre-tokenizer"),
+UNSUPPORTED: dict[str, tuple[Callable[[], Tokenizer], str]] = {
+    "metaspace": (
+        lambda: _set_pre_tokenizer(make_albert_tokenizer(), pre_tokenizers.Metaspace()),
+        "pre-tokenizer",
+    ),
+    "first": (
+        lambda: _set_pre_tokenizer(make_albert_tokenizer(), pre_tokenizers.WhitespaceSplit(), FIRST),
+        "pre-tokenizer",
+    ),
     "none": (lambda: Tokenizer(WordPiece({"[UNK]": 0}, unk_token="[UNK]")), "pre-tokenizer"),
-    "prepend": (lambda: _normalized(albert(), normalizers.Prepend("x")), r"\(Prepend\)"),
-    "replace": (lambda: _normalized(albert(), normalizers.Replace("a b", "ab")), r"\(Replace\)"),
-    "regex": (lambda: _normalized(albert(), normalizers.Replace(Regex(r"a\s+b"), "ab")), r"\(Replace\)"),
-    "byte level": (lambda: _normalized(albert(), normalizers.ByteLevel()), r"\(ByteLevel\)"),
-    "blank": (lambda: bert(True, True, added=[AddedToken("two words")]), "added token.*'two words'"),
-    "ideograph": (lambda: with_token(bert(True, True), AddedToken("細")), "added token.*'細'"),
-    "truncation": (lambda: _truncated(bert(True, True)), "truncation"),
-    "padding": (lambda: _padded(bert(True, True)), "padding"),
+    "prepend": (lambda: _set_normalizer(make_albert_tokenizer(), normalizers.Prepend("x")), r"\(Prepend\)"),
+    "replace": (
+        lambda: _set_normalizer(make_albert_tokenizer(), normalizers.Replace("a b", "ab")),
+        r"\(Replace\)",
+    ),
+    "regex": (
+        lambda: _set_normalizer(make_albert_tokenizer(), normalizers.Replace(Regex(r"a\s+b"), "ab")),
+        r"\(Replace\)",
+    ),
+    "byte level": (
+        lambda: _set_normalizer(make_albert_tokenizer(), normalizers.ByteLevel()),
+        r"\(ByteLevel\)",
+    ),
+    "blank": (
+        lambda: make_bert_tokenizer(True, True, added_tokens=[AddedToken("two words")]),
+        "added token.*'two words'",
+    ),
+    "ideograph": (lambda: add_token(make_bert_tokenizer(True, True), AddedToken("細")), "added token.*'細'"),
+    "truncation": (lambda: _enable_truncation(make_bert_tokenizer(True, True)), "truncation"),
+    "padding": (lambda: _enable_padding(make_bert_tokenizer(True, True)), "padding"),
     "unk": (
-        lambda: _pre_tokenized(Tokenizer(WordPiece({"a": 0})), pre_tokenizers.BertPreTokenizer()),
+        lambda: _set_pre_tokenizer(Tokenizer(WordPiece({"a": 0})), pre_tokenizers.BertPreTokenizer()),
         r"no \[UNK\]",
     ),
-    "bpe": (lambda: _pre_tokenized(Tokenizer(BPE()), pre_tokenizers.BertPreTokenizer()), "a BPE model"),
+    "bpe": (lambda: _set_pre_tokenizer(Tokenizer(BPE()), pre_tokenizers.BertPreTokenizer()), "a BPE model"),
 }
 
 
-@pytest.mark.parametrize("name", CROSSING)
-def test_a_tokenizer_that_may_look_across_a_blank_is_refused(name: str, tmp_path: Path) -> None:
-    make, reason = CROSSING[name]
-    folder = saved(tmp_path / "vocabulary", make())
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_tokenizer_that_cannot_be_encoded_by_chunk_is_refused(name: str, tmp_path: Path) -> None:
+    make, reason = UNSUPPORTED[name]
+    folder = save_tokenizer(tmp_path / "vocabulary", make())
     with pytest.raises(ValueError, match=rf"tokenizer\.json has .*{reason}.*chunk by chunk\. Encode with"):
         Encoder(folder)
 
 
-def test_other_tokenizers_that_split_at_blanks_are_right_too(tmp_path: Path) -> None:
-    """They take no short cut: their normaliser is not BERT's, their pre-tokenizer not ALBERT's."""
-    made = [
-        _normalized(bert(True, True), normalizers.NFC(), normalizers.Lowercase()),
-        _pre_tokenized(albert(), pre_tokenizers.BertPreTokenizer()),
+def test_other_tokenizers_that_split_at_blanks_have_the_same_ids(tmp_path: Path) -> None:
+    """The general path encodes them, as their normalizer or pre-tokenizer is not BERT's or ALBERT's."""
+    tokenizers = [
+        _set_normalizer(make_bert_tokenizer(True, True), normalizers.NFC(), normalizers.Lowercase()),
+        _set_pre_tokenizer(make_albert_tokenizer(), pre_tokenizers.BertPreTokenizer()),
     ]
-    made[0].normalizer = normalizers.Sequence([normalizers.NFC()])
-    for number, tokenizer in enumerate(made):
-        folder = saved(tmp_path / str(number), tokenizer)
-        check((Tokenizer.from_file(f"{folder}/tokenizer.json"), Encoder(folder)), HOSTILE)
+    tokenizers[0].normalizer = normalizers.Sequence([normalizers.NFC()])
+    for number, tokenizer in enumerate(tokenizers):
+        folder = save_tokenizer(tmp_path / str(number), tokenizer)
+        assert_same_ids((Tokenizer.from_file(f"{folder}/tokenizer.json"), Encoder(folder)), HOSTILE)
 
 
 BENCHMARKS = Path(str(DATA)) / "benchmarks"
@@ -553,27 +575,29 @@ def real_sentences(real_abstracts: Path) -> list[str]:
 
 @needs_data
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_real_text_has_the_librarys_ids(name: str, real_sentences: list[str], tmp_path: Path) -> None:
+def test_real_text_has_the_ids_of_the_library(name: str, real_sentences: list[str], tmp_path: Path) -> None:
     path, lower = PUBLISHED[name]
     lines = (BENCHMARKS / path).read_text(encoding="utf-8").split("\n")
-    made = Tokenizer(
+    tokenizer = Tokenizer(
         WordPiece({line: number for number, line in enumerate(lines) if line}, unk_token="[UNK]")
     )
-    made.normalizer = normalizers.BertNormalizer(lowercase=lower)
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.add_special_tokens(SPECIAL)
-    folder = saved(tmp_path / "vocabulary", made)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lower)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.add_special_tokens(SPECIAL)
+    folder = save_tokenizer(tmp_path / "vocabulary", tokenizer)
     library, encoder = Tokenizer.from_file(f"{folder}/tokenizer.json"), Encoder(folder)
-    expected = [found.ids for found in library.encode_batch_fast(real_sentences, add_special_tokens=False)]
-    together(encoder, real_sentences, expected)
+    expected = [
+        encoding.ids for encoding in library.encode_batch_fast(real_sentences, add_special_tokens=False)
+    ]
+    assert_batch_ids(encoder, real_sentences, expected)
     assert [encoder.encode(text) for text in real_sentences] == expected
     document = "\n".join(real_sentences)
     assert encoder.encode(document) == library.encode(document, add_special_tokens=False).ids
 
 
-def test_nothing_but_tokenizer_json_is_read(tmp_path: Path) -> None:
-    folder = saved(tmp_path / "vocabulary", bert(True, True))
+def test_only_tokenizer_json_is_read(tmp_path: Path) -> None:
+    folder = save_tokenizer(tmp_path / "vocabulary", make_bert_tokenizer(True, True))
     for name in ("vocab.txt", "tokenizer_config.json"):
         (Path(folder) / name).write_text("nonsense")
     library = Tokenizer.from_file(f"{folder}/tokenizer.json")
-    check((library, Encoder(folder)), ["cells"])
+    assert_same_ids((library, Encoder(folder)), ["cells"])

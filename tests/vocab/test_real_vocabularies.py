@@ -1,4 +1,4 @@
-"""Vocabularies of real abstracts: nothing unreachable, nothing unknown, the same ids from every library."""
+"""Vocabularies of real abstracts: reachable pieces, a known alphabet, and the same ids from every library."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RECIPES = {
 
 
 @pytest.fixture(scope="module", params=list(RECIPES))
-def built(
+def vocabulary_dir(
     request: pytest.FixtureRequest, real_abstracts: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     name: str = request.param
@@ -42,36 +42,38 @@ def built(
     return out
 
 
-@pytest.mark.parametrize("built", [name for name in RECIPES if name != "bioalbert"], indirect=True)
-def test_nothing_is_unreachable_and_nothing_of_the_alphabet_unknown(built: Path) -> None:
-    [ours] = json.loads((built / "report.json").read_text())["vocabularies"]
+@pytest.mark.parametrize("vocabulary_dir", [name for name in RECIPES if name != "bioalbert"], indirect=True)
+def test_every_piece_is_reachable_and_every_alphabet_character_known(vocabulary_dir: Path) -> None:
+    [ours] = json.loads((vocabulary_dir / "report.json").read_text())["vocabularies"]
     assert ours["unreachable"]["all"] == 0
     assert ours["alphabet"]["failing"] == []
     assert ours["alphabet"]["covered_share"] > 0.9999
-    tokenizer = Tokenizer.from_file(str(built / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(vocabulary_dir / "tokenizer.json"))
     for character in (*alphabet.ASCII, *alphabet.GREEK):
         assert "[UNK]" not in tokenizer.encode(f"{character} a{character} {character}a").tokens
 
 
-def test_every_library_gives_the_same_ids_for_all_sentences(
-    built: Path, real_abstracts: Path, monkeypatch: pytest.MonkeyPatch
+def test_all_libraries_give_the_same_ids(
+    vocabulary_dir: Path, real_abstracts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     from transformers import AutoTokenizer
 
     batches = arrow_io.read_directory(LocalStorage(), str(real_abstracts), ["sentences"])
     sentences = [text for batch in batches for text in batch["sentences"].flatten().to_pylist()]
-    tokenizer = Tokenizer.from_file(str(built / "tokenizer.json"))
-    expected = [found.ids for found in tokenizer.encode_batch_fast(sentences, add_special_tokens=False)]
-    theirs: Any = AutoTokenizer.from_pretrained(str(built))
-    assert theirs(sentences, add_special_tokens=False)["input_ids"] == expected
-    encoded = Encoder(str(built)).encode_all(sentences)
+    tokenizer = Tokenizer.from_file(str(vocabulary_dir / "tokenizer.json"))
+    expected = [encoding.ids for encoding in tokenizer.encode_batch_fast(sentences, add_special_tokens=False)]
+    hf_tokenizer: Any = AutoTokenizer.from_pretrained(str(vocabulary_dir))
+    assert hf_tokenizer(sentences, add_special_tokens=False)["input_ids"] == expected
+    encoded = Encoder(str(vocabulary_dir)).encode_all(sentences)
     assert encoded.ids.tolist() == [id for ids in expected for id in ids]
 
 
-@pytest.mark.parametrize("built", ["bpe", "bioalbert"], indirect=True)
-def test_the_pipeline_counts_the_same_words(built: Path, real_abstracts: Path, tmp_path: Path) -> None:
-    kind = "white-space" if built.name == "bioalbert" else "bert"
+@pytest.mark.parametrize("vocabulary_dir", ["bpe", "bioalbert"], indirect=True)
+def test_the_pipeline_counts_the_same_words(
+    vocabulary_dir: Path, real_abstracts: Path, tmp_path: Path
+) -> None:
+    kind = "white-space" if vocabulary_dir.name == "bioalbert" else "bert"
     options = [
         "--pretokenizer",
         kind,
@@ -84,32 +86,38 @@ def test_the_pipeline_counts_the_same_words(built: Path, real_abstracts: Path, t
     ]
     assert cli.main(["run", "shards_to_words", "--input", str(real_abstracts), *options]) == 0
     for name in ("words.tsv", "validation-words.tsv"):
-        assert (tmp_path / "words" / name).read_bytes() == (built / name).read_bytes()
+        assert (tmp_path / "words" / name).read_bytes() == (vocabulary_dir / name).read_bytes()
 
 
-def test_on_text_it_was_not_trained_on_it_is_not_far_from_those_trained_on_millions(
-    real_abstracts: Path, tmp_path: Path
-) -> None:
-    """2,000 abstracts are no corpus; what is held to is the order of magnitude, and that [UNK] is rarer."""
-    beside = [
+def test_fertility_is_near_that_of_published_vocabularies(real_abstracts: Path, tmp_path: Path) -> None:
+    """The corpus has only 2,000 abstracts, so that fertility is compared roughly and [UNK] must be rarer."""
+    compare_options = [
         *("--compare", f"Bio-ELECTRA={DATA}/benchmarks/bio_electra/pmc_2017_abstracts_wp_vocab_sorted.txt"),
         *("--compare", f"SciVocab={DATA}/benchmarks/electramed/vocab/vocab.txt"),
     ]
-    options = ["--size", "20000", "--validation-fraction", "0.1", "--output", str(tmp_path / "v"), *beside]
+    options = [
+        "--size",
+        "20000",
+        "--validation-fraction",
+        "0.1",
+        "--output",
+        str(tmp_path / "v"),
+        *compare_options,
+    ]
     assert vocab.main(["build", str(real_abstracts), *options]) == 0
     report = json.loads((tmp_path / "v" / "report.json").read_text())
-    ours, *published = [found["on_words"] for found in report["vocabularies"]]
+    ours, *published = [entry["on_words"] for entry in report["vocabularies"]]
     for theirs in published:
         assert ours["unknown_words"] < theirs["unknown_words"]
         assert ours["fertility"] < 1.15 * theirs["fertility"]
 
 
-def test_a_published_vocabulary_lacks_the_quotation_mark_and_ours_does_not(real_abstracts: Path) -> None:
+def test_published_vocabulary_lacks_the_quotation_mark(real_abstracts: Path) -> None:
     path = f"{DATA}/benchmarks/bio_electra/pmc_2017_abstracts_wp_vocab_sorted.txt"
     assert baselines.load_tokenizer(path).encode('"', add_special_tokens=False).tokens == ["[UNK]"]
 
 
-def test_words_are_all_there(built: Path) -> None:
-    with open(built / "words.tsv", "rb") as file:
+def test_word_file_has_all_counted_words(vocabulary_dir: Path) -> None:
+    with open(vocabulary_dir / "words.tsv", "rb") as file:
         words = read_counts(file)
-    assert words.total() == json.loads((built / "manifest.json").read_text())["counts"]["words"]
+    assert words.total() == json.loads((vocabulary_dir / "manifest.json").read_text())["counts"]["words"]

@@ -1,4 +1,4 @@
-"""``python -m bioshards.vocab``: from the sample's shards to a vocabulary, and its errors."""
+"""``python -m bioshards.vocab``: vocabularies of the sample's shards, repeated builds and errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def shards(reference: Path, full_text: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def built(shards: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def vocabulary(shards: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("vocabulary") / "out"
     assert (
         vocab.main(
@@ -49,69 +49,73 @@ def built(shards: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def build(*arguments: object) -> int:
+def run_build(*arguments: object) -> int:
     return vocab.main(["build", *map(str, arguments)])
 
 
-def pieces(folder: Path) -> list[str]:
+def read_pieces(folder: Path) -> list[str]:
     return (folder / "vocab.txt").read_text().split("\n")[:-1]
 
 
-# What is made
+# Built files
 
 
-def test_the_files_of_a_vocabulary(built: Path) -> None:
-    names = {path.name for path in built.iterdir()} - {".bioshards"}
+def test_vocabulary_directory_has_the_listed_files(vocabulary: Path) -> None:
+    names = {path.name for path in vocabulary.iterdir()} - {".bioshards"}
     files = {"tokenizer.json", "tokenizer_config.json", "vocab.txt", "words.tsv", "validation-words.tsv"}
     assert names == files | {"report.json", "report.html", "manifest.json"}
-    listed = {output["file"]: output["bytes"] for output in load_manifest(built)["outputs"]}
-    assert listed == {name: (built / name).stat().st_size for name in names - {"manifest.json"}}
+    listed = {output["file"]: output["bytes"] for output in load_manifest(vocabulary)["outputs"]}
+    assert listed == {name: (vocabulary / name).stat().st_size for name in names - {"manifest.json"}}
 
 
-def test_a_vocabulary_is_of_its_size_without_a_piece_twice(built: Path) -> None:
-    found = pieces(built)
-    assert len(found) == len(set(found)) == SIZE
-    assert found[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokenizer = Tokenizer.from_file(str(built / "tokenizer.json"))
-    assert [tokenizer.id_to_token(number) for number in range(SIZE)] == found
+def test_vocabulary_has_its_size_without_repeated_pieces(vocabulary: Path) -> None:
+    piece_list = read_pieces(vocabulary)
+    assert len(piece_list) == len(set(piece_list)) == SIZE
+    assert piece_list[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer = Tokenizer.from_file(str(vocabulary / "tokenizer.json"))
+    assert [tokenizer.id_to_token(number) for number in range(SIZE)] == piece_list
 
 
-def test_no_piece_is_unreachable_and_no_character_of_the_alphabet_unknown(built: Path) -> None:
-    [ours] = json.loads((built / "report.json").read_text())["vocabularies"]
+def test_every_piece_is_reachable_and_every_alphabet_character_known(vocabulary: Path) -> None:
+    [ours] = json.loads((vocabulary / "report.json").read_text())["vocabularies"]
     assert ours["unreachable"]["all"] == 0
     assert ours["alphabet"]["failing"] == []
-    tokenizer = Tokenizer.from_file(str(built / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(vocabulary / "tokenizer.json"))
     for character in (*alphabet.ASCII, *alphabet.GREEK):
         for text in (character, f"a{character}", f"{character}a", f"a{character}a"):
             assert "[UNK]" not in tokenizer.encode(text).tokens, text
 
 
-def test_the_words_are_those_of_the_documents(built: Path, shards: list[str]) -> None:
-    found = count_inputs.load_corpus_inputs(LocalStorage(), shards)
-    text = count_inputs.read_training_counts(
-        LocalStorage(), found, word_counts.CountConfig(validation_fraction=0.1), None, lambda line: None
+def test_word_files_equal_counts_of_the_documents(vocabulary: Path, shards: list[str]) -> None:
+    corpus_inputs = count_inputs.load_corpus_inputs(LocalStorage(), shards)
+    counts = count_inputs.read_training_counts(
+        LocalStorage(),
+        corpus_inputs,
+        word_counts.CountConfig(validation_fraction=0.1),
+        None,
+        lambda line: None,
     )
-    for name, words in (("words.tsv", text.words), ("validation-words.tsv", text.validation_words)):
-        with open(built / name, "rb") as file:
+    for name, words in (("words.tsv", counts.words), ("validation-words.tsv", counts.validation_words)):
+        with open(vocabulary / name, "rb") as file:
             assert word_counts.read_counts(file) == words
-    totals = load_manifest(built)["counts"]
-    assert totals["words"] == text.words.total()
-    assert totals["validation_words"] == text.validation_words.total() > 0
+    totals = load_manifest(vocabulary)["counts"]
+    assert totals["words"] == counts.words.total()
+    assert totals["validation_words"] == counts.validation_words.total() > 0
 
 
-def test_the_encoder_reads_it(built: Path) -> None:
-    tokenizer = Tokenizer.from_file(str(built / "tokenizer.json"))
+def test_encoder_reads_the_vocabulary(vocabulary: Path) -> None:
+    tokenizer = Tokenizer.from_file(str(vocabulary / "tokenizer.json"))
     text = "IL-6 (p < 0.05) binds α-synuclein."
-    assert Encoder(str(built)).encode(text) == tokenizer.encode(text, add_special_tokens=False).ids
+    assert Encoder(str(vocabulary)).encode(text) == tokenizer.encode(text, add_special_tokens=False).ids
 
 
-def test_transformers_reads_it(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transformers_reads_the_vocabulary(vocabulary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     from transformers import AutoTokenizer
 
-    loaded: Any = AutoTokenizer.from_pretrained(str(built))
-    tokenizer = Tokenizer.from_file(str(built / "tokenizer.json"))
-    with open(built / "words.tsv", "rb") as file:
+    loaded: Any = AutoTokenizer.from_pretrained(str(vocabulary))
+    tokenizer = Tokenizer.from_file(str(vocabulary / "tokenizer.json"))
+    with open(vocabulary / "words.tsv", "rb") as file:
         words = list(word_counts.read_counts(file))
     assert loaded(words, add_special_tokens=False)["input_ids"] == [
         encoded.ids for encoded in tokenizer.encode_batch(words, add_special_tokens=False)
@@ -121,9 +125,9 @@ def test_transformers_reads_it(built: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("name", PRESETS)
 @pytest.mark.parametrize("as_published", [False, True])
-def test_the_papers_vocabularies(name: str, as_published: bool, shards: list[str], tmp_path: Path) -> None:
+def test_presets_of_the_papers(name: str, as_published: bool, shards: list[str], tmp_path: Path) -> None:
     flags = ["--as-published"] if as_published else []
-    assert build(*shards, "--output", tmp_path / "v", "--preset", name, "--size", SIZE, *flags) == 0
+    assert run_build(*shards, "--output", tmp_path / "v", "--preset", name, "--size", SIZE, *flags) == 0
     tokenizer = Tokenizer.from_file(str(tmp_path / "v" / "tokenizer.json"))
     assert tokenizer.get_vocab_size() == SIZE
     text = "Insulin binds 12.5% of it."
@@ -139,22 +143,24 @@ def test_the_papers_vocabularies(name: str, as_published: bool, shards: list[str
         assert ours["unreachable"]["all"] == 0
     elif name != "pubmedbert":
         assert ours["unreachable"]["with_punctuation"] > 0
-    found = pieces(tmp_path / "v")
-    cased = any(piece != piece.lower() for piece in found if not piece.startswith("["))
+    piece_list = read_pieces(tmp_path / "v")
+    cased = any(piece != piece.lower() for piece in piece_list if not piece.startswith("["))
     assert cased is (name == "bio-electra")
     if name == "electramed":
-        assert found[:2] == ["[PAD]", "[unused0]"]
-        assert found[101:105] == ["[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+        assert piece_list[:2] == ["[PAD]", "[unused0]"]
+        assert piece_list[101:105] == ["[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     if name == "bio-electra":
-        plain = [piece.removeprefix("##").casefold() for piece in found[5:]]
+        plain = [piece.removeprefix("##").casefold() for piece in piece_list[5:]]
         assert plain == sorted(plain)
 
 
-def test_a_kept_sentencepiece_model_and_its_tokenizer_say_the_same(shards: list[str], tmp_path: Path) -> None:
+def test_sentencepiece_model_and_tokenizer_give_the_same_ids(shards: list[str], tmp_path: Path) -> None:
     import sentencepiece
 
     out = tmp_path / "v"
-    assert build(*shards, "--output", out, "--algorithm", "unigram", "--sentencepiece", "--size", SIZE) == 0
+    assert (
+        run_build(*shards, "--output", out, "--algorithm", "unigram", "--sentencepiece", "--size", SIZE) == 0
+    )
     model = sentencepiece.SentencePieceProcessor(model_file=str(out / "spiece.model"))
     tokenizer = Tokenizer.from_file(str(out / "tokenizer.json"))
     with open(out / "words.tsv", "rb") as file:
@@ -164,13 +170,13 @@ def test_a_kept_sentencepiece_model_and_its_tokenizer_say_the_same(shards: list[
 
 
 @pytest.mark.parametrize("algorithm", ["bpe", "unigram", "wordpiece"])
-def test_dummies_and_unused_tokens_have_ids_of_their_own(
+def test_placeholders_and_unused_tokens_have_their_own_ids(
     algorithm: str, shards: list[str], tmp_path: Path
 ) -> None:
     extra = ["--entity-placeholders", "@GENE$,@CHEMICAL$", "--num-unused-tokens", 3, "--algorithm", algorithm]
-    assert build(*shards, "--output", tmp_path / "v", "--size", SIZE, *extra) == 0
-    found = pieces(tmp_path / "v")
-    assert found[:10] == [
+    assert run_build(*shards, "--output", tmp_path / "v", "--size", SIZE, *extra) == 0
+    piece_list = read_pieces(tmp_path / "v")
+    assert piece_list[:10] == [
         *("[PAD]", "[unused0]", "[unused1]", "[unused2]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
         *("@GENE$", "@CHEMICAL$"),
     ]
@@ -187,37 +193,35 @@ def test_dummies_and_unused_tokens_have_ids_of_their_own(
         (["--cased", "--strip-accents"], Casing(False, True)),
     ],
 )
-def test_casings(flags: list[str], casing: Casing, shards: list[str], tmp_path: Path) -> None:
-    assert build(*shards, "--output", tmp_path / "v", "--size", SIZE, *flags) == 0
+def test_casing_options(flags: list[str], casing: Casing, shards: list[str], tmp_path: Path) -> None:
+    assert run_build(*shards, "--output", tmp_path / "v", "--size", SIZE, *flags) == 0
     split = Pretokenizer(casing)
-    for piece in pieces(tmp_path / "v")[5:]:
+    for piece in read_pieces(tmp_path / "v")[5:]:
         text = piece.removeprefix("##") if len(piece) > 2 else piece
         assert split(text) in ([text], [])
     settings = json.loads((tmp_path / "v" / "tokenizer_config.json").read_text())
     assert (settings["do_lower_case"], settings["strip_accents"]) == (casing.lower_case, casing.strip_accents)
 
 
-def test_the_same_input_in_any_order_gives_the_same_bytes(
-    built: Path, shards: list[str], tmp_path: Path
-) -> None:
+def test_bytes_are_independent_of_input_order(vocabulary: Path, shards: list[str], tmp_path: Path) -> None:
     assert (
-        build(*reversed(shards), "--output", tmp_path / "v", "--size", SIZE, "--validation-fraction", 0.1)
+        run_build(*reversed(shards), "--output", tmp_path / "v", "--size", SIZE, "--validation-fraction", 0.1)
         == 0
     )
-    assert published_digests(tmp_path / "v") == published_digests(built)
+    assert published_digests(tmp_path / "v") == published_digests(vocabulary)
 
 
-def test_another_process_gives_the_same_bytes(built: Path, shards: list[str], tmp_path: Path) -> None:
+def test_another_process_gives_the_same_bytes(vocabulary: Path, shards: list[str], tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bioshards.vocab", "build", *shards, "--output", str(tmp_path / "v")]
     environment = {**os.environ, "PYTHONHASHSEED": "7", "RAYON_NUM_THREADS": "1"}
     subprocess.run(
         [*command, "--size", str(SIZE), "--validation-fraction", "0.1"], check=True, env=environment
     )
-    assert published_digests(tmp_path / "v") == published_digests(built)
+    assert published_digests(tmp_path / "v") == published_digests(vocabulary)
 
 
 def test_words_counted_by_the_pipeline_give_the_same_vocabulary(
-    built: Path, shards: list[str], tmp_path: Path
+    vocabulary: Path, shards: list[str], tmp_path: Path
 ) -> None:
     words = str(tmp_path / "words")
     inputs = [part for folder in shards for part in ("--input", folder)]
@@ -237,20 +241,20 @@ def test_words_counted_by_the_pipeline_give_the_same_vocabulary(
         )
         == 0
     )
-    assert build(words, "--output", tmp_path / "v", "--size", SIZE) == 0
-    ours, theirs = published_digests(tmp_path / "v"), published_digests(built)
-    told = {"manifest.json", "report.json", "report.html"}  # they say what it was made of
-    assert {name: ours[name] for name in ours.keys() - told} == {
-        name: theirs[name] for name in theirs.keys() - told
+    assert run_build(words, "--output", tmp_path / "v", "--size", SIZE) == 0
+    ours, theirs = published_digests(tmp_path / "v"), published_digests(vocabulary)
+    differing = {"manifest.json", "report.json", "report.html"}  # these name the inputs
+    assert {name: ours[name] for name in ours.keys() - differing} == {
+        name: theirs[name] for name in theirs.keys() - differing
     }
-    reports = [json.loads((folder / "report.json").read_text()) for folder in (tmp_path / "v", built)]
+    reports = [json.loads((folder / "report.json").read_text()) for folder in (tmp_path / "v", vocabulary)]
     for report in reports:
         del report["about"]
     assert reports[0] == reports[1]
 
 
-def test_words_between_white_space_serve_every_vocabulary(
-    built: Path, shards: list[str], tmp_path: Path
+def test_white_space_words_serve_every_vocabulary(
+    vocabulary: Path, shards: list[str], tmp_path: Path
 ) -> None:
     words = str(tmp_path / "words")
     inputs = [part for folder in shards for part in ("--input", folder)]
@@ -266,166 +270,174 @@ def test_words_between_white_space_serve_every_vocabulary(
         "0.1",
     ]
     assert cli.main([*run, "--pretokenizer", "white-space"]) == 0
-    assert build(words, "--output", tmp_path / "v", "--size", SIZE) == 0
-    assert pieces(tmp_path / "v") == pieces(built)
-    assert build(words, "--output", tmp_path / "a", "--preset", "bioalbert", "--size", SIZE) == 0
+    assert run_build(words, "--output", tmp_path / "v", "--size", SIZE) == 0
+    assert read_pieces(tmp_path / "v") == read_pieces(vocabulary)
+    assert run_build(words, "--output", tmp_path / "a", "--preset", "bioalbert", "--size", SIZE) == 0
 
 
-def test_rare_words_are_left_out_if_asked_for(shards: list[str], tmp_path: Path) -> None:
-    assert build(*shards, "--output", tmp_path / "v", "--size", 500, "--min-count", 5) == 0
+def test_min_count_drops_rare_words(shards: list[str], tmp_path: Path) -> None:
+    assert run_build(*shards, "--output", tmp_path / "v", "--size", 500, "--min-count", 5) == 0
     with open(tmp_path / "v" / "words.tsv", "rb") as file:
         assert min(word_counts.read_counts(file).values()) >= 5
     assert load_manifest(tmp_path / "v")["counts"]["min_count"] == 5
 
 
-def test_of_very_many_words_the_most_frequent_are_taken(
+def test_max_words_keeps_the_most_frequent(
     shards: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(count_inputs, "MAX_WORDS", 300)
-    assert build(*shards, "--output", tmp_path / "v", "--size", 500) == 0
+    assert run_build(*shards, "--output", tmp_path / "v", "--size", 500) == 0
     totals = load_manifest(tmp_path / "v")["counts"]
     assert 100 < totals["distinct_words"] <= 300
     assert totals["min_count"] > 1
 
 
-# Again, and another report
+# Repeated builds and reports
 
 
-def test_a_finished_vocabulary_is_left_alone(
-    built: Path, shards: list[str], capsys: pytest.CaptureFixture[str]
+def test_finished_vocabulary_is_not_rebuilt(
+    vocabulary: Path, shards: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = {path: path.stat().st_mtime_ns for path in built.iterdir()}
-    assert build(*shards, "--output", built, "--size", SIZE, "--validation-fraction", 0.1) == 0
+    before = {path: path.stat().st_mtime_ns for path in vocabulary.iterdir()}
+    assert run_build(*shards, "--output", vocabulary, "--size", SIZE, "--validation-fraction", 0.1) == 0
     assert "nothing to do" in capsys.readouterr().out
-    assert {path: path.stat().st_mtime_ns for path in built.iterdir()} == before
+    assert {path: path.stat().st_mtime_ns for path in vocabulary.iterdir()} == before
 
 
-def test_a_report_beside_others_changes_nothing_else(built: Path, tmp_path: Path) -> None:
+def test_report_with_comparison_rewrites_only_report_and_manifest(vocabulary: Path, tmp_path: Path) -> None:
     folder = tmp_path / "v"
-    shutil.copytree(built, folder)
+    shutil.copytree(vocabulary, folder)
     shutil.rmtree(folder / ".bioshards")
-    assert vocab.main(["report", str(folder), "--compare", f"Itself={built}"]) == 0
+    assert vocab.main(["report", str(folder), "--compare", f"Itself={vocabulary}"]) == 0
     report = json.loads((folder / "report.json").read_text())
     first, second = report["vocabularies"]
     assert {**first, "name": ""} == {**second, "name": ""}
     assert report["overlap"][0]["name"] == "Itself"
-    assert report["curve"]["points"] == json.loads((built / "report.json").read_text())["curve"]["points"]
+    assert (
+        report["curve"]["points"] == json.loads((vocabulary / "report.json").read_text())["curve"]["points"]
+    )
     same = {"report.json", "report.html", "manifest.json"}
-    ours, theirs = published_digests(folder), published_digests(built)
+    ours, theirs = published_digests(folder), published_digests(vocabulary)
     assert {name for name in ours if ours[name] != theirs[name]} == same
     assert vocabulary_dir.is_up_to_date(LocalStorage(), OutputDir(str(folder)))
     assert vocab.main(["report", str(folder)]) == 0
     assert published_digests(folder) == theirs
 
 
-def test_a_report_that_was_stopped_half_way_is_made_again_and_nothing_else_is_lost(
-    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_interrupted_report_can_be_repeated(
+    vocabulary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "v"
-    shutil.copytree(built, folder)
+    shutil.copytree(vocabulary, folder)
     write = vocabulary_dir._write_file
 
-    def stops(storage: LocalStorage, folder: str, name: str, data: Any) -> Any:
+    def write_or_fail(storage: LocalStorage, folder: str, name: str, data: Any) -> Any:
         if name == "report.html":
             raise OSError(28, os.strerror(28))
         return write(storage, folder, name, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(vocabulary_dir, "_write_file", stops)
-        assert vocab.main(["report", str(folder), "--compare", f"Itself={built}"]) == 1
-    assert load_manifest(folder) == load_manifest(built)
+        patch.setattr(vocabulary_dir, "_write_file", write_or_fail)
+        assert vocab.main(["report", str(folder), "--compare", f"Itself={vocabulary}"]) == 1
+    assert load_manifest(folder) == load_manifest(vocabulary)
     assert vocab.main(["report", str(folder)]) == 0
-    assert published_digests(folder) == published_digests(built)
+    assert published_digests(folder) == published_digests(vocabulary)
 
 
-def test_a_lost_file_is_made_again(built: Path, shards: list[str], tmp_path: Path) -> None:
+def test_missing_file_is_rebuilt(vocabulary: Path, shards: list[str], tmp_path: Path) -> None:
     folder = tmp_path / "v"
-    shutil.copytree(built, folder)
+    shutil.copytree(vocabulary, folder)
     (folder / "vocab.txt").unlink()
-    assert build(*shards, "--output", folder, "--size", SIZE, "--validation-fraction", 0.1) == 0
-    assert published_digests(folder) == published_digests(built)
+    assert run_build(*shards, "--output", folder, "--size", SIZE, "--validation-fraction", 0.1) == 0
+    assert published_digests(folder) == published_digests(vocabulary)
 
 
-# What can go wrong
+# Errors
 
-Fail = Callable[..., str]
+ReadBuildError = Callable[..., str]
 
 
 @pytest.fixture
-def fails(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Fail:
-    """Build with these arguments; what is said of the failure, which leaves nothing behind."""
+def read_build_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> ReadBuildError:
+    """Run a build that fails without a manifest, and return its error message."""
 
     def call(*arguments: object, code: int = 2) -> str:
         capsys.readouterr()
-        assert build(*arguments, "--output", tmp_path / "failed") == code
-        said = capsys.readouterr().err.splitlines()[-1]
-        assert said.startswith("vocab: ")
+        assert run_build(*arguments, "--output", tmp_path / "failed") == code
+        message = capsys.readouterr().err.splitlines()[-1]
+        assert message.startswith("vocab: ")
         assert not (tmp_path / "failed" / "manifest.json").exists()
-        return said
+        return message
 
     return call
 
 
-def test_a_folder_that_is_not_there_or_not_finished(fails: Fail, tmp_path: Path, shards: list[str]) -> None:
-    assert "no manifest.json" in fails(tmp_path / "nowhere")
+def test_missing_or_unfinished_input_is_refused(
+    read_build_error: ReadBuildError, tmp_path: Path, shards: list[str]
+) -> None:
+    assert "no manifest.json" in read_build_error(tmp_path / "nowhere")
     unfinished = tmp_path / "unfinished"
     shutil.copytree(shards[0], unfinished)
     (unfinished / "manifest.json").unlink()
-    assert "rerun the command to complete it" in fails(unfinished)
+    assert "rerun the command to complete it" in read_build_error(unfinished)
 
 
-def test_a_folder_of_something_else(fails: Fail, built: Path, tmp_path: Path) -> None:
-    assert "does not hold documents" in fails(built)
+def test_input_of_another_kind_is_refused(
+    read_build_error: ReadBuildError, vocabulary: Path, tmp_path: Path
+) -> None:
+    assert "does not hold documents" in read_build_error(vocabulary)
     other = tmp_path / "other"
     other.mkdir()
     (other / "manifest.json").write_text("[]")
-    assert "does not hold documents" in fails(other)
+    assert "does not hold documents" in read_build_error(other)
     (other / "manifest.json").write_text("{")
-    assert str(other) in fails(other)
+    assert str(other) in read_build_error(other)
 
 
-def test_the_same_folder_twice(fails: Fail, shards: list[str]) -> None:
-    assert "counted twice" in fails(shards[0], shards[0] + "/")
+def test_repeated_input_is_refused(read_build_error: ReadBuildError, shards: list[str]) -> None:
+    assert "counted twice" in read_build_error(shards[0], shards[0] + "/")
 
 
-def test_a_size_smaller_than_the_alphabet_says_what_is_needed(fails: Fail, shards: list[str]) -> None:
-    said = fails(*shards, "--size", 100)
-    assert "no room" in said
-    least = said.split("give ")[1].split(" ")[0]
-    assert "larger --size or a smaller --character-coverage" in fails(*shards, "--size", least)
+def test_error_of_a_too_small_size_names_the_smallest_size(
+    read_build_error: ReadBuildError, shards: list[str]
+) -> None:
+    message = read_build_error(*shards, "--size", 100)
+    assert "no room" in message
+    smallest = message.split("give ")[1].split(" ")[0]
+    assert "larger --size or a smaller --character-coverage" in read_build_error(*shards, "--size", smallest)
 
 
-def test_a_corpus_too_small_says_how_large_a_vocabulary_it_gives(
-    fails: Fail, shards: list[str], tmp_path: Path
+def test_error_of_a_too_small_corpus_names_the_largest_size(
+    read_build_error: ReadBuildError, shards: list[str], tmp_path: Path
 ) -> None:
     for number, flags in enumerate(([], ["--algorithm", "wordpiece"], ["--preset", "bioalbert"])):
-        said = fails(*shards, "--size", 30_522, *flags)
-        assert "or less, or more text" in said
-        largest = said.split("give --size ")[1].split(" ")[0]
-        assert build(*shards, "--output", tmp_path / f"v{number}", *flags, "--size", largest) == 0
+        message = read_build_error(*shards, "--size", 30_522, *flags)
+        assert "or less, or more text" in message
+        largest = message.split("give --size ")[1].split(" ")[0]
+        assert run_build(*shards, "--output", tmp_path / f"v{number}", *flags, "--size", largest) == 0
 
 
-def test_after_a_failure_another_size_can_be_built_in_the_same_place(
-    fails: Fail, shards: list[str], tmp_path: Path
+def test_failed_output_directory_accepts_another_size(
+    read_build_error: ReadBuildError, shards: list[str], tmp_path: Path
 ) -> None:
-    fails(*shards, "--size", 100)
-    assert build(*shards, "--size", SIZE, "--output", tmp_path / "failed") == 0
+    read_build_error(*shards, "--size", 100)
+    assert run_build(*shards, "--size", SIZE, "--output", tmp_path / "failed") == 0
 
 
-def test_one_sentence(fails: Fail, tmp_path: Path) -> None:
-    folder = documents(tmp_path, ["Insulin binds its receptor."])
-    assert "or less, or more text" in fails(folder)
-    assert "no word to train on" in fails(folder, "--validation-fraction", 0.999999)
-    assert "give a lower --min-count" in fails(folder, "--min-count", 2)
-    assert build(folder, "--output", tmp_path / "v", "--size", 190) == 0
+def test_corpus_of_one_sentence(read_build_error: ReadBuildError, tmp_path: Path) -> None:
+    folder = write_documents(tmp_path, ["Insulin binds its receptor."])
+    assert "or less, or more text" in read_build_error(folder)
+    assert "no word to train on" in read_build_error(folder, "--validation-fraction", 0.999999)
+    assert "give a lower --min-count" in read_build_error(folder, "--min-count", 2)
+    assert run_build(folder, "--output", tmp_path / "v", "--size", 190) == 0
 
 
-def test_no_words_at_all(fails: Fail, tmp_path: Path) -> None:
-    assert "no word to train on" in fails(documents(tmp_path, [" "]))
+def test_corpus_without_words_is_refused(read_build_error: ReadBuildError, tmp_path: Path) -> None:
+    assert "no word to train on" in read_build_error(write_documents(tmp_path, [" "]))
 
 
-def documents(folder: Path, sentences: list[str]) -> Path:
-    """A finished directory of one document."""
+def write_documents(folder: Path, sentences: list[str]) -> Path:
+    """Write a finished directory of one document."""
     from bioshards.corpus.document import DOCUMENT_SCHEMA, Document
     from bioshards.corpus.shards import arrow_io as shards
 
@@ -458,7 +470,7 @@ def documents(folder: Path, sentences: list[str]) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "expected"),
     [
         (["--as-published"], "give --preset"),
         (["--sentencepiece"], "--algorithm unigram"),
@@ -478,80 +490,84 @@ def documents(folder: Path, sentences: list[str]) -> Path:
         (["--benchmarks", "/nowhere"], "/nowhere"),
     ],
 )
-def test_options_that_make_no_sense(fails: Fail, shards: list[str], flags: list[str], said: str) -> None:
-    assert said in fails(*shards, *flags)
+def test_invalid_options_are_refused(
+    read_build_error: ReadBuildError, shards: list[str], flags: list[str], expected: str
+) -> None:
+    assert expected in read_build_error(*shards, *flags)
 
 
 @pytest.mark.parametrize(
     "flags", [["--algorithm", "bpf"], ["--preset", "x"], ["--compare", "x"], ["--sise", "3"]]
 )
-def test_misspelt_options(flags: list[str], shards: list[str], tmp_path: Path) -> None:
-    with pytest.raises(SystemExit) as left:
-        build(*shards, "--output", tmp_path / "v", *flags)
-    assert left.value.code == 2
+def test_misspelt_options_are_refused(flags: list[str], shards: list[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as exit_info:
+        run_build(*shards, "--output", tmp_path / "v", *flags)
+    assert exit_info.value.code == 2
 
 
-def test_a_folder_that_holds_something_else_is_not_written_to(
+def test_output_directory_with_other_files_is_refused(
     shards: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "thesis.txt").write_text("precious")
-    assert build(*shards, "--output", tmp_path, "--size", SIZE) == 2
+    assert run_build(*shards, "--output", tmp_path, "--size", SIZE) == 2
     assert "thesis.txt" in capsys.readouterr().err
     assert os.listdir(tmp_path) == ["thesis.txt"]
 
 
-def test_another_vocabulary_is_not_written_over(
-    built: Path, shards: list[str], capsys: pytest.CaptureFixture[str]
+def test_another_vocabulary_is_not_overwritten(
+    vocabulary: Path, shards: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = published_digests(built)
-    assert build(*shards, "--output", built, "--size", SIZE + 1) == 2
+    before = published_digests(vocabulary)
+    assert run_build(*shards, "--output", vocabulary, "--size", SIZE + 1) == 2
     assert "size was 900, now 901" in capsys.readouterr().err
-    assert published_digests(built) == before
+    assert published_digests(vocabulary) == before
 
 
-def test_words_without_marks_do_not_serve_albert(shards: list[str], tmp_path: Path, fails: Fail) -> None:
+def test_words_of_the_wrong_pretokenizer_or_split_are_refused(
+    shards: list[str], tmp_path: Path, read_build_error: ReadBuildError
+) -> None:
     words = str(tmp_path / "words")
     assert (
         cli.main(["run", "shards_to_words", "--input", shards[0], "--output", words, "--workers", "1"]) == 0
     )
-    assert "--pretokenizer white-space" in fails(words, "--preset", "bioalbert")
-    assert "shards_to_words --validation-fraction" in fails(words, "--validation-fraction", 0.1)
-    assert "the same" in fails(words, words)
+    assert "--pretokenizer white-space" in read_build_error(words, "--preset", "bioalbert")
+    assert "shards_to_words --validation-fraction" in read_build_error(words, "--validation-fraction", 0.1)
+    assert "the same" in read_build_error(words, words)
     Path(words, "words.tsv").write_text("a\tb\n")
-    assert "words.tsv is damaged" in fails(words)
+    assert "words.tsv is damaged" in read_build_error(words)
 
 
 @pytest.mark.parametrize("inside", [".", "vocabulary"])
-def test_an_input_is_not_written_into(
+def test_output_inside_an_input_is_refused(
     inside: str, shards: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = published_digests(Path(shards[0]))
-    assert build(*shards, "--output", f"{shards[0]}/{inside}", "--size", SIZE) == 2
+    assert run_build(*shards, "--output", f"{shards[0]}/{inside}", "--size", SIZE) == 2
     assert shards[0] in capsys.readouterr().err
     assert published_digests(Path(shards[0])) == before
 
 
 @pytest.mark.parametrize("out", ["", "gs://bucket/vocabulary"])
-def test_a_place_to_write_that_is_none(
+def test_output_that_is_not_a_local_directory_is_refused(
     out: str, shards: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert build(*shards, "--output", out, "--size", SIZE) == 2
+    assert run_build(*shards, "--output", out, "--size", SIZE) == 2
     assert "not a local directory" in capsys.readouterr().err
 
 
-def test_a_file_where_the_folder_should_be(
+def test_file_as_output_is_refused(
     shards: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
-    assert build(*shards, "--output", tmp_path / "file", "--size", SIZE) == 1
+    assert run_build(*shards, "--output", tmp_path / "file", "--size", SIZE) == 1
     assert str(tmp_path / "file") in capsys.readouterr().err
 
 
-def test_a_report_on_a_vocabulary_that_has_lost_a_file(
-    built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_report_on_an_incomplete_vocabulary_is_refused(
+    vocabulary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "v"
-    shutil.copytree(built, folder)
+    shutil.copytree(vocabulary, folder)
     (folder / "words.tsv").unlink()
     before = (folder / "report.json").read_bytes()
     assert vocab.main(["report", str(folder)]) == 2
@@ -559,33 +575,41 @@ def test_a_report_on_a_vocabulary_that_has_lost_a_file(
     assert (folder / "report.json").read_bytes() == before
 
 
-def test_a_report_on_what_is_no_vocabulary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_on_another_directory_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert vocab.main(["report", str(tmp_path)]) == 2
     assert "not a finished vocabulary" in capsys.readouterr().err
 
 
-def test_a_full_disk_is_said_and_the_next_run_is_whole(
-    built: Path, shards: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Fail
+def test_full_disk_is_reported_and_the_next_build_completes(
+    vocabulary: Path,
+    shards: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    read_build_error: ReadBuildError,
 ) -> None:
     write = vocabulary_dir._write_file
 
-    def full(storage: LocalStorage, folder: str, name: str, data: Any) -> Any:
+    def write_or_fail(storage: LocalStorage, folder: str, name: str, data: Any) -> Any:
         if name == "vocab.txt":
             raise OSError(28, os.strerror(28))
         return write(storage, folder, name, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(vocabulary_dir, "_write_file", full)
-        assert "the disk is full" in fails(*shards, "--size", SIZE, "--validation-fraction", 0.1, code=1)
-    assert build(*shards, "--output", tmp_path / "failed", "--size", SIZE, "--validation-fraction", 0.1) == 0
-    assert published_digests(tmp_path / "failed") == published_digests(built)
+        patch.setattr(vocabulary_dir, "_write_file", write_or_fail)
+        assert "the disk is full" in read_build_error(
+            *shards, "--size", SIZE, "--validation-fraction", 0.1, code=1
+        )
+    assert (
+        run_build(*shards, "--output", tmp_path / "failed", "--size", SIZE, "--validation-fraction", 0.1) == 0
+    )
+    assert published_digests(tmp_path / "failed") == published_digests(vocabulary)
 
 
 @pytest.mark.parametrize(
-    ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)]
+    ("sent_signal", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)]
 )
-def test_stopped_and_run_again(
-    sent: signal.Signals, code: int, built: Path, shards: list[str], tmp_path: Path
+def test_interrupted_build_completes_when_rerun(
+    sent_signal: signal.Signals, code: int, vocabulary: Path, shards: list[str], tmp_path: Path
 ) -> None:
     arguments = [
         "build",
@@ -597,22 +621,22 @@ def test_stopped_and_run_again(
         "--validation-fraction",
         "0.1",
     ]
-    running = subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-m", "bioshards.vocab", *arguments], stderr=subprocess.PIPE, text=True
     )
-    assert running.stderr is not None
-    assert "counting" in running.stderr.readline()
-    running.send_signal(sent)
-    said = running.communicate()[1]
-    assert running.returncode == code
-    assert "Traceback" not in said
+    assert process.stderr is not None
+    assert "counting" in process.stderr.readline()
+    process.send_signal(sent_signal)
+    stderr = process.communicate()[1]
+    assert process.returncode == code
+    assert "Traceback" not in stderr
     assert not (tmp_path / "v" / "manifest.json").exists()
     assert vocab.main(arguments) == 0
-    assert published_digests(tmp_path / "v") == published_digests(built)
+    assert published_digests(tmp_path / "v") == published_digests(vocabulary)
 
 
-def test_ctrl_c_is_obeyed_while_a_library_trains(shards: list[str], tmp_path: Path) -> None:
-    """The library is played by a minute of hashing, which does not look for signals either."""
+def test_ctrl_c_stops_training_inside_a_library(shards: list[str], tmp_path: Path) -> None:
+    """A minute of hashing stands for the library; neither checks for signals."""
     script = (
         "import hashlib, sys; from bioshards.vocab import __main__ as vocab; "
         "from bioshards.vocab import commands;"
@@ -620,25 +644,25 @@ def test_ctrl_c_is_obeyed_while_a_library_trains(shards: list[str], tmp_path: Pa
         " hashlib.pbkdf2_hmac('sha256', b'', b'', 500_000_000));"
         "sys.exit(vocab.main(sys.argv[1:]))"
     )
-    running = subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-c", script, "build", shards[0], "--output", str(tmp_path / "v")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert running.stdout is not None
-    assert running.stdout.readline() == "training\n"
-    running.send_signal(signal.SIGINT)
-    said = running.communicate(timeout=30)[1]
-    assert running.returncode == 130
-    assert "run the same command again" in said
+    assert process.stdout is not None
+    assert process.stdout.readline() == "training\n"
+    process.send_signal(signal.SIGINT)
+    stderr = process.communicate(timeout=30)[1]
+    assert process.returncode == 130
+    assert "run the same command again" in stderr
 
 
-def test_without_the_libraries_of_its_extra_it_says_what_to_install(tmp_path: Path) -> None:
+def test_missing_library_error_names_the_extra(tmp_path: Path) -> None:
     (tmp_path / "sentencepiece.py").write_text("raise ImportError('No module named sentencepiece')")
     command = [sys.executable, "-m", "bioshards.vocab", "build", "x", "--output", "y"]
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 2
-    assert "pip install 'bioshards[vocab]'" in done.stderr
-    assert "Traceback" not in done.stderr
+    completed = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert completed.returncode == 2
+    assert "pip install 'bioshards[vocab]'" in completed.stderr
+    assert "Traceback" not in completed.stderr

@@ -1,4 +1,4 @@
-"""Jobs on Dataflow, by a stand-in for it: run with the staged wheel, left, refused, failed, described."""
+"""Tests of jobs on a fake Dataflow: staged wheel, failures, interruption, refusal, templates."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.support.vocab.block_factories import save_encoder
 from tests.support.vocab.tiny_tokenizers import make_wordpiece
 
 Capture = pytest.CaptureFixture[str]
-SPLIT = (
+PRETRAINING_OPTIONS = (
     "--objective",
     "bert",
     "--max-seq-length",
@@ -57,13 +57,13 @@ def store() -> Iterator[EmulatedStore]:
 
 
 @pytest.fixture(autouse=True)
-def reached(store: EmulatedStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The store is where Google's is looked for; and Beam, which looks every 5 seconds, looks more often."""
+def use_fake_store_and_short_polls(store: EmulatedStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use the emulated store instead of Google's, and let Beam poll more often than every 5 seconds."""
     for name, value in store.environment.items():
         monkeypatch.setenv(name, value)
     sleep = time.sleep
-    quickly = SimpleNamespace(sleep=lambda seconds: sleep(min(seconds, 0.7)), time=time.time)
-    monkeypatch.setattr(dataflow_runner, "time", quickly)
+    short_time = SimpleNamespace(sleep=lambda seconds: sleep(min(seconds, 0.7)), time=time.time)
+    monkeypatch.setattr(dataflow_runner, "time", short_time)
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def citations(store: EmulatedStore) -> str:
     """The sample's citations, in the store."""
     os.environ.update(store.environment)
     for path in Path(pubmed_to_shards.sample_folder()).iterdir():
-        _put(store, f"citations/{path.name}", path.read_bytes())
+        _upload_object(store, f"citations/{path.name}", path.read_bytes())
     return f"{store.url}/citations"
 
 
@@ -90,35 +90,33 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _put(store: EmulatedStore, name: str, data: bytes) -> None:
+def _upload_object(store: EmulatedStore, name: str, data: bytes) -> None:
     bucket = store.url.removeprefix("gs://")
-    where = (
-        f"{store.endpoint}/upload/storage/v1/b/{bucket}/o?uploadType=media&name={urllib.parse.quote(name)}"
-    )
-    urllib.request.urlopen(urllib.request.Request(where, data=data, method="POST")).close()
+    url = f"{store.endpoint}/upload/storage/v1/b/{bucket}/o?uploadType=media&name={urllib.parse.quote(name)}"
+    urllib.request.urlopen(urllib.request.Request(url, data=data, method="POST")).close()
 
 
-def published(folder: str | Path) -> dict[str, str]:
-    """SHA-256 of what a run publishes; of the manifest, what is not about this run or where it read."""
-    storage, found = RoutedStorage(), {}
-    for there in storage.walk(str(folder)):
-        name = there.path[len(str(folder)) + 1 :]
+def digest_without_input_paths(folder: str | Path) -> dict[str, str]:
+    """Return the SHA-256 of published files; the manifest's run and input paths are left out."""
+    storage, digests = RoutedStorage(), {}
+    for info in storage.walk(str(folder)):
+        name = info.path[len(str(folder)) + 1 :]
         if name.startswith(".bioshards"):
             continue
-        with storage.open(there.path) as file:
+        with storage.open(info.path) as file:
             data = file.read()
         if name == "manifest.json":
             manifest = json.loads(data)
             del manifest["run"]
-            for read in manifest["inputs"]:
-                read.pop("path", None)
-                read.pop("folder", None)
+            for input_entry in manifest["inputs"]:
+                input_entry.pop("path", None)
+                input_entry.pop("folder", None)
             data = json.dumps(manifest).encode()
-        found[name] = hashlib.sha256(data).hexdigest()
-    return found
+        digests[name] = hashlib.sha256(data).hexdigest()
+    return digests
 
 
-# To the end
+# Successful jobs
 
 
 @pytest.mark.timeout(600)
@@ -131,52 +129,59 @@ def test_jobs_run_on_the_staged_wheel_and_publish_the_same_bytes(
     capsys: Capture,
 ) -> None:
     abstracts, examples = f"{store.url}/abstracts", f"{store.url}/examples"
-    words = ("run", "pubmed_to_shards", "--keep-dropped", "--output")
-    assert cli.main([*words, abstracts, "--input", citations, *service.options]) == 0
-    said = capsys.readouterr()
+    abstracts_command = ("run", "pubmed_to_shards", "--keep-dropped", "--output")
+    assert cli.main([*abstracts_command, abstracts, "--input", citations, *service.options]) == 0
+    captured = capsys.readouterr()
     job, *others = service.jobs
-    assert f"job {job} is on Dataflow as bioshards-pubmed-to-shards-" in said.err
-    assert f"dataflow/jobs/us-central1/{job}?project=bioshards-test" in said.err
-    assert "77 documents" in said.out
-    assert f"shards:   {abstracts}" in said.out
+    assert f"job {job} is on Dataflow as bioshards-pubmed-to-shards-" in captured.err
+    assert f"dataflow/jobs/us-central1/{job}?project=bioshards-test" in captured.err
+    assert "77 documents" in captured.out
+    assert f"shards:   {abstracts}" in captured.out
     assert not others
 
-    # The package that did it came with the job.
+    # Workers imported the staged package.
     python = service.python_of_job(job)
-    [whence] = service.results[job]["from"]
-    assert Path(whence).is_relative_to(python.parent.parent)
+    [package_path] = service.results[job]["from"]
+    assert Path(package_path).is_relative_to(python.parent.parent)
 
-    assert cli.main([*words, str(tmp_path / "abstracts"), "--workers", "1"]) == 0
-    assert published(abstracts) == published(tmp_path / "abstracts")
+    assert cli.main([*abstracts_command, str(tmp_path / "abstracts"), "--workers", "1"]) == 0
+    assert digest_without_input_paths(abstracts) == digest_without_input_paths(tmp_path / "abstracts")
 
-    made = ("run", "shards_to_pretraining", "--vocab", str(vocabulary), *SPLIT, "--output")
-    assert cli.main([*made, examples, "--input", abstracts, *service.options]) == 0
+    examples_command = (
+        "run",
+        "shards_to_pretraining",
+        "--vocab",
+        str(vocabulary),
+        *PRETRAINING_OPTIONS,
+        "--output",
+    )
+    assert cli.main([*examples_command, examples, "--input", abstracts, *service.options]) == 0
     job = list(service.jobs)[1]
     assert Path(service.results[job]["from"][0]).is_relative_to(service.python_of_job(job).parent.parent)
-    here = (str(tmp_path / "examples"), "--input", str(tmp_path / "abstracts"), "--workers", "1")
-    assert cli.main([*made, *here]) == 0
-    assert published(examples) == published(tmp_path / "examples")
+    local_arguments = (str(tmp_path / "examples"), "--input", str(tmp_path / "abstracts"), "--workers", "1")
+    assert cli.main([*examples_command, *local_arguments]) == 0
+    assert digest_without_input_paths(examples) == digest_without_input_paths(tmp_path / "examples")
 
-    # The next machine's wheel would be the same, made of the one that is installed there.
+    # A wheel built from the installed package on a worker has the same bytes.
     staged = python.parent.parent.parent / "bioshards-0.1.0-py3-none-any.whl"
-    again = (
+    code = (
         "import sys; from bioshards.pipelines.dataflow import wheel; "
         "wheel.build_wheel(sys.argv[1], wheel.pin_versions((), (), {}))"
     )
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    subprocess.run([python, "-c", again, tmp_path], cwd=tmp_path, env=environment, check=True)
+    subprocess.run([python, "-c", code, tmp_path], cwd=tmp_path, env=environment, check=True)
     assert (tmp_path / staged.name).read_bytes() == staged.read_bytes()
 
 
-# Not to the end
+# Failed, refused and interrupted jobs
 
 
-def test_a_job_that_fails_says_why_and_where(
+def test_failed_job_is_reported_with_cause_and_page(
     store: EmulatedStore, service: FakeDataflow, citations: str, capsys: Capture
 ) -> None:
     service.failure_message = 'Traceback (most recent call last):\n  File "x.py"\nValueError: no such thing'
-    words = ("run", "pubmed_to_shards", "--input", citations, "--output", f"{store.url}/failed")
-    assert cli.main([*words, *service.options]) == 1
+    arguments = ("run", "pubmed_to_shards", "--input", citations, "--output", f"{store.url}/failed")
+    assert cli.main([*arguments, *service.options]) == 1
     [job] = service.jobs
     page = f"https://console.cloud.google.com/dataflow/jobs/us-central1/{job}?project=bioshards-test"
     assert capsys.readouterr().err.splitlines()[-1] == (
@@ -185,17 +190,17 @@ def test_a_job_that_fails_says_why_and_where(
     )
 
 
-def test_a_bucket_for_the_jobs_files_that_is_not_there_is_said_before_anything_is_begun(
+def test_missing_temp_bucket_is_refused_before_writing(
     store: EmulatedStore, service: FakeDataflow, citations: str, capsys: Capture
 ) -> None:
-    words = ("run", "pubmed_to_shards", "--input", citations, "--output", f"{store.url}/misspelt")
-    assert cli.main([*words, *service.options, "--temp_location=gs://no-such-bucket/tmp"]) == 2
+    arguments = ("run", "pubmed_to_shards", "--input", citations, "--output", f"{store.url}/misspelt")
+    assert cli.main([*arguments, *service.options, "--temp_location=gs://no-such-bucket/tmp"]) == 2
     assert "there is no bucket gs://no-such-bucket" in capsys.readouterr().err
     assert not RoutedStorage().list_names(f"{store.url}/misspelt/.bioshards")
     assert not service.jobs
 
 
-def test_who_leaves_is_told_that_the_job_goes_on_and_nobody_starts_a_second(
+def test_interrupted_driver_leaves_the_job_running_and_a_second_run_is_refused(
     store: EmulatedStore,
     service: FakeDataflow,
     citations: str,
@@ -204,57 +209,57 @@ def test_who_leaves_is_told_that_the_job_goes_on_and_nobody_starts_a_second(
 ) -> None:
     service.jobs_released.clear()
     output = f"{store.url}/left"
-    words = ["run", "pubmed_to_shards", "--input", citations, "--output", output, *service.options]
+    arguments = ["run", "pubmed_to_shards", "--input", citations, "--output", output, *service.options]
 
-    def interrupt() -> None:
+    def interrupt_main_thread() -> None:
         while not service.jobs:
             time.sleep(0.01)
         time.sleep(0.2)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
-    def end(code: int) -> None:
+    def raise_system_exit(code: int) -> None:
         raise SystemExit(code)
 
-    monkeypatch.setattr(local_runner, "_kill_descendants", lambda _: None)  # the store is one
-    monkeypatch.setattr(os, "_exit", end)
-    threading.Thread(target=interrupt, daemon=True).start()
-    with pytest.raises(SystemExit) as left:
-        cli.main(words)
-    assert left.value.code == 130
+    monkeypatch.setattr(local_runner, "_kill_descendants", lambda _: None)  # the store is a descendant
+    monkeypatch.setattr(os, "_exit", raise_system_exit)
+    threading.Thread(target=interrupt_main_thread, daemon=True).start()
+    with pytest.raises(SystemExit) as raised:
+        cli.main(arguments)
+    assert raised.value.code == 130
     [job] = service.jobs
-    said = capsys.readouterr().err
-    stop = f"gcloud dataflow jobs cancel {job} --region=us-central1 --project=bioshards-test"
-    assert f"job {job} GOES ON at Dataflow, and costs" in said
-    assert f"It is finished when {output}/manifest.json is there" in said
-    assert f"dataflow/jobs/us-central1/{job}?project=bioshards-test" in said
-    assert f"To stop it: {stop}" in said
+    stderr = capsys.readouterr().err
+    cancel_command = f"gcloud dataflow jobs cancel {job} --region=us-central1 --project=bioshards-test"
+    assert f"job {job} GOES ON at Dataflow, and costs" in stderr
+    assert f"It is finished when {output}/manifest.json is there" in stderr
+    assert f"dataflow/jobs/us-central1/{job}?project=bioshards-test" in stderr
+    assert f"To stop it: {cancel_command}" in stderr
 
-    before = published(output)
-    assert cli.main(words) == 2
-    assert f"job {job} is writing {output} on Dataflow" in (said := capsys.readouterr().err)
-    assert stop in said
+    before = digest_without_input_paths(output)
+    assert cli.main(arguments) == 2
+    assert f"job {job} is writing {output} on Dataflow" in (stderr := capsys.readouterr().err)
+    assert cancel_command in stderr
     assert list(service.jobs) == [job]
-    assert published(output) == before
+    assert digest_without_input_paths(output) == before
 
 
-def test_who_may_not_ask_for_the_jobs_is_told_that_nothing_was_begun(
+def test_denied_job_listing_stops_the_run_before_writing(
     store: EmulatedStore, service: FakeDataflow, citations: str, capsys: Capture
 ) -> None:
     service.refusal_message = "Dataflow API has not been used in project bioshards-test"
     output = f"{store.url}/unasked"
-    words = ["run", "pubmed_to_shards", "--input", citations, "--output", output, *service.options]
-    assert cli.main(words) == 1
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert f"whether a job is writing {output} already" in said
-    assert service.refusal_message in said
-    assert "Nothing was begun" in said
-    assert "was done is kept" not in said
+    arguments = ["run", "pubmed_to_shards", "--input", citations, "--output", output, *service.options]
+    assert cli.main(arguments) == 1
+    stderr = capsys.readouterr().err
+    assert stderr.count("\n") == 1
+    assert f"whether a job is writing {output} already" in stderr
+    assert service.refusal_message in stderr
+    assert "Nothing was begun" in stderr
+    assert "was done is kept" not in stderr
     assert not RoutedStorage().is_folder(output)
     assert not service.jobs
 
 
-# Only described
+# Templates
 
 
 @pytest.fixture(scope="module")
@@ -263,7 +268,7 @@ def abstracts(store: EmulatedStore, citations: str, tmp_path_factory: pytest.Tem
     folder = tmp_path_factory.mktemp("abstracts")
     assert cli.main(["run", "pubmed_to_shards", "--workers", "1", "--output", str(folder)]) == 0
     for path in [*folder.glob("*.json"), *folder.glob("*.arrow")]:
-        _put(store, f"documents/{path.name}", path.read_bytes())
+        _upload_object(store, f"documents/{path.name}", path.read_bytes())
     return f"{store.url}/documents"
 
 
@@ -296,23 +301,29 @@ def test_every_pipeline_can_be_a_template(
     pipeline: str,
     workers: int,
 ) -> None:
-    """Without credentials, and with nothing of Dataflow's there."""
+    """Without credentials and without a Dataflow service."""
     output, template = f"{store.url}/{pipeline}/out", f"{store.url}/{pipeline}/template.json"
-    words = {
+    arguments = {
         "pubmed_to_shards": ["--input", "pubmed:", "--pubmed-url", f"{servers.url}pubmed/"],
         "pmc_to_shards": ["--input", "pmc:", "--pmc-url", f"{servers.url}bucket/"],
         "shards_to_words": ["--input", abstracts],
-        "shards_to_pretraining": ["--input", abstracts, "--vocab", str(vocabulary), *SPLIT],
+        "shards_to_pretraining": ["--input", abstracts, "--vocab", str(vocabulary), *PRETRAINING_OPTIONS],
         "fetch": ["--input", "pubmed:", "--pubmed-url", f"{servers.url}pubmed/", "--mirror", output],
     }[pipeline]
-    words += [] if pipeline == "fetch" else ["--output", output]
-    words += ["--runner=DataflowRunner", f"--project={fake_dataflow.PROJECT}", "--region=us-central1"]
-    words += [f"--temp_location={store.url}/tmp", *store.options, "--dataflow_endpoint=http://localhost:1"]
-    words += ["--experiments=disable_logging_submission_environment"]  # a second of pip freeze
+    arguments += [] if pipeline == "fetch" else ["--output", output]
+    arguments += ["--runner=DataflowRunner", f"--project={fake_dataflow.PROJECT}", "--region=us-central1"]
+    arguments += [
+        f"--temp_location={store.url}/tmp",
+        *store.options,
+        "--dataflow_endpoint=http://localhost:1",
+    ]
+    arguments += ["--experiments=disable_logging_submission_environment"]  # a second of pip freeze
 
-    assert cli.main(["run", pipeline, *words, f"--template_location={template}"]) == 0
-    said = capsys.readouterr().out
-    assert f"template: {template}\nNothing runs yet. To start it: gcloud dataflow jobs run bioshards-" in said
+    assert cli.main(["run", pipeline, *arguments, f"--template_location={template}"]) == 0
+    stdout = capsys.readouterr().out
+    assert (
+        f"template: {template}\nNothing runs yet. To start it: gcloud dataflow jobs run bioshards-" in stdout
+    )
     job = RoutedStorage().read_json(template)
     [pool] = job["environment"]["workerPools"]
     assert pool["machineType"] == settings.DEFAULTS.machine_type
@@ -326,25 +337,25 @@ def test_every_pipeline_can_be_a_template(
     staged = {package["name"] for package in pool["packages"]}
     assert staged == {"bioshards-0.1.0-py3-none-any.whl", "extra_packages.txt"}
     if pipeline in ("pubmed_to_shards", "fetch"):
-        _is_bounded(RoutedStorage(), job)
+        _assert_downloads_are_bounded(RoutedStorage(), job)
 
 
-def _is_bounded(files: RoutedStorage, job: dict[str, Any]) -> None:
-    """What downloads gets an element for each lane, from behind a Reshuffle, which Dataflow cannot split."""
+def _assert_downloads_are_bounded(files: RoutedStorage, job: dict[str, Any]) -> None:
+    """Assert that the download step has one element for each slot, after a Reshuffle, and cannot be split."""
     with files.open(job["environment"]["sdkPipelineOptions"]["options"]["pipelineUrl"]) as file:
         graph = beam_runner_api_pb2.Pipeline.FromString(file.read()).components
     leaves = [step for step in graph.transforms.values() if not step.subtransforms]
     [step] = [leaf for leaf in leaves if leaf.unique_name.endswith(("/FetchAndStage", "/Fetch"))]
-    assert not _par_do(step).restriction_coder_id
-    before = []
+    assert not _parse_par_do(step).restriction_coder_id
+    upstream = []
     while step.inputs:
         [source] = step.inputs.values()
         [step] = [leaf for leaf in leaves if source in leaf.outputs.values()]
-        before.append(step)
-    assert "beam:transform:group_by_key:v1" in [each.spec.urn for each in before]
-    made = pickler.loads(_par_do(before[-2]).do_fn.payload)[0].process(b"")
-    assert len(list(made)) == downloads.REMOTE_SLOTS
+        upstream.append(step)
+    assert "beam:transform:group_by_key:v1" in [upstream_step.spec.urn for upstream_step in upstream]
+    elements = pickler.loads(_parse_par_do(upstream[-2]).do_fn.payload)[0].process(b"")
+    assert len(list(elements)) == downloads.REMOTE_SLOTS
 
 
-def _par_do(step: Any) -> Any:
+def _parse_par_do(step: Any) -> Any:
     return beam_runner_api_pb2.ParDoPayload.FromString(step.spec.payload)

@@ -1,4 +1,4 @@
-"""What a job on Dataflow is set to where the command line says nothing, and what it must say."""
+"""Tests of Dataflow's default options, option checks and job status messages."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from bioshards.pipelines.dataflow.settings import DEFAULTS, MAX_WORKERS
 from bioshards.pipelines.inputs import downloads
 from bioshards.pipelines.registry import PIPELINES
 
-NEEDED = ["--project=my-lab", "--region=us-central1", "--temp_location=gs://my-bucket/tmp"]
-TASK = JobSpec("pubmed_to_shards", "gs://my-bucket/out", num_items=1600)
+REQUIRED_OPTIONS = ["--project=my-lab", "--region=us-central1", "--temp_location=gs://my-bucket/tmp"]
+JOB = JobSpec("pubmed_to_shards", "gs://my-bucket/out", num_items=1600)
 
 
-def settled(*given: str, task: JobSpec = TASK) -> dict[str, Any]:
-    """Beam's options of a run, after ours."""
-    options = PipelineOptions(["--runner=DataflowRunner", *NEEDED, *given])
+def apply_settings(*arguments: str, job: JobSpec = JOB) -> dict[str, Any]:
+    """Check options, apply defaults, and return all Beam options."""
+    options = PipelineOptions(["--runner=DataflowRunner", *REQUIRED_OPTIONS, *arguments])
     settings.check_options(options)
-    settings.set_defaults(options, task)
-    everything: dict[str, Any] = options.get_all_options()
-    return everything
+    settings.set_defaults(options, job)
+    all_options: dict[str, Any] = options.get_all_options()
+    return all_options
 
 
-def test_what_is_not_given_is_set() -> None:
-    options = settled()
+def test_missing_options_get_defaults() -> None:
+    options = apply_settings()
     for name in DEFAULTS.__slots__:
         assert options[name] == getattr(DEFAULTS, name)
     assert options["max_num_workers"] == MAX_WORKERS
@@ -44,7 +44,7 @@ def test_what_is_not_given_is_set() -> None:
     assert all(re.fullmatch(r"[a-z][a-z0-9_-]*=[a-z0-9_-]*", label) for label in options["labels"])
 
 
-def test_what_is_given_stays() -> None:
+def test_given_options_are_kept() -> None:
     given = {
         "machine_type": "n2-highmem-8",
         "disk_size_gb": 60,
@@ -53,7 +53,7 @@ def test_what_is_given_stays() -> None:
         "job_name": "mine",
         "max_num_workers": 400,
     }
-    options = settled(
+    options = apply_settings(
         *(f"--{name}={value}" for name, value in given.items()), "--save_main_session", "--label=a=b"
     )
     assert {name: options[name] for name in given} == given
@@ -63,21 +63,26 @@ def test_what_is_given_stays() -> None:
 
 @given(st.integers(0, 100_000), st.integers(1, 64))
 def test_there_are_no_more_machines_than_items(items: int, at_a_time: int) -> None:
-    most = settings.choose_max_workers(items, at_a_time)
-    assert 1 <= most <= MAX_WORKERS
-    assert (most - 1) * at_a_time < max(1, items)
-    assert most == MAX_WORKERS or most * at_a_time >= items
+    max_workers = settings.choose_max_workers(items, at_a_time)
+    assert 1 <= max_workers <= MAX_WORKERS
+    assert (max_workers - 1) * at_a_time < max(1, items)
+    assert max_workers == MAX_WORKERS or max_workers * at_a_time >= items
 
 
-def test_other_machines_may_have_one_process_only() -> None:
-    for machine, most in {"x": 4, "e2-standard-4": 1, "n2-custom-2-8192": 2, "c3-highmem-8-lssd": 1}.items():
-        options = settled(f"--machine_type={machine}", task=JobSpec("fetch", "gs://b/o", 4))
-        assert options["max_num_workers"] == most
-    assert settled(task=JobSpec("fetch", "gs://b/o", 4))["max_num_workers"] == 1
+def test_max_workers_depends_on_the_machine_type() -> None:
+    for machine, max_workers in {
+        "x": 4,
+        "e2-standard-4": 1,
+        "n2-custom-2-8192": 2,
+        "c3-highmem-8-lssd": 1,
+    }.items():
+        options = apply_settings(f"--machine_type={machine}", job=JobSpec("fetch", "gs://b/o", 4))
+        assert options["max_num_workers"] == max_workers
+    assert apply_settings(job=JobSpec("fetch", "gs://b/o", 4))["max_num_workers"] == 1
 
 
-def test_a_run_may_begin_with_more_machines_than_would_be_its_most() -> None:
-    assert settled("--num_workers=40")["max_num_workers"] == 40
+def test_max_workers_is_at_least_the_initial_workers() -> None:
+    assert apply_settings("--num_workers=40")["max_num_workers"] == 40
 
 
 def test_a_job_is_named_after_its_output() -> None:
@@ -88,132 +93,149 @@ def test_a_job_is_named_after_its_output() -> None:
     }
     assert len(names) == 2 * len(PIPELINES)
     assert all(re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name) and len(name) <= 63 for name in names)
-    assert settings.make_job_name(TASK) == "bioshards-pubmed-to-shards-f577f9f3"
+    assert settings.make_job_name(JOB) == "bioshards-pubmed-to-shards-f577f9f3"
 
 
 @pytest.mark.parametrize(
-    "words", [["--runner=DataflowRunner"], ["--runner", "dataflow"], ["--runner=a.b.DataflowRunner"]]
+    "arguments", [["--runner=DataflowRunner"], ["--runner", "dataflow"], ["--runner=a.b.DataflowRunner"]]
 )
-def test_the_runner_is_known_by_all_its_names(words: list[str]) -> None:
-    assert settings.is_dataflow_runner(["--region=x", *words])
+def test_the_runner_is_known_by_all_its_names(arguments: list[str]) -> None:
+    assert settings.is_dataflow_runner(["--region=x", *arguments])
     assert not settings.is_dataflow_runner(["--region=x", "--runner=PortableRunner", "--dataflow_endpoint=x"])
     assert not settings.is_dataflow_runner(["--runner", "PrismRunner", "--job_name", "dataflow"])
 
 
-def test_a_misspelt_runner_takes_nothing_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_misspelt_runner_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "out"
     output.mkdir()
-    for runner, said in (
+    for runner, message in (
         ("DataflowRuner", r"did you mean DataflowRunner\?"),
         ("no.such.Runner", "cannot be loaded: No module"),
     ):
         assert cli.main(["run", "pubmed_to_shards", "--output", str(output), f"--runner={runner}"]) == 2
-        assert re.search(said, capsys.readouterr().err)
+        assert re.search(message, capsys.readouterr().err)
     assert not list(output.iterdir())
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (
-            NEEDED[1:],
+            REQUIRED_OPTIONS[1:],
             r"needs --project \(the project that runs the job and pays for it, as --project=my-lab\)\.",
         ),
         ([], r"needs --project .*; --region .*; --temp_location \(a folder .*gs://my-bucket/tmp\)"),
-        ([*NEEDED, "--region=us-central1-a"], "us-central1-a is no region; they look like us-central1"),
-        ([*NEEDED, "--project=1234567890"], "1234567890 is no project's ID"),
-        ([*NEEDED, "--temp_location=gs://ab/tmp"], "gs://ab/tmp is no folder like gs://BUCKET/tmp"),
-        ([*NEEDED, "--temp_location=gs://my-bucket"], "gs://my-bucket is no folder like"),
-        ([*NEEDED, "--temp_location=/tmp/x"], "/tmp/x is no folder like gs://BUCKET/tmp"),
         (
-            [*NEEDED, "--staging_location=s3://bucket/x"],
+            [*REQUIRED_OPTIONS, "--region=us-central1-a"],
+            "us-central1-a is no region; they look like us-central1",
+        ),
+        ([*REQUIRED_OPTIONS, "--project=1234567890"], "1234567890 is no project's ID"),
+        ([*REQUIRED_OPTIONS, "--temp_location=gs://ab/tmp"], "gs://ab/tmp is no folder like gs://BUCKET/tmp"),
+        ([*REQUIRED_OPTIONS, "--temp_location=gs://my-bucket"], "gs://my-bucket is no folder like"),
+        ([*REQUIRED_OPTIONS, "--temp_location=/tmp/x"], "/tmp/x is no folder like gs://BUCKET/tmp"),
+        (
+            [*REQUIRED_OPTIONS, "--staging_location=s3://bucket/x"],
             "s3://bucket/x is no folder like gs://BUCKET/staging",
         ),
-        ([*NEEDED, "--job_name=My_Job"], "--job_name My_Job is no job's name"),
-        ([*NEEDED, "--template_location=no/such/x.json"], "there is no folder no/such"),
+        ([*REQUIRED_OPTIONS, "--job_name=My_Job"], "--job_name My_Job is no job's name"),
+        ([*REQUIRED_OPTIONS, "--template_location=no/such/x.json"], "there is no folder no/such"),
         (
-            [*NEEDED, "--dry_run"],
+            [*REQUIRED_OPTIONS, "--dry_run"],
             r"^beam: .* --dry_run: expected one argument \(did you mean --dry-run\?\)\.",
         ),
-        ([*NEEDED, "--dry_run=True"], "--dry_run is Beam's and says nothing: give --dry-run"),
-        ([*NEEDED, "--machin_type=x"], r"unknown option --machin_type \(did you mean --machine_type\?\)"),
+        ([*REQUIRED_OPTIONS, "--dry_run=True"], "--dry_run is Beam's and says nothing: give --dry-run"),
+        (
+            [*REQUIRED_OPTIONS, "--machin_type=x"],
+            r"unknown option --machin_type \(did you mean --machine_type\?\)",
+        ),
     ],
 )
-def test_what_is_missing_or_wrong_is_said_at_once(
-    capsys: pytest.CaptureFixture[str], words: list[str], said: str
+def test_missing_or_invalid_options_are_refused(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    given = ["--input", "gs://my-bucket/in", "--output", "gs://my-bucket/out", "--runner=DataflowRunner"]
-    assert cli.main(["run", "pubmed_to_shards", *given, *words]) == 2
-    assert re.search(said, capsys.readouterr().err)
+    valid_options = [
+        "--input",
+        "gs://my-bucket/in",
+        "--output",
+        "gs://my-bucket/out",
+        "--runner=DataflowRunner",
+    ]
+    assert cli.main(["run", "pubmed_to_shards", *valid_options, *arguments]) == 2
+    assert re.search(message, capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (("--input", "here"), "--input here is local"),
         ((), "sample/pubmed is local"),
         (("--input", "gs://b/in", "--mirror", "there"), "--mirror there is local"),
     ],
 )
-def test_workers_cannot_read_what_is_here(
-    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
+def test_local_paths_are_refused(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
 ) -> None:
-    given = ("--output", "gs://my-bucket/out", "--runner=DataflowRunner", *NEEDED)
-    assert cli.main(["run", "pubmed_to_shards", *words, *given]) == 2
-    assert f"{said}; Dataflow's workers need gs://" in capsys.readouterr().err
+    valid_options = ("--output", "gs://my-bucket/out", "--runner=DataflowRunner", *REQUIRED_OPTIONS)
+    assert cli.main(["run", "pubmed_to_shards", *arguments, *valid_options]) == 2
+    assert f"{message}; Dataflow's workers need gs://" in capsys.readouterr().err
 
 
-def test_without_the_libraries_of_the_cloud_it_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_cloud_library_error_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "apache_beam.runners.dataflow.internal.apiclient", None)
     with pytest.raises(UsageError, match=r"pip install 'bioshards\[cloud\]'"):
-        settled()
+        apply_settings()
 
 
-def test_lanes_ask_no_more_of_a_server_than_it_allows_wherever_they_are(tmp_path: Path) -> None:
-    """Four processes of one machine do not share one lane's places, and nobody has those of another."""
+def test_download_slots_share_the_limits_of_a_server(tmp_path: Path) -> None:
+    """Remote slots divide the limits of the server; processes of one machine share them."""
     server = downloads.make_server("https://server/", None, 4, 8.0)
     mirror = Mirror(LocalStorage(), str(tmp_path))
-    apart = downloads.make_download_plan(mirror, server, workers=16, is_local_run=False)
-    lanes = [apart.server_for_slot(name).rate_limiter for name in ("a.xml", "b.xml", "c.xml", "d.xml")]
-    assert apart.slots == downloads.REMOTE_SLOTS == len({places.server_name for places in lanes})
-    assert sum(places.max_connections for places in lanes) == 4
-    assert sum(places.requests_per_second for places in lanes) == 8
-    assert apart.server_for_slot("a.xml").rate_limiter == lanes[0]
-    together = downloads.make_download_plan(mirror, server, workers=16, is_local_run=True)
-    assert together.server_for_slot("a.xml") == together.server_for_slot("b.xml") == server
+    remote_plan = downloads.make_download_plan(mirror, server, workers=16, is_local_run=False)
+    limiters = [
+        remote_plan.server_for_slot(name).rate_limiter for name in ("a.xml", "b.xml", "c.xml", "d.xml")
+    ]
+    assert remote_plan.slots == downloads.REMOTE_SLOTS == len({limiter.server_name for limiter in limiters})
+    assert sum(limiter.max_connections for limiter in limiters) == 4
+    assert sum(limiter.requests_per_second for limiter in limiters) == 8
+    assert remote_plan.server_for_slot("a.xml").rate_limiter == limiters[0]
+    local_plan = downloads.make_download_plan(mirror, server, workers=16, is_local_run=True)
+    assert local_plan.server_for_slot("a.xml") == local_plan.server_for_slot("b.xml") == server
 
 
-# What is said when a run is left or fails
+# Messages of detached and failed jobs
 
 
-def place(*words: str) -> RunContext:
-    options = PipelineOptions([*words])
-    return RunContext(True, settings.is_dataflow_runner(words), options, LocalStorage(), ())
+def make_context(*arguments: str) -> RunContext:
+    options = PipelineOptions([*arguments])
+    return RunContext(True, settings.is_dataflow_runner(arguments), options, LocalStorage(), ())
 
 
-def on_dataflow() -> RunContext:
-    found = place("--runner=DataflowRunner", *NEEDED)
-    settings.set_defaults(found.beam_options, TASK)
-    return found
+def make_dataflow_context() -> RunContext:
+    context = make_context("--runner=DataflowRunner", *REQUIRED_OPTIONS)
+    settings.set_defaults(context.beam_options, JOB)
+    return context
 
 
-def test_who_leaves_before_the_job_has_an_id_is_told_how_to_find_it() -> None:
-    said = job_status.format_detached_message(on_dataflow(), None, TASK)
-    assert f"--filter=name={settings.make_job_name(TASK)} --region=us-central1 --project=my-lab" in said
+def test_detached_message_without_a_job_id_shows_how_to_find_the_job() -> None:
+    message = job_status.format_detached_message(make_dataflow_context(), None, JOB)
+    assert f"--filter=name={settings.make_job_name(JOB)} --region=us-central1 --project=my-lab" in message
 
 
-def test_a_clusters_job_goes_on_and_this_machines_does_not() -> None:
-    said = job_status.format_detached_message(
-        place("--runner=FlinkRunner"), SimpleNamespace(_job_id="job-7"), TASK
+def test_detached_message_of_other_runners() -> None:
+    message = job_status.format_detached_message(
+        make_context("--runner=FlinkRunner"), SimpleNamespace(_job_id="job-7"), JOB
     )
-    assert "job job-7 goes on if its runner is a cluster" in said
-    assert "finished when gs://my-bucket/out/manifest.json is there" in said
-    assert job_status.format_detached_message(place("--runner=DirectRunner"), SimpleNamespace(), TASK) == ""
-    assert job_status.format_detached_message(place("--runner=FlinkRunner"), None, TASK) == ""
+    assert "job job-7 goes on if its runner is a cluster" in message
+    assert "finished when gs://my-bucket/out/manifest.json is there" in message
+    assert (
+        job_status.format_detached_message(make_context("--runner=DirectRunner"), SimpleNamespace(), JOB)
+        == ""
+    )
+    assert job_status.format_detached_message(make_context("--runner=FlinkRunner"), None, JOB) == ""
 
 
 @pytest.mark.parametrize(
-    ("says", "told"),
+    ("state", "expected"),
     [
         ("CANCELLED, Error:\nNone", "job 7 was cancelled. Completed work is kept; run the same"),
         ("FAILED, Error:\nNone", "job 7 failed: it does not say why. Completed work is kept"),
@@ -231,23 +253,27 @@ def test_a_clusters_job_goes_on_and_this_machines_does_not() -> None:
         ),
     ],
 )
-def test_a_failed_job_is_explained_with_its_page(says: str, told: str) -> None:
-    error = RuntimeError(f"Dataflow pipeline failed. State: {says}")
-    said = str(job_status.error_from_runner(on_dataflow(), SimpleNamespace(job_id=lambda: "7"), error))
-    assert told in said
-    assert said.endswith("dataflow/jobs/us-central1/7?project=my-lab shows where it failed")
+def test_failed_job_error_has_cause_and_page(state: str, expected: str) -> None:
+    error = RuntimeError(f"Dataflow pipeline failed. State: {state}")
+    message = str(
+        job_status.error_from_runner(make_dataflow_context(), SimpleNamespace(job_id=lambda: "7"), error)
+    )
+    assert expected in message
+    assert message.endswith("dataflow/jobs/us-central1/7?project=my-lab shows where it failed")
 
 
-def test_a_job_that_can_no_longer_be_looked_at_has_not_failed() -> None:
-    """The poll of Beam's client has died, of a network that was away; then it asserts that the job ended."""
+def test_lost_connection_to_a_job_is_no_failure() -> None:
+    """After a network failure, Beam's client stops polling and asserts that the job has ended."""
     error = AssertionError("Job did not reach to a terminal state after waiting indefinitely. Console URL: x")
-    said = str(job_status.error_from_runner(on_dataflow(), SimpleNamespace(job_id=lambda: "7"), error))
-    assert "lost sight of job 7, which GOES ON at Dataflow, and costs (Dataflow did not answer)" in said
-    assert "gcloud dataflow jobs cancel 7 --region=us-central1 --project=my-lab" in said
-    assert "failed" not in said
+    message = str(
+        job_status.error_from_runner(make_dataflow_context(), SimpleNamespace(job_id=lambda: "7"), error)
+    )
+    assert "lost sight of job 7, which GOES ON at Dataflow, and costs (Dataflow did not answer)" in message
+    assert "gcloud dataflow jobs cancel 7 --region=us-central1 --project=my-lab" in message
+    assert "failed" not in message
 
 
-def test_nothing_of_ours_loads_beam_before_it_is_needed() -> None:
+def test_dataflow_modules_import_beam_lazily() -> None:
     for module in ("settings", "job_status", "wheel"):
         text = (Path(settings.__file__).parent / f"{module}.py").read_text()
         assert not re.search(r"^(import|from) apache_beam", text, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What goes wrong for people with full text: each case a clear message, the right exit code, nothing lost."""
+"""Tests of ``beam run pmc_to_shards`` on bad input and outputs: messages, exit codes, recovery."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from tests.support.outputs import load_documents, load_manifest, published_diges
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 
-GOOD = {"PMC11.xml": article_xml(11), "PMC12.xml": article_xml(12)}
-PACKED = gzip.compress(europepmc_package_xml([article_xml(31), article_xml(32)]).encode(), mtime=0)
-MEMBERS = {"PMC31.xml": article_xml(31), "PMC32.xml": article_xml(32)}
+GOOD_ARTICLES = {"PMC11.xml": article_xml(11), "PMC12.xml": article_xml(12)}
+PACKAGE = gzip.compress(europepmc_package_xml([article_xml(31), article_xml(32)]).encode(), mtime=0)
+ARCHIVE_MEMBERS = {"PMC31.xml": article_xml(31), "PMC32.xml": article_xml(32)}
 
 BAD_CONTAINERS = {
-    "PMC31_PMC40.xml.gz": (PACKED[:-20], "ends before its end mark"),
+    "PMC31_PMC40.xml.gz": (PACKAGE[:-20], "ends before its end mark"),
     "PMC31_PMC40.xml": (europepmc_package_xml([article_xml(31)])[:-4].encode(), "ends before </articles>"),
-    "a.zip": (zip_articles(MEMBERS)[:-30], "directory, at its end, is missing"),
-    "a.tar.gz": (tar_articles(MEMBERS)[:-40], "ends before"),
+    "a.zip": (zip_articles(ARCHIVE_MEMBERS)[:-30], "directory, at its end, is missing"),
+    "a.tar.gz": (tar_articles(ARCHIVE_MEMBERS)[:-40], "ends before"),
     "b.zip": (b"<html>Not found</html>", "does not begin as a zip archive does"),
 }
 
@@ -45,13 +45,13 @@ def test_a_bad_container_is_named_and_nothing_of_it_is_used(
     name: str, tmp_path: Path, run_pmc: Run, capsys: Capture
 ) -> None:
     data, message = BAD_CONTAINERS[name]
-    inputs = write_files(tmp_path / "in", {**GOOD, name: data})
+    inputs = write_files(tmp_path / "in", {**GOOD_ARTICLES, name: data})
     output = tmp_path / "out"
     assert run_pmc("--input", inputs, "--output", output) == 3
-    said = capsys.readouterr().err
-    assert f"1 of 2 files cannot be used ({inputs / name}: " in said
-    assert message in said
-    assert "--max-rejected" in said
+    stderr = capsys.readouterr().err
+    assert f"1 of 2 files cannot be used ({inputs / name}: " in stderr
+    assert message in stderr
+    assert "--max-rejected" in stderr
     assert not (output / "manifest.json").exists()
     [entry] = map(json.loads, (output / "rejected/files.jsonl").read_text().splitlines())
     assert entry["file"] == str(inputs / name)
@@ -71,22 +71,22 @@ BAD_ARTICLES: dict[str, tuple[str | bytes, str]] = {
 
 
 @pytest.mark.parametrize("case", BAD_ARTICLES)
-def test_a_bad_article_is_kept_aside_and_stops_nothing(
+def test_bad_article_is_rejected_and_the_others_are_used(
     case: str, tmp_path: Path, run_pmc: Run, capsys: Capture
 ) -> None:
     xml, name = BAD_ARTICLES[case]
-    inputs = write_files(tmp_path / "in", {**GOOD, name: xml})
+    inputs = write_files(tmp_path / "in", {**GOOD_ARTICLES, name: xml})
     assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 3
-    said = capsys.readouterr().err
-    assert f"1 of 3 records were rejected ({case}: 1)" in said
+    stderr = capsys.readouterr().err
+    assert f"1 of 3 records were rejected ({case}: 1)" in stderr
     assert run_pmc("--input", inputs, "--output", tmp_path / "out", "--max-rejected", 0.4) == 0
     assert list(load_documents(tmp_path / "out")) == ["pmc:PMC11.1", "pmc:PMC12.1"]
     assert load_manifest(tmp_path / "out")["funnel"][f"rejected: {case}"] == 1
-    [kept] = (tmp_path / "out/rejected").glob("*.jsonl")
-    entry = json.loads(kept.read_text())
+    [rejects_path] = (tmp_path / "out/rejected").glob("*.jsonl")
+    entry = json.loads(rejects_path.read_text())
     assert entry["reason"] == case
     assert entry["file"].endswith(name)
-    # Mended, the same command ends as if it had never been bad.
+    # With the article repaired, the same command gives the output of a run from scratch.
     (inputs / name).unlink()
     write_files(inputs, {"PMC13.xml": article_xml(13)})
     assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 0
@@ -94,7 +94,7 @@ def test_a_bad_article_is_kept_aside_and_stops_nothing(
     assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
 
 
-def test_pubmeds_files_as_input_are_explained(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
+def test_pubmed_files_as_input_are_refused(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
     inputs = write_files(
         tmp_path / "in", {"pubmed26n0001.xml.gz": gzip.compress(pubmed_set_xml(citation_xml(1)))}
     )
@@ -102,7 +102,7 @@ def test_pubmeds_files_as_input_are_explained(tmp_path: Path, run_pmc: Run, caps
     assert "PubMed's files are read by pubmed_to_shards" in capsys.readouterr().err
 
 
-def test_hostile_members_of_an_archive_reach_nothing(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
+def test_hostile_archive_members_are_rejected(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
     hostile = {
         "../../PMC31.xml": article_xml(31),
         "/etc/PMC32.xml": article_xml(32),
@@ -123,7 +123,7 @@ def test_hostile_members_of_an_archive_reach_nothing(tmp_path: Path, run_pmc: Ru
         assert not path.is_file() or b"root:" not in path.read_bytes()
 
 
-def test_a_bomb_is_not_unpacked(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
+def test_decompression_bomb_is_refused(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
     data = gzip.compress(b"<articles>" + b" " * (300 << 20), 1)
     inputs = write_files(tmp_path / "in", {"PMC1_PMC20.xml.gz": data})
     assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 3
@@ -131,47 +131,47 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, run_pmc: Run, capsys: Capture) -
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("input_name", "message"),
     [
         ("nowhere", "names no full text"),
         ("no*where.xml", "names no full text"),
         ("empty-folder", "has no article, package or archive"),
     ],
 )
-def test_an_input_that_is_not_there(
-    given: str, message: str, tmp_path: Path, run_pmc: Run, capsys: Capture
+def test_missing_input_is_refused(
+    input_name: str, message: str, tmp_path: Path, run_pmc: Run, capsys: Capture
 ) -> None:
     write_files(tmp_path / "empty-folder", {"README.txt": "no XML here"})
-    assert run_pmc("--input", tmp_path / given, "--output", tmp_path / "out") == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert given in said
-    assert "Give a folder, a file or a quoted glob" in said
+    assert run_pmc("--input", tmp_path / input_name, "--output", tmp_path / "out") == 2
+    stderr = capsys.readouterr().err
+    assert message in stderr
+    assert input_name in stderr
+    assert "Give a folder, a file or a quoted glob" in stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_a_full_disk_loses_nothing(
+def test_run_resumes_after_a_full_disk(
     tmp_path: Path, run_pmc: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk is full at some of the run's first writes in turn; each time the run continues."""
-    whole = LocalStorage.write
-    left = [0]
+    """Some of the first writes fail in turn; each run resumes from the one before."""
+    original_write = LocalStorage.write
+    remaining_writes = [0]
 
     @contextlib.contextmanager
-    def failing(self: LocalStorage, path: str) -> Iterator[Any]:
-        with whole(self, path) as file:
-            left[0] -= 1
-            if left[0] < 0:
+    def write_until_full(self: LocalStorage, path: str) -> Iterator[Any]:
+        with original_write(self, path) as file:
+            remaining_writes[0] -= 1
+            if remaining_writes[0] < 0:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             yield file
 
-    with monkeypatch.context() as full:
-        full.setattr(LocalStorage, "write", failing)
-        for room in (0, 1, 2, 3, 5):
-            left[0] = room
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStorage, "write", write_until_full)
+        for allowed_writes in (0, 1, 2, 3, 5):
+            remaining_writes[0] = allowed_writes
             assert run_pmc("--output", tmp_path / "out") in (1, 2)
-            said = capsys.readouterr().err
-            assert "No space left" in said or "the disk is full" in said
+            stderr = capsys.readouterr().err
+            assert "No space left" in stderr or "the disk is full" in stderr
             assert not (tmp_path / "out" / "manifest.json").exists()
     assert run_pmc("--output", tmp_path / "out") == 0
     assert run_pmc("--output", tmp_path / "fresh") == 0
@@ -186,42 +186,42 @@ def test_an_output_that_is_somebody_elses(tmp_path: Path, run: Run, run_pmc: Run
     assert run("--output", tmp_path / "abstracts") == 0
     before = published_digests(tmp_path / "abstracts")
     assert run_pmc("--output", tmp_path / "abstracts") == 2
-    said = capsys.readouterr().err
+    stderr = capsys.readouterr().err
     assert (
         "abstracts was written by pubmed_to_shards, and this is pmc_to_shards. Choose another --output"
-        in said
+        in stderr
     )
     assert published_digests(tmp_path / "abstracts") == before
 
 
-def test_an_output_of_another_configuration(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
+def test_output_of_another_configuration_is_refused(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
     assert run_pmc("--output", tmp_path / "out") == 0
     before = published_digests(tmp_path / "out")
     assert run_pmc("--output", tmp_path / "out", "--include-parts", "body") == 2
-    said = capsys.readouterr().err
-    assert "parts was ['abstract'," in said
-    assert "now ['body']" in said
-    assert "Choose another --output" in said
+    stderr = capsys.readouterr().err
+    assert "parts was ['abstract'," in stderr
+    assert "now ['body']" in stderr
+    assert "Choose another --output" in stderr
     assert published_digests(tmp_path / "out") == before
 
 
-def test_an_article_that_changes_while_it_is_read_is_not_trusted(
+def test_article_that_changes_during_reading_is_refused(
     tmp_path: Path, run_pmc: Run, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     from bioshards.corpus.jats import article_stream
     from bioshards.corpus.jats import reader as articles
 
-    inputs = write_files(tmp_path / "in", GOOD)
+    inputs = write_files(tmp_path / "in", GOOD_ARTICLES)
 
-    def growing(file: Any) -> Iterator[bytes]:
+    def iter_articles_and_change(file: Any) -> Iterator[bytes]:
         yield from article_stream.iter_articles(file)
         write_files(inputs, {"PMC12.xml": article_xml(12, "It was changed. Yes.")})
 
-    class Patched:
-        iter_articles = staticmethod(growing)
+    class PatchedModule:
+        iter_articles = staticmethod(iter_articles_and_change)
 
     with monkeypatch.context() as patched:
-        patched.setattr(articles, "article_stream", Patched)
+        patched.setattr(articles, "article_stream", PatchedModule)
         assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 3
     assert "changed while it was read" in capsys.readouterr().err
     assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 0

@@ -1,4 +1,4 @@
-"""The options of ``beam run pmc_to_shards``: each does what ``--help`` says of it."""
+"""Tests of the options of ``beam run pmc_to_shards``."""
 
 from __future__ import annotations
 
@@ -19,50 +19,52 @@ Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def made(tmp_path: Path, run_pmc: Run) -> Callable[..., dict[str, dict[str, Any]]]:
-    """The documents that a run of these options makes of a folder; by default the sample."""
+def build_documents(tmp_path: Path, run_pmc: Run) -> Callable[..., dict[str, dict[str, Any]]]:
+    """Run with options on a folder, by default the sample, and return the documents."""
 
-    def call(*options: object, of: Path = PMC_SAMPLE) -> dict[str, dict[str, Any]]:
+    def call(*options: object, folder: Path = PMC_SAMPLE) -> dict[str, dict[str, Any]]:
         output = tmp_path / f"out{len(list(tmp_path.iterdir()))}"
-        assert run_pmc("--input", of, "--output", output, *options) == 0
+        assert run_pmc("--input", folder, "--output", output, *options) == 0
         return load_documents(output)
 
     return call
 
 
-Made = Callable[..., dict[str, dict[str, Any]]]
+BuildDocuments = Callable[..., dict[str, dict[str, Any]]]
 
 
-def numbers(found: dict[str, Any]) -> set[int]:
-    """The last two digits of the sample's articles among the documents."""
-    return {int(id_.removeprefix("pmc:PMC99900").split(".")[0]) for id_ in found}
+def find_sample_numbers(documents: dict[str, Any]) -> set[int]:
+    """Return the last two digits of the ids of documents of the sample."""
+    return {int(id_.removeprefix("pmc:PMC99900").split(".")[0]) for id_ in documents}
 
 
-DEFAULT = {1, 2, 4, 5, 6, 8, 9, 10, 12, 14, 15, 16, 19}
+DEFAULT_NUMBERS = {1, 2, 4, 5, 6, 8, 9, 10, 12, 14, 15, 16, 19}
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ((), DEFAULT),
-        (("--licences", "all"), DEFAULT | {3, 7, 11}),
+        ((), DEFAULT_NUMBERS),
+        (("--licences", "all"), DEFAULT_NUMBERS | {3, 7, 11}),
         (("--licences", "CC0"), {5}),
-        (("--languages", ""), DEFAULT | {13}),
+        (("--languages", ""), DEFAULT_NUMBERS | {13}),
         (("--languages", "fre"), {13}),
-        (("--licences", "all", "--keep-ocr"), DEFAULT | {3, 7, 11, 17}),
-        (("--keep-abstract-only",), DEFAULT | {18}),
-        (("--drop-retracted",), DEFAULT - {16}),
-        (("--drop-article-types", "correction,letter"), DEFAULT - {15, 19}),
-        (("--min-words", 150), DEFAULT - {14, 15, 16, 19}),
-        (("--preset", "bio-electra-pp"), DEFAULT | {3, 7, 11, 13}),
+        (("--licences", "all", "--keep-ocr"), DEFAULT_NUMBERS | {3, 7, 11, 17}),
+        (("--keep-abstract-only",), DEFAULT_NUMBERS | {18}),
+        (("--drop-retracted",), DEFAULT_NUMBERS - {16}),
+        (("--drop-article-types", "correction,letter"), DEFAULT_NUMBERS - {15, 19}),
+        (("--min-words", 150), DEFAULT_NUMBERS - {14, 15, 16, 19}),
+        (("--preset", "bio-electra-pp"), DEFAULT_NUMBERS | {3, 7, 11, 13}),
         (("--preset", "bio-electra-pp", "--languages", "eng", "--licences", "CC0"), {5}),
     ],
 )
-def test_which_articles_are_kept(made: Made, options: tuple[object, ...], expected: set[int]) -> None:
-    assert numbers(made(*options)) == expected
+def test_articles_kept_by_the_options(
+    build_documents: BuildDocuments, options: tuple[object, ...], expected: set[int]
+) -> None:
+    assert find_sample_numbers(build_documents(*options)) == expected
 
 
-PARTS = article_xml(
+ARTICLE_WITH_ALL_PARTS = article_xml(
     1,
     abstract="<p>The abstract is short.</p>",
     body=(
@@ -81,18 +83,18 @@ PARTS = article_xml(
 
 
 @pytest.fixture
-def parts(tmp_path: Path) -> Path:
-    return write_files(tmp_path / "parts", {"PMC1.xml": PARTS})
+def parts_folder(tmp_path: Path) -> Path:
+    return write_files(tmp_path / "parts", {"PMC1.xml": ARTICLE_WITH_ALL_PARTS})
 
 
-def text_of(found: dict[str, dict[str, Any]]) -> list[str]:
-    [row] = found.values()
+def get_only_sentences(documents: dict[str, dict[str, Any]]) -> list[str]:
+    [row] = documents.values()
     lines: list[str] = row["sentences"]
     return lines
 
 
-def test_which_parts_are_text(made: Made, parts: Path) -> None:
-    whole = [
+def test_article_parts_selected_by_the_options(build_documents: BuildDocuments, parts_folder: Path) -> None:
+    all_lines = [
         *(
             "Of nothing",
             "The abstract is short.",
@@ -101,30 +103,47 @@ def test_which_parts_are_text(made: Made, parts: Path) -> None:
         ),
         *("What a figure shows.", "None are declared.", "We thank nobody."),
     ]
-    assert text_of(made(of=parts)) == whole
-    assert text_of(made("--include-parts", "body", of=parts)) == [whole[0], *whole[2:4]]
-    assert text_of(made("--include-parts", "all", of=parts)) == [*whole, "A referee says so."]
-    assert text_of(made("--exclude-parts", "boilerplate,caption", of=parts)) == [*whole[:4], whole[6]]
-    assert text_of(made("--no-titles", of=parts)) == whole[1:]
+    assert get_only_sentences(build_documents(folder=parts_folder)) == all_lines
+    assert get_only_sentences(build_documents("--include-parts", "body", folder=parts_folder)) == [
+        all_lines[0],
+        *all_lines[2:4],
+    ]
+    assert get_only_sentences(build_documents("--include-parts", "all", folder=parts_folder)) == [
+        *all_lines,
+        "A referee says so.",
+    ]
+    assert get_only_sentences(
+        build_documents("--exclude-parts", "boilerplate,caption", folder=parts_folder)
+    ) == [
+        *all_lines[:4],
+        all_lines[6],
+    ]
+    assert get_only_sentences(build_documents("--no-titles", folder=parts_folder)) == all_lines[1:]
 
 
-def test_how_citations_formulas_and_headings_are_written(made: Made, parts: Path) -> None:
-    assert "It was seen and again." in text_of(made("--no-author-year-citations", of=parts))
-    assert "So we have [formula] as was said." in text_of(
-        made("--formula-placeholder", "[formula]", of=parts)
+def test_how_citations_formulas_and_headings_are_written(
+    build_documents: BuildDocuments, parts_folder: Path
+) -> None:
+    assert "It was seen and again." in get_only_sentences(
+        build_documents("--no-author-year-citations", folder=parts_folder)
     )
-    lines = text_of(made("--section-labels", of=parts))
+    assert "So we have [formula] as was said." in get_only_sentences(
+        build_documents("--formula-placeholder", "[formula]", folder=parts_folder)
+    )
+    lines = get_only_sentences(build_documents("--section-labels", folder=parts_folder))
     assert lines[lines.index("Results") + 1].startswith("It was seen")
 
 
-def test_what_is_left_out_is_counted(tmp_path: Path, run_pmc: Run, parts: Path) -> None:
-    assert run_pmc("--input", parts, "--output", tmp_path / "out", "--exclude-parts", "boilerplate") == 0
+def test_excluded_parts_are_counted(tmp_path: Path, run_pmc: Run, parts_folder: Path) -> None:
+    assert (
+        run_pmc("--input", parts_folder, "--output", tmp_path / "out", "--exclude-parts", "boilerplate") == 0
+    )
     dropped = load_manifest(tmp_path / "out")["dropped_parts"]
     assert dropped["boilerplate"] == {"documents": 1, "characters": len("None are declared.")}
     assert dropped["sub-article"] == {"documents": 1, "characters": len("A referee says so.")}
 
 
-def test_of_articles_that_say_the_same_the_lowest_pmcid_stays(tmp_path: Path, run_pmc: Run) -> None:
+def test_of_duplicate_articles_the_lowest_pmcid_is_kept(tmp_path: Path, run_pmc: Run) -> None:
     write_files(tmp_path / "in", {f"PMC{n}.xml": article_xml(n) for n in (10_012, 12, 13)})
     write_files(tmp_path / "in", {"PMC14.xml": article_xml(14, title="Of something else")})
     write_files(tmp_path / "in", {"PMC15.xml": article_xml(15, "NOTHING was measured; nothing was found")})
@@ -135,16 +154,21 @@ def test_of_articles_that_say_the_same_the_lowest_pmcid_stays(tmp_path: Path, ru
     assert pairs[1:] == [f"pmc:PMC{n}.1\tpmc:PMC12.1" for n in (13, 15, 10_012)]
 
 
-def test_the_shape_of_lines_is_as_for_abstracts(made: Made, parts: Path) -> None:
-    lines = text_of(made("--lower-case", "--ascii-only", "--min-line-characters", 12, of=parts))
+def test_line_format_is_applied_as_to_abstracts(build_documents: BuildDocuments, parts_folder: Path) -> None:
+    lines = get_only_sentences(
+        build_documents("--lower-case", "--ascii-only", "--min-line-characters", 12, folder=parts_folder)
+    )
     assert lines == [
         *("the abstract is short.", "it was seen (ode, 2011) and again."),
         *("so we have as was said.", "what a figure shows.", "none are declared.", "we thank nobody."),
     ]
-    assert text_of(made("--splitter", "none", of=parts))[1] == "The abstract is short."
+    assert (
+        get_only_sentences(build_documents("--splitter", "none", folder=parts_folder))[1]
+        == "The abstract is short."
+    )
 
 
-def test_every_option_on_the_number_of_workers_changes_no_byte(tmp_path: Path, run_pmc: Run) -> None:
+def test_number_of_workers_changes_no_byte_with_many_options(tmp_path: Path, run_pmc: Run) -> None:
     options = (
         *("--preset", "bio-electra-pp", "--keep-ocr", "--keep-abstract-only", "--include-parts", "all"),
         *(
@@ -158,14 +182,14 @@ def test_every_option_on_the_number_of_workers_changes_no_byte(tmp_path: Path, r
         *("--lower-case", "--treebank", "--min-line-characters", 9, "--keep-dropped"),
     )
     assert run_pmc(*options, "--output", tmp_path / "1") == 0
-    done = run_beam("run", "pmc_to_shards", "--workers", 2, *options, "--output", tmp_path / "2")
-    assert done.returncode == 0, done.stderr
+    completed = run_beam("run", "pmc_to_shards", "--workers", 2, *options, "--output", tmp_path / "2")
+    assert completed.returncode == 0, completed.stderr
     assert published_digests(tmp_path / "1") == published_digests(tmp_path / "2")
     assert load_manifest(tmp_path / "1")["counts"]["documents"] == 19
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--include-parts", "bodi"], "unknown name bodi (did you mean body?)"),
         (["--include-parts", "references"], "unknown name references; the names are abstract"),
@@ -189,23 +213,23 @@ def test_every_option_on_the_number_of_workers_changes_no_byte(tmp_path: Path, r
     ],
 )
 def test_a_wrong_command_line_is_explained(
-    options: list[str], said: str, tmp_path: Path, run_pmc: Run, capsys: Capture
+    options: list[str], message: str, tmp_path: Path, run_pmc: Run, capsys: Capture
 ) -> None:
     assert run_pmc("--output", tmp_path / "out", *options) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert len(error.splitlines()) == 1
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "mirror").exists()
 
 
-def test_nothing_as_the_text_is_no_success(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
+def test_run_without_any_text_fails(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
     assert run_pmc("--output", tmp_path / "out", "--include-parts", "none") == 3
     assert "no document was kept (records: 20, " in capsys.readouterr().err
 
 
-def test_help_names_every_rule(capsys: Capture) -> None:
+def test_help_shows_the_defaults_of_rules(capsys: Capture) -> None:
     assert cli.main(["run", "pmc_to_shards", "--help"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "read from scanned pages (default: no)" in said
-    assert "(default: CC-BY,CC-BY-SA,CC0, which permit" in said
+    stdout = " ".join(capsys.readouterr().out.split())
+    assert "read from scanned pages (default: no)" in stdout
+    assert "(default: CC-BY,CC-BY-SA,CC0, which permit" in stdout

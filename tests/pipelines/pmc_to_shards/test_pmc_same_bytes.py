@@ -1,4 +1,4 @@
-"""Full text, the same bytes every time: any workers and order, killed and continued, grown and shrunk."""
+"""Tests that ``pmc_to_shards`` gives the same bytes with any workers, order, interruptions and updates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.paths import PMC_SAMPLE
 Run = Callable[..., int]
 
 
-def test_the_order_and_the_place_of_inputs_change_no_byte(tmp_path: Path, run_pmc: Run) -> None:
+def test_order_and_location_of_inputs_change_no_byte(tmp_path: Path, run_pmc: Run) -> None:
     files = sorted(PMC_SAMPLE.iterdir(), reverse=True)
     inputs = [word for path in files for word in ("--input", os.path.relpath(path))]
     assert run_pmc("--input", PMC_SAMPLE, "--output", tmp_path / "a") == 0
@@ -26,27 +26,27 @@ def test_the_order_and_the_place_of_inputs_change_no_byte(tmp_path: Path, run_pm
     assert published_digests(tmp_path / "a") == published_digests(tmp_path / "b")
     shutil.copytree(PMC_SAMPLE, tmp_path / "elsewhere")
     assert run_pmc("--input", tmp_path / "elsewhere", "--output", tmp_path / "c") == 0
-    for output in (tmp_path / "a", tmp_path / "c"):  # where inputs lie is all that the manifest may add
-        facts = load_manifest(output)
-        del facts["run"]
-        for item in facts["inputs"]:
+    for output in (tmp_path / "a", tmp_path / "c"):  # manifests may differ only in the paths of inputs
+        manifest = load_manifest(output)
+        del manifest["run"]
+        for item in manifest["inputs"]:
             del item["path"]
-        (output / "manifest.json").write_text(json.dumps({**facts, "run": {}}))
+        (output / "manifest.json").write_text(json.dumps({**manifest, "run": {}}))
     assert published_digests(tmp_path / "a") == published_digests(tmp_path / "c")
 
 
-def test_a_finished_run_again_does_nothing(
+def test_rerunning_a_finished_run_does_nothing(
     tmp_path: Path, run_pmc: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_pmc("--output", tmp_path) == 0
-    written = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*") if path.is_file()}
+    modified = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*") if path.is_file()}
     capsys.readouterr()
     assert run_pmc("--output", tmp_path) == 0
     assert "nothing to do" in capsys.readouterr().out
-    assert written == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*") if path.is_file()}
+    assert modified == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*") if path.is_file()}
 
 
-def test_an_update_rewrites_only_the_shards_it_touches(tmp_path: Path, run_pmc: Run) -> None:
+def test_update_rewrites_only_the_affected_shards(tmp_path: Path, run_pmc: Run) -> None:
     first = {
         f"PMC{n}.1.xml": article_xml(n, f"This is {n}. It is old.") for n in (11, 12, 10_011, 20_011, 30_011)
     }
@@ -55,7 +55,7 @@ def test_an_update_rewrites_only_the_shards_it_touches(tmp_path: Path, run_pmc: 
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "grown").glob("data-*.arrow")}
     assert len(before) == 4
 
-    # One article is added, one has a newer version, one is gone; a range is left alone.
+    # One article is added, one has a newer version, one is removed; one range is unchanged.
     write_files(
         inputs, {"PMC13.1.xml": article_xml(13), "PMC10011.2.xml": article_xml(10_011, "It is new. Yes.", 2)}
     )
@@ -63,22 +63,26 @@ def test_an_update_rewrites_only_the_shards_it_touches(tmp_path: Path, run_pmc: 
     assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
     assert run_pmc("--input", inputs, "--output", tmp_path / "whole") == 0
     assert published_digests(tmp_path / "grown") == published_digests(tmp_path / "whole")
-    left = {path.name for path, when in before.items() if path.exists() and path.stat().st_mtime_ns == when}
-    [untouched] = (
+    unchanged_names = {
+        path.name
+        for path, modified in before.items()
+        if path.exists() and path.stat().st_mtime_ns == modified
+    }
+    [unchanged_input] = (
         item for item in load_manifest(tmp_path / "grown")["inputs"] if item["file"] == "PMC0003xxxx"
     )
-    assert left == set(untouched["shards"])
+    assert unchanged_names == set(unchanged_input["shards"])
     assert list(load_documents(tmp_path / "grown")) == [
         *("pmc:PMC11.1", "pmc:PMC12.1", "pmc:PMC13.1", "pmc:PMC10011.2", "pmc:PMC30011.1")
     ]
 
-    # An article of the same name with other words is another one.
+    # Changed content under the same name replaces the article.
     write_files(inputs, {"PMC30011.1.xml": article_xml(30_011, "It was mended. Yes.")})
     assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
     assert "It was mended." in load_documents(tmp_path / "grown")["pmc:PMC30011.1"]["sentences"]
 
 
-def test_a_newer_version_in_another_container_takes_the_older_one_out(tmp_path: Path, run_pmc: Run) -> None:
+def test_newer_version_in_another_container_replaces_the_older_one(tmp_path: Path, run_pmc: Run) -> None:
     inputs = write_files(
         tmp_path / "in",
         {"a.zip": zip_articles({"PMC11.1.xml": article_xml(11), "PMC12.1.xml": article_xml(12)})},
@@ -89,14 +93,14 @@ def test_a_newer_version_in_another_container_takes_the_older_one_out(tmp_path: 
     assert run_pmc("--input", inputs, "--output", tmp_path / "whole") == 0
     assert published_digests(tmp_path / "grown") == published_digests(tmp_path / "whole")
     assert set(load_documents(tmp_path / "grown")) == {"pmc:PMC11.2", "pmc:PMC12.1"}
-    # Taken away again, the older version is back.
+    # Without the package, the older version is used again.
     (inputs / "PMC1_PMC20.xml.gz").unlink()
     assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
     assert set(load_documents(tmp_path / "grown")) == {"pmc:PMC11.1", "pmc:PMC12.1"}
 
 
-def _much(folder: Path) -> Path:
-    """Ranges, a package and an archive of articles, many of whose texts are there twice."""
+def _write_large_input(folder: Path) -> Path:
+    """Write ranges, a package and an archive of articles; many texts occur twice."""
     text = "".join(f"<p>Sentence {n} of it is here. Another one is there.</p>" for n in range(40))
     for group in range(5):
         numbers = range(group * 10_000 + 1, group * 10_000 + 61)
@@ -125,32 +129,39 @@ def _much(folder: Path) -> Path:
 
 
 @pytest.mark.timeout(600)
-def test_stopped_at_any_moment_and_continued_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
-    """One worker, three, and two that are stopped by Ctrl-C once and by ``kill -9`` in later steps."""
-    command = ["run", "pmc_to_shards", "--input", str(_much(tmp_path / "in")), "--dedup", "exact"]
+def test_stopped_and_resumed_run_gives_the_same_bytes(tmp_path: Path) -> None:
+    """Compare one worker, three, and two that are stopped by Ctrl-C and twice by SIGKILL."""
+    command = [
+        "run",
+        "pmc_to_shards",
+        "--input",
+        str(_write_large_input(tmp_path / "in")),
+        "--dedup",
+        "exact",
+    ]
     assert run_beam(*command, "--workers", 1, "--output", tmp_path / "one").returncode == 0
     funnel = load_manifest(tmp_path / "one")["funnel"]
     assert (funnel["dropped: superseded"], funnel["dropped: duplicate"]) == (30, 4 * 60 + 29)
     assert run_beam(*command, "--workers", 3, "--output", tmp_path / "three").returncode == 0
     assert published_digests(tmp_path / "three") == published_digests(tmp_path / "one")
 
-    output, said = tmp_path / "stopped", tmp_path / "said"
+    output, stderr_path = tmp_path / "stopped", tmp_path / "said"
     command += ["--workers", "2", "--output", str(output)]
 
-    def there(names: str, many: int = 1) -> Callable[[], bool]:
-        return lambda: len(list(output.glob(names))) >= many
+    def has_files(pattern: str, count: int = 1) -> Callable[[], bool]:
+        return lambda: len(list(output.glob(pattern))) >= count
 
-    process = start_beam(*command, stderr_path=said)
-    interrupt_when(process, there(".bioshards/staged/*.arrow"))
-    errors = said.read_text()
+    process = start_beam(*command, stderr_path=stderr_path)
+    interrupt_when(process, has_files(".bioshards/staged/*.arrow"))
+    stderr = stderr_path.read_text()
     assert process.exitcode == 130
-    assert "run the same command again to continue" in errors
-    assert "Traceback" not in errors
+    assert "run the same command again to continue" in stderr
+    assert "Traceback" not in stderr
     assert not (output / "manifest.json").exists()
-    kill_when(start_beam(*command), there(".bioshards/staged/*.arrow", 4))
-    kill_when(start_beam(*command), there("data-*.arrow"))
+    kill_when(start_beam(*command), has_files(".bioshards/staged/*.arrow", 4))
+    kill_when(start_beam(*command), has_files("data-*.arrow"))
     assert not (output / "manifest.json").exists()
-    done = run_beam(*command)
-    assert done.returncode == 0, done.stderr
+    completed = run_beam(*command)
+    assert completed.returncode == 0, completed.stderr
     assert published_digests(tmp_path / "stopped") == published_digests(tmp_path / "one")
     assert list((tmp_path / "stopped").rglob(".tmp-*")) == []

@@ -1,4 +1,4 @@
-"""The whole job of full text: what comes out of the sample, and of whatever containers articles come in."""
+"""Tests of ``beam run pmc_to_shards``: documents, funnel, shards, manifest, containers, progress."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from tests.support.paths import PMC_SAMPLE
 Run = Callable[..., int]
 
 
-def test_the_sample_gives_the_documents_its_authors_worked_out(full_text: Path) -> None:
-    facts = load_manifest(full_text)
-    assert facts["funnel"] == {
+def test_sample_gives_the_expected_counts(full_text: Path) -> None:
+    manifest = load_manifest(full_text)
+    assert manifest["funnel"] == {
         "records": 20,
         "dropped: superseded": 1,
         "dropped: licence": 4,
@@ -41,22 +41,22 @@ def test_the_sample_gives_the_documents_its_authors_worked_out(full_text: Path) 
         "dropped: no-body": 1,
         "kept": 13,
     }
-    found = load_documents(full_text)
-    lines = [line for row in found.values() for line in row["sentences"]]
-    assert len(found) == facts["counts"]["documents"] == 13
-    assert facts["counts"]["sentences"] == len(lines)
-    assert facts["counts"]["words"] == sum(len(line.split()) for line in lines)
-    assert facts["counts"]["characters"] == sum(map(len, lines))
-    assert facts["languages"] == {"eng": 13}
-    assert facts["licences"] == {"CC-BY": 10, "CC-BY-SA": 2, "CC0": 1}
-    assert facts["article_types"]["correction"] == 1
-    assert sum(facts["years"].values()) == sum(facts["article_types"].values()) == 13
-    assert facts["overlap"] == facts["warnings"] == facts["bad_files"] == []
+    documents = load_documents(full_text)
+    lines = [line for row in documents.values() for line in row["sentences"]]
+    assert len(documents) == manifest["counts"]["documents"] == 13
+    assert manifest["counts"]["sentences"] == len(lines)
+    assert manifest["counts"]["words"] == sum(len(line.split()) for line in lines)
+    assert manifest["counts"]["characters"] == sum(map(len, lines))
+    assert manifest["languages"] == {"eng": 13}
+    assert manifest["licences"] == {"CC-BY": 10, "CC-BY-SA": 2, "CC0": 1}
+    assert manifest["article_types"]["correction"] == 1
+    assert sum(manifest["years"].values()) == sum(manifest["article_types"].values()) == 13
+    assert manifest["overlap"] == manifest["warnings"] == manifest["bad_files"] == []
 
 
 def test_every_column_of_an_article(full_text: Path) -> None:
-    found = load_documents(full_text)
-    row = found["pmc:PMC9990005.1"]
+    documents = load_documents(full_text)
+    row = documents["pmc:PMC9990005.1"]
     assert list(row) == DOCUMENT_SCHEMA.names
     assert {name: row[name] for name in row if name not in ("sentences", "sections", "title")} == {
         "id": "pmc:PMC9990005.1",
@@ -74,13 +74,13 @@ def test_every_column_of_an_article(full_text: Path) -> None:
         "flags": [],
         "origin": {"file": "PMC9990005.1.xml", "position": 4},
     }
-    assert found["pmc:PMC9990015.1"]["flags"] == ["correction"]
-    assert [id_ for id_, each in found.items() if each["retracted"]] == ["pmc:PMC9990016.1"]
-    assert "pmc:PMC9990014.1" not in found  # its second version is there
-    assert found["pmc:PMC9990012.1"]["origin"] == {"file": "PMC9990012_PMC9990013.xml", "position": 0}
+    assert documents["pmc:PMC9990015.1"]["flags"] == ["correction"]
+    assert [id_ for id_, document in documents.items() if document["retracted"]] == ["pmc:PMC9990016.1"]
+    assert "pmc:PMC9990014.1" not in documents  # superseded by its second version
+    assert documents["pmc:PMC9990012.1"]["origin"] == {"file": "PMC9990012_PMC9990013.xml", "position": 0}
 
 
-def test_sections_lead_to_their_first_sentences(full_text: Path) -> None:
+def test_sections_point_at_their_first_sentences(full_text: Path) -> None:
     for row in load_documents(full_text).values():
         assert row["sentences"][0].rstrip(".?")[:20] in row["title"]
         starts = [section["first_sentence"] for section in row["sections"]]
@@ -110,9 +110,9 @@ def test_shards_open_memory_mapped_in_pyarrow_and_datasets(full_text: Path) -> N
     before = pa.total_allocated_bytes()
     loaded = datasets.load_from_disk(str(full_text))
     assert pa.total_allocated_bytes() - before < 10_000
-    found = load_documents(full_text)
-    assert [row["id"] for row in loaded] == list(found)
-    assert loaded[0] == found[loaded[0]["id"]]
+    documents = load_documents(full_text)
+    assert [row["id"] for row in loaded] == list(documents)
+    assert loaded[0] == documents[loaded[0]["id"]]
     for shard in load_manifest(full_text)["outputs"]:
         data = (full_text / shard["file"]).read_bytes()
         assert (shard["sha256"], shard["bytes"]) == (hashlib.sha256(data).hexdigest(), len(data))
@@ -120,15 +120,19 @@ def test_shards_open_memory_mapped_in_pyarrow_and_datasets(full_text: Path) -> N
         assert table.num_rows == shard["rows"]
 
 
-def test_the_manifest_names_inputs_ranges_as_one(full_text: Path) -> None:
-    facts = load_manifest(full_text)
-    loose, packed = facts["inputs"]
-    assert (loose["file"], loose["num_files"], loose["records"]) == ("PMC0999xxxx", 18, 18)
-    assert (packed["file"], packed["num_files"], packed["records"]) == ("PMC9990012_PMC9990013.xml", 1, 2)
-    assert packed["md5"] == hashlib.md5((PMC_SAMPLE / packed["file"]).read_bytes()).hexdigest()
-    assert facts["config"]["document_config"]["licences"] == ["CC0", "CC-BY", "CC-BY-SA"]
-    assert "Each article is under the licence in its row" in facts["notice"]
-    assert facts["pipeline"] == "pmc_to_shards"
+def test_manifest_lists_a_range_as_one_input(full_text: Path) -> None:
+    manifest = load_manifest(full_text)
+    range_input, package_input = manifest["inputs"]
+    assert (range_input["file"], range_input["num_files"], range_input["records"]) == ("PMC0999xxxx", 18, 18)
+    assert (package_input["file"], package_input["num_files"], package_input["records"]) == (
+        "PMC9990012_PMC9990013.xml",
+        1,
+        2,
+    )
+    assert package_input["md5"] == hashlib.md5((PMC_SAMPLE / package_input["file"]).read_bytes()).hexdigest()
+    assert manifest["config"]["document_config"]["licences"] == ["CC0", "CC-BY", "CC-BY-SA"]
+    assert "Each article is under the licence in its row" in manifest["notice"]
+    assert manifest["pipeline"] == "pmc_to_shards"
 
 
 def test_export_and_show(full_text: Path) -> None:
@@ -137,10 +141,10 @@ def test_export_and_show(full_text: Path) -> None:
     assert [block.split("\n") for block in text.rstrip("\n").split("\n\n")] == [
         row["sentences"] for row in load_documents(full_text).values()
     ]
-    shown = subprocess.run(
+    completed = subprocess.run(
         [*command, "show", full_text, "--id", "pmc:PMC9990005.1"], capture_output=True, text=True, check=True
     )
-    assert "[Results > Figure 1]" in shown.stdout
+    assert "[Results > Figure 1]" in completed.stdout
 
 
 # The containers
@@ -154,17 +158,17 @@ ARTICLES = {
 }
 
 
-def without_place(output: Path) -> dict[str, dict[str, Any]]:
-    """The documents less where each was found."""
+def load_documents_without_origin(output: Path) -> dict[str, dict[str, Any]]:
+    """Return the documents without their origin."""
     return {
         id_: {name: value for name, value in row.items() if name != "origin"}
         for id_, row in load_documents(output).items()
     }
 
 
-def test_whatever_articles_come_in_they_give_the_same_documents(tmp_path: Path, run_pmc: Run) -> None:
+def test_all_containers_give_the_same_documents(tmp_path: Path, run_pmc: Run) -> None:
     assert run_pmc("--input", write_files(tmp_path / "loose", ARTICLES), "--output", tmp_path / "out") == 0
-    expected = without_place(tmp_path / "out")
+    expected = load_documents_without_origin(tmp_path / "out")
     assert list(expected) == ["pmc:PMC31.1", "pmc:PMC32.2", "pmc:PMC10032.1"]
     first, *others = ARTICLES.items()
     rest = dict(others)
@@ -186,7 +190,7 @@ def test_whatever_articles_come_in_they_give_the_same_documents(tmp_path: Path, 
     for name, files in containers.items():
         output = tmp_path / f"out-{name}"
         assert run_pmc("--input", write_files(tmp_path / name, files), "--output", output) == 0, name
-        assert without_place(output) == expected, name
+        assert load_documents_without_origin(output) == expected, name
     origin = load_documents(tmp_path / "out-tar.gz")["pmc:PMC32.2"]["origin"]
     assert origin == {"file": "some.tar.gz/PMC32.2.xml", "position": 2}
     assert len(load_manifest(tmp_path / "out")["outputs"]) == 2  # one for each range of 10,000 ids
@@ -201,25 +205,25 @@ def test_a_copy_of_an_article_in_another_container_is_one_document(tmp_path: Pat
     assert load_manifest(tmp_path / "out")["funnel"]["dropped: superseded"] == 5
 
 
-# What a person sees
+# Progress messages
 
 
-def test_a_log_has_few_lines_of_many_small_sources(
+def test_progress_of_many_small_sources_has_few_lines(
     tmp_path: Path, run_pmc: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_files(tmp_path / "in", {f"PMC{n}0000.xml": article_xml(n * 10_000) for n in range(1, 31)})
     assert run_pmc("--input", tmp_path / "in", "--output", tmp_path / "out") == 0
-    said = [line for line in capsys.readouterr().err.splitlines() if "/30 PMC" in line]
-    assert 1 < len(said) <= 5
-    assert said[-1].startswith("30/30 PMC")
+    progress_lines = [line for line in capsys.readouterr().err.splitlines() if "/30 PMC" in line]
+    assert 1 < len(progress_lines) <= 5
+    assert progress_lines[-1].startswith("30/30 PMC")
 
 
-def test_a_slow_source_always_has_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_reports_every_slow_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     storage, output_dir = LocalStorage(), OutputDir(str(tmp_path))
     progress = ShardsProgress(storage, output_dir, RunInputs([]))
     for number, seconds in enumerate((0.1, 5.0, 0.1, 5.0)):
         path = output_dir.staged_path(f"PMC000{number}xxxx-0123abcd", "json")
         storage.write_json(path, {"result": {"records": 7}, "seconds": seconds})
         progress.update()
-    said = capsys.readouterr().err
-    assert [name for name in ("0000", "0001", "0002", "0003") if name in said] == ["0000", "0001", "0003"]
+    stderr = capsys.readouterr().err
+    assert [name for name in ("0000", "0001", "0002", "0003") if name in stderr] == ["0000", "0001", "0003"]

@@ -1,7 +1,7 @@
-"""``--exclude-ids``: the documents of a list are left out, nothing else changes, and no list is misread.
+"""Tests of ``--exclude-ids``: listed documents are dropped, all else is unchanged, invalid lists are refused.
 
-That any number of workers gives the same bytes is in test_dedup.py and test_find_overlap.py, from an object
-store in test_beam_filesystem.py.
+Runs with several workers are tested in test_dedup.py and test_find_overlap.py, object stores in
+test_beam_filesystem.py.
 """
 
 from __future__ import annotations
@@ -27,88 +27,96 @@ Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 
 
-def text_of(number: int) -> str:
+def make_text(number: int) -> str:
     return f"Text {number} is here. Yes."
 
 
-def in_pmc(pmid: int) -> str:
-    """A citation of which the article is in PMC too, under ten times its number."""
+def make_citation_with_pmcid(pmid: int) -> str:
+    """Return a citation with a PMCID of ten times its PMID."""
     data = (
         f'<PubmedData><ArticleIdList><ArticleId IdType="pmc">PMC{10 * pmid}</ArticleId></ArticleIdList>'
         "</PubmedData></PubmedArticle>"
     )
-    return citation_xml(pmid, text_of(pmid)).replace("</PubmedArticle>", data)
+    return citation_xml(pmid, make_text(pmid)).replace("</PubmedArticle>", data)
 
 
-def citations(*numbers: int) -> list[str]:
-    return [citation_xml(number, text_of(number)) for number in numbers]
+def make_citations(*numbers: int) -> list[str]:
+    return [citation_xml(number, make_text(number)) for number in numbers]
 
 
-def pubmed_files(folder: Path, *sets: bytes) -> Path:
-    return write_files(folder, {f"pubmed26n{number:04d}.xml": one for number, one in enumerate(sets, 1)})
+def write_pubmed_files(folder: Path, *contents: bytes) -> Path:
+    return write_files(
+        folder, {f"pubmed26n{number:04d}.xml": content for number, content in enumerate(contents, 1)}
+    )
 
 
-def ids_file(folder: Path, *lines: object) -> Path:
+def write_ids_file(folder: Path, *lines: object) -> Path:
     path = folder / "ids.txt"
     path.write_text("".join(f"{line}\n" for line in lines))
     return path
 
 
-def parsed(data: bytes) -> list[str]:
+def parse_ids(data: bytes) -> list[str]:
     ids: list[str] = exclusion_list.parse(io.BytesIO(data), "ids.txt").to_pylist()
     return ids
 
 
-def reasons(output: Path) -> dict[str, str]:
-    """Why each document under ``dropped/`` is there."""
-    found: dict[str, str] = {}
+def read_drop_reasons(output: Path) -> dict[str, str]:
+    """Return the drop reason of each document in ``dropped/``, by id."""
+    reasons: dict[str, str] = {}
     for path in output.glob("dropped/data-*"):
         for row in pa.ipc.open_stream(path.read_bytes()).read_all().select(["id", "reason"]).to_pylist():
-            found[row["id"]] = row["reason"]
-    return found
+            reasons[row["id"]] = row["reason"]
+    return reasons
 
 
-def times(output: Path) -> dict[str, int]:
-    """When each shard was written, by its source."""
+def read_modification_times(output: Path) -> dict[str, int]:
+    """Return the modification time of each shard, by source file."""
     return {path.name[5:18]: path.stat().st_mtime_ns for path in output.glob("data-*")}
 
 
-def rewritten(before: dict[str, int], after: dict[str, int]) -> set[str]:
+def find_rewritten_shards(before: dict[str, int], after: dict[str, int]) -> set[str]:
     return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
 
 
-def test_the_documents_of_a_list_go_and_all_else_stays_byte_by_byte(
+def test_listed_documents_are_dropped_and_all_other_bytes_stay(
     tmp_path: Path, run: Run, capsys: Capture
 ) -> None:
-    first = [*citations(11, 12, 13), in_pmc(14), in_pmc(15)]
-    second = [*citations(21, 22), citation_xml(23, "")]
-    inputs = pubmed_files(tmp_path / "in", pubmed_set_xml(*first), pubmed_set_xml(*second))
-    listed = ("# benchmark", "11", "", " pubmed:12  # as in shards", "pmc:PMC140.1", "23", "99")
-    ids = ids_file(tmp_path, *listed)
-    words = ("--input", inputs, "--exclude-ids", ids, "--keep-dropped")
-    assert run(*words, "--output", tmp_path / "out") == 0
-    assert "3  dropped: excluded\n" in (said := capsys.readouterr().out)
-    assert "3  of 5 ids to exclude dropped a document\n" in said
-    facts = load_manifest(tmp_path / "out")
-    assert list(facts["funnel"].items()) == [
+    first_citations = [
+        *make_citations(11, 12, 13),
+        make_citation_with_pmcid(14),
+        make_citation_with_pmcid(15),
+    ]
+    second_citations = [*make_citations(21, 22), citation_xml(23, "")]
+    inputs = write_pubmed_files(
+        tmp_path / "in", pubmed_set_xml(*first_citations), pubmed_set_xml(*second_citations)
+    )
+    id_lines = ("# benchmark", "11", "", " pubmed:12  # as in shards", "pmc:PMC140.1", "23", "99")
+    ids = write_ids_file(tmp_path, *id_lines)
+    arguments = ("--input", inputs, "--exclude-ids", ids, "--keep-dropped")
+    assert run(*arguments, "--output", tmp_path / "out") == 0
+    assert "3  dropped: excluded\n" in (stdout := capsys.readouterr().out)
+    assert "3  of 5 ids to exclude dropped a document\n" in stdout
+    manifest = load_manifest(tmp_path / "out")
+    assert list(manifest["funnel"].items()) == [
         ("records", 8),
         ("dropped: no-abstract", 1),  # listed, but it would have been dropped anyway
         ("dropped: excluded", 3),
         ("kept", 4),
     ]
-    assert (facts["exclusion_list"]["num_ids"], facts["exclusion_list"]["matched"]) == (5, 3)
-    assert facts["counts"]["documents"] == 4
-    assert facts["warnings"] == []
-    dropped = reasons(tmp_path / "out")
+    assert (manifest["exclusion_list"]["num_ids"], manifest["exclusion_list"]["matched"]) == (5, 3)
+    assert manifest["counts"]["documents"] == 4
+    assert manifest["warnings"] == []
+    dropped = read_drop_reasons(tmp_path / "out")
     assert dropped.pop("pubmed:23") == "no-abstract"
     assert dropped == dict.fromkeys(("pubmed:11", "pubmed:12", "pubmed:14"), "excluded")
     # The same records without abstracts are dropped for that: the shards are the same.
     for number in (11, 12, 14):
-        first[number - 11] = first[number - 11].replace(text_of(number), "")
-    write_files(inputs, {"pubmed26n0001.xml": pubmed_set_xml(*first)})
+        first_citations[number - 11] = first_citations[number - 11].replace(make_text(number), "")
+    write_files(inputs, {"pubmed26n0001.xml": pubmed_set_xml(*first_citations)})
     assert run("--input", inputs, "--output", tmp_path / "without") == 0
     assert [shard["sha256"] for shard in load_manifest(tmp_path / "without")["outputs"]] == [
-        shard["sha256"] for shard in facts["outputs"]
+        shard["sha256"] for shard in manifest["outputs"]
     ]
     assert load_documents(tmp_path / "out").keys() == {"pubmed:13", "pubmed:15", "pubmed:21", "pubmed:22"}
 
@@ -129,13 +137,13 @@ ARTICLES = {
 }
 
 
-def test_articles_go_by_pmcid_pmid_and_document_id(tmp_path: Path, run_pmc: Run) -> None:
+def test_articles_are_matched_by_pmcid_pmid_and_document_id(tmp_path: Path, run_pmc: Run) -> None:
     inputs = write_files(tmp_path / "in", ARTICLES)
-    ids = ids_file(tmp_path, "pubmed:1", "PMC12.1", "4", "doi:10.5555/ODD", "PMC40001", "7", "PMC1")
-    words = ("--input", inputs, "--exclude-ids", ids)
-    assert run_pmc(*words, "--keep-dropped", "--output", tmp_path / "out") == 0
+    ids = write_ids_file(tmp_path, "pubmed:1", "PMC12.1", "4", "doi:10.5555/ODD", "PMC40001", "7", "PMC1")
+    arguments = ("--input", inputs, "--exclude-ids", ids)
+    assert run_pmc(*arguments, "--keep-dropped", "--output", tmp_path / "out") == 0
     assert load_documents(tmp_path / "out").keys() == {"pmc:PMC13.1", "pmc:PMC15.1"}
-    assert reasons(tmp_path / "out") == {
+    assert read_drop_reasons(tmp_path / "out") == {
         "pmc:PMC11.1": "excluded",
         "pmc:PMC12.1": "superseded",
         "pmc:PMC12.2": "excluded",
@@ -143,98 +151,106 @@ def test_articles_go_by_pmcid_pmid_and_document_id(tmp_path: Path, run_pmc: Run)
         "doi:10.5555/odd": "excluded",
         "pmc:PMC40001.1": "excluded",
     }
-    facts = load_manifest(tmp_path / "out")
-    assert facts["funnel"]["dropped: excluded"] == 4
-    assert (facts["exclusion_list"]["num_ids"], facts["exclusion_list"]["matched"]) == (
+    manifest = load_manifest(tmp_path / "out")
+    assert manifest["funnel"]["dropped: excluded"] == 4
+    assert (manifest["exclusion_list"]["num_ids"], manifest["exclusion_list"]["matched"]) == (
         7,
         5,
-    )  # one is there by both its ids
+    )  # one article is listed by both PMID and PMCID
 
 
-def test_a_changed_list_rewrites_the_shards_it_touches_and_no_others(
+def test_changed_list_rewrites_only_the_affected_shards(
     tmp_path: Path, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inputs = pubmed_files(
-        tmp_path / "in", *(pubmed_set_xml(*citations(number, number + 1)) for number in (10, 20, 30))
+    inputs = write_pubmed_files(
+        tmp_path / "in", *(pubmed_set_xml(*make_citations(number, number + 1)) for number in (10, 20, 30))
     )
-    words = ("--input", inputs, "--output", tmp_path / "out")
+    arguments = ("--input", inputs, "--output", tmp_path / "out")
     first, second, third = (f"pubmed26n000{number}" for number in (1, 2, 3))
-    assert run(*words) == 0
-    whole, began = published_digests(tmp_path / "out"), times(tmp_path / "out")
+    assert run(*arguments) == 0
+    original_digests, original_times = (
+        published_digests(tmp_path / "out"),
+        read_modification_times(tmp_path / "out"),
+    )
 
-    def with_ids(*ids: object) -> dict[str, int]:
-        assert run(*words, "--exclude-ids", ids_file(tmp_path, *ids)) == 0
-        return times(tmp_path / "out")
+    def run_with_ids(*ids: object) -> dict[str, int]:
+        assert run(*arguments, "--exclude-ids", write_ids_file(tmp_path, *ids)) == 0
+        return read_modification_times(tmp_path / "out")
 
-    one = with_ids(10, 11, 20)  # of the first file nothing is left
-    assert rewritten(began, one) == {first, second}
-    assert first not in one
+    first_times = run_with_ids(10, 11, 20)  # drops all documents of the first file
+    assert find_rewritten_shards(original_times, first_times) == {first, second}
+    assert first not in first_times
     capsys.readouterr()
-    with_ids(20, "pubmed:10", 11, 11)
+    run_with_ids(20, "pubmed:10", 11, 11)
     assert "nothing to do" in capsys.readouterr().out
-    other = with_ids(20, 10, 31, 77)
-    assert rewritten(one, other) == {first, third}
-    assert run(*words[:3], tmp_path / "fresh", "--exclude-ids", tmp_path / "ids.txt") == 0
+    second_times = run_with_ids(20, 10, 31, 77)
+    assert find_rewritten_shards(first_times, second_times) == {first, third}
+    assert run(*arguments[:3], tmp_path / "fresh", "--exclude-ids", tmp_path / "ids.txt") == 0
     assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
 
-    # With new files and the same list, no source is looked at that has not changed.
-    looked: list[int] = []
-    ask = exclusion_list.extend_decisions
+    # With new files and the same list, only changed sources are examined.
+    calls: list[int] = []
+    extend_decisions = exclusion_list.extend_decisions
 
-    def counted(*of: Any) -> tuple[pa.Table, int]:
-        looked.append(1)
-        return ask(*of)
+    def count_call(*call_arguments: Any) -> tuple[pa.Table, int]:
+        calls.append(1)
+        return extend_decisions(*call_arguments)
 
-    monkeypatch.setattr(exclusion_list, "extend_decisions", counted)
-    (inputs / "pubmed26n0004.xml").write_bytes(pubmed_set_xml(*citations(77, 21)))
-    assert run(*words, "--exclude-ids", tmp_path / "ids.txt") == 0
-    assert rewritten(other, times(tmp_path / "out")) == {second, "pubmed26n0004"}
-    assert len(looked) == 2
+    monkeypatch.setattr(exclusion_list, "extend_decisions", count_call)
+    (inputs / "pubmed26n0004.xml").write_bytes(pubmed_set_xml(*make_citations(77, 21)))
+    assert run(*arguments, "--exclude-ids", tmp_path / "ids.txt") == 0
+    assert find_rewritten_shards(second_times, read_modification_times(tmp_path / "out")) == {
+        second,
+        "pubmed26n0004",
+    }
+    assert len(calls) == 2
     assert load_documents(tmp_path / "out").keys() == {"pubmed:11", "pubmed:21", "pubmed:30"}
 
     (inputs / "pubmed26n0004.xml").unlink()
-    assert run(*words) == 0
-    assert published_digests(tmp_path / "out") == whole
+    assert run(*arguments) == 0
+    assert published_digests(tmp_path / "out") == original_digests
     assert load_manifest(tmp_path / "out")["exclusion_list"] is None
     assert not (tmp_path / "out/.bioshards/exclusion_list.arrow").exists()
 
 
-def test_a_run_killed_while_a_changed_list_is_applied_is_no_trap(
+def test_run_killed_while_applying_a_changed_list_is_recovered(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inputs = pubmed_files(tmp_path / "in", pubmed_set_xml(*citations(10, 11, 12)))
-    words = ("--input", inputs, "--output", tmp_path / "out")
-    assert run(*words) == 0
-    whole = published_digests(tmp_path / "out")
+    inputs = write_pubmed_files(tmp_path / "in", pubmed_set_xml(*make_citations(10, 11, 12)))
+    arguments = ("--input", inputs, "--output", tmp_path / "out")
+    assert run(*arguments) == 0
+    original_digests = published_digests(tmp_path / "out")
 
-    def killed(self: object) -> None:
+    def raise_killed(self: object) -> None:
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patched:
-        patched.setattr(finalize._Finalizer, "_count_funnel", killed)  # shard written, no report
-        assert run(*words, "--exclude-ids", ids_file(tmp_path, 10)) == 1
-    assert run(*words) == 0
-    assert published_digests(tmp_path / "out") == whole
+        patched.setattr(
+            finalize._Finalizer, "_count_funnel", raise_killed
+        )  # killed after the shard, before the report
+        assert run(*arguments, "--exclude-ids", write_ids_file(tmp_path, 10)) == 1
+    assert run(*arguments) == 0
+    assert published_digests(tmp_path / "out") == original_digests
 
 
-def test_nothing_comes_in_for_what_is_left_out(tmp_path: Path, run: Run) -> None:
-    """No older version, no deleted record, no duplicate: a list only takes documents away."""
-    inputs = pubmed_files(
+def test_excluded_documents_are_not_replaced_by_others(tmp_path: Path, run: Run) -> None:
+    """Older versions, deleted records and duplicates stay dropped."""
+    inputs = write_pubmed_files(
         tmp_path / "in",
         pubmed_set_xml(
-            citation_xml(1, "Older text. Yes."), citation_xml(2, "To be deleted. Yes."), *citations(3, 4)
+            citation_xml(1, "Older text. Yes."), citation_xml(2, "To be deleted. Yes."), *make_citations(3, 4)
         ),
         pubmed_set_xml(
             citation_xml(1, "Newer text. Yes."),
-            citation_xml(5, text_of(3)),
-            citation_xml(6, text_of(4)),
+            citation_xml(5, make_text(3)),
+            citation_xml(6, make_text(4)),
             deleted=(2,),
         ),
     )
-    words = ("--input", inputs, "--dedup", "exact", "--keep-dropped", "--output")
-    assert run(*words, tmp_path / "whole") == 0
-    ids = ids_file(tmp_path, 1, 2, 3, 6)
-    assert run(*words, tmp_path / "out", "--exclude-ids", ids) == 0
+    arguments = ("--input", inputs, "--dedup", "exact", "--keep-dropped", "--output")
+    assert run(*arguments, tmp_path / "whole") == 0
+    ids = write_ids_file(tmp_path, 1, 2, 3, 6)
+    assert run(*arguments, tmp_path / "out", "--exclude-ids", ids) == 0
     whole = load_documents(tmp_path / "whole")
     assert load_documents(tmp_path / "out") == {"pubmed:4": whole["pubmed:4"]}
     funnel = load_manifest(tmp_path / "out")["funnel"]
@@ -243,44 +259,50 @@ def test_nothing_comes_in_for_what_is_left_out(tmp_path: Path, run: Run) -> None
         ("dropped: excluded", 2),
     ]
     assert load_manifest(tmp_path / "out")["exclusion_list"]["matched"] == 2
-    pairs = [(one / "duplicates.tsv").read_text() for one in (tmp_path / "whole", tmp_path / "out")]
+    pairs = [(output / "duplicates.tsv").read_text() for output in (tmp_path / "whole", tmp_path / "out")]
     assert pairs[0] == pairs[1]
 
 
-def test_a_list_that_matches_nothing_is_warned_of(tmp_path: Path, run: Run, capsys: Capture) -> None:
-    inputs = pubmed_files(tmp_path / "in", pubmed_set_xml(*citations(10)))
-    words = ("--input", inputs, "--output", tmp_path / "out", "--exclude-ids")
-    for ids, said in (
+def test_list_without_matches_gives_a_warning(tmp_path: Path, run: Run, capsys: Capture) -> None:
+    inputs = write_pubmed_files(tmp_path / "in", pubmed_set_xml(*make_citations(10)))
+    arguments = ("--input", inputs, "--output", tmp_path / "out", "--exclude-ids")
+    for ids, message in (
         (("# nothing", ""), "--exclude-ids lists no id"),
         ((99, "PMC99"), "none of the 2 ids of --exclude-ids matches a document"),
     ):
-        assert run(*words, ids_file(tmp_path, *ids)) == 0
-        assert f"warning: {said}" in capsys.readouterr().err
+        assert run(*arguments, write_ids_file(tmp_path, *ids)) == 0
+        assert f"warning: {message}" in capsys.readouterr().err
         assert load_documents(tmp_path / "out").keys() == {"pubmed:10"}
         assert len(load_manifest(tmp_path / "out")["warnings"]) == 1
-    assert run(*words, ids_file(tmp_path, 10)) == 3
+    assert run(*arguments, write_ids_file(tmp_path, 10)) == 3
     assert "no document was kept (records: 1, dropped: excluded: 1, kept: 0)" in capsys.readouterr().err
 
 
-def test_a_list_that_cannot_be_read_stops_before_anything_is_written(
+def test_unreadable_list_is_refused_before_writing(
     tmp_path: Path, run: Run, run_pmc: Run, capsys: Capture
 ) -> None:
-    wrong = ids_file(tmp_path, "1", "PMID 2")
-    for one in (run, run_pmc):
-        for path, said in (
+    invalid_list = write_ids_file(tmp_path, "1", "PMID 2")
+    for run_pipeline in (run, run_pmc):
+        for path, message in (
             (tmp_path / "nowhere.txt", f"--exclude-ids {tmp_path}/nowhere.txt: there is no such file"),
-            ("", "--exclude-ids : there is no such file"),  # of a variable that is not set
+            ("", "--exclude-ids : there is no such file"),  # an unset shell variable
             (tmp_path, f"--exclude-ids {tmp_path} cannot be read: Is a directory"),
-            (wrong, f"--exclude-ids: {wrong}, line 2: 'PMID 2' is not an id; a line is a PMID (12345678)"),
+            (
+                invalid_list,
+                f"--exclude-ids: {invalid_list}, line 2: 'PMID 2' is not an id; a line is a PMID (12345678)",
+            ),
         ):
-            assert one("--exclude-ids", path, "--output", tmp_path / "out") == 2
-            assert said in capsys.readouterr().err
-    assert one("--exclude-ids", ids_file(tmp_path, 1), "--output", tmp_path / "out", "--dry-run") == 0
+            assert run_pipeline("--exclude-ids", path, "--output", tmp_path / "out") == 2
+            assert message in capsys.readouterr().err
+    assert (
+        run_pipeline("--exclude-ids", write_ids_file(tmp_path, 1), "--output", tmp_path / "out", "--dry-run")
+        == 0
+    )
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         (b"abc", "'abc' is not an id"),
         (b"0", "'0' is not an id"),
@@ -301,73 +323,81 @@ def test_a_list_that_cannot_be_read_stops_before_anything_is_written(
         (b"1" * 200_000, "1...' is not an id"),
     ],
 )
-def test_a_line_that_is_no_id_is_named(line: bytes, said: str) -> None:
+def test_invalid_line_is_reported(line: bytes, message: str) -> None:
     with pytest.raises(exclusion_list.ExclusionListError) as raised:
-        parsed(b"# ids\n1\n" + line + b"\n2\n")
+        parse_ids(b"# ids\n1\n" + line + b"\n2\n")
     assert str(raised.value).startswith("ids.txt, line 3")
-    assert said in str(raised.value)
+    assert message in str(raised.value)
     assert "PMC123456" in str(raised.value)
 
 
-def test_ids_are_brought_to_one_form() -> None:
-    assert parsed(b"") == parsed(b"\n  \n#1\n # 2") == []
-    assert parsed(b"7\npubmed:7\npmid:7\npubmed:7 #8") == ["7"]
-    assert parsed(b"PMC8\nPMC8.2\npmc:PMC8\npmc:PMC8.1\n") == ["PMC8"]
-    assert parsed(b"doi:10.1002/A#b\t# c\n") == ["doi:10.1002/a#b"]
-    assert parsed("\ufeff1\r\n2\r\n3".encode()) == ["1", "2", "3"]
+def test_ids_are_normalised() -> None:
+    assert parse_ids(b"") == parse_ids(b"\n  \n#1\n # 2") == []
+    assert parse_ids(b"7\npubmed:7\npmid:7\npubmed:7 #8") == ["7"]
+    assert parse_ids(b"PMC8\nPMC8.2\npmc:PMC8\npmc:PMC8.1\n") == ["PMC8"]
+    assert parse_ids(b"doi:10.1002/A#b\t# c\n") == ["doi:10.1002/a#b"]
+    assert parse_ids("\ufeff1\r\n2\r\n3".encode()) == ["1", "2", "3"]
 
 
-ID = st.integers(1, 40).flatmap(
+LISTED_IDS = st.integers(1, 40).flatmap(
     lambda number: st.sampled_from([f"{number}", f"PMC{number}", f"doi:10.5555/{number}"])
 )
 
 
-@given(st.lists(ID))
-def test_a_digest_is_that_of_the_sorted_lines(ids: list[str]) -> None:
-    found = exclusion_list.parse(io.BytesIO("\n".join(ids).encode()), "ids.txt")
+@given(st.lists(LISTED_IDS))
+def test_digest_is_computed_from_sorted_lines(ids: list[str]) -> None:
+    parsed_ids = exclusion_list.parse(io.BytesIO("\n".join(ids).encode()), "ids.txt")
     lines = sorted(set(ids))
     digest = hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
-    assert found.to_pylist() == lines
-    assert exclusion_list.summarise(found) == exclusion_list.ExclusionList(len(lines), digest)
+    assert parsed_ids.to_pylist() == lines
+    assert exclusion_list.summarise(parsed_ids) == exclusion_list.ExclusionList(len(lines), digest)
 
 
-ROW = st.tuples(st.integers(0, 40), st.integers(0, 40), st.sampled_from([None, None, "short"]))
+STAGED_ROWS = st.tuples(st.integers(0, 40), st.integers(0, 40), st.sampled_from([None, None, "short"]))
 
 
-@given(st.lists(st.lists(ROW, max_size=8), max_size=4), st.sets(st.integers(0, 31)), st.sets(ID))
-def test_verdicts_are_those_of_going_through_the_documents(
-    batches: list[list[tuple[int, int, str | None]]], dead: set[int], ids: set[str]
+@given(
+    st.lists(st.lists(STAGED_ROWS, max_size=8), max_size=4), st.sets(st.integers(0, 31)), st.sets(LISTED_IDS)
+)
+def test_decisions_equal_those_of_a_scan_of_the_documents(
+    batches: list[list[tuple[int, int, str | None]]], deleted: set[int], ids: set[str]
 ) -> None:
-    """PMIDs and PMCIDs of 0 stand for none; positions count over all batches."""
+    """A PMID or PMCID of 0 means none; positions are counted over all batches."""
     expected: list[int] = []
-    named: set[str] = set()
+    matched_ids: set[str] = set()
     staged = []
-    at = 0
+    position = 0
     for batch in batches:
         rows: list[dict[str, Any]] = []
-        for pmid, pmcid, drop in batch:
-            names = {str(pmid) if pmid else "", f"PMC{pmcid}" if pmcid else "", f"doi:10.5555/{at}"}
-            if at not in dead and drop is None and names & ids:
-                expected.append(at)
-                named |= names & ids
-            row: dict[str, Any] = {"id": f"doi:10.5555/{at}", "pmid": pmid or None, "drop_reason": drop}
-            row |= {"pmcid": f"PMC{pmcid}" if pmcid else None, "origin": {"file": "a", "position": at}}
+        for pmid, pmcid, drop_reason in batch:
+            names = {str(pmid) if pmid else "", f"PMC{pmcid}" if pmcid else "", f"doi:10.5555/{position}"}
+            if position not in deleted and drop_reason is None and names & ids:
+                expected.append(position)
+                matched_ids |= names & ids
+            row: dict[str, Any] = {
+                "id": f"doi:10.5555/{position}",
+                "pmid": pmid or None,
+                "drop_reason": drop_reason,
+            }
+            row |= {"pmcid": f"PMC{pmcid}" if pmcid else None, "origin": {"file": "a", "position": position}}
             rows.append(row)
-            at += 1
-        staged.append(pa.RecordBatch.from_pylist(rows, SCHEMA))
-    positions = sorted(position for position in dead if position < at)
+            position += 1
+        staged.append(pa.RecordBatch.from_pylist(rows, STAGED_SCHEMA))
+    positions = sorted(index for index in deleted if index < position)
     reason = pa.array(["deleted"] * len(positions), versions.DECISION_SCHEMA.field("reason").type)
     columns = [pa.array(positions, pa.int32()), reason, pa.nulls(len(positions), pa.string())]
-    decided = pa.table(columns, schema=versions.DECISION_SCHEMA)
-    verdicts, found = exclusion_list.extend_decisions(staged, decided, pa.array(sorted(ids), pa.string()))
-    listed = verdicts.filter(pc.equal(verdicts["reason"].cast(pa.string()), "excluded"))
-    assert listed["position"].to_pylist() == expected
-    assert found == len(named)
-    assert verdicts.num_rows == len(positions) + len(expected)
-    assert verdicts.schema == versions.DECISION_SCHEMA
+    decisions = pa.table(columns, schema=versions.DECISION_SCHEMA)
+    extended, match_count = exclusion_list.extend_decisions(
+        staged, decisions, pa.array(sorted(ids), pa.string())
+    )
+    excluded = extended.filter(pc.equal(extended["reason"].cast(pa.string()), "excluded"))
+    assert excluded["position"].to_pylist() == expected
+    assert match_count == len(matched_ids)
+    assert extended.num_rows == len(positions) + len(expected)
+    assert extended.schema == versions.DECISION_SCHEMA
 
 
-SCHEMA = pa.schema(
+STAGED_SCHEMA = pa.schema(
     [
         ("id", pa.string()),
         ("pmid", pa.int32()),

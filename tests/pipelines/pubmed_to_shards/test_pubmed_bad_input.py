@@ -1,4 +1,4 @@
-"""What goes wrong for people: each case a clear message, the right exit code, and nothing lost."""
+"""Tests of ``beam run pubmed_to_shards`` on bad input and options: messages, exit codes, recovery."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 
 GOOD = pubmed_set_xml(citation_xml(1), citation_xml(2))
-BOMB = b"""<?xml version="1.0"?>
+ENTITY_BOMB = b"""<?xml version="1.0"?>
 <!DOCTYPE PubmedArticleSet [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>
 """ + GOOD.split(b"\n", 1)[1].replace(b"One", b"&b;")
-EXTERNAL = BOMB.replace(b'"aaaaaaaaaa"', b'SYSTEM "file:///etc/passwd"')
+EXTERNAL_ENTITY = ENTITY_BOMB.replace(b'"aaaaaaaaaa"', b'SYSTEM "file:///etc/passwd"')
 
 BAD_FILES = {
     "not-xml": (b"PMID- 1\nTI  - not XML\n", "does not begin as XML does"),
@@ -38,8 +38,8 @@ BAD_FILES = {
     "corrupt-gzip": (gzip.compress(GOOD)[:-6] + b"\0\1\2\3\4\5", "damaged"),
     "truncated-xml": (GOOD[:-30], "ends before </PubmedArticleSet>"),
     "wrong-root": (b"<articles><article/></articles>", "its root is <articles>"),
-    "entity-bomb": (BOMB, "declarations of its own"),
-    "external-entity": (EXTERNAL, "declarations of its own"),
+    "entity-bomb": (ENTITY_BOMB, "declarations of its own"),
+    "external-entity": (EXTERNAL_ENTITY, "declarations of its own"),
     "empty": (b"", "has no bytes"),
     "text-between-records": (GOOD.replace(b"<PubmedArticle>", b"stray<PubmedArticle>", 1), "text between"),
 }
@@ -51,30 +51,32 @@ def test_a_bad_file_is_named_and_fails_the_run_at_its_end(
 ) -> None:
     data, message = BAD_FILES[case]
     (tmp_path / "pubmed26n0001.xml").write_bytes(GOOD)
-    bad = tmp_path / "pubmed26n0002.xml"
-    bad.write_bytes(data)
+    bad_path = tmp_path / "pubmed26n0002.xml"
+    bad_path.write_bytes(data)
     output = tmp_path / "out"
     assert run("--input", tmp_path, "--output", output) == 3
-    said = capsys.readouterr().err
-    assert str(bad) in said
-    assert message in said
-    assert "--max-rejected" in said
+    stderr = capsys.readouterr().err
+    assert str(bad_path) in stderr
+    assert message in stderr
+    assert "--max-rejected" in stderr
     assert not (output / "manifest.json").exists()
     [entry] = map(json.loads, (output / "rejected" / "files.jsonl").read_text().splitlines())
-    assert entry["file"] == str(bad)
+    assert entry["file"] == str(bad_path)
     assert message in entry["detail"]
-    assert "root:" not in said + (output / "rejected" / "files.jsonl").read_text()  # of /etc/passwd
+    assert (
+        "root:" not in stderr + (output / "rejected" / "files.jsonl").read_text()
+    )  # no content of /etc/passwd
 
-    # Allowed by hand, the run ends, and says what it left out.
+    # With a higher --max-rejected the run succeeds and lists the bad file.
     assert run("--input", tmp_path, "--output", output, "--max-rejected", 0.5) == 0
     assert set(load_documents(output)) == {"pubmed:1", "pubmed:2"}
-    assert load_manifest(output)["bad_files"][0]["path"] == str(bad)
+    assert load_manifest(output)["bad_files"][0]["path"] == str(bad_path)
 
-    # Mended, the same command goes on and ends as if the file had never been bad.
-    bad.write_bytes(pubmed_set_xml(citation_xml(3)))
+    # With the file repaired, the same command gives the output of a run from scratch.
+    bad_path.write_bytes(pubmed_set_xml(citation_xml(3)))
     assert run("--input", tmp_path, "--output", output) == 0
     fresh = tmp_path / "fresh"
-    assert run("--input", tmp_path / "pubmed26n0001.xml", "--input", bad, "--output", fresh) == 0
+    assert run("--input", tmp_path / "pubmed26n0001.xml", "--input", bad_path, "--output", fresh) == 0
     assert published_digests(output) == published_digests(fresh)
 
 
@@ -89,7 +91,7 @@ BAD_RECORDS = {
 
 
 @pytest.mark.parametrize("case", BAD_RECORDS)
-def test_a_bad_record_is_kept_aside_and_stops_nothing(
+def test_a_bad_record_is_rejected_and_the_others_are_used(
     case: str, tmp_path: Path, run: Run, capsys: Capture
 ) -> None:
     reason = "malformed-xml" if case == "undefined-entity" else case
@@ -101,8 +103,8 @@ def test_a_bad_record_is_kept_aside_and_stops_nothing(
     assert run("--input", source, "--output", tmp_path / "out", "--max-rejected", 0.4) == 0
     assert set(load_documents(tmp_path / "out")) == {"pubmed:1", "pubmed:2"}
     assert load_manifest(tmp_path / "out")["funnel"][f"rejected: {reason}"] == 1
-    [kept] = (tmp_path / "out" / "rejected").glob("*.jsonl")
-    entry = json.loads(kept.read_text())
+    [rejects_path] = (tmp_path / "out" / "rejected").glob("*.jsonl")
+    entry = json.loads(rejects_path.read_text())
     assert (entry["file"], entry["position"], entry["reason"]) == ("pubmed26n0001.xml", 2, reason)
     if case == "invalid-utf-8":
         import base64
@@ -112,7 +114,7 @@ def test_a_bad_record_is_kept_aside_and_stops_nothing(
         assert entry["raw"].encode() == raw
 
 
-def test_an_md5_file_that_disagrees_names_the_file(tmp_path: Path, run: Run, capsys: Capture) -> None:
+def test_md5_mismatch_is_reported_with_the_file(tmp_path: Path, run: Run, capsys: Capture) -> None:
     source = tmp_path / "pubmed26n0001.xml"
     source.write_bytes(GOOD)
     sidecar = tmp_path / "pubmed26n0001.xml.md5"
@@ -126,52 +128,52 @@ def test_an_md5_file_that_disagrees_names_the_file(tmp_path: Path, run: Run, cap
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("input_name", "message"),
     [
         ("nowhere", "names no file"),
         ("no*where.xml", "names no file"),
         ("empty-folder", "has no *.xml or *.xml.gz file"),
     ],
 )
-def test_an_input_that_is_not_there(
-    given: str, message: str, tmp_path: Path, run: Run, capsys: Capture
+def test_missing_input_is_refused(
+    input_name: str, message: str, tmp_path: Path, run: Run, capsys: Capture
 ) -> None:
     (tmp_path / "empty-folder").mkdir()
     (tmp_path / "empty-folder" / "README.txt").write_text("no XML here")
-    assert run("--input", tmp_path / given, "--output", tmp_path / "out") == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert given in said
+    assert run("--input", tmp_path / input_name, "--output", tmp_path / "out") == 2
+    stderr = capsys.readouterr().err
+    assert message in stderr
+    assert input_name in stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_an_unreadable_file(
+def test_file_without_read_permission_is_reported(
     tmp_path: Path, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = tmp_path / "pubmed26n0001.xml"
     source.write_bytes(GOOD)
-    opened = LocalStorage.open
+    original_open = LocalStorage.open
 
-    def refuse(self: LocalStorage, path: str) -> BinaryIO:
+    def open_or_refuse(self: LocalStorage, path: str) -> BinaryIO:
         if path == str(source):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-        return opened(self, path)
+        return original_open(self, path)
 
-    monkeypatch.setattr(LocalStorage, "open", refuse)
+    monkeypatch.setattr(LocalStorage, "open", open_or_refuse)
     assert run("--input", source, "--output", tmp_path / "out") == 3
-    said = capsys.readouterr().err
-    assert str(source) in said
-    assert "Permission denied" in said
+    stderr = capsys.readouterr().err
+    assert str(source) in stderr
+    assert "Permission denied" in stderr
 
 
-def test_a_disk_that_fails_while_reading(
+def test_read_error_of_the_disk_is_reported(
     tmp_path: Path, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = tmp_path / "pubmed26n0001.xml"
     source.write_bytes(GOOD)
 
-    class Failing:
-        def __enter__(self) -> Failing:
+    class FailingFile:
+        def __enter__(self) -> FailingFile:
             return self
 
         def __exit__(self, *_: object) -> None: ...
@@ -179,89 +181,91 @@ def test_a_disk_that_fails_while_reading(
         def read(self, size: int) -> bytes:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    opened = LocalStorage.open
+    original_open = LocalStorage.open
     monkeypatch.setattr(
-        LocalStorage, "open", lambda self, path: Failing() if path == str(source) else opened(self, path)
+        LocalStorage,
+        "open",
+        lambda self, path: FailingFile() if path == str(source) else original_open(self, path),
     )
     assert run("--input", source, "--output", tmp_path / "out") == 3
     assert "Input/output error" in capsys.readouterr().err
 
 
-def test_a_full_disk_loses_nothing(
+def test_run_resumes_after_a_full_disk(
     tmp_path: Path, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk is full at each of the run's first writes in turn; each time the run continues."""
+    """Each of the first writes fails in turn; each run resumes from the one before."""
     import contextlib
 
-    whole = LocalStorage.write
-    left = [0]
+    original_write = LocalStorage.write
+    remaining_writes = [0]
 
     @contextlib.contextmanager
-    def failing(self: LocalStorage, path: str) -> Iterator[Any]:
-        with whole(self, path) as file:
-            left[0] -= 1
-            if left[0] < 0:
+    def write_until_full(self: LocalStorage, path: str) -> Iterator[Any]:
+        with original_write(self, path) as file:
+            remaining_writes[0] -= 1
+            if remaining_writes[0] < 0:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             yield file
 
-    with monkeypatch.context() as full:
-        full.setattr(LocalStorage, "write", failing)
-        for room in range(12):
-            left[0] = room
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStorage, "write", write_until_full)
+        for allowed_writes in range(12):
+            remaining_writes[0] = allowed_writes
             code = run("--output", tmp_path / "out")
             if code == 0:
                 break
-            said = capsys.readouterr().err
-            assert "No space left" in said or "the disk is full" in said
+            stderr = capsys.readouterr().err
+            assert "No space left" in stderr or "the disk is full" in stderr
             assert not (tmp_path / "out" / "manifest.json").exists()
     assert run("--output", tmp_path / "out") == 0
     assert run("--output", tmp_path / "fresh") == 0
     assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
 
 
-def test_an_output_of_another_configuration(tmp_path: Path, run: Run, capsys: Capture) -> None:
+def test_output_of_another_configuration_is_refused(tmp_path: Path, run: Run, capsys: Capture) -> None:
     assert run("--output", tmp_path / "out") == 0
     before = published_digests(tmp_path / "out")
     assert run("--output", tmp_path / "out", "--min-abstract-words", 50) == 2
-    said = capsys.readouterr().err
-    assert "min_abstract_words was 0, now 50" in said
-    assert "Choose another --output" in said
+    stderr = capsys.readouterr().err
+    assert "min_abstract_words was 0, now 50" in stderr
+    assert "Choose another --output" in stderr
     assert published_digests(tmp_path / "out") == before
 
 
-def test_an_output_of_another_version_of_the_tool(
+def test_output_of_another_format_version_is_refused(
     tmp_path: Path, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run("--output", tmp_path / "out") == 0
     monkeypatch.setattr(shards_driver, "FORMAT", 999)
     assert run("--output", tmp_path / "out", "--languages", "eng") == 2
-    said = capsys.readouterr().err
-    assert "was written by another version of bioshards" in said
-    assert "this is 999" in said
-    assert "languages" not in said
+    stderr = capsys.readouterr().err
+    assert "was written by another version of bioshards" in stderr
+    assert "this is 999" in stderr
+    assert "languages" not in stderr
 
 
-def test_an_output_that_is_somebody_elses(tmp_path: Path, run: Run, capsys: Capture) -> None:
+def test_folder_with_foreign_files_is_refused(tmp_path: Path, run: Run, capsys: Capture) -> None:
     (tmp_path / "thesis.tex").write_text("dear to its author")
     assert run("--output", tmp_path) == 2
     assert "thesis.tex" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_an_output_that_cannot_be_written(tmp_path: Path, run: Run, capsys: Capture) -> None:
+def test_unwritable_output_is_refused(tmp_path: Path, run: Run, capsys: Capture) -> None:
     (tmp_path / "file").write_text("")
     assert run("--output", tmp_path / "file" / "out") == 2
     assert "cannot be written" in capsys.readouterr().err
 
 
-def test_nothing_kept_is_no_success(tmp_path: Path, run: Run, capsys: Capture) -> None:
+def test_run_that_keeps_no_document_fails(tmp_path: Path, run: Run, capsys: Capture) -> None:
     assert run("--output", tmp_path / "out", "--min-pmid", 2_000_000_000) == 3
     assert "no document was kept (records: 112, " in capsys.readouterr().err
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         (["--outptu", "x"], "unknown option --outptu (did you mean --output?)"),
         (["--output", "x", "--min-words", "5"], "did you mean --min-abstract-words?"),
@@ -275,16 +279,21 @@ def test_nothing_kept_is_no_success(tmp_path: Path, run: Run, capsys: Capture) -
         ([], "--output DIR is missing"),
     ],
 )
-def test_a_wrong_command_line(
-    words: list[str], message: str, run: Run, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_wrong_command_line_is_refused(
+    arguments: list[str],
+    message: str,
+    run: Run,
+    capsys: Capture,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(*words) == 2
+    assert run(*arguments) == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_command_itself(capsys: Capture) -> None:
+def test_beam_command_line(capsys: Capture) -> None:
     assert cli.main(["list"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
         "fetch",
@@ -302,7 +311,7 @@ def test_the_command_itself(capsys: Capture) -> None:
     assert "--min-abstract-words WORDS" in capsys.readouterr().out
 
 
-def test_list_and_help_wait_for_neither_beam_nor_extras() -> None:
+def test_list_and_help_import_neither_beam_nor_extras() -> None:
     import subprocess
     import sys
 
@@ -316,45 +325,45 @@ def test_list_and_help_wait_for_neither_beam_nor_extras() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-def test_a_job_service_that_is_not_there_is_named(
+def test_job_service_timeout_is_reported(
     run: Run, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import grpc
 
     from bioshards.pipelines import pubmed_to_shards
 
-    def unanswered(*_: object) -> None:
+    def raise_timeout(*_: object) -> None:
         raise grpc.FutureTimeoutError
 
-    monkeypatch.setattr(pubmed_to_shards, "build", unanswered)
+    monkeypatch.setattr(pubmed_to_shards, "build", raise_timeout)
     assert run("--output", tmp_path) == 1
     assert "Look at --job_endpoint" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("arguments", "code", "message"),
     [
         ([], 2, "needs --job_endpoint=HOST:PORT"),
         (["--job_endpoint=localhost:1"], 1, "job service does not answer. Look at --job_endpoint"),
     ],
 )
-def test_a_job_service_is_looked_for_before_anything_begins(
-    words: list[str],
+def test_job_service_is_checked_before_writing(
+    arguments: list[str],
     code: int,
-    said: str,
+    message: str,
     run: Run,
     capsys: Capture,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(executor, "JOB_SERVICE_TIMEOUT_SECONDS", 1)
-    assert run("--output", tmp_path / "out", "--runner=PortableRunner", *words) == code
-    assert said in capsys.readouterr().err
+    assert run("--output", tmp_path / "out", "--runner=PortableRunner", *arguments) == code
+    assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("path", ["gs:/bucket/out", "gs:bucket/out", "s3:/bucket/out"])
-def test_a_bucket_without_both_of_its_slashes_is_no_folder_of_this_machine(
+def test_bucket_url_with_a_missing_slash_is_refused(
     path: str, run: Run, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -365,27 +374,27 @@ def test_a_bucket_without_both_of_its_slashes_is_no_folder_of_this_machine(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_failure_in_a_worker_process_is_told_in_a_line(tmp_path: Path, run: Run) -> None:
-    """Not Beam's pages of traceback: the folder of the staged files is a file, so writing fails."""
+def test_worker_failure_is_reported_in_one_line(tmp_path: Path, run: Run) -> None:
+    """The folder of staged files is replaced by a file, so that writing fails in a worker."""
     output = tmp_path / "out"
     assert run("--output", output) == 0
     (output / "manifest.json").unlink()
     shutil.rmtree(output / ".bioshards" / "staged")
     (output / ".bioshards" / "staged").write_text("in the way")
-    done = run_beam("run", "pubmed_to_shards", "--workers", 2, "--output", output)
-    assert done.returncode == 1
-    assert len(done.stderr.splitlines()) == 1
-    assert "the run failed: " in done.stderr
+    completed = run_beam("run", "pubmed_to_shards", "--workers", 2, "--output", output)
+    assert completed.returncode == 1
+    assert len(completed.stderr.splitlines()) == 1
+    assert "the run failed: " in completed.stderr
 
 
-def test_a_failure_is_told_where_its_log_cannot_be_written(tmp_path: Path, run: Run) -> None:
-    """The disk is full: a worker that cannot say what it failed of to its log must still end the run."""
-    work = tmp_path / "out" / ".bioshards"
-    assert run("--output", work.parent) == 0
-    (work.parent / "manifest.json").unlink()
-    (work / "error.log").symlink_to("/dev/full")
-    shutil.rmtree(work / "staged")
-    (work / "staged").write_text("in the way")
-    done = run_beam("run", "pubmed_to_shards", "--workers", 2, "--output", work.parent)
-    assert done.returncode == 1
-    assert "the run failed: " in done.stderr
+def test_worker_failure_is_reported_without_a_writable_log(tmp_path: Path, run: Run) -> None:
+    """The error log is on a full disk; the run still ends with its error."""
+    work_folder = tmp_path / "out" / ".bioshards"
+    assert run("--output", work_folder.parent) == 0
+    (work_folder.parent / "manifest.json").unlink()
+    (work_folder / "error.log").symlink_to("/dev/full")
+    shutil.rmtree(work_folder / "staged")
+    (work_folder / "staged").write_text("in the way")
+    completed = run_beam("run", "pubmed_to_shards", "--workers", 2, "--output", work_folder.parent)
+    assert completed.returncode == 1
+    assert "the run failed: " in completed.stderr

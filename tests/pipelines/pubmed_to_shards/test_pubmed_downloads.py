@@ -1,7 +1,6 @@
-"""The whole main job from a server: ``--input pubmed:`` through a stand-in that fails in every way it can.
+"""Tests of ``pubmed_to_shards --input pubmed:`` with a fake server that injects faults.
 
-What a run publishes must not depend on where its files came from or on what went wrong meanwhile, and the
-server must never be asked for more than was promised.
+The output must equal that of local files, and the limits of connections and requests must hold.
 """
 
 from __future__ import annotations
@@ -57,8 +56,8 @@ UPDATE = "pubmed/updatefiles/pubmed26n0003.xml.gz"
 
 
 @pytest.fixture
-def nlm(tmp_path: Path) -> Iterator[FakeServer]:
-    """NLM's server with the sample as its baseline and update files."""
+def server(tmp_path: Path) -> Iterator[FakeServer]:
+    """A fake of NLM's server with the sample as baseline and update files."""
     xml = {f"{path.name}.gz": path.read_bytes() for path in sorted(PUBMED_SAMPLE.glob("*.xml"))}
     first, second, update = xml
     create_pubmed_server(tmp_path / "nlm", {first: xml[first], second: xml[second]}, {update: xml[update]})
@@ -67,53 +66,55 @@ def nlm(tmp_path: Path) -> Iterator[FakeServer]:
 
 
 @pytest.fixture(autouse=True)
-def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pauses of a tenth of what is waited for a real server, for runs in this process."""
-    patience = RetryPolicy(read_timeout=1, initial_backoff=0.1, max_backoff=1, max_attempts=5)
-    monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (patience,))
-    monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", patience)
+def shorten_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorten time-outs and backoff for runs in this process."""
+    retry_policy = RetryPolicy(read_timeout=1, initial_backoff=0.1, max_backoff=1, max_attempts=5)
+    monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (retry_policy,))
+    monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", retry_policy)
 
 
-def options(server: FakeServer, output: Path, *more: object) -> list[object]:
-    return ["--input", "pubmed:", "--pubmed-url", f"{server.url}pubmed/", "--output", output, *more]
+def make_arguments(server: FakeServer, output: Path, *others: object) -> list[object]:
+    return ["--input", "pubmed:", "--pubmed-url", f"{server.url}pubmed/", "--output", output, *others]
 
 
-def published(output: Path) -> dict[str, str]:
-    """What a run publishes, but for the manifest, which says where the files came from."""
-    found = published_digests(output)
-    del found["manifest.json"]
-    return found
+def digest_without_manifest(output: Path) -> dict[str, str]:
+    """Return the digests of published files except the manifest, which records where inputs came from."""
+    digests = published_digests(output)
+    del digests["manifest.json"]
+    return digests
 
 
-def local_run(server: FakeServer, output: Path) -> dict[str, str]:
-    """What a run on the server's own folder publishes."""
-    words = ["--workers", 1, "--input", server.root, "--output", output]
-    assert cli.main(["run", "pubmed_to_shards", *map(str, words)]) == 0
-    return published(output)
+def run_locally(server: FakeServer, output: Path) -> dict[str, str]:
+    """Run on the server's folder as local input, and return the digests."""
+    arguments = ["--workers", 1, "--input", server.root, "--output", output]
+    assert cli.main(["run", "pubmed_to_shards", *map(str, arguments)]) == 0
+    return digest_without_manifest(output)
 
 
-def test_a_run_from_the_server_equals_a_local_one(nlm: FakeServer, tmp_path: Path, run: Run) -> None:
-    assert run(*options(nlm, tmp_path / "out")) == 0
-    assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
-    here, there = load_manifest(tmp_path / "out"), load_manifest(tmp_path / "local")
-    assert here["funnel"] == there["funnel"]
-    assert [item["md5"] for item in here["inputs"]] == [item["md5"] for item in there["inputs"]]
+def test_a_run_from_the_server_equals_a_local_one(server: FakeServer, tmp_path: Path, run: Run) -> None:
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
+    assert digest_without_manifest(tmp_path / "out") == run_locally(server, tmp_path / "local")
+    remote_manifest, local_manifest = load_manifest(tmp_path / "out"), load_manifest(tmp_path / "local")
+    assert remote_manifest["funnel"] == local_manifest["funnel"]
+    assert [item["md5"] for item in remote_manifest["inputs"]] == [
+        item["md5"] for item in local_manifest["inputs"]
+    ]
 
 
-def test_the_manifest_says_when_files_were_fetched_and_which_is_the_newest(
-    nlm: FakeServer, tmp_path: Path, run: Run
+def test_manifest_records_fetch_times_and_the_newest_file(
+    server: FakeServer, tmp_path: Path, run: Run
 ) -> None:
-    assert run(*options(nlm, tmp_path / "out")) == 0
-    made = load_manifest(tmp_path / "out")
-    assert made["newest_file"] == "pubmed26n0003.xml.gz"
-    assert "National Library of Medicine" in made["notice"]
-    retrieved = made["run"]["retrieved_at"]
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
+    manifest = load_manifest(tmp_path / "out")
+    assert manifest["newest_file"] == "pubmed26n0003.xml.gz"
+    assert "National Library of Medicine" in manifest["notice"]
+    retrieved = manifest["run"]["retrieved_at"]
     assert set(retrieved["files"]) == {f"pubmed26n000{n}.xml.gz" for n in (1, 2, 3)}
-    for date in (made["run"]["listed_at"], retrieved["first"], retrieved["last"]):
+    for date in (manifest["run"]["listed_at"], retrieved["first"], retrieved["last"]):
         assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", date)
 
 
-ALL_AT_ONCE: list[tuple[str, Fault]] = [
+FAULTS: list[tuple[str, Fault]] = [
     ("pubmed/baseline/", ServiceUnavailable()),
     ("pubmed/updatefiles/", HtmlPage("<html>We are down for maintenance</html>")),
     ("pubmed/baseline/", TruncatedBody(300)),
@@ -133,21 +134,21 @@ ALL_AT_ONCE: list[tuple[str, Fault]] = [
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_every_fault_at_once_leaves_the_result_as_it_is(
-    nlm: FakeServer, tmp_path: Path, run: Run, seed: int
+def test_all_faults_together_leave_the_result_unchanged(
+    server: FakeServer, tmp_path: Path, run: Run, seed: int
 ) -> None:
-    faults = random.Random(seed).sample(ALL_AT_ONCE, len(ALL_AT_ONCE))
+    faults = random.Random(seed).sample(FAULTS, len(FAULTS))
     for path, fault in faults:
-        nlm.schedule_fault(path, fault)
-    assert run(*options(nlm, tmp_path / "out")) == 0
-    assert len(nlm.pending_faults) <= 3, "a file that has come whole is not asked for again"
-    assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
-    assert nlm.max_open_connections <= MAX_CONNECTIONS
-    assert nlm.max_requests_per_second() <= REQUESTS_PER_SECOND + 1
+        server.schedule_fault(path, fault)
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
+    assert len(server.pending_faults) <= 3, "a file that has come whole is not asked for again"
+    assert digest_without_manifest(tmp_path / "out") == run_locally(server, tmp_path / "local")
+    assert server.max_open_connections <= MAX_CONNECTIONS
+    assert server.max_requests_per_second() <= REQUESTS_PER_SECOND + 1
 
 
-def many_files(folder: Path, count: int, records: int = 30) -> None:
-    """A baseline of so many files of distinct citations."""
+def publish_baseline(folder: Path, count: int, records: int = 30) -> None:
+    """Publish a baseline of ``count`` files with distinct citations."""
     create_pubmed_server(
         folder,
         {
@@ -163,24 +164,28 @@ def many_files(folder: Path, count: int, records: int = 30) -> None:
     )
 
 
-def test_no_more_connections_and_requests_than_promised_whatever_the_workers(tmp_path: Path) -> None:
-    many_files(tmp_path / "nlm", 16)
+def test_connection_and_request_limits_hold_for_any_number_of_workers(tmp_path: Path) -> None:
+    publish_baseline(tmp_path / "nlm", 16)
     with FakeServer(tmp_path / "nlm") as server:
         server.latency = 0.05
-        done = run_beam("run", "pubmed_to_shards", "--workers", 5, *options(server, tmp_path / "out"))
-        assert done.returncode == 0, done.stderr
+        completed = run_beam(
+            "run", "pubmed_to_shards", "--workers", 5, *make_arguments(server, tmp_path / "out")
+        )
+        assert completed.returncode == 0, completed.stderr
         assert server.max_open_connections <= MAX_CONNECTIONS
         assert server.max_requests_per_second() <= REQUESTS_PER_SECOND + 1
-        # Connections are kept: 16 files and their checksums are 32 requests.
+        # Connections are reused: 16 files and their checksums are 32 requests.
         assert len(server.requests_for("*.gz*")) == 32
         assert server.connections < 16
 
 
 def test_files_are_fetched_while_others_are_processed(tmp_path: Path) -> None:
-    many_files(tmp_path / "nlm", 6)
+    publish_baseline(tmp_path / "nlm", 6)
     with FakeServer(tmp_path / "nlm") as server:
         server.latency = 0.3
-        process = start_beam("run", "pubmed_to_shards", "--workers", 1, *options(server, tmp_path / "out"))
+        process = start_beam(
+            "run", "pubmed_to_shards", "--workers", 1, *make_arguments(server, tmp_path / "out")
+        )
         staged_when_fetched = []
         while process.is_alive():
             fetched = len(list((tmp_path / "mirror").rglob("*.xml.gz")))
@@ -191,61 +196,63 @@ def test_files_are_fetched_while_others_are_processed(tmp_path: Path) -> None:
         assert any(staged > 0 and fetched < 6 for fetched, staged in staged_when_fetched)
 
 
-def one_more_and_half_of_another(mirror: Path, held: int) -> bool:
-    """Has the mirror one file more than it held, and a good part of another?"""
-    for part in mirror.rglob(f"{PARTIAL_PREFIX}*"):
-        with contextlib.suppress(FileNotFoundError):  # it is whole by now
-            if part.stat().st_size > 100_000:
-                return len(list(mirror.rglob("pubmed*.gz"))) > held
+def has_new_file_and_large_partial_file(mirror: Path, previous_count: int) -> bool:
+    """Return True if the mirror has a new file and more than 100 kB of another."""
+    for partial_file in mirror.rglob(f"{PARTIAL_PREFIX}*"):
+        with contextlib.suppress(FileNotFoundError):  # renamed to its final name meanwhile
+            if partial_file.stat().st_size > 100_000:
+                return len(list(mirror.rglob("pubmed*.gz"))) > previous_count
     return False
 
 
-def test_killed_and_continued_no_verified_file_is_fetched_again(tmp_path: Path) -> None:
-    many_files(tmp_path / "nlm", 8, records=400)
+def test_resumed_run_fetches_no_verified_file_again(tmp_path: Path) -> None:
+    publish_baseline(tmp_path / "nlm", 8, records=400)
     mirror = tmp_path / "mirror"
     with FakeServer(tmp_path / "nlm") as server:
         server.bytes_per_second = 400_000
         for _ in range(4):
-            held = {path.name for path in mirror.rglob("pubmed*.gz")}
+            mirrored = {path.name for path in mirror.rglob("pubmed*.gz")}
             before = len(server.requests)
             process = start_beam(
-                "run", "pubmed_to_shards", "--workers", 2, *options(server, tmp_path / "out")
+                "run", "pubmed_to_shards", "--workers", 2, *make_arguments(server, tmp_path / "out")
             )
-            kill_when(process, functools.partial(one_more_and_half_of_another, mirror, len(held)))
-            again = [
-                asked.path for asked in server.requests[before:] if asked.path.rpartition("/")[2] in held
+            kill_when(process, functools.partial(has_new_file_and_large_partial_file, mirror, len(mirrored)))
+            refetched = [
+                request.path
+                for request in server.requests[before:]
+                if request.path.rpartition("/")[2] in mirrored
             ]
-            assert again == []
+            assert refetched == []
         server.bytes_per_second = None
-        done = run_beam("run", "pubmed_to_shards", *options(server, tmp_path / "out"))
-        assert done.returncode == 0, done.stderr
-        assert len([asked for asked in server.requests_for("*.gz") if asked.range]) >= 3, (
+        completed = run_beam("run", "pubmed_to_shards", *make_arguments(server, tmp_path / "out"))
+        assert completed.returncode == 0, completed.stderr
+        assert len([request for request in server.requests_for("*.gz") if request.range]) >= 3, (
             "parts are gone on with"
         )
-        assert published(tmp_path / "out") == local_run(server, tmp_path / "local")
+        assert digest_without_manifest(tmp_path / "out") == run_locally(server, tmp_path / "local")
 
 
-def test_a_file_that_is_wrong_for_ever_is_named_and_the_rest_is_processed(
-    nlm: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+def test_permanently_corrupt_file_is_reported_and_the_rest_is_processed(
+    server: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    nlm.schedule_fault(SECOND, CorruptByte(3000), times=None)
-    assert run(*options(nlm, tmp_path / "out")) == 3
-    said = capsys.readouterr().err
-    assert "pubmed26n0002.xml.gz" in said
-    assert "(read 3 times)" in said
+    server.schedule_fault(SECOND, CorruptByte(3000), times=None)
+    assert run(*make_arguments(server, tmp_path / "out")) == 3
+    stderr = capsys.readouterr().err
+    assert "pubmed26n0002.xml.gz" in stderr
+    assert "(read 3 times)" in stderr
     assert not (tmp_path / "out/manifest.json").exists()
     assert len(list((tmp_path / "out/.bioshards/staged").glob("*.json"))) == 2
     assert not list((tmp_path / "mirror").rglob("*0002*"))
-    # Mended, the same command fetches that file only, and ends well.
-    before = len(nlm.requests)
-    nlm.clear_faults()
-    assert run(*options(nlm, tmp_path / "out")) == 0
-    assert {asked.path for asked in nlm.requests[before:] if asked.path.endswith(".gz")} == {SECOND}
-    assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
+    # Without the fault, the same command fetches only that file and succeeds.
+    before = len(server.requests)
+    server.clear_faults()
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
+    assert {request.path for request in server.requests[before:] if request.path.endswith(".gz")} == {SECOND}
+    assert digest_without_manifest(tmp_path / "out") == run_locally(server, tmp_path / "local")
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "message"),
     [
         (NotFound(), "is not there"),
         (Redirect("https://example.org/pubmed26n0002.xml.gz"), "another host"),
@@ -253,154 +260,161 @@ def test_a_file_that_is_wrong_for_ever_is_named_and_the_rest_is_processed(
         (ServiceUnavailable(status=500), "500"),
     ],
 )
-def test_whatever_keeps_one_file_from_being_fetched(
-    nlm: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str], fault: Fault, said: str
+def test_file_that_cannot_be_fetched_is_reported(
+    server: FakeServer,
+    tmp_path: Path,
+    run: Run,
+    capsys: pytest.CaptureFixture[str],
+    fault: Fault,
+    message: str,
 ) -> None:
-    nlm.schedule_fault(SECOND, fault, times=None)
-    assert run(*options(nlm, tmp_path / "out")) == 3
+    server.schedule_fault(SECOND, fault, times=None)
+    assert run(*make_arguments(server, tmp_path / "out")) == 3
     error = capsys.readouterr().err
     assert "pubmed26n0002.xml.gz" in error
-    assert said in error
+    assert message in error
     assert not list((tmp_path / "mirror/pubmed").rglob("pubmed26n0002*"))
     assert len(list((tmp_path / "out/.bioshards/staged").glob("*.json"))) == 2
 
 
-def test_a_republished_file_is_fetched_again(nlm: FakeServer, tmp_path: Path, run: Run) -> None:
-    assert run(*options(nlm, tmp_path / "out")) == 0
+def test_a_republished_file_is_fetched_again(server: FakeServer, tmp_path: Path, run: Run) -> None:
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
     publish_file(
-        nlm.root / UPDATE, pubmed_set_xml(citation_xml(90000001, "Said anew. In two sentences.")), md5=True
+        server.root / UPDATE, pubmed_set_xml(citation_xml(90000001, "Said anew. In two sentences.")), md5=True
     )
-    before = len(nlm.requests)
-    assert run(*options(nlm, tmp_path / "out")) == 0
-    assert [asked.path for asked in nlm.requests[before:] if asked.path.endswith(".gz")] == [UPDATE]
-    assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
+    before = len(server.requests)
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
+    assert [request.path for request in server.requests[before:] if request.path.endswith(".gz")] == [UPDATE]
+    assert digest_without_manifest(tmp_path / "out") == run_locally(server, tmp_path / "local")
 
 
 def test_a_file_republished_between_its_checksum_and_its_bytes(
-    nlm: FakeServer, tmp_path: Path, run: Run
+    server: FakeServer, tmp_path: Path, run: Run
 ) -> None:
     new = pubmed_set_xml(citation_xml(90000001, "Said anew. In two sentences."))
-    nlm.schedule_fault(f"{UPDATE}.md5", Republication(UPDATE, new, md5=True))
-    nlm.schedule_fault(SECOND, Republication(SECOND, new, md5=True))
-    assert run(*options(nlm, tmp_path / "out")) == 0
+    server.schedule_fault(f"{UPDATE}.md5", Republication(UPDATE, new, md5=True))
+    server.schedule_fault(SECOND, Republication(SECOND, new, md5=True))
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
     # The second file was replaced after its old bytes had been sent, and its old checksum fits these.
-    assert run(*options(nlm, tmp_path / "out")) == 0
-    assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
+    assert digest_without_manifest(tmp_path / "out") == run_locally(server, tmp_path / "local")
 
 
-def test_a_file_added_or_lost_while_the_run_goes_on(nlm: FakeServer, tmp_path: Path, run: Run) -> None:
-    def change() -> None:
+def test_file_added_during_a_run_is_used_by_the_next_run(
+    server: FakeServer, tmp_path: Path, run: Run
+) -> None:
+    def publish_update() -> None:
         publish_file(
-            nlm.root / "pubmed/updatefiles/pubmed26n0004.xml.gz", pubmed_set_xml(citation_xml(1)), md5=True
+            server.root / "pubmed/updatefiles/pubmed26n0004.xml.gz", pubmed_set_xml(citation_xml(1)), md5=True
         )
 
-    nlm.schedule_fault(FIRST, FunctionCall(change))
-    assert run(*options(nlm, tmp_path / "out")) == 0
+    server.schedule_fault(FIRST, FunctionCall(publish_update))
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
     assert load_manifest(tmp_path / "out")["newest_file"] == "pubmed26n0003.xml.gz"
-    assert run(*options(nlm, tmp_path / "out")) == 0
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
     assert load_manifest(tmp_path / "out")["newest_file"] == "pubmed26n0004.xml.gz"
 
 
-def test_a_listing_that_has_lost_files_loses_nothing(
-    nlm: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+def test_files_missing_from_the_listing_are_kept_from_the_mirror(
+    server: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(*options(nlm, tmp_path / "out")) == 0
-    before = published(tmp_path / "out")
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
+    before = digest_without_manifest(tmp_path / "out")
     for name in (UPDATE, f"{UPDATE}.md5"):
-        (nlm.root / name).rename(tmp_path / Path(name).name)
+        (server.root / name).rename(tmp_path / Path(name).name)
     capsys.readouterr()
-    assert run(*options(nlm, tmp_path / "out")) == 0
-    assert published(tmp_path / "out") == before
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
+    assert digest_without_manifest(tmp_path / "out") == before
     assert "The listing has no pubmed26n0003.xml.gz, which the mirror holds" in capsys.readouterr().err
 
 
-def test_one_part_of_the_source_does_not_take_in_the_other_that_the_mirror_holds(
-    nlm: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+def test_selection_ignores_other_files_of_the_mirror(
+    server: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(*options(nlm, tmp_path / "out")) == 0
-    words = ["--pubmed-url", f"{nlm.url}pubmed/", "--mirror", tmp_path / "mirror", "--output"]
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
+    arguments = ["--pubmed-url", f"{server.url}pubmed/", "--mirror", tmp_path / "mirror", "--output"]
     capsys.readouterr()
-    assert run("--input", "pubmed:updates", *words, tmp_path / "updates") == 0
+    assert run("--input", "pubmed:updates", *arguments, tmp_path / "updates") == 0
     assert [item["file"] for item in load_manifest(tmp_path / "updates")["inputs"]] == [
         "pubmed26n0003.xml.gz"
     ]
-    assert run("--input", "pubmed:baseline", *words, tmp_path / "baseline") == 0
+    assert run("--input", "pubmed:baseline", *arguments, tmp_path / "baseline") == 0
     assert len(load_manifest(tmp_path / "baseline")["inputs"]) == 2
     assert "notice" not in capsys.readouterr().err
 
 
-def test_a_file_of_the_mirror_that_is_an_input_too_and_was_republished_is_read_as_it_is_now(
-    nlm: FakeServer, tmp_path: Path, run: Run
+def test_republished_file_that_is_also_a_mirror_input_is_read_in_its_new_version(
+    server: FakeServer, tmp_path: Path, run: Run
 ) -> None:
-    assert run(*options(nlm, tmp_path / "out")) == 0
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
     publish_file(
-        nlm.root / UPDATE, pubmed_set_xml(citation_xml(90000001, "Said anew. In two sentences.")), md5=True
+        server.root / UPDATE, pubmed_set_xml(citation_xml(90000001, "Said anew. In two sentences.")), md5=True
     )
-    assert run("--input", tmp_path / "mirror/pubmed", *options(nlm, tmp_path / "out")) == 0
-    assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
+    assert run("--input", tmp_path / "mirror/pubmed", *make_arguments(server, tmp_path / "out")) == 0
+    assert digest_without_manifest(tmp_path / "out") == run_locally(server, tmp_path / "local")
 
 
-def test_a_baseline_that_is_still_being_posted_replaces_nothing(
-    nlm: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+def test_incomplete_new_baseline_replaces_nothing(
+    server: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(*options(nlm, tmp_path / "out")) == 0
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
     before = published_digests(tmp_path / "out")
     publish_file(
-        nlm.root / "pubmed/baseline/pubmed27n0001.xml.gz",
+        server.root / "pubmed/baseline/pubmed27n0001.xml.gz",
         pubmed_set_xml(citation_xml(5), citation_xml(6)),
         md5=True,
     )
-    assert run(*options(nlm, tmp_path / "out")) == 1
+    assert run(*make_arguments(server, tmp_path / "out")) == 1
     assert "still being posted" in capsys.readouterr().err
     assert published_digests(tmp_path / "out") == before
-    words = ["--pubmed-url", f"{nlm.url}pubmed/", "--output", tmp_path / "part"]
-    assert run("--input", "pubmed:baseline[1]", *words) == 0
+    arguments = ["--pubmed-url", f"{server.url}pubmed/", "--output", tmp_path / "part"]
+    assert run("--input", "pubmed:baseline[1]", *arguments) == 0
 
 
-def test_a_new_years_baseline_replaces_the_old_one_and_is_said(
-    nlm: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+def test_new_baseline_replaces_the_old_one_with_a_notice(
+    server: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(*options(nlm, tmp_path / "out")) == 0
-    for path in (nlm.root / "pubmed").rglob("pubmed26*"):
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
+    for path in (server.root / "pubmed").rglob("pubmed26*"):
         path.unlink()
     create_pubmed_server(
-        nlm.root, {"pubmed27n0001.xml.gz": pubmed_set_xml(citation_xml(5), citation_xml(6))}, {}
+        server.root, {"pubmed27n0001.xml.gz": pubmed_set_xml(citation_xml(5), citation_xml(6))}, {}
     )
     capsys.readouterr()
-    assert run(*options(nlm, tmp_path / "out")) == 0
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
     assert "The new baseline pubmed27 replaces pubmed26" in capsys.readouterr().err
     assert load_manifest(tmp_path / "out")["counts"]["records"] == 2
-    assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
+    assert digest_without_manifest(tmp_path / "out") == run_locally(server, tmp_path / "local")
 
 
-def test_a_selection_is_fetched_and_no_more(nlm: FakeServer, tmp_path: Path, run: Run) -> None:
-    arguments = ["--pubmed-url", f"{nlm.url}pubmed/", "--output", tmp_path / "out"]
+def test_only_selected_files_are_fetched(server: FakeServer, tmp_path: Path, run: Run) -> None:
+    arguments = ["--pubmed-url", f"{server.url}pubmed/", "--output", tmp_path / "out"]
     assert run("--input", "pubmed:baseline[2]", *arguments) == 0
-    assert {asked.path for asked in nlm.requests_for("*.gz")} == {SECOND}
+    assert {request.path for request in server.requests_for("*.gz")} == {SECOND}
     assert run("--input", "pubmed:[-2:]", *arguments) == 0
-    assert {asked.path for asked in nlm.requests_for("*.gz")} == {SECOND, UPDATE}
+    assert {request.path for request in server.requests_for("*.gz")} == {SECOND, UPDATE}
 
 
 def test_a_dry_run_writes_nothing(
-    nlm: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+    server: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = sorted(tmp_path.rglob("*"))
-    assert run(*options(nlm, tmp_path / "out", "--dry-run")) == 0
+    assert run(*make_arguments(server, tmp_path / "out", "--dry-run")) == 0
     assert sorted(tmp_path.rglob("*")) == before
-    said = capsys.readouterr().out
-    assert "to fetch:  3 files" in said
-    assert not nlm.requests_for("*.gz")
-    assert run(*options(nlm, tmp_path / "out")) == 0
+    stdout = capsys.readouterr().out
+    assert "to fetch:  3 files" in stdout
+    assert not server.requests_for("*.gz")
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
     after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    assert run(*options(nlm, tmp_path / "out", "--dry-run")) == 0
+    assert run(*make_arguments(server, tmp_path / "out", "--dry-run")) == 0
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == after
-    said = capsys.readouterr().out
-    assert "mirrored:  3 files" in said
-    assert "3 files before, 0 files to do" in said
+    stdout = capsys.readouterr().out
+    assert "mirrored:  3 files" in stdout
+    assert "3 files before, 0 files to do" in stdout
 
 
-def test_a_full_disk_leaves_no_half_file_under_a_final_name(
-    nlm: FakeServer,
+def test_full_disk_leaves_no_partial_file_under_a_final_name(
+    server: FakeServer,
     tmp_path: Path,
     run: Run,
     capsys: pytest.CaptureFixture[str],
@@ -408,43 +422,43 @@ def test_a_full_disk_leaves_no_half_file_under_a_final_name(
 ) -> None:
     from bioshards.corpus.storage import resumable_file
 
-    def full(self: resumable_file._LocalResumableFile, data: bytes) -> None:
+    def write_half_and_fail(self: resumable_file._LocalResumableFile, data: bytes) -> None:
         self._file.write(data[: len(data) // 2])
         raise OSError(28, os.strerror(28))
 
-    with monkeypatch.context() as patch:
-        patch.setattr(resumable_file._LocalResumableFile, "write", full)
-        assert run(*options(nlm, tmp_path / "out")) == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(resumable_file._LocalResumableFile, "write", write_half_and_fail)
+        assert run(*make_arguments(server, tmp_path / "out")) == 1
     assert "the disk is full" in capsys.readouterr().err
     assert not list((tmp_path / "mirror").rglob("pubmed*.gz"))
     assert list((tmp_path / "mirror").rglob(f"{PARTIAL_PREFIX}*"))
-    assert run(*options(nlm, tmp_path / "out")) == 0
-    assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
+    assert digest_without_manifest(tmp_path / "out") == run_locally(server, tmp_path / "local")
 
 
-HOSTILE = """<html><body><h1>Index of /pubmed/baseline</h1><pre><a href="/pubmed/">Parent Directory</a>
+HOSTILE_PAGE = """<html><body><h1>Index of /pubmed/baseline</h1><pre><a href="/pubmed/">Parent Directory</a>
 <a href="../../../etc/pubmed26n0001.xml.gz">x</a> <a href="https://example.org/pubmed26n0002.xml.gz">x</a>
 <a href="//example.org/pubmed26n0004.xml.gz">x</a> <a href="pubmed26n0005.xml.gz?to=../x">x</a>
 <a href="file:///pubmed26n0006.xml.gz">x</a> <a href="pubmed26n0001.xml.gz">x</a></pre></body></html>"""
 
 
-def test_a_hostile_listing_leads_nowhere_else(nlm: FakeServer, tmp_path: Path, run: Run) -> None:
-    nlm.schedule_fault("pubmed/baseline/", FixedBody(HOSTILE.encode()), times=None)
+def test_hostile_links_of_a_listing_are_ignored(server: FakeServer, tmp_path: Path, run: Run) -> None:
+    server.schedule_fault("pubmed/baseline/", FixedBody(HOSTILE_PAGE.encode()), times=None)
     arguments = [
         "--pubmed-url",
-        f"{nlm.url}pubmed/",
+        f"{server.url}pubmed/",
         "--output",
         tmp_path / "out",
         "--mirror",
         tmp_path / "m",
     ]
     assert run("--input", "pubmed:baseline[1-9]", *arguments) == 0
-    assert {asked.path for asked in nlm.requests_for("*.gz")} == {FIRST}
+    assert {request.path for request in server.requests_for("*.gz")} == {FIRST}
     assert [path.name for path in (tmp_path / "m").rglob("*.gz")] == ["pubmed26n0001.xml.gz"]
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "message"),
     [
         (EndlessBody(b'<a href="pubmed26n0001.xml.gz">x</a>\n'), "more than"),
         (HtmlPage("<html>Down for maintenance</html>"), "Down for maintenance"),
@@ -453,18 +467,23 @@ def test_a_hostile_listing_leads_nowhere_else(nlm: FakeServer, tmp_path: Path, r
         (NoResponse(), "cannot be read"),
     ],
 )
-def test_a_listing_that_cannot_be_read_begins_nothing(
-    nlm: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str], fault: Fault, said: str
+def test_unreadable_listing_stops_the_run_before_writing(
+    server: FakeServer,
+    tmp_path: Path,
+    run: Run,
+    capsys: pytest.CaptureFixture[str],
+    fault: Fault,
+    message: str,
 ) -> None:
-    nlm.schedule_fault("pubmed/baseline/", fault, times=None)
-    assert run(*options(nlm, tmp_path / "out")) == 1
+    server.schedule_fault("pubmed/baseline/", fault, times=None)
+    assert run(*make_arguments(server, tmp_path / "out")) == 1
     error = capsys.readouterr().err
-    assert said in error
-    assert f"{nlm.url}pubmed/baseline/" in error
+    assert message in error
+    assert f"{server.url}pubmed/baseline/" in error
     assert not (tmp_path / "out").exists()
 
 
-def test_no_network_is_said_soon_and_begins_nothing(
+def test_missing_network_stops_the_run_before_writing(
     tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["--input", "pubmed:", "--pubmed-url", "http://127.0.0.1:9/", "--output", tmp_path / "out"]
@@ -473,14 +492,14 @@ def test_no_network_is_said_soon_and_begins_nothing(
     assert not (tmp_path / "out").exists()
 
 
-def test_who_asks_is_said(nlm: FakeServer, tmp_path: Path, run: Run) -> None:
-    assert run(*options(nlm, tmp_path / "out", "--contact", "lab@example.org")) == 0
-    for asked in nlm.requests:
-        assert re.fullmatch(r"bioshards/[\d.]+ \(lab@example\.org\)", asked.headers["user-agent"])
+def test_user_agent_has_version_and_contact(server: FakeServer, tmp_path: Path, run: Run) -> None:
+    assert run(*make_arguments(server, tmp_path / "out", "--contact", "lab@example.org")) == 0
+    for request in server.requests:
+        assert re.fullmatch(r"bioshards/[\d.]+ \(lab@example\.org\)", request.headers["user-agent"])
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--input", "pubmed:basline"], "did you mean baseline"),
         (["--input", "pmc:"], "is not what this pipeline reads"),
@@ -492,47 +511,47 @@ def test_who_asks_is_said(nlm: FakeServer, tmp_path: Path, run: Run) -> None:
     ],
 )
 def test_a_wrong_command_line_is_explained(
-    tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+    tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert run(*arguments, "--output", tmp_path / "out") == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
-def test_beside_a_bucket_there_is_no_folder_for_the_mirror() -> None:
+def test_output_at_the_root_of_a_bucket_needs_a_mirror_option() -> None:
     with pytest.raises(UsageError, match="--mirror DIR is missing"):
         downloads.resolve_mirror_folder(None, "gs://bucket")
     assert downloads.resolve_mirror_folder(None, "gs://bucket/shards") == "gs://bucket/mirror"
 
 
-def test_the_mirror_is_not_the_output(nlm: FakeServer, tmp_path: Path, run: Run) -> None:
-    assert run(*options(nlm, tmp_path / "out", "--mirror", tmp_path / "out")) == 2
+def test_mirror_equal_to_the_output_is_refused(server: FakeServer, tmp_path: Path, run: Run) -> None:
+    assert run(*make_arguments(server, tmp_path / "out", "--mirror", tmp_path / "out")) == 2
 
 
-def test_the_mirror_serves_as_a_plain_folder_without_a_network(
-    nlm: FakeServer, tmp_path: Path, run: Run
+def test_mirror_is_read_as_a_local_folder_without_network(
+    server: FakeServer, tmp_path: Path, run: Run
 ) -> None:
-    assert run(*options(nlm, tmp_path / "out")) == 0
-    before = len(nlm.requests)
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
+    before = len(server.requests)
     assert run("--input", tmp_path / "mirror/pubmed", "--output", tmp_path / "again") == 0
-    assert published(tmp_path / "again") == published(tmp_path / "out")
-    assert len(nlm.requests) == before
+    assert digest_without_manifest(tmp_path / "again") == digest_without_manifest(tmp_path / "out")
+    assert len(server.requests) == before
 
 
 @needs_data
 def test_real_files_through_every_fault_equal_a_local_run(tmp_path: Path, run: Run) -> None:
-    real = Path(str(DATA)) / "pubmed/hugheylab__pmparser/tests/testthat/data"
-    baseline, update = real / "baseline/pubmed20n1015.xml.gz", real / "updatefiles/pubmed20n1016.xml.gz"
+    folder = Path(str(DATA)) / "pubmed/hugheylab__pmparser/tests/testthat/data"
+    baseline, update = folder / "baseline/pubmed20n1015.xml.gz", folder / "updatefiles/pubmed20n1016.xml.gz"
     create_pubmed_server(
         tmp_path / "nlm", {baseline.name: baseline.read_bytes()}, {update.name: update.read_bytes()}
     )
     renamed = {FIRST: f"pubmed/baseline/{baseline.name}", UPDATE: f"pubmed/updatefiles/{update.name}"}
-    with FakeServer(tmp_path / "nlm") as nlm:
-        for path, fault in ALL_AT_ONCE:
-            plain, suffix = (path[:-4], ".md5") if path.endswith(".md5") else (path, "")
-            nlm.schedule_fault(renamed.get(plain, plain) + suffix, fault)
-        assert run(*options(nlm, tmp_path / "out")) == 0
-        assert published(tmp_path / "out") == local_run(nlm, tmp_path / "local")
+    with FakeServer(tmp_path / "nlm") as server:
+        for path, fault in FAULTS:
+            data_path, suffix = (path[:-4], ".md5") if path.endswith(".md5") else (path, "")
+            server.schedule_fault(renamed.get(data_path, data_path) + suffix, fault)
+        assert run(*make_arguments(server, tmp_path / "out")) == 0
+        assert digest_without_manifest(tmp_path / "out") == run_locally(server, tmp_path / "local")
         assert load_manifest(tmp_path / "out")["counts"]["deletions"] == 218
-        assert nlm.max_open_connections <= MAX_CONNECTIONS
-        assert nlm.max_requests_per_second() <= REQUESTS_PER_SECOND + 1
+        assert server.max_open_connections <= MAX_CONNECTIONS
+        assert server.max_requests_per_second() <= REQUESTS_PER_SECOND + 1

@@ -1,4 +1,4 @@
-"""A run that is stopped, by whatever, loses nothing: the next one continues to the same bytes."""
+"""Tests of interrupted runs of ``pubmed_to_shards``: the next run resumes and gives the same bytes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Run = Callable[..., int]
 
 
 @pytest.mark.timeout(600)
-def test_killed_at_any_moment_and_continued_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
-    """``kill -9`` at ten moments spread over the run, each time continued, over eight files.
+def test_run_killed_ten_times_gives_the_same_bytes(tmp_path: Path) -> None:
+    """Kill a run on eight files with SIGKILL at ten moments, and resume it each time.
 
-    Many a text is there under two PMIDs, so that versions and duplicates are decided, and shards finished,
-    on what the killed runs left.
+    Many texts occur under two PMIDs, so that versions and duplicates are decided, and shards finalized, from
+    the files of the killed runs.
     """
     inputs = tmp_path / "in"
     inputs.mkdir()
@@ -39,24 +39,24 @@ def test_killed_at_any_moment_and_continued_it_ends_with_the_same_bytes(tmp_path
     assert run_beam(*command, "--output", tmp_path / "whole").returncode == 0
     assert load_manifest(tmp_path / "whole")["funnel"]["dropped: duplicate"] == 1747
     kill_ten_times(tmp_path / "killed", *command)
-    done = run_beam(*command, "--output", tmp_path / "killed")
-    assert done.returncode == 0, done.stderr
+    completed = run_beam(*command, "--output", tmp_path / "killed")
+    assert completed.returncode == 0, completed.stderr
     assert published_digests(tmp_path / "killed") == published_digests(tmp_path / "whole")
-    left = list((tmp_path / "killed").rglob(".tmp-*"))
-    assert left == []
+    leftovers = list((tmp_path / "killed").rglob(".tmp-*"))
+    assert leftovers == []
 
 
-def _begun(tmp_path: Path) -> tuple[list[str], subprocess.Popen[str]]:
-    """A run of two workers over eight files, as it is started by hand: its arguments, its process."""
+def _start_run(tmp_path: Path) -> tuple[list[str], subprocess.Popen[str]]:
+    """Start a run with two workers on eight files in its own session; return its arguments and process."""
     source = tmp_path / "in"
     source.mkdir()
     for number in range(1, 9):
         records = [citation_xml(number * 10_000 + pmid, "Some words here. " * 30) for pmid in range(1500)]
         (source / f"pubmed26n{number:04d}.xml").write_bytes(pubmed_set_xml(*records))
-    words = ["run", "pubmed_to_shards", "--workers", "2"]
-    words += ["--input", str(source), "--output", str(tmp_path / "out")]
-    return words, subprocess.Popen(
-        [sys.executable, "-m", "bioshards.pipelines.cli", *words],
+    arguments = ["run", "pubmed_to_shards", "--workers", "2"]
+    arguments += ["--input", str(source), "--output", str(tmp_path / "out")]
+    return arguments, subprocess.Popen(
+        [sys.executable, "-m", "bioshards.pipelines.cli", *arguments],
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -64,44 +64,44 @@ def _begun(tmp_path: Path) -> tuple[list[str], subprocess.Popen[str]]:
     )
 
 
-def _workers(session: int) -> list[int]:
-    """The worker processes of a session."""
-    found = []
+def _find_worker_processes(session: int) -> list[int]:
+    """Return the ids of the worker processes of a session."""
+    process_ids = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
-            program, *rest = path.read_bytes().split(b"\0")
-            ours = b"python" in program and any(b"sdk_worker_main" in word for word in rest)
-            if ours and os.getsid(int(path.parent.name)) == session:
-                found.append(int(path.parent.name))
-    return found
+            program, *arguments = path.read_bytes().split(b"\0")
+            is_worker = b"python" in program and any(b"sdk_worker_main" in argument for argument in arguments)
+            if is_worker and os.getsid(int(path.parent.name)) == session:
+                process_ids.append(int(path.parent.name))
+    return process_ids
 
 
 def test_ctrl_c_stops_cleanly_and_the_next_run_continues(tmp_path: Path) -> None:
-    words, process = _begun(tmp_path)
+    arguments, process = _start_run(tmp_path)
     deadline = time.monotonic() + 60
     while not list((tmp_path / "out" / ".bioshards" / "staged").glob("*.json")):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "run the same command again to continue" in errors
-    assert "Traceback" not in errors
+    assert "run the same command again to continue" in stderr
+    assert "Traceback" not in stderr
     assert not (tmp_path / "out" / "manifest.json").exists()
-    assert run_beam(*words).returncode == 0
+    assert run_beam(*arguments).returncode == 0
     assert len(load_documents(tmp_path / "out")) == 12_000
 
 
-def test_a_killed_worker_ends_the_run_with_a_clear_word(tmp_path: Path) -> None:
-    words, process = _begun(tmp_path)
+def test_killed_worker_ends_the_run_with_an_error(tmp_path: Path) -> None:
+    arguments, process = _start_run(tmp_path)
     staged = tmp_path / "out" / ".bioshards" / "staged"
     deadline = time.monotonic() + 60
     while not list(staged.glob(".tmp-*")):
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    os.kill(_workers(process.pid)[-1], signal.SIGKILL)
-    _, errors = process.communicate(timeout=60)
+    os.kill(_find_worker_processes(process.pid)[-1], signal.SIGKILL)
+    _, stderr = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "a worker process died, perhaps because memory ran out" in errors
-    assert run_beam(*words).returncode == 0
+    assert "a worker process died, perhaps because memory ran out" in stderr
+    assert run_beam(*arguments).returncode == 0
     assert len(load_documents(tmp_path / "out")) == 12_000

@@ -1,4 +1,4 @@
-"""The same inputs give the same bytes: any workers, any order, run again, grown by an update."""
+"""Tests that ``pubmed_to_shards`` gives the same bytes with any workers, input order, reruns and updates."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ Run = Callable[..., int]
 
 @pytest.mark.parametrize("workers", [2, 3])
 def test_the_number_of_workers_changes_no_byte(reference: Path, tmp_path: Path, workers: int) -> None:
-    done = run_beam("run", "pubmed_to_shards", "--workers", workers, "--keep-dropped", "--output", tmp_path)
-    assert done.returncode == 0, done.stderr
+    completed = run_beam(
+        "run", "pubmed_to_shards", "--workers", workers, "--keep-dropped", "--output", tmp_path
+    )
+    assert completed.returncode == 0, completed.stderr
     assert published_digests(tmp_path) == published_digests(reference)
 
 
@@ -31,18 +33,18 @@ def test_the_order_and_spelling_of_inputs_changes_no_byte(reference: Path, tmp_p
     assert published_digests(tmp_path) == published_digests(reference)
 
 
-def test_a_finished_run_again_does_nothing(
+def test_rerunning_a_finished_run_does_nothing(
     reference: Path, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("--output", tmp_path) == 0
-    written = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*") if path.is_file()}
+    modified = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*") if path.is_file()}
     capsys.readouterr()
     assert run("--output", tmp_path) == 0
     assert "nothing to do" in capsys.readouterr().out
-    assert written == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*") if path.is_file()}
+    assert modified == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*") if path.is_file()}
 
 
-def test_a_lost_or_cut_shard_is_made_again(tmp_path: Path, run: Run) -> None:
+def test_missing_or_truncated_shard_is_rebuilt(tmp_path: Path, run: Run) -> None:
     assert run("--output", tmp_path) == 0
     before = published_digests(tmp_path)
     first, second, *_ = sorted(tmp_path.glob("data-*.arrow"))
@@ -52,7 +54,7 @@ def test_a_lost_or_cut_shard_is_made_again(tmp_path: Path, run: Run) -> None:
     assert published_digests(tmp_path) == before
 
 
-def test_an_update_rewrites_only_the_shards_it_touches(tmp_path: Path, run: Run) -> None:
+def test_update_rewrites_only_the_affected_shards(tmp_path: Path, run: Run) -> None:
     inputs = tmp_path / "in"
     inputs.mkdir()
     (inputs / "pubmed26n0001.xml").write_bytes(pubmed_set_xml(citation_xml(1), citation_xml(2)))
@@ -69,12 +71,12 @@ def test_an_update_rewrites_only_the_shards_it_touches(tmp_path: Path, run: Run)
     after = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in shards if path.exists()}
     by_file = {item["file"]: item["shards"] for item in load_manifest(tmp_path / "grown")["inputs"]}
     assert by_file["pubmed26n0003.xml"] == []  # its only citation was deleted
-    [touched], [untouched] = by_file["pubmed26n0001.xml"], by_file["pubmed26n0002.xml"]
-    assert after[untouched] == before[untouched]
-    assert after[touched] != before[touched]
+    [changed], [unchanged] = by_file["pubmed26n0001.xml"], by_file["pubmed26n0002.xml"]
+    assert after[unchanged] == before[unchanged]
+    assert after[changed] != before[changed]
     assert set(load_documents(tmp_path / "grown")) == {"pubmed:1", "pubmed:2", "pubmed:3", "pubmed:4"}
 
-    # Taking the update away again brings back what it had replaced.
+    # Removing the update restores the replaced documents.
     (inputs / "pubmed26n0004.xml").unlink()
     assert run("--input", inputs, "--output", tmp_path / "grown") == 0
     assert {path.name: path.read_bytes() for path in (tmp_path / "grown").glob("data-*")} == {
@@ -82,7 +84,7 @@ def test_an_update_rewrites_only_the_shards_it_touches(tmp_path: Path, run: Run)
     }
 
 
-def test_a_finished_output_lives_without_its_work_folder(tmp_path: Path, run: Run) -> None:
+def test_finished_output_is_complete_without_its_work_directory(tmp_path: Path, run: Run) -> None:
     assert run("--output", tmp_path) == 0
     before = published_digests(tmp_path)
     shutil.rmtree(tmp_path / ".bioshards")
@@ -91,7 +93,7 @@ def test_a_finished_output_lives_without_its_work_folder(tmp_path: Path, run: Ru
     assert published_digests(tmp_path) == before
 
 
-def test_a_file_that_changes_while_it_is_read_is_not_trusted(
+def test_file_that_changes_during_reading_is_a_bad_file(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from bioshards.corpus.pubmed import reader, record_stream
@@ -99,19 +101,19 @@ def test_a_file_that_changes_while_it_is_read_is_not_trusted(
     source = tmp_path / "pubmed26n0001.xml"
     source.write_bytes(pubmed_set_xml(citation_xml(1)))
 
-    def growing(file: object) -> object:
+    def iter_records_and_change(file: object) -> object:
         yield from record_stream.iter_records(file)  # type: ignore[arg-type]
         source.write_bytes(pubmed_set_xml(citation_xml(1), citation_xml(2)))
 
     with monkeypatch.context() as patched:
-        patched.setattr(reader, "iter_records", growing)
+        patched.setattr(reader, "iter_records", iter_records_and_change)
         assert run("--input", source, "--output", tmp_path / "out") == 3
     assert "changed while it was read" in capsys.readouterr().err
     assert run("--input", source, "--output", tmp_path / "out") == 0
     assert len(load_documents(tmp_path / "out")) == 2
 
 
-def test_a_file_published_again_under_its_name_replaces_itself(tmp_path: Path, run: Run) -> None:
+def test_republished_file_replaces_its_old_content(tmp_path: Path, run: Run) -> None:
     source = tmp_path / "pubmed26n0001.xml"
     source.write_bytes(pubmed_set_xml(citation_xml(1), citation_xml(2)))
     assert run("--input", source, "--output", tmp_path / "out") == 0
@@ -119,8 +121,8 @@ def test_a_file_published_again_under_its_name_replaces_itself(tmp_path: Path, r
     assert run("--input", source, "--output", tmp_path / "out") == 0
     assert run("--input", source, "--output", tmp_path / "fresh") == 0
     assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
-    left = list((tmp_path / "out" / ".bioshards" / "staged").iterdir())
-    assert len(left) == 3  # shard, keys and report of the new bytes, nothing of the old
+    staged = list((tmp_path / "out" / ".bioshards" / "staged").iterdir())
+    assert len(staged) == 3  # shard, keys and report of the new content only
 
 
 def test_copies_of_a_file_are_read_once(tmp_path: Path, run: Run) -> None:
@@ -128,12 +130,12 @@ def test_copies_of_a_file_are_read_once(tmp_path: Path, run: Run) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "pubmed26n0001.xml").write_bytes(pubmed_set_xml(citation_xml(1)))
     assert run("--input", tmp_path / "a", "--input", tmp_path / "b", "--output", tmp_path / "out") == 0
-    facts = load_manifest(tmp_path / "out")
-    assert len(facts["inputs"]) == 1
-    assert "is the same file as" in facts["warnings"][0]
+    manifest = load_manifest(tmp_path / "out")
+    assert len(manifest["inputs"]) == 1
+    assert "is the same file as" in manifest["warnings"][0]
 
 
-def test_two_runs_into_one_folder_do_not_mix(
+def test_second_run_into_a_locked_output_is_refused(
     tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     import fcntl

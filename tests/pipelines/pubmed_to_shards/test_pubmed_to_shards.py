@@ -1,4 +1,4 @@
-"""The whole job: what comes out of the sample, every record of it accounted for."""
+"""Tests of ``beam run pubmed_to_shards`` on the sample: documents, funnel, shards, manifest, export."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tests.support.paths import PUBMED_SAMPLE
 Run = Callable[..., int]
 
 
-def test_the_sample_gives_the_documents_its_authors_worked_out(reference: Path) -> None:
-    facts = load_manifest(reference)
-    assert facts["funnel"] == {
+def test_sample_gives_the_expected_counts(reference: Path) -> None:
+    manifest = load_manifest(reference)
+    assert manifest["funnel"] == {
         "records": 112,
         "dropped: deleted": 5,
         "dropped: superseded": 15,
@@ -34,28 +34,28 @@ def test_the_sample_gives_the_documents_its_authors_worked_out(reference: Path) 
         "dropped: no-abstract": 13,
         "kept": 77,
     }
-    assert facts["counts"]["deletions"] == 6
-    found = load_documents(reference)
-    assert len(found) == facts["counts"]["documents"] == 77
-    assert facts["counts"]["sentences"] == sum(len(row["sentences"]) for row in found.values())
-    assert facts["counts"]["words"] == sum(
-        len(line.split()) for row in found.values() for line in row["sentences"]
+    assert manifest["counts"]["deletions"] == 6
+    documents = load_documents(reference)
+    assert len(documents) == manifest["counts"]["documents"] == 77
+    assert manifest["counts"]["sentences"] == sum(len(row["sentences"]) for row in documents.values())
+    assert manifest["counts"]["words"] == sum(
+        len(line.split()) for row in documents.values() for line in row["sentences"]
     )
-    assert facts["counts"]["characters"] == sum(
-        len(line) for row in found.values() for line in row["sentences"]
+    assert manifest["counts"]["characters"] == sum(
+        len(line) for row in documents.values() for line in row["sentences"]
     )
-    assert sum(facts["years"].values()) == sum(facts["languages"].values()) == 77
+    assert sum(manifest["years"].values()) == sum(manifest["languages"].values()) == 77
 
 
-def test_the_life_cycle_of_the_sample(reference: Path) -> None:
-    found = load_documents(reference)
-    origin = {id_: row["origin"]["file"] for id_, row in found.items()}
-    assert "pubmed:90000040" not in found  # deleted by the first update
-    assert "pubmed:90000060" not in found  # revised and deleted by the same update
-    assert found["pubmed:90000041"]["version"] == 2  # a later file wins over a higher version
+def test_versions_and_deletions_of_the_sample(reference: Path) -> None:
+    documents = load_documents(reference)
+    origin = {id_: row["origin"]["file"] for id_, row in documents.items()}
+    assert "pubmed:90000040" not in documents  # deleted by the first update
+    assert "pubmed:90000060" not in documents  # revised and deleted by the same update
+    assert documents["pubmed:90000041"]["version"] == 2  # a later file wins over a higher version
     assert origin["pubmed:90000041"] == "pubmed26n0003.xml"
-    assert found["pubmed:90000020"]["retracted"]  # the retraction came with an update
-    assert found["pubmed:90000091"]["origin"] == {"file": "pubmed26n0002.xml", "position": 9}
+    assert documents["pubmed:90000020"]["retracted"]  # the retraction came with an update
+    assert documents["pubmed:90000091"]["origin"] == {"file": "pubmed26n0002.xml", "position": 9}
 
 
 def test_every_record_is_kept_or_dropped_with_a_reason(reference: Path) -> None:
@@ -114,7 +114,9 @@ def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
     pubmed_to_shards.build(root, job)
     result = root.run()
     result.wait_until_finish()
-    counters = {found.key.metric.name: found.committed for found in result.metrics().query()["counters"]}
+    counters = {
+        counter.key.metric.name: counter.committed for counter in result.metrics().query()["counters"]
+    }
     funnel = load_manifest(tmp_path)["funnel"]
     assert counters["stage_records"] == funnel["records"]
     assert counters["finalize_kept"] == funnel["kept"]
@@ -125,9 +127,9 @@ def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
 
 def test_shards_are_bounded_in_size(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bioshards.corpus.shards.arrow_io.BATCH_ROWS", 100)
-    long = " ".join(f"This is sentence number {number} of it." for number in range(60))
+    long_abstract = " ".join(f"This is sentence number {number} of it." for number in range(60))
     source = tmp_path / "pubmed26n0001.xml"
-    source.write_bytes(pubmed_set_xml(*[citation_xml(pmid, long) for pmid in range(1, 1501)]))
+    source.write_bytes(pubmed_set_xml(*[citation_xml(pmid, long_abstract) for pmid in range(1, 1501)]))
     assert run("--input", source, "--output", tmp_path / "out", "--max-shard-mb", 1) == 0
     outputs = load_manifest(tmp_path / "out")["outputs"]
     assert len(outputs) > 2
@@ -151,25 +153,25 @@ def test_presets_and_options_reach_the_documents(tmp_path: Path, run: Run) -> No
     funnel = load_manifest(tmp_path / "b")["funnel"]
     assert {"dropped: below-min-pmid", "dropped: retracted", "dropped: language"} <= set(funnel)
     assert run("--output", tmp_path / "c", "--keep-title-only", "--section-labels") == 0
-    found = load_documents(tmp_path / "c")
-    # Facts of the sample: all that live, the book apart, with an abstract or a title that is one.
-    assert len(found) == 90
-    assert any(line.startswith("METHODS: ") for row in found.values() for line in row["sentences"])
+    documents = load_documents(tmp_path / "c")
+    # All current records of the sample with an abstract or a title, without the book.
+    assert len(documents) == 90
+    assert any(line.startswith("METHODS: ") for row in documents.values() for line in row["sentences"])
 
 
 def test_the_manifest_names_inputs_and_outputs_with_checksums(reference: Path) -> None:
 
-    facts = load_manifest(reference)
-    for item in facts["inputs"]:
+    manifest = load_manifest(reference)
+    for item in manifest["inputs"]:
         data = (PUBMED_SAMPLE / item["file"]).read_bytes()
         assert item["md5"] == hashlib.md5(data).hexdigest()
         assert item["bytes"] == len(data)
-    for shard in facts["outputs"]:
+    for shard in manifest["outputs"]:
         data = (reference / shard["file"]).read_bytes()
         assert shard["sha256"] == hashlib.sha256(data).hexdigest()
         assert shard["bytes"] == len(data)
-    assert facts["run"]["bioshards"]
-    assert json.dumps(facts["config"]["document_config"])
+    assert manifest["run"]["bioshards"]
+    assert json.dumps(manifest["config"]["document_config"])
 
 
 def test_export_and_show(reference: Path) -> None:
@@ -179,10 +181,10 @@ def test_export_and_show(reference: Path) -> None:
     assert [block.split("\n") for block in blocks] == [
         row["sentences"] for row in load_documents(reference).values()
     ]
-    shown = subprocess.run(
+    completed = subprocess.run(
         [*command, "show", reference, "--id", "pubmed:90000041"], capture_output=True, text=True, check=True
     )
-    assert "pubmed26n0003.xml" in shown.stdout
+    assert "pubmed26n0003.xml" in completed.stdout
     missing = subprocess.run(
         [*command, "show", reference, "--id", "pubmed:1"], capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""Real records against the oracle: every live document, every word of it, every drop explained."""
+"""Tests of ``pubmed_to_shards`` on real records: documents, words and metadata equal the oracle's."""
 
 from __future__ import annotations
 
@@ -18,60 +18,62 @@ Run = Callable[..., int]
 pytestmark = needs_data
 
 
-def _pubmed(pattern: str = "**/*") -> list[Path]:
+def _list_pubmed_files(pattern: str = "**/*") -> list[Path]:
     return [
         Path(path) for path in glob.glob(f"{DATA}/pubmed/{pattern}", recursive=True) if Path(path).is_file()
     ]
 
 
-def _compare(output: Path, oracle: PubMedOracle) -> None:
-    """Documents, words and metadata of a run with title-only records kept equal the oracle's."""
-    found = {str(row["pmid"]): row for row in load_documents(output).values()}
+def _assert_equals_oracle(output: Path, oracle: PubMedOracle) -> None:
+    """Assert that documents, words and metadata of a run with --keep-title-only equal the oracle's."""
+    rows = {str(row["pmid"]): row for row in load_documents(output).values()}
     expected = {pmid: text for pmid, text in oracle.live.items() if text[0] or text[1]}
-    assert found.keys() == expected.keys()
+    assert rows.keys() == expected.keys()
     for pmid, (title, abstract) in expected.items():
-        row, facts = found[pmid], oracle.facts[pmid]
+        row, metadata = rows[pmid], oracle.facts[pmid]
         assert " ".join(row["sentences"]).split() == title + abstract, pmid
         assert row["title"].split() == title, pmid
         for name in ("doi", "year", "language", "retracted"):
-            assert row[name] == facts[name], (pmid, name)
+            assert row[name] == metadata[name], (pmid, name)
         # A few ids name a version of the article too (PMC6883395.3); the column does not.
-        assert row["pmcid"] == (str(facts["pmcid"]).partition(".")[0] if facts["pmcid"] else None), pmid
+        assert row["pmcid"] == (str(metadata["pmcid"]).partition(".")[0] if metadata["pmcid"] else None), pmid
         headings = [section["heading"] for section in row["sections"]]
-        labels = [" ".join(label.split()) for label in facts["labels"] if label.strip() != "UNLABELLED"]  # type: ignore[attr-defined]
-        assert [head.removeprefix("Abstract > ") for head in headings if head != "Abstract"] == labels, pmid
+        labels = [" ".join(label.split()) for label in metadata["labels"] if label.strip() != "UNLABELLED"]  # type: ignore[attr-defined]
+        assert [
+            heading.removeprefix("Abstract > ") for heading in headings if heading != "Abstract"
+        ] == labels, pmid
 
 
 @pytest.fixture(scope="module")
-def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def all_documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.support.fork_server import run_beam
 
     output = tmp_path_factory.mktemp("real") / "out"
-    done = run_beam(
+    completed = run_beam(
         *("run", "pubmed_to_shards", "--workers", 1, "--output", output, "--keep-title-only"),
         *("--enable-cleaning", "none"),
         *("--max-rejected", 0.01, "--input", f"{DATA}/pubmed", "--input", f"{DATA}/pubmed/**/*.@*"),
     )
-    assert done.returncode == 0, done.stderr
+    assert completed.returncode == 0, completed.stderr
     return output
 
 
-def test_all_files_in_one_run_equal_the_oracle(everything: Path) -> None:
-    files = _pubmed()
+def test_all_files_in_one_run_equal_the_oracle(all_documents: Path) -> None:
+    files = _list_pubmed_files()
     assert len(files) == 130
     oracle = PubMedOracle(files)
-    _compare(everything, oracle)
-    funnel = dict(load_manifest(everything)["funnel"])
+    _assert_equals_oracle(all_documents, oracle)
+    funnel = dict(load_manifest(all_documents)["funnel"])
     records = funnel.pop("records")
     assert records == sum(funnel.values()) == oracle.records
     assert funnel["kept"] + funnel["dropped: no-text"] == len(oracle.live)
-    # Ten records of one project's test files carry a letter in the PMID (11119751-a): no PubMed records.
+    # Ten records of one project's test files have a letter in the PMID (11119751-a).
     assert {name: count for name, count in funnel.items() if name.startswith("rejected")} == {
         "rejected: bad-pmid": 10
     }
 
 
-def test_duplicates_are_those_of_the_oracle(tmp_path: Path, run: Run) -> None:
+def test_duplicates_equal_the_oracle(tmp_path: Path, run: Run) -> None:
     assert (
         run(
             *("--input", f"{DATA}/pubmed", "--input", f"{DATA}/pubmed/**/*.@*", "--output", tmp_path),
@@ -81,7 +83,7 @@ def test_duplicates_are_those_of_the_oracle(tmp_path: Path, run: Run) -> None:
     )
     lowest: dict[str, str] = {}
     expected: dict[str, str] = {}
-    for pmid, text in sorted(PubMedOracle(_pubmed()).live.items(), key=lambda item: int(item[0])):
+    for pmid, text in sorted(PubMedOracle(_list_pubmed_files()).live.items(), key=lambda item: int(item[0])):
         title, abstract = ("".join(filter(str.isalnum, "".join(words).lower())) for words in text)
         original = lowest.setdefault(f"{title} {abstract}", pmid)
         if abstract and original != pmid:
@@ -91,8 +93,8 @@ def test_duplicates_are_those_of_the_oracle(tmp_path: Path, run: Run) -> None:
 
 
 def test_a_baseline_and_its_update_with_deletions_and_revisions(tmp_path: Path, run: Run) -> None:
-    [baseline] = _pubmed("hugheylab__pmparser/tests/testthat/data/baseline/pubmed20n1015.xml.gz")
-    [update] = _pubmed("hugheylab__pmparser/tests/testthat/data/testfiles/pubmed20n1016.xml.gz")
+    [baseline] = _list_pubmed_files("hugheylab__pmparser/tests/testthat/data/baseline/pubmed20n1015.xml.gz")
+    [update] = _list_pubmed_files("hugheylab__pmparser/tests/testthat/data/testfiles/pubmed20n1016.xml.gz")
     assert (
         run(
             "--input",
@@ -107,26 +109,26 @@ def test_a_baseline_and_its_update_with_deletions_and_revisions(tmp_path: Path, 
         )
         == 0
     )
-    _compare(tmp_path, PubMedOracle([baseline, update]))
-    facts = load_manifest(tmp_path)
-    assert facts["counts"]["deletions"] == 218
+    _assert_equals_oracle(tmp_path, PubMedOracle([baseline, update]))
+    manifest = load_manifest(tmp_path)
+    assert manifest["counts"]["deletions"] == 218
     before, after = (PubMedOracle([path]) for path in (baseline, update))
     repeated = set(before.live) & set(after.live)
     assert len(repeated) == 361
     rows = load_documents(tmp_path)
     for pmid in repeated & {str(row["pmid"]) for row in rows.values()}:
         assert rows[f"pubmed:{pmid}"]["origin"]["file"] == "pubmed20n1016.xml.gz"
-    inputs = {item["file"]: item["funnel"] for item in facts["inputs"]}
+    inputs = {item["file"]: item["funnel"] for item in manifest["inputs"]}
     assert inputs["pubmed20n1015.xml.gz"]["superseded"] >= 361
 
 
-def test_of_the_sample_sets_of_several_years_the_newest_wins(tmp_path: Path, run: Run) -> None:
-    files = [*_pubmed("**/medsamp20*.xml"), *_pubmed("**/pubmedsample18n0001.xml.gz")]
+def test_newest_of_several_yearly_sample_sets_wins(tmp_path: Path, run: Run) -> None:
+    files = [*_list_pubmed_files("**/medsamp20*.xml"), *_list_pubmed_files("**/pubmedsample18n0001.xml.gz")]
     assert len(files) == 4
     inputs = [word for path in files for word in ("--input", str(path))]
     assert run(*inputs, "--output", tmp_path, "--keep-title-only", "--enable-cleaning", "none") == 0
     oracle = PubMedOracle(files)
-    _compare(tmp_path, oracle)
+    _assert_equals_oracle(tmp_path, oracle)
     origin = collections.Counter(row["origin"]["file"] for row in load_documents(tmp_path).values())
     newest = PubMedOracle([path for path in files if "18n0001" in path.name])
     assert origin["pubmedsample18n0001.xml.gz"] == sum(1 for text in newest.live.values() if any(text))
@@ -134,18 +136,18 @@ def test_of_the_sample_sets_of_several_years_the_newest_wins(tmp_path: Path, run
 
 
 def test_each_file_alone_equals_the_oracle(tmp_path: Path) -> None:
-    """Parsing apart from the life cycle: all records of every file, one file at a time."""
+    """Parse all records of every file, one file at a time, without resolving versions."""
     from bioshards.corpus.pubmed import citation, record_stream
     from tests.support.corpus.pubmed_oracle import parse_root
 
     compared = 0
-    for path in _pubmed():
+    for path in _list_pubmed_files():
         tree = parse_root(path)
-        top = [tree] if tree.tag in ("PubmedArticle", "MedlineCitation") else list(tree.iterchildren("*"))
+        records = [tree] if tree.tag in ("PubmedArticle", "MedlineCitation") else list(tree.iterchildren("*"))
         with path.open("rb") as file:
-            ours = list(record_stream.iter_records(file))
-        assert [element for element, _ in ours] == [record.tag for record in top]
-        for (element, raw), record in zip(ours, top, strict=True):
+            raw_records = list(record_stream.iter_records(file))
+        assert [element for element, _ in raw_records] == [record.tag for record in records]
+        for (element, raw), record in zip(raw_records, records, strict=True):
             if element not in ("PubmedArticle", "MedlineCitation"):
                 continue
             medline_citation: Any = (
@@ -157,9 +159,9 @@ def test_each_file_alone_equals_the_oracle(tmp_path: Path) -> None:
             assert parsed.pmid == int(medline_citation.findtext("PMID"))
             title = medline_citation.find("Article/ArticleTitle")
             assert parsed.title == ("" if title is None else "".join(title.itertext()))
-            theirs = [
+            abstract_texts = [
                 "".join(item.itertext()) for item in medline_citation.findall("Article/Abstract/AbstractText")
             ]
-            assert [section.text for section in parsed.abstract] == theirs
+            assert [section.text for section in parsed.abstract] == abstract_texts
             compared += 1
     assert compared > 3700

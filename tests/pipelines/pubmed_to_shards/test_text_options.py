@@ -1,7 +1,7 @@
-"""What the options of text do: cleaning, the papers' lines, what is counted of them, the presets.
+"""Tests of the text options: cleaning rules, the line formats of papers, their counts, presets.
 
-A recipe in the wrong order (tokens before lower case, lines counted before they are shaped) gives another
-corpus than the paper's without a word; so each step is looked at alone, and then all in their order.
+A wrong order of steps would silently give another corpus than the paper's, so each step is tested alone, and
+then all steps in order.
 """
 
 from __future__ import annotations
@@ -26,25 +26,27 @@ Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 
 
-def shaped(title: str, *abstract: str | tuple[str, str], **rules: Any) -> tuple[str | None, Document]:
-    """(reason to drop it, document) of these texts; a pair is a label and its text."""
+def build_document(
+    title: str, *abstract: str | tuple[str, str], **settings: Any
+) -> tuple[str | None, Document]:
+    """Return (drop reason, document) of a title and sections; a pair is a label and its text."""
     sections = [
-        AbstractSection(*part) if isinstance(part, tuple) else AbstractSection(None, part)
-        for part in abstract
+        AbstractSection(*section) if isinstance(section, tuple) else AbstractSection(None, section)
+        for section in abstract
     ]
-    of = Citation(1, 1, title, tuple(sections), 2020, ("eng",), (), False, None, None)
-    return CitationDocumentBuilder(PubMedConfig(**rules)).build_document(of, "a.xml", 0)
+    citation = Citation(1, 1, title, tuple(sections), 2020, ("eng",), (), False, None, None)
+    return CitationDocumentBuilder(PubMedConfig(**settings)).build_document(citation, "a.xml", 0)
 
 
-def lines(*abstract: str, **rules: Any) -> list[str]:
-    return shaped("", *abstract, **rules)[1].sentences
+def build_lines(*abstract: str, **settings: Any) -> list[str]:
+    return build_document("", *abstract, **settings)[1].sentences
 
 
 # Each option alone
 
 
 @pytest.mark.parametrize(
-    ("rules", "text", "expected"),
+    ("settings", "text", "expected"),
     [
         ({"lower_case": True}, "The ALT rose. Was Δ seen?", ["the alt rose.", "was δ seen?"]),
         ({"ascii_only": True}, "The αβ–γ cells. 3 ± 1 µg.", ["The cells.", "3 1 g."]),
@@ -58,97 +60,105 @@ def lines(*abstract: str, **rules: Any) -> list[str]:
         ({"splitter": "scispacy"}, "One. Two.", ["One.", "Two."]),
     ],
 )
-def test_each_option_does_one_thing(rules: dict[str, Any], text: str, expected: list[str]) -> None:
-    assert lines(text, **rules) == expected
+def test_effect_of_each_option_alone(settings: dict[str, Any], text: str, expected: list[str]) -> None:
+    assert build_lines(text, **settings) == expected
 
 
-def test_sentences_are_found_first_and_shaped_in_the_papers_order() -> None:
+def test_sentences_are_split_before_the_line_format_is_applied() -> None:
     text = "It was «The cell's» fate. WE DIDN'T KNOW – see Fig. 2."
     recipe = {"lower_case": True, "ascii_only": True, "treebank": True}
-    assert lines(text, **recipe) == ["it was the cell's fate .", "we did n't know see fig. 2 ."]
-    assert lines(text, **recipe, min_line_characters=25) == ["we did n't know see fig. 2 ."]
+    assert build_lines(text, **recipe) == ["it was the cell's fate .", "we did n't know see fig. 2 ."]
+    assert build_lines(text, **recipe, min_line_characters=25) == ["we did n't know see fig. 2 ."]
 
 
-def test_the_title_column_is_cleaned_and_not_shaped() -> None:
-    found = shaped("The NA\u00adME of α.", "It was.", lower_case=True, ascii_only=True)[1]
-    assert found.title == "The NAME of α."
-    assert found.sentences == ["the name of .", "it was."]
+def test_title_column_is_cleaned_without_the_line_format() -> None:
+    document = build_document("The NA\u00adME of α.", "It was.", lower_case=True, ascii_only=True)[1]
+    assert document.title == "The NAME of α."
+    assert document.sentences == ["the name of .", "it was."]
 
 
-# What vanishes
+# Lines and documents that are dropped
 
 
-def test_sections_point_at_their_first_line_when_lines_vanish() -> None:
+def test_sections_point_at_their_first_line_after_lines_are_dropped() -> None:
     abstract = (("AIM", "Not. We asked them."), ("METHODS", "Few."), ("RESULTS", "Yes. They answered."))
-    why, found = shaped("It. Is a title.", *abstract, min_line_characters=5)
-    assert why is None
-    assert found.sentences == ["Is a title.", "We asked them.", "They answered."]
-    assert found.sections == [("Abstract > AIM", 1), ("Abstract > RESULTS", 2)]
-    assert (found.num_words, found.num_characters) == (8, 11 + 14 + 14)
+    reason, document = build_document("It. Is a title.", *abstract, min_line_characters=5)
+    assert reason is None
+    assert document.sentences == ["Is a title.", "We asked them.", "They answered."]
+    assert document.sections == [("Abstract > AIM", 1), ("Abstract > RESULTS", 2)]
+    assert (document.num_words, document.num_characters) == (8, 11 + 14 + 14)
 
 
 @pytest.mark.parametrize(
-    ("rules", "text"), [({"min_line_characters": 20}, "Too short. Too."), ({"ascii_only": True}, "αβγ")]
+    ("settings", "text"), [({"min_line_characters": 20}, "Too short. Too."), ({"ascii_only": True}, "αβγ")]
 )
-def test_an_abstract_without_lines_is_no_abstract(rules: dict[str, Any], text: str) -> None:
-    why, found = shaped("A title that is rather long.", text, **rules)
-    assert why == "no-abstract"
-    assert found.sections == []
-    assert found.sentences == ["A title that is rather long."]
+def test_abstract_without_remaining_lines_is_no_abstract(settings: dict[str, Any], text: str) -> None:
+    reason, document = build_document("A title that is rather long.", text, **settings)
+    assert reason == "no-abstract"
+    assert document.sections == []
+    assert document.sentences == ["A title that is rather long."]
 
 
 def test_an_abstract_emptied_by_cleaning_is_no_abstract() -> None:
-    assert shaped("A title.", "\u00ad \u00ad")[0] == "no-abstract"
-    assert shaped("A title.", "\u00ad \u00ad", keep_title_only=True)[0] is None
-    assert shaped("\u00ad", "\u00ad")[0] == "no-text"
+    assert build_document("A title.", "\u00ad \u00ad")[0] == "no-abstract"
+    assert build_document("A title.", "\u00ad \u00ad", keep_title_only=True)[0] is None
+    assert build_document("\u00ad", "\u00ad")[0] == "no-text"
 
 
-def test_an_abstract_that_says_that_there_is_none_is_a_stub() -> None:
+def test_placeholder_abstracts_are_stubs() -> None:
     for stub in ("Abstract not available.", "[This corrects the article DOI: 10.0000/mice.]."):
-        assert shaped("A title.", stub)[0] == "stub"
-        assert shaped("A title.", stub, cleaning=())[0] is None
-        why, title_alone = shaped("A title.", stub, keep_title_only=True)
-        assert why is None
+        assert build_document("A title.", stub)[0] == "stub"
+        assert build_document("A title.", stub, cleaning=())[0] is None
+        reason, title_alone = build_document("A title.", stub, keep_title_only=True)
+        assert reason is None
         assert title_alone.removed_characters == {"stubs": len(stub)}
 
 
-def test_a_title_alone_whose_lines_vanish_is_no_text() -> None:
-    assert shaped("Short.", keep_title_only=True, min_line_characters=9)[0] == "no-text"
-    assert shaped("Short.", min_line_characters=9)[0] == "no-abstract"
+def test_title_without_remaining_lines_is_no_text() -> None:
+    assert build_document("Short.", keep_title_only=True, min_line_characters=9)[0] == "no-text"
+    assert build_document("Short.", min_line_characters=9)[0] == "no-abstract"
 
 
-def test_abstract_words_are_counted_cleaned_and_not_shaped() -> None:
+def test_abstract_words_are_counted_after_cleaning_before_the_line_format() -> None:
     text = "Well. We can't sleep \u00ad at 5 ± 1 °C."
-    for more in ({}, {"treebank": True, "ascii_only": True, "min_line_characters": 10}):
-        assert shaped("A title.", text, min_abstract_words=9, **more)[0] is None
-        assert shaped("A title.", text, min_abstract_words=10, **more)[0] == "short-abstract"
+    for settings in ({}, {"treebank": True, "ascii_only": True, "min_line_characters": 10}):
+        assert build_document("A title.", text, min_abstract_words=9, **settings)[0] is None
+        assert build_document("A title.", text, min_abstract_words=10, **settings)[0] == "short-abstract"
 
 
-def test_words_and_characters_are_of_what_is_written() -> None:
-    found = shaped("A (long) title.", "It isn't. No.", treebank=True, min_line_characters=5)[1]
-    assert found.sentences == ["A ( long ) title .", "It is n't ."]
-    assert (found.num_words, found.num_characters) == (6 + 4, 18 + 11)
+def test_words_and_characters_are_counted_in_the_written_lines() -> None:
+    document = build_document("A (long) title.", "It isn't. No.", treebank=True, min_line_characters=5)[1]
+    assert document.sentences == ["A ( long ) title .", "It is n't ."]
+    assert (document.num_words, document.num_characters) == (6 + 4, 18 + 11)
 
 
 # Counts
 
 
-def test_what_is_taken_away_is_counted_by_name() -> None:
-    found = shaped(
+def test_removed_characters_are_counted_by_rule() -> None:
+    document = build_document(
         "So\u00adme ti\u00adtles.", "Na\u00adïve αβ cells. No.", ascii_only=True, min_line_characters=4
     )[1]
-    assert found.sentences == ["Some titles.", "Na ve cells."]
-    assert found.removed_characters == {"soft-hyphens": 3, "ascii-only": 3, "short-lines": 3}
-    assert shaped("Some titles.", "Cells.", ascii_only=True, lower_case=True)[1].removed_characters == {}
+    assert document.sentences == ["Some titles.", "Na ve cells."]
+    assert document.removed_characters == {"soft-hyphens": 3, "ascii-only": 3, "short-lines": 3}
+    assert (
+        build_document("Some titles.", "Cells.", ascii_only=True, lower_case=True)[1].removed_characters == {}
+    )
 
 
-def test_the_manifest_counts_over_the_documents_kept(tmp_path: Path, run: Run) -> None:
-    odd = "So\u00adme α text. No."
+def test_manifest_counts_removed_characters_of_kept_documents(tmp_path: Path, run: Run) -> None:
+    abstract = "So\u00adme α text. No."
     first = pubmed_set_xml(
-        citation_xml(1, odd), citation_xml(2, odd), citation_xml(3), citation_xml(4, "", title="\u00ad No")
+        citation_xml(1, abstract),
+        citation_xml(2, abstract),
+        citation_xml(3),
+        citation_xml(4, "", title="\u00ad No"),
     )
     second = pubmed_set_xml(
-        citation_xml(2, "Now all is plain."), citation_xml(5, odd + odd), citation_xml(6, odd), deleted=(6,)
+        citation_xml(2, "Now all is plain."),
+        citation_xml(5, abstract + abstract),
+        citation_xml(6, abstract),
+        deleted=(6,),
     )
     for number, data in enumerate((first, second), start=1):
         (tmp_path / f"pubmed26n000{number}.xml").write_bytes(data)
@@ -161,8 +171,8 @@ def test_the_manifest_counts_over_the_documents_kept(tmp_path: Path, run: Run) -
     )
     for workers in (1, 2):
         output = tmp_path / f"out{workers}"
-        words = ("--input", tmp_path, *options, "--output", output, "--workers", workers)
-        assert run_beam("run", "pubmed_to_shards", *words).returncode == 0
+        arguments = ("--input", tmp_path, *options, "--output", output, "--workers", workers)
+        assert run_beam("run", "pubmed_to_shards", *arguments).returncode == 0
         assert load_manifest(output)["cleaning"] == {
             "soft-hyphens": {"documents": 2, "characters": 3},
             "truncation-notes": {"documents": 0, "characters": 0},
@@ -176,23 +186,23 @@ def test_the_manifest_counts_over_the_documents_kept(tmp_path: Path, run: Run) -
     assert load_manifest(tmp_path / "out1")["cleaning"]["soft-hyphens"] == {"documents": 1, "characters": 1}
 
 
-def test_the_rules_that_are_on_are_those_counted(tmp_path: Path, run: Run) -> None:
-    def counted(*options: str) -> set[str]:
+def test_manifest_lists_the_enabled_rules(tmp_path: Path, run: Run) -> None:
+    def list_counted_rules(*options: str) -> set[str]:
         output = tmp_path / "-".join(["out", *options])
         assert run("--input", PUBMED_SAMPLE / "pubmed26n0003.xml", *options, "--output", output) == 0
         return set(load_manifest(output)["cleaning"])
 
-    assert counted() == counted("--enable-cleaning", "all") == set(CLEANING_RULES)
-    assert counted("--enable-cleaning", "none") == set()
-    assert counted("--enable-cleaning", "soft-hyphens") == {"soft-hyphens"}
-    assert counted("--disable-cleaning", "soft-hyphens") == set(CLEANING_RULES) - {"soft-hyphens"}
-    assert counted("--preset", "bioalbert") == {"short-lines"}
-    assert counted(
+    assert list_counted_rules() == list_counted_rules("--enable-cleaning", "all") == set(CLEANING_RULES)
+    assert list_counted_rules("--enable-cleaning", "none") == set()
+    assert list_counted_rules("--enable-cleaning", "soft-hyphens") == {"soft-hyphens"}
+    assert list_counted_rules("--disable-cleaning", "soft-hyphens") == set(CLEANING_RULES) - {"soft-hyphens"}
+    assert list_counted_rules("--preset", "bioalbert") == {"short-lines"}
+    assert list_counted_rules(
         "--preset", "bioalbert", "--enable-cleaning", "soft-hyphens", "--min-line-characters", "0"
     ) == {"soft-hyphens"}
 
 
-def test_cleaning_can_be_left_out(tmp_path: Path, run: Run) -> None:
+def test_cleaning_rules_can_be_disabled(tmp_path: Path, run: Run) -> None:
     source = tmp_path / "pubmed26n0001.xml"
     source.write_bytes(pubmed_set_xml(citation_xml(1, "So\u00adme text. (ABSTRACT TRUNCATED AT 250 WORDS)")))
     for options, expected in (
@@ -206,13 +216,13 @@ def test_cleaning_can_be_left_out(tmp_path: Path, run: Run) -> None:
         assert " ".join(load_documents(output)["pubmed:1"]["sentences"]) == f"A title. {expected}"
 
 
-# The papers
+# Presets of papers
 
 
-def test_electramed_is_lower_case_ascii_treebank(tmp_path: Path, run: Run) -> None:
+def test_preset_electramed_is_lower_case_ascii_treebank(tmp_path: Path, run: Run) -> None:
     assert run("--preset", "electramed", "--output", tmp_path) == 0
-    found = {id_: row["sentences"] for id_, row in load_documents(tmp_path).items()}
-    assert found["pubmed:90000001"][:5] == [
+    sentences_by_id = {id_: row["sentences"] for id_, row in load_documents(tmp_path).items()}
+    assert sentences_by_id["pubmed:90000001"][:5] == [
         "a second promoter rescues lactose growth in e. coli k-12 after loss of the first .",
         "bacteria rarely keep a spare copy of anything , so a redundant promoter is worth explaining .",
         "we deleted the primary lactose promoter from e. coli k-12 and watched for recovery on minimal "
@@ -221,37 +231,37 @@ def test_electramed_is_lower_case_ascii_treebank(tmp_path: Path, run: Run) -> No
         "sequencing placed the responsible changes 212 bp upstream , in a stretch that had been annotated as "
         "silent ( fig. 2 ) .",
     ]
-    every = [line for sentences in found.values() for line in sentences]
-    assert "`` you learn to knock with your voice , '' said a healthcare assistant ." in every
-    assert "-klotho is made mainly by the distal tubule ." in every
-    assert all(line.isascii() and line == line.lower() == " ".join(line.split()) for line in every)
-    facts = load_manifest(tmp_path)
-    assert facts["counts"]["words"] == sum(len(line.split()) for line in every)
-    assert list(facts["cleaning"]) == ["ascii-only"]
-    assert facts["config"]["library_versions"].keys() == {"nltk"}
+    lines = [line for sentences in sentences_by_id.values() for line in sentences]
+    assert "`` you learn to knock with your voice , '' said a healthcare assistant ." in lines
+    assert "-klotho is made mainly by the distal tubule ." in lines
+    assert all(line.isascii() and line == line.lower() == " ".join(line.split()) for line in lines)
+    manifest = load_manifest(tmp_path)
+    assert manifest["counts"]["words"] == sum(len(line.split()) for line in lines)
+    assert list(manifest["cleaning"]) == ["ascii-only"]
+    assert manifest["config"]["library_versions"].keys() == {"nltk"}
 
 
-def test_bioalbert_has_no_line_below_20_characters(tmp_path: Path, run: Run) -> None:
+def test_preset_bioalbert_has_no_line_below_20_characters(tmp_path: Path, run: Run) -> None:
     assert run("--preset", "bioalbert", "--output", tmp_path / "a") == 0
     assert run("--enable-cleaning", "none", "--output", tmp_path / "b") == 0
-    whole = load_documents(tmp_path / "b")
-    short = 0
+    all_documents = load_documents(tmp_path / "b")
+    short_characters = 0
     for id_, row in load_documents(tmp_path / "a").items():
-        every = whole[id_]["sentences"]
-        assert row["sentences"] == [line for line in every if len(line) >= 20]
-        short += sum(len(line) for line in every if len(line) < 20)
+        lines = all_documents[id_]["sentences"]
+        assert row["sentences"] == [line for line in lines if len(line) >= 20]
+        short_characters += sum(len(line) for line in lines if len(line) < 20)
     counts = load_manifest(tmp_path / "a")["cleaning"]["short-lines"]
-    assert counts["characters"] == short > 0
+    assert counts["characters"] == short_characters > 0
 
 
-def test_what_is_said_beside_a_preset_wins_over_it(tmp_path: Path, run: Run) -> None:
+def test_options_override_a_preset(tmp_path: Path, run: Run) -> None:
     options = ("--preset", "electramed", "--no-lower-case", "--no-treebank", "--no-ascii-only")
     assert run(*options, "--output", tmp_path / "a") == 0
     assert run("--enable-cleaning", "none", "--output", tmp_path / "b") == 0
     assert load_documents(tmp_path / "a") == load_documents(tmp_path / "b")
 
 
-# The whole
+# Whole runs
 
 
 def test_the_number_of_workers_changes_no_byte_with_every_option_on(tmp_path: Path, run: Run) -> None:
@@ -260,13 +270,13 @@ def test_the_number_of_workers_changes_no_byte_with_every_option_on(tmp_path: Pa
         *("--min-line-characters", 20, "--keep-dropped", "--keep-title-only"),
     )
     assert run(*options, "--output", tmp_path / "1") == 0
-    done = run_beam("run", "pubmed_to_shards", "--workers", 2, *options, "--output", tmp_path / "2")
-    assert done.returncode == 0, done.stderr
+    completed = run_beam("run", "pubmed_to_shards", "--workers", 2, *options, "--output", tmp_path / "2")
+    assert completed.returncode == 0, completed.stderr
     assert published_digests(tmp_path / "1") == published_digests(tmp_path / "2")
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--enable-cleaning", "soft-hyphen"], "unknown name soft-hyphen (did you mean soft-hyphens?)"),
         (
@@ -286,8 +296,8 @@ def test_the_number_of_workers_changes_no_byte_with_every_option_on(tmp_path: Pa
     ],
 )
 def test_a_wrong_option_is_explained(
-    options: list[str], said: str, tmp_path: Path, run: Run, capsys: Capture
+    options: list[str], message: str, tmp_path: Path, run: Run, capsys: Capture
 ) -> None:
     assert run("--output", tmp_path / "out", *options) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

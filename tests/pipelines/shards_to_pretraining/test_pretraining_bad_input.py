@@ -1,4 +1,4 @@
-"""Pretraining sets of what cannot be used: each error says what, where, why and what to do."""
+"""Tests of ``shards_to_pretraining`` on bad options, vocabularies, documents and outputs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bioshards.vocab.pretraining import build, shard_groups
 from tests.support.corpus.manifests import FILES, of_words
 from tests.support.corpus.synthetic_documents import make_document, write_document_dir
 from tests.support.outputs import load_manifest, published_digests
-from tests.support.vocab import synthetic_corpora as sets
+from tests.support.vocab import synthetic_corpora
 from tests.support.vocab.synthetic_corpora import NO_TOKENS, run_shards_to_pretraining
 
 Capture = pytest.CaptureFixture[str]
@@ -32,30 +32,32 @@ Capture = pytest.CaptureFixture[str]
 @pytest.fixture(scope="module")
 def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("vocabulary")
-    return sets.build_vocabulary(folder / "v", sets.write_abstracts(folder / "in", one=range(1, 80)))
+    return synthetic_corpora.build_vocabulary(
+        folder / "v", synthetic_corpora.write_abstracts(folder / "in", one=range(1, 80))
+    )
 
 
 @pytest.fixture
 def abstracts(tmp_path: Path) -> Path:
-    return sets.write_abstracts(tmp_path / "abstracts", one=range(100, 120), two=range(200, 220))
+    return synthetic_corpora.write_abstracts(tmp_path / "abstracts", one=range(100, 120), two=range(200, 220))
 
 
 @pytest.fixture
-def refused(tmp_path: Path, vocabulary: Path, capsys: Capture) -> Callable[..., str]:
-    """What a run says that ends at once with 2 and has written nothing."""
+def assert_refused(tmp_path: Path, vocabulary: Path, capsys: Capture) -> Callable[..., str]:
+    """Assert that a run exits with 2 and writes nothing; return its one-line error."""
 
     def call(*arguments: object, vocab: Path = vocabulary, output: Path = tmp_path / "out") -> str:
         before = sorted(tmp_path.rglob("*"))
         capsys.readouterr()
         assert run_shards_to_pretraining(*arguments, "--vocab", vocab, "--output", output) == 2
-        said = capsys.readouterr()
-        assert said.err.startswith("beam: ")
-        assert len(said.err.splitlines()) == 1
-        assert ".." not in said.err.replace("...", "")
-        assert "Traceback" not in said.err
-        assert not said.out
+        captured = capsys.readouterr()
+        assert captured.err.startswith("beam: ")
+        assert len(captured.err.splitlines()) == 1
+        assert ".." not in captured.err.replace("...", "")
+        assert "Traceback" not in captured.err
+        assert not captured.out
         assert sorted(tmp_path.rglob("*")) == before
-        return said.err
+        return captured.err
 
     return call
 
@@ -64,7 +66,7 @@ def refused(tmp_path: Path, vocabulary: Path, capsys: Capture) -> Callable[..., 
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (
             ("--vocab", "v", "--output", "x"),
@@ -128,9 +130,9 @@ def refused(tmp_path: Path, vocabulary: Path, capsys: Capture) -> Callable[..., 
         (("--runner=DataflowRunner",), "is local; Dataflow's workers need gs://"),
     ],
 )
-def test_a_wrong_command_line(
+def test_wrong_command_line_is_refused(
     options: tuple[object, ...],
-    said: str,
+    message: str,
     abstracts: Path,
     vocabulary: Path,
     tmp_path: Path,
@@ -138,81 +140,87 @@ def test_a_wrong_command_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    given = () if "is missing" in said else ("--input", abstracts, "--vocab", vocabulary, "--output", "x")
-    assert run_shards_to_pretraining(*given, *options) == 2
+    valid_options = (
+        () if "is missing" in message else ("--input", abstracts, "--vocab", vocabulary, "--output", "x")
+    )
+    assert run_shards_to_pretraining(*valid_options, *options) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert "See beam run shards_to_pretraining --help" in error
     assert not (tmp_path / "x").exists()
 
 
-def test_without_its_extra_it_says_what_to_install(abstracts: Path, vocabulary: Path, tmp_path: Path) -> None:
+def test_missing_library_error_names_the_extra_to_install(
+    abstracts: Path, vocabulary: Path, tmp_path: Path
+) -> None:
     for library in ("tokenizers", "numpy"):
         code = (
             f"import sys; sys.modules['{library}'] = None; from bioshards.pipelines import cli; "
             "sys.exit(cli.main(['run', 'shards_to_pretraining', *sys.argv[1:]]))"
         )
-        words = ("--input", abstracts, "--vocab", vocabulary, "--output", tmp_path / "out")
-        command = [sys.executable, "-c", code, *map(str, words)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 2
-        assert "shards_to_pretraining needs a library that cannot be imported" in done.stderr
-        assert "pip install 'bioshards[vocab]'" in done.stderr
-        assert len(done.stderr.splitlines()) == 1
+        arguments = ("--input", abstracts, "--vocab", vocabulary, "--output", tmp_path / "out")
+        command = [sys.executable, "-c", code, *map(str, arguments)]
+        completed = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert completed.returncode == 2
+        assert "shards_to_pretraining needs a library that cannot be imported" in completed.stderr
+        assert "pip install 'bioshards[vocab]'" in completed.stderr
+        assert len(completed.stderr.splitlines()) == 1
         assert not (tmp_path / "out").exists()
 
 
 # The vocabulary
 
 
-def changed(vocabulary: Path, folder: Path, **parts: object) -> Path:
-    """A vocabulary without a manifest, with other parts in its tokenizer.json."""
+def write_changed_vocabulary(vocabulary: Path, folder: Path, **changes: object) -> Path:
+    """Write a vocabulary without a manifest, with changes in its tokenizer.json."""
     folder.mkdir()
     tokenizer = json.loads((vocabulary / "tokenizer.json").read_text())
-    (folder / "tokenizer.json").write_text(json.dumps({**tokenizer, **parts}))
+    (folder / "tokenizer.json").write_text(json.dumps({**tokenizer, **changes}))
     return folder
 
 
-def test_a_vocabulary_that_is_none(
-    abstracts: Path, vocabulary: Path, tmp_path: Path, refused: Callable[..., str]
+def test_invalid_vocabulary_is_refused(
+    abstracts: Path, vocabulary: Path, tmp_path: Path, assert_refused: Callable[..., str]
 ) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("")
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "tokenizer.json").write_bytes((vocabulary / "tokenizer.json").read_bytes()[:-100])
     (tmp_path / "folder" / "tokenizer.json").mkdir(parents=True)
-    for name, said in {
+    for name, message in {
         "nowhere": f"--vocab: {tmp_path}/nowhere is not a directory: it is not a vocabulary. Give",
         "empty": f"--vocab: {tmp_path}/empty has no tokenizer.json: it is not a vocabulary. Give the",
         "file": f"--vocab: {tmp_path}/file is not a directory",
         "damaged": f"{tmp_path}/damaged/tokenizer.json cannot be read by the tokenizers library",
         "folder": "Is a directory",
     }.items():
-        assert said in refused("--input", abstracts, vocab=tmp_path / name)
+        assert message in assert_refused("--input", abstracts, vocab=tmp_path / name)
 
 
 @pytest.mark.parametrize("name", ["[CLS]", "[SEP]", "[MASK]"])
-def test_a_vocabulary_without_a_special_token(
-    name: str, abstracts: Path, vocabulary: Path, tmp_path: Path, refused: Callable[..., str]
+def test_vocabulary_without_a_special_token_is_refused(
+    name: str, abstracts: Path, vocabulary: Path, tmp_path: Path, assert_refused: Callable[..., str]
 ) -> None:
     tokens = json.loads((vocabulary / "tokenizer.json").read_text())["added_tokens"]
-    left = [token for token in tokens if token["content"] != name]
-    lacking = changed(vocabulary, tmp_path / "lacking", added_tokens=left, post_processor=None)
-    said = refused("--input", abstracts, vocab=lacking)
-    assert f"--vocab {lacking} has no special token {name}, which all objectives need" in said
+    other_tokens = [token for token in tokens if token["content"] != name]
+    incomplete = write_changed_vocabulary(
+        vocabulary, tmp_path / "lacking", added_tokens=other_tokens, post_processor=None
+    )
+    error = assert_refused("--input", abstracts, vocab=incomplete)
+    assert f"--vocab {incomplete} has no special token {name}, which all objectives need" in error
 
 
-def test_a_vocabulary_that_is_not_what_its_manifest_lists(
-    abstracts: Path, vocabulary: Path, tmp_path: Path, refused: Callable[..., str]
+def test_vocabulary_that_differs_from_its_manifest_is_refused(
+    abstracts: Path, vocabulary: Path, tmp_path: Path, assert_refused: Callable[..., str]
 ) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(vocabulary, copy)
     with (copy / "tokenizer.json").open("a") as file:
         file.write("\n")
-    said = refused("--input", abstracts, vocab=copy)
-    assert f"--vocab {copy}: tokenizer.json is not the one that its manifest.json lists" in said
-    assert "Build the vocabulary again" in said
-    facts, path = load_manifest(copy), copy / "manifest.json"
+    error = assert_refused("--input", abstracts, vocab=copy)
+    assert f"--vocab {copy}: tokenizer.json is not the one that its manifest.json lists" in error
+    assert "Build the vocabulary again" in error
+    manifest, path = load_manifest(copy), copy / "manifest.json"
     unreadable = f"--vocab: {path} cannot be read: "
     foreign = f"--vocab: {copy} by its manifest.json is not of bioshards: "
     damaged = f"--vocab: {path} is not as vocab writes it (outputs"
@@ -220,77 +228,82 @@ def test_a_vocabulary_that_is_not_what_its_manifest_lists(
         ("{", unreadable),
         *((text, foreign) for text in ("[]", "{}", "null", '{"outputs": 3}')),
         ('{"outputs": [{"file": "tokenizer.json"}]}', foreign),
-        (json.dumps({**facts, "outputs": 3}), damaged),
-        (json.dumps({**facts, "outputs": [{"file": "tokenizer.json"}]}), damaged),
+        (json.dumps({**manifest, "outputs": 3}), damaged),
+        (json.dumps({**manifest, "outputs": [{"file": "tokenizer.json"}]}), damaged),
     ):
         path.write_text(text)
-        said = refused("--input", abstracts, vocab=copy)
-        assert message in said
-        assert "Build the vocabulary again" in said
+        error = assert_refused("--input", abstracts, vocab=copy)
+        assert message in error
+        assert "Build the vocabulary again" in error
     path.write_text(json.dumps(encode(of_words([]))))
-    said = refused("--input", abstracts, vocab=copy)
-    assert f"--vocab {copy}: it is no vocabulary, it was made by shards_to_words. Give the" in said
-    assert "Give the --output of a python -m bioshards.vocab build" in said
-    (copy / "manifest.json").unlink()  # of somewhere else, then
+    error = assert_refused("--input", abstracts, vocab=copy)
+    assert f"--vocab {copy}: it is no vocabulary, it was made by shards_to_words. Give the" in error
+    assert "Give the --output of a python -m bioshards.vocab build" in error
+    (copy / "manifest.json").unlink()  # a vocabulary of another tool
     assert run_shards_to_pretraining("--input", abstracts, "--vocab", copy, "--output", tmp_path / "out") == 0
 
 
-def test_a_vocabulary_of_other_text(vocabulary: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
+def test_vocabulary_of_other_text_is_refused(
+    vocabulary: Path, tmp_path: Path, assert_refused: Callable[..., str]
+) -> None:
     cyrillic = [make_document("pubmed:1", ["Все мыши спали ночью.", "Никто не спал."])]
     other = write_document_dir(tmp_path / "other", {"one": cyrillic})
-    said = refused("--input", other)
-    assert f"--vocab {vocabulary} does not fit {other}: " in said
-    assert "% of the tokens of its first documents are [UNK]. Build a vocabulary of these documents" in said
+    error = assert_refused("--input", other)
+    assert f"--vocab {vocabulary} does not fit {other}: " in error
+    assert "% of the tokens of its first documents are [UNK]. Build a vocabulary of these documents" in error
 
 
-def test_a_vocabulary_with_capitals_for_documents_without(
-    abstracts: Path, tmp_path: Path, refused: Callable[..., str], capsys: Capture
+def test_cased_vocabulary_for_lower_case_documents_is_refused(
+    abstracts: Path, tmp_path: Path, assert_refused: Callable[..., str], capsys: Capture
 ) -> None:
     lower = write_document_dir(
         tmp_path / "lower",
         {
             "one": [
                 make_document(
-                    f"pubmed:{number}", [line.lower() for line in sets.make_paragraph(str(number), 5)]
+                    f"pubmed:{number}",
+                    [line.lower() for line in synthetic_corpora.make_paragraph(str(number), 5)],
                 )
                 for number in range(1, 30)
             ]
         },
     )
-    cased = sets.build_vocabulary(tmp_path / "cased", abstracts, options=("--size", "300", "--cased"))
-    said = refused("--input", abstracts, "--input", lower, vocab=cased)
-    assert f"--vocab {cased} does not fit {lower}: it is cased, and the documents are in lower case" in said
+    cased = synthetic_corpora.build_vocabulary(
+        tmp_path / "cased", abstracts, options=("--size", "300", "--cased")
+    )
+    error = assert_refused("--input", abstracts, "--input", lower, vocab=cased)
+    assert f"--vocab {cased} does not fit {lower}: it is cased, and the documents are in lower case" in error
     assert (
         run_shards_to_pretraining("--input", abstracts, "--vocab", cased, "--output", tmp_path / "out") == 0
     )
 
 
-def test_a_vocabulary_that_looks_across_blanks(
-    abstracts: Path, vocabulary: Path, tmp_path: Path, refused: Callable[..., str]
+def test_vocabulary_with_another_pretokenizer_is_refused(
+    abstracts: Path, vocabulary: Path, tmp_path: Path, assert_refused: Callable[..., str]
 ) -> None:
-    other = changed(vocabulary, tmp_path / "other", pre_tokenizer={"type": "Whitespace"})
-    assert "text cannot be encoded chunk by chunk" in refused("--input", abstracts, vocab=other)
+    other = write_changed_vocabulary(vocabulary, tmp_path / "other", pre_tokenizer={"type": "Whitespace"})
+    assert "text cannot be encoded chunk by chunk" in assert_refused("--input", abstracts, vocab=other)
 
 
 # The documents
 
 
-def test_an_input_that_is_not_finished_documents(
-    abstracts: Path, tmp_path: Path, refused: Callable[..., str]
+def test_input_without_finished_documents_is_refused(
+    abstracts: Path, tmp_path: Path, assert_refused: Callable[..., str]
 ) -> None:
     folders = {
         name: tmp_path / name for name in ("unfinished", "words", "strange", "broken", "older", "lacking")
     }
     for name in ("unfinished", "older", "lacking"):
-        sets.write_abstracts(folders[name], one=range(300, 305))
-    facts = load_manifest(folders["older"])
+        synthetic_corpora.write_abstracts(folders[name], one=range(300, 305))
+    manifest = load_manifest(folders["older"])
     (folders["unfinished"] / "manifest.json").unlink()
     write_manifest(FILES, f"{folders['words']}/manifest.json", of_words([]))
     for name, text in (
         ("strange", "[1]"),
         ("broken", "{"),
-        ("older", json.dumps({**facts, "config": {**facts["config"], "format": FORMAT - 1}})),
-        ("lacking", json.dumps({**facts, "outputs": [{"file": "data-one-00000.arrow"}]})),
+        ("older", json.dumps({**manifest, "config": {**manifest["config"], "format": FORMAT - 1}})),
+        ("lacking", json.dumps({**manifest, "outputs": [{"file": "data-one-00000.arrow"}]})),
     ):
         folders[name].mkdir(exist_ok=True)
         (folders[name] / "manifest.json").write_text(text)
@@ -303,50 +316,52 @@ def test_an_input_that_is_not_finished_documents(
         folders["older"]: f"was made by another version of bioshards (format {FORMAT - 1}, this is {FORMAT})",
         folders["lacking"]: "is not as pubmed_to_shards writes it",
     }.items():
-        said = refused("--input", abstracts, "--input", folder)
-        assert str(folder) in said
-        assert message in said
+        error = assert_refused("--input", abstracts, "--input", folder)
+        assert str(folder) in error
+        assert message in error
 
 
-def test_no_shard_is_taken_twice(abstracts: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
+def test_duplicate_input_shards_are_refused(
+    abstracts: Path, tmp_path: Path, assert_refused: Callable[..., str]
+) -> None:
     copy, link = tmp_path / "copy", tmp_path / "link"
     shutil.copytree(abstracts, copy)
     link.symlink_to(abstracts)
-    grown = sets.write_abstracts(tmp_path / "grown", two=range(200, 220), three=range(300, 305))
+    grown = synthetic_corpora.write_abstracts(tmp_path / "grown", two=range(200, 220), three=range(300, 305))
     for other in (f"{abstracts}/", copy, link, grown):
-        said = refused("--input", abstracts, "--input", other)
-        assert f"{abstracts} and {str(other).rstrip('/')} hold the same shard (data-" in said
-        assert "Give one of them" in said
+        error = assert_refused("--input", abstracts, "--input", other)
+        assert f"{abstracts} and {str(other).rstrip('/')} hold the same shard (data-" in error
+        assert "Give one of them" in error
 
 
-def harm_missing(shard: Path) -> str:
+def delete_shard(shard: Path) -> str:
     shard.unlink()
     return "No such file or directory"
 
 
-def harm_cut(shard: Path) -> str:
+def truncate_shard(shard: Path) -> str:
     size = shard.stat().st_size
     os.truncate(shard, size - 8)
     return f"it has {size - 8:,} bytes, and its manifest lists {size:,}"
 
 
-def harm_emptied(shard: Path) -> str:
+def empty_shard(shard: Path) -> str:
     size = shard.stat().st_size
     shard.write_bytes(b"")
     return f"it has 0 bytes, and its manifest lists {size:,}"
 
 
-def harm_changed(shard: Path) -> str:
+def change_shard_text(shard: Path) -> str:
     shard.write_bytes(shard.read_bytes().replace(b"grew", b"flew"))
     return "its SHA-256 is not the one that its manifest lists"
 
 
-def harm_no_unicode(shard: Path) -> str:
+def write_invalid_utf8(shard: Path) -> str:
     shard.write_bytes(shard.read_bytes().replace(b"grew", b"gr\xffw"))
     return "its SHA-256 is not the one that its manifest lists"
 
 
-def harm_folder(shard: Path) -> str:
+def replace_shard_with_folder(shard: Path) -> str:
     shard.unlink()
     shard.mkdir()
     return "Is a directory"
@@ -354,10 +369,18 @@ def harm_folder(shard: Path) -> str:
 
 @pytest.mark.parametrize("name", ["one", "two"])
 @pytest.mark.parametrize(
-    "harm", [harm_missing, harm_cut, harm_emptied, harm_changed, harm_no_unicode, harm_folder]
+    "damage_shard",
+    [
+        delete_shard,
+        truncate_shard,
+        empty_shard,
+        change_shard_text,
+        write_invalid_utf8,
+        replace_shard_with_folder,
+    ],
 )
 def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
-    harm: Callable[[Path], str],
+    damage_shard: Callable[[Path], str],
     name: str,
     abstracts: Path,
     vocabulary: Path,
@@ -365,27 +388,27 @@ def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
     capsys: Capture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Be it the first one, which is looked into before the run begins, or not."""
+    """The first shard is read before the run starts, the second one is not."""
     monkeypatch.setattr(shard_groups, "MIN_GROUP_BYTES", 1)
     shard = abstracts / f"data-{name}-00000.arrow"
-    whole = shard.read_bytes()
-    message = harm(shard)
+    content = shard.read_bytes()
+    message = damage_shard(shard)
     command = ("--input", abstracts, "--vocab", vocabulary, "--output", tmp_path / "out")
     assert run_shards_to_pretraining(*command) == 3
-    said = capsys.readouterr().err
-    assert f"({shard}: {message})" in said
-    assert "rerun the command that made them" in said
+    stderr = capsys.readouterr().err
+    assert f"({shard}: {message})" in stderr
+    assert "rerun the command that made them" in stderr
     assert sorted(path.name for path in (tmp_path / "out").glob("*")) == [".bioshards", "train"]
-    # Mended, the same command goes on.
+    # With the shard repaired, the same command succeeds.
     if shard.is_dir():
         shard.rmdir()
-    shard.write_bytes(whole)
+    shard.write_bytes(content)
     assert run_shards_to_pretraining(*command) == 0
     assert load_manifest(tmp_path / "out")["counts"]["documents"] == 40
 
 
-def test_no_flipped_byte_of_a_shard_is_let_through(abstracts: Path, vocabulary: Path, tmp_path: Path) -> None:
-    """What Arrow says of where lists begin is damaged too; in a process of its own, as that once crashed."""
+def test_every_flipped_byte_of_a_shard_is_detected(abstracts: Path, vocabulary: Path, tmp_path: Path) -> None:
+    """Damaged Arrow list offsets once crashed the process, so this runs in a subprocess."""
     code = """
 import pathlib, random, sys
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -404,65 +427,86 @@ for _ in range(1000):
     vocabulary_checks.check_vocabulary(LocalStorage(), found, encoder, vocabulary)
     assert input_dirs.find_damage(LocalStorage(), str(path), found[0].shards[0])
 """
-    words = [sys.executable, "-c", code, str(abstracts), str(vocabulary)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    command = [sys.executable, "-c", code, str(abstracts), str(vocabulary)]
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr
 
 
-def test_an_empty_corpus(
-    tmp_path: Path, vocabulary: Path, capsys: Capture, refused: Callable[..., str]
+def test_empty_corpus_is_refused(
+    tmp_path: Path, vocabulary: Path, capsys: Capture, assert_refused: Callable[..., str]
 ) -> None:
-    none = write_document_dir(tmp_path / "none", {})
-    assert f"{none} has no documents. The funnel" in refused("--input", none)
-    silent = write_document_dir(
+    empty_folder = write_document_dir(tmp_path / "none", {})
+    assert f"{empty_folder} has no documents. The funnel" in assert_refused("--input", empty_folder)
+    folder_without_tokens = write_document_dir(
         tmp_path / "silent",
         {"one": [make_document(f"pubmed:{n}", [NO_TOKENS, " "] * (n - 1)) for n in (1, 2, 3)]},
     )
     for shuffle in ("shard", "global"):
         output = tmp_path / shuffle
-        words = ("--input", silent, "--vocab", vocabulary, "--shuffle", shuffle, "--output", output)
-        assert run_shards_to_pretraining(*words) == 3
-        said = capsys.readouterr().err
+        arguments = (
+            "--input",
+            folder_without_tokens,
+            "--vocab",
+            vocabulary,
+            "--shuffle",
+            shuffle,
+            "--output",
+            output,
+        )
+        assert run_shards_to_pretraining(*arguments) == 3
+        stderr = capsys.readouterr().err
         assert (
             "there is no row to train on: of 3 documents 0 are in the validation split, 0 have their full"
-            in said
+            in stderr
         )
-        assert "input, 3 have no tokens and 0 are rejected" in said
+        assert "input, 3 have no tokens and 0 are rejected" in stderr
         assert [path.name for path in output.iterdir()] == [".bioshards"]
 
 
-def test_where_everything_is_held_out_there_is_nothing_to_train_on(
+def test_run_with_all_documents_in_validation_fails(
     abstracts: Path, vocabulary: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     command = ("--input", abstracts, "--vocab", vocabulary, "--output", tmp_path / "out")
     assert run_shards_to_pretraining(*command, "--validation-fraction", 0.99999) == 3
-    said = capsys.readouterr().err
-    assert "there is no row to train on: of 40 documents 40 are in the validation split" in said
-    assert "Check --input and --validation-fraction" in said
+    stderr = capsys.readouterr().err
+    assert "there is no row to train on: of 40 documents 40 are in the validation split" in stderr
+    assert "Check --input and --validation-fraction" in stderr
     assert not (tmp_path / "out" / "manifest.json").exists()
     assert not (tmp_path / "out" / "dataset_dict.json").exists()
 
 
-def test_a_document_that_is_too_long_is_kept_aside(
+def test_too_long_document_is_rejected(
     abstracts: Path, vocabulary: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of 41, so that --max-rejected decides; the bound is lower here than in earnest."""
-    longest = write_document_dir(
-        tmp_path / "long", {"long": [make_document("pubmed:999", sets.make_paragraph("long", 90))]}
+    """One of 41 documents exceeds the limit, which is lowered for the test."""
+    long_folder = write_document_dir(
+        tmp_path / "long",
+        {"long": [make_document("pubmed:999", synthetic_corpora.make_paragraph("long", 90))]},
     )
     monkeypatch.setattr(build, "MAX_DOCUMENT_TOKENS", 700)
-    given = ("--input", abstracts, "--input", longest, "--vocab", vocabulary, "--output", tmp_path / "out")
-    assert run_shards_to_pretraining(*given) == 3
-    said = capsys.readouterr().err
-    assert "1 of 41 documents were rejected, more than --max-rejected 0.001 allows" in said
-    assert "same command with a higher --max-rejected publishes the rows that are built already" in said
+    arguments = (
+        "--input",
+        abstracts,
+        "--input",
+        long_folder,
+        "--vocab",
+        vocabulary,
+        "--output",
+        tmp_path / "out",
+    )
+    assert run_shards_to_pretraining(*arguments) == 3
+    stderr = capsys.readouterr().err
+    assert "1 of 41 documents were rejected, more than --max-rejected 0.001 allows" in stderr
+    assert "same command with a higher --max-rejected publishes the rows that are built already" in stderr
     assert not (tmp_path / "out" / "manifest.json").exists()
     [path] = (tmp_path / "out" / "rejected").iterdir()
     [entry] = map(json.loads, path.read_text().splitlines())
     library = Tokenizer.from_file(str(vocabulary / "tokenizer.json"))
     tokens = sum(
-        len(one.ids)
-        for one in library.encode_batch(sets.make_paragraph("long", 90), add_special_tokens=False)
+        len(encoding.ids)
+        for encoding in library.encode_batch(
+            synthetic_corpora.make_paragraph("long", 90), add_special_tokens=False
+        )
     )
     assert entry == {
         "file": "data-long-00000.arrow",
@@ -471,75 +515,77 @@ def test_a_document_that_is_too_long_is_kept_aside(
         "detail": f"{tokens:,} tokens, more than 700",
     }
     before = path.stat().st_mtime_ns
-    assert run_shards_to_pretraining(*given, "--max-rejected", 0.03) == 0
+    assert run_shards_to_pretraining(*arguments, "--max-rejected", 0.03) == 0
     assert "too-long:   1 documents" in capsys.readouterr().out
     assert path.stat().st_mtime_ns == before
     counts = load_manifest(tmp_path / "out")["counts"]
     assert counts["rejected"] == {"too-long": 1}
     assert counts["train"]["documents"] + counts["validation"]["documents"] == 40
-    assert "pubmed:999" not in {row.spans[0][0] for row in sets.load_rows(tmp_path / "out", "train")}
-    # Without it the set is as if it had never been there.
-    without = ("--input", abstracts, "--vocab", vocabulary, "--output")
-    assert run_shards_to_pretraining(*without, tmp_path / "out") == 0
-    assert run_shards_to_pretraining(*without, tmp_path / "fresh") == 0
+    assert "pubmed:999" not in {
+        row.spans[0][0] for row in synthetic_corpora.load_rows(tmp_path / "out", "train")
+    }
+    # Without the document, the set equals one of a run from scratch.
+    arguments_without = ("--input", abstracts, "--vocab", vocabulary, "--output")
+    assert run_shards_to_pretraining(*arguments_without, tmp_path / "out") == 0
+    assert run_shards_to_pretraining(*arguments_without, tmp_path / "fresh") == 0
     assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
 
 
 # The output
 
 
-def test_an_output_in_an_input_or_of_something_else(
-    abstracts: Path, tmp_path: Path, refused: Callable[..., str]
+def test_output_inside_an_input_or_of_another_pipeline_is_refused(
+    abstracts: Path, tmp_path: Path, assert_refused: Callable[..., str]
 ) -> None:
     for output in (abstracts, abstracts / "rows"):
-        said = refused("--input", abstracts, output=output)
-        assert f"{output} is inside the input {abstracts}. Choose another --output" in said
-    said = refused("--input", abstracts, output=tmp_path)
-    assert f"the input {abstracts} is inside {tmp_path}" in said
-    other = sets.write_abstracts(tmp_path / "other", one=range(300, 305))
-    said = refused("--input", abstracts, output=other)
+        error = assert_refused("--input", abstracts, output=output)
+        assert f"{output} is inside the input {abstracts}. Choose another --output" in error
+    error = assert_refused("--input", abstracts, output=tmp_path)
+    assert f"the input {abstracts} is inside {tmp_path}" in error
+    other = synthetic_corpora.write_abstracts(tmp_path / "other", one=range(300, 305))
+    error = assert_refused("--input", abstracts, output=other)
     assert (
-        "was written by pubmed_to_shards, and this is shards_to_pretraining. Choose another --output" in said
+        "was written by pubmed_to_shards, and this is shards_to_pretraining. Choose another --output" in error
     )
     (tmp_path / "file").write_text("")
-    said = refused("--input", abstracts, output=tmp_path / "file" / "out")
-    assert f"--output {tmp_path}/file/out cannot be written" in said
+    error = assert_refused("--input", abstracts, output=tmp_path / "file" / "out")
+    assert f"--output {tmp_path}/file/out cannot be written" in error
 
 
 @pytest.mark.parametrize(
     "name", ["thesis.tex", "train/data-2020.csv", "validation/x", "rejected/letters", "pretrain_tfrecords/x"]
 )
-def test_an_output_that_holds_somebodys_files(
-    name: str, abstracts: Path, tmp_path: Path, refused: Callable[..., str]
+def test_output_with_foreign_files_is_refused(
+    name: str, abstracts: Path, tmp_path: Path, assert_refused: Callable[..., str]
 ) -> None:
-    """Also in the folders in which a run sweeps away what is not its own."""
+    """Also in folders from which a run removes unlisted files."""
     path = tmp_path / "mine" / name
     path.parent.mkdir(parents=True)
     path.write_text("dear to its author")
-    said = refused("--input", abstracts, output=tmp_path / "mine")
+    error = assert_refused("--input", abstracts, output=tmp_path / "mine")
     assert (
         f"{tmp_path}/mine is not empty and was not written by this version of bioshards (it has {name})"
-        in said
+        in error
     )
     assert path.read_text() == "dear to its author"
 
 
-def test_an_output_that_cannot_be_written(
-    abstracts: Path, tmp_path: Path, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+def test_unwritable_output_is_refused(
+    abstracts: Path, tmp_path: Path, assert_refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without rights; a test that takes them away would mean nothing to an administrator."""
+    """``os.makedirs`` is patched, because file permissions do not bind root."""
 
-    def forbidden(*_: object, **__: object) -> None:
+    def raise_permission_error(*_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "makedirs", forbidden)
-        said = refused("--input", abstracts)
-    assert f"--output {tmp_path}/out cannot be written: Permission denied" in said
+        patched.setattr(os, "makedirs", raise_permission_error)
+        error = assert_refused("--input", abstracts)
+    assert f"--output {tmp_path}/out cannot be written: Permission denied" in error
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--max-seq-length", 64), "length was 128, now 64"),
         (("--objective", "plain", "--max-seq-length", 128), "objective was 'electra', now 'plain'"),
@@ -551,39 +597,41 @@ def test_an_output_that_cannot_be_written(
         (("--preset", "bio-electra"), "length was 128, now 256"),
     ],
 )
-def test_an_output_of_another_configuration(
+def test_output_of_another_configuration_is_refused(
     options: tuple[object, ...],
-    said: str,
+    message: str,
     abstracts: Path,
     vocabulary: Path,
     tmp_path: Path,
     capsys: Capture,
 ) -> None:
     command = ("--input", abstracts, "--vocab", vocabulary, "--output", tmp_path / "out")
-    work = tmp_path / "out" / ".bioshards"
+    work_folder = tmp_path / "out" / ".bioshards"
     assert run_shards_to_pretraining(*command) == 0
     before = published_digests(tmp_path / "out")
     for with_work_folder in (True, False):
         if not with_work_folder:
-            shutil.rmtree(work)
+            shutil.rmtree(work_folder)
         assert run_shards_to_pretraining(*command, *options) == 2
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err
         assert published_digests(tmp_path / "out") == before
 
 
-def test_an_output_of_another_vocabulary(
-    abstracts: Path, vocabulary: Path, tmp_path: Path, refused: Callable[..., str]
+def test_output_of_another_vocabulary_is_refused(
+    abstracts: Path, vocabulary: Path, tmp_path: Path, assert_refused: Callable[..., str]
 ) -> None:
-    given = ("--input", abstracts, "--output", tmp_path / "out", "--vocab")
-    assert run_shards_to_pretraining(*given, vocabulary) == 0
-    other = sets.build_vocabulary(tmp_path / "other", abstracts, options=("--size", "250"))
-    said = refused("--input", abstracts, vocab=other)
-    assert f"size was {Tokenizer.from_file(f'{vocabulary}/tokenizer.json').get_vocab_size()}, now 250" in said
-    assert "sha256 was" in said
+    arguments = ("--input", abstracts, "--output", tmp_path / "out", "--vocab")
+    assert run_shards_to_pretraining(*arguments, vocabulary) == 0
+    other = synthetic_corpora.build_vocabulary(tmp_path / "other", abstracts, options=("--size", "250"))
+    error = assert_refused("--input", abstracts, vocab=other)
+    assert (
+        f"size was {Tokenizer.from_file(f'{vocabulary}/tokenizer.json').get_vocab_size()}, now 250" in error
+    )
+    assert "sha256 was" in error
 
 
 @pytest.mark.parametrize("shuffle", ["shard", "global"])
-def test_a_full_disk_loses_nothing(
+def test_run_resumes_after_a_full_disk(
     shuffle: str,
     abstracts: Path,
     vocabulary: Path,
@@ -591,27 +639,36 @@ def test_a_full_disk_loses_nothing(
     capsys: Capture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The disk is full at one write or another, in every step; each time the next run goes on."""
-    whole, left = LocalStorage.write, [0]
+    """Writes of every step fail in turn; each run resumes from the one before."""
+    original_write, remaining_writes = LocalStorage.write, [0]
 
     @contextlib.contextmanager
-    def failing(self: LocalStorage, path: str) -> Iterator[Any]:
-        with whole(self, path) as file:
-            left[0] -= 1
-            if left[0] < 0:
+    def write_until_full(self: LocalStorage, path: str) -> Iterator[Any]:
+        with original_write(self, path) as file:
+            remaining_writes[0] -= 1
+            if remaining_writes[0] < 0:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             yield file
 
     monkeypatch.setattr(shard_groups, "MIN_GROUP_BYTES", 1)
-    given = ("--input", abstracts, "--vocab", vocabulary, "--shuffle", shuffle, "--validation-fraction", 0.3)
-    command = (*given, "--output")
-    with monkeypatch.context() as full:
-        full.setattr(LocalStorage, "write", failing)
-        for room in (0, 1, 2, 3, 5, 6):
-            left[0] = room
+    options = (
+        "--input",
+        abstracts,
+        "--vocab",
+        vocabulary,
+        "--shuffle",
+        shuffle,
+        "--validation-fraction",
+        0.3,
+    )
+    command = (*options, "--output")
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStorage, "write", write_until_full)
+        for allowed_writes in (0, 1, 2, 3, 5, 6):
+            remaining_writes[0] = allowed_writes
             assert run_shards_to_pretraining(*command, tmp_path / "out") in (1, 2)
-            said = capsys.readouterr().err
-            assert "No space left" in said or "the disk is full" in said
+            stderr = capsys.readouterr().err
+            assert "No space left" in stderr or "the disk is full" in stderr
             assert not (tmp_path / "out" / "manifest.json").exists()
     assert run_shards_to_pretraining(*command, tmp_path / "out") == 0
     assert run_shards_to_pretraining(*command, tmp_path / "fresh") == 0

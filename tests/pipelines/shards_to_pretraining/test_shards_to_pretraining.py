@@ -1,7 +1,7 @@
-"""``beam run shards_to_pretraining``: what its rows hold, token by token, and what its files say of them.
+"""Tests of ``beam run shards_to_pretraining``: tokens, labels and splits of rows, files, shuffle, presets.
 
-Documents are encoded with the tokenizers library here, and what the manifest counts is counted anew from
-documents and rows.
+Documents are encoded with the tokenizers library, and the manifest's counts are computed again from documents
+and rows.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from bioshards.vocab.pretraining.objectives import document_rng, example_recipes
 from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
 from tests.support.fork_server import run_beam
 from tests.support.outputs import load_manifest
-from tests.support.vocab import synthetic_corpora as sets
+from tests.support.vocab import synthetic_corpora
 from tests.support.vocab.synthetic_corpora import PretrainingRow, UniqueWordCorpus, run_shards_to_pretraining
 
 Capture = pytest.CaptureFixture[str]
 CLS, SEP = 2, 3
 
-KINDS: dict[str, tuple[object, ...]] = {
+OPTIONS_BY_KIND: dict[str, tuple[object, ...]] = {
     "electra": ("--objective", "electra"),
     "electra in short rows": ("--max-seq-length", 21, "--short-seq-prob", 0.5, "--single-segment-prob", 0.3),
     "electra in the shortest rows": ("--max-seq-length", 5, "--short-seq-prob", 0),
@@ -54,11 +54,11 @@ KINDS: dict[str, tuple[object, ...]] = {
     "plain in two passes": ("--objective", "plain", "--max-seq-length", 50, "--dupe-factor", 2),
     "plain in the shortest rows": ("--objective", "plain", "--max-seq-length", 5),
 }
-"""Sets of the corpus of words that are there once."""
+"""Options of the pretraining sets that are built from the corpus of unique words."""
 
 
-class Place(NamedTuple):
-    """Where a token stands: in which sentence of its document, and which one of the document's it is."""
+class TokenPosition(NamedTuple):
+    """The document, sentence number and position in the document of a token."""
 
     document: str
     sentence: int
@@ -67,26 +67,26 @@ class Place(NamedTuple):
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> UniqueWordCorpus:
-    return sets.write_unique_word_corpus(tmp_path_factory.mktemp("unique"))
+    return synthetic_corpora.write_unique_word_corpus(tmp_path_factory.mktemp("unique"))
 
 
 @pytest.fixture(scope="module")
-def places(corpus: UniqueWordCorpus) -> dict[int, Place]:
-    """Where each token stands, by its id."""
-    found: dict[int, Place] = {}
+def token_positions(corpus: UniqueWordCorpus) -> dict[int, TokenPosition]:
+    """The position of each token, by token id."""
+    positions: dict[int, TokenPosition] = {}
     for document in corpus.documents:
         position = 0
-        for sentence, ids in enumerate(encoded(corpus.vocabulary, document.sentences)):
+        for sentence, ids in enumerate(encode_sentences(corpus.vocabulary, document.sentences)):
             for token in ids:
-                assert token not in found
-                found[token] = Place(document.id, sentence, position)
+                assert token not in positions
+                positions[token] = TokenPosition(document.id, sentence, position)
                 position += 1
-    return found
+    return positions
 
 
 @pytest.fixture(scope="module")
-def made(corpus: UniqueWordCorpus, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The output of a kind of set, made when it is first asked for."""
+def build_set(corpus: UniqueWordCorpus, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Build the set of a kind on first use, and return its directory."""
     folder = tmp_path_factory.mktemp("made")
 
     def make(kind: str) -> Path:
@@ -94,7 +94,12 @@ def made(corpus: UniqueWordCorpus, tmp_path_factory: pytest.TempPathFactory) -> 
         if not output.exists():
             assert (
                 run_shards_to_pretraining(
-                    *corpus.input_options(), *KINDS[kind], "--validation-fraction", 0.2, "--output", output
+                    *corpus.input_options(),
+                    *OPTIONS_BY_KIND[kind],
+                    "--validation-fraction",
+                    0.2,
+                    "--output",
+                    output,
                 )
                 == 0
             )
@@ -108,24 +113,24 @@ def prose(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Abstracts and articles of invented sentences."""
     folder = tmp_path_factory.mktemp("prose")
     return (
-        sets.write_abstracts(folder / "abstracts", one=range(100, 160), two=range(160, 220)),
-        sets.write_articles(folder / "articles", PMC1=range(100, 108)),
+        synthetic_corpora.write_abstracts(folder / "abstracts", one=range(100, 160), two=range(160, 220)),
+        synthetic_corpora.write_articles(folder / "articles", PMC1=range(100, 108)),
     )
 
 
 @pytest.fixture(scope="module")
 def vocabulary(prose: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return sets.build_vocabulary(tmp_path_factory.mktemp("vocabulary") / "v", *prose)
+    return synthetic_corpora.build_vocabulary(tmp_path_factory.mktemp("vocabulary") / "v", *prose)
 
 
-def encoded(vocabulary: Path, sentences: list[str]) -> list[list[int]]:
-    """The sentences' ids, by the library."""
-    library = Tokenizer.from_file(str(vocabulary / "tokenizer.json"))
-    return [one.ids for one in library.encode_batch(sentences, add_special_tokens=False)]
+def encode_sentences(vocabulary: Path, sentences: list[str]) -> list[list[int]]:
+    """Return the token ids of sentences by the tokenizers library."""
+    tokenizer = Tokenizer.from_file(str(vocabulary / "tokenizer.json"))
+    return [encoding.ids for encoding in tokenizer.encode_batch(sentences, add_special_tokens=False)]
 
 
-def parts(row: PretrainingRow, objective: str) -> list[tuple[int, ...]]:
-    """The tokens that each of the row's spans is about, what is around them taken off."""
+def span_tokens(row: PretrainingRow, objective: str) -> list[tuple[int, ...]]:
+    """Return the tokens of each span of a row, without special tokens."""
     if objective == "electra":
         return [tuple(token for segment in row.segments for token in segment)]
     if objective != "plain":
@@ -136,26 +141,28 @@ def parts(row: PretrainingRow, objective: str) -> list[tuple[int, ...]]:
     ]
 
 
-def config(output: Path) -> dict[str, Any]:
-    found: dict[str, Any] = load_manifest(output)["config"]
-    return found
+def load_config(output: Path) -> dict[str, Any]:
+    config: dict[str, Any] = load_manifest(output)["config"]
+    return config
 
 
 # Rows
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_row_is_what_its_columns_say(
-    kind: str, made: Callable[[str], Path], places: dict[int, Place]
+@pytest.mark.parametrize("kind", OPTIONS_BY_KIND)
+def test_rows_agree_with_their_columns(
+    kind: str, build_set: Callable[[str], Path], token_positions: dict[int, TokenPosition]
 ) -> None:
-    output = made(kind)
-    objective, length = config(output)["objective"], config(output)["max_seq_length"]
-    for row in (row for rows in sets.load_rows_by_split(output).values() for row in rows):
+    output = build_set(kind)
+    objective, length = load_config(output)["objective"], load_config(output)["max_seq_length"]
+    for row in (row for rows in synthetic_corpora.load_rows_by_split(output).values() for row in rows):
         assert len(row.ids) <= length
         assert row.ids[0] == CLS
         assert row.ids[-1] == SEP
-        between = {start - 1 for _, start, _, _ in row.spans[1:]} | ({row.split - 1} if row.split else set())
-        assert {at for at, token in enumerate(row.ids) if token == SEP} == {len(row.ids) - 1} | between
+        separators = {start - 1 for _, start, _, _ in row.spans[1:]} | (
+            {row.split - 1} if row.split else set()
+        )
+        assert {at for at, token in enumerate(row.ids) if token == SEP} == {len(row.ids) - 1} | separators
         assert row.ids.count(CLS) == 1
         assert all(segment for segment in row.segments)
         assert row.spans[0][1] == 1
@@ -165,96 +172,101 @@ def test_a_row_is_what_its_columns_say(
         else:
             assert row.label is None
             assert objective == "electra" or not row.split
-        for (document, _, first, end), tokens in zip(row.spans, parts(row, objective), strict=True):
-            stand = [places[token] for token in tokens]
-            assert {place.document for place in stand} == {document}
-            sentences = [place.sentence for place in stand]
+        for (document, _, first, end), tokens in zip(row.spans, span_tokens(row, objective), strict=True):
+            positions = [token_positions[token] for token in tokens]
+            assert {position.document for position in positions} == {document}
+            sentences = [position.sentence for position in positions]
             assert (min(sentences), max(sentences) + 1) == (first, end)
             if objective != "electra":
-                assert [place.position for place in stand] == in_a_row(stand)
+                assert [position.position for position in positions] == consecutive_positions(positions)
         for segment in row.segments if objective == "electra" else ():
-            positions = [places[token].position for token in segment]
-            assert positions == sorted(positions)
+            indices = [token_positions[token].position for token in segment]
+            assert indices == sorted(indices)
 
 
-def in_a_row(stand: list[Place]) -> list[int]:
-    return list(range(stand[0].position, stand[0].position + len(stand)))
+def consecutive_positions(positions: list[TokenPosition]) -> list[int]:
+    return list(range(positions[0].position, positions[0].position + len(positions)))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", OPTIONS_BY_KIND)
 def test_every_token_is_in_a_row_or_counted_as_lost(
-    kind: str, made: Callable[[str], Path], corpus: UniqueWordCorpus, places: dict[int, Place]
+    kind: str,
+    build_set: Callable[[str], Path],
+    corpus: UniqueWordCorpus,
+    token_positions: dict[int, TokenPosition],
 ) -> None:
-    """All that the manifest counts of a split, counted anew from documents and rows."""
-    output = made(kind)
-    objective, counts = config(output)["objective"], load_manifest(output)["counts"]
-    size_of = Counter(place.document for place in places.values())
+    """The manifest's counts of a split equal those computed from documents and rows."""
+    output = build_set(kind)
+    objective, counts = load_config(output)["objective"], load_manifest(output)["counts"]
+    sizes = Counter(position.document for position in token_positions.values())
     reason = {"electra": "overflow", "bert": "truncated", "albert": "truncated"}
-    seen: set[str] = set()
-    for split, rows in sets.load_rows_by_split(output).items():
-        passes = config(output)["dupe_factor"] if split == "train" else 1
-        own, borrowed = Counter[int](), 0
+    seen_documents: set[str] = set()
+    for split, rows in synthetic_corpora.load_rows_by_split(output).items():
+        passes = load_config(output)["dupe_factor"] if split == "train" else 1
+        own_tokens, other_document_tokens = Counter[int](), 0
         for row in rows:
-            for span, tokens in zip(row.spans, parts(row, objective), strict=True):
+            for span, tokens in zip(row.spans, span_tokens(row, objective), strict=True):
                 if span[0] == row.spans[0][0] or objective == "plain":
-                    own.update(tokens)
+                    own_tokens.update(tokens)
                 else:
-                    borrowed += len(tokens)
-        documents = {places[token].document for token in own}
-        assert not documents & seen
-        seen |= documents
-        assert set(own.values()) <= set(range(1, passes + 1))
-        read = passes * sum(size_of[document] for document in documents)
-        lost = read - own.total()
+                    other_document_tokens += len(tokens)
+        documents = {token_positions[token].document for token in own_tokens}
+        assert not documents & seen_documents
+        seen_documents |= documents
+        assert set(own_tokens.values()) <= set(range(1, passes + 1))
+        input_tokens = passes * sum(sizes[document] for document in documents)
+        lost_tokens = input_tokens - own_tokens.total()
         assert counts[split] == {
             "documents": len(documents),
             "rows": len(rows),
             "unlabelled_rows": sum(row.label == -100 for row in rows),
             "tokens": sum(len(row.ids) for row in rows),
             "special_tokens": sum(token in (CLS, SEP) for row in rows for token in row.ids),
-            "other_document_tokens": borrowed,
-            "input_tokens": read,
+            "other_document_tokens": other_document_tokens,
+            "input_tokens": input_tokens,
             "unknown_tokens": 0,
-            "lost_tokens": {reason[objective]: lost} if lost else {},
+            "lost_tokens": {reason[objective]: lost_tokens} if lost_tokens else {},
         }
-        of = counts[split]
-        assert of["input_tokens"] == of["tokens"] - of["special_tokens"] - of["other_document_tokens"] + sum(
-            of["lost_tokens"].values()
-        )
-        assert lost == 0 or (objective != "plain" and "kept" not in kind)
-        assert (borrowed > 0) == (objective == "bert" or "published" in kind) or split == "validation"
-    assert seen == size_of.keys()
+        split_counts = counts[split]
+        assert split_counts["input_tokens"] == split_counts["tokens"] - split_counts[
+            "special_tokens"
+        ] - split_counts["other_document_tokens"] + sum(split_counts["lost_tokens"].values())
+        assert lost_tokens == 0 or (objective != "plain" and "kept" not in kind)
+        assert (other_document_tokens > 0) == (
+            objective == "bert" or "published" in kind
+        ) or split == "validation"
+    assert seen_documents == sizes.keys()
     years: dict[str, Counter[str]] = {"pubmed": Counter(), "pmc": Counter()}
     for document in corpus.documents:
-        if size := size_of[document.id]:
+        if size := sizes[document.id]:
             years[document.source][str(document.year or "unknown")] += size
     assert counts["years"] == years
     assert (counts["documents"], counts["dropped"], counts["rejected"]) == (103, {"no-tokens": 1}, {})
 
 
 @pytest.mark.parametrize("kind", ["electra", "electra in short rows", "albert", "plain"])
-def test_a_row_is_of_a_stretch_of_its_document_that_no_other_row_has(
-    kind: str, made: Callable[[str], Path], places: dict[int, Place]
+def test_rows_of_a_document_do_not_overlap(
+    kind: str, build_set: Callable[[str], Path], token_positions: dict[int, TokenPosition]
 ) -> None:
-    for rows in sets.load_rows_by_split(made(kind)).values():
-        stretches: dict[str, list[tuple[int, int]]] = {}
+    for rows in synthetic_corpora.load_rows_by_split(build_set(kind)).values():
+        ranges_by_document: dict[str, list[tuple[int, int]]] = {}
         for row in rows:
-            own = [places[token] for token in row.ids if token > SEP]
-            for document in {place.document for place in own}:
-                positions = [place.position for place in own if place.document == document]
-                stretches.setdefault(document, []).append((min(positions), max(positions)))
-        for found in stretches.values():
-            found.sort()
-            assert all(before[1] < after[0] for before, after in itertools.pairwise(found))
+            row_positions = [token_positions[token] for token in row.ids if token > SEP]
+            for document in {position.document for position in row_positions}:
+                indices = [position.position for position in row_positions if position.document == document]
+                ranges_by_document.setdefault(document, []).append((min(indices), max(indices)))
+        for ranges in ranges_by_document.values():
+            ranges.sort()
+            assert all(before[1] < after[0] for before, after in itertools.pairwise(ranges))
 
 
-def test_plain_rows_are_full(made: Callable[[str], Path]) -> None:
-    """All but the last one of a shard and pass; one token is free where a [SEP] alone would fill it."""
+def test_plain_rows_are_full(build_set: Callable[[str], Path]) -> None:
+    """All but the last row of a shard and pass; one token stays free if only a [SEP] would fit."""
     for kind, passes in (("plain", 1), ("plain in two passes", 2), ("plain in the shortest rows", 1)):
-        output = made(kind)
-        length = config(output)["max_seq_length"]
-        for path in sets.list_shards(output, "train"):
-            sizes = sorted(len(row.ids) for row in sets.load_shard_rows(path))
+        output = build_set(kind)
+        length = load_config(output)["max_seq_length"]
+        for path in synthetic_corpora.list_shards(output, "train"):
+            sizes = sorted(len(row.ids) for row in synthetic_corpora.load_shard_rows(path))
             assert all(size >= length - 1 for size in sizes[passes:])
             assert sizes[-1] == length
 
@@ -263,110 +275,113 @@ def test_plain_rows_are_full(made: Callable[[str], Path]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["bert", "bert in three passes", "bert in the shortest rows"])
-def test_next_sentences_are_the_next_or_another_documents(
-    kind: str, made: Callable[[str], Path], places: dict[int, Place]
+def test_next_sentence_labels(
+    kind: str, build_set: Callable[[str], Path], token_positions: dict[int, TokenPosition]
 ) -> None:
-    output, labels = made(kind), Counter[int | None]()
+    output, labels = build_set(kind), Counter[int | None]()
     for split in SPLITS:
-        for path in sets.list_shards(output, split):
-            rows = sets.load_shard_rows(path)
-            alone = len({row.spans[0][0] for row in rows}) == 1
+        for path in synthetic_corpora.list_shards(output, split):
+            rows = synthetic_corpora.load_shard_rows(path)
+            is_single_document = len({row.spans[0][0] for row in rows}) == 1
             for row in rows:
                 labels[row.label] += 1
                 assert (row.label == NO_LABEL) == (not row.split)
                 assert (row.label == 1) == (len({span[0] for span in row.spans}) == 2)
-                assert row.label != (1 if alone else NO_LABEL)
+                assert row.label != (1 if is_single_document else NO_LABEL)
                 if row.label == 0:
-                    assert_follows(row, row.segments, places, config(output)["max_seq_length"])
+                    assert_follows(row, row.segments, token_positions, load_config(output)["max_seq_length"])
     assert labels[0] > 20
     assert labels[1] > 50
     assert labels.keys() <= {0, 1, NO_LABEL}
 
 
 def assert_follows(
-    row: PretrainingRow, segments: tuple[tuple[int, ...], ...], places: dict[int, Place], length: int
+    row: PretrainingRow,
+    segments: tuple[tuple[int, ...], ...],
+    token_positions: dict[int, TokenPosition],
+    length: int,
 ) -> None:
-    """The second segment's text follows the first one's; between them is what was too much for the row."""
+    """Assert that the second segment follows the first; a gap is only allowed in a full row."""
     first, second = segments
-    between = places[second[0]].position - places[first[-1]].position - 1
+    between = token_positions[second[0]].position - token_positions[first[-1]].position - 1
     assert between == 0 or (between > 0 and len(row.ids) == length)
 
 
 @pytest.mark.parametrize("kind", ["albert", "albert as published"])
-def test_sentence_orders_are_kept_or_swapped(
-    kind: str, made: Callable[[str], Path], places: dict[int, Place]
+def test_sentence_order_labels(
+    kind: str, build_set: Callable[[str], Path], token_positions: dict[int, TokenPosition]
 ) -> None:
-    output, labels, other = made(kind), Counter[int | None](), 0
-    length = config(output)["max_seq_length"]
-    for row in (row for rows in sets.load_rows_by_split(output).values() for row in rows):
+    output, labels, other_document_count = build_set(kind), Counter[int | None](), 0
+    length = load_config(output)["max_seq_length"]
+    for row in (row for rows in synthetic_corpora.load_rows_by_split(output).values() for row in rows):
         labels[row.label] += 1
         assert (row.label == NO_LABEL) == (not row.split)
         if row.label == 0:
-            assert_follows(row, row.segments, places, length)
+            assert_follows(row, row.segments, token_positions, length)
         elif row.label == NO_LABEL:
             [(_, _, first, end)] = row.spans
             assert end == first + 1
         elif row.spans[0][0] == row.spans[1][0]:
-            assert_follows(row, row.segments[::-1], places, length)
+            assert_follows(row, row.segments[::-1], token_positions, length)
         else:
-            other += 1
+            other_document_count += 1
             [(_, _, first, end), _] = row.spans
             assert end == first + 1
     assert labels.keys() == ({0, 1} if "published" in kind else {0, 1, NO_LABEL})
     assert min(labels.values()) > 20
-    assert abs(labels[0] - (labels[1] - other)) < 60
-    assert (other > 20) == (kind == "albert as published")
+    assert abs(labels[0] - (labels[1] - other_document_count)) < 60
+    assert (other_document_count > 20) == (kind == "albert as published")
 
 
-# Held out
+# Validation set
 
 
-def test_who_is_held_out_depends_on_the_seed_and_the_document_alone(
-    corpus: UniqueWordCorpus, made: Callable[[str], Path], tmp_path: Path
+def test_validation_set_depends_only_on_seed_and_document(
+    corpus: UniqueWordCorpus, build_set: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    held = sets.load_validation_documents(made("electra"))
-    assert 10 < len(held) < 32
-    for kind in KINDS:
+    validation_ids = synthetic_corpora.load_validation_documents(build_set("electra"))
+    assert 10 < len(validation_ids) < 32
+    for kind in OPTIONS_BY_KIND:
         if kind != "electra":
-            assert sets.load_validation_documents(made(kind)) == held
-    others = {
+            assert synthetic_corpora.load_validation_documents(build_set(kind)) == validation_ids
+    runs = {
         "abstracts alone": (*corpus.input_options(corpus.folders[0]), "--validation-fraction", 0.2),
         "global": (*corpus.input_options(), "--validation-fraction", 0.2, "--shuffle", "global"),
         "more": (*corpus.input_options(), "--validation-fraction", 0.6),
         "seed": (*corpus.input_options(), "--validation-fraction", 0.2, "--seed", 1),
     }
-    for name, options in others.items():
+    for name, options in runs.items():
         assert run_shards_to_pretraining(*options, "--output", tmp_path / name) == 0
-    assert sets.load_validation_documents(tmp_path / "abstracts alone") == {
-        id_ for id_ in held if id_.startswith("pubmed:")
+    assert synthetic_corpora.load_validation_documents(tmp_path / "abstracts alone") == {
+        id_ for id_ in validation_ids if id_.startswith("pubmed:")
     }
-    assert sets.load_validation_documents(tmp_path / "global") == held
-    assert sets.load_validation_documents(tmp_path / "more") > held
-    assert sets.load_validation_documents(tmp_path / "seed") != held
+    assert synthetic_corpora.load_validation_documents(tmp_path / "global") == validation_ids
+    assert synthetic_corpora.load_validation_documents(tmp_path / "more") > validation_ids
+    assert synthetic_corpora.load_validation_documents(tmp_path / "seed") != validation_ids
 
 
-def test_an_abstract_and_its_article_are_on_the_same_side(tmp_path: Path, vocabulary: Path) -> None:
-    """Whichever of the two knows the PMID; an article without one is drawn by its id."""
+def test_abstract_and_its_article_are_in_the_same_split(tmp_path: Path, vocabulary: Path) -> None:
+    """A document is drawn by its PMID, and by its id if it has none."""
     numbers = range(1, 601)
     folders = (
-        sets.write_abstracts(tmp_path / "a", all=numbers),
-        sets.write_articles(tmp_path / "b", all=numbers[::10]),
+        synthetic_corpora.write_abstracts(tmp_path / "a", all=numbers),
+        synthetic_corpora.write_articles(tmp_path / "b", all=numbers[::10]),
     )
-    given = [word for folder in folders for word in ("--input", folder)]
+    inputs = [word for folder in folders for word in ("--input", folder)]
     options = ("--vocab", vocabulary, "--validation-fraction", 0.25, "--output", tmp_path / "out")
-    assert run_shards_to_pretraining(*given, *options) == 0
-    sides: dict[str, set[str]] = {}
+    assert run_shards_to_pretraining(*inputs, *options) == 0
+    splits: dict[str, set[str]] = {}
     for split in SPLITS:
-        for row in sets.load_rows(tmp_path / "out", split):
-            sides.setdefault(row.spans[0][0].removesuffix(".1").removeprefix("pmc:PMC"), set()).add(split)
-    assert all(len(found) == 1 for found in sides.values())
+        for row in synthetic_corpora.load_rows(tmp_path / "out", split):
+            splits.setdefault(row.spans[0][0].removesuffix(".1").removeprefix("pmc:PMC"), set()).add(split)
+    assert all(len(document_splits) == 1 for document_splits in splits.values())
     for number in numbers[::10]:
-        assert sides[str(number)] == sides[f"pubmed:{number}"]
-    share = sum(sides[f"pubmed:{number}"] == {"validation"} for number in numbers) / len(numbers)
+        assert splits[str(number)] == splits[f"pubmed:{number}"]
+    share = sum(splits[f"pubmed:{number}"] == {"validation"} for number in numbers) / len(numbers)
     assert abs(share - 0.25) < 3 * math.sqrt(0.25 * 0.75 / len(numbers))
 
 
-def test_where_nothing_is_held_out_there_is_no_validation_folder(
+def test_fraction_of_zero_writes_train_rows_only(
     corpus: UniqueWordCorpus, tmp_path: Path, capsys: Capture
 ) -> None:
     for shuffle in ("shard", "global"):
@@ -380,15 +395,15 @@ def test_where_nothing_is_held_out_there_is_no_validation_folder(
         assert counts["train"]["documents"] == 102
         assert counts["validation"].pop("lost_tokens") == {}
         assert set(counts["validation"].values()) == {0}
-        assert not sets.load_validation_documents(output)
+        assert not synthetic_corpora.load_validation_documents(output)
         assert "validation" not in capsys.readouterr().out
 
 
 # Files
 
 
-def test_a_set_is_opened_memory_mapped(made: Callable[[str], Path]) -> None:
-    output = made("bert in three passes")
+def test_a_set_is_opened_memory_mapped(build_set: Callable[[str], Path]) -> None:
+    output = build_set("bert in three passes")
     assert sum(item["bytes"] for item in load_manifest(output)["outputs"]) > 100_000
     before = pa.total_allocated_bytes()
     opened = datasets.load_from_disk(str(output))
@@ -396,14 +411,14 @@ def test_a_set_is_opened_memory_mapped(made: Callable[[str], Path]) -> None:
     assert isinstance(opened, datasets.DatasetDict)
     assert list(opened) == ["train", "validation"]
     for split in SPLITS:
-        rows = sets.load_rows(output, split)
+        rows = synthetic_corpora.load_rows(output, split)
         assert len(opened[split]) == len(rows)
         for at in (0, len(rows) // 2, len(rows) - 1):
             row = opened[split][at]
             assert tuple(row["input_ids"]) == rows[at].ids
             assert (row["split"], row["label"]) == (rows[at].split, rows[at].label)
             assert tuple(tuple(span.values()) for span in row["spans"]) == rows[at].spans
-        with pa.memory_map(str(sets.list_shards(output, split)[0])) as file:
+        with pa.memory_map(str(synthetic_corpora.list_shards(output, split)[0])) as file:
             before = pa.total_allocated_bytes()
             table = pa.ipc.open_stream(file).read_all()
             assert pa.total_allocated_bytes() - before < 10_000
@@ -419,18 +434,18 @@ def test_a_set_is_opened_memory_mapped(made: Callable[[str], Path]) -> None:
         (65_537, "uint32", "global"),
     ],
 )
-def test_a_shards_schema_says_what_it_holds(entries: int, type_: str, shuffle: str, tmp_path: Path) -> None:
-    small = sets.write_unique_word_corpus(tmp_path, entries, abstracts=20, articles=3)
+def test_shard_schema_and_metadata(entries: int, type_: str, shuffle: str, tmp_path: Path) -> None:
+    corpus = synthetic_corpora.write_unique_word_corpus(tmp_path, entries, abstracts=20, articles=3)
     output = tmp_path / "out"
     options = ("--validation-fraction", 0.3, "--max-seq-length", 60, "--shuffle", shuffle, "--output", output)
-    assert run_shards_to_pretraining(*small.input_options(), *options) == 0
-    library = Tokenizer.from_file(str(small.vocabulary / "tokenizer.json"))
-    assert not entries or library.get_vocab_size() == entries
-    tokenizer_json = (small.vocabulary / "tokenizer.json").read_bytes()
+    assert run_shards_to_pretraining(*corpus.input_options(), *options) == 0
+    tokenizer = Tokenizer.from_file(str(corpus.vocabulary / "tokenizer.json"))
+    assert not entries or tokenizer.get_vocab_size() == entries
+    tokenizer_json = (corpus.vocabulary / "tokenizer.json").read_bytes()
     for split in SPLITS:
         highest = 0
-        for path in sets.list_shards(output, split):
-            rows = sets.load_shard_rows(path)
+        for path in synthetic_corpora.list_shards(output, split):
+            rows = synthetic_corpora.load_shard_rows(path)
             schema = pa.ipc.open_stream(pa.memory_map(str(path))).schema
             assert schema.field("input_ids").type == pa.list_(pa.type_for_alias(type_))
             assert schema.names == ["input_ids", "split", "spans"]
@@ -438,17 +453,17 @@ def test_a_shards_schema_says_what_it_holds(entries: int, type_: str, shuffle: s
                 "objective": "electra",
                 "length": 60,
                 "vocabulary_sha256": hashlib.sha256(tokenizer_json).hexdigest(),
-                "vocabulary_size": library.get_vocab_size(),
+                "vocabulary_size": tokenizer.get_vocab_size(),
                 "special": {"[PAD]": 0, "[UNK]": 1, "[CLS]": CLS, "[SEP]": SEP, "[MASK]": 4},
                 "split": split,
                 "rows": len(rows),
                 "tokens": sum(len(row.ids) for row in rows),
             }
             highest = max(highest, *(max(row.ids) for row in rows))
-        assert highest > library.get_vocab_size() - 3_000
-    assert config(output)["vocabulary"] == {
+        assert highest > tokenizer.get_vocab_size() - 3_000
+    assert load_config(output)["vocabulary"] == {
         "sha256": hashlib.sha256(tokenizer_json).hexdigest(),
-        "size": library.get_vocab_size(),
+        "size": tokenizer.get_vocab_size(),
     }
 
 
@@ -465,21 +480,21 @@ def test_record_batches_have_2048_rows(shuffle: str, corpus: UniqueWordCorpus, t
         tmp_path / "out",
     )
     assert run_shards_to_pretraining(*corpus.input_options(corpus.folders[0]), *options) == 0
-    [path] = sets.list_shards(tmp_path / "out", "train")
+    [path] = synthetic_corpora.list_shards(tmp_path / "out", "train")
     with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
         sizes = [len(batch) for batch in stream]
     assert len(sizes) == 2
     assert sizes[0] == 2048 >= sizes[1] > 0
 
 
-def test_the_manifest_says_what_was_made_of_what(
-    corpus: UniqueWordCorpus, made: Callable[[str], Path], tmp_path: Path
+def test_manifest_lists_config_inputs_and_outputs(
+    corpus: UniqueWordCorpus, build_set: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    output = made("bert in three passes")
-    facts = load_manifest(output)
-    assert facts["config"].pop("library_versions").keys() == {"tokenizers"}
-    assert facts["config"].pop("vocabulary").keys() == {"sha256", "size"}
-    assert facts["config"] == {
+    output = build_set("bert in three passes")
+    manifest = load_manifest(output)
+    assert manifest["config"].pop("library_versions").keys() == {"tokenizers"}
+    assert manifest["config"].pop("vocabulary").keys() == {"sha256", "size"}
+    assert manifest["config"] == {
         "pipeline": "shards_to_pretraining",
         "format": FORMAT,
         "objective": "bert",
@@ -497,57 +512,57 @@ def test_the_manifest_says_what_was_made_of_what(
         "max_shard_mb": 128,
         "tfrecord": False,
     }
-    listed = {item["pipeline"]: item for item in facts["inputs"]}
+    inputs = {item["pipeline"]: item for item in manifest["inputs"]}
     for folder, name, documents in zip(
         corpus.folders, ("pubmed_to_shards", "pmc_to_shards"), (93, 10), strict=True
     ):
         sha256s = [shard["sha256"] for shard in load_manifest(folder)["outputs"]]
-        assert listed[name] == {
+        assert inputs[name] == {
             "pipeline": name,
             "shards_sha256": hashlib.sha256("".join(sha256s).encode()).hexdigest(),
             "shards": len(sha256s),
             "documents": documents,
             "overlap": [],
         }
-    found = {str(path.relative_to(output)) for path in output.rglob("*.arrow")}
-    assert [item["file"] for item in facts["outputs"]] == sorted(found)
-    for item in facts["outputs"]:
+    shard_names = {str(path.relative_to(output)) for path in output.rglob("*.arrow")}
+    assert [item["file"] for item in manifest["outputs"]] == sorted(shard_names)
+    for item in manifest["outputs"]:
         data = (output / item["file"]).read_bytes()
         assert (item["bytes"], item["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
-        assert item["rows"] == len(sets.load_shard_rows(output / item["file"]))
-    assert facts["run"]["command"][:3] == ["beam", "run", "shards_to_pretraining"]
-    assert facts["run"]["vocabulary"] == str(corpus.vocabulary)
-    assert sorted(facts["run"]["inputs"]) == sorted(map(str, corpus.folders))
-    assert facts["run"]["started_at"] <= facts["run"]["finished_at"]
-    del facts["run"]
-    assert str(corpus.vocabulary.parent) not in json.dumps(facts)
+        assert item["rows"] == len(synthetic_corpora.load_shard_rows(output / item["file"]))
+    assert manifest["run"]["command"][:3] == ["beam", "run", "shards_to_pretraining"]
+    assert manifest["run"]["vocabulary"] == str(corpus.vocabulary)
+    assert sorted(manifest["run"]["inputs"]) == sorted(map(str, corpus.folders))
+    assert manifest["run"]["started_at"] <= manifest["run"]["finished_at"]
+    del manifest["run"]
+    assert str(corpus.vocabulary.parent) not in json.dumps(manifest)
     assert {path.name for path in output.iterdir()} == {
         *(".bioshards", "manifest.json", "dataset_dict.json", "train", "validation")
     }
 
 
-def test_a_run_says_what_it_has_made(corpus: UniqueWordCorpus, tmp_path: Path, capsys: Capture) -> None:
+def test_summary_of_a_run(corpus: UniqueWordCorpus, tmp_path: Path, capsys: Capture) -> None:
     assert (
         run_shards_to_pretraining(
             *corpus.input_options(), "--validation-fraction", 0.2, "--output", tmp_path / "out"
         )
         == 0
     )
-    said = capsys.readouterr()
+    captured = capsys.readouterr()
     counts = load_manifest(tmp_path / "out")["counts"]
     train = counts["train"]
-    assert said.out.splitlines()[:4] == [
+    assert captured.out.splitlines()[:4] == [
         "103 documents",
         f"  train:      {train['documents']} documents, {train['rows']} rows, {train['tokens']:,} tokens "
         f"({train['tokens'] / train['rows'] / 128:.0%} of 128 a row), "
         f"{train['lost_tokens']['overflow']:,} lost (overflow)",
-        said.out.splitlines()[2],
+        captured.out.splitlines()[2],
         "  no-tokens:  1 documents",
     ]
-    assert f"report:       {tmp_path}/out/manifest.json" in said.out
-    told = re.findall(r"^(\d)/2 (.+): (\d+) documents in", said.err, re.MULTILINE)
-    assert sorted(number for number, _, _ in told) == ["1", "2"]
-    assert {(name, documents) for _, name, documents in told} == {  # two workers finish in any order
+    assert f"report:       {tmp_path}/out/manifest.json" in captured.out
+    progress = re.findall(r"^(\d)/2 (.+): (\d+) documents in", captured.err, re.MULTILINE)
+    assert sorted(number for number, _, _ in progress) == ["1", "2"]
+    assert {(name, documents) for _, name, documents in progress} == {  # two workers finish in any order
         ("data-a-00000.arrow and 2 more", "93"),
         ("data-PMC1-00000.arrow and 1 more", "10"),
     }
@@ -560,8 +575,8 @@ def test_a_run_says_what_it_has_made(corpus: UniqueWordCorpus, tmp_path: Path, c
     assert "is finished and its 2 inputs are unchanged: nothing to do" in capsys.readouterr().out
 
 
-def test_a_large_portion_is_several_shards(corpus: UniqueWordCorpus, tmp_path: Path) -> None:
-    """A shard takes about --max-shard-mb; what is in which shard depends on that alone."""
+def test_large_shard_group_is_written_as_several_shards(corpus: UniqueWordCorpus, tmp_path: Path) -> None:
+    """A shard has about --max-shard-mb."""
     options = (
         "--objective",
         "plain",
@@ -578,14 +593,15 @@ def test_a_large_portion_is_several_shards(corpus: UniqueWordCorpus, tmp_path: P
         )
         == 0
     )
-    listed = [
+    shards = [
         item for item in load_manifest(tmp_path / "out")["outputs"] if item["file"].startswith("train/")
     ]
-    assert len(listed) == 2
-    assert listed[0]["file"].removesuffix("00000.arrow") == listed[1]["file"].removesuffix("00001.arrow")
-    assert all(item["bytes"] < 2_200_000 for item in listed)
+    assert len(shards) == 2
+    assert shards[0]["file"].removesuffix("00000.arrow") == shards[1]["file"].removesuffix("00001.arrow")
+    assert all(item["bytes"] < 2_200_000 for item in shards)
     documents = [
-        {row.spans[0][0] for row in sets.load_shard_rows(tmp_path / "out" / item["file"])} for item in listed
+        {row.spans[0][0] for row in synthetic_corpora.load_shard_rows(tmp_path / "out" / item["file"])}
+        for item in shards
     ]
     assert not documents[0] & documents[1]
     counts = load_manifest(tmp_path / "out")["counts"]
@@ -593,24 +609,24 @@ def test_a_large_portion_is_several_shards(corpus: UniqueWordCorpus, tmp_path: P
     assert counts["validation"]["documents"] * 3 < counts["train"]["documents"]
 
 
-# The whole set shuffled
+# Global shuffle
 
 
 @pytest.fixture
-def many_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A global shuffle of small inputs makes as many shards as one of large inputs."""
+def use_many_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a global shuffle of small inputs write many shards."""
     from bioshards.pipelines.drivers import pretraining_driver
 
     monkeypatch.setattr(pretraining_driver, "_TOKENS_PER_BYTE", 4000.0)
 
 
-@pytest.mark.usefixtures("many_buckets")
+@pytest.mark.usefixtures("use_many_buckets")
 @pytest.mark.parametrize("kind", ["electra", "bert in three passes", "plain"])
-def test_a_global_shuffle_has_the_same_rows(
-    kind: str, corpus: UniqueWordCorpus, made: Callable[[str], Path], tmp_path: Path
+def test_global_shuffle_has_the_same_rows(
+    kind: str, corpus: UniqueWordCorpus, build_set: Callable[[str], Path], tmp_path: Path
 ) -> None:
     options = (
-        *KINDS[kind],
+        *OPTIONS_BY_KIND[kind],
         "--validation-fraction",
         0.2,
         "--shuffle",
@@ -620,24 +636,29 @@ def test_a_global_shuffle_has_the_same_rows(
     )
     assert run_shards_to_pretraining(*corpus.input_options(), *options) == 0
     for split in SPLITS:
-        found, expected = sets.load_rows(tmp_path / "out", split), sets.load_rows(made(kind), split)
-        assert found != expected or split == "validation"  # these are all of one shard
-        assert Counter(found) == Counter(expected)
-        files = sets.list_shards(tmp_path / "out", split)
+        rows, expected = (
+            synthetic_corpora.load_rows(tmp_path / "out", split),
+            synthetic_corpora.load_rows(build_set(kind), split),
+        )
+        assert rows != expected or split == "validation"  # the validation rows are in one shard
+        assert Counter(rows) == Counter(expected)
+        files = synthetic_corpora.list_shards(tmp_path / "out", split)
         assert [path.name for path in files] == [
             f"data-{number:05d}-of-{len(files):05d}.arrow" for number in range(len(files))
         ]
         assert len(files) > (3 if split == "train" else 1)
-    ours, theirs = (load_manifest(output)["counts"] for output in (tmp_path / "out", made(kind)))
-    assert ours == theirs
+    counts, expected_counts = (
+        load_manifest(output)["counts"] for output in (tmp_path / "out", build_set(kind))
+    )
+    assert counts == expected_counts
     opened = datasets.load_from_disk(str(tmp_path / "out"))
     assert [tuple(ids) for ids in opened["train"]["input_ids"]] == [
-        row.ids for row in sets.load_rows(tmp_path / "out", "train")
+        row.ids for row in synthetic_corpora.load_rows(tmp_path / "out", "train")
     ]
     assert not list((tmp_path / "out" / ".bioshards" / "dealt").glob("*"))
 
 
-def test_a_bucket_without_rows_is_no_shard(
+def test_empty_bucket_gives_no_shard(
     corpus: UniqueWordCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from bioshards.pipelines.drivers import pretraining_driver
@@ -645,112 +666,133 @@ def test_a_bucket_without_rows_is_no_shard(
     monkeypatch.setattr(pretraining_driver, "_TOKENS_PER_BYTE", 40000.0)
     options = ("--objective", "plain", "--shuffle", "global", "--output", tmp_path / "out")
     assert run_shards_to_pretraining(*corpus.input_options(), *options) == 0
-    listed = load_manifest(tmp_path / "out")["outputs"]
-    assert 0 not in {item["rows"] for item in listed}
-    assert len(listed) < int(listed[0]["file"][-11:-6])
+    shards = load_manifest(tmp_path / "out")["outputs"]
+    assert 0 not in {item["rows"] for item in shards}
+    assert len(shards) < int(shards[0]["file"][-11:-6])
     opened = datasets.load_from_disk(str(tmp_path / "out"))["train"]
     assert [tuple(ids) for ids in opened["input_ids"]] == [
-        row.ids for row in sets.load_rows(tmp_path / "out", "train")
+        row.ids for row in synthetic_corpora.load_rows(tmp_path / "out", "train")
     ]
 
 
-@pytest.mark.usefixtures("many_buckets")
-def test_a_global_shuffle_is_in_the_order_of_the_rows_keys(
-    corpus: UniqueWordCorpus, places: dict[int, Place], tmp_path: Path
+@pytest.mark.usefixtures("use_many_buckets")
+def test_global_shuffle_sorts_by_row_key(
+    corpus: UniqueWordCorpus, token_positions: dict[int, TokenPosition], tmp_path: Path
 ) -> None:
     options = ("--seed", 5, "--validation-fraction", 0.2, "--shuffle", "global", "--output", tmp_path / "out")
     assert run_shards_to_pretraining(*corpus.input_options(), *options) == 0
-    place_of = {document.id: at for at, document in enumerate(corpus.documents)}
+    document_indices = {document.id: index for index, document in enumerate(corpus.documents)}
     for split in SPLITS:
-        rows = sets.load_rows(tmp_path / "out", split)
-        begins = [min(places[token].position for token in row.ids if token > SEP) for row in rows]
-        numbers, of = {}, Counter[str]()
-        for at in sorted(range(len(rows)), key=begins.__getitem__):
-            document = rows[at].spans[0][0]
-            numbers[at] = of[document]
-            of[document] += 1
+        rows = synthetic_corpora.load_rows(tmp_path / "out", split)
+        first_positions = [
+            min(token_positions[token].position for token in row.ids if token > SEP) for row in rows
+        ]
+        row_numbers, rows_of_document = {}, Counter[str]()
+        for index in sorted(range(len(rows)), key=first_positions.__getitem__):
+            document = rows[index].spans[0][0]
+            row_numbers[index] = rows_of_document[document]
+            rows_of_document[document] += 1
         keys = np.array([document_rng.derive_document_key(5, 0, row.spans[0][0]) for row in rows], np.uint64)
-        sorted_by = row_keys.derive_row_keys(keys, np.array([numbers[at] for at in range(len(rows))]))
-        assert (np.diff(sorted_by.astype(np.float64)) >= 0).all()
-        files = sets.list_shards(tmp_path / "out", split)
-        which = [number for number, path in enumerate(files) for _ in sets.load_shard_rows(path)]
-        assert which == [(int(key) >> 32) * len(files) >> 32 for key in sorted_by]
-        correlation = statistics.correlation(range(len(rows)), [place_of[row.spans[0][0]] for row in rows])
+        row_keys_in_order = row_keys.derive_row_keys(
+            keys, np.array([row_numbers[index] for index in range(len(rows))])
+        )
+        assert (np.diff(row_keys_in_order.astype(np.float64)) >= 0).all()
+        files = synthetic_corpora.list_shards(tmp_path / "out", split)
+        shard_numbers = [
+            number for number, path in enumerate(files) for _ in synthetic_corpora.load_shard_rows(path)
+        ]
+        assert shard_numbers == [(int(key) >> 32) * len(files) >> 32 for key in row_keys_in_order]
+        correlation = statistics.correlation(
+            range(len(rows)), [document_indices[row.spans[0][0]] for row in rows]
+        )
         assert abs(correlation) < 3 / math.sqrt(len(rows))
 
 
-def test_rows_of_a_shard_are_in_a_random_order(made: Callable[[str], Path], corpus: UniqueWordCorpus) -> None:
-    place_of = {document.id: at for at, document in enumerate(corpus.documents)}
-    for path in sets.list_shards(made("electra"), "train"):
-        order = [place_of[row.spans[0][0]] for row in sets.load_shard_rows(path)]
+def test_rows_of_a_shard_are_in_a_random_order(
+    build_set: Callable[[str], Path], corpus: UniqueWordCorpus
+) -> None:
+    document_indices = {document.id: index for index, document in enumerate(corpus.documents)}
+    for path in synthetic_corpora.list_shards(build_set("electra"), "train"):
+        order = [document_indices[row.spans[0][0]] for row in synthetic_corpora.load_shard_rows(path)]
         assert abs(statistics.correlation(range(len(order)), order)) < 3 / math.sqrt(len(order))
 
 
 def test_another_seed_gives_other_rows(
-    corpus: UniqueWordCorpus, made: Callable[[str], Path], tmp_path: Path
+    corpus: UniqueWordCorpus, build_set: Callable[[str], Path], tmp_path: Path
 ) -> None:
     options = ("--seed", 1, "--validation-fraction", 0, "--output")
     assert run_shards_to_pretraining(*corpus.input_options(), *options, tmp_path / "one") == 0
-    rows, others = sets.load_rows(tmp_path / "one", "train"), sets.load_rows(made("electra"), "train")
-    assert not {path.name for path in sets.list_shards(tmp_path / "one", "train")} & {
-        path.name for path in sets.list_shards(made("electra"), "train")
+    rows, other_rows = (
+        synthetic_corpora.load_rows(tmp_path / "one", "train"),
+        synthetic_corpora.load_rows(build_set("electra"), "train"),
+    )
+    assert not {path.name for path in synthetic_corpora.list_shards(tmp_path / "one", "train")} & {
+        path.name for path in synthetic_corpora.list_shards(build_set("electra"), "train")
     }
-    assert {row.ids for row in rows} != {row.ids for row in others}
+    assert {row.ids for row in rows} != {row.ids for row in other_rows}
 
 
 # Presets
 
 
 @pytest.mark.parametrize("name", example_recipes.PRESETS)
-def test_a_preset_is_made_as_its_paper_says(
+def test_preset_gives_the_rows_of_its_recipe(
     name: str, prose: tuple[Path, Path], vocabulary: Path, tmp_path: Path
 ) -> None:
-    """On prose, with a vocabulary built on it; each span's text is in the sentences that it names."""
+    """The tokens of each span are in the sentences that it names, in sets of prose."""
     recipe = example_recipes.PRESETS[name]
     if name == "bioalbert":
         options = ("--preset", "bioalbert", "--size", "130")
-        vocabulary = sets.build_vocabulary(tmp_path / "albert", *prose, options=options)
-    given = [word for folder in prose for word in ("--input", folder)]
-    options_given = ("--vocab", vocabulary, "--validation-fraction", 0.1, "--preset", name)
-    assert run_shards_to_pretraining(*given, *options_given, "--output", tmp_path / "out") == 0
-    found = config(tmp_path / "out")
-    assert {field: found[field] for field in recipe.to_dict()} == recipe.to_dict()
-    library = Tokenizer.from_file(str(vocabulary / "tokenizer.json"))
+        vocabulary = synthetic_corpora.build_vocabulary(tmp_path / "albert", *prose, options=options)
+    inputs = [word for folder in prose for word in ("--input", folder)]
+    arguments = ("--vocab", vocabulary, "--validation-fraction", 0.1, "--preset", name)
+    assert run_shards_to_pretraining(*inputs, *arguments, "--output", tmp_path / "out") == 0
+    config = load_config(tmp_path / "out")
+    assert {field: config[field] for field in recipe.to_dict()} == recipe.to_dict()
+    tokenizer = Tokenizer.from_file(str(vocabulary / "tokenizer.json"))
     counts = load_manifest(tmp_path / "out")["counts"]
-    text = {id_: encoded(vocabulary, sentences) for id_, sentences in sets.load_sentences(*prose).items()}
-    assert counts["documents"] == len(text) == 128
-    tokens = {id_: sum(map(len, sentences)) for id_, sentences in text.items()}
-    held = sets.load_validation_documents(tmp_path / "out")
-    for split, rows in sets.load_rows_by_split(tmp_path / "out").items():
+    encoded = {
+        id_: encode_sentences(vocabulary, sentences)
+        for id_, sentences in synthetic_corpora.load_sentences(*prose).items()
+    }
+    assert counts["documents"] == len(encoded) == 128
+    sizes = {id_: sum(map(len, sentences)) for id_, sentences in encoded.items()}
+    validation_ids = synthetic_corpora.load_validation_documents(tmp_path / "out")
+    for split, rows in synthetic_corpora.load_rows_by_split(tmp_path / "out").items():
         passes = recipe.dupe_factor if split == "train" else 1
-        of_split = {id_: size for id_, size in tokens.items() if (id_ in held) == (split == "validation")}
-        of = counts[split]
-        assert of["documents"] == len(of_split)
-        assert of["input_tokens"] == passes * sum(of_split.values())
-        assert of["input_tokens"] == of["tokens"] - of["special_tokens"] - of["other_document_tokens"] + sum(
-            of["lost_tokens"].values()
-        )
+        split_sizes = {
+            id_: size for id_, size in sizes.items() if (id_ in validation_ids) == (split == "validation")
+        }
+        split_counts = counts[split]
+        assert split_counts["documents"] == len(split_sizes)
+        assert split_counts["input_tokens"] == passes * sum(split_sizes.values())
+        assert split_counts["input_tokens"] == split_counts["tokens"] - split_counts[
+            "special_tokens"
+        ] - split_counts["other_document_tokens"] + sum(split_counts["lost_tokens"].values())
         for row in rows:
-            assert row.ids[0] == library.token_to_id("[CLS]")
-            assert row.ids[-1] == library.token_to_id("[SEP]")
-            assert not row.split or row.ids[row.split - 1] == library.token_to_id("[SEP]")
-            found_parts = [list(part) for part in parts(row, recipe.objective)]
-            for (document, _, first, end), part in zip(row.spans, found_parts, strict=True):
-                named = [token for sentence in text[document][first:end] for token in sentence]
+            assert row.ids[0] == tokenizer.token_to_id("[CLS]")
+            assert row.ids[-1] == tokenizer.token_to_id("[SEP]")
+            assert not row.split or row.ids[row.split - 1] == tokenizer.token_to_id("[SEP]")
+            tokens_of_spans = [list(tokens) for tokens in span_tokens(row, recipe.objective)]
+            for (document, _, first, end), tokens in zip(row.spans, tokens_of_spans, strict=True):
+                sentence_tokens = [token for sentence in encoded[document][first:end] for token in sentence]
                 if recipe.objective == "electra":
-                    assert not Counter(part) - Counter(named)
-                    assert all(is_within(list(segment), named) for segment in row.segments)
+                    assert not Counter(tokens) - Counter(sentence_tokens)
+                    assert all(is_subsequence(list(segment), sentence_tokens) for segment in row.segments)
                 else:
-                    assert any(named[at : at + len(part)] == part for at in range(len(named)))
+                    assert any(
+                        sentence_tokens[index : index + len(tokens)] == tokens
+                        for index in range(len(sentence_tokens))
+                    )
 
 
-def is_within(part: list[int], whole: list[int]) -> bool:
-    """Is the part a subsequence of the whole?"""
-    rest = iter(whole)
-    return all(token in rest for token in part)
+def is_subsequence(subsequence: list[int], sequence: list[int]) -> bool:
+    """Return True if all items occur in the sequence in their order."""
+    rest = iter(sequence)
+    return all(token in rest for token in subsequence)
 
 
-def test_options_win_over_a_preset(corpus: UniqueWordCorpus, tmp_path: Path) -> None:
+def test_options_override_a_preset(corpus: UniqueWordCorpus, tmp_path: Path) -> None:
     options = ("--preset", "pubmedbert", "--max-seq-length", 64, "--dupe-factor", 2, "--short-seq-prob", 0)
     assert (
         run_shards_to_pretraining(
@@ -761,11 +803,11 @@ def test_options_win_over_a_preset(corpus: UniqueWordCorpus, tmp_path: Path) -> 
     expected = dataclasses.replace(
         example_recipes.PRESETS["pubmedbert"], max_seq_length=64, dupe_factor=2, short_seq_prob=0.0
     )
-    found = config(tmp_path / "out")
-    assert {field: found[field] for field in expected.to_dict()} == expected.to_dict()
+    config = load_config(tmp_path / "out")
+    assert {field: config[field] for field in expected.to_dict()} == expected.to_dict()
 
 
-def test_what_is_not_said_is_as_in_the_reference_code() -> None:
+def test_defaults_are_those_of_the_reference_code() -> None:
     from bioshards.pipelines import shards_to_pretraining
     from bioshards.pipelines.drivers import pretraining_driver
     from bioshards.pipelines.options.common import documents_options_from_args
@@ -782,21 +824,21 @@ def test_what_is_not_said_is_as_in_the_reference_code() -> None:
     assert make_recipe() == example_recipes.DEFAULTS["electra"]
 
 
-def test_list_and_help_name_it_and_wait_for_nothing() -> None:
+def test_list_and_help_describe_the_pipeline() -> None:
     assert "shards_to_pretraining " in run_beam("list").stdout
-    said = run_beam("run", "shards_to_pretraining", "--help").stdout
+    stdout = run_beam("run", "shards_to_pretraining", "--help").stdout
     for option in ("--input DIR", "--vocab DIR", "--preset", "--keep-overflow", "--shuffle {shard,global}"):
-        assert option in said
-    assert "Beam" in said
+        assert option in stdout
+    assert "Beam" in stdout
 
 
-# What passes between the steps
+# Elements between steps
 
 
-def test_no_token_and_no_text_passes_between_the_steps(
+def test_elements_between_steps_have_no_tokens_and_no_text(
     prose: tuple[Path, Path], vocabulary: Path, tmp_path: Path
 ) -> None:
-    """Everything that any transform gives is written down: names, numbers and reports."""
+    """The elements of all PCollections are recorded: names, numbers and reports."""
     import functools
 
     import apache_beam
@@ -809,22 +851,31 @@ def test_no_token_and_no_text_passes_between_the_steps(
 
     collections: list[Any] = []
 
-    class Looking(PipelineVisitor):  # type: ignore[misc]
+    class CollectionVisitor(PipelineVisitor):  # type: ignore[misc]
         def visit_transform(self, node: Any) -> None:
             collections.extend(node.outputs.values())
 
-    words = ["--input", prose[0], "--input", prose[1], "--vocab", vocabulary, "--output", tmp_path / "out"]
-    given = list(map(str, [*words, "--shuffle", "global", "--validation-fraction", 0.1]))
+    arguments = [
+        "--input",
+        prose[0],
+        "--input",
+        prose[1],
+        "--vocab",
+        vocabulary,
+        "--output",
+        tmp_path / "out",
+    ]
+    argv = list(map(str, [*arguments, "--shuffle", "global", "--validation-fraction", 0.1]))
     parser = shards_to_pretraining.make_parser()
-    driver = pretraining_driver.PretrainingDriver(parser, parser.parse_args(given), [], given)
+    driver = pretraining_driver.PretrainingDriver(parser, parser.parse_args(argv), [], argv)
     job = driver.load_inputs(LocalStorage(), list(map(str, prose)))
     options = PipelineOptions([], **local_runner.make_local_options(1))
     root = apache_beam.Pipeline(runner=local_runner.make_runner(options), options=options)
     shards_to_pretraining.build(root, job)
-    root.visit(Looking())
+    root.visit(CollectionVisitor())
     for number, collection in enumerate(collections):
-        note = apache_beam.Map(functools.partial(_note, str(tmp_path / "notes")))
-        collection | f"Note {number}" >> note
+        append_elements = apache_beam.Map(functools.partial(_append_repr, str(tmp_path / "notes")))
+        collection | f"Note {number}" >> append_elements
     result = root.run()
     result.wait_until_finish()
     notes = (tmp_path / "notes").read_text()
@@ -833,7 +884,7 @@ def test_no_token_and_no_text_passes_between_the_steps(
     for word in ("mice", "BRCA1", "naïve", "pubmed:", "[CLS]"):
         assert word not in notes
     assert len(notes) < 30_000
-    metrics = {found.key.metric.name: found.committed for found in result.metrics().query()["counters"]}
+    metrics = {counter.key.metric.name: counter.committed for counter in result.metrics().query()["counters"]}
     counts = load_manifest(tmp_path / "out")["counts"]
     assert metrics["build_items"] == 2
     assert metrics["build_documents"] == counts["documents"]
@@ -843,6 +894,6 @@ def test_no_token_and_no_text_passes_between_the_steps(
         assert metrics[f"build_{split}_tokens"] == counts[split]["tokens"]
 
 
-def _note(path: str, element: object) -> None:
+def _append_repr(path: str, element: object) -> None:
     with open(path, "a") as file:
         file.write(f"{element!r}\n")

@@ -1,7 +1,6 @@
-"""Object stores: the whole job on a Beam file system that is not the local one.
+"""Tests of pipelines, storage and mirrors on mem://, a Beam file system that keeps objects in memory.
 
-Beam finds file systems by subclassing; this one keeps its objects in memory, makes an object visible
-when it is closed, as object stores do, and can be made to fail.
+As in object stores, an object becomes visible when its file is closed.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ from tests.support.servers.server_pages import publish_file
 
 
 @pytest.fixture(autouse=True)
-def empty_store() -> None:
+def clear_memory_store() -> None:
     MEMORY_OBJECTS.clear()
 
 
-def test_the_whole_job_from_and_to_an_object_store(tmp_path: Path, run: Callable[..., int]) -> None:
+def test_pubmed_to_shards_from_and_to_an_object_store(tmp_path: Path, run: Callable[..., int]) -> None:
     source = tmp_path / "in"
     shutil.copytree(PUBMED_SAMPLE, source)
     (source / "pubmed26n0004.xml").write_bytes(
@@ -49,22 +48,22 @@ def test_the_whole_job_from_and_to_an_object_store(tmp_path: Path, run: Callable
     MEMORY_OBJECTS["mem://bucket/ids.txt"] = b"# a benchmark\npubmed:90000001\n"
     (tmp_path / "ids.txt").write_bytes(MEMORY_OBJECTS["mem://bucket/ids.txt"])
     options = ("--keep-dropped", "--dedup", "exact", "--exclude-ids")
-    store = ("--input", "mem://bucket/in", "--output", "mem://bucket/out")
-    assert run(*store, *options, "mem://bucket/ids.txt") == 0
+    store_arguments = ("--input", "mem://bucket/in", "--output", "mem://bucket/out")
+    assert run(*store_arguments, *options, "mem://bucket/ids.txt") == 0
     assert run("--input", source, "--output", tmp_path / "out", *options, tmp_path / "ids.txt") == 0
-    assert run(*store, *options, "mem://bucket/nothing.txt") == 2
-    facts = json.loads(MEMORY_OBJECTS["mem://bucket/out/manifest.json"])
-    assert facts["exclusion_list"]["matched"] == facts["funnel"]["dropped: excluded"] == 1
-    for part in ("outputs", "dropped", "duplicates", "funnel", "counts", "exclusion_list"):
-        assert facts[part] == load_manifest(tmp_path / "out")[part]
-    for listed in facts["outputs"] + facts["dropped"] + facts["duplicates"]:
-        local = tmp_path / "out" / listed["file"]
-        assert MEMORY_OBJECTS[f"mem://bucket/out/{listed['file']}"] == local.read_bytes()
+    assert run(*store_arguments, *options, "mem://bucket/nothing.txt") == 2
+    manifest = json.loads(MEMORY_OBJECTS["mem://bucket/out/manifest.json"])
+    assert manifest["exclusion_list"]["matched"] == manifest["funnel"]["dropped: excluded"] == 1
+    for key in ("outputs", "dropped", "duplicates", "funnel", "counts", "exclusion_list"):
+        assert manifest[key] == load_manifest(tmp_path / "out")[key]
+    for entry in manifest["outputs"] + manifest["dropped"] + manifest["duplicates"]:
+        local = tmp_path / "out" / entry["file"]
+        assert MEMORY_OBJECTS[f"mem://bucket/out/{entry['file']}"] == local.read_bytes()
     assert MEMORY_OBJECTS["mem://bucket/out/duplicates.tsv"].endswith(b"\npubmed:8\tpubmed:7\n")
     assert not [path for path in MEMORY_OBJECTS if ".tmp-" in path]
 
 
-def test_a_finished_run_again_does_nothing(
+def test_rerunning_a_finished_run_does_nothing(
     run: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     for path in PUBMED_SAMPLE.glob("*.xml"):
@@ -78,45 +77,45 @@ def test_a_finished_run_again_does_nothing(
 
 
 def test_words_are_counted_from_and_to_an_object_store(reference: Path, tmp_path: Path) -> None:
-    def count(*words: object) -> int:
+    def run_shards_to_words(*arguments: object) -> int:
         return cli.main(
-            ["run", "shards_to_words", "--workers", "1", "--validation-fraction", "0.3", *map(str, words)]
+            ["run", "shards_to_words", "--workers", "1", "--validation-fraction", "0.3", *map(str, arguments)]
         )
 
     for path in reference.glob("*.*"):
         if path.is_file():
             MEMORY_OBJECTS[f"mem://bucket/in/{path.name}"] = path.read_bytes()
-    assert count("--input", "mem://bucket/in/", "--output", "mem://bucket/out") == 0
-    assert count("--input", reference, "--output", tmp_path) == 0
-    facts = json.loads(MEMORY_OBJECTS["mem://bucket/out/manifest.json"])
-    assert facts["run"]["inputs"] == ["mem://bucket/in"]
-    assert {**facts, "run": {}} == {**load_manifest(tmp_path), "run": {}}
+    assert run_shards_to_words("--input", "mem://bucket/in/", "--output", "mem://bucket/out") == 0
+    assert run_shards_to_words("--input", reference, "--output", tmp_path) == 0
+    manifest = json.loads(MEMORY_OBJECTS["mem://bucket/out/manifest.json"])
+    assert manifest["run"]["inputs"] == ["mem://bucket/in"]
+    assert {**manifest, "run": {}} == {**load_manifest(tmp_path), "run": {}}
     for name in ("words.tsv", "validation-words.tsv"):
         assert MEMORY_OBJECTS[f"mem://bucket/out/{name}"] == (tmp_path / name).read_bytes()
     assert not [path for path in MEMORY_OBJECTS if ".tmp-" in path]
-    # A shard that an object store has lost is named, as a local one is.
-    lost = next(path for path in MEMORY_OBJECTS if path.startswith("mem://bucket/in/data-"))
-    del MEMORY_OBJECTS[lost]
-    assert count("--input", "mem://bucket/in", "--output", "mem://bucket/other") == 3
+    # A missing shard is reported as a local one is.
+    missing_shard = next(path for path in MEMORY_OBJECTS if path.startswith("mem://bucket/in/data-"))
+    del MEMORY_OBJECTS[missing_shard]
+    assert run_shards_to_words("--input", "mem://bucket/in", "--output", "mem://bucket/other") == 3
 
 
-def test_nothing_is_seen_of_what_was_not_written_to_its_end() -> None:
+def test_incomplete_write_creates_no_object() -> None:
     storage = RoutedStorage()
 
-    def write() -> None:
+    def write_and_fail() -> None:
         with storage.write("mem://bucket/a.json") as file:
             file.write(b"half")
             raise OSError("connection lost")
 
     with pytest.raises(OSError, match="connection lost"):
-        write()
+        write_and_fail()
     assert MEMORY_OBJECTS == {}
 
 
 PATH = "mem://bucket/a.xml.gz"
 
 
-def test_a_file_on_its_way_appears_when_it_is_kept() -> None:
+def test_resumable_file_appears_on_commit() -> None:
     with RoutedStorage().open_resumable(PATH, "v1") as part:
         assert part.size == 0
         part.write(b"some ")
@@ -128,7 +127,7 @@ def test_a_file_on_its_way_appears_when_it_is_kept() -> None:
     assert MEMORY_OBJECTS == {PATH: b"some bytes"}
 
 
-def test_a_file_on_its_way_can_be_begun_anew() -> None:
+def test_resumable_file_can_be_restarted() -> None:
     with RoutedStorage().open_resumable(PATH, "v1") as part:
         part.write(b"old")
         part.restart()
@@ -139,16 +138,16 @@ def test_a_file_on_its_way_can_be_begun_anew() -> None:
     assert MEMORY_OBJECTS == {PATH: b"new"}
 
 
-def test_nothing_is_left_of_a_file_that_is_broken_off_or_thrown_away() -> None:
+def test_interrupted_or_discarded_resumable_file_leaves_nothing() -> None:
     MEMORY_OBJECTS[PATH] = b"the one before"
 
-    def broken_off() -> None:
+    def write_and_fail() -> None:
         with RoutedStorage().open_resumable(PATH, "v1") as part:
             part.write(b"half")
             raise OSError("connection lost")
 
     with pytest.raises(OSError, match="connection lost"):
-        broken_off()
+        write_and_fail()
     with RoutedStorage().open_resumable(PATH, "v1") as part:
         assert part.size == 0
         part.write(b"wrong")
@@ -168,26 +167,26 @@ def test_a_mirror_on_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyP
         remote = RemoteFile(server.url + path, path, "PubmedArticleSet", True, "words", datetime(2020, 1, 2))
         server.schedule_fault(path, HtmlPage("<html>Too busy</html>"))
         server.schedule_fault(path, TruncatedBody(1000))
-        held = mirror.fetch(connection, remote)
-        assert MEMORY_OBJECTS[held.info.path] == (tmp_path / path).read_bytes()
+        mirrored = mirror.fetch(connection, remote)
+        assert MEMORY_OBJECTS[mirrored.info.path] == (tmp_path / path).read_bytes()
         assert sorted(name.rpartition("/")[2] for name in MEMORY_OBJECTS) == [
             "pubmed26n0001.xml.gz",
             "pubmed26n0001.xml.gz.json",
             "pubmed26n0001.xml.gz.md5",
         ]
-        asked = len(server.requests)
+        requests_before = len(server.requests)
         assert list(mirror.find_mirrored(None, [remote])) == [remote]
-        assert len(server.requests) == asked
+        assert len(server.requests) == requests_before
         del MEMORY_OBJECTS[f"mem://bucket/mirror/{path.replace('/pubmed26', '/.records/pubmed26')}.json"]
         assert mirror.fetch(connection, remote).fetched_bytes == 0
         server.schedule_fault(path, HtmlPage("<html>Too busy</html>"), times=None)
-        MEMORY_OBJECTS[held.info.path] = b"damaged"
+        MEMORY_OBJECTS[mirrored.info.path] = b"damaged"
         before = dict(MEMORY_OBJECTS)
         assert isinstance(mirror.try_fetch(connection, remote), BadFileError)
         assert before == MEMORY_OBJECTS
 
 
-def test_calls_are_the_same_as_for_local_files(tmp_path: Path) -> None:
+def test_storage_calls_are_the_same_as_for_local_files(tmp_path: Path) -> None:
     storage = RoutedStorage()
     for folder in ("mem://bucket/x", str(tmp_path / "x")):
         for name in ("b.txt", "a.txt", "deep/c.txt"):
@@ -208,7 +207,7 @@ def test_calls_are_the_same_as_for_local_files(tmp_path: Path) -> None:
         assert storage.list_names(folder) == ["b.txt"]
 
 
-def test_no_credentials_get_into_the_manifest(run: Callable[..., int], tmp_path: Path) -> None:
+def test_manifest_contains_no_credentials(run: Callable[..., int], tmp_path: Path) -> None:
     secrets = (
         "--s3_access_key_id=AKIA",
         "--s3_secret_access_key",
@@ -224,7 +223,7 @@ def test_no_credentials_get_into_the_manifest(run: Callable[..., int], tmp_path:
     assert str(tmp_path) in text
 
 
-def test_a_store_without_its_package_says_what_to_install(
+def test_unknown_scheme_error_names_the_package_to_install(
     run: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("--input", "nowhere://bucket/in", "--output", "nowhere://bucket/out") == 2
@@ -232,7 +231,7 @@ def test_a_store_without_its_package_says_what_to_install(
 
 
 @pytest.mark.parametrize(("scheme", "client"), [("gs", "gcs"), ("s3", "s3")])
-def test_a_cloud_without_its_library_says_what_to_install(
+def test_missing_cloud_library_error_names_the_package_to_install(
     scheme: str,
     client: str,
     run: Callable[..., int],
@@ -241,6 +240,6 @@ def test_a_cloud_without_its_library_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, f"bioshards.pipelines.storage.{client}", None)
     assert run("--output", f"{scheme}://bucket/out") == 2
-    said = capsys.readouterr().err
-    assert f"{scheme}://bucket/out needs a library" in said
-    assert "pip install 'bioshards[cloud]'" in said
+    stderr = capsys.readouterr().err
+    assert f"{scheme}://bucket/out needs a library" in stderr
+    assert "pip install 'bioshards[cloud]'" in stderr

@@ -1,7 +1,6 @@
-"""The whole chain on gs:// and s3://, through failing stores, killed and continued: the bytes are the same.
+"""Tests of whole runs on gs:// and s3://: same bytes as local runs, recovery from faults, locks, requests.
 
-A store's way (tests/support/cloud/object_store_proxy.py) makes the faults, and counts what a source file
-costs.
+Emulated stores are reached through an ``ObjectStoreProxy``, which injects faults and counts requests.
 """
 
 from __future__ import annotations
@@ -67,108 +66,116 @@ FILES = RoutedStorage()
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[dict[str, ObjectStoreProxy]]:
+def store_proxies() -> Iterator[dict[str, ObjectStoreProxy]]:
     with (
-        store_emulators.run_gcs() as gs,
-        store_emulators.run_s3() as s3,
-        ObjectStoreProxy(gs) as way_to_gs,
-        ObjectStoreProxy(s3) as way_to_s3,
+        store_emulators.run_gcs() as gcs_store,
+        store_emulators.run_s3() as s3_store,
+        ObjectStoreProxy(gcs_store) as gcs_proxy,
+        ObjectStoreProxy(s3_store) as s3_proxy,
     ):
-        yield {"gs": way_to_gs, "s3": way_to_s3}
+        yield {"gs": gcs_proxy, "s3": s3_proxy}
 
 
 @pytest.fixture(autouse=True)
-def ways(
-    running: dict[str, ObjectStoreProxy], monkeypatch: pytest.MonkeyPatch
+def proxies(
+    store_proxies: dict[str, ObjectStoreProxy], monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, ObjectStoreProxy]:
-    """Both stores, reached by every process of this test; a step is done again at once."""
-    for way in running.values():
-        way.reset()
-        for name, value in way.store.environment.items():
+    """Proxies of both stores, configured for every process of this test, with short retry pauses."""
+    for proxy in store_proxies.values():
+        proxy.reset()
+        for name, value in proxy.store.environment.items():
             monkeypatch.setenv(name, value)
     monkeypatch.setattr(retry, "STEP_BACKOFF_SECONDS", (0.0, 0.0, 0.0))
-    monkeypatch.setattr(lock, "LEASE_RENEWAL_SECONDS", 3600)  # requests are counted
+    monkeypatch.setattr(lock, "LEASE_RENEWAL_SECONDS", 3600)  # renewals would add to the counted requests
     monkeypatch.setattr(gcs, "DEFAULT_RETRY", DEFAULT_RETRY.with_delay(initial=0.01))
     monkeypatch.setattr(gcs, "GCS_RETRY_SECONDS", 5.0)
-    patience = RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
-    monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (patience,))
-    monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", patience)
-    routed.configure_stores(PipelineOptions(reaching(running)))
-    return running
+    retry_policy = RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
+    monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (retry_policy,))
+    monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", retry_policy)
+    routed.configure_stores(PipelineOptions(list_store_options(store_proxies)))
+    return store_proxies
 
 
-def reaching(ways: dict[str, ObjectStoreProxy]) -> list[str]:
-    """The options that reach both stores."""
-    return [word for way in ways.values() for word in way.store.options]
+def list_store_options(proxies: dict[str, ObjectStoreProxy]) -> list[str]:
+    """Return the options with the endpoints and credentials of both stores."""
+    return [option for proxy in proxies.values() for option in proxy.store.options]
 
 
 @pytest.fixture
-def beam_run(ways: dict[str, ObjectStoreProxy]) -> Run:
-    """``beam run NAME`` in this process, one worker."""
+def beam_run(proxies: dict[str, ObjectStoreProxy]) -> Run:
+    """``beam run NAME`` in this process, with one worker."""
 
-    def call(name: str, *words: object) -> int:
-        return cli.main(["run", name, "--workers", "1", *map(str, words), *reaching(ways)])
+    def call(name: str, *arguments: object) -> int:
+        return cli.main(["run", name, "--workers", "1", *map(str, arguments), *list_store_options(proxies)])
 
     return call
 
 
-def put(folder: Path, url: str) -> None:
-    """Copy a folder into a store."""
+def upload_folder(folder: Path, url: str) -> None:
+    """Upload the files of a local folder."""
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             with FILES.write(f"{url}/{path.relative_to(folder)}") as file:
                 file.write(path.read_bytes())
 
 
-def get(url: str, folder: Path) -> Path:
-    """What lies at a place, as a folder here."""
-    for found in FILES.walk(url):
-        path = folder / found.path.removeprefix(f"{url}/")
+def download_folder(url: str, folder: Path) -> Path:
+    """Download all objects below a URL into a local folder."""
+    for remote_file in FILES.walk(url):
+        path = folder / remote_file.path.removeprefix(f"{url}/")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with FILES.open(found.path) as file:
+        with FILES.open(remote_file.path) as file:
             path.write_bytes(file.read())
     return folder
 
 
-def published(folder: Path) -> dict[str, str]:
-    """SHA-256 of what a run publishes; of its manifest, all but where its inputs lie."""
-    found = published_digests(folder)
+def digest_without_input_paths(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of published files; the manifest's run and input paths are left out."""
+    digests = published_digests(folder)
     manifest = json.loads((folder / "manifest.json").read_text())
-    for listed in manifest["inputs"]:
+    for input_entry in manifest["inputs"]:
         for name in ("path", "folder"):
-            listed.pop(name, None)
+            input_entry.pop(name, None)
     del manifest["run"]
-    found["manifest.json"] = hashlib.sha256(json.dumps(manifest).encode()).hexdigest()
-    return found
+    digests["manifest.json"] = hashlib.sha256(json.dumps(manifest).encode()).hexdigest()
+    return digests
 
 
-def no_leftovers(ways: dict[str, ObjectStoreProxy]) -> bool:
-    """Is nothing in the stores under a temporary name?"""
-    urls = [way.store.url for way in ways.values()]
+def has_no_temporary_objects(proxies: dict[str, ObjectStoreProxy]) -> bool:
+    """Return True if no object in the stores has a temporary name."""
+    urls = [proxy.store.url for proxy in proxies.values()]
     return not [
-        found.path
+        remote_file.path
         for url in urls
-        for found in routed.get_store(url).list_prefix(url)
-        if "/.tmp-" in found.path
+        for remote_file in routed.get_store(url).list_prefix(url)
+        if "/.tmp-" in remote_file.path
     ]
 
 
 @pytest.fixture(scope="module")
-def here(reference: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The chain on this machine's disk: what its steps must publish on every store."""
+def local_outputs(reference: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Outputs of all steps on the local disk, which the same steps on a store must equal."""
     folder = tmp_path_factory.mktemp("chain")
-    made = {name: folder / name for name in ("words", "vocabulary", "examples")}
-    words = ["--workers", "1", "--input", str(reference), "--output"]
-    assert cli.main(["run", "shards_to_words", *words, str(made["words"])]) == 0
-    assert vocab(["build", str(made["words"]), "--output", str(made["vocabulary"]), *SIZE]) == 0
-    shaped = [*EXAMPLES, "--vocab", str(made["vocabulary"])]
-    assert cli.main(["run", "shards_to_pretraining", *words, str(made["examples"]), *shaped]) == 0
-    return {"abstracts": reference, **made}
+    outputs = {name: folder / name for name in ("words", "vocabulary", "examples")}
+    arguments = ["--workers", "1", "--input", str(reference), "--output"]
+    assert cli.main(["run", "shards_to_words", *arguments, str(outputs["words"])]) == 0
+    assert (
+        vocab(["build", str(outputs["words"]), "--output", str(outputs["vocabulary"]), *VOCABULARY_OPTIONS])
+        == 0
+    )
+    pretraining_arguments = [*PRETRAINING_OPTIONS, "--vocab", str(outputs["vocabulary"])]
+    assert (
+        cli.main(
+            ["run", "shards_to_pretraining", *arguments, str(outputs["examples"]), *pretraining_arguments]
+        )
+        == 0
+    )
+    return {"abstracts": reference, **outputs}
 
 
-WRITE = {"gs": ("POST", "/upload/*"), "s3": ("PUT", "*")}
-SIZE = ("--size", "400", "--algorithm", "wordpiece")
-EXAMPLES = (
+WRITE_REQUESTS = {"gs": ("POST", "/upload/*"), "s3": ("PUT", "*")}
+VOCABULARY_OPTIONS = ("--size", "400", "--algorithm", "wordpiece")
+PRETRAINING_OPTIONS = (
     "--shuffle",
     "global",
     "--validation-fraction",
@@ -180,95 +187,123 @@ EXAMPLES = (
 )
 
 
-@pytest.mark.parametrize(("on", "other"), [("gs", "s3"), ("s3", "gs")])
+@pytest.mark.parametrize(("scheme", "other_scheme"), [("gs", "s3"), ("s3", "gs")])
 def test_the_whole_chain_gives_the_same_bytes(
-    ways: dict[str, ObjectStoreProxy],
-    here: dict[str, Path],
+    proxies: dict[str, ObjectStoreProxy],
+    local_outputs: dict[str, Path],
     tmp_path: Path,
     beam_run: Run,
-    on: str,
-    other: str,
+    scheme: str,
+    other_scheme: str,
 ) -> None:
-    """Inputs on one store, outputs on the other, an update file that comes later; faults in every step."""
-    store, second = ways[on].store.url + "/chain[1]", ways[other].store.url + "/chain[1]"
+    """Inputs and outputs are on different stores, an update file is added, and every step has faults."""
+    output_url, other_url = (
+        proxies[scheme].store.url + "/chain[1]",
+        proxies[other_scheme].store.url + "/chain[1]",
+    )
     source = Path(shutil.copytree(PUBMED_SAMPLE, tmp_path / "sample"))
-    later = source / "pubmed26n0003.xml"
-    update = later.read_bytes()
-    later.unlink()
-    put(source, f"{second}/in")
-    abstracts = ("--input", f"{second}/in", "--output", f"{store}/abstracts/", "--keep-dropped")
-    assert beam_run("pubmed_to_shards", *abstracts) == 0
-    with FILES.write(f"{second}/in/{later.name}") as file:
+    update_path = source / "pubmed26n0003.xml"
+    update = update_path.read_bytes()
+    update_path.unlink()
+    upload_folder(source, f"{other_url}/in")
+    abstracts_arguments = (
+        "--input",
+        f"{other_url}/in",
+        "--output",
+        f"{output_url}/abstracts/",
+        "--keep-dropped",
+    )
+    assert beam_run("pubmed_to_shards", *abstracts_arguments) == 0
+    with FILES.write(f"{other_url}/in/{update_path.name}") as file:
         file.write(update)
-    for broken in (UploadReset(100), LostResponse(), ServiceUnavailable()):
-        ways[on].schedule_fault(*WRITE[on], broken)
-    for cut in (TruncatedBody(100), ConnectionReset(50), ServiceUnavailable(status=429)):
-        ways[other].schedule_fault("GET", "*0003.xml*", cut)
-    assert beam_run("pubmed_to_shards", *abstracts) == 0
+    for fault in (UploadReset(100), LostResponse(), ServiceUnavailable()):
+        proxies[scheme].schedule_fault(*WRITE_REQUESTS[scheme], fault)
+    for read_fault in (TruncatedBody(100), ConnectionReset(50), ServiceUnavailable(status=429)):
+        proxies[other_scheme].schedule_fault("GET", "*0003.xml*", read_fault)
+    assert beam_run("pubmed_to_shards", *abstracts_arguments) == 0
 
-    ways[on].schedule_fault("GET", "*abstracts/data-*", TruncatedBody(100), times=2)
-    ways[other].schedule_fault(*WRITE[other], UploadReset(10), times=2)
-    words = ("--input", f"{store}/abstracts", "--output", f"{second}/words")
-    assert beam_run("shards_to_words", *words) == 0
+    proxies[scheme].schedule_fault("GET", "*abstracts/data-*", TruncatedBody(100), times=2)
+    proxies[other_scheme].schedule_fault(*WRITE_REQUESTS[other_scheme], UploadReset(10), times=2)
+    words_arguments = ("--input", f"{output_url}/abstracts", "--output", f"{other_url}/words")
+    assert beam_run("shards_to_words", *words_arguments) == 0
     assert (
         vocab(
-            ["build", str(get(f"{second}/words", tmp_path / "words")), "--output", str(tmp_path / "v"), *SIZE]
+            [
+                "build",
+                str(download_folder(f"{other_url}/words", tmp_path / "words")),
+                "--output",
+                str(tmp_path / "v"),
+                *VOCABULARY_OPTIONS,
+            ]
         )
         == 0
     )
 
-    ways[on].schedule_fault(*WRITE[on], ServiceUnavailable(), times=3)
-    examples = ("--input", f"{store}/abstracts", "--output", f"{store}/examples", "--vocab", tmp_path / "v")
-    assert beam_run("shards_to_pretraining", *examples, *EXAMPLES) == 0
+    proxies[scheme].schedule_fault(*WRITE_REQUESTS[scheme], ServiceUnavailable(), times=3)
+    examples_arguments = (
+        "--input",
+        f"{output_url}/abstracts",
+        "--output",
+        f"{output_url}/examples",
+        "--vocab",
+        tmp_path / "v",
+    )
+    assert beam_run("shards_to_pretraining", *examples_arguments, *PRETRAINING_OPTIONS) == 0
 
-    assert [way.pending_fault_count() for way in ways.values()] == [0, 0]
-    assert no_leftovers(ways)
-    for name, url in (("abstracts", store), ("examples", store), ("words", second)):
-        assert published(get(f"{url}/{name}", tmp_path / f"got-{name}")) == published(here[name]), name
-    for command in (("pubmed_to_shards", *abstracts), ("shards_to_words", *words)):
-        before = [found.stamp for found in FILES.walk(store) + FILES.walk(second)]
+    assert [proxy.pending_fault_count() for proxy in proxies.values()] == [0, 0]
+    assert has_no_temporary_objects(proxies)
+    for name, url in (("abstracts", output_url), ("examples", output_url), ("words", other_url)):
+        assert digest_without_input_paths(
+            download_folder(f"{url}/{name}", tmp_path / f"got-{name}")
+        ) == digest_without_input_paths(local_outputs[name]), name
+    for command in (("pubmed_to_shards", *abstracts_arguments), ("shards_to_words", *words_arguments)):
+        before = [remote_file.stamp for remote_file in FILES.walk(output_url) + FILES.walk(other_url)]
         assert beam_run(*command) == 0
-        assert before == [found.stamp for found in FILES.walk(store) + FILES.walk(second)]
+        assert before == [remote_file.stamp for remote_file in FILES.walk(output_url) + FILES.walk(other_url)]
 
 
-@pytest.mark.parametrize("on", ["gs", "s3"])
+@pytest.mark.parametrize("scheme", ["gs", "s3"])
 def test_full_text_gives_the_same_bytes(
-    ways: dict[str, ObjectStoreProxy], full_text: Path, tmp_path: Path, beam_run: Run, on: str
+    proxies: dict[str, ObjectStoreProxy], full_text: Path, tmp_path: Path, beam_run: Run, scheme: str
 ) -> None:
-    url = f"{ways[on].store.url}/full-text"
+    url = f"{proxies[scheme].store.url}/full-text"
     assert beam_run("pmc_to_shards", "--keep-dropped", "--output", url) == 0
-    assert published(get(url, tmp_path / "got")) == published(full_text)
+    assert digest_without_input_paths(download_folder(url, tmp_path / "got")) == digest_without_input_paths(
+        full_text
+    )
 
 
 @pytest.mark.usefixtures("own_temporary_folder")
-@pytest.mark.parametrize("on", ["gs", "s3"])
-def test_abstracts_on_a_store_that_articles_hold_in_full(
-    ways: dict[str, ObjectStoreProxy], tmp_path: Path, beam_run: Run, on: str
+@pytest.mark.parametrize("scheme", ["gs", "s3"])
+def test_overlap_with_abstracts_on_a_store_is_that_of_local_abstracts(
+    proxies: dict[str, ObjectStoreProxy], tmp_path: Path, beam_run: Run, scheme: str
 ) -> None:
-    """The same list as on a disk; of the abstracts each shard is read once."""
+    """Each shard of abstracts is read once."""
     sources = articles.write_files(
         tmp_path / "pubmed", {"pubmed26n0001.xml": pubmed_set_xml(*OVERLAP_CITATIONS)}
     )
     assert beam_run("pubmed_to_shards", "--input", sources, "--output", tmp_path / "abstracts") == 0
-    holding = ("--input", articles.write_files(tmp_path / "in", OVERLAP_ARTICLES), "--find-overlap-with")
-    assert beam_run("pmc_to_shards", *holding, tmp_path / "abstracts", "--output", tmp_path / "out") == 0
-    url = ways[on].store.url
-    put(tmp_path / "abstracts", f"{url}/dropped-in")
-    ways[on].reset()
-    assert beam_run("pmc_to_shards", *holding, f"{url}/dropped-in", "--output", f"{url}/holding") == 0
-    read = [path for method, path in ways[on].requests if method == "GET" and "dropped-in/data-" in path]
-    assert len(read) == len(list((tmp_path / "abstracts").glob("data-*"))) == 1
-    found = get(f"{url}/holding", tmp_path / "got")
-    held = full_text_overlap.read(LocalStorage(), str(found), str(tmp_path / "abstracts"))
-    assert [tuple(row.values()) for row in held.to_pylist()] == EXPECTED_OVERLAP
+    arguments = ("--input", articles.write_files(tmp_path / "in", OVERLAP_ARTICLES), "--find-overlap-with")
+    assert beam_run("pmc_to_shards", *arguments, tmp_path / "abstracts", "--output", tmp_path / "out") == 0
+    url = proxies[scheme].store.url
+    upload_folder(tmp_path / "abstracts", f"{url}/dropped-in")
+    proxies[scheme].reset()
+    assert beam_run("pmc_to_shards", *arguments, f"{url}/dropped-in", "--output", f"{url}/holding") == 0
+    read_paths = [
+        path for method, path in proxies[scheme].requests if method == "GET" and "dropped-in/data-" in path
+    ]
+    assert len(read_paths) == len(list((tmp_path / "abstracts").glob("data-*"))) == 1
+    output = download_folder(f"{url}/holding", tmp_path / "got")
+    overlap = full_text_overlap.read(LocalStorage(), str(output), str(tmp_path / "abstracts"))
+    assert [tuple(row.values()) for row in overlap.to_pylist()] == EXPECTED_OVERLAP
     for name in ("overlap.arrow", "state.json"):
-        assert (found / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
+        assert (output / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
 
 
-def test_a_mirror_on_one_store_and_an_output_on_the_other(
-    ways: dict[str, ObjectStoreProxy], tmp_path: Path, beam_run: Run, monkeypatch: pytest.MonkeyPatch
+def test_mirror_and_output_may_be_on_different_stores(
+    proxies: dict[str, ObjectStoreProxy], tmp_path: Path, beam_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the servers' stand-ins, which fail as the stores do."""
+    """Files come from fake servers; servers and stores both fail."""
     xml = {f"{path.name}.gz": path.read_bytes() for path in sorted(PUBMED_SAMPLE.glob("*.xml"))}
     first, second, update = xml
     create_pubmed_server(
@@ -280,97 +315,116 @@ def test_a_mirror_on_one_store_and_an_output_on_the_other(
         FakeArticle(12900001, version=2),
     ]
     create_bucket(tmp_path / "servers/bucket", articles, "2026-11-01")
-    gs, s3_url = (way.store.url for way in ways.values())
+    gcs_url, s3_url = (proxy.store.url for proxy in proxies.values())
     monkeypatch.setattr(s3, "S3_MAX_ATTEMPTS", 2)
     with FakeServer(tmp_path / "servers") as server:
         server.schedule_fault("pubmed/baseline/*2.xml.gz", ServerBusy())
         server.schedule_fault("bucket/PMC1200001.1/*.xml", ServerBusy())
-        ways["s3"].schedule_fault(
+        proxies["s3"].schedule_fault(
             "PUT", "*pubmed26n0001.xml.gz", UploadReset(100), times=3
-        )  # more than it is tried
-        ways["gs"].schedule_fault("GET", "*staged*", TruncatedBody(10))
-        pubmed = ("--input", "pubmed:", "--pubmed-url", f"{server.url}pubmed/", "--output")
-        assert beam_run("pubmed_to_shards", *pubmed, f"{gs}/fetched", "--mirror", f"{s3_url}/mirror") == 0
-        assert [way.pending_fault_count() for way in ways.values()] == [0, 0]
-        asked = len(server.requests_for("*.xml.gz"))
-        assert beam_run("pubmed_to_shards", *pubmed, f"{gs}/fetched-2", "--mirror", f"{s3_url}/mirror") == 0
-        assert len(server.requests_for("*.xml.gz")) == asked  # what the mirror holds is not fetched again
-        pmc = ("--input", "pmc:", "--pmc-url", f"{server.url}bucket/", "--output")
-        assert beam_run("pmc_to_shards", *pmc, f"{s3_url}/articles", "--mirror", f"{gs}/mirror") == 0
+        )  # more often than the client retries
+        proxies["gs"].schedule_fault("GET", "*staged*", TruncatedBody(10))
+        pubmed_arguments = ("--input", "pubmed:", "--pubmed-url", f"{server.url}pubmed/", "--output")
+        assert (
+            beam_run(
+                "pubmed_to_shards", *pubmed_arguments, f"{gcs_url}/fetched", "--mirror", f"{s3_url}/mirror"
+            )
+            == 0
+        )
+        assert [proxy.pending_fault_count() for proxy in proxies.values()] == [0, 0]
+        requests_before = len(server.requests_for("*.xml.gz"))
+        assert (
+            beam_run(
+                "pubmed_to_shards", *pubmed_arguments, f"{gcs_url}/fetched-2", "--mirror", f"{s3_url}/mirror"
+            )
+            == 0
+        )
+        assert len(server.requests_for("*.xml.gz")) == requests_before  # mirrored files are not fetched again
+        pmc_arguments = ("--input", "pmc:", "--pmc-url", f"{server.url}bucket/", "--output")
+        assert (
+            beam_run("pmc_to_shards", *pmc_arguments, f"{s3_url}/articles", "--mirror", f"{gcs_url}/mirror")
+            == 0
+        )
     local = {
         "pubmed_to_shards": tmp_path / "servers/pubmed",
-        "pmc_to_shards": get(f"{gs}/mirror", tmp_path / "m"),
+        "pmc_to_shards": download_folder(f"{gcs_url}/mirror", tmp_path / "m"),
     }
     for name, folder in local.items():
         assert beam_run(name, "--input", folder, "--output", tmp_path / name) == 0
-    for name, url in (("pubmed_to_shards", f"{gs}/fetched"), ("pmc_to_shards", f"{s3_url}/articles")):
-        got, same = published(get(url, tmp_path / f"got-{name}")), published(tmp_path / name)
-        del got["manifest.json"], same["manifest.json"]
-        assert got == same
-        assert any(shard.startswith("data-") for shard in got)
+    for name, url in (("pubmed_to_shards", f"{gcs_url}/fetched"), ("pmc_to_shards", f"{s3_url}/articles")):
+        digests, expected = (
+            digest_without_input_paths(download_folder(url, tmp_path / f"got-{name}")),
+            digest_without_input_paths(tmp_path / name),
+        )
+        del digests["manifest.json"], expected["manifest.json"]
+        assert digests == expected
+        assert any(shard.startswith("data-") for shard in digests)
 
 
 @pytest.mark.parametrize(
-    ("on", "asking"),
+    ("scheme", "stalled_request"),
     [("gs", ("DELETE", "*/final_reports/*")), ("s3", ("PUT", "*/staged/*"))],
     ids=["gs", "s3"],
 )
-def test_killed_and_continued_it_ends_with_the_same_bytes(
-    ways: dict[str, ObjectStoreProxy],
+def test_killed_and_resumed_run_gives_the_same_bytes(
+    proxies: dict[str, ObjectStoreProxy],
     reference: Path,
     tmp_path: Path,
-    on: str,
-    asking: tuple[str, str],
+    scheme: str,
+    stalled_request: tuple[str, str],
 ) -> None:
-    """``kill -9`` while a request is under way; two workers go on."""
-    way, url = ways[on], f"{ways[on].store.url}/killed"
-    words = ["pubmed_to_shards", "--keep-dropped", "--output", url]
-    way.schedule_fault(*asking, Stall(0, 600))
+    """Kill the run with SIGKILL during a request, then resume with two workers."""
+    proxy, url = proxies[scheme], f"{proxies[scheme].store.url}/killed"
+    arguments = ["pubmed_to_shards", "--keep-dropped", "--output", url]
+    proxy.schedule_fault(*stalled_request, Stall(0, 600))
     kill_when(
-        start_beam("run", *words, "--workers", 1, *reaching(ways)), lambda: not way.pending_fault_count()
+        start_beam("run", *arguments, "--workers", 1, *list_store_options(proxies)),
+        lambda: not proxy.pending_fault_count(),
     )
     assert not FILES.exists(f"{url}/manifest.json")
-    done = run_beam("run", *words, "--workers", 2, *reaching(ways))
-    assert done.returncode == 0, done.stderr
-    assert published(get(url, tmp_path / "got")) == published(reference)
-    assert no_leftovers(ways)
+    completed = run_beam("run", *arguments, "--workers", 2, *list_store_options(proxies))
+    assert completed.returncode == 0, completed.stderr
+    assert digest_without_input_paths(download_folder(url, tmp_path / "got")) == digest_without_input_paths(
+        reference
+    )
+    assert has_no_temporary_objects(proxies)
 
 
-@pytest.mark.parametrize("on", ["gs", "s3"])
-def test_a_second_run_of_an_output_does_not_begin(
-    ways: dict[str, ObjectStoreProxy], beam_run: Run, capsys: Capture, on: str
+@pytest.mark.parametrize("scheme", ["gs", "s3"])
+def test_second_run_of_a_locked_output_is_refused(
+    proxies: dict[str, ObjectStoreProxy], beam_run: Run, capsys: Capture, scheme: str
 ) -> None:
-    url = f"{ways[on].store.url}/locked"
+    url = f"{proxies[scheme].store.url}/locked"
     command = ("pubmed_to_shards", "--output", url)
     with lock_output(FILES, OutputDir(url)):
         assert beam_run(*command) == 2
-        said = capsys.readouterr().err
-        assert f"another run is writing {url}: process {os.getpid()} of {socket.gethostname()}" in said
+        stderr = capsys.readouterr().err
+        assert f"another run is writing {url}: process {os.getpid()} of {socket.gethostname()}" in stderr
         assert FILES.list_names(f"{url}/.bioshards") == ["lock.json"]
     assert beam_run(*command) == 0
     assert "lock.json" not in FILES.list_names(f"{url}/.bioshards")
 
 
-@pytest.mark.parametrize("on", ["gs", "disk"])
-def test_an_output_that_is_begun_while_another_run_looks_for_its_inputs_is_that_run_s_no_more(
-    ways: dict[str, ObjectStoreProxy],
+@pytest.mark.parametrize("scheme", ["gs", "disk"])
+def test_output_claimed_by_another_run_during_preparation_is_refused(
+    proxies: dict[str, ObjectStoreProxy],
     tmp_path: Path,
     beam_run: Run,
     capsys: Capture,
     monkeypatch: pytest.MonkeyPatch,
-    on: str,
+    scheme: str,
 ) -> None:
-    """Else it would have the one's shards by the other's configuration."""
-    url = f"{ways[on].store.url}/overtaken" if on == "gs" else str(tmp_path / "overtaken")
+    """Otherwise the output would mix shards of two configurations."""
+    url = f"{proxies[scheme].store.url}/overtaken" if scheme == "gs" else str(tmp_path / "overtaken")
     command = ("pubmed_to_shards", "--output", url)
-    prepare, quicker = executor.prepare_run, ["--keep-title-only"]
+    prepare_run, other_options = executor.prepare_run, ["--keep-title-only"]
 
-    def prepared(*given: Any) -> None:
-        prepare(*given)
-        if quicker:
-            assert beam_run(*command, quicker.pop()) == 0
+    def prepare_after_other_run(*arguments: Any) -> None:
+        prepare_run(*arguments)
+        if other_options:
+            assert beam_run(*command, other_options.pop()) == 0
 
-    monkeypatch.setattr(driver, "prepare_run", prepared)
+    monkeypatch.setattr(driver, "prepare_run", prepare_after_other_run)
     assert beam_run(*command) == 2
     assert "has another configuration" in capsys.readouterr().err
     assert beam_run(*command, "--keep-title-only") == 0
@@ -378,7 +432,7 @@ def test_an_output_that_is_begun_while_another_run_looks_for_its_inputs_is_that_
 
 
 @pytest.mark.parametrize(
-    ("host", "since", "begins"),
+    ("host", "seconds_since_renewal", "is_acquired"),
     [
         ("elsewhere", 100, False),
         ("elsewhere", 130, True),
@@ -387,93 +441,95 @@ def test_an_output_that_is_begun_while_another_run_looks_for_its_inputs_is_that_
         ("ours", 0, True),
     ],
 )
-def test_a_killed_run_stops_nobody_for_long(
-    ways: dict[str, ObjectStoreProxy], host: str, since: int, begins: bool
+def test_lock_of_a_killed_run_expires(
+    proxies: dict[str, ObjectStoreProxy], host: str, seconds_since_renewal: int, is_acquired: bool
 ) -> None:
-    """And one of this machine nobody at all: its process is there no more, or we have its number, as in a
-    container that is started again."""
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    output_dir = OutputDir(f"{ways['gs'].store.url}/noted-{host}-{since}")
-    note = {
+    """A lock of another host expires; one of this host is free once its process has ended.
+
+    The recorded process id may be our own, as in a container that is started again.
+    """
+    ended_process = subprocess.Popen(["true"])
+    ended_process.wait()
+    output_dir = OutputDir(f"{proxies['gs'].store.url}/noted-{host}-{seconds_since_renewal}")
+    lock_content = {
         "host": host if host == "elsewhere" else socket.gethostname(),
-        "pid": os.getpid() if host == "ours" else ended.pid,
-        "renewed_at": int(time.time()) - since,
+        "pid": os.getpid() if host == "ours" else ended_process.pid,
+        "renewed_at": int(time.time()) - seconds_since_renewal,
     }
-    FILES.write_json(output_dir.lock_path, note)
+    FILES.write_json(output_dir.lock_path, lock_content)
     with contextlib.ExitStack() as stack:
-        if not begins:
+        if not is_acquired:
             stack.enter_context(
                 pytest.raises(OutputMismatchError, match=r"if it was killed, rerun the command in \d+ sec")
             )
         stack.enter_context(lock_output(FILES, output_dir))
-    assert FILES.exists(output_dir.lock_path) is not begins
+    assert FILES.exists(output_dir.lock_path) is not is_acquired
 
 
-def test_a_run_says_that_it_goes_on_also_when_it_could_not_for_a_moment(
-    ways: dict[str, ObjectStoreProxy], monkeypatch: pytest.MonkeyPatch
+def test_lease_is_renewed_after_failed_renewals(
+    proxies: dict[str, ObjectStoreProxy], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lock, "LEASE_RENEWAL_SECONDS", 0.1)
     monkeypatch.setattr(s3, "S3_MAX_ATTEMPTS", 1)
-    routed.configure_stores(PipelineOptions(reaching(ways)))
-    way = ways["s3"]
-    output_dir = OutputDir(f"{way.store.url}/renewed")
+    routed.configure_stores(PipelineOptions(list_store_options(proxies)))
+    proxy = proxies["s3"]
+    output_dir = OutputDir(f"{proxy.store.url}/renewed")
     with lock_output(FILES, output_dir):
-        way.schedule_fault("PUT", "*/lock.json", ServiceUnavailable(), times=2)
+        proxy.schedule_fault("PUT", "*/lock.json", ServiceUnavailable(), times=2)
         before = FILES.read_json(output_dir.lock_path)["renewed_at"]
         deadline = time.monotonic() + 60
         while FILES.read_json(output_dir.lock_path)["renewed_at"] == before:
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        assert not way.pending_fault_count()
+        assert not proxy.pending_fault_count()
     assert not FILES.exists(output_dir.lock_path)
 
 
-def test_a_run_of_a_store_that_is_silent_is_left_at_once(
-    ways: dict[str, ObjectStoreProxy], monkeypatch: pytest.MonkeyPatch
+def test_releasing_a_lock_does_not_wait_for_a_stalled_store(
+    proxies: dict[str, ObjectStoreProxy], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lock, "RELEASE_TIMEOUT_SECONDS", 0.1)
-    way = ways["gs"]
-    output_dir = OutputDir(f"{way.store.url}/silent")
+    proxy = proxies["gs"]
+    output_dir = OutputDir(f"{proxy.store.url}/silent")
     with lock_output(FILES, output_dir):
-        way.schedule_fault("DELETE", "*lock.json*", Stall(0, 4))
-        began = time.monotonic()
-    assert time.monotonic() - began < 3
+        proxy.schedule_fault("DELETE", "*lock.json*", Stall(0, 4))
+        started_at = time.monotonic()
+    assert time.monotonic() - started_at < 3
     assert FILES.exists(output_dir.lock_path)
-    while FILES.exists(output_dir.lock_path):  # the answer comes at last
-        assert time.monotonic() - began < 60
+    while FILES.exists(output_dir.lock_path):  # until the stalled request completes
+        assert time.monotonic() - started_at < 60
         time.sleep(0.05)
-    assert not way.pending_fault_count()
+    assert not proxy.pending_fault_count()
 
 
-def test_a_process_reads_a_list_of_what_is_held_in_full_once(
-    ways: dict[str, ObjectStoreProxy], reference: Path, tmp_path: Path
+def test_overlap_list_is_read_once_per_process(
+    proxies: dict[str, ObjectStoreProxy], reference: Path, tmp_path: Path
 ) -> None:
-    """Thousands of portions ask for it, and it may have the ids of millions of abstracts."""
-    way, folder = ways["gs"], tmp_path / "full"
-    abstracts, full = f"{way.store.url}/listed", f"{way.store.url}/full"
-    listed = read_documents_manifest(FILES, str(reference)).outputs
-    firsts = [first_id(reference / shard.file) for shard in listed]
-    assert len(firsts) > 1
-    rows = [{"id": id_, "full_text_id": "pmc:PMC1.1", "matched_by": "pmid"} for id_ in firsts]
+    """Thousands of shard groups use the list, which may have millions of ids."""
+    proxy, folder = proxies["gs"], tmp_path / "full"
+    abstracts, full_text = f"{proxy.store.url}/listed", f"{proxy.store.url}/full"
+    shards = read_documents_manifest(FILES, str(reference)).outputs
+    first_ids = [read_first_id(reference / shard.file) for shard in shards]
+    assert len(first_ids) > 1
+    rows = [{"id": id_, "full_text_id": "pmc:PMC1.1", "matched_by": "pmid"} for id_ in first_ids]
     batches = [pa.RecordBatch.from_pylist([row], full_text_overlap.OVERLAP_SCHEMA) for row in rows]
     identity = full_text_overlap.digest_abstracts(FILES, str(reference))
-    listing = full_text_overlap.write(
+    overlap_entry = full_text_overlap.write(
         FILES, str(folder / full_text_overlap.FILE_NAME), str(reference), identity, batches
     )
-    put_documents(folder, [], "pmc_to_shards", [listing])
-    put(reference, abstracts)
-    put(folder, full)
-    way.reset()
-    for shard, id_ in zip(listed, firsts, strict=True):
+    put_documents(folder, [], "pmc_to_shards", [overlap_entry])
+    upload_folder(reference, abstracts)
+    upload_folder(folder, full_text)
+    proxy.reset()
+    for shard, id_ in zip(shards, first_ids, strict=True):
         assert overlap_filter.read_overlap_ids(
-            FILES, abstracts, [(full, listing.rows_sha256)], [shard]
+            FILES, abstracts, [(full_text, overlap_entry.rows_sha256)], [shard]
         ).to_pylist() == [id_]
     assert (
         len(
             [
                 path
-                for method, path in way.requests
+                for method, path in proxy.requests
                 if method == "GET" and "download" in path and "overlap" in path
             ]
         )
@@ -481,140 +537,143 @@ def test_a_process_reads_a_list_of_what_is_held_in_full_once(
     )
 
 
-def first_id(shard: Path) -> str:
+def read_first_id(shard: Path) -> str:
     with pa.ipc.open_stream(shard) as stream:
         id_: str = stream.read_next_batch()["id"][0].as_py()
         return id_
 
 
-def test_a_copy_goes_on_when_a_store_fails_for_longer_than_its_client_asks(
-    ways: dict[str, ObjectStoreProxy], reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_copy_retries_after_the_client_library_gives_up(
+    proxies: dict[str, ObjectStoreProxy], reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a step does: else hours of copying end, and all that is there is read anew."""
+    """Files of a copy are retried as the items of a step are."""
     monkeypatch.setattr(s3, "S3_MAX_ATTEMPTS", 2)
-    url = f"{ways['s3'].store.url}/copied"
-    ways["s3"].schedule_fault("PUT", "*/data-*", UploadReset(100), times=3)
-    ways["s3"].schedule_fault("PUT", "*/manifest.json", ServiceUnavailable(), times=3)
-    assert cli.main(["copy", str(reference), url, *reaching(ways)]) == 0
-    assert not ways["s3"].pending_fault_count()
-    ways["s3"].schedule_fault("GET", "*/data-*", TruncatedBody(10), times=3)
-    assert cli.main(["copy", url, str(tmp_path / "back"), *reaching(ways)]) == 0
-    assert not ways["s3"].pending_fault_count()
+    url = f"{proxies['s3'].store.url}/copied"
+    proxies["s3"].schedule_fault("PUT", "*/data-*", UploadReset(100), times=3)
+    proxies["s3"].schedule_fault("PUT", "*/manifest.json", ServiceUnavailable(), times=3)
+    assert cli.main(["copy", str(reference), url, *list_store_options(proxies)]) == 0
+    assert not proxies["s3"].pending_fault_count()
+    proxies["s3"].schedule_fault("GET", "*/data-*", TruncatedBody(10), times=3)
+    assert cli.main(["copy", url, str(tmp_path / "back"), *list_store_options(proxies)]) == 0
+    assert not proxies["s3"].pending_fault_count()
     assert published_digests(tmp_path / "back") == published_digests(reference)
 
 
-def test_a_run_goes_on_when_nobody_can_look_at_it(
-    ways: dict[str, ObjectStoreProxy], beam_run: Run, monkeypatch: pytest.MonkeyPatch
+def test_errors_of_the_progress_monitor_do_not_stop_a_run(
+    proxies: dict[str, ObjectStoreProxy], beam_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A report that was listed may be gone when it is read, a store may be silent."""
+    """A listed report may be removed before it is read, or a store may not answer."""
     monkeypatch.setattr(executor, "REMOTE_POLL_SECONDS", 0.1)
     errors = itertools.chain(
         [FileNotFoundError("it is gone"), TransientStorageError("silence")], itertools.repeat(None)
     )
 
-    def tick(_: ShardsProgress) -> None:
+    def raise_next_error(_: ShardsProgress) -> None:
         if error := next(errors):
             raise error
 
-    monkeypatch.setattr(ShardsProgress, "update", tick)
-    assert beam_run("pubmed_to_shards", "--output", f"{ways['gs'].store.url}/unseen") == 0
+    monkeypatch.setattr(ShardsProgress, "update", raise_next_error)
+    assert beam_run("pubmed_to_shards", "--output", f"{proxies['gs'].store.url}/unseen") == 0
     assert next(errors) is None
 
 
-PER_FILE = {"GET": 5, "HEAD": 3, "LIST": 0, "PUT": 5, "DELETE": 2, "other": 0}
-"""What a source file costs in requests until it is published; reading it comes on top."""
+REQUESTS_PER_FILE = {"GET": 5, "HEAD": 3, "LIST": 0, "PUT": 5, "DELETE": 2, "other": 0}
+"""Requests by kind for one source file, from staging to publication, without reads of the file."""
 
 
-@pytest.mark.parametrize("on", ["gs", "s3"])
-def test_a_source_file_costs_so_many_requests_and_no_more(
-    ways: dict[str, ObjectStoreProxy], tmp_path: Path, beam_run: Run, on: str
+@pytest.mark.parametrize("scheme", ["gs", "s3"])
+def test_number_of_requests_per_source_file(
+    proxies: dict[str, ObjectStoreProxy], tmp_path: Path, beam_run: Run, scheme: str
 ) -> None:
-    counted = []
-    for files in (2, 6):
-        source = tmp_path / str(files)
+    request_counts = []
+    for file_count in (2, 6):
+        source = tmp_path / str(file_count)
         source.mkdir()
-        for number in range(files):
+        for number in range(file_count):
             sample = (PUBMED_SAMPLE / "pubmed26n0002.xml").read_bytes()
             (source / f"pubmed26n{number:04d}.xml").write_bytes(sample)
-        url = f"{ways[on].store.url}/counted-{files}"
-        ways[on].reset()
+        url = f"{proxies[scheme].store.url}/counted-{file_count}"
+        proxies[scheme].reset()
         assert beam_run("pubmed_to_shards", "--input", source, "--output", url) == 0
-        counted.append(ways[on].count_requests())
-    few, many = counted
-    assert {kind: (many[kind] - few[kind]) / 4 for kind in PER_FILE} == PER_FILE
-    assert many.keys() <= PER_FILE.keys()
+        request_counts.append(proxies[scheme].count_requests())
+    few, many = request_counts
+    assert {kind: (many[kind] - few[kind]) / 4 for kind in REQUESTS_PER_FILE} == REQUESTS_PER_FILE
+    assert many.keys() <= REQUESTS_PER_FILE.keys()
 
 
-def refused(beam_run: Run, capsys: Capture, *words: object) -> tuple[int, str]:
-    code = beam_run("pubmed_to_shards", *words)
-    said = capsys.readouterr().err
-    assert "hunter2" not in said
-    assert said.count("\n") == 1
-    return code, said
+def run_with_error(beam_run: Run, capsys: Capture, *arguments: object) -> tuple[int, str]:
+    code = beam_run("pubmed_to_shards", *arguments)
+    stderr = capsys.readouterr().err
+    assert "hunter2" not in stderr
+    assert stderr.count("\n") == 1
+    return code, stderr
 
 
-@pytest.mark.parametrize("on", ["gs", "s3"])
-def test_a_store_that_cannot_be_used_is_said_before_anything_begins(
-    ways: dict[str, ObjectStoreProxy], beam_run: Run, capsys: Capture, on: str
+@pytest.mark.parametrize("scheme", ["gs", "s3"])
+def test_unusable_store_is_reported_before_the_run_starts(
+    proxies: dict[str, ObjectStoreProxy], beam_run: Run, capsys: Capture, scheme: str
 ) -> None:
-    url, way = ways[on].store.url, ways[on]
-    code, said = refused(beam_run, capsys, "--output", f"{on}://nobody-has-this/out")
+    url, proxy = proxies[scheme].store.url, proxies[scheme]
+    code, stderr = run_with_error(beam_run, capsys, "--output", f"{scheme}://nobody-has-this/out")
     assert code == 2
-    assert f"there is no bucket {on}://nobody-has-this" in said
-    code, said = refused(beam_run, capsys, "--output", f"{on}://ab/out")
+    assert f"there is no bucket {scheme}://nobody-has-this" in stderr
+    code, stderr = run_with_error(beam_run, capsys, "--output", f"{scheme}://ab/out")
     assert code == 2
-    assert "names no bucket" in said
-    for fault, wanted, words in (
+    assert "names no bucket" in stderr
+    for fault, expected_code, message in (
         (ServiceUnavailable(status=403), 2, "does not allow"),
         (ServiceUnavailable(status=401), 2, "cannot be used"),
         (ServiceUnavailable(), 1, "run the same command again"),
         (ConnectionReset(0), 1, "run the same command again"),
     ):
-        way.reset()
-        way.schedule_fault("GET", "*", fault, times=None)
-        code, said = refused(beam_run, capsys, "--output", f"{url}/out")
-        assert code == wanted, said
-        assert words in said
-        assert len(way.requests) == 1  # nobody waits for it to be tried again
-    way.reset()
+        proxy.reset()
+        proxy.schedule_fault("GET", "*", fault, times=None)
+        code, stderr = run_with_error(beam_run, capsys, "--output", f"{url}/out")
+        assert code == expected_code, stderr
+        assert message in stderr
+        assert len(proxy.requests) == 1  # the request is not retried
+    proxy.reset()
     assert FILES.list_names(f"{url}/out") == []
 
 
 @pytest.mark.parametrize("file", ["tokenizer.json", "manifest.json"])
-def test_a_vocabulary_on_a_store_that_fails_is_not_a_wrong_one(
-    ways: dict[str, ObjectStoreProxy],
-    here: dict[str, Path],
+def test_failing_store_of_a_vocabulary_is_a_transient_error(
+    proxies: dict[str, ObjectStoreProxy],
+    local_outputs: dict[str, Path],
     tmp_path: Path,
     beam_run: Run,
     capsys: Capture,
     file: str,
 ) -> None:
-    url = f"{ways['s3'].store.url}/vocabulary"
-    put(here["vocabulary"], url)
-    ways["s3"].schedule_fault("GET", f"*vocabulary/{file}*", ServiceUnavailable(), times=None)
-    words = ("--input", here["abstracts"], "--output", tmp_path / "out", "--vocab", url)
-    assert beam_run("shards_to_pretraining", *words, *EXAMPLES) == 1
+    url = f"{proxies['s3'].store.url}/vocabulary"
+    upload_folder(local_outputs["vocabulary"], url)
+    proxies["s3"].schedule_fault("GET", f"*vocabulary/{file}*", ServiceUnavailable(), times=None)
+    arguments = ("--input", local_outputs["abstracts"], "--output", tmp_path / "out", "--vocab", url)
+    assert beam_run("shards_to_pretraining", *arguments, *PRETRAINING_OPTIONS) == 1
     assert "run the same command again" in capsys.readouterr().err
 
 
-def test_an_address_where_nothing_listens_and_one_that_is_none(
-    ways: dict[str, ObjectStoreProxy], beam_run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+def test_unreachable_and_invalid_endpoints_are_reported(
+    proxies: dict[str, ObjectStoreProxy], beam_run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nowhere = f"http://127.0.0.1:{find_free_port()}"
-    to_s3 = ("--output", "s3://bucket/out", "--s3_secret_access_key=hunter2", "--s3_access_key_id=x")
-    monkeypatch.setenv("STORAGE_EMULATOR_HOST", nowhere)
-    for words in (("--output", "gs://bucket/out"), (*to_s3, f"--s3_endpoint_url={nowhere}")):
-        code = cli.main(["run", "pubmed_to_shards", *words])
-        said = capsys.readouterr().err
-        assert code == 1, said
-        assert "run the same command again" in said
-        assert "hunter2" not in said
-    assert cli.main(["run", "pubmed_to_shards", *to_s3, "--s3_endpoint_url=nonsense"]) == 2
+    unreachable_url = f"http://127.0.0.1:{find_free_port()}"
+    s3_arguments = ("--output", "s3://bucket/out", "--s3_secret_access_key=hunter2", "--s3_access_key_id=x")
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", unreachable_url)
+    for arguments in (
+        ("--output", "gs://bucket/out"),
+        (*s3_arguments, f"--s3_endpoint_url={unreachable_url}"),
+    ):
+        code = cli.main(["run", "pubmed_to_shards", *arguments])
+        stderr = capsys.readouterr().err
+        assert code == 1, stderr
+        assert "run the same command again" in stderr
+        assert "hunter2" not in stderr
+    assert cli.main(["run", "pubmed_to_shards", *s3_arguments, "--s3_endpoint_url=nonsense"]) == 2
     assert "nonsense" in capsys.readouterr().err
 
 
-def test_what_is_no_object_store_is_said_to_be_none(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hadoop's has folders, lists one at a time, and renames over nothing; its client is not even here."""
+def test_file_system_with_folders_is_refused(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HDFS has real folders, and its client is not installed."""
     command = ["run", "pubmed_to_shards", "--output", "hdfs://folder/out"]
     assert cli.main(command) == 2
     assert "nothing here can open hdfs://folder/out" in capsys.readouterr().err
@@ -623,7 +682,7 @@ def test_what_is_no_object_store_is_said_to_be_none(capsys: Capture, monkeypatch
     assert "hdfs:// is no object store. Mount it" in capsys.readouterr().err
 
 
-def test_missing_credentials_are_asked_for(
+def test_missing_credentials_are_reported(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name in (
@@ -637,6 +696,6 @@ def test_missing_credentials_are_asked_for(
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    for scheme, wanted in (("gs", "gcloud auth application-default login"), ("s3", "AWS_ACCESS_KEY_ID")):
+    for scheme, message in (("gs", "gcloud auth application-default login"), ("s3", "AWS_ACCESS_KEY_ID")):
         assert cli.main(["run", "pubmed_to_shards", "--output", f"{scheme}://bucket/out"]) == 2
-        assert wanted in capsys.readouterr().err
+        assert message in capsys.readouterr().err

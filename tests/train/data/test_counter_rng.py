@@ -1,6 +1,6 @@
-"""Numbers for places of rows: what they are, and that nothing can be told from one of another.
+"""Random numbers by row and position: recorded values, and statistical independence.
 
-Bounds are of five standard deviations; all draws are the same in every run.
+Bounds are five standard deviations. All draws are the same in every run.
 """
 
 from __future__ import annotations
@@ -21,75 +21,78 @@ _GAMMA = 0x9E3779B97F4A7C15
 
 
 def splitmix(start: int, number: int) -> int:
-    """The number-th value of a SplitMix64 that begins at start, with Python's whole numbers."""
-    z = (start + number * _GAMMA) & _WORD
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _WORD
-    return z ^ (z >> 31)
+    """Compute the number-th value of SplitMix64 seeded with start, in Python integers."""
+    state = (start + number * _GAMMA) & _WORD
+    state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
+    state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _WORD
+    return state ^ (state >> 31)
 
 
-def one_key(seed: int, epoch: int, row: int) -> int:
+def compute_key(seed: int, epoch: int, row: int) -> int:
     return splitmix(splitmix(splitmix(seed & _WORD, 1), epoch + 1), row + 1)
 
 
-def keys(seed: int = 0, epoch: int = 0, rows: int = 1000) -> Numbers:
+def make_keys(seed: int = 0, epoch: int = 0, rows: int = 1000) -> Numbers:
     return make_row_keys(seed, np.full(rows, epoch), np.arange(rows))
 
 
-def drawn(seed: int = 0, epoch: int = 0, stream: int = 0, rows: int = 1000, length: int = 100) -> Numbers:
-    """[rows, length]"""
-    flat = random_bits(np.repeat(keys(seed, epoch, rows), length), np.tile(np.arange(length), rows), stream)
-    return flat.reshape(rows, length)
+def draw_bits(seed: int = 0, epoch: int = 0, stream: int = 0, rows: int = 1000, length: int = 100) -> Numbers:
+    """Draw numbers of shape [rows, length]."""
+    numbers = random_bits(
+        np.repeat(make_keys(seed, epoch, rows), length), np.tile(np.arange(length), rows), stream
+    )
+    return numbers.reshape(rows, length)
 
 
-def ones(numbers: Numbers) -> npt.NDArray[np.uint8]:
-    """[..., 64], the bits of numbers."""
+def unpack_bits(numbers: Numbers) -> npt.NDArray[np.uint8]:
+    """Return the bits of numbers, of shape [..., 64]."""
     return np.unpackbits(np.ascontiguousarray(numbers)[..., None].view(np.uint8), axis=-1)
 
 
-def unrelated(a: Numbers, b: Numbers) -> bool:
-    """Is about half of the bits of two arrays the same, at each of the 64 and in all?"""
-    same = (ones(a) == ones(b)).reshape(-1, 64).mean(axis=0)
-    n = a.size
+def is_independent(first: Numbers, second: Numbers) -> bool:
+    """Return True if about half of the bits of two arrays are equal, at each bit and in total."""
+    equal_share = (unpack_bits(first) == unpack_bits(second)).reshape(-1, 64).mean(axis=0)
+    size = first.size
     return bool(
-        (abs(same - 0.5) < 5 * 0.5 / n**0.5).all() and abs(same.mean() - 0.5) < 5 * 0.5 / (64 * n) ** 0.5
+        (abs(equal_share - 0.5) < 5 * 0.5 / size**0.5).all()
+        and abs(equal_share.mean() - 0.5) < 5 * 0.5 / (64 * size) ** 0.5
     )
 
 
-# What they are
+# Values
 
 
 @given(
     seed=st.integers(-(1 << 70), 1 << 70),
     epoch=st.integers(0, 1 << 40),
     row=st.integers(0, 1 << 60),
-    place=st.integers(0, (1 << 32) - 1),
+    position=st.integers(0, (1 << 32) - 1),
     stream=st.integers(0, 9),
 )
-def test_numbers_are_those_of_splitmix64_begun_at_the_key(
-    seed: int, epoch: int, row: int, place: int, stream: int
+def test_numbers_are_those_of_splitmix64_seeded_with_the_row_key(
+    seed: int, epoch: int, row: int, position: int, stream: int
 ) -> None:
-    of_row = make_row_keys(seed, np.array([epoch]), np.array([row]))
-    assert of_row.tolist() == [one_key(seed, epoch, row)]
-    number = splitmix(one_key(seed, epoch, row), (stream << 32) + place)
-    assert random_bits(of_row, np.array([place]), stream).tolist() == [number]
-    assert uniform(of_row, np.array([place]), stream).tolist() == [(number >> 11) / (1 << 53)]
-    assert uniform_float32(of_row, np.array([place]), stream).tolist() == [(number >> 40) / (1 << 24)]
+    row_key = make_row_keys(seed, np.array([epoch]), np.array([row]))
+    assert row_key.tolist() == [compute_key(seed, epoch, row)]
+    expected = splitmix(compute_key(seed, epoch, row), (stream << 32) + position)
+    assert random_bits(row_key, np.array([position]), stream).tolist() == [expected]
+    assert uniform(row_key, np.array([position]), stream).tolist() == [(expected >> 11) / (1 << 53)]
+    assert uniform_float32(row_key, np.array([position]), stream).tolist() == [(expected >> 40) / (1 << 24)]
 
 
-def test_numbers_are_what_they_have_always_been() -> None:
+def test_numbers_equal_recorded_values() -> None:
     assert make_row_keys(7, np.array([0, 3]), np.array([5, 5])).tolist() == [
         13916494961907462818,
         15029617380150509269,
     ]
-    assert random_bits(keys(rows=2), np.array([0, 9]), 1).tolist() == [
+    assert random_bits(make_keys(rows=2), np.array([0, 9]), 1).tolist() == [
         5123629938494458332,
         10371490778074630982,
     ]
 
 
-def test_splitmix_here_is_splitmix_elsewhere() -> None:
-    """The first three numbers of the generator seeded with 1234567, as its implementations are checked by."""
+def test_splitmix_equals_reference_values() -> None:
+    """The first three numbers for the seed 1234567, the usual check of implementations."""
     assert [splitmix(1234567, number) for number in (1, 2, 3)] == [
         6457827717110365317,
         3203168211198807973,
@@ -97,96 +100,98 @@ def test_splitmix_here_is_splitmix_elsewhere() -> None:
     ]
 
 
-def unmixed(z: int) -> int:
-    """The state of which SplitMix64 makes z: its steps backwards."""
+def invert_splitmix(state: int) -> int:
+    """Invert the output function of SplitMix64."""
     for shift, factor in ((31, 0x94D049BB133111EB), (27, 0xBF58476D1CE4E5B9), (30, 1)):
-        z ^= (z >> shift) ^ (z >> 2 * shift)
-        z = z * pow(factor, -1, 1 << 64) & _WORD
-    return z
+        state ^= (state >> shift) ^ (state >> 2 * shift)
+        state = state * pow(factor, -1, 1 << 64) & _WORD
+    return state
 
 
-def test_numbers_are_from_0_to_below_1() -> None:
-    """Of states that make 64 zeros, 64 ones, and ones that single precision would round up."""
-    states = np.array([unmixed(0), unmixed(_WORD), unmixed(_WORD >> 1)], np.uint64)
-    place = np.zeros(3, np.int64)
-    assert random_bits(states, place, 0).tolist() == [0, _WORD, _WORD >> 1]
-    assert uniform(states, place, 0).tolist() == [0, 1 - 2.0**-53, 0.5 - 2.0**-53]
-    assert uniform_float32(states, place, 0).tolist() == [0, 1 - 2.0**-24, 0.5 - 2.0**-24]
-    assert uniform_float32(states, place, 0).dtype == np.float32
+def test_uniform_numbers_are_in_0_to_1() -> None:
+    """The states give 64 zeros, 64 ones, and ones that single precision would round up."""
+    states = np.array([invert_splitmix(0), invert_splitmix(_WORD), invert_splitmix(_WORD >> 1)], np.uint64)
+    positions = np.zeros(3, np.int64)
+    assert random_bits(states, positions, 0).tolist() == [0, _WORD, _WORD >> 1]
+    assert uniform(states, positions, 0).tolist() == [0, 1 - 2.0**-53, 0.5 - 2.0**-53]
+    assert uniform_float32(states, positions, 0).tolist() == [0, 1 - 2.0**-24, 0.5 - 2.0**-24]
+    assert uniform_float32(states, positions, 0).dtype == np.float32
 
 
-def test_arguments_are_not_changed() -> None:
-    of_rows, places = keys(rows=5), np.arange(5).astype(np.uint64)
-    before = of_rows.copy(), places.copy()
-    random_bits(of_rows, places, 0)
+def test_arguments_are_not_modified() -> None:
+    row_keys, positions = make_keys(rows=5), np.arange(5).astype(np.uint64)
+    before = row_keys.copy(), positions.copy()
+    random_bits(row_keys, positions, 0)
     rows = np.arange(5).astype(np.uint64)
     make_row_keys(0, rows, rows)
-    assert (of_rows == before[0]).all()
-    assert (places == before[1]).all()
+    assert (row_keys == before[0]).all()
+    assert (positions == before[1]).all()
     assert rows.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_no_two_rows_of_an_epoch_have_the_same_key() -> None:
-    assert len(np.unique(keys(rows=200_000))) == 200_000
+def test_row_keys_of_an_epoch_are_distinct() -> None:
+    assert len(np.unique(make_keys(rows=200_000))) == 200_000
 
 
-# That they are random
+# Randomness
 
 
 def test_each_bit_is_set_half_of_the_time() -> None:
-    numbers = drawn()
-    share = ones(numbers).reshape(-1, 64).mean(axis=0)
+    numbers = draw_bits()
+    share = unpack_bits(numbers).reshape(-1, 64).mean(axis=0)
     assert (abs(share - 0.5) < 5 * 0.5 / numbers.size**0.5).all()
 
 
 @pytest.mark.parametrize("shift", [0, 8, 24, 40, 56])
-def test_bytes_are_equally_frequent_at_all_places(shift: int) -> None:
-    """Chi-square of 256 values, for all places and for each of the first twenty alone."""
-    numbers = (drawn(rows=20_000, length=20) >> np.uint64(shift)) & np.uint64(255)
-    for of_place in (numbers, *numbers.T):
-        found = np.bincount(of_place.ravel().astype(np.int64), minlength=256)
-        expected = of_place.size / 256
-        chi_square = float(((found - expected) ** 2 / expected).sum())
+def test_bytes_are_uniform_at_all_positions(shift: int) -> None:
+    """Chi-square test of 256 values, for all positions and for each of the first twenty."""
+    numbers = (draw_bits(rows=20_000, length=20) >> np.uint64(shift)) & np.uint64(255)
+    for values in (numbers, *numbers.T):
+        counts = np.bincount(values.ravel().astype(np.int64), minlength=256)
+        expected = values.size / 256
+        chi_square = float(((counts - expected) ** 2 / expected).sum())
         assert abs(chi_square - 255) < 5 * (2 * 255) ** 0.5
 
 
-def test_neighbours_are_unrelated() -> None:
-    numbers = drawn()
-    assert unrelated(numbers[:, 1:], numbers[:, :-1])  # places
-    assert unrelated(numbers[1:], numbers[:-1])  # rows
-    assert unrelated(numbers[1:, :-1], numbers[:-1, 1:])  # the next row, a place before
-    assert unrelated(numbers, drawn(seed=1))
-    assert unrelated(numbers, drawn(seed=-1))
-    assert unrelated(numbers, drawn(epoch=1))
-    assert unrelated(drawn(seed=1, epoch=0), drawn(seed=0, epoch=1))
+def test_neighbouring_numbers_are_independent() -> None:
+    numbers = draw_bits()
+    assert is_independent(numbers[:, 1:], numbers[:, :-1])  # places
+    assert is_independent(numbers[1:], numbers[:-1])  # rows
+    assert is_independent(numbers[1:, :-1], numbers[:-1, 1:])  # the next row, a place before
+    assert is_independent(numbers, draw_bits(seed=1))
+    assert is_independent(numbers, draw_bits(seed=-1))
+    assert is_independent(numbers, draw_bits(epoch=1))
+    assert is_independent(draw_bits(seed=1, epoch=0), draw_bits(seed=0, epoch=1))
 
 
-def test_streams_are_unrelated() -> None:
+def test_streams_are_independent() -> None:
     for a, b in combinations(range(5), 2):
-        assert unrelated(drawn(stream=a), drawn(stream=b))
-        assert unrelated(drawn(stream=a)[:, 1:], drawn(stream=b)[:, :-1])
+        assert is_independent(draw_bits(stream=a), draw_bits(stream=b))
+        assert is_independent(draw_bits(stream=a)[:, 1:], draw_bits(stream=b)[:, :-1])
 
 
 def test_streams_are_not_correlated() -> None:
-    of_rows, places = np.repeat(keys(), 100), np.tile(np.arange(100), 1000)
-    draws = np.array([uniform(of_rows, places, stream) for stream in range(5)])
+    row_keys, positions = np.repeat(make_keys(), 100), np.tile(np.arange(100), 1000)
+    draws = np.array([uniform(row_keys, positions, stream) for stream in range(5)])
     correlations = np.corrcoef(draws)[np.triu_indices(5, 1)]
-    assert (abs(correlations) < 5 / places.size**0.5).all()
-    assert (abs(draws.mean(axis=1) - 0.5) < 5 * (1 / 12 / places.size) ** 0.5).all()
+    assert (abs(correlations) < 5 / positions.size**0.5).all()
+    assert (abs(draws.mean(axis=1) - 0.5) < 5 * (1 / 12 / positions.size) ** 0.5).all()
 
 
-@pytest.mark.parametrize("what", ["seed", "epoch", "row", "place"])
-def test_one_bit_of_any_argument_changes_half_of_the_bits(what: str) -> None:
-    """Of 500 rows; each of the argument's lower bits, and each bit of the number."""
+@pytest.mark.parametrize("argument", ["seed", "epoch", "row", "place"])
+def test_flipped_argument_bit_changes_half_of_the_bits(argument: str) -> None:
+    """Flip each of the 30 lower bits of the argument, for 500 rows."""
     rows = np.arange(500)
 
-    def numbers(flip: int) -> Numbers:
-        seed = 12345 ^ (flip if what == "seed" else 0)
-        epochs = np.full(500, 3) ^ (flip if what == "epoch" else 0)
-        of_row = rows * 977 ^ (flip if what == "row" else 0)
-        places = rows % 50 ^ (flip if what == "place" else 0)
+    def draw_flipped(flip: int) -> Numbers:
+        seed = 12345 ^ (flip if argument == "seed" else 0)
+        epochs = np.full(500, 3) ^ (flip if argument == "epoch" else 0)
+        of_row = rows * 977 ^ (flip if argument == "row" else 0)
+        places = rows % 50 ^ (flip if argument == "place" else 0)
         return random_bits(make_row_keys(seed, epochs, of_row), places, 0)
 
-    changed = np.array([ones(numbers(0) ^ numbers(1 << bit)).mean(axis=0) for bit in range(30)])
+    changed = np.array(
+        [unpack_bits(draw_flipped(0) ^ draw_flipped(1 << bit)).mean(axis=0) for bit in range(30)]
+    )
     assert (abs(changed - 0.5) < 6 * 0.5 / 500**0.5).all()
     assert abs(changed.mean() - 0.5) < 5 * 0.5 / (500 * 64 * 30) ** 0.5

@@ -1,4 +1,4 @@
-"""What is computed at a step: nothing but the set, the recipe and the step has a say in it."""
+"""The loader of training steps: batches depend only on the set, the recipe and the step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bioshards.train.data.pretraining_dataset import PretrainingDataset
 
 Sets = dict[str, Path]
 WHOLE = BatchPartition(rows_per_process=16, micro_batch_size=16)
-KINDS = ("electra", "bert", "albert", "plain")
+OBJECTIVES = ("electra", "bert", "albert", "plain")
 RECIPES = {
     "electra": TrainRecipe("electra", batch_size=16, steps=40),
     "bert": TrainRecipe(
@@ -34,40 +34,40 @@ RECIPES = {
 }
 
 
-def steps(
+def make_loader(
     sets: Sets,
-    kind: str,
-    dealt: BatchPartition = WHOLE,
+    objective: str,
+    partition: BatchPartition = WHOLE,
     split: str = "train",
     rank: int = 0,
-    first: int = 0,
-    **how: Any,
+    first_step: int = 0,
+    **changes: Any,
 ) -> StepLoader:
-    """The steps of one process, of the recipe that is in use for a set, or one with some fields changed."""
-    shards = PretrainingDataset(str(sets[kind]), split)
+    """Make the loader of one process with the recipe of an objective, changed by these fields."""
+    shards = PretrainingDataset(str(sets[objective]), split)
     pieces = PieceTable.load(str(sets["vocabulary"]), shards.vocabulary_size, shards.vocabulary_sha256)
-    recipe = dataclasses.replace(RECIPES[kind], **how)
-    return StepLoader(shards, pieces, recipe, dealt, rank=rank, first_step=first)
+    recipe = dataclasses.replace(RECIPES[objective], **changes)
+    return StepLoader(shards, pieces, recipe, partition, rank=rank, first_step=first_step)
 
 
-def same(one: Sequence[tuple[Batch, BatchCounts]], other: Sequence[tuple[Batch, BatchCounts]]) -> bool:
-    """Are these micro-batches the same to the bit?"""
+def is_equal(one: Sequence[tuple[Batch, BatchCounts]], other: Sequence[tuple[Batch, BatchCounts]]) -> bool:
+    """Return True if these micro-batches are equal bit by bit."""
     return len(one) == len(other) and all(
-        counts == others
+        counts == other_counts
         and all(
-            torch.equal(part, its)
-            if isinstance(part, torch.Tensor) and isinstance(its, torch.Tensor)
-            else part == its
-            for part, its in zip(batch, second, strict=True)
+            torch.equal(part, other_part)
+            if isinstance(part, torch.Tensor) and isinstance(other_part, torch.Tensor)
+            else part == other_part
+            for part, other_part in zip(batch, other_batch, strict=True)
         )
-        for (batch, counts), (second, others) in zip(one, other, strict=True)
+        for (batch, counts), (other_batch, other_counts) in zip(one, other, strict=True)
     )
 
 
-def rows(micro: Iterable[tuple[Batch, BatchCounts]]) -> list[dict[str, list[Any]]]:
-    """Each row of some micro-batches by itself, without padding: what the model sees of it, and is to say."""
-    found = []
-    for batch, counts in micro:
+def extract_rows(batches: Iterable[tuple[Batch, BatchCounts]]) -> list[dict[str, list[Any]]]:
+    """Return each row of the micro-batches without padding: inputs, masks and label."""
+    row_dicts = []
+    for batch, counts in batches:
         starts = batch.row_starts.tolist()
         ends = [*starts[1:], len(batch.ids)]
         for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
@@ -75,7 +75,7 @@ def rows(micro: Iterable[tuple[Batch, BatchCounts]]) -> list[dict[str, list[Any]
             masked = (
                 (batch.masked_positions >= start) & (batch.masked_positions < end) & (batch.targets != -100)
             )
-            found.append(
+            row_dicts.append(
                 {
                     "ids": batch.ids[start:end][real].tolist(),
                     "types": batch.token_type_ids[start:end][real].tolist(),
@@ -87,239 +87,263 @@ def rows(micro: Iterable[tuple[Batch, BatchCounts]]) -> list[dict[str, list[Any]
                 }
             )
         assert len(starts) == counts.rows
-    return found
+    return row_dicts
 
 
-def texts(micro: Iterable[tuple[Batch, BatchCounts]]) -> list[tuple[int, ...]]:
-    """Each row as it was before anything of it was masked."""
-    found = []
-    for row in rows(micro):
+def restore_ids(batches: Iterable[tuple[Batch, BatchCounts]]) -> list[tuple[int, ...]]:
+    """Return the ids of each row without masks."""
+    restored = []
+    for row in extract_rows(batches):
         ids = list(row["ids"])
-        for place, target in zip(row["at"], row["targets"], strict=True):
-            ids[place] = target
-        found.append(tuple(ids))
-    return found
+        for position, target in zip(row["at"], row["targets"], strict=True):
+            ids[position] = target
+        restored.append(tuple(ids))
+    return restored
 
 
-def all_texts(sets: Sets, kind: str, split: str = "train") -> list[tuple[int, ...]]:
-    """Every row of a split, in its order."""
-    of = steps(sets, kind, split=split)
-    return texts([of.load_sequential(0, PretrainingDataset(str(sets[kind]), split).rows)])
+def load_all_ids(sets: Sets, objective: str, split: str = "train") -> list[tuple[int, ...]]:
+    """Return the ids of every row of a split, in order."""
+    loader = make_loader(sets, objective, split=split)
+    return restore_ids([loader.load_sequential(0, PretrainingDataset(str(sets[objective]), split).rows)])
 
 
-# A function of the step
+# Steps
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_step_asked_alone_is_what_it_is_in_its_turn(kind: str, pretraining_sets: Sets) -> None:
-    """As each resumed run asks, and as no two processes ask in the same order."""
-    of = steps(pretraining_sets, kind)
-    in_turn = [of.load_step(step) for step in range(40)]
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_step_is_independent_of_access_order(objective: str, pretraining_sets: Sets) -> None:
+    """Resumed runs and other processes load the same steps in another order."""
+    loader = make_loader(pretraining_sets, objective)
+    sequential = [loader.load_step(step) for step in range(40)]
     for step in (39, 0, 17, 18, 3, 3):
-        assert same(steps(pretraining_sets, kind).load_step(step), in_turn[step])
-        assert same(of.load_step(step), in_turn[step])
-    assert not any(same(one, other) for one, other in itertools.combinations(in_turn, 2))
+        assert is_equal(make_loader(pretraining_sets, objective).load_step(step), sequential[step])
+        assert is_equal(loader.load_step(step), sequential[step])
+    assert not any(is_equal(one, other) for one, other in itertools.combinations(sequential, 2))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_epoch_has_every_row_once_and_the_next_one_in_another_order(
-    kind: str, pretraining_sets: Sets
-) -> None:
-    expected = all_texts(pretraining_sets, kind)
-    dealt = BatchPartition(len(expected), len(expected))
-    of = steps(pretraining_sets, kind, dealt, batch_size=len(expected))
-    epochs = [texts(of.load_step(step)) for step in range(3)]
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_epochs_have_every_row_once_in_different_orders(objective: str, pretraining_sets: Sets) -> None:
+    expected = load_all_ids(pretraining_sets, objective)
+    partition = BatchPartition(len(expected), len(expected))
+    loader = make_loader(pretraining_sets, objective, partition, batch_size=len(expected))
+    epochs = [restore_ids(loader.load_step(step)) for step in range(3)]
     assert all(sorted(epoch) == sorted(expected) for epoch in epochs)
     assert all(one != other for one, other in itertools.combinations([expected, *epochs], 2))
-    assert of.get_epoch(0) == 0
-    assert of.get_epoch(2) == 2
+    assert loader.get_epoch(0) == 0
+    assert loader.get_epoch(2) == 2
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_masks_of_two_epochs_differ(kind: str, pretraining_sets: Sets) -> None:
-    """Of every row that has more than a few ways to be masked, and so does what a generator says there."""
-    number = PretrainingDataset(str(pretraining_sets[kind])).rows
-    of = steps(pretraining_sets, kind, BatchPartition(number, number), batch_size=number, mask_rate=0.2)
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_masks_of_two_epochs_differ(objective: str, pretraining_sets: Sets) -> None:
+    """Compare rows that are long enough for many different masks, and the noise of the generator."""
+    num_rows = PretrainingDataset(str(pretraining_sets[objective])).rows
+    loader = make_loader(
+        pretraining_sets, objective, BatchPartition(num_rows, num_rows), batch_size=num_rows, mask_rate=0.2
+    )
     epochs = []
     for step in range(3):
-        micro = of.load_step(step)
-        epochs.append(dict(zip(texts(micro), rows(micro), strict=True)))
+        batches = loader.load_step(step)
+        epochs.append(dict(zip(restore_ids(batches), extract_rows(batches), strict=True)))
     one, two, three = epochs
     assert one.keys() == two.keys() == three.keys()
     long = [text for text in one if len(text) > 40]
-    assert len(long) > number / 4
+    assert len(long) > num_rows / 4
     for first, second in itertools.combinations(epochs, 2):
         assert np.mean([first[text]["at"] == second[text]["at"] for text in long]) < 0.01
         assert not any(set(first[text]["noise"]) & set(second[text]["noise"]) for text in long)
 
 
-def test_another_seed_is_another_order_with_other_masks(pretraining_sets: Sets) -> None:
-    one, other = (steps(pretraining_sets, "electra", seed=seed).load_step(0) for seed in (0, 1))
-    assert texts(one) != texts(other)
+def test_seed_changes_the_row_order(pretraining_sets: Sets) -> None:
+    one, other = (make_loader(pretraining_sets, "electra", seed=seed).load_step(0) for seed in (0, 1))
+    assert restore_ids(one) != restore_ids(other)
 
 
-# Dealt out
+# Partition of batches
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_processes_and_micro_batches_together_are_the_whole_batch(kind: str, pretraining_sets: Sets) -> None:
-    """The very rows, the very masks and the very noise, for 1, 2, 4 and 8 processes and any micro-batch."""
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_processes_and_micro_batches_add_up_to_the_whole_batch(
+    objective: str, pretraining_sets: Sets
+) -> None:
+    """Rows, masks and noise are equal for 1, 2, 4 and 8 processes and any micro-batch."""
     for step in (0, 23):
-        whole = rows(steps(pretraining_sets, kind).load_step(step))
-        assert len(whole) == 16
-        for world, micro in ((1, 1), (1, 4), (1, 5), (2, 8), (2, 3), (4, 4), (4, 1), (8, 2)):
-            dealt = partition_batch(16, world, 64, "cpu", micro)
-            parts = [
-                rows(steps(pretraining_sets, kind, dealt, rank=rank).load_step(step)) for rank in range(world)
+        expected = extract_rows(make_loader(pretraining_sets, objective).load_step(step))
+        assert len(expected) == 16
+        for world, micro_batch_size in ((1, 1), (1, 4), (1, 5), (2, 8), (2, 3), (4, 4), (4, 1), (8, 2)):
+            partition = partition_batch(16, world, 64, "cpu", micro_batch_size)
+            rows_by_rank = [
+                extract_rows(make_loader(pretraining_sets, objective, partition, rank=rank).load_step(step))
+                for rank in range(world)
             ]
-            assert [row for part in parts for row in part] == whole
+            assert [row for rank_rows in rows_by_rank for row in rank_rows] == expected
 
 
 @given(world=st.sampled_from([1, 2, 3, 4, 6]), data=st.data())
 @settings(max_examples=25, deadline=None)
-def test_however_a_batch_is_dealt_out_there_is_as_much_of_everything(
+def test_counts_are_independent_of_the_partition(
     world: int, data: st.DataObject, pretraining_sets: Sets
 ) -> None:
-    batch = world * data.draw(st.integers(1, 8))
-    micro = data.draw(st.integers(1, 9))
+    batch_size = world * data.draw(st.integers(1, 8))
+    micro_batch_size = data.draw(st.integers(1, 9))
     step = data.draw(st.integers(0, 10**9))
-    [(_, whole)] = steps(pretraining_sets, "bert", BatchPartition(batch, batch), batch_size=batch).load_step(
-        step
-    )
-    dealt = partition_batch(batch, world, 64, "cpu", micro)
+    [(_, expected)] = make_loader(
+        pretraining_sets, "bert", BatchPartition(batch_size, batch_size), batch_size=batch_size
+    ).load_step(step)
+    partition = partition_batch(batch_size, world, 64, "cpu", micro_batch_size)
     parts = [
         counts
         for rank in range(world)
-        for _, counts in steps(pretraining_sets, "bert", dealt, batch_size=batch, rank=rank).load_step(step)
+        for _, counts in make_loader(
+            pretraining_sets, "bert", partition, batch_size=batch_size, rank=rank
+        ).load_step(step)
     ]
-    assert len(parts) == world * dealt.accumulation_steps
-    assert tuple(map(sum, zip(*parts, strict=True))) == whole
+    assert len(parts) == world * partition.accumulation_steps
+    assert tuple(map(sum, zip(*parts, strict=True))) == expected
 
 
 @given(
     world=st.integers(1, 64),
-    each=st.integers(1, 512),
+    rows_per_process=st.integers(1, 512),
     length=st.sampled_from([64, 128, 256, 512]),
     device=st.sampled_from(["cpu", "cuda"]),
 )
-def test_without_a_word_there_are_as_few_micro_batches_as_fit(
-    world: int, each: int, length: int, device: str
+def test_default_partition_has_as_few_micro_batches_as_fit(
+    world: int, rows_per_process: int, length: int, device: str
 ) -> None:
-    dealt = partition_batch(world * each, world, length, device, None)
-    assert dealt.rows_per_process == each
-    assert dealt.micro_batch_size * length <= MAX_MICRO_BATCH_TOKENS[device]
-    assert dealt.accumulation_steps <= math.ceil(each * length / MAX_MICRO_BATCH_TOKENS[device])
+    partition = partition_batch(world * rows_per_process, world, length, device, None)
+    assert partition.rows_per_process == rows_per_process
+    assert partition.micro_batch_size * length <= MAX_MICRO_BATCH_TOKENS[device]
+    assert partition.accumulation_steps <= math.ceil(
+        rows_per_process * length / MAX_MICRO_BATCH_TOKENS[device]
+    )
     assert (
-        dealt.micro_batch_size * (dealt.accumulation_steps - 1)
-        < each
-        <= dealt.micro_batch_size * dealt.accumulation_steps
+        partition.micro_batch_size * (partition.accumulation_steps - 1)
+        < rows_per_process
+        <= partition.micro_batch_size * partition.accumulation_steps
     )
 
 
-def test_what_cannot_be_dealt_out_is_refused() -> None:
+def test_invalid_partitions_are_refused() -> None:
     with pytest.raises(ValueError, match="--batch-size 10 is not a multiple of the 4 processes"):
         partition_batch(10, 4, 64, "cpu", None)
-    for micro in (0, -1):
-        with pytest.raises(ValueError, match=f"--micro-batch-size {micro} is below 1"):
-            partition_batch(16, 2, 64, "cpu", micro)
+    for micro_batch_size in (0, -1):
+        with pytest.raises(ValueError, match=f"--micro-batch-size {micro_batch_size} is below 1"):
+            partition_batch(16, 2, 64, "cpu", micro_batch_size)
 
 
 # Validation
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_validation_is_masked_the_same_each_time_and_never_as_in_training(
-    kind: str, pretraining_sets: Sets
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_validation_masks_are_constant_and_differ_from_training(
+    objective: str, pretraining_sets: Sets
 ) -> None:
-    of = steps(pretraining_sets, kind, split="validation")
-    before = [of.load_sequential(start, 3) for start in (0, 3, 6)]
-    of.load_step(5)
-    later = steps(pretraining_sets, kind, BatchPartition(4, 4), split="validation", rank=1, first=7)
-    assert same(before, [later.load_sequential(start, 3) for start in (0, 3, 6)])
-    assert rows(before) == rows([of.load_sequential(0, 9)])
-    assert texts(before) == all_texts(pretraining_sets, kind, "validation")[:9]
-    number = PretrainingDataset(str(pretraining_sets[kind]), "validation").rows
-    held_out = {noise for row in rows([of.load_sequential(0, number)]) for noise in row["noise"]}
-    trained = steps(
-        pretraining_sets, kind, BatchPartition(number, number), split="validation", batch_size=number
+    loader = make_loader(pretraining_sets, objective, split="validation")
+    before = [loader.load_sequential(start, 3) for start in (0, 3, 6)]
+    loader.load_step(5)
+    later = make_loader(
+        pretraining_sets, objective, BatchPartition(4, 4), split="validation", rank=1, first_step=7
     )
-    assert not any(held_out & set(row["noise"]) for step in range(3) for row in rows(trained.load_step(step)))
+    assert is_equal(before, [later.load_sequential(start, 3) for start in (0, 3, 6)])
+    assert extract_rows(before) == extract_rows([loader.load_sequential(0, 9)])
+    assert restore_ids(before) == load_all_ids(pretraining_sets, objective, "validation")[:9]
+    num_rows = PretrainingDataset(str(pretraining_sets[objective]), "validation").rows
+    validation_noise = {
+        noise for row in extract_rows([loader.load_sequential(0, num_rows)]) for noise in row["noise"]
+    }
+    train_loader = make_loader(
+        pretraining_sets,
+        objective,
+        BatchPartition(num_rows, num_rows),
+        split="validation",
+        batch_size=num_rows,
+    )
+    assert not any(
+        validation_noise & set(row["noise"])
+        for step in range(3)
+        for row in extract_rows(train_loader.load_step(step))
+    )
 
 
 # A run that continues another
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_data_that_are_gone_on_with_begin_with_an_epoch_of_their_own(
-    kind: str, pretraining_sets: Sets
-) -> None:
-    """Every row once, whatever the step; and not as they would be in a run that begins with them."""
-    expected = all_texts(pretraining_sets, kind)
-    dealt = BatchPartition(len(expected), len(expected))
-    anew, further = (
-        steps(pretraining_sets, kind, dealt, first=first, batch_size=len(expected), final_mask_rate=0.0)
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_continued_run_starts_with_a_new_epoch(objective: str, pretraining_sets: Sets) -> None:
+    """Every row occurs once, in another order and with other noise than in a new run."""
+    expected = load_all_ids(pretraining_sets, objective)
+    partition = BatchPartition(len(expected), len(expected))
+    new_loader, continued_loader = (
+        make_loader(
+            pretraining_sets,
+            objective,
+            partition,
+            first_step=first,
+            batch_size=len(expected),
+            final_mask_rate=0.0,
+        )
         for first in (0, 30)
     )
-    assert further.get_epoch(30) == 0
-    assert further.get_epoch(32) == 2
+    assert continued_loader.get_epoch(30) == 0
+    assert continued_loader.get_epoch(32) == 2
     for step in range(2):
-        one, other = anew.load_step(step), further.load_step(30 + step)
-        assert sorted(texts(other)) == sorted(expected)
-        assert texts(other) != texts(one)
-        assert not {n for row in rows(other) for n in row["noise"]} & {
-            n for row in rows(one) for n in row["noise"]
+        one, other = new_loader.load_step(step), continued_loader.load_step(30 + step)
+        assert sorted(restore_ids(other)) == sorted(expected)
+        assert restore_ids(other) != restore_ids(one)
+        assert not {n for row in extract_rows(other) for n in row["noise"]} & {
+            n for row in extract_rows(one) for n in row["noise"]
         }
 
 
-def test_the_share_that_is_masked_goes_by_the_step_and_not_by_the_data(pretraining_sets: Sets) -> None:
-    [(_, early)] = steps(pretraining_sets, "bert").load_step(0)
-    [(_, late)] = steps(pretraining_sets, "bert", first=39).load_step(39)
+def test_mask_rate_depends_on_the_step(pretraining_sets: Sets) -> None:
+    [(_, early)] = make_loader(pretraining_sets, "bert").load_step(0)
+    [(_, late)] = make_loader(pretraining_sets, "bert", first_step=39).load_step(39)
     assert late.masked / late.tokens > 3 * early.masked / early.tokens
 
 
-def test_the_share_that_is_masked_grows_in_five_stages(pretraining_sets: Sets) -> None:
-    of = steps(pretraining_sets, "plain", mask_rate=0.05, final_mask_rate=0.25, max_predictions_per_seq=0)
+def test_mask_rate_grows_in_five_stages(pretraining_sets: Sets) -> None:
+    loader = make_loader(
+        pretraining_sets, "plain", mask_rate=0.05, final_mask_rate=0.25, max_predictions_per_seq=0
+    )
     shares = []
     for step in range(40):
-        [(_, counts)] = of.load_step(step)
+        [(_, counts)] = loader.load_step(step)
         shares.append(counts.masked / counts.tokens)
     for stage, rate in enumerate((0.05, 0.10, 0.15, 0.20, 0.25)):
         assert np.mean(shares[8 * stage : 8 * stage + 8]) == pytest.approx(rate, abs=0.015)
 
 
-# For a compiler
+# Compiled models
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("padded", [False, True])
-def test_compiled_models_are_given_two_shapes_at_most(
-    kind: str, padded: bool, pretraining_sets: Sets
-) -> None:
-    """The usual one, and that of the few batches with more tokens than there is room for."""
-    dealt = BatchPartition(16, 4)
-    of = steps(pretraining_sets, kind, dealt, compile=True, pad_rows=padded)
-    usual = steps(pretraining_sets, kind, dealt, pad_rows=padded)
+def test_compiled_models_get_at_most_two_shapes(objective: str, padded: bool, pretraining_sets: Sets) -> None:
+    """One shape is usual; the other is for batches that exceed the token capacity."""
+    partition = BatchPartition(16, 4)
+    compiled_loader = make_loader(pretraining_sets, objective, partition, compile=True, pad_rows=padded)
+    usual_loader = make_loader(pretraining_sets, objective, partition, pad_rows=padded)
     shapes = set()
     for step in range(40):
-        micro = of.load_step(step)
-        assert rows_of_all(micro) == rows(usual.load_step(step))
-        for batch, _ in micro:
+        batches = compiled_loader.load_step(step)
+        assert extract_unfilled_rows(batches) == extract_rows(usual_loader.load_step(step))
+        for batch, _ in batches:
             shapes.add(tuple(tuple(part.shape) if isinstance(part, torch.Tensor) else part for part in batch))
     assert len(shapes) <= (1 if padded else 2)
 
 
-def rows_of_all(micro: Sequence[tuple[Batch, BatchCounts]]) -> list[dict[str, list[Any]]]:
-    """The rows of batches that are filled up: what is behind the last row is no part of it."""
-    cut = []
-    for batch, counts in micro:
+def extract_unfilled_rows(batches: Sequence[tuple[Batch, BatchCounts]]) -> list[dict[str, list[Any]]]:
+    """Return the rows of batches in constant shapes, without the filling after the last row."""
+    truncated = []
+    for batch, counts in batches:
         if batch.cu_seqlens is not None:
-            real = int(batch.cu_seqlens[counts.rows])
-            assert not batch.is_token[real:].any()
+            num_tokens = int(batch.cu_seqlens[counts.rows])
+            assert not batch.is_token[num_tokens:].any()
             batch = batch._replace(
-                ids=batch.ids[:real],
-                token_type_ids=batch.token_type_ids[:real],
-                position_ids=batch.position_ids[:real],
-                is_token=batch.is_token[:real],
+                ids=batch.ids[:num_tokens],
+                token_type_ids=batch.token_type_ids[:num_tokens],
+                position_ids=batch.position_ids[:num_tokens],
+                is_token=batch.is_token[:num_tokens],
             )
-        cut.append((batch, counts))
-    return rows(cut)
+        truncated.append((batch, counts))
+    return extract_rows(truncated)

@@ -1,4 +1,4 @@
-"""What is read of a vocabulary: against what the other modules read of it, and what is said of wrong ones."""
+"""The piece table of a vocabulary: agreement with the encoder, and errors of invalid vocabularies."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ ALBERT = ("▁cell", "▁(", "▁", "▁3", "s", "ing", "'s", "=", "-", "6", ")"
           , "a-b", "K", "...", "<s>")  # fmt: skip
 
 
-def saved(folder: Path, tokenizer: Tokenizer) -> tuple[str, int, str]:
-    """What Pieces.read takes for this vocabulary: its folder, its size and its SHA-256."""
+def save_vocabulary(folder: Path, tokenizer: Tokenizer) -> tuple[str, int, str]:
+    """Save a tokenizer, and return the arguments of ``PieceTable.load``: directory, size and SHA-256."""
     folder.mkdir(exist_ok=True)
     tokenizer.save(str(folder / "tokenizer.json"))
     data = (folder / "tokenizer.json").read_bytes()
     return str(folder), 1 + max(tokenizer.get_vocab().values()), hashlib.sha256(data).hexdigest()
 
 
-def albert() -> Tokenizer:
-    """As `python -m bioshards.vocab build` makes one, with a token that is never split."""
+def make_albert_tokenizer() -> Tokenizer:
+    """Make a tokenizer as ``python -m bioshards.vocab build`` does, with a token that is never split."""
     tokenizer = make_unigram(*ALBERT)
     special = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
     tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in special])
@@ -37,57 +37,57 @@ def albert() -> Tokenizer:
     return tokenizer
 
 
-def named(pieces: np.ndarray[tuple[int], np.dtype[np.bool_]], tokenizer: Tokenizer) -> set[str]:
-    """The pieces that a table says yes of."""
-    return {str(tokenizer.id_to_token(number)) for number in np.flatnonzero(pieces).tolist()}
+def list_selected(is_selected: np.ndarray[tuple[int], np.dtype[np.bool_]], tokenizer: Tokenizer) -> set[str]:
+    """Return the pieces at the true entries of an array."""
+    return {str(tokenizer.id_to_token(number)) for number in np.flatnonzero(is_selected).tolist()}
 
 
-def test_of_wordpiece_what_begins_with_the_prefix_continues_a_word(tmp_path: Path) -> None:
+def test_wordpiece_continuations_have_the_prefix(tmp_path: Path) -> None:
     tokenizer = make_wordpiece(*WORDS)
-    folder, size, sha256 = saved(tmp_path, tokenizer)
+    folder, size, sha256 = save_vocabulary(tmp_path, tokenizer)
     pieces = PieceTable.load(folder, size, sha256)
     assert pieces.size == size == 15
     assert pieces.mask_id == tokenizer.token_to_id("[MASK]")
-    assert named(pieces.is_continuation, tokenizer) == {"##s", "##", "##-", "##β"}
+    assert list_selected(pieces.is_continuation, tokenizer) == {"##s", "##", "##-", "##β"}
     assert pieces.is_continuation.tolist() == list(map(bool, Encoder(folder).is_continuation))
 
 
-def test_of_sentencepiece_what_continues_a_word_is_what_albert_holds(tmp_path: Path) -> None:
-    tokenizer = albert()
-    folder, size, sha256 = saved(tmp_path, tokenizer)
+def test_sentencepiece_continuations_equal_albert_code(tmp_path: Path) -> None:
+    tokenizer = make_albert_tokenizer()
+    folder, size, sha256 = save_vocabulary(tmp_path, tokenizer)
     pieces = PieceTable.load(folder, size, sha256)
-    assert named(pieces.is_continuation, tokenizer) == {"s", "ing", ").", "IL", "a-b", "K", "..."}
+    assert list_selected(pieces.is_continuation, tokenizer) == {"s", "ing", ").", "IL", "a-b", "K", "..."}
     ids = tokenizer.get_vocab()
     added = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
     assert pieces.is_continuation.tolist() == list(map(bool, find_sentencepiece_continuations(ids, added)))
 
 
-def test_special_are_the_special_tokens_but_for_what_stands_for_text(tmp_path: Path) -> None:
+def test_special_pieces_exclude_the_unknown_token(tmp_path: Path) -> None:
     tokenizer = make_wordpiece(*WORDS)
-    pieces = PieceTable.load(*saved(tmp_path / "wordpiece", tokenizer))
-    assert named(pieces.is_special, tokenizer) == set(SPECIAL_TOKENS) - {"[UNK]"}
+    pieces = PieceTable.load(*save_vocabulary(tmp_path / "wordpiece", tokenizer))
+    assert list_selected(pieces.is_special, tokenizer) == set(SPECIAL_TOKENS) - {"[UNK]"}
     assert set(pieces.replacement_ids.tolist()) == {1, *range(5, 15)}
-    tokenizer = albert()
-    pieces = PieceTable.load(*saved(tmp_path / "albert", tokenizer))
-    assert named(pieces.is_special, tokenizer) == {"<pad>", "[CLS]", "[SEP]", "[MASK]"}
+    tokenizer = make_albert_tokenizer()
+    pieces = PieceTable.load(*save_vocabulary(tmp_path / "albert", tokenizer))
+    assert list_selected(pieces.is_special, tokenizer) == {"<pad>", "[CLS]", "[SEP]", "[MASK]"}
     assert tokenizer.token_to_id("GENE$") in pieces.replacement_ids
 
 
-def test_ids_that_no_piece_has_replace_nothing(tmp_path: Path) -> None:
-    """As a vocab.txt with blank lines gives them."""
+def test_missing_ids_are_no_replacements(tmp_path: Path) -> None:
+    """A ``vocab.txt`` with blank lines has such ids."""
     ids = {**{piece: number for number, piece in enumerate(SPECIAL_TOKENS)}, "cell": 9}
     tokenizer = Tokenizer(WordPiece(ids, unk_token="[UNK]"))
     tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
-    pieces = PieceTable.load(*saved(tmp_path, tokenizer))
+    pieces = PieceTable.load(*save_vocabulary(tmp_path, tokenizer))
     assert pieces.size == 10
     assert pieces.replacement_ids.tolist() == [1, 9]
 
 
-# What cannot be used
+# Errors
 
 
-def refused(folder: Path, *facts: int | str) -> str:
-    size, sha256 = facts or (15, "0" * 64)
+def read_load_error(folder: Path, *size_and_sha256: int | str) -> str:
+    size, sha256 = size_and_sha256 or (15, "0" * 64)
     with pytest.raises(VocabularyError) as error:
         PieceTable.load(str(folder), int(size), str(sha256))
     message = str(error.value)
@@ -95,62 +95,64 @@ def refused(folder: Path, *facts: int | str) -> str:
     return message
 
 
-WHERE = "run.vocabulary in the set's manifest.json names it"
+VOCABULARY_ORIGIN = "run.vocabulary in the set's manifest.json names it"
 
 
-def test_a_folder_that_is_none_is_said(tmp_path: Path) -> None:
-    message = refused(tmp_path / "nowhere")
+def test_missing_directory_is_refused(tmp_path: Path) -> None:
+    message = read_load_error(tmp_path / "nowhere")
     assert "is not a folder" in message
-    assert WHERE in message
+    assert VOCABULARY_ORIGIN in message
 
 
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
+def test_file_instead_of_a_directory_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.touch()
-    assert "is not a folder" in refused(path)
+    assert "is not a folder" in read_load_error(path)
 
 
-def test_a_folder_without_a_tokenizer_is_said(tmp_path: Path) -> None:
-    message = refused(tmp_path)
+def test_directory_without_tokenizer_is_refused(tmp_path: Path) -> None:
+    message = read_load_error(tmp_path)
     assert "has no tokenizer.json" in message
-    assert WHERE in message
+    assert VOCABULARY_ORIGIN in message
 
 
-def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+def test_unreadable_tokenizer_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").mkdir()
-    assert "cannot be read" in refused(tmp_path)
+    assert "cannot be read" in read_load_error(tmp_path)
 
 
 @pytest.mark.parametrize("bytes_left", [0, 1, 200, -1])
-def test_a_damaged_tokenizer_is_said(tmp_path: Path, bytes_left: int) -> None:
-    _, size, sha256 = saved(tmp_path, make_wordpiece(*WORDS))
+def test_damaged_tokenizer_is_refused(tmp_path: Path, bytes_left: int) -> None:
+    _, size, sha256 = save_vocabulary(tmp_path, make_wordpiece(*WORDS))
     path = tmp_path / "tokenizer.json"
     path.write_bytes(path.read_bytes()[:bytes_left])
-    message = refused(tmp_path, size, sha256)
+    message = read_load_error(tmp_path, size, sha256)
     assert "cannot be read as a tokenizer" in message
-    assert WHERE in message
+    assert VOCABULARY_ORIGIN in message
 
 
-def test_another_vocabulary_is_said_with_both(tmp_path: Path) -> None:
-    _, size, sha256 = saved(tmp_path / "one", make_wordpiece(*WORDS))
-    _, other_size, other_sha256 = saved(tmp_path / "other", make_wordpiece(*WORDS, "more"))
-    message = refused(tmp_path / "other", size, sha256)
+def test_error_of_another_vocabulary_names_both(tmp_path: Path) -> None:
+    _, size, sha256 = save_vocabulary(tmp_path / "one", make_wordpiece(*WORDS))
+    _, other_size, other_sha256 = save_vocabulary(tmp_path / "other", make_wordpiece(*WORDS, "more"))
+    message = read_load_error(tmp_path / "other", size, sha256)
     assert f"{size} pieces, SHA-256 {sha256}" in message
     assert f"{other_size} pieces, SHA-256 {other_sha256}" in message
-    assert WHERE in message
+    assert VOCABULARY_ORIGIN in message
 
 
-def test_a_vocabulary_of_the_same_size_in_another_order_is_another(tmp_path: Path) -> None:
-    _, size, sha256 = saved(tmp_path / "one", make_wordpiece("cell", "gene"))
-    saved(tmp_path / "other", make_wordpiece("gene", "cell"))
-    assert "is not the vocabulary of this pretraining set" in refused(tmp_path / "other", size, sha256)
+def test_vocabulary_in_another_order_is_refused(tmp_path: Path) -> None:
+    _, size, sha256 = save_vocabulary(tmp_path / "one", make_wordpiece("cell", "gene"))
+    save_vocabulary(tmp_path / "other", make_wordpiece("gene", "cell"))
+    assert "is not the vocabulary of this pretraining set" in read_load_error(
+        tmp_path / "other", size, sha256
+    )
 
 
-def test_a_vocabulary_without_mask_is_said(tmp_path: Path) -> None:
-    _, size, sha256 = saved(tmp_path, make_unigram(*ALBERT))
-    assert "has no [MASK]" in refused(tmp_path, size, sha256)
+def test_vocabulary_without_mask_is_refused(tmp_path: Path) -> None:
+    _, size, sha256 = save_vocabulary(tmp_path, make_unigram(*ALBERT))
+    assert "has no [MASK]" in read_load_error(tmp_path, size, sha256)
 
 
-def test_a_vocabulary_whose_words_cannot_be_told_is_said(tmp_path: Path) -> None:
-    _, size, sha256 = saved(tmp_path, Tokenizer(BPE({"a": 0, "[MASK]": 1}, [])))
-    assert "has a model of type BPE" in refused(tmp_path, size, sha256)
+def test_vocabulary_of_another_model_type_is_refused(tmp_path: Path) -> None:
+    _, size, sha256 = save_vocabulary(tmp_path, Tokenizer(BPE({"a": 0, "[MASK]": 1}, [])))
+    assert "has a model of type BPE" in read_load_error(tmp_path, size, sha256)

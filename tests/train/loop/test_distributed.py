@@ -1,4 +1,4 @@
-"""Several processes that train one model: what one alone would learn, and they end together."""
+"""Distributed training: several processes train like one, and end together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,64 +34,59 @@ from tests.support.train.trainer_runs import (
     load_reproducible_log,
     load_state,
     run_trainer,
-    use_torch_threads,
 )
+
+pytestmark = pytest.mark.usefixtures("single_thread")
 
 FAMILIES = ("electra", "bert", "albert")
 OPTIONS = ("--log-every", 1, "--validate-every", 6)
 NO_DROPOUT = ("--dropout", 0.0, "--attention-dropout", 0.0)
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    with use_torch_threads(1):
-        yield
+def make_environments(world_size: int) -> list[dict[str, str]]:
+    """Return the environment variables that torchrun sets for each process."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+    shared_env = {"WORLD_SIZE": str(world_size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    process_envs = ({"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(world_size))
+    return [{**shared_env, **process_env, "OMP_NUM_THREADS": "1"} for process_env in process_envs]
 
 
-def environments(world: int) -> list[dict[str, str]]:
-    """What torchrun tells each of so many processes."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    shared = {"WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    own = ({"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(world))
-    return [{**shared, **each, "OMP_NUM_THREADS": "1"} for each in own]
-
-
-def together(
+def start_processes(
     data: Path,
     out: Path,
     *options: object,
-    world: int = 2,
-    within: Mapping[int, ContextFactory] | None = None,
+    world_size: int = 2,
+    contexts: Mapping[int, ContextFactory] | None = None,
 ) -> list[TrainerProcess]:
-    """Start so many processes on one run; ``within`` by rank."""
+    """Start the processes of one run; ``contexts`` maps a rank to the context that it runs in."""
     return [
         TrainerProcess(
             trainer_options(data, out, *OPTIONS, *options),
             out.parent / f"{out.name} told by {rank}",
-            (within or {}).get(rank, contextlib.nullcontext),
+            (contexts or {}).get(rank, contextlib.nullcontext),
             env,
         )
-        for rank, env in enumerate(environments(world))
+        for rank, env in enumerate(make_environments(world_size))
     ]
 
 
-def codes(children: Sequence[TrainerProcess]) -> list[int]:
-    found = [child.wait() for child in children]
+def wait_for_exit_codes(children: Sequence[TrainerProcess]) -> list[int]:
+    exit_codes = [child.wait() for child in children]
     print(*(child.read_output() for child in children))
-    return found
+    return exit_codes
 
 
 def assert_close(one: Any, other: Any, tolerance: float, where: str = "") -> None:
-    """Are two values, or all of two records, the same to rounding?"""
+    """Check that two values, or all values of two dicts, are equal except for rounding."""
     if isinstance(one, dict):
         assert one.keys() == other.keys()
         for name in one:
             assert_close(one[name], other[name], tolerance, f"{where}/{name}")
     elif isinstance(one, torch.Tensor):
         torch.testing.assert_close(
-            one, other, rtol=tolerance, atol=tolerance, msg=lambda said: f"{where} {said}"
+            one, other, rtol=tolerance, atol=tolerance, msg=lambda message: f"{where} {message}"
         )
     elif isinstance(one, float):
         assert one == pytest.approx(other, rel=tolerance, abs=1e-7), where
@@ -99,8 +94,8 @@ def assert_close(one: Any, other: Any, tolerance: float, where: str = "") -> Non
         assert one == other, where
 
 
-def assert_same_but_for_rounding(one: Path, other: Path, tolerance: float) -> None:
-    """Two runs logged the same losses, figures and lengths of gradients, and have the same weights."""
+def assert_runs_close(one: Path, other: Path, tolerance: float) -> None:
+    """Check that two runs have equal logs and weights except for rounding."""
     first, second = load_reproducible_log(one), load_reproducible_log(other)
     assert len(first) == len(second)
     for line, other_line in zip(first, second, strict=True):
@@ -110,70 +105,73 @@ def assert_same_but_for_rounding(one: Path, other: Path, tolerance: float) -> No
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_two_processes_learn_what_one_does_with_the_whole_batch(
+def test_two_processes_train_like_one_process(
     family: str, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    """Losses, figures, the gradient's length and validation, step by step, to rounding."""
+    """Compare losses, metrics, gradient norms and validation at each step."""
     data = pretraining_sets[family]
-    assert codes(together(data, tmp_path / "two", *NO_DROPOUT)) == [0, 0]
+    assert wait_for_exit_codes(start_processes(data, tmp_path / "two", *NO_DROPOUT)) == [0, 0]
     assert run_trainer(data, tmp_path / "one", *OPTIONS, *NO_DROPOUT) == 0
-    assert_same_but_for_rounding(tmp_path / "one", tmp_path / "two", 1e-5)
+    assert_runs_close(tmp_path / "one", tmp_path / "two", 1e-5)
     assert not list_temporary_dirs(tmp_path / "two")
 
 
 @pytest.mark.parametrize("family", ["electra", "bert"])
-def test_with_dropout_too_where_the_micro_batches_are_the_same(
+def test_two_processes_with_dropout_train_like_one_with_the_same_micro_batches(
     family: str, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    """Two of four rows each, in one process or in two: dropout's seed is the micro-batch's."""
+    """Two micro-batches of four rows, in one process or in two; the seed of dropout is the micro-batch's."""
     data, options = pretraining_sets[family], ("--micro-batch-size", 4)
-    assert codes(together(data, tmp_path / "two", *options)) == [0, 0]
+    assert wait_for_exit_codes(start_processes(data, tmp_path / "two", *options)) == [0, 0]
     assert run_trainer(data, tmp_path / "one", *OPTIONS, *options) == 0
-    assert_same_but_for_rounding(tmp_path / "one", tmp_path / "two", 1e-5)
+    assert_runs_close(tmp_path / "one", tmp_path / "two", 1e-5)
     assert run_trainer(data, tmp_path / "larger", *OPTIONS) == 0
     one, larger = (load_log(tmp_path / name)[0]["grad_norm"] for name in ("one", "larger"))
     assert one != pytest.approx(larger, rel=1e-4)
 
 
-def test_three_processes_with_everything_else_too(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
+def test_three_processes_with_other_options_train_like_one(
+    pretraining_sets: dict[str, Path], tmp_path: Path
+) -> None:
     data = pretraining_sets["electra"]
     options = (
         *("--batch-size", 12, "--micro-batch-size", 2, "--steps", 6),
         *("--adversarial-weight", 1.0, "--final-mask-rate", 0.25, "--optimizer", "lamb"),
     )
-    assert codes(together(data, tmp_path / "three", *options, world=3)) == [0, 0, 0]
+    assert wait_for_exit_codes(start_processes(data, tmp_path / "three", *options, world_size=3)) == [0, 0, 0]
     assert run_trainer(data, tmp_path / "one", *OPTIONS, *options) == 0
-    assert_same_but_for_rounding(tmp_path / "one", tmp_path / "three", 1e-4)
+    assert_runs_close(tmp_path / "one", tmp_path / "three", 1e-4)
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_signal_to_one_of_two_stops_both_and_one_process_can_go_on(
+def test_signal_to_one_process_stops_both_and_one_process_resumes(
     rank: int, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    """With the checkpoint that the two have left, which is that of the step at which one was told."""
+    """The checkpoint is of the step at which the signal came."""
     data, out = pretraining_sets["electra"], tmp_path / "stopped"
     options = ("--micro-batch-size", 4)
     number = (signal.SIGINT, signal.SIGTERM)[rank]
     told_to_stop = partial(call_after_step, 4, partial(send_signal, number))
-    children = together(data, out, *options, within={rank: told_to_stop})
-    assert codes(children) == [130, 130]
+    children = start_processes(data, out, *options, contexts={rank: told_to_stop})
+    assert wait_for_exit_codes(children) == [130, 130]
     assert [path.name for path in out.glob("step-*")] == ["step-0000004"]
     assert [entry["step"] for entry in load_log(out)] == [1, 2, 3, 4]
     assert not list_temporary_dirs(out)
     assert run_trainer(data, out, *OPTIONS, *options) == 0
     assert run_trainer(data, tmp_path / "one", *OPTIONS, *options) == 0
-    assert_same_but_for_rounding(tmp_path / "one", out, 1e-5)
+    assert_runs_close(tmp_path / "one", out, 1e-5)
 
 
-def test_two_processes_that_were_stopped_go_on_to_the_bit(
-    pretraining_sets: dict[str, Path], tmp_path: Path
-) -> None:
-    """Also where a line of the log is of steps before and after."""
+def test_two_processes_resume_bit_by_bit(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
+    """A log line averages steps before and after the stop."""
     data, options = pretraining_sets["bert"], ("--log-every", 5)
-    assert codes(together(data, tmp_path / "whole", *options)) == [0, 0]
+    assert wait_for_exit_codes(start_processes(data, tmp_path / "whole", *options)) == [0, 0]
     stop = {1: partial(call_after_step, 7, send_signal)}
-    assert codes(together(data, tmp_path / "halves", *options, within=stop)) == [130, 130]
-    assert codes(together(data, tmp_path / "halves", *options)) == [0, 0]
+    assert wait_for_exit_codes(start_processes(data, tmp_path / "halves", *options, contexts=stop)) == [
+        130,
+        130,
+    ]
+    assert wait_for_exit_codes(start_processes(data, tmp_path / "halves", *options)) == [0, 0]
     assert load_reproducible_log(tmp_path / "whole") == load_reproducible_log(tmp_path / "halves")
     one, other = (last_checkpoint(tmp_path / run) for run in ("whole", "halves"))
     assert is_same_state(load_state(one), load_state(other))
@@ -182,102 +180,102 @@ def test_two_processes_that_were_stopped_go_on_to_the_bit(
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_when_one_dies_the_other_ends_too(
+def test_death_of_one_process_ends_the_other(
     rank: int, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     data, out = pretraining_sets["bert"], tmp_path / "run"
-    dying = partial(call_after_step, 8, partial(send_signal, signal.SIGKILL))
-    found = codes(together(data, out, within={rank: dying}))
-    assert found[rank] == -signal.SIGKILL
-    assert found[1 - rank] == 1
+    kill_after_step = partial(call_after_step, 8, partial(send_signal, signal.SIGKILL))
+    exit_codes = wait_for_exit_codes(start_processes(data, out, contexts={rank: kill_after_step}))
+    assert exit_codes[rank] == -signal.SIGKILL
+    assert exit_codes[1 - rank] == 1
     assert last_checkpoint(out).name == "step-0000006"
     assert run_trainer(data, out, *OPTIONS) == 0
 
 
-@pytest.mark.parametrize("what", ["another run", "a full disk"])
-def test_when_the_first_cannot_go_on_the_other_ends_too(
-    what: str, pretraining_sets: dict[str, Path], tmp_path: Path
+@pytest.mark.parametrize("failure", ["another run", "a full disk"])
+def test_failure_of_the_main_process_ends_the_other(
+    failure: str, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     data, out = pretraining_sets["bert"], tmp_path / "run"
-    if what == "another run":
+    if failure == "another run":
         with call_after_step(2, send_signal):
             assert run_trainer(data, out, "--seed", 3) == 130
-        children = together(data, out)
+        children = start_processes(data, out)
         assert [child.wait() for child in children] == [2, 1]
         assert "was started with --seed 3, not 0" in children[0].read_output()
     else:
-        children = together(data, out, within={0: broken_disk})
+        children = start_processes(data, out, contexts={0: patch_full_disk})
         assert [child.wait() for child in children] == [1, 1]
         assert "cannot write the checkpoint of step 6" in children[0].read_output()
         assert not list(out.glob("step-*"))
         assert not list_temporary_dirs(out)
 
 
-def broken_disk() -> Any:
-    """No state can be written."""
+def patch_full_disk() -> Any:
+    """Make ``torch.save`` raise as on a full disk."""
 
-    def full(*_given: object) -> None:
+    def raise_no_space(*_given: object) -> None:
         raise OSError(28, os.strerror(28))
 
     patch = pytest.MonkeyPatch()
-    patch.setattr(torch, "save", full)
+    patch.setattr(torch, "save", raise_no_space)
     return patch.context()
 
 
-def test_a_finished_run_is_finished_for_all(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
+def test_finished_run_ends_all_processes(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
     data, out = pretraining_sets["bert"], tmp_path / "run"
     assert run_trainer(data, out, *OPTIONS) == 0
-    children = together(data, out)
-    assert codes(children) == [0, 0]
+    children = start_processes(data, out)
+    assert wait_for_exit_codes(children) == [0, 0]
     assert "is finished" in children[0].read_output()
 
 
-# Finding one's place
+# Process groups
 
 
 @pytest.fixture
-def no_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+def clear_torchrun_env(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.delenv(name, raising=False)
 
 
-def test_a_process_alone_is_the_first_and_only_one(no_torchrun: None) -> None:
-    us = distributed.initialize("cpu")
-    assert us == ProcessGroup(0, 1, torch.device("cpu"))
-    assert us.is_main
-    assert us.all_reduce([1.5, 2.0]) == [1.5, 2.0]
-    us.barrier()
-    us.close()
+def test_single_process_group(clear_torchrun_env: None) -> None:
+    group = distributed.initialize("cpu")
+    assert group == ProcessGroup(0, 1, torch.device("cpu"))
+    assert group.is_main
+    assert group.all_reduce([1.5, 2.0]) == [1.5, 2.0]
+    group.barrier()
+    group.close()
 
 
 @pytest.mark.parametrize("device", ["cuda:99", "tpu", "", "cpu:x"])
-def test_a_device_that_is_not_there_is_named(device: str, no_torchrun: None) -> None:
+def test_unavailable_device_is_refused(device: str, clear_torchrun_env: None) -> None:
     with pytest.raises(ValueError, match=f"--device {device} (is not available: .|is not supported)"):
         distributed.initialize(device)
 
 
-def test_sums_are_of_all_and_integers_exact(tmp_path: Path) -> None:
-    """Up to 2**53: a run's tokens."""
-    children = [_Summing(env) for env in environments(2)]
-    assert [child.found() for child in children] == [[2.0**53 - 1, 0.75, 3.0]] * 2
+def test_all_reduce_sums_integers_exactly(tmp_path: Path) -> None:
+    """Integers up to 2**53, such as token counts, are exact."""
+    children = [_SummingProcess(env) for env in make_environments(2)]
+    assert [child.get_result() for child in children] == [[2.0**53 - 1, 0.75, 3.0]] * 2
 
 
-class _Summing:
+class _SummingProcess:
     def __init__(self, env: dict[str, str]) -> None:
-        self._ours, theirs = fork_server.FORK_SERVER.Pipe()
-        self._process = fork_server.FORK_SERVER.Process(target=_sum, args=(env, theirs))
+        self._ours, other_end = fork_server.FORK_SERVER.Pipe()
+        self._process = fork_server.FORK_SERVER.Process(target=_run_sum, args=(env, other_end))
         self._process.start()
 
-    def found(self) -> Any:
+    def get_result(self) -> Any:
         assert self._ours.poll(60)
-        found = self._ours.recv()
+        result = self._ours.recv()
         self._process.join(60)
         assert self._process.exitcode == 0
-        return found
+        return result
 
 
-def _sum(env: dict[str, str], pipe: Any) -> None:
+def _run_sum(env: dict[str, str], pipe: Any) -> None:
     os.environ.update(env)
-    us = distributed.initialize("cpu")
-    pipe.send(us.all_reduce([2.0**52, 0.5, 1.0] if us.is_main else [2.0**52 - 1, 0.25, 2.0]))
-    us.close()
+    group = distributed.initialize("cpu")
+    pipe.send(group.all_reduce([2.0**52, 0.5, 1.0] if group.is_main else [2.0**52 - 1, 0.25, 2.0]))
+    group.close()

@@ -1,4 +1,4 @@
-"""A run that was stopped, however, ends as one that was not: to the bit."""
+"""Resuming: a stopped or killed run ends bit by bit like an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -40,13 +40,15 @@ from tests.support.train.trainer_runs import (
     use_torch_threads,
 )
 
+pytestmark = pytest.mark.usefixtures("single_thread")
+
 FAMILIES = ("electra", "bert", "albert")
-LONG = ("--steps", 60, "--save-every", 20, "--log-every", 7, "--validate-every", 11)
+LONG_RUN = ("--steps", 60, "--save-every", 20, "--log-every", 7, "--validate-every", 11)
 CPU = Path("/proc/cpuinfo")
 BFLOAT16 = ("--precision", "bfloat16") if CPU.exists() and "bf16" in CPU.read_text() else ()
-"""Where the processor has such numbers: elsewhere a step takes seconds, and this file four minutes more."""
+"""Used only if the CPU supports bfloat16; otherwise a step takes seconds."""
 
-EVERYTHING = {
+ALL_OPTIONS = {
     "electra": (
         *("--micro-batch-size", 4, "--adversarial-weight", 1.0, "--layer-decay", 0.8, "--bias-correction"),
         *("--mask-rate", 0.1, "--schedule", "electra"),
@@ -60,18 +62,12 @@ EVERYTHING = {
         *("--adversarial-weight", 0.5, "--final-mask-rate", 0.3),
     ),
 }
-"""Between them, all that a step may do."""
+"""Options that together cover all that a training step does."""
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    with use_torch_threads(1):
-        yield
-
-
-def stopped(data: Path, out: Path, *options: object, at: tuple[int, ...]) -> None:
-    """A run that is stopped after these steps, each time gone on with by the same command, to its end."""
-    for step in at:
+def run_with_stops(data: Path, out: Path, *options: object, stop_steps: tuple[int, ...]) -> None:
+    """Run to the end, with an interrupt after each of these steps and a resume by the same command."""
+    for step in stop_steps:
         with call_after_step(step, send_signal):
             assert run_trainer(data, out, *options) == 130
         assert last_checkpoint(out).name == f"step-{step:07d}"
@@ -80,16 +76,16 @@ def stopped(data: Path, out: Path, *options: object, at: tuple[int, ...]) -> Non
     assert run_trainer(data, out, *options) == 0
 
 
-# Whole runs and halves
+# Interrupted and uninterrupted runs
 
 
 @pytest.mark.parametrize("objective", FAMILIES)
-def test_sixty_steps_are_thirty_and_a_stop_and_thirty(
+def test_run_stopped_halfway_equals_an_uninterrupted_run(
     objective: str, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     data = pretraining_sets[objective]
-    assert run_trainer(data, tmp_path / "whole", *LONG) == 0
-    stopped(data, tmp_path / "halves", *LONG, at=(30,))
+    assert run_trainer(data, tmp_path / "whole", *LONG_RUN) == 0
+    run_with_stops(data, tmp_path / "halves", *LONG_RUN, stop_steps=(30,))
     assert_same_runs(tmp_path / "whole", tmp_path / "halves")
     early, late = (load_state(tmp_path / "whole" / f"step-{step:07d}") for step in (20, 60))
     assert not is_same_state(early["model"], late["model"])
@@ -98,7 +94,7 @@ def test_sixty_steps_are_thirty_and_a_stop_and_thirty(
 
 
 @pytest.mark.parametrize("objective", FAMILIES)
-def test_it_may_be_stopped_at_an_epochs_very_end_and_on_either_side_of_it(
+def test_run_can_be_stopped_around_the_end_of_an_epoch(
     objective: str, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     data = pretraining_sets[objective]
@@ -107,24 +103,26 @@ def test_it_may_be_stopped_at_an_epochs_very_end_and_on_either_side_of_it(
     end = rows // batch
     options = ("--steps", end + 5, "--batch-size", batch, "--log-every", 1, "--validate-every", 10)
     assert run_trainer(data, tmp_path / "whole", *options) == 0
-    stopped(data, tmp_path / "stopped", *options, at=(end - 1, end, end + 1))
+    run_with_stops(data, tmp_path / "stopped", *options, stop_steps=(end - 1, end, end + 1))
     assert_same_runs(tmp_path / "whole", tmp_path / "stopped")
     assert [entry["step"] for entry in load_log(tmp_path / "stopped") if entry.get("epoch") == 1] == [end]
 
 
 @pytest.mark.parametrize("objective", FAMILIES)
-def test_whatever_a_step_does_is_gone_on_with(
+def test_all_training_options_resume(
     objective: str, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    data, options = pretraining_sets[objective], ("--steps", 20, *EVERYTHING[objective])
+    data, options = pretraining_sets[objective], ("--steps", 20, *ALL_OPTIONS[objective])
     options = (*options, "--log-every", 3, "--validate-every", 4, "--save-every", 8)
     assert run_trainer(data, tmp_path / "whole", *options) == 0
-    stopped(data, tmp_path / "halves", *options, at=(5, 8, 13))
+    run_with_stops(data, tmp_path / "halves", *options, stop_steps=(5, 8, 13))
     assert_same_runs(tmp_path / "whole", tmp_path / "halves")
 
 
 @pytest.mark.parametrize("objective", FAMILIES)
-def test_so_it_is_with_two_threads(objective: str, pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
+def test_run_with_two_threads_resumes(
+    objective: str, pretraining_sets: dict[str, Path], tmp_path: Path
+) -> None:
     data = pretraining_sets[objective]
     wide = (
         "--hidden-size",
@@ -133,38 +131,36 @@ def test_so_it_is_with_two_threads(objective: str, pretraining_sets: dict[str, P
         512,
         "--embedding-size",
         128,
-    )  # enough to be dealt out to threads
+    )  # large enough for several threads
     options = (*wide, "--num-layers", 1, "--steps", 4)
     with use_torch_threads(2):
         assert run_trainer(data, tmp_path / "whole", *options) == 0
-        stopped(data, tmp_path / "halves", *options, at=(2,))
+        run_with_stops(data, tmp_path / "halves", *options, stop_steps=(2,))
     assert_same_runs(tmp_path / "whole", tmp_path / "halves")
 
 
-def test_a_run_of_unlabelled_rows_is_gone_on_with(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
-    """The heads that nothing is learned for are part of the model all the same."""
+def test_run_on_unlabelled_rows_resumes(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
+    """The model has heads that are not trained."""
     data = pretraining_sets["plain"]
     assert run_trainer(data, tmp_path / "whole") == 0
-    stopped(data, tmp_path / "halves", at=(6, 7))
+    run_with_stops(data, tmp_path / "halves", stop_steps=(6, 7))
     assert_same_runs(tmp_path / "whole", tmp_path / "halves")
 
 
-def test_a_run_that_continues_another_is_gone_on_with(
-    pretraining_sets: dict[str, Path], tmp_path: Path
-) -> None:
-    """Its rows are counted from where it began, which every checkpoint of it knows."""
+def test_run_that_continues_another_resumes(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
+    """The position in the data counts from the first step of the run, which its checkpoints record."""
     data = pretraining_sets["electra"]
     assert run_trainer(data, tmp_path / "before") == 0
     options = ("--continue-from", tmp_path / "before", "--steps", 24, "--log-every", 1)
     assert run_trainer(data, tmp_path / "whole", *options) == 0
-    stopped(data, tmp_path / "halves", *options, at=(15, 20))
+    run_with_stops(data, tmp_path / "halves", *options, stop_steps=(15, 20))
     assert_same_runs(tmp_path / "whole", tmp_path / "halves")
     assert [entry["step"] for entry in load_log(tmp_path / "halves") if entry["split"] == "train"] == [
         *range(13, 25)
     ]
 
 
-def test_the_same_command_before_the_first_step_and_after_the_last_one(
+def test_command_can_be_repeated_before_the_first_and_after_the_last_step(
     pretraining_sets: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = pretraining_sets["bert"]
@@ -174,26 +170,26 @@ def test_the_same_command_before_the_first_step_and_after_the_last_one(
     capsys.readouterr()
     assert run_trainer(data, tmp_path / "whole") == 0
     assert "is finished: there is nothing to do" in capsys.readouterr().out
-    assert all(path.stat().st_mtime_ns == when for path, when in before.items())
+    assert all(path.stat().st_mtime_ns == mtime for path, mtime in before.items())
 
     build = factory.build_objective
 
-    def told_meanwhile(*given: Any) -> Objective:
+    def build_and_interrupt(*args: Any) -> Objective:
         send_signal()
-        return build(*given)
+        return build(*args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(factory, "build_objective", told_meanwhile)
+        patch.setattr(factory, "build_objective", build_and_interrupt)
         assert run_trainer(data, tmp_path / "early") == 130
     assert [path.name for path in (tmp_path / "early").glob("step-*")] == ["step-0000000"]
     assert run_trainer(data, tmp_path / "early") == 0
     assert_same_runs(tmp_path / "whole", tmp_path / "early")
 
 
-def test_without_its_manifest_it_is_only_said_once_more_that_it_is_finished(
+def test_finished_run_without_manifest_only_writes_it(
     pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    """Killed between its last checkpoint and its manifest."""
+    """The run was killed between its last checkpoint and its manifest."""
     data = pretraining_sets["albert"]
     for name in ("whole", "killed"):
         assert run_trainer(data, tmp_path / name) == 0
@@ -205,68 +201,68 @@ def test_without_its_manifest_it_is_only_said_once_more_that_it_is_finished(
 # Signals
 
 
-def test_signals_end_a_process_with_a_checkpoint_of_that_very_step(
+def test_signals_stop_a_process_with_a_checkpoint_of_its_step(
     pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    """The command as it is given in a shell, stopped by a scheduler, gone on with, stopped by Ctrl-C."""
+    """The command is stopped by SIGTERM as from a scheduler, resumed, and stopped by Ctrl-C."""
     data, out = pretraining_sets["bert"], tmp_path / "run"
-    endless = ("--steps", 1_000_000, "--log-every", 1, "--save-every", 1_000_000, "--keep-checkpoints", 2)
+    options = ("--steps", 1_000_000, "--log-every", 1, "--save-every", 1_000_000, "--keep-checkpoints", 2)
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    with open(tmp_path / "told", "wb") as told:
-        process = subprocess.Popen(trainer_argv(data, out, *endless), stderr=told, env=environment)
+    with open(tmp_path / "told", "wb") as stderr:
+        process = subprocess.Popen(trainer_argv(data, out, *options), stderr=stderr, env=environment)
         _wait_for_step(1, out, process.poll)
         process.terminate()
         assert process.wait(60) == 130
-    first = _stopped_cleanly(out, (tmp_path / "told").read_text())
+    first = assert_stopped_cleanly(out, (tmp_path / "told").read_text())
 
-    child = TrainerProcess(trainer_options(data, out, *endless), tmp_path / "told again")
+    child = TrainerProcess(trainer_options(data, out, *options), tmp_path / "told again")
     _wait_for_step(first + 1, out, lambda: child.process.exitcode)
     os.kill(child.process.pid or 0, signal.SIGINT)
     assert child.wait() == 130
-    second = _stopped_cleanly(out, child.read_output())
+    second = assert_stopped_cleanly(out, child.read_output())
     assert second > first
     steps = [entry["step"] for entry in load_log(out) if entry["split"] == "train"]
     assert steps == list(range(1, second + 1))
 
 
-def _wait_for_step(step: int, run: Path, ended: Callable[[], int | None]) -> None:
-    while ended() is None and _logged(run) < step:
+def _wait_for_step(step: int, run: Path, get_exit_code: Callable[[], int | None]) -> None:
+    while get_exit_code() is None and read_last_logged_step(run) < step:
         time.sleep(0.02)
-    assert ended() is None
+    assert get_exit_code() is None
 
 
-def _stopped_cleanly(run: Path, said: str) -> int:
-    """Is the last checkpoint that of the last step that was done?  Returns the step."""
-    done = _logged(run)
-    assert last_checkpoint(run).name == f"step-{done:07d}"
-    assert load_state(last_checkpoint(run))["done"] == done
-    assert f"train: stopped. Rerun the command to resume from {last_checkpoint(run)}" in said
+def assert_stopped_cleanly(run: Path, output: str) -> int:
+    """Check that the last checkpoint is of the last step, and return the step."""
+    last_step = read_last_logged_step(run)
+    assert last_checkpoint(run).name == f"step-{last_step:07d}"
+    assert load_state(last_checkpoint(run))["done"] == last_step
+    assert f"train: stopped. Rerun the command to resume from {last_checkpoint(run)}" in output
     assert not list_temporary_dirs(run)
-    return done
+    return last_step
 
 
-def _logged(run: Path) -> int:
-    """The last step in the log, which another process may be writing."""
+def read_last_logged_step(run: Path) -> int:
+    """Return the last step of a log that another process may be writing."""
     path = run / "log.jsonl"
-    whole = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-    return 0 if not whole else int(whole[-1].split(b'"step": ')[1].split(b",")[0])
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    return 0 if not lines else int(lines[-1].split(b'"step": ')[1].split(b",")[0])
 
 
-def test_a_second_ctrl_c_ends_it_at_once(
+def test_second_ctrl_c_exits_immediately(
     pretraining_sets: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = pretraining_sets["electra"]
 
-    def twice() -> None:
+    def send_two_signals() -> None:
         send_signal()
         send_signal()
 
     assert run_trainer(data, tmp_path / "whole") == 0
     out = tmp_path / "run"
-    with call_after_step(3, twice):
+    with call_after_step(3, send_two_signals):
         assert run_trainer(data, out) == 130
     assert "No checkpoint was saved: rerun the command to start again" in capsys.readouterr().err
-    with call_after_step(9, twice):
+    with call_after_step(9, send_two_signals):
         assert run_trainer(data, out) == 130
     assert f"Rerun the command to resume from {out}/step-0000006" in capsys.readouterr().err
     assert [path.name for path in out.glob("step-*")] == ["step-0000006"]
@@ -274,7 +270,7 @@ def test_a_second_ctrl_c_ends_it_at_once(
     assert_same_runs(tmp_path / "whole", out)
 
 
-def test_a_second_ctrl_c_while_the_checkpoint_is_written_leaves_nothing_half_made(
+def test_second_ctrl_c_during_a_checkpoint_leaves_no_partial_files(
     pretraining_sets: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = pretraining_sets["bert"]
@@ -289,9 +285,7 @@ def test_a_second_ctrl_c_while_the_checkpoint_is_written_leaves_nothing_half_mad
     assert_same_runs(tmp_path / "whole", tmp_path / "run")
 
 
-def test_handlers_of_signals_are_as_they_were_afterwards(
-    pretraining_sets: dict[str, Path], tmp_path: Path
-) -> None:
+def test_signal_handlers_are_restored(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with call_after_step(2, send_signal):
         assert run_trainer(pretraining_sets["bert"], tmp_path / "run") == 130
@@ -302,26 +296,26 @@ def test_handlers_of_signals_are_as_they_were_afterwards(
 
 
 @contextlib.contextmanager
-def dying_at(moment: int, run: str) -> Iterator[None]:
-    """Die at the so-manieth time that this process does something to a file in the run's folder."""
-    left = moment
+def kill_at_operation(num_operations: int, run: str) -> Iterator[None]:
+    """Kill this process at its n-th file operation in the run directory."""
+    remaining = num_operations
 
-    def watch(event: str, given: tuple[object, ...]) -> None:
-        nonlocal left
-        if event in ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir") and run in str(given[0]):
-            left -= 1
-            if left == 0:
+    def kill_after_operations(event: str, args: tuple[object, ...]) -> None:
+        nonlocal remaining
+        if event in ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir") and run in str(args[0]):
+            remaining -= 1
+            if remaining == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    sys.addaudithook(watch)
+    sys.addaudithook(kill_after_operations)
     yield
 
 
 @pytest.mark.parametrize("objective", ["electra", "bert"])
-def test_killed_again_and_again_while_it_writes_it_ends_as_if_nothing_had_been(
+def test_repeatedly_killed_run_equals_an_uninterrupted_run(
     objective: str, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    """A checkpoint every two steps, and each process dies somewhere within the next three or so."""
+    """Checkpoints are written every two steps, and each process is killed within about three checkpoints."""
     data, out = pretraining_sets[objective], tmp_path / "killed"
     options = (
         "--steps",
@@ -336,54 +330,56 @@ def test_killed_again_and_again_while_it_writes_it_ends_as_if_nothing_had_been(
         2,
     )
     assert run_trainer(data, tmp_path / "whole", *options) == 0
-    chance = random.Random(objective)
-    killed, before = 0, -1
+    rng = random.Random(objective)
+    num_kills, previous_step = 0, -1
     while not (out / "manifest.json").exists():
-        if killed < 5:
-            dying = partial(dying_at, chance.randint(1, 90), str(out))
+        if num_kills < 5:
+            kill_randomly = partial(kill_at_operation, rng.randint(1, 90), str(out))
             assert (
-                TrainerProcess(trainer_options(data, out, *options), tmp_path / "told", dying).wait()
+                TrainerProcess(trainer_options(data, out, *options), tmp_path / "told", kill_randomly).wait()
                 == -signal.SIGKILL
             )
-            killed += 1
+            num_kills += 1
         else:
             assert run_trainer(data, out, *options) == 0
-        found = sorted(out.glob("step-*"))
-        assert len(found) <= 3  # the two that stay, and one that is not yet removed
-        for each in found:  # whatever is there is whole
-            assert load_state(each)["done"] == int(each.name.removeprefix("step-"))
-        done = load_state(found[-1])["done"] if found else -1
-        assert done >= before
-        before = done
-    assert killed == 5
+        checkpoints = sorted(out.glob("step-*"))
+        assert len(checkpoints) <= 3  # the two that stay, and one that is not yet removed
+        for path in checkpoints:  # whatever is there is whole
+            assert load_state(path)["done"] == int(path.name.removeprefix("step-"))
+        last_step = load_state(checkpoints[-1])["done"] if checkpoints else -1
+        assert last_step >= previous_step
+        previous_step = last_step
+    assert num_kills == 5
     assert_same_runs(tmp_path / "whole", out)
 
 
-def test_killed_from_outside_at_any_moment(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
+def test_run_killed_at_random_times_equals_an_uninterrupted_run(
+    pretraining_sets: dict[str, Path], tmp_path: Path
+) -> None:
     data, out = pretraining_sets["albert"], tmp_path / "killed"
     options = ("--steps", 40, "--save-every", 1)
-    begun = time.monotonic()
+    started = time.monotonic()
     assert run_trainer(data, tmp_path / "whole", *options) == 0
-    lasts = time.monotonic() - begun
-    chance, killed = random.Random(3), 0
-    while killed < 3:
+    duration = time.monotonic() - started
+    rng, num_kills = random.Random(3), 0
+    while num_kills < 3:
         child = TrainerProcess(trainer_options(data, out, *options), tmp_path / "told")
-        child.process.join(chance.uniform(0, lasts))
+        child.process.join(rng.uniform(0, duration))
         child.process.kill()
-        ended = child.wait()
-        assert ended in (-signal.SIGKILL, 0)
-        killed += ended == -signal.SIGKILL
-        assert all(load_state(each)["done"] == int(each.name[5:]) for each in out.glob("step-*"))
+        exit_code = child.wait()
+        assert exit_code in (-signal.SIGKILL, 0)
+        num_kills += exit_code == -signal.SIGKILL
+        assert all(load_state(path)["done"] == int(path.name[5:]) for path in out.glob("step-*"))
         if (out / "manifest.json").exists():
             shutil.rmtree(out)
     assert run_trainer(data, out, *options) == 0
     assert_same_runs(tmp_path / "whole", out)
 
 
-def test_killed_before_it_could_say_what_it_is_the_folder_is_still_its_own(
+def test_directory_of_a_run_killed_before_run_json_is_accepted(
     pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    """The very first file is run.json, under another name at first."""
+    """The first file is ``run.json``, written under a temporary name."""
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / ".lock").touch()
     (tmp_path / "run" / ".tmp-0123456789").write_text('{"identity"')
@@ -391,15 +387,15 @@ def test_killed_before_it_could_say_what_it_is_the_folder_is_still_its_own(
     assert not list_temporary_dirs(tmp_path / "run")
 
 
-def test_steps_that_a_killed_run_had_logged_are_logged_once(
+def test_steps_after_the_last_checkpoint_are_logged_once(
     pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    """Killed after step 10, it goes on from its checkpoint of step 6."""
+    """The run is killed after step 10 and resumes from the checkpoint of step 6."""
     data, options = pretraining_sets["electra"], ("--log-every", 1, "--validate-every", 2)
     assert run_trainer(data, tmp_path / "whole", *options) == 0
     out = tmp_path / "killed"
-    dying = partial(call_after_step, 10, partial(send_signal, signal.SIGKILL))
-    child = TrainerProcess(trainer_options(data, out, *options), tmp_path / "told", dying)
+    kill_after_step = partial(call_after_step, 10, partial(send_signal, signal.SIGKILL))
+    child = TrainerProcess(trainer_options(data, out, *options), tmp_path / "told", kill_after_step)
     assert child.wait() == -signal.SIGKILL
     assert load_log(out)[-1]["step"] == 9
     with open(out / "log.jsonl", "ab") as file:

@@ -1,10 +1,9 @@
-"""What a run leaves behind: checkpoints that Hugging Face loads, and files that say how they came about."""
+"""Outputs of a run: checkpoints that Hugging Face loads, ``run.json``, manifest and log."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +25,13 @@ from tests.support.train.trainer_runs import (
     load_reproducible_log,
     load_state,
     run_trainer,
-    use_torch_threads,
 )
+
+pytestmark = pytest.mark.usefixtures("single_thread")
 
 FAMILIES = ("electra", "bert", "albert")
 LAST, BEFORE = "step-0000012", "step-0000006"
-_HEADS = {
+_NEW_WEIGHTS = {
     "AutoModel": (),
     "AutoModelForTokenClassification": ("classifier.",),
     "AutoModelForSequenceClassification": ("classifier.",),
@@ -39,13 +39,7 @@ _HEADS = {
     "AutoModelForPreTraining": (),
     "AutoModelForMaskedLM": ("generator_predictions.", "generator_lm_head."),
 }
-"""Classes, and where their new weights are: an ELECTRA discriminator has no head that guesses tokens."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    with use_torch_threads(1):
-        yield
+"""Prefixes of newly initialized weights by class; an ELECTRA discriminator does not predict tokens."""
 
 
 @pytest.fixture(scope="module")
@@ -57,107 +51,105 @@ def runs(pretraining_sets: dict[str, Path], tmp_path_factory: pytest.TempPathFac
     return {family: folder / family for family in FAMILIES}
 
 
-def weights(hf: Path) -> dict[str, torch.Tensor]:
+def load_weights(hf: Path) -> dict[str, torch.Tensor]:
     return load_file(hf / "model.safetensors")
 
 
-def loaded(name: str, folder: Path) -> tuple[Any, dict[str, Any]]:
-    """A model, and the library's report."""
-    found = getattr(transformers, name).from_pretrained(folder, output_loading_info=True)
-    return found[0], found[1]
+def load_model(name: str, folder: Path) -> tuple[Any, dict[str, Any]]:
+    """Load a model, and return it with the library's loading report."""
+    model_and_report = getattr(transformers, name).from_pretrained(folder, output_loading_info=True)
+    return model_and_report[0], model_and_report[1]
 
 
 # Models
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("name", _HEADS)
-def test_hugging_face_loads_it_with_no_more_than_the_head_new(
-    name: str, family: str, runs: dict[str, Path]
-) -> None:
+@pytest.mark.parametrize("name", _NEW_WEIGHTS)
+def test_hugging_face_loads_models_with_only_new_heads(name: str, family: str, runs: dict[str, Path]) -> None:
     hf = runs[family] / LAST / "hf"
-    model, report = loaded(name, hf)
+    model, report = load_model(name, hf)
     missing = set(report["missing_keys"])
     assert not report["mismatched_keys"]
     if name == "AutoModelForMaskedLM" and family != "electra":
         assert not missing
     else:
-        assert bool(missing) == bool(_HEADS[name])
-        assert all(key.startswith(_HEADS[name]) for key in missing)
+        assert bool(missing) == bool(_NEW_WEIGHTS[name])
+        assert all(key.startswith(_NEW_WEIGHTS[name]) for key in missing)
     if name == "AutoModelForPreTraining":
         assert not report["unexpected_keys"]
-    saved, base = weights(hf), model.base_model_prefix
+    saved, base = load_weights(hf), model.base_model_prefix
     for key, value in model.base_model.state_dict().items():
         assert torch.equal(value, saved[f"{base}.{key}"])
 
 
-def test_the_generator_is_a_model_too(runs: dict[str, Path]) -> None:
+def test_generator_is_a_complete_model(runs: dict[str, Path]) -> None:
     hf = runs["electra"] / LAST / "hf"
-    model, report = loaded("AutoModelForMaskedLM", hf / "generator")
+    model, report = load_model("AutoModelForMaskedLM", hf / "generator")
     assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
-    ours, theirs = weights(hf), model.state_dict()
-    shared = [name for name in ours if name.startswith("electra.embeddings.")]
+    discriminator, generator = load_weights(hf), model.state_dict()
+    shared = [name for name in discriminator if name.startswith("electra.embeddings.")]
     assert len(shared) == 5  # words, positions, types, and both vectors of their LayerNorm
-    assert all(torch.equal(ours[name], theirs[name]) for name in shared)
-    assert theirs["generator_lm_head.weight"].equal(theirs["electra.embeddings.word_embeddings.weight"])
+    assert all(torch.equal(discriminator[name], generator[name]) for name in shared)
+    assert generator["generator_lm_head.weight"].equal(generator["electra.embeddings.word_embeddings.weight"])
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_its_weights_are_those_that_training_goes_on_with(family: str, runs: dict[str, Path]) -> None:
+def test_saved_weights_equal_the_training_state(family: str, runs: dict[str, Path]) -> None:
     for checkpoint in (BEFORE, LAST):
-        kept = load_state(runs[family] / checkpoint)["model"]
+        state = load_state(runs[family] / checkpoint)["model"]
         hf = runs[family] / checkpoint / "hf"
-        found: dict[str, torch.Tensor] = {}
+        saved: dict[str, torch.Tensor] = {}
         parts = {"discriminator": hf, "generator": hf / "generator"} if family == "electra" else {"model": hf}
         for part, folder in parts.items():
-            found |= {f"{part}.{name}": value for name, value in weights(folder).items()}
-        assert found.keys() <= kept.keys()
-        assert all(torch.equal(value, kept[name]) for name, value in found.items())
-        # what is not in the files is tied to what is
-        for name in kept.keys() - found.keys():
-            assert any(torch.equal(kept[name], value) for value in found.values()), name
+            saved |= {f"{part}.{name}": value for name, value in load_weights(folder).items()}
+        assert saved.keys() <= state.keys()
+        assert all(torch.equal(value, state[name]) for name, value in saved.items())
+        # weights that are not in the files are tied to others
+        for name in state.keys() - saved.keys():
+            assert any(torch.equal(state[name], value) for value in saved.values()), name
     assert not is_same_state(
         load_state(runs[family] / BEFORE)["model"], load_state(runs[family] / LAST)["model"]
     )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_its_configuration_is_the_librarys_own(family: str, runs: dict[str, Path]) -> None:
+def test_configuration_has_only_library_fields(family: str, runs: dict[str, Path]) -> None:
     hf = runs[family] / LAST / "hf"
     for path in hf.rglob("config.json"):
-        said = path.read_text()
-        assert attention.ATTN_IMPLEMENTATION not in said
-        assert "bioshards" not in said
-        assert "_attn" not in said
-        known = AutoConfig.for_model(json.loads(said)["model_type"]).to_dict()
-        assert json.loads(said).keys() <= known.keys() | {"architectures", "transformers_version"}
-    found = AutoConfig.from_pretrained(hf)
-    assert (found.model_type, found.vocab_size, found.max_position_embeddings) == (family, 300, 64)
-    assert found.hidden_dropout_prob == 0.1
+        text = path.read_text()
+        assert attention.ATTN_IMPLEMENTATION not in text
+        assert "bioshards" not in text
+        assert "_attn" not in text
+        known = AutoConfig.for_model(json.loads(text)["model_type"]).to_dict()
+        assert json.loads(text).keys() <= known.keys() | {"architectures", "transformers_version"}
+    config = AutoConfig.from_pretrained(hf)
+    assert (config.model_type, config.vocab_size, config.max_position_embeddings) == (family, 300, 64)
+    assert config.hidden_dropout_prob == 0.1
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_loaded_model_reads_what_its_tokenizer_makes(family: str, runs: dict[str, Path]) -> None:
+def test_loaded_model_runs_on_its_tokenizer_output(family: str, runs: dict[str, Path]) -> None:
     hf = runs[family] / LAST / "hf"
-    tokenizer, (model, _) = AutoTokenizer.from_pretrained(hf), loaded("AutoModel", hf)
+    tokenizer, (model, _) = AutoTokenizer.from_pretrained(hf), load_model("AutoModel", hf)
     texts = ["The mice slept.", "No kidney declined in winter."]
-    given = tokenizer(texts, padding=True, return_tensors="pt")
+    inputs = tokenizer(texts, padding=True, return_tensors="pt")
     with torch.no_grad():
-        together = model(**given).last_hidden_state
-        for text, hidden, seen in zip(texts, together, given["attention_mask"].bool(), strict=True):
-            alone = model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0]
-            torch.testing.assert_close(hidden[seen], alone, rtol=1e-4, atol=1e-5)
+        batch_states = model(**inputs).last_hidden_state
+        for text, states, is_token in zip(texts, batch_states, inputs["attention_mask"].bool(), strict=True):
+            single_states = model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0]
+            torch.testing.assert_close(states[is_token], single_states, rtol=1e-4, atol=1e-5)
 
 
 # Tokenizers
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_its_tokenizer_is_the_vocabularys(
+def test_tokenizer_equals_the_vocabulary(
     family: str, runs: dict[str, Path], pretraining_sets: dict[str, Path]
 ) -> None:
-    ours = Tokenizer.from_file(str(pretraining_sets["vocabulary"] / "tokenizer.json"))
-    theirs = AutoTokenizer.from_pretrained(runs[family] / LAST / "hf")
+    tokenizer = Tokenizer.from_file(str(pretraining_sets["vocabulary"] / "tokenizer.json"))
+    hf_tokenizer = AutoTokenizer.from_pretrained(runs[family] / LAST / "hf")
     for text in (
         "The mice slept at night.",
         "Naïve β-carotene (p < 0.05)",
@@ -165,27 +157,33 @@ def test_its_tokenizer_is_the_vocabularys(
         " \t ",
         "[MASK] zß\u200b漢字 x",
     ):
-        assert theirs(text).input_ids == ours.encode(text).ids
-        pair = ours.encode(text, "twice, then never.")
-        assert theirs(text, "twice, then never.").input_ids == pair.ids
-        assert theirs(text, "twice, then never.").token_type_ids == pair.type_ids
-    assert len(theirs) == ours.get_vocab_size()
-    assert theirs.model_max_length == 64
-    named = (theirs.pad_token, theirs.unk_token, theirs.cls_token, theirs.sep_token, theirs.mask_token)
-    assert named == ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-    assert len(theirs("The mice slept. " * 99, truncation=True).input_ids) == 64
+        assert hf_tokenizer(text).input_ids == tokenizer.encode(text).ids
+        pair = tokenizer.encode(text, "twice, then never.")
+        assert hf_tokenizer(text, "twice, then never.").input_ids == pair.ids
+        assert hf_tokenizer(text, "twice, then never.").token_type_ids == pair.type_ids
+    assert len(hf_tokenizer) == tokenizer.get_vocab_size()
+    assert hf_tokenizer.model_max_length == 64
+    special_tokens = (
+        hf_tokenizer.pad_token,
+        hf_tokenizer.unk_token,
+        hf_tokenizer.cls_token,
+        hf_tokenizer.sep_token,
+        hf_tokenizer.mask_token,
+    )
+    assert special_tokens == ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    assert len(hf_tokenizer("The mice slept. " * 99, truncation=True).input_ids) == 64
 
 
-# What is said of a run
+# Descriptions of a run
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_run_json_says_what_was_trained_on_what_with_what(
+def test_run_json_has_recipe_data_and_versions(
     family: str, runs: dict[str, Path], pretraining_sets: dict[str, Path]
 ) -> None:
     run, data = runs[family], pretraining_sets[family]
-    said = json.loads((run / "run.json").read_text())
-    recipe = said["identity"]["recipe"]
+    run_json = json.loads((run / "run.json").read_text())
+    recipe = run_json["identity"]["recipe"]
     assert recipe.keys() == PRESETS["tiny"].to_dict().keys()
     assert (recipe["family"], recipe["hidden_size"], recipe["steps"], recipe["batch_size"]) == (
         family,
@@ -193,57 +191,64 @@ def test_run_json_says_what_was_trained_on_what_with_what(
         12,
         8,
     )
-    assert said["preset"] == "tiny"
+    assert run_json["preset"] == "tiny"
     digest = hashlib.sha256((pretraining_sets["vocabulary"] / "tokenizer.json").read_bytes()).hexdigest()
-    assert said["identity"]["vocabulary_sha256"] == digest
-    shards = [one for one in load_manifest(data)["outputs"] if one["file"].startswith(f"{SPLITS[0]}/")]
-    listed = "".join(f"{one['file']} {one['sha256']}\n" for one in shards)
-    assert said["identity"]["data_fingerprint"] == hashlib.sha256(listed.encode()).hexdigest()
-    assert said["identity"]["origin"] is None
-    assert said["data"]["folder"] == str(data)
-    assert said["data"]["rows"] == sum(one["rows"] for one in shards)
-    assert said["run"]["library_versions"].keys() == {
+    assert run_json["identity"]["vocabulary_sha256"] == digest
+    shards = [shard for shard in load_manifest(data)["outputs"] if shard["file"].startswith(f"{SPLITS[0]}/")]
+    listed = "".join(f"{shard['file']} {shard['sha256']}\n" for shard in shards)
+    assert run_json["identity"]["data_fingerprint"] == hashlib.sha256(listed.encode()).hexdigest()
+    assert run_json["identity"]["origin"] is None
+    assert run_json["data"]["folder"] == str(data)
+    assert run_json["data"]["rows"] == sum(shard["rows"] for shard in shards)
+    assert run_json["run"]["library_versions"].keys() == {
         *("bioshards", "python", "numpy", "tokenizers", "torch", "transformers"),
     }
-    assert said["run"]["library_versions"]["torch"] == torch.__version__
-    assert said["run"]["command"][:4] == ["python", "-m", "bioshards.train", str(data)]
-    assert (said["run"]["world_size"], said["run"]["device"], said["run"]["micro_batch_size"]) == (
+    assert run_json["run"]["library_versions"]["torch"] == torch.__version__
+    assert run_json["run"]["command"][:4] == ["python", "-m", "bioshards.train", str(data)]
+    assert (
+        run_json["run"]["world_size"],
+        run_json["run"]["device"],
+        run_json["run"]["micro_batch_size"],
+    ) == (
         1,
         "cpu",
         8,
     )
     for checkpoint, step in ((BEFORE, 6), (LAST, 12)):
-        of = json.loads((run / checkpoint / "run.json").read_text())
-        assert of["step"] == step
-        assert of["tokens"] == next(
-            (line["tokens_seen"] for line in load_log(run) if line["step"] == step), of["tokens"]
+        checkpoint_json = json.loads((run / checkpoint / "run.json").read_text())
+        assert checkpoint_json["step"] == step
+        assert checkpoint_json["tokens"] == next(
+            (line["tokens_seen"] for line in load_log(run) if line["step"] == step), checkpoint_json["tokens"]
         )
-        assert {name: value for name, value in of.items() if name in said and name != "started_at"} == {
-            name: value for name, value in said.items() if name != "started_at"
-        }
+        assert {
+            name: value
+            for name, value in checkpoint_json.items()
+            if name in run_json and name != "started_at"
+        } == {name: value for name, value in run_json.items() if name != "started_at"}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_manifest_lists_every_file_of_the_last_checkpoint(family: str, runs: dict[str, Path]) -> None:
+def test_manifest_lists_every_file_of_the_last_checkpoint(family: str, runs: dict[str, Path]) -> None:
     run = runs[family]
-    said = load_manifest(run)
-    listed = {one["file"]: (one["bytes"], one["sha256"]) for one in said["outputs"]}
-    there = {}
+    manifest = load_manifest(run)
+    listed = {output["file"]: (output["bytes"], output["sha256"]) for output in manifest["outputs"]}
+    expected = {}
     for path in sorted((run / LAST).rglob("*")):
         if path.is_file() and path.name != "run.json":  # which has times
             data = path.read_bytes()
-            there[str(path.relative_to(run))] = (len(data), hashlib.sha256(data).hexdigest())
-    assert listed == there
-    assert said["pipeline"] == "train"
-    about = json.loads((run / "run.json").read_text())
-    assert said["config"] == {**about["identity"]["recipe"], "format": about["identity"]["format"]}
-    assert said["inputs"] == [
-        {name: about["identity"][name] for name in ("data_fingerprint", "vocabulary_sha256", "origin")},
+            expected[str(path.relative_to(run))] = (len(data), hashlib.sha256(data).hexdigest())
+    assert listed == expected
+    assert manifest["pipeline"] == "train"
+    run_json = json.loads((run / "run.json").read_text())
+    assert manifest["config"] == {**run_json["identity"]["recipe"], "format": run_json["identity"]["format"]}
+    assert manifest["inputs"] == [
+        {name: run_json["identity"][name] for name in ("data_fingerprint", "vocabulary_sha256", "origin")},
     ]
     assert (
-        said["final_metrics"] == [line for line in load_reproducible_log(run) if line["split"] == "train"][-1]
+        manifest["final_metrics"]
+        == [line for line in load_reproducible_log(run) if line["split"] == "train"][-1]
     )
-    assert said["run"]["library_versions"] == about["run"]["library_versions"]
+    assert manifest["run"]["library_versions"] == run_json["run"]["library_versions"]
 
 
 @pytest.mark.parametrize(
@@ -254,7 +259,7 @@ def test_the_manifest_lists_every_file_of_the_last_checkpoint(family: str, runs:
         ("albert", {"mlm": 1, "sop": 1}, {"mlm_accuracy", "sop_accuracy"}),
     ],
 )
-def test_the_log_says_all_that_is_to_be_known(
+def test_log_has_losses_metrics_and_speed(
     family: str, weight: dict[str, float], accuracies: set[str], runs: dict[str, Path]
 ) -> None:
     lines = load_log(runs[family])
@@ -280,39 +285,39 @@ def test_the_log_says_all_that_is_to_be_known(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_same_command_writes_the_same_files_but_for_times(
+def test_repeated_runs_differ_only_in_times(
     family: str,
     runs: dict[str, Path],
     pretraining_sets: dict[str, Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    there, again = runs[family], tmp_path / family
-    assert run_trainer(pretraining_sets[family], again) == 0
-    names = [sorted(str(path.relative_to(run)) for path in run.rglob("*")) for run in (there, again)]
+    first_run, second_run = runs[family], tmp_path / family
+    assert run_trainer(pretraining_sets[family], second_run) == 0
+    names = [sorted(str(path.relative_to(run)) for path in run.rglob("*")) for run in (first_run, second_run)]
     assert names[0] == names[1]
     for name in names[0]:
-        one, other = there / name, again / name
-        if one.is_dir():
+        first, second = first_run / name, second_run / name
+        if first.is_dir():
             continue
         if "/hf/" in name:
-            assert one.read_bytes() == other.read_bytes(), name
+            assert first.read_bytes() == second.read_bytes(), name
         elif name.endswith("state.pt"):
-            assert is_same_state(load_state(one.parent), load_state(other.parent))
+            assert is_same_state(load_state(first.parent), load_state(second.parent))
         elif name.endswith("run.json"):
-            assert timeless(one, there) == timeless(other, again)
-    assert load_reproducible_log(there) == load_reproducible_log(again)
-    ours, theirs = load_manifest(there), load_manifest(again)
-    for said in (ours, theirs):
-        del said["run"]
-        said["outputs"] = [each for each in said["outputs"] if "/hf/" in each["file"]]
-        said["final_metrics"] = {
-            name: said["final_metrics"][name] for name in ("losses", "lr", "grad_norm", "tokens_seen")
+            assert read_without_times(first, first_run) == read_without_times(second, second_run)
+    assert load_reproducible_log(first_run) == load_reproducible_log(second_run)
+    first_manifest, second_manifest = load_manifest(first_run), load_manifest(second_run)
+    for manifest in (first_manifest, second_manifest):
+        del manifest["run"]
+        manifest["outputs"] = [output for output in manifest["outputs"] if "/hf/" in output["file"]]
+        manifest["final_metrics"] = {
+            name: manifest["final_metrics"][name] for name in ("losses", "lr", "grad_norm", "tokens_seen")
         }
-    assert ours == theirs
+    assert first_manifest == second_manifest
 
 
-def timeless(path: Path, run: Path) -> Any:
-    """A run.json without times, whatever its --output."""
-    said = json.loads(path.read_text().replace(json.dumps(str(run)), '"RUN"'))
-    return {name: value for name, value in said.items() if name not in ("started_at", "saved")}
+def read_without_times(path: Path, run: Path) -> Any:
+    """Read a ``run.json`` without times and run directory."""
+    content = json.loads(path.read_text().replace(json.dumps(str(run)), '"RUN"'))
+    return {name: value for name, value in content.items() if name not in ("started_at", "saved")}

@@ -1,4 +1,4 @@
-"""The command line: what a run begins with, what it goes on from, and that models learn."""
+"""The training command: options, initial weights, continued runs, and learning on a small corpus."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import random
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,20 +28,15 @@ from tests.support.train.trainer_runs import (
     load_reproducible_log,
     load_state,
     run_trainer,
-    use_torch_threads,
 )
 from tests.support.vocab.synthetic_corpora import build_vocabulary, load_rows, write_abstracts
 
+pytestmark = pytest.mark.usefixtures("single_thread")
+
 Capture = pytest.CaptureFixture[str]
-Says = Callable[..., str]
+ReadError = Callable[..., str]
 FAMILIES = ("electra", "bert", "albert")
 LAST = "step-0000012"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    with use_torch_threads(1):
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +49,10 @@ def runs(pretraining_sets: dict[str, Path], tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture(scope="module")
-def others(pretraining_sets: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Other data: for the same vocabulary, and for another."""
+def other_sets(
+    pretraining_sets: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    """Other pretraining sets, with the same vocabulary and with another."""
     folder = tmp_path_factory.mktemp("others")
     documents = write_abstracts(folder / "documents", a=range(500, 560))
     same = build_pretraining_set(folder / "same", "electra", documents, pretraining_sets["vocabulary"])
@@ -65,47 +62,47 @@ def others(pretraining_sets: dict[str, Path], tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture
-def refused(capsys: Capture) -> Says:
-    """What a run says that does not begin."""
+def read_start_error(capsys: Capture) -> ReadError:
+    """Run the trainer with exit code 2 before it starts, and return its error message."""
 
     def call(data: Path, out: Path, *options: object) -> str:
         capsys.readouterr()
         assert main([str(data), "--output", str(out), *SMALL_MODEL_OPTIONS, *map(str, options)]) == 2
-        said = capsys.readouterr().err.splitlines()[-1]
-        assert said.startswith("train: ")
+        message = capsys.readouterr().err.splitlines()[-1]
+        assert message.startswith("train: ")
         assert not (out / "run.json").exists()
-        return said
+        return message
 
     return call
 
 
-def model(checkpoint: Path) -> dict[str, torch.Tensor]:
-    found: dict[str, torch.Tensor] = load_state(checkpoint)["model"]
-    return found
+def load_model_state(checkpoint: Path) -> dict[str, torch.Tensor]:
+    weights: dict[str, torch.Tensor] = load_state(checkpoint)["model"]
+    return weights
 
 
-# Words
+# Arguments
 
 
-@pytest.mark.parametrize("words", [["--help"], ["plot", "--help"]])
-def test_help(words: list[str], capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    assert ended.value.code == 0
-    said = capsys.readouterr().out
-    assert "usage: python -m bioshards.train" in said
-    assert words[0] != "--help" or all(name in said for name in PRESETS)
+@pytest.mark.parametrize("args", [["--help"], ["plot", "--help"]])
+def test_help(args: list[str], capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as exit_info:
+        main(args)
+    assert exit_info.value.code == 0
+    stdout = capsys.readouterr().out
+    assert "usage: python -m bioshards.train" in stdout
+    assert args[0] != "--help" or all(name in stdout for name in PRESETS)
 
 
-@pytest.mark.parametrize("words", [[], ["DATA"], ["--output", "RUN"], ["plot"]])
-def test_words_that_are_missing(words: list[str], capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    assert ended.value.code == 2
+@pytest.mark.parametrize("args", [[], ["DATA"], ["--output", "RUN"], ["plot"]])
+def test_missing_arguments_are_refused(args: list[str], capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as exit_info:
+        main(args)
+    assert exit_info.value.code == 2
     assert "the following arguments are required" in capsys.readouterr().err
 
 
-def test_curves_are_drawn_into_the_first_run(runs: dict[str, Path], tmp_path: Path, capsys: Capture) -> None:
+def test_plot_writes_into_the_first_run(runs: dict[str, Path], tmp_path: Path, capsys: Capture) -> None:
     first = shutil.copytree(runs["electra"], tmp_path / "run")
     capsys.readouterr()
     assert main(["plot", str(first), str(runs["bert"])]) == 0
@@ -115,36 +112,36 @@ def test_curves_are_drawn_into_the_first_run(runs: dict[str, Path], tmp_path: Pa
     assert (tmp_path / "picture.html").exists()
 
 
-def test_what_has_no_curves_is_said(tmp_path: Path, capsys: Capture) -> None:
+def test_plot_without_a_log_is_refused(tmp_path: Path, capsys: Capture) -> None:
     assert main(["plot", str(tmp_path)]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("train: ")
-    assert str(tmp_path) in said
+    stderr = capsys.readouterr().err
+    assert stderr.startswith("train: ")
+    assert str(tmp_path) in stderr
 
 
-def test_the_end_says_how_the_model_is_loaded(
+def test_summary_shows_how_to_load_the_model(
     pretraining_sets: dict[str, Path], tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / "out"
     assert run_trainer(pretraining_sets["electra"], out) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("12 steps, ")
-    assert f"checkpoint: {out}/{LAST}/hf\n" in said
-    assert f'AutoModel.from_pretrained("{out}/{LAST}/hf")' in said
-    assert f"python -m bioshards.train plot {out}" in said
+    stdout = capsys.readouterr().out
+    assert stdout.startswith("12 steps, ")
+    assert f"checkpoint: {out}/{LAST}/hf\n" in stdout
+    assert f'AutoModel.from_pretrained("{out}/{LAST}/hf")' in stdout
+    assert f"python -m bioshards.train plot {out}" in stdout
 
 
-def test_the_last_checkpoints_stay(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
+def test_last_checkpoints_are_kept(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert run_trainer(pretraining_sets["bert"], out, "--save-every", 5, "--keep-checkpoints", 2) == 0
     assert sorted(path.name for path in out.glob("step-*")) == ["step-0000010", LAST]
 
 
-# Presets that begin with something
+# Presets that need initial weights
 
 
 @pytest.mark.parametrize(
-    ("preset", "data", "says"),
+    ("preset", "data", "expected"),
     [
         (
             "bioalbert-base",
@@ -155,17 +152,22 @@ def test_the_last_checkpoints_stay(pretraining_sets: dict[str, Path], tmp_path: 
         ("bio-electra-pp", "electra", "starts from a run: give --continue-from RUN"),
     ],
 )
-def test_a_preset_says_what_it_begins_with(
-    preset: str, data: str, says: str, refused: Says, pretraining_sets: dict[str, Path], tmp_path: Path
+def test_preset_that_needs_initial_weights_is_refused_without_them(
+    preset: str,
+    data: str,
+    expected: str,
+    read_start_error: ReadError,
+    pretraining_sets: dict[str, Path],
+    tmp_path: Path,
 ) -> None:
     options = ("--preset", preset, "--steps", 4_000_000, "--num-heads", 2)
-    said = refused(pretraining_sets[data], tmp_path / "out", *options)
-    assert f"this recipe {says}" in said
-    assert said.endswith("or --start-from random for random weights")
+    message = read_start_error(pretraining_sets[data], tmp_path / "out", *options)
+    assert f"this recipe {expected}" in message
+    assert message.endswith("or --start-from random for random weights")
 
 
 @pytest.mark.parametrize(("preset", "data"), [("bioalbert-base", "albert"), ("bio-electra-pp", "electra")])
-def test_it_may_begin_with_random_weights_all_the_same(
+def test_preset_can_start_from_random_weights(
     preset: str, data: str, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     options = ("--preset", preset, "--start-from", "random", "--warmup", 0.1)
@@ -173,22 +175,22 @@ def test_it_may_begin_with_random_weights_all_the_same(
     assert run_trainer(pretraining_sets[data], tmp_path / "out", *options, *sizes) == 0
 
 
-def test_not_both(
-    refused: Says, pretraining_sets: dict[str, Path], runs: dict[str, Path], tmp_path: Path
+def test_init_checkpoint_and_continue_from_exclude_each_other(
+    read_start_error: ReadError, pretraining_sets: dict[str, Path], runs: dict[str, Path], tmp_path: Path
 ) -> None:
     options = ("--init-checkpoint", runs["electra"] / LAST / "hf", "--continue-from", runs["electra"])
-    said = refused(pretraining_sets["electra"], tmp_path / "out", *options)
-    assert "--init-checkpoint and --continue-from exclude each other" in said
+    message = read_start_error(pretraining_sets["electra"], tmp_path / "out", *options)
+    assert "--init-checkpoint and --continue-from exclude each other" in message
 
 
 # --init-checkpoint
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_checkpoints_weights_are_taken_over_exactly(
+def test_initial_weights_equal_those_of_the_checkpoint(
     family: str, runs: dict[str, Path], pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    """The learning rate of the first step is 0: after it the weights are those it began with."""
+    """The learning rate of the first step is 0, so that the weights after it are the initial ones."""
     hf = runs[family] / LAST / "hf"
     options = (
         "--init-checkpoint",
@@ -204,31 +206,35 @@ def test_a_checkpoints_weights_are_taken_over_exactly(
     )
     assert run_trainer(pretraining_sets[family], tmp_path / "out", *options) == 0
     assert load_log(tmp_path / "out")[-2]["lr"] > 0
-    assert is_same_state(model(tmp_path / "out" / "step-0000001"), model(runs[family] / LAST))
-    assert not is_same_state(model(tmp_path / "out" / "step-0000003"), model(runs[family] / LAST))
-    about = json.loads((tmp_path / "out" / "run.json").read_text())["identity"]
-    assert about["origin"] == str(hf.resolve())
-    assert about["recipe"]["start_from"] == "checkpoint"
+    assert is_same_state(
+        load_model_state(tmp_path / "out" / "step-0000001"), load_model_state(runs[family] / LAST)
+    )
+    assert not is_same_state(
+        load_model_state(tmp_path / "out" / "step-0000003"), load_model_state(runs[family] / LAST)
+    )
+    identity = json.loads((tmp_path / "out" / "run.json").read_text())["identity"]
+    assert identity["origin"] == str(hf.resolve())
+    assert identity["recipe"]["start_from"] == "checkpoint"
     assert load_state(tmp_path / "out" / "step-0000001")["done"] == 1
 
 
-def test_an_encoder_without_heads_will_do(
+def test_encoder_without_heads_is_accepted(
     runs: dict[str, Path], pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     tagger = AutoModelForTokenClassification.from_pretrained(runs["bert"] / LAST / "hf")
     tagger.save_pretrained(tmp_path / "tagger")
     options = ("--init-checkpoint", tmp_path / "tagger", "--save-every", 1, "--keep-checkpoints", 20)
     assert run_trainer(pretraining_sets["bert"], tmp_path / "out", *options) == 0
-    ours, theirs = (
-        model(tmp_path / "out" / "step-0000001"),
+    state, tagger_weights = (
+        load_model_state(tmp_path / "out" / "step-0000001"),
         load_file(tmp_path / "tagger" / "model.safetensors"),
     )
-    for name, value in theirs.items():
-        assert name.startswith("classifier.") or torch.equal(ours[f"model.{name}"], value)
+    for name, value in tagger_weights.items():
+        assert name.startswith("classifier.") or torch.equal(state[f"model.{name}"], value)
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "expected"),
     [
         (("--family", "bert"), "has a model of family electra; this run trains bert"),
         (("--num-layers", 3), "has a model of other sizes: num_hidden_layers is 2, not 3"),
@@ -236,88 +242,90 @@ def test_an_encoder_without_heads_will_do(
         (("--max-positions", 128), "max_position_embeddings is 64, not 128"),
     ],
 )
-def test_another_model_is_none_to_begin_with(
+def test_checkpoint_of_another_model_is_refused(
     options: tuple[object, ...],
-    says: str,
-    refused: Says,
+    expected: str,
+    read_start_error: ReadError,
     runs: dict[str, Path],
     pretraining_sets: dict[str, Path],
     tmp_path: Path,
 ) -> None:
     hf = runs["electra"] / LAST / "hf"
-    assert says in refused(pretraining_sets["electra"], tmp_path / "out", "--init-checkpoint", hf, *options)
+    assert expected in read_start_error(
+        pretraining_sets["electra"], tmp_path / "out", "--init-checkpoint", hf, *options
+    )
 
 
-def test_neither_is_one_of_another_vocabulary(
-    refused: Says,
+def test_checkpoint_with_another_vocabulary_is_refused(
+    read_start_error: ReadError,
     runs: dict[str, Path],
-    others: dict[str, Path],
+    other_sets: dict[str, Path],
     pretraining_sets: dict[str, Path],
     tmp_path: Path,
 ) -> None:
     hf = runs["electra"] / LAST / "hf"
-    said = refused(others["other"], tmp_path / "out", "--init-checkpoint", hf)
-    assert "has a model with a vocabulary of 300 pieces; the pretraining set has " in said
-    # As many pieces, two of them the other way round.
+    message = read_start_error(other_sets["other"], tmp_path / "out", "--init-checkpoint", hf)
+    assert "has a model with a vocabulary of 300 pieces; the pretraining set has " in message
+    # The same number of pieces, with two of them swapped.
     changed = shutil.copytree(hf, tmp_path / "hf")
     tokenizer = json.loads((changed / "tokenizer.json").read_text())
     pieces = tokenizer["model"]["vocab"]
-    one, two = [piece for piece, number in pieces.items() if number in (200, 201)]
-    pieces[one], pieces[two] = pieces[two], pieces[one]
+    first_piece, second_piece = [piece for piece, number in pieces.items() if number in (200, 201)]
+    pieces[first_piece], pieces[second_piece] = pieces[second_piece], pieces[first_piece]
     (changed / "tokenizer.json").write_text(json.dumps(tokenizer))
-    said = refused(pretraining_sets["electra"], tmp_path / "out", "--init-checkpoint", changed)
-    assert "2 of its 300 pieces differ from the pretraining set's vocabulary" in said
+    message = read_start_error(pretraining_sets["electra"], tmp_path / "out", "--init-checkpoint", changed)
+    assert "2 of its 300 pieces differ from the pretraining set's vocabulary" in message
 
 
-def test_neither_is_what_is_no_model(
-    refused: Says, runs: dict[str, Path], pretraining_sets: dict[str, Path], tmp_path: Path
+def test_missing_or_damaged_checkpoint_is_refused(
+    read_start_error: ReadError, runs: dict[str, Path], pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     data, out = pretraining_sets["electra"], tmp_path / "out"
-    assert "nowhere does not exist" in refused(data, out, "--init-checkpoint", tmp_path / "nowhere")
-    said = refused(data, out, "--init-checkpoint", runs["electra"])
+    assert "nowhere does not exist" in read_start_error(data, out, "--init-checkpoint", tmp_path / "nowhere")
+    message = read_start_error(data, out, "--init-checkpoint", runs["electra"])
     assert (
         "has no config.json. Give a folder written by save_pretrained, such as the hf/ of a checkpoint"
-        in said
+        in message
     )
     damaged = shutil.copytree(runs["electra"] / LAST / "hf", tmp_path / "damaged")
     (damaged / "model.safetensors").write_bytes(b"weights")
-    assert "cannot read the weights of" in refused(data, out, "--init-checkpoint", damaged)
+    assert "cannot read the weights of" in read_start_error(data, out, "--init-checkpoint", damaged)
 
 
 # --continue-from
 
 
-def test_a_run_is_continued_on_other_data(
-    runs: dict[str, Path], others: dict[str, Path], tmp_path: Path
+def test_run_can_be_continued_on_other_data(
+    runs: dict[str, Path], other_sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    """The schedule is that of all steps; Adam's moments, the step and the tokens go on; the data begin."""
+    """The schedule, Adam's moments, steps and tokens continue; the data starts with a new epoch."""
     before = published_digests(runs["electra"])
-    out, more = (
+    out, options = (
         tmp_path / "out",
         ("--steps", 24, "--log-every", 1, "--save-every", 1, "--keep-checkpoints", 20),
     )
-    fixed = ("--continue-from", runs["electra"], "--schedule", "electra", "--warmup", 4)
-    assert run_trainer(others["same"], out, *fixed, *more) == 0
+    base_options = ("--continue-from", runs["electra"], "--schedule", "electra", "--warmup", 4)
+    assert run_trainer(other_sets["same"], out, *base_options, *options) == 0
     lines = [line for line in load_log(out) if line["split"] == "train"]
     assert [line["step"] for line in lines] == list(range(13, 25))
     for line in lines:
         assert line["lr"] == learning_rate("electra", line["step"] - 1, 24, 4, 1e-3)
     assert lines[0]["lr"] == pytest.approx(1e-3 * (1 - 12 / 24))
-    there = load_state(runs["electra"] / LAST)
-    assert lines[0]["tokens_seen"] > there["tokens"] > lines[0]["tokens_seen"] - 8 * 64
+    origin_state = load_state(runs["electra"] / LAST)
+    assert lines[0]["tokens_seen"] > origin_state["tokens"] > lines[0]["tokens_seen"] - 8 * 64
     data_rows = json.loads((out / "run.json").read_text())["data"]["rows"]
     assert [line["epoch"] for line in lines] == pytest.approx([8 * step / data_rows for step in range(1, 13)])
-    first = load_state(out / "step-0000013")
-    assert (first["done"], first["first"]) == (13, 12)
+    first_state = load_state(out / "step-0000013")
+    assert (first_state["done"], first_state["first"]) == (13, 12)
     assert json.loads((out / "run.json").read_text())["first_step"] == 12
     assert published_digests(runs["electra"]) == before
 
 
-def test_what_is_continued_is_the_model_and_its_moments(
-    runs: dict[str, Path], others: dict[str, Path], tmp_path: Path
+def test_continued_run_has_the_model_and_optimizer_state(
+    runs: dict[str, Path], other_sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    """With a learning rate of 0 the model is the other run's; the moments are no longer those of nothing."""
-    fixed = (
+    """With a learning rate of 0 the weights stay equal, and the second moments build on the old ones."""
+    options = (
         "--continue-from",
         runs["electra"],
         "--steps",
@@ -329,31 +337,33 @@ def test_what_is_continued_is_the_model_and_its_moments(
         "--warmup",
         0,
     )
-    assert run_trainer(others["same"], tmp_path / "out", *fixed) == 0
-    there, here = load_state(runs["electra"] / LAST), load_state(tmp_path / "out" / "step-0000013")
-    assert is_same_state(there["model"], here["model"])
-    for name, before in there["optimiser"]["second"].items():
-        added = here["optimiser"]["second"][name] - 0.999 * before
-        assert bool((added > -1e-9).all())
-    assert here["optimiser"]["steps"] == 13
+    assert run_trainer(other_sets["same"], tmp_path / "out", *options) == 0
+    origin_state, state = load_state(runs["electra"] / LAST), load_state(tmp_path / "out" / "step-0000013")
+    assert is_same_state(origin_state["model"], state["model"])
+    for name, before in origin_state["optimiser"]["second"].items():
+        gradient_part = state["optimiser"]["second"][name] - 0.999 * before
+        assert bool((gradient_part > -1e-9).all())
+    assert state["optimiser"]["steps"] == 13
 
 
-def test_a_continued_run_that_is_stopped_goes_on(
-    runs: dict[str, Path], others: dict[str, Path], tmp_path: Path
+def test_stopped_continued_run_resumes(
+    runs: dict[str, Path], other_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     options = ("--continue-from", runs["electra"], "--steps", 24)
     for name in ("whole", "halves"):
-        assert run_trainer(others["same"], tmp_path / name, *options) == 0
-    halves = tmp_path / "halves"
-    (halves / "manifest.json").unlink()
-    shutil.rmtree(halves / "step-0000024")
-    assert run_trainer(others["same"], halves, *options) == 0
-    assert is_same_state(load_state(tmp_path / "whole" / "step-0000024"), load_state(halves / "step-0000024"))
-    assert load_reproducible_log(tmp_path / "whole") == load_reproducible_log(halves)
+        assert run_trainer(other_sets["same"], tmp_path / name, *options) == 0
+    resumed = tmp_path / "halves"
+    (resumed / "manifest.json").unlink()
+    shutil.rmtree(resumed / "step-0000024")
+    assert run_trainer(other_sets["same"], resumed, *options) == 0
+    assert is_same_state(
+        load_state(tmp_path / "whole" / "step-0000024"), load_state(resumed / "step-0000024")
+    )
+    assert load_reproducible_log(tmp_path / "whole") == load_reproducible_log(resumed)
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "expected"),
     [
         (("--num-layers", 3), "that run has another model: --num-layers 2"),
         (
@@ -370,67 +380,74 @@ def test_a_continued_run_that_is_stopped_goes_on(
         (("--steps", 6), "has done 12: give more"),
     ],
 )
-def test_another_model_or_no_more_steps_cannot_be_continued(
+def test_continuing_with_another_model_or_too_few_steps_is_refused(
     options: tuple[object, ...],
-    says: str,
-    refused: Says,
+    expected: str,
+    read_start_error: ReadError,
     runs: dict[str, Path],
-    others: dict[str, Path],
+    other_sets: dict[str, Path],
     tmp_path: Path,
 ) -> None:
-    more = ("--continue-from", runs["electra"], "--steps", 24)
-    assert says in refused(others["same"], tmp_path / "out", *more, *options)
+    base_options = ("--continue-from", runs["electra"], "--steps", 24)
+    assert expected in read_start_error(other_sets["same"], tmp_path / "out", *base_options, *options)
 
 
-def test_what_else_cannot_be_continued(
-    refused: Says, runs: dict[str, Path], others: dict[str, Path], tmp_path: Path, capsys: Capture
+def test_invalid_continue_from_is_refused(
+    read_start_error: ReadError,
+    runs: dict[str, Path],
+    other_sets: dict[str, Path],
+    tmp_path: Path,
+    capsys: Capture,
 ) -> None:
-    def said(run: Path, data: Path = others["same"]) -> str:
-        return refused(data, tmp_path / "out", "--continue-from", run, "--steps", 24)
+    def read_continue_error(run: Path, data: Path = other_sets["same"]) -> str:
+        return read_start_error(data, tmp_path / "out", "--continue-from", run, "--steps", 24)
 
-    assert "that run has another model: another vocabulary" in said(runs["electra"], others["other"])
-    for nothing in (tmp_path / "nowhere", tmp_path, runs["electra"] / LAST, others["same"]):
-        assert f"--continue-from {nothing} has no checkpoint: give the --output of a training run" in said(
-            nothing
+    assert "that run has another model: another vocabulary" in read_continue_error(
+        runs["electra"], other_sets["other"]
+    )
+    for path in (tmp_path / "nowhere", tmp_path, runs["electra"] / LAST, other_sets["same"]):
+        assert (
+            f"--continue-from {path} has no checkpoint: give the --output of a training run"
+            in read_continue_error(path)
         )
-    itself = [
-        str(others["same"]),
+    arguments = [
+        str(other_sets["same"]),
         "--output",
         str(runs["electra"]),
         *SMALL_MODEL_OPTIONS,
         "--continue-from",
         str(runs["electra"]),
     ]
-    assert main(itself) == 2
+    assert main(arguments) == 2
     assert (
         "--continue-from and --output are the same folder; rerun the command without"
         in capsys.readouterr().err
     )
 
 
-# Models learn
+# Learning
 
 
 @pytest.fixture(scope="module")
-def topics(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Abstracts of two words each: what is masked follows from what is not."""
-    folder, chance = tmp_path_factory.mktemp("topics"), random.Random(5)
-    words = [
-        "".join(chance.choice("bdfgklmnprst") + chance.choice("aeiou") for _ in range(3)) for _ in range(16)
-    ]
+def topic_sets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Sets of abstracts with two words each, so that context determines a masked token."""
+    folder, rng = tmp_path_factory.mktemp("topics"), random.Random(5)
+    words = ["".join(rng.choice("bdfgklmnprst") + rng.choice("aeiou") for _ in range(3)) for _ in range(16)]
 
-    def abstract(number: int) -> list[str]:
+    def make_sentences(number: int) -> list[str]:
         topic = words[number % 8 * 2 :][:2]
-        return [" ".join(chance.choices(topic, k=9)) + "." for _ in range(8)]
+        return [" ".join(rng.choices(topic, k=9)) + "." for _ in range(8)]
 
-    found = [make_document(f"pubmed:{number}", abstract(number)) for number in range(1, 241)]
-    documents = write_document_dir(folder / "documents", {"a": found})
+    abstracts = [make_document(f"pubmed:{number}", make_sentences(number)) for number in range(1, 241)]
+    documents = write_document_dir(folder / "documents", {"a": abstracts})
     vocabulary = build_vocabulary(folder / "vocabulary", documents, options=("--size", "290"))
-    return {each: build_pretraining_set(folder / each, each, documents, vocabulary) for each in FAMILIES}
+    return {
+        family: build_pretraining_set(folder / family, family, documents, vocabulary) for family in FAMILIES
+    }
 
 
-def unigram_entropy(data: Path) -> float:
-    """In nats, of tokens that may be masked: the loss of who knows how frequent they are, and no more."""
+def compute_unigram_entropy(data: Path) -> float:
+    """Compute the entropy of maskable tokens in nats: the loss of a model that knows only frequencies."""
     special = 5
     counts = Counter(token for row in load_rows(data, "train") for token in row.ids if token >= special)
     total = sum(counts.values())
@@ -438,11 +455,12 @@ def unigram_entropy(data: Path) -> float:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_model_learns_more_than_how_frequent_tokens_are(
-    family: str, topics: dict[str, Path], tmp_path: Path
+def test_model_learns_more_than_token_frequencies(
+    family: str, topic_sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    """Masked tokens better than by their frequencies, replaced ones than by their share, pairs as by chance
-    at least (what order sentences were in cannot be known here)."""
+    """Losses are below token frequencies (MLM) and the replaced share (RTD), and near chance for pairs.
+
+    The order of sentences is random in these abstracts."""
     sizes = (
         "--hidden-size",
         64,
@@ -453,14 +471,25 @@ def test_a_model_learns_more_than_how_frequent_tokens_are(
         "--generator-hidden-fraction",
         0.5,
     )
-    how = ("--steps", 250, "--dropout", 0, "--attention-dropout", 0, "--log-every", 50, "--save-every", 250)
-    assert run_trainer(topics[family], tmp_path / "out", *sizes, *how) == 0
+    options = (
+        "--steps",
+        250,
+        "--dropout",
+        0,
+        "--attention-dropout",
+        0,
+        "--log-every",
+        50,
+        "--save-every",
+        250,
+    )
+    assert run_trainer(topic_sets[family], tmp_path / "out", *sizes, *options) == 0
     *_, last, validation = load_log(tmp_path / "out")
     assert (last["split"], validation["split"]) == ("train", "validation")
-    for found in (last, validation):
-        losses, figures = found["losses"], found["metrics"]
-        assert losses["mlm"] < unigram_entropy(topics[family]) - 0.1
+    for entry in (last, validation):
+        losses, metrics = entry["losses"], entry["metrics"]
+        assert losses["mlm"] < compute_unigram_entropy(topic_sets[family]) - 0.1
         if family == "electra":
-            assert losses["rtd"] < 0.95 * figures["replaced_entropy"]
+            assert losses["rtd"] < 0.95 * metrics["replaced_entropy"]
         else:
             assert losses["nsp" if family == "bert" else "sop"] < math.log(2) + 0.1

@@ -1,4 +1,4 @@
-"""Rules that hold between parts of the trainer, each of which is right by itself."""
+"""Interaction of the parts of the trainer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.support.train.trainer_runs import (
 
 
 @pytest.mark.parametrize("preset", [name for name in PRESETS if not PRESETS[name].max_predictions_per_seq])
-def test_progressive_masking_masks_as_much_as_it_says(preset: str) -> None:
+def test_progressive_masking_budgets_follow_the_rate(preset: str) -> None:
     recipe = replace(PRESETS[preset], family="bert", mask_rate=0.05, final_mask_rate=0.25)
     for step in range(0, recipe.steps, recipe.steps // 5):
         rate = mask_rate(step, recipe.steps, recipe.mask_rate, recipe.final_mask_rate)
@@ -42,34 +42,34 @@ def test_progressive_masking_masks_as_much_as_it_says(preset: str) -> None:
         assert budget == pytest.approx(512 * rate, abs=1)
 
 
-def test_only_where_a_paper_says_so_are_predictions_limited() -> None:
+def test_only_bioalbert_limits_predictions() -> None:
     assert {name for name in PRESETS if PRESETS[name].max_predictions_per_seq} == {
         "bioalbert-base",
         "bioalbert-large",
     }
 
 
-def test_a_run_that_is_continued_on_the_same_set_sees_its_rows_in_another_order_with_other_masks(
+def test_continued_run_on_the_same_set_has_other_batches(
     tmp_path: Path,
 ) -> None:
-    shards = PretrainingDataset(
+    dataset = PretrainingDataset(
         str(write_pretraining_set(tmp_path, {"a": split_into_batches(random_rows(48, 16, 100, False), [16])}))
     )
     special = np.arange(100) < 5
     pieces = PieceTable(100, 4, special, np.zeros(100, np.bool_))
     recipe = replace(PRESETS["tiny"], family="electra", batch_size=16, steps=60)
-    dealt = partition_batch(recipe.batch_size, 1, shards.max_seq_length, "cpu", None)
+    partition = partition_batch(recipe.batch_size, 1, dataset.max_seq_length, "cpu", None)
 
-    def rows(first: int, steps: range) -> list[tuple[list[int], list[int]]]:
-        made = StepLoader(shards, pieces, recipe, dealt, first_step=first)
-        batches = [batch for step in steps for batch, _ in made.load_step(step)]
+    def load_rows(first: int, steps: range) -> list[tuple[list[int], list[int]]]:
+        loader = StepLoader(dataset, pieces, recipe, partition, first_step=first)
+        batches = [batch for step in steps for batch, _ in loader.load_step(step)]
         return [(batch.ids.tolist(), batch.masked_positions.tolist()) for batch in batches]
 
-    before, after = rows(0, range(30)), rows(30, range(30, 60))
+    before, after = load_rows(0, range(30)), load_rows(30, range(30, 60))
     assert all(batch not in before for batch in after)
 
 
-def test_shards_for_validation_are_verified_too(
+def test_validation_shards_are_verified(
     pretraining_sets: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = tmp_path / "set"
@@ -84,7 +84,7 @@ def test_shards_for_validation_are_verified_too(
     assert not (tmp_path / "run" / "log.jsonl").exists()
 
 
-def test_a_folder_in_which_a_run_was_killed_before_it_said_what_it_is_can_be_used(tmp_path: Path) -> None:
+def test_directory_of_a_run_killed_before_run_json_is_accepted(tmp_path: Path) -> None:
     (tmp_path / ".lock").touch()
     (tmp_path / f"{TEMPORARY_PREFIX}0").touch()
     with claim_run_dir(str(tmp_path)):
@@ -92,7 +92,7 @@ def test_a_folder_in_which_a_run_was_killed_before_it_said_what_it_is_can_be_use
 
 
 @pytest.mark.parametrize("option", ["--continue-from", "--init-checkpoint"])
-def test_what_a_run_began_from_may_be_gone_when_it_goes_on(
+def test_run_resumes_without_its_origin(
     option: str, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     data, first, out = pretraining_sets["electra"], tmp_path / "first", tmp_path / "out"
@@ -109,40 +109,48 @@ def test_what_a_run_began_from_may_be_gone_when_it_goes_on(
 
 
 @given(
-    batch=st.integers(1, 10_000),
+    batch_size=st.integers(1, 10_000),
     length=st.sampled_from([128, 256, 512]),
-    micro=st.none() | st.integers(1, 20_000),
+    micro_batch_size=st.none() | st.integers(1, 20_000),
 )
-def test_a_batch_of_any_size_is_dealt_out_in_few_parts(batch: int, length: int, micro: int | None) -> None:
-    dealt = partition_batch(batch, 1, length, "cuda", micro)
-    most = micro or MAX_MICRO_BATCH_TOKENS["cuda"] // length
-    assert dealt.rows_per_process == batch
-    assert 1 <= dealt.micro_batch_size <= most
-    assert dealt.accumulation_steps == math.ceil(batch / min(most, batch))
+def test_partition_of_any_batch_size(batch_size: int, length: int, micro_batch_size: int | None) -> None:
+    partition = partition_batch(batch_size, 1, length, "cuda", micro_batch_size)
+    max_rows = micro_batch_size or MAX_MICRO_BATCH_TOKENS["cuda"] // length
+    assert partition.rows_per_process == batch_size
+    assert 1 <= partition.micro_batch_size <= max_rows
+    assert partition.accumulation_steps == math.ceil(batch_size / min(max_rows, batch_size))
 
 
 @pytest.mark.parametrize("family", ["electra", "bert", "albert"])
-def test_parts_of_other_sizes_give_the_same_losses(
+def test_losses_are_independent_of_the_micro_batch_size(
     family: str, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    without_chance = ("--dropout", "0", "--attention-dropout", "0", "--log-every", "1")
-    for micro in (8, 3):
+    options = ("--dropout", "0", "--attention-dropout", "0", "--log-every", "1")
+    for micro_batch_size in (8, 3):
         assert (
             run_trainer(
-                pretraining_sets[family], tmp_path / str(micro), *without_chance, "--micro-batch-size", micro
+                pretraining_sets[family],
+                tmp_path / str(micro_batch_size),
+                *options,
+                "--micro-batch-size",
+                micro_batch_size,
             )
             == 0
         )
-    whole, parts = (load_reproducible_log(tmp_path / str(micro)) for micro in (8, 3))
-    for one, other in zip(whole, parts, strict=True):
+    one_part_log, log = (
+        load_reproducible_log(tmp_path / str(micro_batch_size)) for micro_batch_size in (8, 3)
+    )
+    for one, other in zip(one_part_log, log, strict=True):
         assert one["losses"] == pytest.approx(other["losses"], rel=1e-4)
         assert (one["split"], one["step"]) == (other["split"], other["step"])
 
 
-def test_a_run_whose_output_nobody_reads_goes_on(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
+def test_run_continues_when_its_output_pipe_is_closed(
+    pretraining_sets: dict[str, Path], tmp_path: Path
+) -> None:
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run(
+    completed = subprocess.run(
         trainer_argv(pretraining_sets["bert"], tmp_path / "run", "--log-every", "1"),
         stdout=write,
         stderr=write,
@@ -152,4 +160,4 @@ def test_a_run_whose_output_nobody_reads_goes_on(pretraining_sets: dict[str, Pat
     os.close(write)
     assert len(load_log(tmp_path / "run")) == 13
     assert (tmp_path / "run" / "manifest.json").exists()
-    assert done.returncode in (0, 120)  # 120: Python's own, of what it could not write at its end
+    assert completed.returncode in (0, 120)  # 120: Python's own, of what it could not write at its end

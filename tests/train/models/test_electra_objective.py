@@ -1,4 +1,4 @@
-"""ELECTRA against the formulas of its paper, and what has to hold for every batch."""
+"""The ELECTRA objective, compared with the formulas of its paper, and invariants."""
 
 from __future__ import annotations
 
@@ -26,76 +26,85 @@ from tests.support.train.synthetic_batches import (
 )
 
 
-def electra(dropout: float = 0.0) -> ElectraObjective:
-    found = make_objective("electra", dropout=dropout)
-    assert isinstance(found, ElectraObjective)
-    return found
+def make_electra_objective(dropout: float = 0.0) -> ElectraObjective:
+    objective = make_objective("electra", dropout=dropout)
+    assert isinstance(objective, ElectraObjective)
+    return objective
 
 
 # The paper's formulas
 
 
-def by_the_paper(
-    generator: ElectraForMaskedLM, discriminator: ElectraForPreTraining, text: MaskedRow, drawn: list[int]
+def compute_paper_losses(
+    generator: ElectraForMaskedLM,
+    discriminator: ElectraForPreTraining,
+    text: MaskedRow,
+    drawn_tokens: list[int],
 ) -> tuple[float, float]:
-    """Equations of section 2, for one text x: its L_MLM and L_Disc, sums over their positions."""
+    """Compute L_MLM and L_Disc of section 2 for one text x, as sums over positions."""
     x = list(text.ids)
-    m = sorted(text.masked)
+    masked_positions = sorted(text.masked)
     x_masked = [text.masked.get(t, token) for t, token in enumerate(x)]
     types = [[int(0 < text.split <= t) for t in range(len(x))]]
 
     # p_G(x_t | x) = exp(e(x_t)^T h_G(x)_t) / sum over x' of exp(e(x')^T h_G(x)_t)
-    g = generator(torch.tensor([x_masked]), token_type_ids=torch.tensor(types)).logits[0].double()
+    generator_logits = (
+        generator(torch.tensor([x_masked]), token_type_ids=torch.tensor(types)).logits[0].double()
+    )
     l_mlm = 0.0
-    for t in m:
-        normaliser = sum(math.exp(float(g[t, token])) for token in range(VOCABULARY))
-        l_mlm += -math.log(math.exp(float(g[t, x[t]])) / normaliser)
+    for t in masked_positions:
+        normalizer = sum(math.exp(float(generator_logits[t, token])) for token in range(VOCABULARY))
+        l_mlm += -math.log(math.exp(float(generator_logits[t, x[t]])) / normalizer)
 
     # x_corrupt = REPLACE(x, m, x^), x^_t drawn from p_G(x_t | x_masked)
     x_corrupt = list(x)
-    for t, token in zip(m, drawn, strict=True):
+    for t, token in zip(masked_positions, drawn_tokens, strict=True):
         x_corrupt[t] = token
 
     # D(x_corrupt, t) = sigmoid(w^T h_D(x_corrupt)_t)
-    d = discriminator(torch.tensor([x_corrupt]), token_type_ids=torch.tensor(types)).logits[0].double()
+    discriminator_logits = (
+        discriminator(torch.tensor([x_corrupt]), token_type_ids=torch.tensor(types)).logits[0].double()
+    )
     l_disc = 0.0
     for t in range(len(x)):
-        probability = 1 / (1 + math.exp(-float(d[t])))
+        probability = 1 / (1 + math.exp(-float(discriminator_logits[t])))
         l_disc += -math.log(1 - probability if x_corrupt[t] == x[t] else probability)
     return l_mlm, l_disc
 
 
 @pytest.mark.parametrize("layout", ["flat", "padded", "flat, constant"])
-def test_losses_are_those_of_the_paper(layout: str) -> None:
-    given_rows, model = random_masked_rows(11), electra().eval()
+def test_losses_equal_the_formulas_of_the_paper(layout: str) -> None:
+    rows, model = random_masked_rows(11), make_electra_objective().eval()
     with torch.no_grad():
-        batch = make_batch_of_each_layout(given_rows)[layout]
+        batch = make_batch_of_each_layout(rows)[layout]
         sums = model(batch)
-        total = total_loss(model, batch, given_rows)
-        drawn = iter(sample_tokens(model.compute_generator_logits(batch), batch.noise).tolist())
+        total = total_loss(model, batch, rows)
+        drawn_tokens = iter(sample_tokens(model.compute_generator_logits(batch), batch.noise).tolist())
         model.generator.set_attn_implementation("eager")
         model.discriminator.set_attn_implementation("eager")
         parts = [
-            by_the_paper(model.generator, model.discriminator, row, [next(drawn) for _ in row.masked])
-            for row in given_rows
+            compute_paper_losses(
+                model.generator, model.discriminator, row, [next(drawn_tokens) for _ in row.masked]
+            )
+            for row in rows
         ]
     l_mlm, l_disc = (sum(part) for part in zip(*parts, strict=True))
     assert sums["mlm"].item() == pytest.approx(l_mlm, rel=1e-5)
     assert sums["rtd"].item() == pytest.approx(l_disc, rel=1e-5)
-    # min over both of L_MLM + lambda L_Disc, means over what they are of, lambda = 50
-    found = count_rows(given_rows)
-    assert total.item() == pytest.approx(l_mlm / found.masked + 50 * l_disc / found.tokens, rel=1e-5)
+    # L_MLM + lambda L_Disc with lambda = 50, as means over masked positions and over tokens
+    counts = count_rows(rows)
+    assert total.item() == pytest.approx(l_mlm / counts.masked + 50 * l_disc / counts.tokens, rel=1e-5)
 
 
-# Drawing
+# Sampling
 
 
 def test_drawn_tokens_follow_the_softmax() -> None:
-    """Pearson's statistic over 9 tokens: above 26.1 by chance once in 1,000 times (8 degrees of freedom)."""
+    """Pearson's statistic with 8 degrees of freedom exceeds 26.1 with probability 0.001."""
     torch.manual_seed(3)
-    logits, number = torch.randn(9) * 2, 20_000
-    drawn = sample_tokens(logits.expand(number, 9), torch.rand(number))
-    expected = logits.softmax(0) * number
+    logits, num_draws = torch.randn(9) * 2, 20_000
+    drawn = sample_tokens(logits.expand(num_draws, 9), torch.rand(num_draws))
+    expected = logits.softmax(0) * num_draws
     assert (((drawn.bincount(minlength=9) - expected) ** 2) / expected).sum().item() < 26.1
 
 
@@ -103,7 +112,7 @@ def test_drawn_tokens_follow_the_softmax() -> None:
     st.lists(st.floats(-80, 80, width=32), min_size=1, max_size=40),
     st.floats(0, 1, width=32, exclude_max=True),
 )
-def test_a_drawn_token_is_the_one_that_the_noise_falls_on(logits: list[float], noise: float) -> None:
+def test_drawn_token_is_at_the_quantile_of_the_noise(logits: list[float], noise: float) -> None:
     drawn = int(sample_tokens(torch.tensor([logits]), torch.tensor([noise])))
     probabilities = torch.tensor(logits, dtype=torch.float64).softmax(0)
     assert probabilities[drawn] > 0
@@ -113,7 +122,7 @@ def test_a_drawn_token_is_the_one_that_the_noise_falls_on(logits: list[float], n
 
 @pytest.mark.parametrize("size", [1, 2, 61, 30_522])
 @pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 1e4])
-def test_noise_at_its_ends_gives_a_token_that_can_be(size: int, scale: float) -> None:
+def test_extreme_noise_draws_a_possible_token(size: int, scale: float) -> None:
     logits = torch.randn(4, size, generator=torch.Generator().manual_seed(size)) * scale
     for noise in (0.0, 1e-45, 1 - 2**-24):
         drawn = sample_tokens(logits, torch.full((4,), noise))
@@ -121,61 +130,67 @@ def test_noise_at_its_ends_gives_a_token_that_can_be(size: int, scale: float) ->
         assert (logits.softmax(-1).gather(1, drawn[:, None]) > 0).all()
 
 
-# What the discriminator is given
+# Corrupted inputs
 
 
 @settings(max_examples=50, deadline=None)
 @given(
     st.integers(0, 1000), st.sampled_from(["flat", "padded", "flat, constant", "padded, constant"]), st.data()
 )
-def test_every_masked_place_gets_its_drawn_token_and_an_equal_one_is_real(
+def test_masked_positions_get_drawn_tokens_and_equal_ones_are_original(
     seed: int, layout: str, data: st.DataObject
 ) -> None:
-    given_rows = random_masked_rows(seed)
-    batch = make_batch_of_each_layout(given_rows)[layout]
-    places = len(batch.masked_positions)
-    drawn = torch.tensor(data.draw(st.lists(st.integers(5, 9), min_size=places, max_size=places)))
-    right = torch.tensor(data.draw(st.lists(st.booleans(), min_size=places, max_size=places)))
-    drawn = torch.where(right & (batch.targets >= 0), batch.targets, drawn)
+    rows = random_masked_rows(seed)
+    batch = make_batch_of_each_layout(rows)[layout]
+    num_masked = len(batch.masked_positions)
+    drawn = torch.tensor(data.draw(st.lists(st.integers(5, 9), min_size=num_masked, max_size=num_masked)))
+    is_correct = torch.tensor(data.draw(st.lists(st.booleans(), min_size=num_masked, max_size=num_masked)))
+    drawn = torch.where(is_correct & (batch.targets >= 0), batch.targets, drawn)
     ids, replaced = corrupt(batch, drawn)
-    expected = {int(at): int(token) for at, token in zip(batch.masked_positions, drawn, strict=True) if at}
-    text = {
-        int(at): int(token) for at, token in zip(batch.masked_positions, batch.targets, strict=True) if at
+    expected = {
+        int(position): int(token)
+        for position, token in zip(batch.masked_positions, drawn, strict=True)
+        if position
     }
-    for place in range(len(batch.ids)):
-        unmasked = int(batch.ids[place])
-        assert ids[place] == expected.get(place, unmasked)
-        assert replaced[place] == (expected.get(place, unmasked) != text.get(place, unmasked))
+    original = {
+        int(position): int(token)
+        for position, token in zip(batch.masked_positions, batch.targets, strict=True)
+        if position
+    }
+    for position in range(len(batch.ids)):
+        unmasked = int(batch.ids[position])
+        assert ids[position] == expected.get(position, unmasked)
+        assert replaced[position] == (expected.get(position, unmasked) != original.get(position, unmasked))
 
 
-def test_padding_of_masked_places_changes_nothing() -> None:
-    given_rows, model = random_masked_rows(12), electra()
-    for few, many in (
-        (make_flat_batch(given_rows), make_flat_batch(given_rows, masked=40)),
-        (make_padded_batch(given_rows), make_padded_batch(given_rows, masked=40)),
+def test_padding_of_masked_positions_has_no_effect() -> None:
+    rows, model = random_masked_rows(12), make_electra_objective()
+    for unpadded, padded in (
+        (make_flat_batch(rows), make_flat_batch(rows, masked=40)),
+        (make_padded_batch(rows), make_padded_batch(rows, masked=40)),
     ):
-        one, two = model(few), model(many)
-        for name, value in one.items():
-            torch.testing.assert_close(two[name], value, rtol=1e-6, atol=1e-6)
+        sums, padded_sums = model(unpadded), model(padded)
+        for name, value in sums.items():
+            torch.testing.assert_close(padded_sums[name], value, rtol=1e-6, atol=1e-6)
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1000), st.sampled_from(["padded", "flat, constant"]))
-def test_only_what_is_no_padding_is_in_the_losses(seed: int, layout: str) -> None:
-    model, batch = electra(), make_batch_of_each_layout(random_masked_rows(seed))[layout]
-    other = torch.randint(0, VOCABULARY, batch.ids.shape, generator=torch.Generator().manual_seed(seed))
+def test_padding_tokens_have_no_effect_on_losses(seed: int, layout: str) -> None:
+    model, batch = make_electra_objective(), make_batch_of_each_layout(random_masked_rows(seed))[layout]
+    random_ids = torch.randint(0, VOCABULARY, batch.ids.shape, generator=torch.Generator().manual_seed(seed))
     with torch.no_grad():
-        one = model(batch)
-        two = model(batch._replace(ids=torch.where(batch.is_token, batch.ids, other)))
-    for name, value in one.items():
-        assert torch.equal(value, two[name])
+        sums = model(batch)
+        other_sums = model(batch._replace(ids=torch.where(batch.is_token, batch.ids, random_ids)))
+    for name, value in sums.items():
+        assert torch.equal(value, other_sums[name])
 
 
-# Two models, one embedding
+# Shared embeddings
 
 
-def test_embeddings_and_their_norm_are_one_and_the_same() -> None:
-    model = electra()
+def test_embeddings_and_their_norm_are_shared() -> None:
+    model = make_electra_objective()
     assert model.generator.electra.embeddings is model.discriminator.electra.embeddings
     words = model.discriminator.electra.embeddings.word_embeddings.weight
     assert model.generator.generator_lm_head.weight is words
@@ -187,88 +202,96 @@ def test_embeddings_and_their_norm_are_one_and_the_same() -> None:
 
 
 @pytest.mark.parametrize("layout", ["flat", "padded"])
-def test_the_discriminators_loss_reaches_no_layer_of_the_generator(layout: str) -> None:
-    model = electra()
+def test_discriminator_loss_has_no_gradient_in_the_generator(layout: str) -> None:
+    model = make_electra_objective()
     model(make_batch_of_each_layout(random_masked_rows(13))[layout])["rtd"].backward()
     for name, parameter in model.named_parameters():
-        moved = parameter.grad is not None and bool(parameter.grad.any())
-        own = name.startswith("generator.") and ".embeddings." not in name
-        assert moved is not own, name
+        has_gradient = parameter.grad is not None and bool(parameter.grad.any())
+        is_generator_only = name.startswith("generator.") and ".embeddings." not in name
+        assert has_gradient is not is_generator_only, name
 
 
-def test_the_generators_loss_reaches_no_layer_of_the_discriminator() -> None:
-    model = electra()
+def test_generator_loss_has_no_gradient_in_the_discriminator() -> None:
+    model = make_electra_objective()
     model(make_flat_batch(random_masked_rows(13)))["mlm"].backward()
     for name, parameter in model.named_parameters():
-        moved = parameter.grad is not None and bool(parameter.grad.any())
-        own = name.startswith("generator.") or ".embeddings." in name
-        assert moved is own, name
+        has_gradient = parameter.grad is not None and bool(parameter.grad.any())
+        is_generator = name.startswith("generator.") or ".embeddings." in name
+        assert has_gradient is is_generator, name
 
 
-# Figures
+# Metrics
 
 
-def test_figures_are_counted_as_their_names_say() -> None:
-    given_rows, model = random_masked_rows(14), electra()
-    batch = make_flat_batch(given_rows, tokens=192, masked=32)
+def test_metrics_equal_their_definitions() -> None:
+    rows, model = random_masked_rows(14), make_electra_objective()
+    batch = make_flat_batch(rows, tokens=192, masked=32)
     with torch.no_grad():
         sums = {name: float(value) for name, value in model(batch).items()}
-        guesses = model.compute_generator_logits(batch)
-        ids, replaced = corrupt(batch, sample_tokens(guesses, batch.noise))
+        generator_logits = model.compute_generator_logits(batch)
+        ids, replaced = corrupt(batch, sample_tokens(generator_logits, batch.noise))
         flagged = model.predict(batch._replace(ids=ids)) > 0
-    real, found = batch.is_token.tolist(), count_rows(given_rows)
-    truth = [is_it for is_it, counts_it in zip(replaced.tolist(), real, strict=True) if counts_it]
-    said = [is_it for is_it, counts_it in zip(flagged.tolist(), real, strict=True) if counts_it]
-    both = sum(one and other for one, other in zip(truth, said, strict=True))
-    right = [int(best == target) for best, target in zip(guesses.argmax(-1), batch.targets, strict=True)]
-    share = sum(truth) / found.tokens
-    assert both
-    assert model.compute_metrics(sums, found._asdict()) == pytest.approx(
+    is_token, counts = batch.is_token.tolist(), count_rows(rows)
+    actual = [
+        is_replaced for is_replaced, is_counted in zip(replaced.tolist(), is_token, strict=True) if is_counted
+    ]
+    predicted = [
+        is_replaced for is_replaced, is_counted in zip(flagged.tolist(), is_token, strict=True) if is_counted
+    ]
+    true_positives = sum(
+        is_true and is_flagged for is_true, is_flagged in zip(actual, predicted, strict=True)
+    )
+    correct = [
+        int(best == target) for best, target in zip(generator_logits.argmax(-1), batch.targets, strict=True)
+    ]
+    share = sum(actual) / counts.tokens
+    assert true_positives
+    assert model.compute_metrics(sums, counts._asdict()) == pytest.approx(
         {
-            "mlm_accuracy": sum(right) / found.masked,
-            "rtd_accuracy": sum(t == s for t, s in zip(truth, said, strict=True)) / found.tokens,
-            "rtd_precision": both / sum(said),
-            "rtd_recall": both / sum(truth),
+            "mlm_accuracy": sum(correct) / counts.masked,
+            "rtd_accuracy": sum(t == s for t, s in zip(actual, predicted, strict=True)) / counts.tokens,
+            "rtd_precision": true_positives / sum(predicted),
+            "rtd_recall": true_positives / sum(actual),
             "replaced": share,
             "replaced_entropy": -share * math.log(share) - (1 - share) * math.log(1 - share),
         }
     )
 
 
-def test_a_discriminator_that_only_knows_the_share_has_its_entropy_as_loss() -> None:
-    given_rows, model = random_masked_rows(15), electra()
-    batch = make_flat_batch(given_rows)
-    tokens = count_rows(given_rows).tokens
+def test_loss_of_a_constant_discriminator_is_the_entropy_of_the_replaced_share() -> None:
+    rows, model = random_masked_rows(15), make_electra_objective()
+    batch = make_flat_batch(rows)
+    tokens = count_rows(rows).tokens
     share = float(model(batch)["replaced"]) / tokens
     with torch.no_grad():
-        last = model.discriminator.discriminator_predictions.dense_prediction
-        last.weight.zero_()
-        last.bias.fill_(math.log(share / (1 - share)))
+        output_layer = model.discriminator.discriminator_predictions.dense_prediction
+        output_layer.weight.zero_()
+        output_layer.bias.fill_(math.log(share / (1 - share)))
         sums = {name: float(value) for name, value in model(batch).items()}
-    figures = model.compute_metrics(sums, count_rows(given_rows)._asdict())
-    assert sums["rtd"] / tokens == pytest.approx(figures["replaced_entropy"], rel=1e-5)
+    metrics = model.compute_metrics(sums, count_rows(rows)._asdict())
+    assert sums["rtd"] / tokens == pytest.approx(metrics["replaced_entropy"], rel=1e-5)
 
 
-def test_a_share_of_nothing_is_no_figure() -> None:
-    nothing = dict.fromkeys(("mlm_right", "rtd_right", "replaced", "flagged", "caught"), 0.0)
-    assert electra().compute_metrics(nothing, {"masked": 0, "tokens": 0}) == {}
-    figures = electra().compute_metrics(nothing, {"masked": 9, "tokens": 50})
-    assert figures == {"mlm_accuracy": 0, "rtd_accuracy": 0, "replaced": 0, "replaced_entropy": 0}
+def test_metrics_without_tokens_are_omitted() -> None:
+    zero_sums = dict.fromkeys(("mlm_right", "rtd_right", "replaced", "flagged", "caught"), 0.0)
+    assert make_electra_objective().compute_metrics(zero_sums, {"masked": 0, "tokens": 0}) == {}
+    metrics = make_electra_objective().compute_metrics(zero_sums, {"masked": 9, "tokens": 50})
+    assert metrics == {"mlm_accuracy": 0, "rtd_accuracy": 0, "replaced": 0, "replaced_entropy": 0}
 
 
-def test_noise_decides_the_draw_and_the_devices_chance_does_not() -> None:
-    model, batch = electra(), make_flat_batch(random_masked_rows(16))
-    found: list[Tensor] = []
+def test_draws_depend_on_noise_and_not_on_the_torch_seed() -> None:
+    model, batch = make_electra_objective(), make_flat_batch(random_masked_rows(16))
+    drawn_ids: list[Tensor] = []
     for seed in (1, 2):
         torch.manual_seed(seed)
-        found.append(model.compute_outputs(batch).encoder_batch.ids)
-    assert torch.equal(*found)
+        drawn_ids.append(model.compute_outputs(batch).encoder_batch.ids)
+    assert torch.equal(*drawn_ids)
     other = batch._replace(noise=batch.noise.flip(0))
-    assert not torch.equal(model.compute_outputs(other).encoder_batch.ids, found[0])
+    assert not torch.equal(model.compute_outputs(other).encoder_batch.ids, drawn_ids[0])
 
 
-def test_the_discriminator_sees_what_clean_says_that_it_saw() -> None:
-    model, batch = electra(), make_flat_batch(random_masked_rows(17), tokens=192, masked=32)
+def test_clean_outputs_equal_the_discriminator_outputs() -> None:
+    model, batch = make_electra_objective(), make_flat_batch(random_masked_rows(17), tokens=192, masked=32)
     clean = model.compute_outputs(batch)
     assert torch.equal(model.predict(clean.encoder_batch), clean.logits)
     assert torch.equal(clean.loss_mask, batch.is_token)

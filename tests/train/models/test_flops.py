@@ -1,4 +1,4 @@
-"""The arithmetic of training: against a table, against what PyTorch counts, and what a device can do."""
+"""FLOPs of training, compared with a table and with PyTorch's counter, and peaks of devices."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ TABLE = {
     "bert-base": (545, 560, 588),
     "albert-base": (528, 542, 570),
 }
-"""MFLOP a token at lengths of 128, 256 and 512, 15 % of the tokens masked; worked out by hand."""
+"""MFLOPs per token at lengths 128, 256 and 512 with 15 % masked tokens, computed by hand."""
 
 
-def on_meta(shape: ModelConfig, vocabulary: int) -> Objective:
+def build_on_meta(shape: ModelConfig, vocabulary: int) -> Objective:
     with torch.device("meta"):
         return build_objective(shape, DatasetInfo(vocabulary_size=vocabulary, labelled=False))
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_flop_a_token_are_those_of_the_table(name: str) -> None:
-    model = on_meta(SHAPES[name], 30_000 if name == "albert-base" else 30_522)
+def test_flops_per_token_equal_the_table(name: str) -> None:
+    model = build_on_meta(SHAPES[name], 30_000 if name == "albert-base" else 30_522)
     for length, expected in zip((128, 256, 512), TABLE[name], strict=True):
         counts = BatchCounts(100, 100 * length, 15 * length, 0, 100 * length**2)
         assert round(model.count_training_flops(counts) / (100 * length) / 1e6) == expected
@@ -52,10 +52,10 @@ def test_flop_a_token_are_those_of_the_table(name: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("labelled", [True, False])
-def test_flop_of_a_step_are_those_that_pytorch_counts(family: str, labelled: bool) -> None:
-    """Of rows without padding, by plain products: PyTorch does not count its fused attention on a CPU."""
-    given_rows = random_masked_rows(51, lengths=[LENGTH] * 4)
-    batch = make_padded_batch(given_rows)._replace(labels=torch.zeros(4, dtype=torch.int64))
+def test_flops_of_a_step_equal_those_counted_by_pytorch(family: str, labelled: bool) -> None:
+    """Rows have no padding, and the math backend is used, as PyTorch does not count fused CPU attention."""
+    rows = random_masked_rows(51, lengths=[LENGTH] * 4)
+    batch = make_padded_batch(rows)._replace(labels=torch.zeros(4, dtype=torch.int64))
     counts = BatchCounts(4, 4 * LENGTH, len(batch.masked_positions), 4 if labelled else 0, 4 * LENGTH**2)
     model = make_objective(family, labelled)
     with FlopCounterMode(display=False) as counter, torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
@@ -67,17 +67,17 @@ def test_flop_of_a_step_are_those_that_pytorch_counts(family: str, labelled: boo
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_an_adversarial_step_is_dearer_by_two_passes_of_what_is_kept(family: str) -> None:
+def test_adversarial_step_costs_two_more_encoder_passes(family: str) -> None:
     counts = BatchCounts(4, 160, 24, 4, 6400)
     model = make_objective(family)
-    own, whole = (
+    plain_flops, adversarial_flops = (
         model.count_training_flops(counts),
         AdversarialObjective(model).count_training_flops(counts),
     )
-    assert 1.5 * own < whole < (1 + 5 / 3) * own
+    assert 1.5 * plain_flops < adversarial_flops < (1 + 5 / 3) * plain_flops
 
 
-def test_nothing_takes_nothing() -> None:
+def test_empty_batch_has_no_flops() -> None:
     for family in FAMILIES:
         assert make_objective(family).count_training_flops(BatchCounts(0, 0, 0, 0, 0)) == 0
 
@@ -94,19 +94,19 @@ def test_nothing_takes_nothing() -> None:
         ("NVIDIA L4", 121e12),
     ],
 )
-def test_a_known_gpu_has_the_peak_of_its_data_sheet(
+def test_known_gpu_has_the_peak_of_its_data_sheet(
     name: str, expected: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: name)
     assert flops.get_peak(torch.device("cuda"), torch.bfloat16) == expected
 
 
-def test_another_device_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_peak_of_another_device_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA GeForce RTX 2070")
     monkeypatch.setattr(flops, "measure_peak", lambda device, dtype: 7.0)
     assert flops.get_peak(torch.device("cuda"), torch.bfloat16) == 7
     assert flops.get_peak(torch.device("cpu"), torch.float32) == 7
 
 
-def test_what_is_measured_is_what_a_computer_can_do() -> None:
+def test_measured_peak_is_plausible() -> None:
     assert 1e8 < flops.measure_peak(torch.device("cpu"), torch.float32, 128) < 1e14

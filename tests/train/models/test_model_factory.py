@@ -1,4 +1,4 @@
-"""Models: their sizes, what they are saved as, and what they begin with from a folder."""
+"""The model factory: saving, loading of initial weights, and model sizes."""
 
 from __future__ import annotations
 
@@ -45,71 +45,77 @@ WORDS = [f"w{number}" for number in range(VOCABULARY - len(SPECIAL_TOKENS))]
 
 
 @pytest.fixture(autouse=True)
-def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
+def use_offline_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
 
 
-def saved(family: str, folder: Path) -> Objective:
-    found = make_objective(family)
-    found.save(str(folder))
-    return found
+def save_objective(family: str, folder: Path) -> Objective:
+    objective = make_objective(family)
+    objective.save(str(folder))
+    return objective
 
 
-def refused(family: str, folder: Path, pieces: dict[str, int] | None = None, **sizes: int) -> str:
+def read_load_error(family: str, folder: Path, pieces: dict[str, int] | None = None, **sizes: int) -> str:
     with pytest.raises(InitialWeightsError) as error:
         build_objective(replace(make_model_config(family), **sizes), DatasetInfo(), str(folder), pieces)  # type: ignore[arg-type]
     assert str(folder) in str(error.value)
     return str(error.value)
 
 
-# What is saved
+# Saving
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
-    "kind", [AutoModel, AutoModelForTokenClassification, AutoModelForSequenceClassification]
+    "auto_class", [AutoModel, AutoModelForTokenClassification, AutoModelForSequenceClassification]
 )
-def test_the_library_loads_what_is_saved_with_only_its_new_head_missing(
-    family: str, kind: type, tmp_path: Path
+def test_library_loads_saved_encoder_with_only_its_new_head_missing(
+    family: str, auto_class: type, tmp_path: Path
 ) -> None:
-    ours = saved(family, tmp_path).encoder.state_dict()
-    model, report = kind.from_pretrained(tmp_path, output_loading_info=True)  # type: ignore[attr-defined]
+    saved_state = save_objective(family, tmp_path).encoder.state_dict()
+    model, report = auto_class.from_pretrained(tmp_path, output_loading_info=True)  # type: ignore[attr-defined]
     assert {name.split(".")[0] for name in report["missing_keys"]} <= {"classifier"}
     assert {part for name in report["unexpected_keys"] for part in name.split(".")} & HEADS[family]
     assert not report["mismatched_keys"]
-    theirs = model.base_model.state_dict()
-    assert theirs.keys() >= {name for name in ours if "pooler" not in name}
-    assert all(torch.equal(theirs[name], ours[name]) for name in theirs)
+    loaded_state = model.base_model.state_dict()
+    assert loaded_state.keys() >= {name for name in saved_state if "pooler" not in name}
+    assert all(torch.equal(loaded_state[name], saved_state[name]) for name in loaded_state)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_library_goes_on_pretraining_with_nothing_missing(family: str, tmp_path: Path) -> None:
-    ours = saved(family, tmp_path)
+def test_library_loads_saved_pretraining_model_completely(family: str, tmp_path: Path) -> None:
+    objective = save_objective(family, tmp_path)
     model, report = AutoModelForPreTraining.from_pretrained(tmp_path, output_loading_info=True)
     assert not report["missing_keys"]
     assert not report["unexpected_keys"]
-    kept = ours.discriminator if isinstance(ours, ElectraObjective) else ours.get_submodule("model")
-    assert model.state_dict().keys() == kept.state_dict().keys()
-    assert all(torch.equal(value, kept.state_dict()[name]) for name, value in model.state_dict().items())
+    saved_model = (
+        objective.discriminator
+        if isinstance(objective, ElectraObjective)
+        else objective.get_submodule("model")
+    )
+    assert model.state_dict().keys() == saved_model.state_dict().keys()
+    assert all(
+        torch.equal(value, saved_model.state_dict()[name]) for name, value in model.state_dict().items()
+    )
 
 
-def test_the_generator_is_saved_as_a_masked_language_model_with_tied_embeddings(tmp_path: Path) -> None:
-    ours = saved("electra", tmp_path)
-    assert isinstance(ours, ElectraObjective)
+def test_generator_is_saved_as_masked_lm_with_tied_embeddings(tmp_path: Path) -> None:
+    objective = save_objective("electra", tmp_path)
+    assert isinstance(objective, ElectraObjective)
     model, report = AutoModelForMaskedLM.from_pretrained(tmp_path / "generator", output_loading_info=True)
     assert not report["missing_keys"]
     assert not report["unexpected_keys"]
     assert model.generator_lm_head.weight is model.electra.embeddings.word_embeddings.weight
-    theirs, own = model.state_dict(), ours.generator.state_dict()
-    assert theirs.keys() == own.keys()
-    assert all(torch.equal(theirs[name], own[name]) for name in own)
+    loaded_state, saved_state = model.state_dict(), objective.generator.state_dict()
+    assert loaded_state.keys() == saved_state.keys()
+    assert all(torch.equal(loaded_state[name], saved_state[name]) for name in saved_state)
     words = model.electra.embeddings.word_embeddings.weight
-    assert torch.equal(words, ours.discriminator.electra.embeddings.word_embeddings.weight)
+    assert torch.equal(words, objective.discriminator.electra.embeddings.word_embeddings.weight)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_saved_configuration_names_no_attention_of_ours(family: str, tmp_path: Path) -> None:
-    saved(family, tmp_path)
+def test_saved_configuration_does_not_name_custom_attention(family: str, tmp_path: Path) -> None:
+    save_objective(family, tmp_path)
     configs = list(tmp_path.rglob("config.json"))
     assert len(configs) == (2 if family == "electra" else 1)
     for config in configs:
@@ -119,71 +125,73 @@ def test_a_saved_configuration_names_no_attention_of_ours(family: str, tmp_path:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_loaded_model_says_what_the_trained_one_says(family: str, tmp_path: Path) -> None:
-    ours, batch = saved(family, tmp_path), make_padded_batch(random_masked_rows(1))
+def test_loaded_model_has_the_same_hidden_states(family: str, tmp_path: Path) -> None:
+    objective, batch = save_objective(family, tmp_path), make_padded_batch(random_masked_rows(1))
     model = AutoModel.from_pretrained(tmp_path)
     size = (len(batch.row_starts), batch.max_seqlen)
     with torch.no_grad():
-        theirs = model(
+        library_states = model(
             batch.ids.view(size),
             attention_mask=batch.is_token.view(size),
             token_type_ids=batch.token_type_ids.view(size),
         ).last_hidden_state.flatten(0, 1)
-        own = attention.encode(ours.eval().encoder, batch)
-    torch.testing.assert_close(theirs[batch.is_token], own[batch.is_token], rtol=1e-5, atol=1e-5)
+        states = attention.encode(objective.eval().encoder, batch)
+    torch.testing.assert_close(library_states[batch.is_token], states[batch.is_token], rtol=1e-5, atol=1e-5)
 
 
-# What training begins with
+# Loading
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_folder_gives_all_weights_bit_by_bit(family: str, tmp_path: Path) -> None:
-    ours = saved(family, tmp_path).state_dict()
+def test_all_weights_are_loaded_exactly(family: str, tmp_path: Path) -> None:
+    saved_state = save_objective(family, tmp_path).state_dict()
     torch.manual_seed(99)
-    found = build_objective(make_model_config(family, dropout=0.25), DatasetInfo(), str(tmp_path))
-    assert found.state_dict().keys() == ours.keys()
-    assert all(torch.equal(value, ours[name]) for name, value in found.state_dict().items())
-    assert found.training
-    assert all(part.training for part in found.modules())
-    assert found.encoder.config.hidden_dropout_prob == 0.25  # of the shape, not of the folder
-    assert found.encoder.config._attn_implementation == attention.ATTN_IMPLEMENTATION
+    objective = build_objective(make_model_config(family, dropout=0.25), DatasetInfo(), str(tmp_path))
+    assert objective.state_dict().keys() == saved_state.keys()
+    assert all(torch.equal(value, saved_state[name]) for name, value in objective.state_dict().items())
+    assert objective.training
+    assert all(part.training for part in objective.modules())
+    assert (
+        objective.encoder.config.hidden_dropout_prob == 0.25
+    )  # from the configuration, not from the directory
+    assert objective.encoder.config._attn_implementation == attention.ATTN_IMPLEMENTATION
     with torch.no_grad():
         assert torch.equal(
-            found.eval()(make_flat_batch(random_masked_rows(2)))["mlm"],
+            objective.eval()(make_flat_batch(random_masked_rows(2)))["mlm"],
             make_objective(family).eval()(make_flat_batch(random_masked_rows(2)))["mlm"],
         )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_an_encoder_alone_gets_new_heads(family: str, tmp_path: Path) -> None:
-    ours = saved(family, tmp_path / "all").encoder
+def test_encoder_without_heads_gets_new_heads(family: str, tmp_path: Path) -> None:
+    encoder = save_objective(family, tmp_path / "all").encoder
     AutoModelForTokenClassification.from_pretrained(tmp_path / "all").save_pretrained(tmp_path / "tagger")
     torch.manual_seed(1)
-    one = build_objective(make_model_config(family), DatasetInfo(), str(tmp_path / "tagger"))
+    first = build_objective(make_model_config(family), DatasetInfo(), str(tmp_path / "tagger"))
     torch.manual_seed(1)
-    two = build_objective(make_model_config(family), DatasetInfo(), str(tmp_path / "tagger"))
-    for name, value in one.encoder.state_dict().items():
-        assert "pooler" in name or torch.equal(value, ours.state_dict()[name])
-    assert all(torch.equal(value, two.state_dict()[name]) for name, value in one.state_dict().items())
+    second = build_objective(make_model_config(family), DatasetInfo(), str(tmp_path / "tagger"))
+    for name, value in first.encoder.state_dict().items():
+        assert "pooler" in name or torch.equal(value, encoder.state_dict()[name])
+    assert all(torch.equal(value, second.state_dict()[name]) for name, value in first.state_dict().items())
 
 
-def test_a_discriminator_without_its_generator_lends_a_new_one_its_embeddings(tmp_path: Path) -> None:
-    ours = saved("electra", tmp_path)
+def test_new_generator_shares_the_embeddings_of_a_loaded_discriminator(tmp_path: Path) -> None:
+    saved_objective = save_objective("electra", tmp_path)
     shutil.rmtree(tmp_path / "generator")
-    found = build_objective(make_model_config("electra"), DatasetInfo(), str(tmp_path))
-    assert isinstance(found, ElectraObjective)
-    assert isinstance(ours, ElectraObjective)
-    words = found.generator.electra.embeddings.word_embeddings.weight
-    assert torch.equal(words, ours.discriminator.electra.embeddings.word_embeddings.weight)
-    assert found.generator.generator_lm_head.weight is words
+    objective = build_objective(make_model_config("electra"), DatasetInfo(), str(tmp_path))
+    assert isinstance(objective, ElectraObjective)
+    assert isinstance(saved_objective, ElectraObjective)
+    words = objective.generator.electra.embeddings.word_embeddings.weight
+    assert torch.equal(words, saved_objective.discriminator.electra.embeddings.word_embeddings.weight)
+    assert objective.generator.generator_lm_head.weight is words
 
 
-def test_random_weights_are_those_of_the_seed() -> None:
+def test_random_weights_depend_on_the_seed() -> None:
     for family in FAMILIES:
-        found = []
+        weights = []
         for seed in (3, 3, 4):
             torch.manual_seed(seed)
-            found.append(
+            weights.append(
                 torch.cat(
                     [
                         part.flatten()
@@ -191,96 +199,96 @@ def test_random_weights_are_those_of_the_seed() -> None:
                     ]
                 )
             )
-        assert torch.equal(found[0], found[1])
-        assert not torch.equal(found[0], found[2])
+        assert torch.equal(weights[0], weights[1])
+        assert not torch.equal(weights[0], weights[2])
 
 
-# What it refuses to begin with
+# Errors
 
 
-def test_no_such_folder_and_no_model_in_it(tmp_path: Path) -> None:
-    assert "does not exist" in refused("electra", tmp_path / "nowhere")
-    assert "no config.json" in refused("electra", tmp_path)
+def test_missing_directory_or_model_is_refused(tmp_path: Path) -> None:
+    assert "does not exist" in read_load_error("electra", tmp_path / "nowhere")
+    assert "no config.json" in read_load_error("electra", tmp_path)
 
 
-def test_a_configuration_that_is_none(tmp_path: Path) -> None:
+def test_invalid_configuration_is_refused(tmp_path: Path) -> None:
     for text in ("", "{", "[]", '{"model_type": "no such thing"}'):
         (tmp_path / "config.json").write_text(text)
-        assert "cannot read the config.json" in refused("bert", tmp_path)
+        assert "cannot read the config.json" in read_load_error("bert", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "generator/model.safetensors"])
-def test_weights_that_are_gone_or_damaged(name: str, tmp_path: Path) -> None:
-    saved("electra", tmp_path)
-    whole = (tmp_path / name).read_bytes()
-    (tmp_path / name).write_bytes(whole[: len(whole) // 2])
-    assert "cannot read the weights" in refused("electra", tmp_path)
+def test_missing_or_damaged_weights_are_refused(name: str, tmp_path: Path) -> None:
+    save_objective("electra", tmp_path)
+    original = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(original[: len(original) // 2])
+    assert "cannot read the weights" in read_load_error("electra", tmp_path)
     (tmp_path / name).unlink()
-    assert "cannot read the weights" in refused("electra", tmp_path)
+    assert "cannot read the weights" in read_load_error("electra", tmp_path)
 
 
-def test_weights_of_which_some_are_not_there(tmp_path: Path) -> None:
-    kept = saved("bert", tmp_path).get_submodule("model")
-    assert isinstance(kept, PreTrainedModel)
-    some = {name: value for name, value in kept.state_dict().items() if "layer.1." not in name}
-    kept.save_pretrained(tmp_path, state_dict=some)
-    assert "bert.encoder.layer.1." in refused("bert", tmp_path)
+def test_incomplete_weights_are_refused(tmp_path: Path) -> None:
+    model = save_objective("bert", tmp_path).get_submodule("model")
+    assert isinstance(model, PreTrainedModel)
+    incomplete_state = {name: value for name, value in model.state_dict().items() if "layer.1." not in name}
+    model.save_pretrained(tmp_path, state_dict=incomplete_state)
+    assert "bert.encoder.layer.1." in read_load_error("bert", tmp_path)
 
 
-def test_another_family(tmp_path: Path) -> None:
-    saved("bert", tmp_path)
-    assert "of family bert; this run trains electra" in refused("electra", tmp_path)
+def test_another_family_is_refused(tmp_path: Path) -> None:
+    save_objective("bert", tmp_path)
+    assert "of family bert; this run trains electra" in read_load_error("electra", tmp_path)
 
 
-def test_other_sizes_are_all_named(tmp_path: Path) -> None:
-    saved("electra", tmp_path)
-    message = refused("electra", tmp_path, num_layers=3, max_positions=512)
+def test_error_names_all_different_sizes(tmp_path: Path) -> None:
+    save_objective("electra", tmp_path)
+    message = read_load_error("electra", tmp_path, num_layers=3, max_positions=512)
     assert "num_hidden_layers is 2, not 3" in message
     assert "max_position_embeddings is 64, not 512" in message
     assert "hidden_size" not in message
-    assert "generator" in refused("electra", tmp_path, generator_layers_fraction=2)
+    assert "generator" in read_load_error("electra", tmp_path, generator_layers_fraction=2)
 
 
-def test_a_vocabulary_of_another_size(tmp_path: Path) -> None:
-    saved("albert", tmp_path)
+def test_vocabulary_of_another_size_is_refused(tmp_path: Path) -> None:
+    save_objective("albert", tmp_path)
     with pytest.raises(InitialWeightsError, match="vocabulary of 61 pieces; the pretraining set has 30,000"):
         build_objective(make_model_config("albert"), DatasetInfo(vocabulary_size=30_000), str(tmp_path))
 
 
-def test_a_vocabulary_of_other_pieces(tmp_path: Path) -> None:
-    saved("bert", tmp_path)
-    ours = make_wordpiece(*WORDS).get_vocab()
+def test_vocabulary_with_other_pieces_is_refused(tmp_path: Path) -> None:
+    save_objective("bert", tmp_path)
+    pieces = make_wordpiece(*WORDS).get_vocab()
     build_objective(
-        make_model_config("bert"), DatasetInfo(), str(tmp_path), ours
+        make_model_config("bert"), DatasetInfo(), str(tmp_path), pieces
     )  # it has no tokenizer.json to compare with
     make_wordpiece(*WORDS).save(str(tmp_path / "tokenizer.json"))
-    build_objective(make_model_config("bert"), DatasetInfo(), str(tmp_path), ours)
+    build_objective(make_model_config("bert"), DatasetInfo(), str(tmp_path), pieces)
     make_wordpiece(WORDS[1], WORDS[0], *WORDS[2:-1], "other").save(str(tmp_path / "tokenizer.json"))
-    assert "3 of its 61 pieces differ" in refused("bert", tmp_path, ours)
+    assert "3 of its 61 pieces differ" in read_load_error("bert", tmp_path, pieces)
     (tmp_path / "tokenizer.json").write_text("{")
-    assert "cannot be read" in refused("bert", tmp_path, ours)
+    assert "cannot be read" in read_load_error("bert", tmp_path, pieces)
 
 
-# Shapes
+# Sizes
 
 
-def test_the_generator_is_as_wide_as_the_reference_makes_it() -> None:
-    """Small: a width of 64 with one head.  Base: a third, 256 with four (google-research/electra)."""
+def test_generator_sizes_equal_those_of_the_reference() -> None:
+    """Small: width 64 with one head. Base: width 256 with four heads (google-research/electra)."""
     small = ElectraObjective.build_generator_config(
         ModelConfig("electra", 256, 12, 4, 1024, 128), DatasetInfo()
     )
     base = ElectraObjective.build_generator_config(
         ModelConfig("electra", 768, 12, 12, 3072, 768, generator_hidden_fraction=1 / 3), DatasetInfo()
     )
-    found = [
-        (one.hidden_size, one.num_hidden_layers, one.num_attention_heads, one.intermediate_size)
-        for one in (small, base)
+    sizes = [
+        (config.hidden_size, config.num_hidden_layers, config.num_attention_heads, config.intermediate_size)
+        for config in (small, base)
     ]
-    assert found == [(64, 12, 1, 256), (256, 12, 4, 1024)]
-    assert [one.embedding_size for one in (small, base)] == [128, 768]
+    assert sizes == [(64, 12, 1, 256), (256, 12, 4, 1024)]
+    assert [config.embedding_size for config in (small, base)] == [128, 768]
 
 
-def test_sizes_that_no_model_has_are_refused() -> None:
+def test_invalid_sizes_are_refused() -> None:
     for family, sizes, message in (
         ("gpt", {}, "electra, bert, albert"),
         ("electra", {"num_heads": 3}, "not a multiple of num_heads"),
@@ -301,7 +309,7 @@ def test_sizes_that_no_model_has_are_refused() -> None:
             ModelConfig(family, **fields)  # type: ignore[arg-type]
 
 
-def test_every_family_has_its_configuration() -> None:
+def test_configuration_of_every_family() -> None:
     for family in model_families.FAMILIES:
         sizes = make_model_config(family, dropout=0.3, attention_dropout=0.2)
         config = factory.get_objective_class(family).build_config(sizes, DatasetInfo())

@@ -1,4 +1,4 @@
-"""Gradients in one flat tensor: views that stay, clipping as torch's, and sums over two real processes."""
+"""Gradients in one flat tensor: views, clipping, and sums over two processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bioshards.train.optim.gradients import FlatGradients, trainable_parameters
 
 
 class Net(nn.Module):
-    """Embeddings that the last layer shares, a layer that is frozen, one that may be left out, odd sizes."""
+    """Model with tied embeddings, a frozen layer, an unused layer and odd sizes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Net(nn.Module):
         return logits.logsumexp(1).sum()
 
 
-def net() -> Net:
+def make_net() -> Net:
     torch.manual_seed(0)
     return Net()
 
@@ -42,35 +42,35 @@ IDS = torch.tensor([0, 3, 3, 6])
 
 
 def assert_views(gradients: FlatGradients, model: nn.Module) -> None:
-    inside = gradients.flat.untyped_storage().data_ptr()
+    storage = gradients.flat.untyped_storage().data_ptr()
     for name, parameter in trainable_parameters(model.named_parameters()).items():
         assert parameter.grad is not None, name
-        assert parameter.grad.untyped_storage().data_ptr() == inside, name
+        assert parameter.grad.untyped_storage().data_ptr() == storage, name
         assert parameter.grad.shape == parameter.shape, name
 
 
-def test_backward_adds_to_the_flat_tensor_and_zero_empties_it() -> None:
-    ours, theirs = net(), net()
-    gradients = FlatGradients(ours.named_parameters())
-    assert_views(gradients, ours)
+def test_backward_accumulates_in_the_flat_tensor_and_zero_clears_it() -> None:
+    model, plain_model = make_net(), make_net()
+    gradients = FlatGradients(model.named_parameters())
+    assert_views(gradients, model)
     for _ in range(2):
         gradients.zero()
-        theirs.zero_grad()
-        for part in (IDS[:2], IDS[2:]):  # micro-batches add up
-            ours(part).backward()
-            theirs(part).backward()
-        assert_views(gradients, ours)
-        for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
-            if other.grad is not None:
-                assert one.grad is not None
-                assert torch.equal(one.grad, other.grad)
+        plain_model.zero_grad()
+        for micro_batch in (IDS[:2], IDS[2:]):  # micro-batches add up
+            model(micro_batch).backward()
+            plain_model(micro_batch).backward()
+        assert_views(gradients, model)
+        for parameter, plain_parameter in zip(model.parameters(), plain_model.parameters(), strict=True):
+            if plain_parameter.grad is not None:
+                assert parameter.grad is not None
+                assert torch.equal(parameter.grad, plain_parameter.grad)
     gradients.zero()
     assert not gradients.flat.any()
-    assert_views(gradients, ours)
+    assert_views(gradients, model)
 
 
-def test_what_got_no_gradient_has_zeros_and_what_is_frozen_none() -> None:
-    model = net()
+def test_unused_parameters_have_zero_and_frozen_ones_no_gradient() -> None:
+    model = make_net()
     FlatGradients(model.named_parameters())
     model(IDS).backward()
     assert model.unused.weight.grad is not None
@@ -78,8 +78,8 @@ def test_what_got_no_gradient_has_zeros_and_what_is_frozen_none() -> None:
     assert model.frozen.weight.grad is None
 
 
-def test_views_that_were_replaced_are_put_back() -> None:
-    model = net()
+def test_replaced_views_are_restored() -> None:
+    model = make_net()
     gradients = FlatGradients(model.named_parameters())
     model.zero_grad(set_to_none=True)
     gradients.zero()
@@ -88,49 +88,51 @@ def test_views_that_were_replaced_are_put_back() -> None:
     assert gradients.flat.any()
 
 
-def test_parts_begin_where_kernels_like_it_and_do_not_overlap() -> None:
-    model = net()
+def test_gradients_are_aligned_and_do_not_overlap() -> None:
+    model = make_net()
     gradients = FlatGradients(model.named_parameters())
-    for at, parameter in enumerate(trainable_parameters(model.named_parameters()).values(), start=1):
+    for number, parameter in enumerate(trainable_parameters(model.named_parameters()).values(), start=1):
         assert parameter.grad is not None
         assert parameter.grad.storage_offset() % 64 == 0
-        parameter.grad.fill_(at)
-    sizes = {at: int((gradients.flat == at).sum()) for at in range(1, 7)}
+        parameter.grad.fill_(number)
+    sizes = {number: int((gradients.flat == number).sum()) for number in range(1, 7)}
     assert sizes == {1: 21, 2: 9, 3: 3, 4: 15, 5: 5, 6: 7}
     assert int((gradients.flat == 0).sum()) == gradients.flat.numel() - 60
 
 
-def test_shared_parameters_are_there_once_under_their_first_name() -> None:
-    model = net()
-    every = model.named_parameters(remove_duplicate=False)
-    assert list(trainable_parameters(every)) == [
+def test_shared_parameters_occur_once_under_their_first_name() -> None:
+    model = make_net()
+    named = model.named_parameters(remove_duplicate=False)
+    assert list(trainable_parameters(named)) == [
         *("embeddings.weight", "inner.weight", "inner.bias", "unused.weight", "unused.bias", "head.bias")
     ]
     gradients = FlatGradients(model.named_parameters(remove_duplicate=False))
     model(IDS).backward()
     norm = gradients.clip(1e9)
-    other = net()
-    other(IDS).backward()
-    assert float(norm) == pytest.approx(float(nn.utils.clip_grad_norm_(other.parameters(), 1e9)), rel=1e-6)
+    other_model = make_net()
+    other_model(IDS).backward()
+    assert float(norm) == pytest.approx(
+        float(nn.utils.clip_grad_norm_(other_model.parameters(), 1e9)), rel=1e-6
+    )
 
 
 @settings(derandomize=True, deadline=None, database=None)
 @given(st.floats(1e-3, 1e3), st.floats(-6, 6))
-def test_clipping_is_torchs(max_norm: float, magnitude: float) -> None:
-    ours, theirs = net(), net()
-    gradients = FlatGradients(ours.named_parameters())
-    for model in (ours, theirs):
+def test_clipping_equals_that_of_torch(max_norm: float, magnitude: float) -> None:
+    clipped_model, plain_model = make_net(), make_net()
+    gradients = FlatGradients(clipped_model.named_parameters())
+    for model in (clipped_model, plain_model):
         (model(IDS) * 10**magnitude).backward()
     norm = gradients.clip(max_norm)
-    torch.testing.assert_close(norm.float(), nn.utils.clip_grad_norm_(theirs.parameters(), max_norm))
+    torch.testing.assert_close(norm.float(), nn.utils.clip_grad_norm_(plain_model.parameters(), max_norm))
     assert float(gradients.flat.norm()) <= max_norm * (1 + 1e-5)
-    for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
-        if other.grad is not None:
-            torch.testing.assert_close(one.grad, other.grad)
+    for parameter, plain_parameter in zip(clipped_model.parameters(), plain_model.parameters(), strict=True):
+        if plain_parameter.grad is not None:
+            torch.testing.assert_close(parameter.grad, plain_parameter.grad)
 
 
-def test_gradients_below_the_bound_keep_every_bit() -> None:
-    model = net()
+def test_gradients_below_the_norm_are_unchanged() -> None:
+    model = make_net()
     gradients = FlatGradients(model.named_parameters())
     model(IDS).backward()
     before = gradients.flat.clone()
@@ -140,15 +142,15 @@ def test_gradients_below_the_bound_keep_every_bit() -> None:
 
 
 def test_gradients_of_zero_stay_zero() -> None:
-    gradients = FlatGradients(net().named_parameters())
+    gradients = FlatGradients(make_net().named_parameters())
     assert float(gradients.clip(1.0)) == 0
     assert not gradients.flat.any()
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("name", ["embeddings.weight", "head.bias"])
-def test_the_norm_is_not_finite_where_one_gradient_is_not(value: float, name: str) -> None:
-    model = net()
+def test_norm_is_not_finite_if_a_gradient_is_not(value: float, name: str) -> None:
+    model = make_net()
     gradients = FlatGradients(model.named_parameters())
     gradient = dict(model.named_parameters())[name].grad
     assert gradient is not None
@@ -158,7 +160,7 @@ def test_the_norm_is_not_finite_where_one_gradient_is_not(value: float, name: st
     assert float(gradients.clip(1.0)) == 0
 
 
-def test_the_norm_of_very_many_numbers_is_exact_and_of_large_ones_finite() -> None:
+def test_norm_of_many_and_of_large_numbers() -> None:
     parameter = nn.Parameter(torch.zeros(1 << 24))
     gradients = FlatGradients([("many", parameter)])
     gradients.flat.fill_(0.1)
@@ -168,7 +170,7 @@ def test_the_norm_of_very_many_numbers_is_exact_and_of_large_ones_finite() -> No
     assert float(gradients.flat[0]) == pytest.approx(2**-12)
 
 
-def test_parameters_of_two_kinds_or_none_are_refused() -> None:
+def test_mixed_dtypes_or_no_parameters_are_refused() -> None:
     half = [("a", nn.Parameter(torch.zeros(2))), ("b", nn.Parameter(torch.zeros(2, dtype=torch.float16)))]
     with pytest.raises(ValueError, match="must have one dtype and device"):
         FlatGradients(half)
@@ -176,8 +178,8 @@ def test_parameters_of_two_kinds_or_none_are_refused() -> None:
         FlatGradients(Net().requires_grad_(False).named_parameters())
 
 
-def test_one_process_has_nothing_to_sum() -> None:
-    model = net()
+def test_all_reduce_in_one_process_changes_nothing() -> None:
+    model = make_net()
     gradients = FlatGradients(model.named_parameters())
     model(IDS).backward()
     before = gradients.flat.clone()
@@ -207,14 +209,14 @@ torch.distributed.destroy_process_group()
 """
 
 
-def test_two_processes_have_the_gradients_of_one_with_both_batches(tmp_path: Path) -> None:
-    running = [
+def test_two_processes_have_the_gradients_of_the_whole_batch(tmp_path: Path) -> None:
+    processes = [
         subprocess.Popen([sys.executable, "-c", PROCESS, str(rank), str(tmp_path)], stderr=subprocess.PIPE)
         for rank in range(2)
     ]
-    for process in running:
-        _, said = process.communicate(timeout=120)
-        assert process.returncode == 0, said.decode()
+    for process in processes:
+        _, stderr = process.communicate(timeout=120)
+        assert process.returncode == 0, stderr.decode()
 
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
@@ -224,6 +226,8 @@ def test_two_processes_have_the_gradients_of_one_with_both_batches(tmp_path: Pat
     first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(2))
     torch.testing.assert_close(first["norm"], norm)
     assert torch.equal(first["norm"], second["norm"])
-    for one, other, alone in zip(first["all"], second["all"], model.parameters(), strict=True):
-        assert torch.equal(one, other)
-        torch.testing.assert_close(one, alone.grad)
+    for gradient, other_gradient, parameter in zip(
+        first["all"], second["all"], model.parameters(), strict=True
+    ):
+        assert torch.equal(gradient, other_gradient)
+        torch.testing.assert_close(gradient, parameter.grad)

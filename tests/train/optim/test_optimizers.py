@@ -1,4 +1,4 @@
-"""Adam and LAMB against loops over single numbers, written from the papers' formulas."""
+"""Adam and LAMB, compared with the formulas of the papers computed number by number."""
 
 from __future__ import annotations
 
@@ -20,154 +20,168 @@ DECAYED = {"dense": (3, 4), "embedding": (5, 2)}
 OTHERS = {"bias": (4,), "norm": (2,)}
 
 
-def parameters(dtype: torch.dtype = torch.float64, seed: int = 0) -> dict[str, nn.Parameter]:
-    chance = torch.Generator().manual_seed(seed)
+def make_parameters(dtype: torch.dtype = torch.float64, seed: int = 0) -> dict[str, nn.Parameter]:
+    generator = torch.Generator().manual_seed(seed)
     shapes: dict[str, tuple[int, ...]] = {**DECAYED, **OTHERS}
     return {
-        name: nn.Parameter(torch.randn(shape, generator=chance, dtype=dtype))
+        name: nn.Parameter(torch.randn(shape, generator=generator, dtype=dtype))
         for name, shape in shapes.items()
     }
 
 
-def gradients(of: Mapping[str, nn.Parameter], step: int) -> dict[str, Tensor]:
-    """Of very different sizes, by parameter and by step; some numbers are 0."""
-    chance = torch.Generator().manual_seed(1000 + step)
-    found = {}
-    for at, (name, parameter) in enumerate(of.items()):
-        drawn = torch.randn(parameter.shape, generator=chance, dtype=parameter.dtype)
-        found[name] = drawn.where(drawn.abs() > 0.3, 0) * 10.0 ** ((at + step) % 5 - 3)
-    return found
+def make_gradients(parameters: Mapping[str, nn.Parameter], step: int) -> dict[str, Tensor]:
+    """Make gradients whose sizes differ widely by parameter and step, with some zeros."""
+    generator = torch.Generator().manual_seed(1000 + step)
+    gradients = {}
+    for index, (name, parameter) in enumerate(parameters.items()):
+        values = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
+        gradients[name] = values.where(values.abs() > 0.3, 0) * 10.0 ** ((index + step) % 5 - 3)
+    return gradients
 
 
-def take(of: Mapping[str, nn.Parameter], optimiser: Adam, steps: Sequence[int], lr: float = 0.01) -> None:
+def take_steps(
+    parameters: Mapping[str, nn.Parameter], optimizer: Adam, steps: Sequence[int], lr: float = 0.01
+) -> None:
     for step in steps:
-        for name, gradient in gradients(of, step).items():
-            of[name].grad = gradient
-        optimiser.step(lr * (1 + step % 3))
+        for name, gradient in make_gradients(parameters, step).items():
+            parameters[name].grad = gradient
+        optimizer.step(lr * (1 + step % 3))
 
 
-def reference(
+def compute_reference(
     steps: int,
     weight_decay: float = 0.01,
     lamb: bool = False,
-    corrected: bool = False,
+    bias_correction: bool = False,
     scales: Mapping[str, float] | None = None,
 ) -> dict[str, Numbers]:
-    """The same steps, number by number.
+    """Compute the same steps, number by number.
 
     m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;  u = m / (sqrt(v) + eps), of m and v over (1 - b^t) where
     corrected;  u += wd w for what decays;  LAMB: r = |w| / |u| where both are above 0;  w -= lr r u.
     """
     b1, b2, eps = 0.9, 0.999, 1e-6
-    models = parameters()
-    shown: dict[str, Numbers] = {name: one.detach().flatten().tolist() for name, one in models.items()}
-    first = {name: [0.0] * len(one) for name, one in shown.items()}
-    second = {name: [0.0] * len(one) for name, one in shown.items()}
+    models = make_parameters()
+    values: dict[str, Numbers] = {
+        name: parameter.detach().flatten().tolist() for name, parameter in models.items()
+    }
+    first = {name: [0.0] * len(parameter) for name, parameter in values.items()}
+    second = {name: [0.0] * len(parameter) for name, parameter in values.items()}
     for step in range(steps):
         lr = 0.01 * (1 + step % 3)
-        for name, tensor in gradients(models, step).items():
-            weights, m, v = shown[name], first[name], second[name]
+        for name, tensor in make_gradients(models, step).items():
+            weights, m, v = values[name], first[name], second[name]
             update = []
-            for i, g in enumerate(tensor.flatten().tolist()):
-                m[i] = b1 * m[i] + (1 - b1) * g
-                v[i] = b2 * v[i] + (1 - b2) * g * g
-                up, down = m[i], v[i]
-                if corrected:
+            for index, gradient in enumerate(tensor.flatten().tolist()):
+                m[index] = b1 * m[index] + (1 - b1) * gradient
+                v[index] = b2 * v[index] + (1 - b2) * gradient * gradient
+                up, down = m[index], v[index]
+                if bias_correction:
                     up /= 1 - b1 ** (step + 1)
                     down /= 1 - b2 ** (step + 1)
-                decay = weight_decay * weights[i] if name in DECAYED else 0.0
+                decay = weight_decay * weights[index] if name in DECAYED else 0.0
                 update.append(up / (math.sqrt(down) + eps) + decay)
             ratio = 1.0
             if lamb and name in DECAYED:
-                of_weights, of_update = (math.sqrt(sum(x * x for x in one)) for one in (weights, update))
-                if of_weights > 0 and of_update > 0:
-                    ratio = of_weights / of_update
-            for i in range(len(weights)):
-                weights[i] -= lr * (scales or {}).get(name, 1.0) * ratio * update[i]
-    return shown
+                weight_norm, update_norm = (
+                    math.sqrt(sum(x * x for x in parameter)) for parameter in (weights, update)
+                )
+                if weight_norm > 0 and update_norm > 0:
+                    ratio = weight_norm / update_norm
+            for index in range(len(weights)):
+                weights[index] -= lr * (scales or {}).get(name, 1.0) * ratio * update[index]
+    return values
 
 
 def assert_same(
-    of: Mapping[str, nn.Parameter], expected: Mapping[str, Numbers], within: float = 1e-12
+    parameters: Mapping[str, nn.Parameter], expected: Mapping[str, Numbers], tolerance: float = 1e-12
 ) -> None:
-    for name, parameter in of.items():
-        assert parameter.detach().flatten().tolist() == pytest.approx(expected[name], rel=within, abs=within)
+    for name, parameter in parameters.items():
+        assert parameter.detach().flatten().tolist() == pytest.approx(
+            expected[name], rel=tolerance, abs=tolerance
+        )
 
 
-def assert_equal(ours: Mapping[str, nn.Parameter], theirs: Mapping[str, nn.Parameter]) -> None:
-    for name in ours:
-        assert torch.equal(ours[name], theirs[name]), name
+def assert_equal(
+    parameters: Mapping[str, nn.Parameter], other_parameters: Mapping[str, nn.Parameter]
+) -> None:
+    for name in parameters:
+        assert torch.equal(parameters[name], other_parameters[name]), name
 
 
-@pytest.mark.parametrize("corrected", [False, True])
+@pytest.mark.parametrize("bias_correction", [False, True])
 @pytest.mark.parametrize("weight_decay", [0.0, 0.01, 0.5])
-def test_adam_is_its_formula(weight_decay: float, corrected: bool) -> None:
-    ours = parameters()
-    adam = Adam(ours.items(), weight_decay=weight_decay, bias_correction=corrected)
-    take(ours, adam, range(20))
-    assert_same(ours, reference(20, weight_decay, corrected=corrected))
+def test_adam_equals_its_formula(weight_decay: float, bias_correction: bool) -> None:
+    parameters = make_parameters()
+    adam = Adam(parameters.items(), weight_decay=weight_decay, bias_correction=bias_correction)
+    take_steps(parameters, adam, range(20))
+    assert_same(parameters, compute_reference(20, weight_decay, bias_correction=bias_correction))
 
 
-@pytest.mark.parametrize("corrected", [False, True])
+@pytest.mark.parametrize("bias_correction", [False, True])
 @pytest.mark.parametrize("weight_decay", [0.0, 0.01])
-def test_lamb_is_its_formula(weight_decay: float, corrected: bool) -> None:
-    ours = parameters()
-    take(ours, Lamb(ours.items(), weight_decay=weight_decay, bias_correction=corrected), range(20))
-    assert_same(ours, reference(20, weight_decay, lamb=True, corrected=corrected))
+def test_lamb_equals_its_formula(weight_decay: float, bias_correction: bool) -> None:
+    parameters = make_parameters()
+    take_steps(
+        parameters,
+        Lamb(parameters.items(), weight_decay=weight_decay, bias_correction=bias_correction),
+        range(20),
+    )
+    assert_same(parameters, compute_reference(20, weight_decay, lamb=True, bias_correction=bias_correction))
 
 
 @pytest.mark.parametrize("kind", [Adam, Lamb])
 def test_scales_multiply_the_learning_rate(kind: type[Adam]) -> None:
-    ours = parameters()
+    parameters = make_parameters()
     scales = {"dense": 0.5, "embedding": 0.1, "bias": 2.0, "norm": 0.0}
-    take(ours, kind(ours.items(), lr_scales=scales), range(20))
-    assert_same(ours, reference(20, lamb=kind is Lamb, scales=scales))
-    assert torch.equal(ours["norm"], parameters()["norm"])
+    take_steps(parameters, kind(parameters.items(), lr_scales=scales), range(20))
+    assert_same(parameters, compute_reference(20, lamb=kind is Lamb, scales=scales))
+    assert torch.equal(parameters["norm"], make_parameters()["norm"])
 
 
-def test_with_bias_correction_adam_is_torchs() -> None:
-    ours, theirs = parameters(), parameters()
+def test_adam_with_bias_correction_equals_torch_adamw() -> None:
+    parameters, other_parameters = make_parameters(), make_parameters()
     groups = [
-        {"params": [theirs[name] for name in DECAYED], "weight_decay": 0.1},
-        {"params": [theirs[name] for name in OTHERS], "weight_decay": 0.0},
+        {"params": [other_parameters[name] for name in DECAYED], "weight_decay": 0.1},
+        {"params": [other_parameters[name] for name in OTHERS], "weight_decay": 0.0},
     ]
-    peer = torch.optim.AdamW(groups, lr=0.01, eps=1e-6)
-    adam = Adam(ours.items(), weight_decay=0.1, bias_correction=True)
+    adamw = torch.optim.AdamW(groups, lr=0.01, eps=1e-6)
+    adam = Adam(parameters.items(), weight_decay=0.1, bias_correction=True)
     for step in range(20):
-        for name, gradient in gradients(ours, step).items():
-            ours[name].grad, theirs[name].grad = gradient, gradient
+        for name, gradient in make_gradients(parameters, step).items():
+            parameters[name].grad, other_parameters[name].grad = gradient, gradient
         adam.step(0.01)
-        peer.step()
-    for name in ours:
-        torch.testing.assert_close(ours[name], theirs[name], rtol=1e-12, atol=1e-12)
+        adamw.step()
+    for name in parameters:
+        torch.testing.assert_close(parameters[name], other_parameters[name], rtol=1e-12, atol=1e-12)
 
 
-def test_in_float32_adam_is_near_its_formula() -> None:
-    ours = parameters()
-    single = {name: nn.Parameter(one.detach().float()) for name, one in ours.items()}
+def test_float32_adam_is_close_to_its_formula() -> None:
+    parameters = make_parameters()
+    single = {name: nn.Parameter(parameter.detach().float()) for name, parameter in parameters.items()}
     adam = Adam(single.items())
     for step in range(20):
-        for name, gradient in gradients(ours, step).items():
+        for name, gradient in make_gradients(parameters, step).items():
             single[name].grad = gradient.float()
         adam.step(0.01 * (1 + step % 3))
-    assert_same(single, reference(20), within=1e-5)
+    assert_same(single, compute_reference(20), tolerance=1e-5)
 
 
 @pytest.mark.parametrize(("weight", "gradient"), [(0.0, 1.0), (1.0, 0.0), (0.0, 0.0)])
-def test_where_a_norm_is_0_lamb_is_adam(weight: float, gradient: float) -> None:
-    ours, theirs = (nn.Parameter(torch.full((2, 3), weight)) for _ in range(2))
-    for kind, parameter in ((Lamb, ours), (Adam, theirs)):
-        optimiser = kind([("one", parameter)], weight_decay=0.0)
+def test_lamb_equals_adam_if_a_norm_is_0(weight: float, gradient: float) -> None:
+    parameters, other_parameters = (nn.Parameter(torch.full((2, 3), weight)) for _ in range(2))
+    for kind, parameter in ((Lamb, parameters), (Adam, other_parameters)):
+        optimizer = kind([("one", parameter)], weight_decay=0.0)
         for _ in range(3):
             parameter.grad = torch.full((2, 3), gradient)
-            optimiser.step(0.1)
+            optimizer.step(0.1)
             if gradient:
                 break  # the weight is not 0 any more
-    assert torch.isfinite(ours).all()
-    assert torch.equal(ours, theirs)
+    assert torch.isfinite(parameters).all()
+    assert torch.equal(parameters, other_parameters)
 
 
-def test_lambs_first_step_is_as_long_as_the_parameter() -> None:
+def test_first_step_of_lamb_is_proportional_to_the_parameter_norm() -> None:
     weight = nn.Parameter(torch.tensor([[3.0, 4.0]], dtype=torch.float64))
     weight.grad = torch.tensor([[1e-3, 1e3]], dtype=torch.float64)
     before = weight.detach().clone()
@@ -176,86 +190,86 @@ def test_lambs_first_step_is_as_long_as_the_parameter() -> None:
 
 
 @pytest.mark.parametrize("kind", [Adam, Lamb])
-def test_parameters_of_one_dimension_only_do_not_decay(kind: type[Adam]) -> None:
-    ours = parameters()
-    optimiser = kind(ours.items(), weight_decay=0.1)
-    for parameter in ours.values():
+def test_one_dimensional_parameters_do_not_decay(kind: type[Adam]) -> None:
+    parameters = make_parameters()
+    optimizer = kind(parameters.items(), weight_decay=0.1)
+    for parameter in parameters.values():
         parameter.grad = torch.zeros_like(parameter)
-    optimiser.step(0.5)
-    before = parameters()
+    optimizer.step(0.5)
+    before = make_parameters()
     for name in OTHERS:
-        assert torch.equal(ours[name], before[name])
+        assert torch.equal(parameters[name], before[name])
     for name in DECAYED:
         # LAMB makes the decay, an update like another, as large as the parameter.
-        torch.testing.assert_close(ours[name], before[name] * (0.95 if kind is Adam else 0.5))
+        torch.testing.assert_close(parameters[name], before[name] * (0.95 if kind is Adam else 0.5))
 
 
 @pytest.mark.parametrize("kind", [Adam, Lamb])
-def test_a_frozen_parameter_is_left_alone(kind: type[Adam]) -> None:
-    ours = parameters()
-    ours["dense"].requires_grad_(False)
-    ours["dense"].grad = torch.ones_like(ours["dense"])
-    optimiser = kind(ours.items())
+def test_frozen_parameter_is_not_updated(kind: type[Adam]) -> None:
+    parameters = make_parameters()
+    parameters["dense"].requires_grad_(False)
+    parameters["dense"].grad = torch.ones_like(parameters["dense"])
+    optimizer = kind(parameters.items())
     for name in ("embedding", "bias", "norm"):
-        ours[name].grad = torch.ones_like(ours[name])
-    optimiser.step(0.1)
-    assert torch.equal(ours["dense"], parameters()["dense"])
-    assert not torch.equal(ours["embedding"], parameters()["embedding"])
-    assert list(optimiser.state_dict()["first"]) == ["embedding", "bias", "norm"]
+        parameters[name].grad = torch.ones_like(parameters[name])
+    optimizer.step(0.1)
+    assert torch.equal(parameters["dense"], make_parameters()["dense"])
+    assert not torch.equal(parameters["embedding"], make_parameters()["embedding"])
+    assert list(optimizer.state_dict()["first"]) == ["embedding", "bias", "norm"]
 
 
 def test_a_shared_parameter_is_updated_once() -> None:
-    ours, theirs = parameters(), parameters()
-    take(ours, Adam([*ours.items(), ("tied", ours["embedding"])]), range(3))
-    take(theirs, Adam(theirs.items()), range(3))
-    assert_equal(ours, theirs)
+    parameters, other_parameters = make_parameters(), make_parameters()
+    take_steps(parameters, Adam([*parameters.items(), ("tied", parameters["embedding"])]), range(3))
+    take_steps(other_parameters, Adam(other_parameters.items()), range(3))
+    assert_equal(parameters, other_parameters)
 
 
-def test_a_model_of_biases_only_can_be_trained_by_lamb() -> None:
-    ours, theirs = (nn.Parameter(torch.ones(3)) for _ in range(2))
-    ours.grad = theirs.grad = torch.tensor([1.0, -1.0, 0.0])
-    Lamb([("bias", ours)]).step(0.1)
-    Adam([("bias", theirs)]).step(0.1)
-    assert torch.equal(ours, theirs)
+def test_lamb_trains_a_model_of_biases_only() -> None:
+    parameters, other_parameters = (nn.Parameter(torch.ones(3)) for _ in range(2))
+    parameters.grad = other_parameters.grad = torch.tensor([1.0, -1.0, 0.0])
+    Lamb([("bias", parameters)]).step(0.1)
+    Adam([("bias", other_parameters)]).step(0.1)
+    assert torch.equal(parameters, other_parameters)
 
 
-def test_a_parameter_without_a_gradient_is_named() -> None:
-    ours = parameters()
-    adam = Adam(ours.items())
-    ours["dense"].grad = torch.ones_like(ours["dense"])
+def test_error_names_parameter_without_gradient() -> None:
+    parameters = make_parameters()
+    adam = Adam(parameters.items())
+    parameters["dense"].grad = torch.ones_like(parameters["dense"])
     with pytest.raises(ValueError, match="parameter embedding has no gradient; freeze it"):
         adam.step(0.1)
 
 
-@pytest.mark.parametrize("corrected", [False, True])
+@pytest.mark.parametrize("bias_correction", [False, True])
 @pytest.mark.parametrize("kind", [Adam, Lamb])
-def test_ten_steps_saved_and_ten_more_are_twenty_to_the_bit(
-    tmp_path: Path, kind: type[Adam], corrected: bool
+def test_resumed_optimizer_equals_an_uninterrupted_one(
+    tmp_path: Path, kind: type[Adam], bias_correction: bool
 ) -> None:
-    whole = parameters(torch.float32)
-    take(whole, kind(whole.items(), bias_correction=corrected), range(20))
+    uninterrupted = make_parameters(torch.float32)
+    take_steps(uninterrupted, kind(uninterrupted.items(), bias_correction=bias_correction), range(20))
 
-    begun = parameters(torch.float32)
-    first = kind(begun.items(), bias_correction=corrected)
-    take(begun, first, range(10))
+    saved = make_parameters(torch.float32)
+    first = kind(saved.items(), bias_correction=bias_correction)
+    take_steps(saved, first, range(10))
     torch.save(first.state_dict(), tmp_path / "state.pt")
-    ended = copy.deepcopy(begun)
-    second = kind(ended.items(), bias_correction=corrected)
+    resumed = copy.deepcopy(saved)
+    second = kind(resumed.items(), bias_correction=bias_correction)
     second.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
-    take(ended, second, range(10, 20))
-    assert_equal(whole, ended)
+    take_steps(resumed, second, range(10, 20))
+    assert_equal(uninterrupted, resumed)
     assert second.state_dict()["steps"] == 20
 
 
-def test_a_loaded_state_is_a_copy_on_the_parameters_own_device() -> None:
-    ours = parameters()
-    adam = Adam(ours.items())
-    take(ours, adam, range(2))
+def test_loaded_state_is_copied_in_place() -> None:
+    parameters = make_parameters()
+    adam = Adam(parameters.items())
+    take_steps(parameters, adam, range(2))
     state = copy.deepcopy(adam.state_dict())
-    other = Adam(parameters().items())
-    places = [one.data_ptr() for one in other.state_dict()["first"].values()]
+    other = Adam(make_parameters().items())
+    pointers = [tensor.data_ptr() for tensor in other.state_dict()["first"].values()]
     other.load_state_dict(state)
-    assert [one.data_ptr() for one in other.state_dict()["first"].values()] == places
+    assert [tensor.data_ptr() for tensor in other.state_dict()["first"].values()] == pointers
     for moment in ("first", "second"):
         for name, tensor in state[moment].items():
             assert torch.equal(other.state_dict()[moment][name], tensor)
@@ -263,56 +277,59 @@ def test_a_loaded_state_is_a_copy_on_the_parameters_own_device() -> None:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("kind", [Adam, Lamb])
-def test_a_state_from_the_cpu_goes_on_on_a_gpu(kind: type[Adam]) -> None:
-    ours = parameters()
-    optimiser = kind(ours.items())
-    take(ours, optimiser, range(3))
-    moved = {name: nn.Parameter(one.detach().cuda()) for name, one in ours.items()}
-    on_gpu = kind(moved.items())
-    on_gpu.load_state_dict(optimiser.state_dict())
-    for name, gradient in gradients(ours, 3).items():
-        ours[name].grad, moved[name].grad = gradient, gradient.cuda()
-    optimiser.step(0.1)
-    on_gpu.step(0.1)
-    for name in ours:
-        torch.testing.assert_close(moved[name].cpu(), ours[name])
+def test_cpu_state_is_loaded_on_a_gpu(kind: type[Adam]) -> None:
+    parameters = make_parameters()
+    optimizer = kind(parameters.items())
+    take_steps(parameters, optimizer, range(3))
+    gpu_parameters = {name: nn.Parameter(parameter.detach().cuda()) for name, parameter in parameters.items()}
+    gpu_optimizer = kind(gpu_parameters.items())
+    gpu_optimizer.load_state_dict(optimizer.state_dict())
+    for name, gradient in make_gradients(parameters, 3).items():
+        parameters[name].grad, gpu_parameters[name].grad = gradient, gradient.cuda()
+    optimizer.step(0.1)
+    gpu_optimizer.step(0.1)
+    for name in parameters:
+        torch.testing.assert_close(gpu_parameters[name].cpu(), parameters[name])
 
 
-def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
-    state = copy.deepcopy(Adam(parameters().items()).state_dict())
+def change_state(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+    state = copy.deepcopy(Adam(make_parameters().items()).state_dict())
     change(state)
     return state
 
 
 @pytest.mark.parametrize(
-    ("state", "said"),
+    ("state", "message"),
     [
-        (changed(lambda s: s["first"].pop("bias")), r"1 parameters missing \(bias"),
-        (changed(lambda s: s["second"].update(more=torch.ones(1))), r"1 parameters unexpected \(more"),
+        (change_state(lambda s: s["first"].pop("bias")), r"1 parameters missing \(bias"),
+        (change_state(lambda s: s["second"].update(more=torch.ones(1))), r"1 parameters unexpected \(more"),
         (
-            changed(lambda s: s["first"].update(dense=torch.ones(4, 4, dtype=torch.float64))),
+            change_state(lambda s: s["first"].update(dense=torch.ones(4, 4, dtype=torch.float64))),
             r"dense is float64\[4, 4\], not float64\[3, 4\]",
         ),
-        (changed(lambda s: s["second"].update(norm=torch.ones(2))), r"norm is float32\[2\], not float64"),
+        (
+            change_state(lambda s: s["second"].update(norm=torch.ones(2))),
+            r"norm is float32\[2\], not float64",
+        ),
         ({"state": {}, "param_groups": []}, "4 parameters missing"),
     ],
 )
-def test_another_models_state_is_refused_and_changes_nothing(state: dict[str, Any], said: str) -> None:
-    ours = parameters()
-    adam = Adam(ours.items())
-    take(ours, adam, range(2))
+def test_state_of_another_model_is_refused_without_changes(state: dict[str, Any], message: str) -> None:
+    parameters = make_parameters()
+    adam = Adam(parameters.items())
+    take_steps(parameters, adam, range(2))
     before = copy.deepcopy(adam.state_dict())
-    with pytest.raises(OptimizerStateError, match=said):
+    with pytest.raises(OptimizerStateError, match=message):
         adam.load_state_dict(state)
     after = adam.state_dict()
     assert after["steps"] == before["steps"] == 2
     for moment in ("first", "second"):
-        assert all(torch.equal(after[moment][name], one) for name, one in before[moment].items())
+        assert all(torch.equal(after[moment][name], tensor) for name, tensor in before[moment].items())
 
 
 @pytest.fixture(scope="module")
 def models() -> dict[str, nn.Module]:
-    """Tiny models of the library itself, of three layers, and of ALBERT with three groups besides."""
+    """Tiny models of transformers with three layers, and an ALBERT with three groups."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     import transformers as hf
 
@@ -337,8 +354,8 @@ def models() -> dict[str, nn.Module]:
 LAYERS = {"electra": 3, "generator": 3, "encoder": 3, "bert": 3, "albert": 1, "groups": 3}
 
 
-def depth(name: str, layers: int) -> int:
-    """As google-research/electra counts, without its gap below the head."""
+def get_depth(name: str, layers: int) -> int:
+    """Return the depth of a parameter as in google-research/electra, without its gap below the head."""
     for layer in range(layers):
         if f"layer.{layer}." in name or f"layer_groups.{layer}." in name:
             return layer + 1
@@ -346,29 +363,29 @@ def depth(name: str, layers: int) -> int:
 
 
 @pytest.mark.parametrize("kind", LAYERS)
-def test_learning_rates_decay_layer_by_layer_from_the_head_down(
-    models: dict[str, nn.Module], kind: str
-) -> None:
+def test_layer_scales_decay_from_the_head_down(models: dict[str, nn.Module], kind: str) -> None:
     names = [name for name, _ in models[kind].named_parameters()]
     layers = LAYERS[kind]
     scales = compute_layer_scales(names, 0.8)
     assert list(scales) == names
     for name, scale in scales.items():
-        assert scale == pytest.approx(0.8 ** (layers + 1 - depth(name, layers))), name
-    assert {depth(name, layers) for name in names} >= set(range(layers + 1))
+        assert scale == pytest.approx(0.8 ** (layers + 1 - get_depth(name, layers))), name
+    assert {get_depth(name, layers) for name in names} >= set(range(layers + 1))
 
 
 @pytest.mark.parametrize("kind", LAYERS)
-def test_as_published_there_is_one_more_power_below_the_head(models: dict[str, nn.Module], kind: str) -> None:
+def test_published_layer_scales_have_one_more_power_below_the_head(
+    models: dict[str, nn.Module], kind: str
+) -> None:
     names = [name for name, _ in models[kind].named_parameters()]
     plain, published = compute_layer_scales(names, 0.8), compute_layer_scales(names, 0.8, as_published=True)
     for name in names:
-        head = depth(name, LAYERS[kind]) == LAYERS[kind] + 1
+        head = get_depth(name, LAYERS[kind]) == LAYERS[kind] + 1
         assert published[name] == pytest.approx(1 if head else 0.8 * plain[name]), name
 
 
-def test_electras_scales_are_those_of_the_published_formula() -> None:
-    """The power is n + 2 - depth: embeddings and their projection have 0, layer k k + 1, the head n + 2."""
+def test_electra_scales_equal_the_published_formula() -> None:
+    """The power is n + 2 - depth. The depth is 0 for embeddings, k + 1 for layer k and n + 2 for the head."""
     names = {
         "electra.embeddings.word_embeddings.weight": 0.5**5,
         "electra.embeddings_project.weight": 0.5**5,
@@ -379,7 +396,7 @@ def test_electras_scales_are_those_of_the_published_formula() -> None:
     assert compute_layer_scales(names, 0.5, as_published=True) == names
 
 
-def test_a_tenth_layer_is_not_the_first() -> None:
+def test_layer_numbers_with_two_digits() -> None:
     scales = compute_layer_scales([f"bert.encoder.layer.{layer}.x" for layer in range(12)], 0.9)
     assert list(scales.values()) == pytest.approx([0.9 ** (12 - layer) for layer in range(12)])
 

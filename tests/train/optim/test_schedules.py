@@ -1,4 +1,4 @@
-"""Schedules against tables worked out by hand, and what holds of any."""
+"""Schedules, compared with tables computed by hand, and invariants."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ STEPS, WARMUP, PEAK = 1000, 100, 4.0
 
 
 @pytest.mark.parametrize(
-    ("kind", "at"),
+    ("schedule", "rates"),
     [
         ("electra", {0: 0, 50: 1.9, 99: 3.56796, 100: 3.6, 500: 2, 999: 0.004, 1000: 0, 2000: 0}),
         ("bert", {0: 0, 50: 2, 99: 3.96, 100: 3.6, 500: 2, 999: 0.004, 1000: 0, 2000: 0}),
         ("triangular", {0: 0, 50: 2, 99: 3.96, 100: 4, 550: 2, 999: 4 / 900, 1000: 0, 2000: 0}),
     ],
 )
-def test_the_learning_rate_is_that_of_the_table(kind: Schedule, at: dict[int, float]) -> None:
-    for step, rate in at.items():
-        assert learning_rate(kind, step, STEPS, WARMUP, PEAK) == pytest.approx(rate, abs=1e-12), step
+def test_learning_rate_equals_the_table(schedule: Schedule, rates: dict[int, float]) -> None:
+    for step, rate in rates.items():
+        assert learning_rate(schedule, step, STEPS, WARMUP, PEAK) == pytest.approx(rate, abs=1e-12), step
 
 
-@pytest.mark.parametrize("kind", SCHEDULES)
-def test_without_warm_up_the_first_step_has_the_peak(kind: Schedule) -> None:
-    assert learning_rate(kind, 0, STEPS, 0, PEAK) == PEAK
-    assert learning_rate(kind, 500, STEPS, 0, PEAK) == PEAK / 2
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_without_warm_up_the_first_step_has_the_peak(schedule: Schedule) -> None:
+    assert learning_rate(schedule, 0, STEPS, 0, PEAK) == PEAK
+    assert learning_rate(schedule, 500, STEPS, 0, PEAK) == PEAK / 2
 
 
-@pytest.mark.parametrize("kind", SCHEDULES)
-def test_a_training_may_be_all_warm_up(kind: Schedule) -> None:
-    assert learning_rate(kind, 9, 10, 10, PEAK) == pytest.approx(
-        PEAK * 0.9 * (0.1 if kind == "electra" else 1)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_warm_up_may_last_for_all_steps(schedule: Schedule) -> None:
+    assert learning_rate(schedule, 9, 10, 10, PEAK) == pytest.approx(
+        PEAK * 0.9 * (0.1 if schedule == "electra" else 1)
     )
-    assert learning_rate(kind, 10, 10, 10, PEAK) == 0
+    assert learning_rate(schedule, 10, 10, 10, PEAK) == 0
 
 
-def test_more_steps_restart_electra_where_the_longer_decay_is() -> None:
-    """Bio-ELECTRA++ goes on from 1.8 M steps to 3.6 M: at half of the peak, by ELECTRA's formula."""
+def test_continued_electra_training_starts_within_the_longer_decay() -> None:
+    """Bio-ELECTRA++ continues from 1.8 to 3.6 million steps, at half of the peak by ELECTRA's formula."""
     assert learning_rate("electra", 1_800_000, 3_600_000, 10_000, 5e-4) == pytest.approx(2.5e-4)
 
 
@@ -50,45 +50,45 @@ trainings = st.integers(1, 10_000).flatmap(lambda steps: st.tuples(st.just(steps
 @settings(derandomize=True, deadline=None, database=None)
 @given(trainings, st.integers(0, 20_000), st.sampled_from(SCHEDULES), st.floats(1e-9, 1))
 def test_the_learning_rate_is_between_0_and_the_peak(
-    training: tuple[int, int], step: int, kind: Schedule, peak: float
+    training: tuple[int, int], step: int, schedule: Schedule, peak: float
 ) -> None:
     steps, warmup = training
-    rate = learning_rate(kind, step, steps, warmup, peak)
+    rate = learning_rate(schedule, step, steps, warmup, peak)
     assert 0 <= rate <= peak
     assert (rate == 0) == (step >= steps or (step == 0 and warmup > 0))
 
 
 @settings(derandomize=True, deadline=None, database=None)
 @given(trainings, st.integers(0, 20_000), st.sampled_from(["electra", "triangular"]))
-def test_from_step_to_step_it_changes_by_no_more_than_its_slopes(
-    training: tuple[int, int], step: int, kind: Schedule
+def test_learning_rate_changes_by_at_most_its_slope(
+    training: tuple[int, int], step: int, schedule: Schedule
 ) -> None:
     steps, warmup = training
-    here, there = (learning_rate(kind, at, steps, warmup, 1.0) for at in (step, step + 1))
-    slopes = [1 / part for part in (warmup, steps - warmup, steps) if part]
-    assert abs(there - here) <= max(slopes) * (1 + 1e-9)
+    rate, next_rate = (learning_rate(schedule, position, steps, warmup, 1.0) for position in (step, step + 1))
+    slopes = [1 / length for length in (warmup, steps - warmup, steps) if length]
+    assert abs(next_rate - rate) <= max(slopes) * (1 + 1e-9)
 
 
 @settings(derandomize=True, deadline=None, database=None)
 @given(trainings)
-def test_berts_falls_at_the_end_of_the_warm_up_by_its_share_of_the_steps(training: tuple[int, int]) -> None:
+def test_bert_schedule_drops_after_the_warm_up_by_its_fraction(training: tuple[int, int]) -> None:
     steps, warmup = training
-    at = learning_rate("bert", warmup, steps, warmup, 1.0)
-    assert at == pytest.approx(1 - warmup / steps)
+    rate = learning_rate("bert", warmup, steps, warmup, 1.0)
+    assert rate == pytest.approx(1 - warmup / steps)
 
 
 @pytest.mark.parametrize(("step", "steps", "warmup"), [(0, 0, 0), (-1, 10, 0), (0, 10, 11), (0, 10, -1)])
-def test_what_is_no_training_is_refused(step: int, steps: int, warmup: int) -> None:
+def test_invalid_steps_are_refused(step: int, steps: int, warmup: int) -> None:
     with pytest.raises(ValueError, match=f"step {step} of {steps}"):
         learning_rate("bert", step, steps, warmup, 1.0)
 
 
-def test_an_unknown_schedule_is_refused_with_the_known_ones() -> None:
+def test_error_of_an_unknown_schedule_lists_the_known_ones() -> None:
     with pytest.raises(ValueError, match="'cosine'; choose from electra, bert, triangular"):
         learning_rate("cosine", 0, 10, 1, 1.0)  # type: ignore[arg-type]
 
 
-def test_the_mask_rate_goes_up_in_five_equal_stages() -> None:
+def test_mask_rate_rises_in_five_equal_stages() -> None:
     rates = [mask_rate(step, 100, 0.05, 0.25) for step in range(120)]
     assert rates[:20] == [0.05] * 20
     assert [rates[step] for step in (20, 39, 40, 60, 79, 80, 99, 119)] == pytest.approx(
@@ -105,6 +105,6 @@ def test_the_mask_rate_stays_between_its_ends(steps: int, step: int, first: floa
     assert mask_rate(step, steps, first, first) == first
 
 
-def test_a_mask_rate_of_no_training_is_refused() -> None:
+def test_mask_rate_of_zero_steps_is_refused() -> None:
     with pytest.raises(ValueError, match="step 0 of 0"):
         mask_rate(0, 0, 0.05, 0.25)

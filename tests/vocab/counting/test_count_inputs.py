@@ -1,4 +1,4 @@
-"""Inputs of a vocabulary: each counted once and completely."""
+"""Word counts of a vocabulary's inputs: complete, and each document counted once."""
 
 from __future__ import annotations
 
@@ -30,55 +30,62 @@ MICE = {1: "Mice slept, mice grew.", 2: "All mice grew."}
 RATS = {3: "Rats grew.", 4: "No rats slept, but mice did."}
 
 
-def count(out: Path, *arguments: object) -> Path:
-    """``beam run shards_to_words`` into a folder."""
+def count_with_pipeline(out: Path, *arguments: object) -> Path:
+    """Run ``beam run shards_to_words`` and return its output directory."""
     words = ["run", "shards_to_words", "--workers", "1", "--output", out, *arguments]
     assert cli.main([str(word) for word in words]) == 0
     return out
 
 
-def read(*folders: Path, min_count: int | None = None, **how: Any) -> TrainingCounts:
-    found = count_inputs.load_corpus_inputs(FILES, [str(folder) for folder in folders])
-    return count_inputs.read_training_counts(FILES, found, CountConfig(**how), min_count, lambda line: None)
+def read_counts(*folders: Path, min_count: int | None = None, **config: Any) -> TrainingCounts:
+    corpus_inputs = count_inputs.load_corpus_inputs(FILES, [str(folder) for folder in folders])
+    return count_inputs.read_training_counts(
+        FILES, corpus_inputs, CountConfig(**config), min_count, lambda line: None
+    )
 
 
-def refused(*folders: Path) -> str:
-    """What is said of sources that cannot be used; one sentence for a person."""
+def read_refusal(*folders: Path) -> str:
+    """Return the one-line message of the InputError that reading raises."""
     with pytest.raises(InputError) as raised:
-        read(*folders)
+        read_counts(*folders)
     assert "\n" not in str(raised.value)
     return str(raised.value)
 
 
 @pytest.fixture
-def mice(tmp_path: Path) -> Path:
+def mice_documents(tmp_path: Path) -> Path:
     return write_texts(tmp_path / "mice", {"first": MICE})
 
 
 @pytest.fixture
-def rats(tmp_path: Path) -> Path:
+def rats_documents(tmp_path: Path) -> Path:
     return write_texts(tmp_path / "rats", {"second": RATS}, "pmc_to_shards")
 
 
-def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    facts = load_manifest(folder)
-    change(facts)
-    (folder / "manifest.json").write_text(json.dumps(facts))
+def edit_manifest(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    manifest = load_manifest(folder)
+    change(manifest)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
-# Whole
+# Complete inputs
 
 
-def test_words_and_documents_are_added_up(mice: Path, rats: Path, tmp_path: Path) -> None:
-    expected = count_directly(mice, rats).words
-    assert read(mice, rats).words == expected
-    assert read(count(tmp_path / "words", "--input", mice), rats).words == expected
+def test_counts_of_word_and_document_inputs_are_added(
+    mice_documents: Path, rats_documents: Path, tmp_path: Path
+) -> None:
+    expected = count_directly(mice_documents, rats_documents).words
+    assert read_counts(mice_documents, rats_documents).words == expected
+    assert (
+        read_counts(count_with_pipeline(tmp_path / "words", "--input", mice_documents), rats_documents).words
+        == expected
+    )
 
 
-def test_a_shard_that_is_cut_changed_or_missing_is_named(mice: Path) -> None:
-    shard = mice / "data-first-00000.arrow"
+def test_error_names_a_truncated_changed_or_missing_shard(mice_documents: Path) -> None:
+    shard = mice_documents / "data-first-00000.arrow"
     whole = shard.read_bytes()
-    for data, message in (
+    for data, expected in (
         (whole[:-8], f"it has {len(whole) - 8:,} bytes, and its manifest lists {len(whole):,}"),
         (whole.replace(b"All mice", b"All rats"), "its SHA-256 is not the one that its manifest lists"),
         (None, "No such file or directory"),
@@ -86,191 +93,215 @@ def test_a_shard_that_is_cut_changed_or_missing_is_named(mice: Path) -> None:
         shard.unlink()
         if data is not None:
             shard.write_bytes(data)
-        said = refused(mice)
-        assert f"{shard} cannot be read: {message}" in said
-        assert "rerun the beam run pubmed_to_shards that made it" in said
+        message = read_refusal(mice_documents)
+        assert f"{shard} cannot be read: {expected}" in message
+        assert "rerun the beam run pubmed_to_shards that made it" in message
         shard.write_bytes(whole)
-    assert read(mice).words == count_directly(mice).words
+    assert read_counts(mice_documents).words == count_directly(mice_documents).words
 
 
 @pytest.mark.parametrize("name", ["words.tsv", "validation-words.tsv"])
-def test_a_file_of_words_that_is_not_what_its_manifest_lists_is_named(
-    name: str, mice: Path, tmp_path: Path
+def test_error_names_a_word_file_that_differs_from_its_manifest(
+    name: str, mice_documents: Path, tmp_path: Path
 ) -> None:
-    words = count(tmp_path / "words", "--input", mice, "--validation-fraction", 0.5)
+    words = count_with_pipeline(tmp_path / "words", "--input", mice_documents, "--validation-fraction", 0.5)
     whole = (words / name).read_bytes()
     for data in (whole.replace(b"mice", b"rats"), whole[:-2], None):
         (words / name).unlink()
         if data is not None:
             (words / name).write_bytes(data)
-        said = refused(words)
-        assert f"{words}/{name} is damaged" in said
-        assert "Delete it and run beam run shards_to_words again" in said
+        message = read_refusal(words)
+        assert f"{words}/{name} is damaged" in message
+        assert "Delete it and run beam run shards_to_words again" in message
         (words / name).write_bytes(whole)
-    count(words, "--input", mice, "--validation-fraction", 0.5)
-    assert read(words)
+    count_with_pipeline(words, "--input", mice_documents, "--validation-fraction", 0.5)
+    assert read_counts(words)
 
 
 # Rare words
 
 
-def test_a_word_is_rare_by_its_count_in_all_sources(mice: Path, rats: Path, tmp_path: Path) -> None:
-    """ "slept" is once in each, "grew" twice in one and once in the other."""
-    expected = {word: number for word, number in count_directly(mice, rats).words.items() if number >= 2}
+def test_min_count_applies_to_the_sum_over_all_inputs(
+    mice_documents: Path, rats_documents: Path, tmp_path: Path
+) -> None:
+    """ "slept" occurs once in each input, "grew" twice in one and once in the other."""
+    expected = {
+        word: number
+        for word, number in count_directly(mice_documents, rats_documents).words.items()
+        if number >= 2
+    }
     assert expected["slept"] == 2
     words = [
-        count(tmp_path / "of-mice", "--input", mice),
-        count(tmp_path / "of-rats", "--input", rats, "--pretokenizer", "white-space"),
+        count_with_pipeline(tmp_path / "of-mice", "--input", mice_documents),
+        count_with_pipeline(tmp_path / "of-rats", "--input", rats_documents, "--pretokenizer", "white-space"),
     ]
-    assert read(*words, min_count=2) == (expected, {}, 2)
-    assert read(mice, rats, min_count=2) == (expected, {}, 2)
+    assert read_counts(*words, min_count=2) == (expected, {}, 2)
+    assert read_counts(mice_documents, rats_documents, min_count=2) == (expected, {}, 2)
 
 
-def test_of_many_words_the_most_frequent_are_taken_and_the_bound_is_said(
-    mice: Path, rats: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_max_words_keeps_the_most_frequent_and_reports_min_count(
+    mice_documents: Path, rats_documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = count(tmp_path / "words", "--input", mice, "--input", rats)
-    everything = count_directly(mice, rats).words
-    for most in range(1, len(everything) + 1):
-        monkeypatch.setattr(count_inputs, "MAX_WORDS", most)
-        text = read(words)
-        assert len(text.words) <= most
-        assert text.words == {w: number for w, number in everything.items() if number >= text.min_count}
-        assert text == read(mice, rats)
+    words = count_with_pipeline(tmp_path / "words", "--input", mice_documents, "--input", rats_documents)
+    all_words = count_directly(mice_documents, rats_documents).words
+    for limit in range(1, len(all_words) + 1):
+        monkeypatch.setattr(count_inputs, "MAX_WORDS", limit)
+        text = read_counts(words)
+        assert len(text.words) <= limit
+        assert text.words == {w: number for w, number in all_words.items() if number >= text.min_count}
+        assert text == read_counts(mice_documents, rats_documents)
     assert text.min_count == 1
 
 
-def test_no_word_held_out_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mice = write_texts(tmp_path / "mice", {"n": {at: f"Mouse word{at}." for at in range(40)}})
-    words = count(tmp_path / "words", "--input", mice, "--validation-fraction", 0.5)
-    expected = count_directly(mice, validation_fraction=0.5)
+def test_max_words_keeps_all_validation_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = write_texts(tmp_path / "mice", {"n": {pmid: f"Mouse word{pmid}." for pmid in range(40)}})
+    words = count_with_pipeline(tmp_path / "words", "--input", documents, "--validation-fraction", 0.5)
+    expected = count_directly(documents, validation_fraction=0.5)
     assert len(expected.validation_words) > 5
     monkeypatch.setattr(count_inputs, "MAX_WORDS", 2)
-    text = read(words)
+    text = read_counts(words)
     assert text.words.keys() == {"Mouse", "."}
     assert text.validation_words == expected.validation_words
     assert text.min_count == 2
-    assert text == read(mice, validation_fraction=0.5)
+    assert text == read_counts(documents, validation_fraction=0.5)
 
 
-def test_what_was_left_out_when_words_were_counted_is_said(mice: Path, rats: Path, tmp_path: Path) -> None:
-    words = count(tmp_path / "words", "--input", mice, "--min-count", 2)
-    assert read(words).min_count == 2
-    assert read(words, rats, min_count=3).min_count == 3
-    assert read(words, rats).min_count == 2
-    frequent = Counter({w: number for w, number in count_directly(mice).words.items() if number >= 2})
-    assert read(words, rats).words == frequent + count_directly(rats).words
+def test_min_count_of_counted_words_is_reported(
+    mice_documents: Path, rats_documents: Path, tmp_path: Path
+) -> None:
+    words = count_with_pipeline(tmp_path / "words", "--input", mice_documents, "--min-count", 2)
+    assert read_counts(words).min_count == 2
+    assert read_counts(words, rats_documents, min_count=3).min_count == 3
+    assert read_counts(words, rats_documents).min_count == 2
+    frequent = Counter(
+        {w: number for w, number in count_directly(mice_documents).words.items() if number >= 2}
+    )
+    assert read_counts(words, rats_documents).words == frequent + count_directly(rats_documents).words
 
 
 # Held out
 
 
-def test_an_abstract_and_its_article_are_held_out_together(tmp_path: Path) -> None:
-    """In this process and in the pipeline; each has its PMID for a word."""
+def test_abstract_and_its_article_are_in_the_same_split(tmp_path: Path) -> None:
+    """Both in this process and in the pipeline. The word of each document names its PMID."""
     numbers = range(100, 200)
     abstracts = write_texts(tmp_path / "a", {"a": {at: f"abstract{at}" for at in numbers}})
     articles = write_texts(
         tmp_path / "b", {"b": {at: f"article{at}" for at in numbers}}, "pmc_to_shards", "pmc:PMC"
     )
-    text = read(abstracts, articles, validation_fraction=0.2)
-    held = {word.removeprefix("abstract") for word in text.validation_words if word.startswith("abstract")}
-    assert 5 < len(held) < 40
-    assert text.validation_words.keys() == {f"{name}{at}" for name in ("abstract", "article") for at in held}
-    words = count(tmp_path / "words", "--input", abstracts, "--input", articles, "--validation-fraction", 0.2)
-    assert read(words) == text
-
-
-# Once
-
-
-def test_words_and_the_documents_they_were_counted_from_are_not_taken_together(
-    mice: Path, rats: Path, tmp_path: Path
-) -> None:
-    words = count(tmp_path / "words", "--input", mice, "--input", rats)
-    for documents in (mice, rats):
-        said = refused(documents, words)
-        assert f"{words} and {documents} are of the same documents" in said
-        assert "count twice. Give one of them" in said
-
-
-def test_two_countings_of_the_same_documents_are_not_taken_together(
-    mice: Path, rats: Path, tmp_path: Path
-) -> None:
-    first = count(tmp_path / "bert", "--input", mice)
-    second = count(
-        tmp_path / "white-space", "--input", mice, "--input", rats, "--pretokenizer", "white-space"
+    text = read_counts(abstracts, articles, validation_fraction=0.2)
+    held_out_ids = {
+        word.removeprefix("abstract") for word in text.validation_words if word.startswith("abstract")
+    }
+    assert 5 < len(held_out_ids) < 40
+    assert text.validation_words.keys() == {
+        f"{name}{at}" for name in ("abstract", "article") for at in held_out_ids
+    }
+    words = count_with_pipeline(
+        tmp_path / "words", "--input", abstracts, "--input", articles, "--validation-fraction", 0.2
     )
-    said = refused(first, second)
-    assert str(first) in said
-    assert str(second) in said
-    assert "of the same documents" in said
+    assert read_counts(words) == text
 
 
-# Something else
+# Inputs given twice
+
+
+def test_words_together_with_their_documents_are_refused(
+    mice_documents: Path, rats_documents: Path, tmp_path: Path
+) -> None:
+    words_dir = count_with_pipeline(tmp_path / "words", "--input", mice_documents, "--input", rats_documents)
+    for documents in (mice_documents, rats_documents):
+        message = read_refusal(documents, words_dir)
+        assert f"{words_dir} and {documents} are of the same documents" in message
+        assert "count twice. Give one of them" in message
+
+
+def test_two_word_counts_of_the_same_documents_are_refused(
+    mice_documents: Path, rats_documents: Path, tmp_path: Path
+) -> None:
+    first = count_with_pipeline(tmp_path / "bert", "--input", mice_documents)
+    second = count_with_pipeline(
+        tmp_path / "white-space",
+        "--input",
+        mice_documents,
+        "--input",
+        rats_documents,
+        "--pretokenizer",
+        "white-space",
+    )
+    message = read_refusal(first, second)
+    assert str(first) in message
+    assert str(second) in message
+    assert "of the same documents" in message
+
+
+# Invalid directories
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda facts: facts["config"].pop("pretokenizer"),
-        lambda facts: facts["config"].update(pretokenizer="bytes"),
-        lambda facts: facts["config"].update(min_count=None),
-        lambda facts: facts.pop("config"),
-        lambda facts: facts.update(config=[]),
-        lambda facts: facts.pop("inputs"),
-        lambda facts: facts.update(inputs=[{}]),
-        lambda facts: facts.update(inputs=["x"]),
-        lambda facts: facts.pop("outputs"),
-        lambda facts: facts.update(outputs=[{"file": "words.tsv"}]),
-        lambda facts: facts.update(outputs=[]),
+        lambda manifest: manifest["config"].pop("pretokenizer"),
+        lambda manifest: manifest["config"].update(pretokenizer="bytes"),
+        lambda manifest: manifest["config"].update(min_count=None),
+        lambda manifest: manifest.pop("config"),
+        lambda manifest: manifest.update(config=[]),
+        lambda manifest: manifest.pop("inputs"),
+        lambda manifest: manifest.update(inputs=[{}]),
+        lambda manifest: manifest.update(inputs=["x"]),
+        lambda manifest: manifest.pop("outputs"),
+        lambda manifest: manifest.update(outputs=[{"file": "words.tsv"}]),
+        lambda manifest: manifest.update(outputs=[]),
     ],
 )
-def test_a_manifest_of_words_that_lacks_something_is_named(
-    change: Callable[[dict[str, Any]], object], mice: Path, tmp_path: Path
+def test_error_names_an_incomplete_manifest_of_words(
+    change: Callable[[dict[str, Any]], object], mice_documents: Path, tmp_path: Path
 ) -> None:
-    words = count(tmp_path / "words", "--input", mice)
-    edit(words, change)
-    said = refused(words)
-    assert f"{words}/manifest.json is not as shards_to_words writes it" in said
-    assert re.search("Count again|Make the directory anew", said)
+    words = count_with_pipeline(tmp_path / "words", "--input", mice_documents)
+    edit_manifest(words, change)
+    message = read_refusal(words)
+    assert f"{words}/manifest.json is not as shards_to_words writes it" in message
+    assert re.search("Count again|Make the directory anew", message)
 
 
 @pytest.mark.parametrize("missing", ["config", "outputs"])
-def test_a_manifest_of_documents_that_lacks_something_is_named(missing: str, mice: Path) -> None:
-    edit(mice, lambda facts: facts.pop(missing))
-    assert f"{mice}/manifest.json is not as pubmed_to_shards writes it" in refused(mice)
+def test_error_names_an_incomplete_manifest_of_documents(missing: str, mice_documents: Path) -> None:
+    edit_manifest(mice_documents, lambda manifest: manifest.pop(missing))
+    assert f"{mice_documents}/manifest.json is not as pubmed_to_shards writes it" in read_refusal(
+        mice_documents
+    )
 
 
-def test_a_manifest_that_is_no_json_is_named(mice: Path, tmp_path: Path) -> None:
-    words = count(tmp_path / "words", "--input", mice)
+def test_error_names_a_manifest_that_is_not_json(mice_documents: Path, tmp_path: Path) -> None:
+    words = count_with_pipeline(tmp_path / "words", "--input", mice_documents)
     for text in (b"{", b"\xff", b""):
         (words / "manifest.json").write_bytes(text)
-        assert f"{words}/manifest.json cannot be read" in refused(words)
+        assert f"{words}/manifest.json cannot be read" in read_refusal(words)
 
 
-def test_the_documents_folder_as_output_is_said_to_be_of_its_pipeline(mice: Path) -> None:
-    for made_in in (FORMAT, FORMAT - 1):
-        facts = load_manifest(mice)
-        facts["config"]["format"] = made_in
-        FILES.write_json(f"{mice}/manifest.json", facts)
+def test_output_in_a_documents_directory_is_refused_with_its_pipeline(mice_documents: Path) -> None:
+    for format_number in (FORMAT, FORMAT - 1):
+        manifest = load_manifest(mice_documents)
+        manifest["config"]["format"] = format_number
+        FILES.write_json(f"{mice_documents}/manifest.json", manifest)
         with pytest.raises(
             OutputMismatchError, match="was written by pubmed_to_shards, and this is vocab"
         ) as raised:
-            output_layout.check_config(FILES, OutputDir(str(mice)), {"pipeline": "vocab"})
+            output_layout.check_config(FILES, OutputDir(str(mice_documents)), {"pipeline": "vocab"})
         assert "delete" not in str(raised.value)
 
 
-def test_a_folder_of_something_else_is_told_what_may_be_given(tmp_path: Path) -> None:
+def test_error_for_another_directory_lists_the_accepted_inputs(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text("[]")
-    said = refused(tmp_path)
-    assert "does not hold documents" in said
-    assert "beam run pubmed_to_shards, pmc_to_shards or shards_to_words" in said
+    message = read_refusal(tmp_path)
+    assert "does not hold documents" in message
+    assert "beam run pubmed_to_shards, pmc_to_shards or shards_to_words" in message
 
 
-# Apart
+# Inputs and outputs are separate directories
 
 
-def test_what_is_written_lies_apart_from_what_is_read(tmp_path: Path) -> None:
+def test_output_inside_an_input_is_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "in")
     inside = str(tmp_path / "in")
     for out in (

@@ -46,7 +46,7 @@ CONFIG: dict[str, Any] = encode(of_pretraining([]).config)
 
 def publish(
     out: Path,
-    *made: BuildResult,
+    *results: BuildResult,
     merged: tuple[MergeResult, ...] = (),
     max_rejected: float = 0.001,
     **config: Any,
@@ -54,20 +54,20 @@ def publish(
     output_dir = OutputDir(str(out))
     run = PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere", started_at="then")
     return pretraining_dir.publish_pretraining_set(
-        FILES, output_dir, CONFIG | config, INPUTS, made, merged, run, max_rejected
+        FILES, output_dir, CONFIG | config, INPUTS, results, merged, run, max_rejected
     )
 
 
-def manifest(out: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((out / "manifest.json").read_text())
-    return found
+def read_manifest(out: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((out / "manifest.json").read_text())
+    return content
 
 
 @pytest.mark.parametrize("objective", ["electra", "bert", "albert", "plain"])
-def test_a_published_set_accounts_for_every_token_and_opens(
+def test_published_set_has_balanced_counts_and_loads_with_datasets(
     objective: str, out: Path, tmp_path: Path, encoder: Encoder
 ) -> None:
-    several = [
+    shard_groups = [
         make_single_group(write_documents(tmp_path / "one", {"a": make_abstracts(1, 40)})),
         make_single_group(
             write_documents(
@@ -75,49 +75,52 @@ def test_a_published_set_accounts_for_every_token_and_opens(
             )
         ),
     ]
-    how = make_build_config(encoder, ExampleRecipe(objective, 16))
-    made = [build_from_group(out, group, how) for group in several]
-    assert publish(out, *made, objective=objective) is None
-    found = manifest(out)
-    outputs = sorted((one for of in made for one in of.outputs), key=lambda one: one.file)
-    assert found["outputs"] == encode(outputs)
-    counts = found["counts"]
+    config = make_build_config(encoder, ExampleRecipe(objective, 16))
+    results = [build_from_group(out, group, config) for group in shard_groups]
+    assert publish(out, *results, objective=objective) is None
+    manifest = read_manifest(out)
+    outputs = sorted(
+        (shard for result in results for shard in result.outputs),
+        key=lambda shard: shard.file,
+    )
+    assert manifest["outputs"] == encode(outputs)
+    counts = manifest["counts"]
     assert (counts["documents"], counts["dropped"], counts["rejected"]) == (70, {"no-tokens": 1}, {})
     for split in ("train", "validation"):
-        of = counts[split]
-        assert of["input_tokens"] == of["tokens"] - of["special_tokens"] - of["other_document_tokens"] + sum(
-            of["lost_tokens"].values()
-        )
-        assert set(of["lost_tokens"]) <= {OBJECTIVES[objective].loss_reason}
-        assert of["documents"] == sum(one.split_counts[split]["documents"] for one in made)
+        split_counts = counts[split]
+        assert split_counts["input_tokens"] == split_counts["tokens"] - split_counts[
+            "special_tokens"
+        ] - split_counts["other_document_tokens"] + sum(split_counts["lost_tokens"].values())
+        assert set(split_counts["lost_tokens"]) <= {OBJECTIVES[objective].loss_reason}
+        assert split_counts["documents"] == sum(result.split_counts[split]["documents"] for result in results)
     assert counts["train"]["documents"] + counts["validation"]["documents"] == 69
     years = counts["years"]["pubmed"]
     assert list(years) == ["2000", "2001", "2002"]
     assert sum(years.values()) == counts["train"]["input_tokens"] + counts["validation"]["input_tokens"]
-    assert found["run"]["started_at"] == "then"
-    assert found["run"]["finished_at"]
+    assert manifest["run"]["started_at"] == "then"
+    assert manifest["run"]["finished_at"]
     opened = datasets.load_from_disk(str(out))
-    assert {name: len(of) for name, of in opened.items()} == {
+    assert {name: len(rows) for name, rows in opened.items()} == {
         split: counts[split]["rows"] for split in ("train", "validation")
     }
 
 
-def test_the_order_of_groups_changes_nothing(out: Path, tmp_path: Path, encoder: Encoder) -> None:
-    several = [
+def test_published_set_is_independent_of_group_order(out: Path, tmp_path: Path, encoder: Encoder) -> None:
+    shard_groups = [
         make_single_group(write_documents(tmp_path / str(n), {"a": make_abstracts(n * 30 + 1, n * 30 + 30)}))
         for n in range(3)
     ]
     found = []
     for order in ([0, 1, 2], [2, 0, 1]):
-        made = [build_from_group(out, several[n], make_build_config(encoder)) for n in order]
-        assert publish(out, *made) is None
-        data = manifest(out)
+        result = [build_from_group(out, shard_groups[n], make_build_config(encoder)) for n in order]
+        assert publish(out, *result) is None
+        data = read_manifest(out)
         del data["run"]
         found.append((json.dumps(data), (out / "train" / "state.json").read_bytes()))
     assert found[0] == found[1]
 
 
-def test_without_held_out_documents_there_is_one_split(
+def test_set_without_validation_documents_has_one_split(
     out: Path, shard_group: ShardGroup, encoder: Encoder
 ) -> None:
     assert (
@@ -126,7 +129,7 @@ def test_without_held_out_documents_there_is_one_split(
     )
     assert json.loads((out / "dataset_dict.json").read_text()) == {"splits": ["train"]}
     assert not (out / "validation").exists()
-    assert manifest(out)["counts"]["validation"] == {
+    assert read_manifest(out)["counts"]["validation"] == {
         **dict.fromkeys(
             [
                 "documents",
@@ -145,52 +148,56 @@ def test_without_held_out_documents_there_is_one_split(
     assert list(datasets.load_from_disk(str(out))) == ["train"]
 
 
-def test_buckets_without_rows_open_too(out: Path, shard_group: ShardGroup, encoder: Encoder) -> None:
-    how = make_build_config(encoder, num_buckets={"train": 200, "validation": 90})
-    made = build_from_group(out, shard_group, how)
+def test_set_with_empty_buckets_loads_with_datasets(
+    out: Path, shard_group: ShardGroup, encoder: Encoder
+) -> None:
+    config = make_build_config(encoder, num_buckets={"train": 200, "validation": 90})
+    result = build_from_group(out, shard_group, config)
     merged = [
-        pretraining_dir.merge_bucket(FILES, OutputDir(str(out)), how, made.spill_files[split], split, bucket)
-        for split, buckets in how.num_buckets.items()
+        pretraining_dir.merge_bucket(
+            FILES, OutputDir(str(out)), config, result.spill_files[split], split, bucket
+        )
+        for split, buckets in config.num_buckets.items()
         for bucket in range(buckets)
     ]
-    assert publish(out, made, merged=tuple(merged)) is None
-    counts = manifest(out)["counts"]
+    assert publish(out, result, merged=tuple(merged)) is None
+    counts = read_manifest(out)["counts"]
     opened = datasets.load_from_disk(str(out))
-    assert {name: len(of) for name, of in opened.items()} == {
-        split: counts[split]["rows"] for split in how.num_buckets
+    assert {name: len(split_rows) for name, split_rows in opened.items()} == {
+        split: counts[split]["rows"] for split in config.num_buckets
     }
     assert len(list_files(out / ".bioshards" / "merged_buckets")) == 290
     assert list_files(out / ".bioshards" / "shuffle_spill") == set()
 
 
-# What stops it
+# Problems that stop publishing
 
 
-def plain_made(name: str = "0" * 16, **more: Any) -> BuildResult:
+def make_result(name: str = "0" * 16, **more: Any) -> BuildResult:
     counts = Counter(documents=8, rows=5, tokens=50, special_tokens=10, input_tokens=40)
     outputs = [Shard("train/data-x-00000.arrow", 5, 1, "ab")]
     return BuildResult(name, outputs, split_counts={"train": counts}, documents=1000, **more)
 
 
-def test_what_does_not_add_up_is_not_published(out: Path) -> None:
-    """Of rows that were planned one is in no shard; of tokens that were read one is nowhere."""
-    lacking, too_many = plain_made(), plain_made()
+def test_inconsistent_counts_are_not_published(out: Path) -> None:
+    """One planned row is missing from the shards, or one input token from the counts."""
+    lacking, too_many = make_result(), make_result()
     lacking.outputs = [replace(lacking.outputs[0], rows=4)]
     too_many.split_counts["train"]["input_tokens"] = 41
-    for made, said in (
+    for result, expected in (
         (lacking, "4 of 5 rows are in shards"),
         (too_many, "40 of 41 tokens are accounted for"),
     ):
-        problem = publish(out, made)
+        problem = publish(out, result)
         assert problem
-        assert said in problem
+        assert expected in problem
         assert "delete that folder and rerun" in problem
     assert list_files(out) == set()
 
 
-def test_bad_shards_are_named_and_nothing_is_published(out: Path) -> None:
-    made = [BuildResult(str(n), failures=[f"in/{n}: gone"]) for n in range(7, 0, -1)]
-    problem = publish(out, plain_made(), *made)
+def test_unreadable_shards_stop_publishing_and_are_listed(out: Path) -> None:
+    result = [BuildResult(str(n), failures=[f"in/{n}: gone"]) for n in range(7, 0, -1)]
+    problem = publish(out, make_result(), *result)
     assert problem
     assert problem.startswith(
         "7 shards cannot be read (in/1: gone; in/2: gone; in/3: gone; in/4: gone; in/5: gone (and 2 more))"
@@ -199,23 +206,23 @@ def test_bad_shards_are_named_and_nothing_is_published(out: Path) -> None:
     assert list_files(out) == set()
 
 
-def test_more_rejected_documents_than_allowed_stop_it(out: Path) -> None:
-    made = plain_made(rejected=Counter({"too-long": 11}))
-    problem = publish(out, made, max_rejected=0.01)
+def test_too_many_rejected_documents_stop_publishing(out: Path) -> None:
+    result = make_result(rejected=Counter({"too-long": 11}))
+    problem = publish(out, result, max_rejected=0.01)
     assert problem
     assert problem.startswith(
         "11 of 1,000 documents were rejected, more than --max-rejected 0.01 allows; OUT/rejected/ has"
     )
     assert list_files(out) == set()
-    assert publish(out, made, max_rejected=0.011) is None
-    assert manifest(out)["counts"]["rejected"] == {"too-long": 11}
+    assert publish(out, result, max_rejected=0.011) is None
+    assert read_manifest(out)["counts"]["rejected"] == {"too-long": 11}
 
 
 @pytest.mark.parametrize("validation", [Counter(), Counter(documents=998, rows=99)])
-def test_nothing_to_train_on_stops_it(validation: Counter[str], out: Path) -> None:
+def test_set_without_training_rows_is_not_published(validation: Counter[str], out: Path) -> None:
     dropped = Counter({"no-tokens": 1, "overlap": 2})
-    made = BuildResult("x", split_counts={"validation": validation}, documents=1000, dropped=dropped)
-    problem = publish(out, made)
+    result = BuildResult("x", split_counts={"validation": validation}, documents=1000, dropped=dropped)
+    problem = publish(out, result)
     assert problem == (
         f"there is no row to train on: of 1,000 documents {validation['documents']} are in the validation "
         "split, 2 have their full text in another input, 1 have no tokens and 0 are rejected. "
@@ -225,18 +232,18 @@ def test_nothing_to_train_on_stops_it(validation: Counter[str], out: Path) -> No
     assert list_files(out) == set()
 
 
-def test_a_problem_leaves_what_is_there(out: Path, shard_group: ShardGroup, encoder: Encoder) -> None:
-    made = build_from_group(out, shard_group, make_build_config(encoder))
+def test_failed_publishing_leaves_all_files(out: Path, shard_group: ShardGroup, encoder: Encoder) -> None:
+    result = build_from_group(out, shard_group, make_build_config(encoder))
     before = list_files(out)
-    assert publish(out, made, BuildResult("bad", failures=["in/x: gone"])) is not None
+    assert publish(out, result, BuildResult("bad", failures=["in/x: gone"])) is not None
     assert list_files(out) == before
 
 
-# What is left of other inputs
+# Files of earlier inputs
 
 
-def test_leftovers_are_swept_and_nothing_else(out: Path, shard_group: ShardGroup, encoder: Encoder) -> None:
-    made = build_from_group(out, shard_group, make_build_config(encoder))
+def test_publishing_removes_only_stale_files(out: Path, shard_group: ShardGroup, encoder: Encoder) -> None:
+    result = build_from_group(out, shard_group, make_build_config(encoder))
     kept = list_files(out)
     other = "f" * 16
     leftovers = [
@@ -255,7 +262,7 @@ def test_leftovers_are_swept_and_nothing_else(out: Path, shard_group: ShardGroup
     for name in (*leftovers, *others):
         (out / name).parent.mkdir(exist_ok=True)
         (out / name).write_text("x")
-    assert publish(out, made) is None
+    assert publish(out, result) is None
     published = {
         "manifest.json",
         "dataset_dict.json",
@@ -264,22 +271,20 @@ def test_leftovers_are_swept_and_nothing_else(out: Path, shard_group: ShardGroup
     assert list_files(out) == kept | set(others) | published
 
 
-def test_what_opened_a_split_goes_with_its_last_row(
+def test_publishing_removes_an_empty_validation_split(
     out: Path, tmp_path: Path, shard_group: ShardGroup, encoder: Encoder
 ) -> None:
-    """As when the only documents held out have been deleted in PubMed."""
+    """This happens when PubMed deletes the only validation documents."""
     assert publish(out, build_from_group(out, shard_group, make_build_config(encoder))) is None
-    counting = CountConfig(validation_fraction=0.25)
-    kept = [one for one in make_abstracts(1, 50) if not counting.is_validation(one.id, one.pmid)]
+    config = CountConfig(validation_fraction=0.25)
+    kept = [item for item in make_abstracts(1, 50) if not config.is_validation(item.id, item.pmid)]
     updated = make_single_group(write_documents(tmp_path / "updated", {"a": kept}))
     assert publish(out, build_from_group(out, updated, make_build_config(encoder))) is None
     assert not [name for name in list_files(out) if name.startswith("validation")]
     assert list(datasets.load_from_disk(str(out))) == ["train"]
 
 
-def test_an_unfinished_set_is_not_opened_as_the_one_before(
-    out: Path, shard_group: ShardGroup, encoder: Encoder
-) -> None:
+def test_reset_set_cannot_be_loaded(out: Path, shard_group: ShardGroup, encoder: Encoder) -> None:
     assert publish(out, build_from_group(out, shard_group, make_build_config(encoder))) is None
     output_layout.reset(FILES, OutputDir(str(out)))
     with pytest.raises(FileNotFoundError):
@@ -289,65 +294,63 @@ def test_an_unfinished_set_is_not_opened_as_the_one_before(
     assert not (out / "dataset_dict.json").exists()
 
 
-def test_spill_files_are_removed_and_may_be_gone(
-    out: Path, shard_group: ShardGroup, encoder: Encoder
-) -> None:
-    made = build_from_group(
+def test_removing_spill_files_twice_succeeds(out: Path, shard_group: ShardGroup, encoder: Encoder) -> None:
+    result = build_from_group(
         out, shard_group, make_build_config(encoder, num_buckets={"train": 3, "validation": 2})
     )
-    assert made.spill_files["train"]
+    assert result.spill_files["train"]
     for _ in range(2):
         pretraining_dir.remove_spill_files(FILES, OutputDir(str(out)))
         assert list_files(out) == {f".bioshards/build_reports/{shard_group.name}.json"}
 
 
-# Is it finished?
+# Up-to-date check
 
 
-def finished(out: Path, inputs: list[PretrainingInput] | None = None) -> bool:
+def is_finished(out: Path, inputs: list[PretrainingInput] | None = None) -> bool:
     return pretraining_dir.is_up_to_date(FILES, OutputDir(str(out)), INPUTS if inputs is None else inputs)
 
 
-def test_a_set_is_finished_while_its_inputs_and_its_files_are_the_same(
+def test_set_is_up_to_date_while_inputs_and_files_are_unchanged(
     out: Path, shard_group: ShardGroup, encoder: Encoder
 ) -> None:
-    assert not finished(out)
-    made = build_from_group(
+    assert not is_finished(out)
+    result = build_from_group(
         out,
         shard_group,
         make_build_config(
             encoder, writer=ShardWriter(make_record_encoder(encoder, ExampleRecipe("electra", 16)))
         ),
     )
-    assert not finished(out)
-    assert publish(out, made) is None
-    assert finished(out)
-    assert not finished(out, [])
-    assert not finished(out, [*INPUTS, *INPUTS])
-    assert not finished(out, [replace(INPUTS[0], documents=2)])
-    assert len(made.outputs) == 4
-    for one in made.outputs:
-        path = out / one.file
+    assert not is_finished(out)
+    assert publish(out, result) is None
+    assert is_finished(out)
+    assert not is_finished(out, [])
+    assert not is_finished(out, [*INPUTS, *INPUTS])
+    assert not is_finished(out, [replace(INPUTS[0], documents=2)])
+    assert len(result.outputs) == 4
+    for shard in result.outputs:
+        path = out / shard.file
         data = path.read_bytes()
-        for other in (data[:-1], data + b"x"):
-            path.write_bytes(other)
-            assert not finished(out)
+        for damaged in (data[:-1], data + b"x"):
+            path.write_bytes(damaged)
+            assert not is_finished(out)
         path.unlink()
-        assert not finished(out)
+        assert not is_finished(out)
         path.write_bytes(data)
-        assert finished(out)
+        assert is_finished(out)
     for name in ("dataset_dict.json", "train/state.json", "validation/state.json"):
         (out / name).rename(out / "elsewhere")
-        assert not finished(out)
+        assert not is_finished(out)
         (out / "elsewhere").rename(out / name)
-        assert finished(out)
+        assert is_finished(out)
     (out / "manifest.json").unlink()
-    assert not finished(out)
+    assert not is_finished(out)
 
 
-def test_a_work_folder_that_is_deleted_does_not_unfinish_it(
+def test_set_without_work_directory_is_up_to_date(
     out: Path, shard_group: ShardGroup, encoder: Encoder
 ) -> None:
     assert publish(out, build_from_group(out, shard_group, make_build_config(encoder))) is None
     shutil.rmtree(out / ".bioshards")
-    assert finished(out)
+    assert is_finished(out)

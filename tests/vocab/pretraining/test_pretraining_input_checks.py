@@ -36,121 +36,123 @@ from tests.support.vocab.tiny_tokenizers import UNCASED, make_wordpiece
 FILES = LocalStorage()
 
 
-# Abstracts that are held in full
+# Abstracts with full text
 
 
-def listing(
+def write_full_text(
     folder: Path,
     ids: list[str],
-    of: DocumentsInput,
-    documents: list[Document] | None = None,
+    abstracts: DocumentsInput,
+    articles: list[Document] | None = None,
     name: str = "a",
 ) -> DocumentsInput:
-    """A directory of full text that lists these abstracts of another directory."""
-    identity = full_text_overlap.digest_abstracts(FILES, of.folder)
+    """Write a full-text directory whose overlap list has these ids of an abstract directory."""
+    identity = full_text_overlap.digest_abstracts(FILES, abstracts.folder)
     rows = [{"id": id_, "full_text_id": "pmc:PMC1.1", "matched_by": "pmid"} for id_ in ids]
     batches = [pa.RecordBatch.from_pylist(rows, full_text_overlap.OVERLAP_SCHEMA)]
     entry = full_text_overlap.write(
-        FILES, str(folder / full_text_overlap.FILE_NAME), of.folder, identity, batches
+        FILES, str(folder / full_text_overlap.FILE_NAME), abstracts.folder, identity, batches
     )
-    documents = documents or [make_sentences_document(f"pmc:PMC9{len(ids)}.1", "w1 w2 w3")]
-    return write_documents(folder, {name: documents}, "pmc_to_shards", [entry])
+    articles = articles or [make_sentences_document(f"pmc:PMC9{len(ids)}.1", "w1 w2 w3")]
+    return write_documents(folder, {name: articles}, "pmc_to_shards", [entry])
 
 
-def test_abstracts_held_in_full_are_left_out_and_counted(out: Path, tmp_path: Path, encoder: Encoder) -> None:
-    abstracts_ = write_documents(
+def test_abstracts_with_full_text_are_dropped_and_counted(
+    out: Path, tmp_path: Path, encoder: Encoder
+) -> None:
+    abstracts = write_documents(
         tmp_path / "abstracts", {"a": make_abstracts(1, 30), "b": make_abstracts(30, 60)}
     )
-    full = listing(tmp_path / "full", ["pubmed:3", "pubmed:7", "pubmed:40", "pubmed:9999"], abstracts_)
-    lists = overlap_filter.load_overlap_lists(FILES, [abstracts_, full])
+    full = write_full_text(tmp_path / "full", ["pubmed:3", "pubmed:7", "pubmed:40", "pubmed:9999"], abstracts)
+    lists = overlap_filter.load_overlap_lists(FILES, [abstracts, full])
     (listed,) = arrow_io.read_documents_manifest(FILES, full.folder).overlap
-    assert lists == {abstracts_.folder: {full.folder: listed.rows_sha256}}
-    made = build_from_group(
-        out, make_single_group(abstracts_, overlap_lists=lists[abstracts_.folder]), make_build_config(encoder)
+    assert lists == {abstracts.folder: {full.folder: listed.rows_sha256}}
+    result = build_from_group(
+        out, make_single_group(abstracts, overlap_lists=lists[abstracts.folder]), make_build_config(encoder)
     )
-    assert (made.documents, made.dropped["overlap"]) == (59, 3)
-    found = {span["document"] for row in read_listed_rows(out, made.outputs) for span in row["spans"]}
+    assert (result.documents, result.dropped["overlap"]) == (59, 3)
+    found = {span["document"] for row in read_listed_rows(out, result.outputs) for span in row["spans"]}
     assert found == {f"pubmed:{n}" for n in range(1, 60)} - {"pubmed:3", "pubmed:7", "pubmed:40"}
     assert (
-        make_single_group(abstracts_, overlap_lists=lists[abstracts_.folder]).name
-        != make_single_group(abstracts_).name
+        make_single_group(abstracts, overlap_lists=lists[abstracts.folder]).name
+        != make_single_group(abstracts).name
     )
 
 
-def test_two_directories_of_full_text_may_list_abstracts_of_two(
+def test_several_full_text_directories_list_several_abstract_directories(
     out: Path, tmp_path: Path, encoder: Encoder
 ) -> None:
     one = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
     two = write_documents(tmp_path / "two", {"a": make_abstracts(10, 20)})
-    full = listing(tmp_path / "full", ["pubmed:3"], one)
-    more = listing(
+    full = write_full_text(tmp_path / "full", ["pubmed:3"], one)
+    more = write_full_text(
         tmp_path / "more",
         ["pubmed:3", "pubmed:5"],
         one,
         [make_sentences_document("pmc:PMC8.1", "w2")],
         "more",
     )
-    other = listing(
+    other = write_full_text(
         tmp_path / "other", ["pubmed:11"], two, [make_sentences_document("pmc:PMC7.1", "w3")], "other"
     )
     lists = overlap_filter.load_overlap_lists(FILES, [one, two, full, more, other])
-    assert {folder: set(of) for folder, of in lists.items()} == {
+    assert {folder: set(full_text_folders) for folder, full_text_folders in lists.items()} == {
         one.folder: {full.folder, more.folder},
         two.folder: {other.folder},
     }
-    for documents, left_out in ((one, 2), (two, 1)):
-        made = build_from_group(
+    for documents, num_dropped in ((one, 2), (two, 1)):
+        result = build_from_group(
             out,
             make_single_group(documents, overlap_lists=lists[documents.folder]),
             make_build_config(encoder),
         )
-        assert made.dropped["overlap"] == left_out
+        assert result.dropped["overlap"] == num_dropped
 
 
-def test_a_list_of_no_abstract_leaves_out_none(out: Path, tmp_path: Path, encoder: Encoder) -> None:
+def test_empty_overlap_list_drops_nothing(out: Path, tmp_path: Path, encoder: Encoder) -> None:
     one = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
-    full = listing(tmp_path / "full", [], one)
+    full = write_full_text(tmp_path / "full", [], one)
     lists = overlap_filter.load_overlap_lists(FILES, [one, full])
-    made = build_from_group(
+    result = build_from_group(
         out, make_single_group(one, overlap_lists=lists[one.folder]), make_build_config(encoder)
     )
-    assert (made.dropped["overlap"], made.documents) == (0, 9)
+    assert (result.dropped["overlap"], result.documents) == (0, 9)
 
 
-def test_a_list_that_is_stale_is_refused(tmp_path: Path) -> None:
+def test_stale_overlap_list_is_refused(tmp_path: Path) -> None:
     before = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
-    full = listing(tmp_path / "full", ["pubmed:3"], before)
+    full = write_full_text(tmp_path / "full", ["pubmed:3"], before)
     updated = write_documents(tmp_path / "one", {"a": make_abstracts(1, 11)})
-    said = r"full/overlap\.arrow lists abstracts of other shards than .*/one has"
-    with pytest.raises(InputError, match=said):
+    message = r"full/overlap\.arrow lists abstracts of other shards than .*/one has"
+    with pytest.raises(InputError, match=message):
         overlap_filter.load_overlap_lists(FILES, [updated, full])
 
 
 @pytest.mark.parametrize(
-    ("harm", "said"),
+    ("damage", "message"),
     [
         (Path.unlink, "No such file or directory"),
         (lambda path: path.write_bytes(path.read_bytes()[:-1]), "bytes, and its manifest lists"),
         (lambda path: path.write_bytes(bytes([*path.read_bytes()[:-1], 1])), "its SHA-256 is not the one"),
     ],
 )
-def test_a_list_that_is_gone_or_damaged_is_refused(
-    harm: Callable[[Path], object], said: str, tmp_path: Path
+def test_missing_or_damaged_overlap_list_is_refused(
+    damage: Callable[[Path], object], message: str, tmp_path: Path
 ) -> None:
     one = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
-    full = listing(tmp_path / "full", ["pubmed:3"], one)
-    harm(tmp_path / "full" / full_text_overlap.FILE_NAME)
-    with pytest.raises(InputError, match=f"{said}.*rerun pmc_to_shards with the same --find-overlap-with"):
+    full = write_full_text(tmp_path / "full", ["pubmed:3"], one)
+    damage(tmp_path / "full" / full_text_overlap.FILE_NAME)
+    with pytest.raises(InputError, match=f"{message}.*rerun pmc_to_shards with the same --find-overlap-with"):
         overlap_filter.load_overlap_lists(FILES, [one, full])
 
 
-def test_a_list_is_ignored_where_no_abstracts_are_among_the_inputs(tmp_path: Path) -> None:
+def test_overlap_list_is_ignored_without_abstracts(tmp_path: Path) -> None:
     one = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
-    full = listing(tmp_path / "full", ["pubmed:3"], one)
+    full = write_full_text(tmp_path / "full", ["pubmed:3"], one)
     assert overlap_filter.load_overlap_lists(FILES, [full]) == {}
 
 
-def test_full_text_without_a_list_lists_nothing(tmp_path: Path) -> None:
+def test_full_text_without_overlap_list_drops_nothing(tmp_path: Path) -> None:
     one = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
     full = write_documents(
         tmp_path / "full", {"x": [make_sentences_document("pmc:PMC1.1", "w1")]}, "pmc_to_shards"
@@ -159,14 +161,14 @@ def test_full_text_without_a_list_lists_nothing(tmp_path: Path) -> None:
     assert overlap_filter.read_overlap_ids(FILES, one.folder, [], []).to_pylist() == []
 
 
-# Do vocabulary and documents fit?
+# Fit of vocabulary and documents
 
 
-def check(documents: DocumentsInput, encoder: Encoder, storage: LocalStorage = FILES) -> None:
+def check_vocabulary(documents: DocumentsInput, encoder: Encoder, storage: LocalStorage = FILES) -> None:
     vocabulary_checks.check_vocabulary(storage, [documents], encoder, "VOCABULARY")
 
 
-def of_text(folder: Path, *sentences: str) -> DocumentsInput:
+def write_sentences(folder: Path, *sentences: str) -> DocumentsInput:
     return write_documents(
         folder / "in",
         {
@@ -193,10 +195,10 @@ def uncased(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
     return save_encoder(tmp_path_factory.mktemp("uncased"), make_wordpiece(*pieces, casing=UNCASED))
 
 
-def test_a_vocabulary_that_knows_the_documents_fits(tmp_path: Path, cased: Encoder, uncased: Encoder) -> None:
-    check(of_text(tmp_path / "1", "Cells grow", "cells"), cased)
-    check(of_text(tmp_path / "2", "Cells grow"), uncased)
-    check(of_text(tmp_path / "3", "cells grow"), uncased)
+def test_matching_vocabulary_is_accepted(tmp_path: Path, cased: Encoder, uncased: Encoder) -> None:
+    check_vocabulary(write_sentences(tmp_path / "1", "Cells grow", "cells"), cased)
+    check_vocabulary(write_sentences(tmp_path / "2", "Cells grow"), uncased)
+    check_vocabulary(write_sentences(tmp_path / "3", "cells grow"), uncased)
 
 
 @pytest.mark.parametrize("missing", ["[CLS]", "[SEP]", "[MASK]"])
@@ -206,69 +208,71 @@ def test_a_vocabulary_without_a_special_token_is_refused(missing: str, tmp_path:
     tokenizer.pre_tokenizer = BertPreTokenizer()
     tokenizer.add_special_tokens([AddedToken(token, special=True) for token in special])
     encoder = save_encoder(tmp_path / "vocabulary", tokenizer)
-    said = rf"VOCABULARY has no special token \{missing}.*bioshards\.vocab build"
-    with pytest.raises(InputError, match=said):
-        check(of_text(tmp_path, "Cells"), encoder)
+    message = rf"VOCABULARY has no special token \{missing}.*bioshards\.vocab build"
+    with pytest.raises(InputError, match=message):
+        check_vocabulary(write_sentences(tmp_path, "Cells"), encoder)
 
 
-def test_a_vocabulary_of_another_text_is_refused(tmp_path: Path, uncased: Encoder) -> None:
-    """Above 5 % of [UNK], not at it."""
-    check(of_text(tmp_path / "fits", " ".join([*"abcdefghijklmnopqrs", "細"])), uncased)
+def test_vocabulary_with_too_many_unknown_tokens_is_refused(tmp_path: Path, uncased: Encoder) -> None:
+    """The limit is 5 % of [UNK]: 5 % is accepted, 10 % is refused."""
+    check_vocabulary(write_sentences(tmp_path / "fits", " ".join([*"abcdefghijklmnopqrs", "細"])), uncased)
     with pytest.raises(InputError, match=r"does not fit .*/in: 10% of the tokens .* \[UNK\]\. Build a"):
-        check(of_text(tmp_path / "not", " ".join([*"abcdefghijklmnopqr", "細", "胞"])), uncased)
+        check_vocabulary(
+            write_sentences(tmp_path / "not", " ".join([*"abcdefghijklmnopqr", "細", "胞"])), uncased
+        )
 
 
-def test_a_vocabulary_whose_unknown_is_no_added_token_is_refused_too(tmp_path: Path) -> None:
+def test_unknown_token_may_be_an_ordinary_piece(tmp_path: Path) -> None:
     ids = {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "[MASK]": 3, "cell": 4}
     tokenizer = Tokenizer(WordPiece(ids, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = BertPreTokenizer()
     tokenizer.add_special_tokens(["[CLS]", "[SEP]", "[MASK]"])
     with pytest.raises(InputError, match=r"67% of the tokens"):
-        check(of_text(tmp_path, "cell mice mice"), save_encoder(tmp_path / "vocabulary", tokenizer))
+        check_vocabulary(
+            write_sentences(tmp_path, "cell mice mice"), save_encoder(tmp_path / "vocabulary", tokenizer)
+        )
 
 
-def test_capitals_in_the_vocabulary_and_none_in_the_documents_are_refused(
-    tmp_path: Path, cased: Encoder
-) -> None:
-    said = "is cased, and the documents are in lower case.*--lower-case"
-    with pytest.raises(InputError, match=said):
-        check(of_text(tmp_path / "lower", "cells grow"), cased)
-    check(of_text(tmp_path / "one", "cells grow", "cells Grow"), cased)
+def test_cased_vocabulary_with_lower_case_documents_is_refused(tmp_path: Path, cased: Encoder) -> None:
+    message = "is cased, and the documents are in lower case.*--lower-case"
+    with pytest.raises(InputError, match=message):
+        check_vocabulary(write_sentences(tmp_path / "lower", "cells grow"), cased)
+    check_vocabulary(write_sentences(tmp_path / "one", "cells grow", "cells Grow"), cased)
 
 
-def test_only_the_first_500_documents_are_looked_at(tmp_path: Path, uncased: Encoder) -> None:
+def test_only_the_first_500_documents_are_checked(tmp_path: Path, uncased: Encoder) -> None:
     known = [make_sentences_document(f"pubmed:{n}", "cells") for n in range(1, 501)]
-    strange = [make_sentences_document(f"pubmed:{n}", "細 胞 生 物 " * 9) for n in range(501, 560)]
-    for first in ([*known, *strange], [*strange, *known]):
+    unknown = [make_sentences_document(f"pubmed:{n}", "細 胞 生 物 " * 9) for n in range(501, 560)]
+    for first in ([*known, *unknown], [*unknown, *known]):
         documents = write_documents(
             tmp_path / "in", {"a": first + known}
         )  # two batches, the first of more than 500
         if first[0] is known[0]:
-            check(documents, uncased)
+            check_vocabulary(documents, uncased)
         else:
             with pytest.raises(InputError, match="does not fit"):
-                check(documents, uncased)
+                check_vocabulary(documents, uncased)
 
 
 def test_documents_without_text_fit_any_vocabulary(tmp_path: Path, cased: Encoder) -> None:
-    check(of_text(tmp_path, "", "\x07"), cased)
+    check_vocabulary(write_sentences(tmp_path, "", "\x07"), cased)
 
 
 def test_a_directory_without_documents_is_refused(tmp_path: Path, cased: Encoder) -> None:
-    said = r"/in has no documents. The funnel"
-    with pytest.raises(InputError, match=said):
-        check(write_documents(tmp_path / "in", {}), cased)
-    with pytest.raises(InputError, match=said):
-        check(write_documents(tmp_path / "in", {"a": [], "b": []}), cased)
+    message = r"/in has no documents. The funnel"
+    with pytest.raises(InputError, match=message):
+        check_vocabulary(write_documents(tmp_path / "in", {}), cased)
+    with pytest.raises(InputError, match=message):
+        check_vocabulary(write_documents(tmp_path / "in", {"a": [], "b": []}), cased)
 
 
-def test_a_shard_without_documents_is_passed_over(tmp_path: Path, uncased: Encoder) -> None:
+def test_empty_shard_is_skipped_by_the_check(tmp_path: Path, uncased: Encoder) -> None:
     strange = [make_sentences_document("pubmed:1", "細 胞")]
     with pytest.raises(InputError, match="does not fit"):
-        check(write_documents(tmp_path / "in", {"a": [], "b": strange}), uncased)
+        check_vocabulary(write_documents(tmp_path / "in", {"a": [], "b": strange}), uncased)
 
 
-def _every_way() -> dict[str, Callable[[bytes], bytes]]:
+def get_damages() -> dict[str, Callable[[bytes], bytes]]:
     return {
         "gone": lambda data: b"",
         "half": lambda data: data[: len(data) // 2],
@@ -280,24 +284,28 @@ def _every_way() -> dict[str, Callable[[bytes], bytes]]:
     }
 
 
-@pytest.mark.parametrize("way", _every_way())
-def test_a_damaged_shard_is_left_to_the_run(way: str, out: Path, tmp_path: Path, cased: Encoder) -> None:
-    documents = of_text(tmp_path, "Cells grow.", "Cells grow.", "Cells grow.")
+@pytest.mark.parametrize("damage", get_damages())
+def test_damaged_shard_is_reported_by_the_build(
+    damage: str, out: Path, tmp_path: Path, cased: Encoder
+) -> None:
+    documents = write_sentences(tmp_path, "Cells grow.", "Cells grow.", "Cells grow.")
     path = Path(documents.folder) / documents.shards[0].file
-    damaged = _every_way()[way](path.read_bytes())
+    damaged = get_damages()[damage](path.read_bytes())
     assert damaged != path.read_bytes()
     path.write_bytes(damaged)
-    check(documents, cased)
-    (bad,) = build_from_group(out, make_single_group(documents), make_build_config(cased)).failures
-    assert bad.startswith(f"{path}: it")
+    check_vocabulary(documents, cased)
+    (failure,) = build_from_group(out, make_single_group(documents), make_build_config(cased)).failures
+    assert failure.startswith(f"{path}: it")
 
 
-def test_a_shard_that_cannot_be_fetched_is_left_to_the_run(out: Path, tmp_path: Path, cased: Encoder) -> None:
-    class Remote(LocalStorage):
+def test_unreachable_shard_is_reported_by_the_build(out: Path, tmp_path: Path, cased: Encoder) -> None:
+    class UnreachableStorage(LocalStorage):
         def open(self, path: str) -> BinaryIO:
             raise OSError("503 Service Unavailable")
 
-    documents = replace(of_text(tmp_path, "Cells"), folder="gs://nowhere/in")
-    check(documents, cased, Remote())
-    made = build_from_group(out, make_single_group(documents), make_build_config(cased), Remote())
-    assert made.failures == ["gs://nowhere/in/data-a-00000.arrow: 503 Service Unavailable"]
+    documents = replace(write_sentences(tmp_path, "Cells"), folder="gs://nowhere/in")
+    check_vocabulary(documents, cased, UnreachableStorage())
+    result = build_from_group(
+        out, make_single_group(documents), make_build_config(cased), UnreachableStorage()
+    )
+    assert result.failures == ["gs://nowhere/in/data-a-00000.arrow: 503 Service Unavailable"]

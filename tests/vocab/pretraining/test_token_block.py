@@ -38,7 +38,7 @@ from tests.support.vocab.block_factories import (
 # Blocks
 
 
-def test_a_block_has_the_edges_of_each_documents_sentences() -> None:
+def test_block_has_the_sentence_edges_of_each_document() -> None:
     block = make_block({"pubmed:1": [2, 3], "pubmed:2": [1]})
     assert (len(block), block.tokens) == (2, 6)
     assert [block[number] for number in range(2)] == [[2, 4, 7], [7, 8]]
@@ -46,7 +46,7 @@ def test_a_block_has_the_edges_of_each_documents_sentences() -> None:
     assert block.get_document_ids().to_pylist() == ["pubmed:1", "pubmed:2"]
 
 
-def test_edges_leave_out_sentences_without_tokens_and_numbers_count_them() -> None:
+def test_edges_skip_empty_sentences_and_sentence_numbers_count_them() -> None:
     block = make_block({"pubmed:1": [0, 2, 0, 0, 3, 0], "pubmed:2": [0, 1]})
     assert [block[number] for number in range(2)] == [[2, 4, 7], [7, 8]]
     found = block.get_sentence_numbers(np.array([0, 0, 1]), np.array([0, 1, 0]))
@@ -59,7 +59,7 @@ def test_a_document_without_tokens_has_no_sentence() -> None:
 
 
 def test_a_sentence_of_control_characters_has_no_tokens(tmp_path: Path) -> None:
-    """By the tokenizer itself: what BERT's normalisation takes away leaves no token."""
+    """BERT's normalizer removes control characters."""
     encoder = make_word_encoder(tmp_path)
     sentences = ["w1 w2", NO_TOKENS, "", "w3", "\x00 \x1f"]
     block = TokenBlock(encoder)
@@ -75,32 +75,35 @@ def test_a_sentence_of_control_characters_has_no_tokens(tmp_path: Path) -> None:
 
 SENTENCES = st.lists(st.one_of(st.just(0), st.integers(0, 7)), max_size=8)
 SEVERAL = st.lists(SENTENCES, max_size=9).map(
-    lambda several: {f"pubmed:{number}": sentences for number, sentences in enumerate(several)}
+    lambda documents: {f"pubmed:{number}": sentences for number, sentences in enumerate(documents)}
 )
 
 
 @given(SEVERAL, st.integers(1, 9))
 @settings(deadline=None)
-def test_a_block_of_several_batches_is_the_block_of_one(
-    several: dict[str, list[int]], at_a_time: int
-) -> None:
-    one, other = make_block(several, chunk_size=len(several) or 1), make_block(several, chunk_size=at_a_time)
-    assert len(other) == len(several)
-    assert other.tokens == sum(map(sum, several.values()))
-    assert [one[number] for number in range(len(one))] == [other[number] for number in range(len(other))]
-    assert one.get_token_ids().tolist() == other.get_token_ids().tolist()
-    assert one.get_document_ids() == other.get_document_ids()
-    at = 2
-    for number, sentences in enumerate(several.values()):
+def test_block_is_independent_of_batching(documents: dict[str, list[int]], chunk_size: int) -> None:
+    single_batch, many_batches = (
+        make_block(documents, chunk_size=len(documents) or 1),
+        make_block(documents, chunk_size=chunk_size),
+    )
+    assert len(many_batches) == len(documents)
+    assert many_batches.tokens == sum(map(sum, documents.values()))
+    assert [single_batch[number] for number in range(len(single_batch))] == [
+        many_batches[number] for number in range(len(many_batches))
+    ]
+    assert single_batch.get_token_ids().tolist() == many_batches.get_token_ids().tolist()
+    assert single_batch.get_document_ids() == many_batches.get_document_ids()
+    first_token = 2
+    for number, sentences in enumerate(documents.values()):
         kept = [place for place, size in enumerate(sentences) if size]
-        edges = [at + sum(sentences[:place]) for place in kept] + [at + sum(sentences)]
-        assert other[number] == edges
+        edges = [first_token + sum(sentences[:place]) for place in kept] + [first_token + sum(sentences)]
+        assert many_batches[number] == edges
         which = np.arange(len(kept))
-        assert other.get_sentence_numbers(np.full(len(kept), number), which).tolist() == kept
-        at += sum(sentences)
+        assert many_batches.get_sentence_numbers(np.full(len(kept), number), which).tolist() == kept
+        first_token += sum(sentences)
 
 
-def test_a_block_may_be_looked_at_and_added_to_in_turns() -> None:
+def test_block_can_be_read_between_additions() -> None:
     block = make_block({"pubmed:1": [2]})
     assert block[0] == [2, 4]
     more = make_block({"pubmed:1": [2], "pubmed:2": [0, 3]})
@@ -110,7 +113,7 @@ def test_a_block_may_be_looked_at_and_added_to_in_turns() -> None:
 
 
 @pytest.mark.parametrize(("size", "kind"), [(65_536, np.uint16), (65_537, np.uint32)])
-def test_ids_take_two_bytes_where_the_vocabulary_lets_them(size: int, kind: type) -> None:
+def test_ids_are_16_bits_for_small_vocabularies(size: int, kind: type) -> None:
     ids = make_block({"pubmed:1": [3]}, make_fake_encoder(size)).get_token_ids()
     assert ids.dtype == kind
     assert ids.tolist() == [CLS, SEP, 10, 11, 12]
@@ -125,7 +128,7 @@ def test_an_empty_block_has_no_documents() -> None:
 # Plans
 
 
-def test_a_row_by_hand() -> None:
+def test_hand_written_row() -> None:
     block = make_block({"pubmed:1": [2, 0, 3], "pubmed:2": [4]})
     plan = RowPlan(block)
     spans = (RowSpan(0, 1, 0, 2), RowSpan(1, 7, 0, 1))
@@ -154,26 +157,26 @@ def test_a_row_by_hand() -> None:
 
 DOCUMENTS = st.lists(
     st.lists(st.integers(0, 5), min_size=1, max_size=6).filter(any), min_size=1, max_size=5
-).map(lambda several: {f"pmc:PMC{number}.1": sentences for number, sentences in enumerate(several)})
+).map(lambda documents: {f"pmc:PMC{number}.1": sentences for number, sentences in enumerate(documents)})
 
 
 @st.composite
-def planned(draw: st.DrawFn) -> tuple[dict[str, list[int]], list[tuple[ExampleRow, int, int]]]:
-    """Documents, and rows of any parts of them, with a key and a number each."""
-    several = draw(DOCUMENTS)
-    block = make_block(several)
+def draw_plans(draw: st.DrawFn) -> tuple[dict[str, list[int]], list[tuple[ExampleRow, int, int]]]:
+    """Draw documents, and rows of arbitrary parts of them, each with a document key and a row number."""
+    documents = draw(DOCUMENTS)
+    block = make_block(documents)
     end = 2 + block.tokens
 
-    def ranges(least: int, with_sep: bool) -> list[TokenRange]:
+    def draw_ranges(min_ranges: int, with_sep: bool) -> list[TokenRange]:
         found: list[TokenRange] = []
-        for _ in range(draw(st.integers(least, 3))):
+        for _ in range(draw(st.integers(min_ranges, 3))):
             start = draw(st.integers(2, end - 1))
             found.append((start, draw(st.integers(start + 1, end))))
             if with_sep and draw(st.booleans()):
                 found.append(SEP_RANGE)
         return found
 
-    def a_span() -> RowSpan:
+    def draw_span() -> RowSpan:
         document = draw(st.integers(0, len(block) - 1))
         first = draw(st.integers(0, len(block[document]) - 2))
         last = draw(st.integers(first + 1, len(block[document]) - 1))
@@ -182,35 +185,35 @@ def planned(draw: st.DrawFn) -> tuple[dict[str, list[int]], list[tuple[ExampleRo
     rows = []
     for _ in range(draw(st.integers(0, 7))):
         plain = draw(st.booleans())
-        spans = tuple(a_span() for _ in range(draw(st.integers(1, 3))))
-        first, second = ranges(1, plain), [] if plain else ranges(0, False)
+        spans = tuple(draw_span() for _ in range(draw(st.integers(1, 3))))
+        first, second = draw_ranges(1, plain), [] if plain else draw_ranges(0, False)
         label = draw(st.sampled_from([0, 1, NO_LABEL]))
         row = ExampleRow(first, second, spans, label, draw(st.integers(0, 9)), draw(st.integers(0, 9)))
         number = st.one_of(st.integers(0, 3), st.integers(0, (1 << 64) - 1))
         rows.append((row, draw(number), draw(number)))
-    return several, rows
+    return documents, rows
 
 
-def plainly(several: dict[str, list[int]], row: ExampleRow) -> dict[str, Any]:
-    """The row as the columns have it, put together token by token."""
-    block = make_block(several)
+def compute_expected_row(documents: dict[str, list[int]], row: ExampleRow) -> dict[str, Any]:
+    """Build the row as a dict, token by token."""
+    block = make_block(documents)
     ids = block.get_token_ids().tolist()
 
-    def of(ranges: Sequence[TokenRange]) -> list[int]:
+    def expand_ranges(ranges: Sequence[TokenRange]) -> list[int]:
         return [ids[at] for start, stop in ranges for at in range(start, stop)]
 
-    second = [*of(row.segment_b), SEP] if row.segment_b else []
-    first = [CLS, *of(row.segment_a), SEP]
+    second = [*expand_ranges(row.segment_b), SEP] if row.segment_b else []
+    first = [CLS, *expand_ranges(row.segment_a), SEP]
     spans = []
     for span in row.spans:
-        name = list(several)[span.document]
-        kept = [number for number, size in enumerate(several[name]) if size]
+        name = list(documents)[span.document]
+        sentence_numbers = [number for number, size in enumerate(documents[name]) if size]
         spans.append(
             {
                 "document": name,
                 "start": span.start,
-                "first_sentence": kept[span.first_sentence],
-                "end_sentence": kept[span.end_sentence - 1] + 1,
+                "first_sentence": sentence_numbers[span.first_sentence],
+                "end_sentence": sentence_numbers[span.end_sentence - 1] + 1,
             }
         )
     return {
@@ -221,33 +224,39 @@ def plainly(several: dict[str, list[int]], row: ExampleRow) -> dict[str, Any]:
     }
 
 
-@given(planned(), st.sampled_from([60_000, 65_537]), st.booleans(), st.integers(1, 8))
+@given(draw_plans(), st.sampled_from([60_000, 65_537]), st.booleans(), st.integers(1, 8))
 @settings(max_examples=150, deadline=None)
-def test_batches_are_the_rows_in_the_order_of_their_keys(
-    drawn: tuple[dict[str, list[int]], list[tuple[ExampleRow, int, int]]],
+def test_batches_have_the_rows_in_key_order(
+    documents_and_rows: tuple[dict[str, list[int]], list[tuple[ExampleRow, int, int]]],
     size: int,
     labelled: bool,
-    at_a_time: int,
+    batch_rows: int,
 ) -> None:
-    several, rows = drawn
-    plan = RowPlan(make_block(several, make_fake_encoder(size)))
+    documents, rows = documents_and_rows
+    plan = RowPlan(make_block(documents, make_fake_encoder(size)))
     for row, its_key, number in rows:
         plan.add(row, its_key, number)
-    expected = sorted(rows, key=lambda one: splitmix64(one[1], one[2]))  # stable: equals stay in their order
+    expected = sorted(
+        rows, key=lambda item: splitmix64(item[1], item[2])
+    )  # stable: equals stay in their order
     columns = make_schema(size, labelled)
     order, keys = plan.sort_by_key()
     assert keys.tolist() == [splitmix64(its_key, number) for _, its_key, number in expected]
-    batches = list(plan.iter_batches(order, columns, at_a_time))
+    batches = list(plan.iter_batches(order, columns, batch_rows))
     assert [len(batch) for batch in batches] == [
-        min(at_a_time, len(rows) - start) for start in range(0, len(rows), at_a_time)
+        min(batch_rows, len(rows) - start) for start in range(0, len(rows), batch_rows)
     ]
     for batch in batches:
         batch.validate(full=True)
         assert batch.schema.equals(columns, check_metadata=True)
     found = [row for batch in batches for row in batch.to_pylist()]
-    whole = [plainly(several, row) for row, _, _ in expected]
-    assert found == (whole if labelled else [{k: v for k, v in row.items() if k != "label"} for row in whole])
-    ids = [number for row in whole for number in row["input_ids"]]
+    expected_rows = [compute_expected_row(documents, row) for row, _, _ in expected]
+    assert found == (
+        expected_rows
+        if labelled
+        else [{k: v for k, v in row.items() if k != "label"} for row in expected_rows]
+    )
+    ids = [number for row in expected_rows for number in row["input_ids"]]
     assert plan.tokens == len(ids)
     assert plan.special_tokens == sum(number in (CLS, SEP) for number in ids)
     assert plan.lost_tokens == sum(row.lost_tokens for row, _, _ in rows)
@@ -255,13 +264,13 @@ def test_batches_are_the_rows_in_the_order_of_their_keys(
     assert len(plan) == len(rows)
 
 
-@given(planned())
+@given(draw_plans())
 @settings(deadline=None)
-def test_any_rows_in_any_order_can_be_asked_for(
-    drawn: tuple[dict[str, list[int]], list[tuple[ExampleRow, int, int]]],
+def test_any_subset_of_rows_can_be_written_in_any_order(
+    documents_and_rows: tuple[dict[str, list[int]], list[tuple[ExampleRow, int, int]]],
 ) -> None:
-    several, rows = drawn
-    plan = RowPlan(make_block(several))
+    documents, rows = documents_and_rows
+    plan = RowPlan(make_block(documents))
     for row, its_key, number in rows:
         plan.add(row, its_key, number)
     for order in (np.arange(len(rows))[::-1], np.arange(len(rows))[1::2], np.zeros(0, np.int64)):
@@ -270,7 +279,7 @@ def test_any_rows_in_any_order_can_be_asked_for(
             for batch in plan.iter_batches(order, make_schema(labelled=True), 3)
             for row in batch.to_pylist()
         ]
-        assert found == [plainly(several, rows[number][0]) for number in order.tolist()]
+        assert found == [compute_expected_row(documents, rows[number][0]) for number in order.tolist()]
 
 
 def test_an_empty_plan_has_no_batch() -> None:
@@ -282,8 +291,8 @@ def test_an_empty_plan_has_no_batch() -> None:
 
 
 @pytest.mark.parametrize("size", [65_536, 65_537])
-def test_the_longest_row_and_the_highest_id_have_room(size: int) -> None:
-    """65,535 tokens, the last place of them, and sentences beyond the 65,535th."""
+def test_largest_row_length_and_sentence_number_fit(size: int) -> None:
+    """A row of 65,535 tokens, a span at its last position, and a sentence number above 65,535."""
     block = make_block({"pubmed:1": [1] * 70_000}, make_fake_encoder(size))
     plan = RowPlan(block)
     first, second = [(2, 65_000)], [(65_000, 65_534)]
@@ -308,7 +317,7 @@ def test_ids_above_65535_keep_their_value() -> None:
     assert plan_rows(plan, make_schema(80_000))[0]["input_ids"] == [CLS, 70_008, 70_009, SEP]
 
 
-# What is built
+# Planned rows
 
 
 OBJECTIVES = {
@@ -320,15 +329,19 @@ OBJECTIVES = {
     "plain": ExampleRecipe("plain", 16),
 }
 ALONE = ("electra", "electra, overflow", "albert")
-"""Objectives of which a document's rows depend on no other document."""
-WITH_TOKENS = DOCUMENTS.map(lambda several: {name: [size * 3 for size in of] for name, of in several.items()})
+"""Objectives whose rows of a document are independent of other documents."""
+WITH_TOKENS = DOCUMENTS.map(
+    lambda documents: {name: [size * 3 for size in of] for name, of in documents.items()}
+)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@given(several=WITH_TOKENS, passes=st.integers(1, 3))
+@given(documents=WITH_TOKENS, passes=st.integers(1, 3))
 @settings(max_examples=40, deadline=None)
-def test_what_is_read_is_in_rows_or_lost(objective: str, several: dict[str, list[int]], passes: int) -> None:
-    block = make_block(several)
+def test_every_input_token_is_in_a_row_or_lost(
+    objective: str, documents: dict[str, list[int]], passes: int
+) -> None:
+    block = make_block(documents)
     plan = built(block, OBJECTIVES[objective], 3, passes)
     assert (
         block.tokens * passes
@@ -337,37 +350,35 @@ def test_what_is_read_is_in_rows_or_lost(objective: str, several: dict[str, list
 
 
 @pytest.mark.parametrize("objective", ALONE)
-@given(several=WITH_TOKENS, random=st.randoms(use_true_random=False))
+@given(documents=WITH_TOKENS, random=st.randoms(use_true_random=False))
 @settings(max_examples=40, deadline=None)
-def test_the_order_in_which_documents_come_changes_nothing(
-    objective: str, several: dict[str, list[int]], random: Any
+def test_rows_are_independent_of_document_order(
+    objective: str, documents: dict[str, list[int]], random: Any
 ) -> None:
-    """Only keys decide; ids tell where tokens come from, so texts are compared by their sentences."""
-    shuffled = list(several.items())
+    """Token ids depend on the position in the block, so rows are compared by their spans."""
+    shuffled = list(documents.items())
     random.shuffle(shuffled)
     recipe = OBJECTIVES[objective]
     found = []
-    for documents in (several, dict(shuffled)):
-        rows = plan_rows(built(make_block(documents), recipe, 3, 2))
+    for ordered in (documents, dict(shuffled)):
+        rows = plan_rows(built(make_block(ordered), recipe, 3, 2))
         found.append([(len(row["input_ids"]), row["split"], row["spans"]) for row in rows])
     assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("objective", ALONE)
-@given(several=WITH_TOKENS)
+@given(documents=WITH_TOKENS)
 @settings(max_examples=25, deadline=None)
-def test_a_documents_rows_are_the_same_whatever_else_is_in_the_block(
-    objective: str, several: dict[str, list[int]]
-) -> None:
+def test_rows_are_independent_of_other_documents(objective: str, documents: dict[str, list[int]]) -> None:
     recipe = OBJECTIVES[objective]
-    together = plan_rows(built(make_block(several), recipe, 3, 2))
-    for name, sentences in several.items():
+    together = plan_rows(built(make_block(documents), recipe, 3, 2))
+    for name, sentences in documents.items():
         alone = plan_rows(built(make_block({name: sentences}), recipe, 3, 2))
-        of_it = [row for row in together if row["spans"][0]["document"] == name]
-        assert [row["spans"] for row in of_it] == [row["spans"] for row in alone]
+        document_rows = [row for row in together if row["spans"][0]["document"] == name]
+        assert [row["spans"] for row in document_rows] == [row["spans"] for row in alone]
 
 
-def test_another_seed_or_pass_gives_other_rows() -> None:
+def test_seed_and_pass_change_the_rows() -> None:
     documents = {f"pubmed:{number}": [4, 3, 6, 2, 5, 7] * 4 for number in range(8)}
     block = make_block(documents)
     recipe = OBJECTIVES["electra"]
@@ -381,25 +392,27 @@ def test_another_seed_or_pass_gives_other_rows() -> None:
     assert sum(times > 1 for times in counted) < len(one) / 2
 
 
-def test_rows_of_plain_text_follow_the_documents_keys() -> None:
+def test_plain_rows_are_in_document_key_order() -> None:
     documents = {f"pubmed:{number}": [20] for number in range(30)}
-    found = list(documents)
-    rows = sorted(plan_rows(built(make_block(documents), OBJECTIVES["plain"], 5, 1)), key=_first_place)
+    document_ids = list(documents)
+    rows = sorted(plan_rows(built(make_block(documents), OBJECTIVES["plain"], 5, 1)), key=get_first_id)
     order = [span["document"] for row in rows for span in row["spans"]]
-    assert sorted(set(order), key=found.index) == found
-    by_key = sorted(found, key=lambda name: derive_document_key(5, 0, name))
-    following = set(pairwise(by_key))
-    together = {(one["document"], other["document"]) for row in rows for one, other in pairwise(row["spans"])}
-    assert together
-    assert together <= following
+    assert sorted(set(order), key=document_ids.index) == document_ids
+    by_key = sorted(document_ids, key=lambda name: derive_document_key(5, 0, name))
+    adjacent_in_key_order = set(pairwise(by_key))
+    adjacent_in_rows = {
+        (one["document"], other["document"]) for row in rows for one, other in pairwise(row["spans"])
+    }
+    assert adjacent_in_rows
+    assert adjacent_in_rows <= adjacent_in_key_order
 
 
-def _first_place(row: dict[str, Any]) -> int:
+def get_first_id(row: dict[str, Any]) -> int:
     number: int = row["input_ids"][1]
     return number
 
 
-def test_rows_that_begin_with_the_same_document_have_keys_of_their_own() -> None:
+def test_rows_of_one_document_have_distinct_keys() -> None:
     documents = {"pubmed:1": [5] * 200, "pubmed:2": [5] * 200}
     for recipe in OBJECTIVES.values():
         _, keys = built(make_block(documents), recipe, 0, 3).sort_by_key()

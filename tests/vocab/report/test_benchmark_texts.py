@@ -1,4 +1,4 @@
-"""Inputs of the evaluation sets: each format on a few lines of our own, and the real files' counts."""
+"""Texts of the benchmarks: each file format on a few lines, and the sizes of the real files."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from bioshards.vocab.report.benchmark_texts import (
 from tests.support.real_data import DATA, needs_data
 
 
-def put(folder: Path, name: str, content: str | bytes) -> None:
+def write_file(folder: Path, name: str, content: str | bytes) -> None:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def only(folder: Path, name: str) -> BenchmarkTexts:
-    """The set of this name, none other being there."""
-    found = {one.benchmark.name: one for one in find_benchmark_texts(str(folder))}
-    assert {other for other, one in found.items() if one.inputs} == {name}
-    return found[name]
+def load_single_benchmark(folder: Path, name: str) -> BenchmarkTexts:
+    """Return the texts of this benchmark, and check that no other has any."""
+    texts_by_name = {texts.benchmark.name: texts for texts in find_benchmark_texts(str(folder))}
+    assert {other for other, texts in texts_by_name.items() if texts.inputs} == {name}
+    return texts_by_name[name]
 
 
-def archive(**files: str) -> bytes:
+def make_zip(**files: str) -> bytes:
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as opened:
         for name, text in files.items():
@@ -42,9 +42,9 @@ def archive(**files: str) -> bytes:
 
 def test_tagged_sentences_end_at_blank_lines(tmp_path: Path) -> None:
     text = "-DOCSTART-\tO\r\n\r\nAspirin\tB\r\nhelps\tO\r\n \r\n\r\nIt\tO\r\ndoes\tO"
-    put(tmp_path, "mtl-bioinformatics-2016/BC2GM-IOB/train.tsv", text)
-    put(tmp_path, "mtl-bioinformatics-2016/BC2GM-IOB/test.tsv", "Yes\tO\n\n")
-    found = only(tmp_path, "BC2GM")
+    write_file(tmp_path, "mtl-bioinformatics-2016/BC2GM-IOB/train.tsv", text)
+    write_file(tmp_path, "mtl-bioinformatics-2016/BC2GM-IOB/test.tsv", "Yes\tO\n\n")
+    found = load_single_benchmark(tmp_path, "BC2GM")
     assert found.inputs == [("Yes",), ("Aspirin helps",), ("It does",)]
     assert found.files == tuple(f"mtl-bioinformatics-2016/BC2GM-IOB/{name}.tsv" for name in ("test", "train"))
     assert found.missing_patterns == ()
@@ -52,94 +52,102 @@ def test_tagged_sentences_end_at_blank_lines(tmp_path: Path) -> None:
 
 def test_pico_sentences_end_at_full_stops_and_at_new_abstracts(tmp_path: Path) -> None:
     text = "-DOCSTART- (1)\n\nWe NN O O\ntried NN O O\n. NN O O\nIt NN O O\n-DOCSTART- (2)\nMore NN O O\n"
-    put(tmp_path, "scibert/pico/ebmnlp/dev.txt", text)
-    found = only(tmp_path, "EBM PICO")
+    write_file(tmp_path, "scibert/pico/ebmnlp/dev.txt", text)
+    found = load_single_benchmark(tmp_path, "EBM PICO")
     assert found.inputs == [("We tried .",), ("It",), ("More",)]
     assert found.missing_patterns == ("scibert/pico/ebmnlp/train.txt", "scibert/pico/ebmnlp/test.txt")
 
 
-def test_tables_give_the_columns_of_sentences_whatever_quotes_they_hold(tmp_path: Path) -> None:
-    put(tmp_path, "biosses/biosses.tsv", 'id\tsentence1\tsentence2\tmean\n1\tA "quoted one.\tB.\t4.0\n')
-    assert only(tmp_path, "BIOSSES").inputs == [('A "quoted one.', "B.")]
+def test_table_sentences_may_contain_quotes(tmp_path: Path) -> None:
+    write_file(
+        tmp_path, "biosses/biosses.tsv", 'id\tsentence1\tsentence2\tmean\n1\tA "quoted one.\tB.\t4.0\n'
+    )
+    assert load_single_benchmark(tmp_path, "BIOSSES").inputs == [('A "quoted one.', "B.")]
 
 
-def test_a_table_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
-    put(tmp_path, "electramed/RE/chemprot/dev.csv", "\ufeffsentence\tlabel\n@CHEMICAL$ on @GENE$.\tfalse\n")
-    assert only(tmp_path, "ChemProt").inputs == [("@CHEMICAL$ on @GENE$.",)]
+def test_table_may_have_a_byte_order_mark(tmp_path: Path) -> None:
+    write_file(
+        tmp_path, "electramed/RE/chemprot/dev.csv", "\ufeffsentence\tlabel\n@CHEMICAL$ on @GENE$.\tfalse\n"
+    )
+    assert load_single_benchmark(tmp_path, "ChemProt").inputs == [("@CHEMICAL$ on @GENE$.",)]
 
 
-def test_gad_has_a_header_in_one_file_and_none_in_the_other(tmp_path: Path) -> None:
-    put(tmp_path, "bio_electra/gad/train.tsv", "@GENE$ and @DISEASE$.\t1\nNo\tlink.\t0\n")
-    put(tmp_path, "bio_electra/gad/test.tsv", "index\tsentence\tlabel\n0\tA third.\t1\n")
-    assert only(tmp_path, "GAD").inputs == [("@GENE$ and @DISEASE$.",), ("No\tlink.",), ("A third.",)]
+def test_gad_header_is_optional(tmp_path: Path) -> None:
+    write_file(tmp_path, "bio_electra/gad/train.tsv", "@GENE$ and @DISEASE$.\t1\nNo\tlink.\t0\n")
+    write_file(tmp_path, "bio_electra/gad/test.tsv", "index\tsentence\tlabel\n0\tA third.\t1\n")
+    assert load_single_benchmark(tmp_path, "GAD").inputs == [
+        ("@GENE$ and @DISEASE$.",),
+        ("No\tlink.",),
+        ("A third.",),
+    ]
 
 
-def test_hoc_has_a_sentence_a_line_in_many_files(tmp_path: Path) -> None:
-    put(tmp_path, "hallmarks-of-cancer/text/2.txt", "Third.\n")
-    put(tmp_path, "hallmarks-of-cancer/text/1.txt", "First.\nSecond.\n\n")
-    assert only(tmp_path, "HoC").inputs == [("First.",), ("Second.",), ("Third.",)]
+def test_hoc_has_one_sentence_per_line_in_many_files(tmp_path: Path) -> None:
+    write_file(tmp_path, "hallmarks-of-cancer/text/2.txt", "Third.\n")
+    write_file(tmp_path, "hallmarks-of-cancer/text/1.txt", "First.\nSecond.\n\n")
+    assert load_single_benchmark(tmp_path, "HoC").inputs == [("First.",), ("Second.",), ("Third.",)]
 
 
-def test_pubmedqa_and_bioasq_are_pairs_and_of_bioasq_only_yes_or_no(tmp_path: Path) -> None:
-    put(
+def test_pubmedqa_and_bioasq_yesno_questions_are_pairs(tmp_path: Path) -> None:
+    write_file(
         tmp_path,
         "pubmedqa/data/ori_pqal.json",
         json.dumps({"1": {"QUESTION": "Why?", "CONTEXTS": ["A.", "B."], "LONG_ANSWER": "C."}}),
     )
-    assert only(tmp_path, "PubMedQA").inputs == [("Why?", "A. B.")]
+    assert load_single_benchmark(tmp_path, "PubMedQA").inputs == [("Why?", "A. B.")]
     (tmp_path / "pubmedqa/data/ori_pqal.json").unlink()
     questions = [
         {"body": "Is it?", "type": "yesno", "snippets": [{"text": "It is."}, {"text": "So."}]},
         {"body": "What?", "type": "factoid", "snippets": []},
     ]
-    put(tmp_path, "electramed/QA/BioASQ/7B1_golden.json", json.dumps({"questions": questions}))
-    assert only(tmp_path, "BioASQ").inputs == [("Is it?", "It is. So.")]
+    write_file(tmp_path, "electramed/QA/BioASQ/7B1_golden.json", json.dumps({"questions": questions}))
+    assert load_single_benchmark(tmp_path, "BioASQ").inputs == [("Is it?", "It is. So.")]
 
 
-def test_ddi_pairs_are_replaced_from_first_to_last_character(tmp_path: Path) -> None:
+def test_ddi_entities_are_replaced_from_first_to_last_character(tmp_path: Path) -> None:
     document = """<document><sentence text="Alpha and beta or gamma forms.">
         <entity id="e0" charOffset="0-4"/><entity id="e1" charOffset="10-13;24-28"/>
         <entity id="e2" charOffset="18-22"/>
         <pair e1="e0" e2="e1"/><pair e1="e2" e2="e0"/><pair e1="e1" e2="e2"/></sentence>
         <sentence text="Nothing here."/></document>"""
-    data = archive(C__Train__a=document, C__Test__Test_for_DrugNER_task__b=document)
-    put(tmp_path, "ddi2013/DDICorpus-2013.zip", data)
-    assert only(tmp_path, "DDI").inputs == [
+    data = make_zip(C__Train__a=document, C__Test__Test_for_DrugNER_task__b=document)
+    write_file(tmp_path, "ddi2013/DDICorpus-2013.zip", data)
+    assert load_single_benchmark(tmp_path, "DDI").inputs == [
         ("@DRUG$ and @DRUG$.",),
         ("@DRUG$ and beta or @DRUG$ forms.",),
         ("Alpha and @DRUG-DRUG$.",),
     ]
 
 
-def test_sets_that_are_not_there_have_no_inputs(tmp_path: Path) -> None:
-    found = list(find_benchmark_texts(str(tmp_path)))
-    assert [one.benchmark for one in found] == list(BENCHMARKS)
-    assert all(not one.inputs and one.missing_patterns == one.benchmark.files for one in found)
+def test_missing_benchmarks_have_no_inputs(tmp_path: Path) -> None:
+    all_texts = list(find_benchmark_texts(str(tmp_path)))
+    assert [texts.benchmark for texts in all_texts] == list(BENCHMARKS)
+    assert all(not texts.inputs and texts.missing_patterns == texts.benchmark.files for texts in all_texts)
 
 
-def test_a_check_finds_all_or_says_what_a_folder_should_have(tmp_path: Path) -> None:
-    put(tmp_path, "biosses/other.tsv", "id\tsentence1\tsentence2\n1\tA.\tB.\n")
+def test_loading_returns_all_texts_or_lists_expected_files(tmp_path: Path) -> None:
+    write_file(tmp_path, "biosses/other.tsv", "id\tsentence1\tsentence2\n1\tA.\tB.\n")
     with pytest.raises(ValueError, match="none of the evaluation sets") as caught:
         load_benchmark_texts(str(tmp_path))
     assert str(tmp_path) in str(caught.value)
-    assert all(pattern in str(caught.value) for one in BENCHMARKS for pattern in one.files)
-    put(tmp_path, "biosses/biosses.tsv", "id\tsentence1\tsentence2\n1\tA.\tB.\n")
+    assert all(pattern in str(caught.value) for benchmark in BENCHMARKS for pattern in benchmark.files)
+    write_file(tmp_path, "biosses/biosses.tsv", "id\tsentence1\tsentence2\n1\tA.\tB.\n")
     assert load_benchmark_texts(str(tmp_path)) == list(find_benchmark_texts(str(tmp_path)))
-    put(tmp_path, "biosses/biosses.tsv", "")
+    write_file(tmp_path, "biosses/biosses.tsv", "")
     with pytest.raises(ValueError, match="it is empty"):
         load_benchmark_texts(str(tmp_path))
     with pytest.raises(FileNotFoundError, match="nowhere"):
         load_benchmark_texts(str(tmp_path / "nowhere"))
 
 
-def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_missing_directory_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"no folder .*nowhere with benchmarks"):
         list(find_benchmark_texts(str(tmp_path / "nowhere")))
 
 
-def test_a_folder_may_have_a_name_that_looks_like_a_pattern(tmp_path: Path) -> None:
-    put(tmp_path / "[a]*", "hallmarks-of-cancer/text/1.txt", "First.\n")
-    assert only(tmp_path / "[a]*", "HoC").files == ("hallmarks-of-cancer/text/1.txt",)
+def test_directory_name_may_contain_glob_characters(tmp_path: Path) -> None:
+    write_file(tmp_path / "[a]*", "hallmarks-of-cancer/text/1.txt", "First.\n")
+    assert load_single_benchmark(tmp_path / "[a]*", "HoC").files == ("hallmarks-of-cancer/text/1.txt",)
 
 
 @pytest.mark.parametrize(
@@ -156,19 +164,19 @@ def test_a_folder_may_have_a_name_that_looks_like_a_pattern(tmp_path: Path) -> N
         ("pubmedqa/data/ori_pqal.json", "[1]", "PubMedQA", "AttributeError"),
         ("electramed/QA/BioASQ/7B9_golden.json", '{"questions": 3}', "BioASQ", "TypeError"),
         ("ddi2013/DDICorpus-2013.zip", "no archive", "DDI", "not a zip file"),
-        ("ddi2013/DDICorpus-2013.zip", archive(a="<document>"), "DDI", "no element found"),
+        ("ddi2013/DDICorpus-2013.zip", make_zip(a="<document>"), "DDI", "no element found"),
         (
             "ddi2013/DDICorpus-2013.zip",
-            archive(a='<d><sentence text="A"><pair e1="x" e2="y"/></sentence></d>'),
+            make_zip(a='<d><sentence text="A"><pair e1="x" e2="y"/></sentence></d>'),
             "DDI",
             "KeyError: 'x'",
         ),
     ],
 )
-def test_a_file_that_cannot_be_read_is_named_with_its_set_and_the_reason(
+def test_error_names_unreadable_file_benchmark_and_reason(
     tmp_path: Path, file: str, content: str | bytes, name: str, why: str
 ) -> None:
-    put(tmp_path, file, content)
+    write_file(tmp_path, file, content)
     with pytest.raises(ValueError, match="cannot be read as a file of") as caught:
         list(find_benchmark_texts(str(tmp_path)))
     message = str(caught.value)
@@ -177,17 +185,20 @@ def test_a_file_that_cannot_be_read_is_named_with_its_set_and_the_reason(
     assert why in message
 
 
-def test_every_set_of_blurb_is_there_with_its_published_lengths() -> None:
-    published: list[BenchmarkSpec] = [one for one in BENCHMARKS if one.published]
+def test_all_blurb_benchmarks_have_published_lengths() -> None:
+    published: list[BenchmarkSpec] = [benchmark for benchmark in BENCHMARKS if benchmark.published]
     assert len(published) == 13
-    assert all(one.published and one.published.pubmedbert < one.published.bert for one in published)
+    assert all(
+        benchmark.published and benchmark.published.pubmedbert < benchmark.published.bert
+        for benchmark in published
+    )
 
 
 @needs_data
-def test_the_real_sets_have_as_many_inputs_as_their_papers_say() -> None:
+def test_real_benchmarks_have_published_sizes() -> None:
     found = {
-        one.benchmark.name: len(one.inputs)
-        for one in find_benchmark_texts(str(Path(str(DATA)) / "benchmarks"))
+        texts.benchmark.name: len(texts.inputs)
+        for texts in find_benchmark_texts(str(Path(str(DATA)) / "benchmarks"))
     }
     assert found == {
         "BC5-chem": 4560 + 4581 + 4797,

@@ -1,4 +1,4 @@
-"""The files of a vocabulary: every loader of Hugging Face's gives the same ids."""
+"""Tokenizer files: all Hugging Face loaders give the same ids."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TEXTS = [
 CASINGS = [Casing(*flags) for flags in itertools.product((False, True), repeat=2)]
 
 
-def wordpiece(casing: Casing) -> Tokenizer:
+def make_wordpiece(casing: Casing) -> Tokenizer:
     split = Pretokenizer(casing)
     words = {"naloxone": 2, "Ménière": 1, "中": 1}
     letters = alphabet.build_alphabet({part: 1 for word in words for part in split(word)}, 1, split)
@@ -44,7 +44,7 @@ def wordpiece(casing: Casing) -> Tokenizer:
     return hugging_face.make_wordpiece_tokenizer(list(dict.fromkeys(pieces)), casing, ["@GENE$"])
 
 
-def unigram(casing: Casing) -> Tokenizer:
+def make_unigram(casing: Casing) -> Tokenizer:
     letters = [character for character in alphabet.ASCII if character not in "XYZ"]
     pieces = [(name, 0.0) for name in (*hugging_face.ALBERT_SPECIAL_TOKENS, "@GENE$")]
     pieces += [("▁", -3.0), ("▁bind", -4.0), ("ing", -4.5), ("▁na", -5.0)]
@@ -52,7 +52,7 @@ def unigram(casing: Casing) -> Tokenizer:
     return hugging_face.make_unigram_tokenizer(pieces, casing, ["@GENE$"])
 
 
-def written(folder: Path, tokenizer: Tokenizer, casing: Casing, sentencepiece: bool) -> str:
+def write_tokenizer(folder: Path, tokenizer: Tokenizer, casing: Casing, sentencepiece: bool) -> str:
     for name, data in hugging_face.serialize_tokenizer(
         tokenizer, hugging_face.make_tokenizer_config(casing, sentencepiece)
     ).items():
@@ -61,94 +61,99 @@ def written(folder: Path, tokenizer: Tokenizer, casing: Casing, sentencepiece: b
 
 
 @pytest.fixture(autouse=True)
-def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+def use_offline_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
 
 
 @pytest.mark.parametrize("casing", CASINGS)
-def test_every_loader_of_a_wordpiece_vocabulary_gives_the_same_ids(tmp_path: Path, casing: Casing) -> None:
+def test_all_loaders_of_a_wordpiece_vocabulary_give_the_same_ids(tmp_path: Path, casing: Casing) -> None:
     import transformers
 
-    folder = written(tmp_path, wordpiece(casing), casing, sentencepiece=False)
+    folder = write_tokenizer(tmp_path, make_wordpiece(casing), casing, sentencepiece=False)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "tokenizer.json",
         "tokenizer_config.json",
         "vocab.txt",
     ]
-    ours = Tokenizer.from_file(f"{folder}/tokenizer.json")
+    tokenizer = Tokenizer.from_file(f"{folder}/tokenizer.json")
     for name in ("AutoTokenizer", "BertTokenizer", "BertTokenizerFast"):
-        theirs: Any = getattr(transformers, name).from_pretrained(folder)
-        assert type(theirs).__name__ == "BertTokenizer"
-        _same(ours, theirs)
+        hf_tokenizer: Any = getattr(transformers, name).from_pretrained(folder)
+        assert type(hf_tokenizer).__name__ == "BertTokenizer"
+        assert_same_ids(tokenizer, hf_tokenizer)
     pieces = (tmp_path / "vocab.txt").read_text().split("\n")[:-1]
-    assert [ours.token_to_id(piece) for piece in pieces] == list(range(len(pieces)))
+    assert [tokenizer.token_to_id(piece) for piece in pieces] == list(range(len(pieces)))
 
 
 @pytest.mark.parametrize("casing", CASINGS)
-def test_every_loader_of_a_unigram_model_gives_the_same_ids(tmp_path: Path, casing: Casing) -> None:
+def test_all_loaders_of_a_unigram_model_give_the_same_ids(tmp_path: Path, casing: Casing) -> None:
     import transformers
 
-    folder = written(tmp_path, unigram(casing), casing, sentencepiece=True)
-    ours = Tokenizer.from_file(f"{folder}/tokenizer.json")
+    folder = write_tokenizer(tmp_path, make_unigram(casing), casing, sentencepiece=True)
+    tokenizer = Tokenizer.from_file(f"{folder}/tokenizer.json")
     for loader in (transformers.AutoTokenizer, transformers.AlbertTokenizer):
-        theirs: Any = loader.from_pretrained(folder)
-        assert type(theirs).__name__ == "AlbertTokenizer"
-        _same(ours, theirs)
+        hf_tokenizer: Any = loader.from_pretrained(folder)
+        assert type(hf_tokenizer).__name__ == "AlbertTokenizer"
+        assert_same_ids(tokenizer, hf_tokenizer)
 
 
-def _same(ours: Tokenizer, theirs: Any) -> None:
+def assert_same_ids(tokenizer: Tokenizer, hf_tokenizer: Any) -> None:
     for text in TEXTS:
-        assert theirs(text, add_special_tokens=False)["input_ids"] == _ids(ours, text), text
-    pair = theirs("a", "b c")
-    assert pair["input_ids"] == ours.encode("a", "b c").ids
-    assert pair["token_type_ids"] == ours.encode("a", "b c").type_ids
+        assert hf_tokenizer(text, add_special_tokens=False)["input_ids"] == encode_text(tokenizer, text), text
+    pair = hf_tokenizer("a", "b c")
+    assert pair["input_ids"] == tokenizer.encode("a", "b c").ids
+    assert pair["token_type_ids"] == tokenizer.encode("a", "b c").type_ids
     assert pair["token_type_ids"][0] == 0
     assert pair["token_type_ids"][-1] == 1
-    specials = [theirs.pad_token_id, theirs.unk_token_id, theirs.cls_token_id, theirs.sep_token_id]
-    assert [*specials, theirs.mask_token_id] == [0, 1, 2, 3, 4]
-    assert theirs.model_max_length == 512
-    assert len(theirs) == ours.get_vocab_size()
+    specials = [
+        hf_tokenizer.pad_token_id,
+        hf_tokenizer.unk_token_id,
+        hf_tokenizer.cls_token_id,
+        hf_tokenizer.sep_token_id,
+    ]
+    assert [*specials, hf_tokenizer.mask_token_id] == [0, 1, 2, 3, 4]
+    assert hf_tokenizer.model_max_length == 512
+    assert len(hf_tokenizer) == tokenizer.get_vocab_size()
 
 
-def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
-    found: list[int] = tokenizer.encode(text, add_special_tokens=False).ids
-    return found
+def encode_text(tokenizer: Tokenizer, text: str) -> list[int]:
+    ids: list[int] = tokenizer.encode(text, add_special_tokens=False).ids
+    return ids
 
 
 @pytest.fixture(scope="module")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Tokenizer, Any]]:
+def tokenizer_pairs(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Tokenizer, Any]]:
     import transformers
 
-    made = []
+    pairs = []
     for casing in CASINGS:
-        folder = written(
-            tmp_path_factory.mktemp("vocabulary"), wordpiece(casing), casing, sentencepiece=False
+        folder = write_tokenizer(
+            tmp_path_factory.mktemp("vocabulary"), make_wordpiece(casing), casing, sentencepiece=False
         )
-        made.append(
+        pairs.append(
             (
                 Tokenizer.from_file(f"{folder}/tokenizer.json"),
                 transformers.AutoTokenizer.from_pretrained(folder),
             )
         )
-    return made
+    return pairs
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(text=st.text(st.characters(exclude_categories=["Cs"])))
-def test_any_text_has_the_same_ids(loaded: list[tuple[Tokenizer, Any]], text: str) -> None:
-    for ours, theirs in loaded:
-        assert theirs(text, add_special_tokens=False)["input_ids"] == _ids(ours, text)
+def test_any_text_has_the_same_ids(tokenizer_pairs: list[tuple[Tokenizer, Any]], text: str) -> None:
+    for tokenizer, hf_tokenizer in tokenizer_pairs:
+        assert hf_tokenizer(text, add_special_tokens=False)["input_ids"] == encode_text(tokenizer, text)
 
 
-def test_dummies_are_never_split_and_found_as_they_are_written() -> None:
-    tokenizer = wordpiece(Casing(True, True))
+def test_placeholders_are_not_split_and_match_exactly() -> None:
+    tokenizer = make_wordpiece(Casing(True, True))
     assert tokenizer.encode("a@GENE$b", add_special_tokens=False).tokens == ["a", "@GENE$", "b"]
     assert "@GENE$" not in tokenizer.encode("@gene$", add_special_tokens=False).tokens
 
 
-def test_a_decoded_text_has_its_words_again() -> None:
-    tokenizer = wordpiece(Casing())
-    assert tokenizer.decode(_ids(tokenizer, "IL binds naloxone")) == "IL binds naloxone"
+def test_decoded_text_has_the_same_words() -> None:
+    tokenizer = make_wordpiece(Casing())
+    assert tokenizer.decode(encode_text(tokenizer, "IL binds naloxone")) == "IL binds naloxone"
 
 
 @pytest.mark.parametrize(
@@ -158,14 +163,14 @@ def test_a_decoded_text_has_its_words_again() -> None:
         (2, ["[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "@GENE$"]),
     ],
 )
-def test_where_the_reserved_tokens_are(unused: int, expected: list[str]) -> None:
+def test_order_of_reserved_tokens(unused: int, expected: list[str]) -> None:
     assert (
         VocabularyRecipe(num_unused_tokens=unused, entity_placeholders=("@GENE$",)).reserved_tokens
         == expected
     )
 
 
-def test_where_they_are_in_a_sentencepiece_model() -> None:
+def test_order_of_reserved_tokens_in_a_sentencepiece_model() -> None:
     reserved = VocabularyRecipe(
         algorithm="unigram", sentencepiece=True, num_unused_tokens=1, entity_placeholders=("@GENE$",)
     ).reserved_tokens

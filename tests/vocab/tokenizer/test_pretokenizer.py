@@ -1,4 +1,4 @@
-"""Pretokenizer: the regular expression for ASCII and the library agree on every character."""
+"""The pretokenizer splits every character as the tokenizers library does."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ hostile = st.text(
 )
 
 
-def of_library(text: str, casing: Casing) -> list[str]:
-    found = BertPreTokenizer().pre_tokenize_str(casing.make_normalizer().normalize_str(text))
-    return [word for word, _ in found]
+def split_with_library(text: str, casing: Casing) -> list[str]:
+    words = BertPreTokenizer().pre_tokenize_str(casing.make_normalizer().normalize_str(text))
+    return [word for word, _ in words]
 
 
 @pytest.mark.parametrize("casing", CASINGS)
@@ -48,46 +48,48 @@ def test_words_of_known_texts(text: str, expected: list[str], casing: Casing) ->
     assert Pretokenizer(casing)(text) == lower
 
 
-def test_casing_and_accents_are_apart() -> None:
+def test_lower_case_and_accents_are_independent() -> None:
     assert Pretokenizer(Casing())("Ménière") == ["Ménière"]
     assert Pretokenizer(Casing(lower_case=True))("Ménière") == ["ménière"]
     assert Pretokenizer(Casing(strip_accents=True))("Ménière") == ["Meniere"]
     assert Pretokenizer(Casing(True, True))("Ménière") == ["meniere"]
 
 
-def test_stripped_accents_make_an_equals_sign_of_its_negation() -> None:
-    """It is BERT's, and said in the docstring: a mark over a sign is an accent to it."""
+def test_stripping_accents_turns_not_equal_into_equal() -> None:
+    """BERT treats the combining stroke as an accent, as documented."""
     assert Pretokenizer(Casing(True, True))("a≠b") == ["a", "=", "b"]
     assert Pretokenizer(Casing(True, False))("a≠b") == ["a≠b"]
 
 
 @pytest.mark.parametrize("casing", CASINGS)
-def test_every_pair_of_printable_ascii_characters(casing: Casing) -> None:
-    words = Pretokenizer(casing)
+def test_all_ascii_pairs_are_split_as_by_the_library(casing: Casing) -> None:
+    pretokenize = Pretokenizer(casing)
     for pair in itertools.product(map(chr, range(0x20, 0x7F)), repeat=2):
         text = "".join(pair)
-        assert words(text) == of_library(text, casing)
+        assert pretokenize(text) == split_with_library(text, casing)
 
 
 @pytest.mark.parametrize("casing", CASINGS)
 @given(text=hostile)
-def test_all_other_text(casing: Casing, text: str) -> None:
-    assert Pretokenizer(casing)(text) == of_library(text, casing)
+def test_any_text_is_split_as_by_the_library(casing: Casing, text: str) -> None:
+    assert Pretokenizer(casing)(text) == split_with_library(text, casing)
 
 
 @pytest.mark.parametrize("casing", CASINGS)
 @given(text=hostile)
-def test_a_text_is_the_sum_of_its_chunks(casing: Casing, text: str) -> None:
-    words = Pretokenizer(casing)
-    assert [word for chunk in text.split(" ") for word in words(chunk)] == words(text)
+def test_words_of_a_text_are_those_of_its_chunks(casing: Casing, text: str) -> None:
+    pretokenize = Pretokenizer(casing)
+    assert [word for chunk in text.split(" ") for word in pretokenize(chunk)] == pretokenize(text)
 
 
 @pytest.mark.parametrize("casing", CASINGS[1:])
-def test_words_of_words_as_written_are_those_of_the_text_for_every_character(casing: Casing) -> None:
-    """So the counts of every casing can be made from the words as they are written (counts.recased)."""
-    as_written, words = Pretokenizer(AS_WRITTEN), Pretokenizer(casing)
-    everything = map(chr, itertools.chain(range(0xD800), range(0xE000, sys.maxunicode + 1)))
-    assigned = (character for character in everything if unicodedata.category(character) not in ("Cn", "Co"))
-    while some := list(itertools.islice(assigned, 1000)):
-        text = unicodedata.normalize("NFC", " ".join(f"a{character}B" for character in some))
-        assert [part for word in as_written(text) for part in words(word)] == words(text), text
+def test_splitting_words_again_gives_the_words_of_the_text(casing: Casing) -> None:
+    """This allows ``convert_counts`` to compute the counts of any casing from the words as written."""
+    split_as_written, pretokenize = Pretokenizer(AS_WRITTEN), Pretokenizer(casing)
+    characters = map(chr, itertools.chain(range(0xD800), range(0xE000, sys.maxunicode + 1)))
+    assigned = (character for character in characters if unicodedata.category(character) not in ("Cn", "Co"))
+    while chunk := list(itertools.islice(assigned, 1000)):
+        text = unicodedata.normalize("NFC", " ".join(f"a{character}B" for character in chunk))
+        assert [part for word in split_as_written(text) for part in pretokenize(word)] == pretokenize(text), (
+            text
+        )

@@ -1,6 +1,4 @@
-"""vocab/training/subword_trainers.py: models from counts equal models from text, and the same words give the
-same bytes.
-"""
+"""Subword trainers: models from counts equal models from text, and training is reproducible."""
 
 from __future__ import annotations
 
@@ -33,8 +31,8 @@ SYLLABLES = ["ga", "lo", "mi", "ter", "sen", "quo", "ba", "rid", "ol", "α", "ne
 CONTROLS = ["[CLS]", "[SEP]", "[MASK]"]
 
 
-def invented(number: int = 400) -> dict[str, int]:
-    """Words of invented syllables, frequent ones and rare ones."""
+def make_words(number: int = 400) -> dict[str, int]:
+    """Make frequent and rare words of random syllables."""
     draw = random.Random(1)
     words: Counter[str] = Counter({".": 3000, "the": 1500})
     for rank in range(1, number):
@@ -42,22 +40,22 @@ def invented(number: int = 400) -> dict[str, int]:
     return dict(words)
 
 
-WORDS = invented()
+WORDS = make_words()
 ALPHABET = sorted({character for word in WORDS for character in word})
 
 
-def as_text(words: dict[str, int]) -> list[str]:
-    """Lines of several words, each as often as it occurs, in no order."""
-    every = list(Counter(words).elements())
-    random.Random(2).shuffle(every)
-    return [" ".join(every[start : start + 12]) for start in range(0, len(every), 12)]
+def make_lines(words: dict[str, int]) -> list[str]:
+    """Return shuffled lines of text in which each word has its count."""
+    occurrences = list(Counter(words).elements())
+    random.Random(2).shuffle(occurrences)
+    return [" ".join(occurrences[start : start + 12]) for start in range(0, len(occurrences), 12)]
 
 
-def from_text(algorithm: str, size: int, **options: Any) -> list[tuple[str, float]]:
-    """What the library itself makes of the text."""
+def train_from_text(algorithm: str, size: int, **options: Any) -> list[tuple[str, float]]:
+    """Train the library on the text itself."""
     model = io.BytesIO()
     library.SentencePieceTrainer.train(
-        sentence_iterator=iter(as_text(WORDS)),
+        sentence_iterator=iter(make_lines(WORDS)),
         model_writer=model,
         model_type=algorithm,
         vocab_size=size,
@@ -74,18 +72,18 @@ def from_text(algorithm: str, size: int, **options: Any) -> list[tuple[str, floa
 
 
 @pytest.mark.parametrize("size", [60, 250])
-def test_bpe_from_counts_is_bpe_from_the_text(size: int) -> None:
-    assert read_pieces(train_sentencepiece(WORDS, "bpe", size)) == from_text("bpe", size)
+def test_bpe_from_counts_equals_bpe_from_text(size: int) -> None:
+    assert read_pieces(train_sentencepiece(WORDS, "bpe", size)) == train_from_text("bpe", size)
 
 
 @pytest.mark.parametrize("size", [60, 250])
-def test_unigram_from_counts_is_unigram_from_the_text_with_the_same_seeds(size: int, tmp_path: Path) -> None:
+def test_unigram_from_counts_equals_unigram_from_text(size: int, tmp_path: Path) -> None:
     file = tmp_path / "seeds.tsv"
     ordered = sorted(WORDS.items(), key=lambda pair: (-pair[1], pair[0]))
     file.write_text(
         "".join(f"{piece}\t{count}\n" for piece, count in find_seeds(ordered, 16)), encoding="utf-8"
     )
-    expected = from_text("unigram", size, seed_sentencepieces_file=str(file))
+    expected = train_from_text("unigram", size, seed_sentencepieces_file=str(file))
     assert read_pieces(train_sentencepiece(WORDS, "unigram", size)) == expected
 
 
@@ -100,16 +98,16 @@ def test_wordpieces_are_trained_on_each_occurrence() -> None:
     assert found == [*"abcd", "##a", "##b", "##c", "##d", "ab", "cd", "##ab", "abab"]
 
 
-def test_every_word_is_fed_as_often_as_it_occurs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_are_repeated_by_their_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subword_trainers, "CHARACTERS_PER_STRING", 20)
     words = [("a", 100), ("bcd", 7), ("x" * 50, 3), ("e", 1)]
-    fed = list(subword_trainers._repeat_words(words))
-    assert Counter(" ".join(fed).split()) == Counter(dict(words))
-    assert max(map(len, fed)) <= 20 + 51
-    assert len(fed) > 10
+    texts = list(subword_trainers._repeat_words(words))
+    assert Counter(" ".join(texts).split()) == Counter(dict(words))
+    assert max(map(len, texts)) <= 20 + 51
+    assert len(texts) > 10
 
 
-ONE_MORE_TIME = """
+TRAINING_SCRIPT = """
 import hashlib, json, os, sys
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 from bioshards.vocab.training.subword_trainers import train_sentencepiece, train_wordpieces
@@ -121,33 +119,33 @@ print("\\n".join(train_wordpieces(words, 400, alphabet)))
 """
 
 
-def elsewhere(words: dict[str, int], temporary: Path) -> str:
-    """Hashes and pieces from a process of its own, on one core, with temporary files somewhere else."""
+def train_in_subprocess(words: dict[str, int], temporary: Path) -> str:
+    """Train in a subprocess on one core with this TMPDIR; return the digests and pieces."""
     temporary.mkdir()
-    done = subprocess.run(
-        [sys.executable, "-c", ONE_MORE_TIME],
+    completed = subprocess.run(
+        [sys.executable, "-c", TRAINING_SCRIPT],
         input=json.dumps(words),
         env={**os.environ, "TMPDIR": str(temporary), "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
         encoding="utf-8",
         check=True,
     )
-    assert done.stderr == ""
+    assert completed.stderr == ""
     assert list(temporary.iterdir()) == []
-    return done.stdout
+    return completed.stdout
 
 
-def test_the_same_words_give_the_same_bytes_in_any_order_process_and_place(tmp_path: Path) -> None:
-    once = elsewhere(WORDS, tmp_path / "once")
+def test_bytes_are_independent_of_word_order_process_and_directory(tmp_path: Path) -> None:
+    once = train_in_subprocess(WORDS, tmp_path / "once")
     shuffled = list(WORDS.items())
     random.Random(3).shuffle(shuffled)
-    again = elsewhere(dict(shuffled), tmp_path / "in another place")
+    again = train_in_subprocess(dict(shuffled), tmp_path / "in another place")
     assert once == again
     assert once.splitlines()[2:] == train_wordpieces(WORDS, 400, ALPHABET)
 
 
 @pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
-def test_ids_are_alberts(algorithm: Any) -> None:
+def test_special_ids_are_those_of_albert(algorithm: Any) -> None:
     found = read_pieces(train_sentencepiece(WORDS, algorithm, 200, control_symbols=CONTROLS))
     assert [piece for piece, _ in found[:5]] == ["<pad>", "<unk>", *CONTROLS]
     assert len(found) == len({piece for piece, _ in found}) == 200
@@ -161,21 +159,21 @@ def test_every_character_of_the_alphabet_is_a_piece(algorithm: Any) -> None:
     assert {*ascii_and_more, *ALPHABET, "▁"} <= found.keys()
 
 
-def test_a_rare_character_of_a_huge_corpus_is_a_piece() -> None:
+def test_rare_character_of_a_huge_corpus_is_a_piece() -> None:
     words = {"a": 10**12, "b": 1, "cc": 1}
     for algorithm, size in (("bpe", 9), ("unigram", 6)):
         assert {"b", "c"} <= dict(read_pieces(train_sentencepiece(words, algorithm, size))).keys()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
-def test_coverage_leaves_rare_characters_out_unless_asked_for(algorithm: Any) -> None:
+def test_coverage_drops_rare_characters_except_required_ones(algorithm: Any) -> None:
     words = {**WORDS, "gaž": 5, "loż": 5}
     found = dict(read_pieces(train_sentencepiece(words, algorithm, 150, ["ż"], character_coverage=0.999)))
     assert "ž" not in found
     assert {"ż", "g", "a"} <= found.keys()
 
 
-def test_a_longer_piece_is_allowed_where_asked_for() -> None:
+def test_max_piece_length() -> None:
     words = {"phosphatidylinositol": 50, "phosphatidyl": 20, "inositol": 30}
     assert "▁phosphatidylinositol" not in dict(read_pieces(train_sentencepiece(words, "bpe", 40)))
     for algorithm, size in (("bpe", 32), ("unigram", 16)):
@@ -185,7 +183,7 @@ def test_a_longer_piece_is_allowed_where_asked_for() -> None:
 
 @pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
 @pytest.mark.parametrize("words", [WORDS, {"word": 1}, {"gene": 4, "genes": 3}])
-def test_a_corpus_too_small_says_the_largest_size(algorithm: Any, words: dict[str, int]) -> None:
+def test_error_of_a_too_small_corpus_names_the_largest_size(algorithm: Any, words: dict[str, int]) -> None:
     with pytest.raises(
         VocabSizeError, match=r"too small for a vocabulary of 20,000 pieces.* at most"
     ) as caught:
@@ -196,14 +194,14 @@ def test_a_corpus_too_small_says_the_largest_size(algorithm: Any, words: dict[st
     )
 
 
-def test_a_corpus_too_small_for_wordpiece_says_the_largest_size() -> None:
+def test_error_of_a_too_small_corpus_for_wordpiece_names_the_largest_size() -> None:
     with pytest.raises(VocabSizeError) as caught:
         train_wordpieces({"word": 1}, 30_522, "dorw")
     assert caught.value.largest == 11  # four characters in two forms, three merges
     assert train_wordpieces({"word": 1}, 11, "dorw")[-1] == "word"
 
 
-def test_a_size_without_room_for_the_alphabet_says_the_numbers() -> None:
+def test_error_of_a_too_small_size_has_the_numbers() -> None:
     with pytest.raises(
         ValueError, match=r"of 6 pieces has no room for 5 special pieces and 7 characters: .* 12"
     ):
@@ -223,7 +221,7 @@ def test_nothing_to_train_on_is_an_error(words: dict[str, int]) -> None:
         train_wordpieces(words, 100, "bcd")
 
 
-def test_what_sentencepiece_refuses_is_said_in_its_words(capfd: pytest.CaptureFixture[str]) -> None:
+def test_sentencepiece_error_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match=r"cannot train on these 1 words: .*already defined"):
         train_sentencepiece({"abc": 9}, "bpe", 12, control_symbols=["[CLS]", "[CLS]"])
     assert capfd.readouterr() == ("", "")
@@ -255,7 +253,7 @@ HOSTILE = {
 }
 
 
-def test_hostile_words_do_no_harm(capfd: pytest.CaptureFixture[str]) -> None:
+def test_unusual_words_are_trained_without_output(capfd: pytest.CaptureFixture[str]) -> None:
     alphabet = sorted({character for word in HOSTILE for character in word})
     for algorithm in ("bpe", "unigram"):
         model = train_sentencepiece({**WORDS, **HOSTILE}, algorithm, 200, alphabet, CONTROLS)
@@ -263,29 +261,29 @@ def test_hostile_words_do_no_harm(capfd: pytest.CaptureFixture[str]) -> None:
         assert len(set(found)) == 200
         assert {"\x07", "\u2028", "\U0010ffff", "[CLS]"} <= set(found)
         assert not [piece for piece in found if {*piece} & {*"\0\t\n\r ▅"}]
-    everything = sorted({*alphabet, *ALPHABET})
-    assert len(set(train_wordpieces({**WORDS, **HOSTILE}, 250, everything))) == 250
+    all_characters = sorted({*alphabet, *ALPHABET})
+    assert len(set(train_wordpieces({**WORDS, **HOSTILE}, 250, all_characters))) == 250
     assert capfd.readouterr() == ("", "")
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.dictionaries(st.text(max_size=8), st.integers(0, 10**15), max_size=8))
-def test_any_words_give_a_model_or_say_why_not(words: dict[str, int]) -> None:
+def test_any_words_give_a_model_or_an_explained_error(words: dict[str, int]) -> None:
     alphabet = {character for word in words for character in word}
     size = 12 + len(alphabet)
     for algorithm in ("bpe", "unigram"):
-        said = ""
+        message = ""
         try:
             model = train_sentencepiece(words, algorithm, size, alphabet)
         except ValueError as error:
-            said = str(error)
-        if said:
-            assert "too small for" in said or "no word to train on" in said
+            message = str(error)
+        if message:
+            assert "too small for" in message or "no word to train on" in message
         else:
             assert len(read_pieces(model)) == size
 
 
-def test_a_model_without_an_option_is_the_model() -> None:
+def test_removed_option_leaves_the_pieces() -> None:
     model = train_sentencepiece(WORDS, "unigram", 250, control_symbols=CONTROLS)
     assert b"bioshards-" not in model
     assert model_proto.remove_option(model, b"no such value") == model
@@ -296,27 +294,27 @@ def test_a_model_without_an_option_is_the_model() -> None:
     assert read_pieces(shorter) == read_pieces(model)
 
 
-# Byte-pair encoding with marked beginnings
+# Byte-pair encoding of wordpieces
 
 
-def test_marked_pieces_are_those_of_the_wordpiece_trainer() -> None:
-    """Ties are broken otherwise, so of a small corpus most pieces are the same and not all."""
+def test_bpe_wordpieces_resemble_those_of_the_wordpiece_trainer() -> None:
+    """Ties are broken differently, so that in a small corpus most but not all pieces are equal."""
     words = {"binding": 40, "binds": 30, "bind": 25, "kinding": 9, "ends": 7, "king": 5, "(": 50, "β": 3}
     letters = set("".join(words))
     ours = subword_trainers.train_bpe_wordpieces(words, 30, letters, 32)
     theirs = subword_trainers.train_wordpieces(words, 2 * len(letters) + 12, letters)
-    merged = [piece for piece in theirs if len(piece.removeprefix("##")) > 1]
-    assert set(merged[:8]) <= set(ours)
+    merged_pieces = [piece for piece in theirs if len(piece.removeprefix("##")) > 1]
+    assert set(merged_pieces[:8]) <= set(ours)
     assert {"bind", "##ing"} <= set(ours)
 
 
 @given(st.dictionaries(st.text("abcβ(", min_size=1, max_size=6), st.integers(1, 50), min_size=1))
-def test_marked_pieces_are_pieces_of_the_words(words: dict[str, int]) -> None:
+def test_bpe_wordpieces_occur_in_the_words(words: dict[str, int]) -> None:
     letters = set("".join(words))
     try:
         found = subword_trainers.train_bpe_wordpieces(words, 500, letters, 32)
-    except subword_trainers.VocabSizeError as small:
-        found = subword_trainers.train_bpe_wordpieces(words, small.largest, letters, 32)
+    except subword_trainers.VocabSizeError as error:
+        found = subword_trainers.train_bpe_wordpieces(words, error.largest, letters, 32)
     assert len(found) == len(set(found))
     for piece in found:
         text = piece.removeprefix("##")
@@ -324,7 +322,7 @@ def test_marked_pieces_are_pieces_of_the_words(words: dict[str, int]) -> None:
         assert any(text in word[1:] if inside else word.startswith(text) for word in words), piece
 
 
-def test_marked_pieces_do_not_depend_on_the_order_of_words() -> None:
+def test_bpe_wordpieces_are_independent_of_word_order() -> None:
     words = {f"w{number % 7}x{number}": number % 11 + 1 for number in range(200)}
     letters = set("".join(words))
     assert subword_trainers.train_bpe_wordpieces(
@@ -332,14 +330,14 @@ def test_marked_pieces_do_not_depend_on_the_order_of_words() -> None:
     ) == subword_trainers.train_bpe_wordpieces(dict(reversed(words.items())), 60, letters, 32)
 
 
-def test_marked_leaves_out_words_of_other_characters_and_private_ones() -> None:
+def test_bpe_wordpieces_skip_words_with_other_or_private_characters() -> None:
     found = subword_trainers.train_bpe_wordpieces(
         {"ab": 3, "a\U000f0001": 99, "az": 99}, 3, {"a", "b", "\U000f0001"}, 32
     )
     assert set(found) == {"ab", "##b", "a"}
 
 
-def test_marked_says_what_it_cannot_do() -> None:
+def test_bpe_wordpieces_refuse_too_few_words_or_sizes() -> None:
     with pytest.raises(ValueError, match="no word to train on"):
         subword_trainers.train_bpe_wordpieces({"x": 1}, 10, {"a"}, 32)
     with pytest.raises(ValueError, match="fewer than the 4 characters"):

@@ -1,4 +1,4 @@
-"""vocab/training/unigram_seeds.py: exactly the substrings that a brute-force count finds."""
+"""Seeds of the unigram trainer, compared with a brute-force count of substrings."""
 
 from __future__ import annotations
 
@@ -14,57 +14,59 @@ from bioshards.vocab.training.unigram_seeds import find_seeds
 WORDS = st.dictionaries(st.text("abβ", min_size=1, max_size=10), st.integers(1, 6), min_size=1, max_size=15)
 
 
-def brute_force(
-    words: list[tuple[str, int]], longest: int, most: int, characters: str = ""
+def count_seeds_by_brute_force(
+    words: list[tuple[str, int]], max_length: int, limit: int, characters: str = ""
 ) -> list[tuple[str, int]]:
-    """What seeds() promises, counted one by one."""
+    """Compute the result of ``find_seeds`` by counting every substring."""
     counts: Counter[str] = Counter()
     for word, count in words:
         text = SENTENCEPIECE_SPACE + word
         for start in range(len(text)):
-            for end in range(start + 1, min(len(text), start + longest) + 1):
+            for end in range(start + 1, min(len(text), start + max_length) + 1):
                 counts[text[start:end]] += count
     if characters:
         counts = Counter(
             {seed: n for seed, n in counts.items() if {*seed} <= {SENTENCEPIECE_SPACE, *characters}}
         )
     always_longer = {seed[:-1] for seed, count in counts.items() if counts[seed[:-1]] == count}
-    found = [
+    seeds = [
         (seed, count)
         for seed, count in counts.items()
         if len(seed) > 1 and count > 1 and seed not in always_longer
     ]
     text = "\0".join(SENTENCEPIECE_SPACE + word for word, _ in words)
-    found.sort(key=lambda pair: (-pair[1] * len(pair[0]), text.index(pair[0]), len(pair[0])))
-    return found[:most]
+    seeds.sort(key=lambda pair: (-pair[1] * len(pair[0]), text.index(pair[0]), len(pair[0])))
+    return seeds[:limit]
 
 
 @settings(deadline=None)
 @given(WORDS, st.integers(2, 7), st.sampled_from([1, 2, 5, 20, 1000]))
-def test_seeds_are_what_a_count_one_by_one_finds(counts: dict[str, int], longest: int, most: int) -> None:
+def test_seeds_equal_brute_force_count(counts: dict[str, int], max_length: int, limit: int) -> None:
     words = list(counts.items())
-    assert find_seeds(words, longest, most) == brute_force(words, longest, most)
+    assert find_seeds(words, max_length, limit) == count_seeds_by_brute_force(words, max_length, limit)
 
 
 @settings(deadline=None)
 @given(WORDS, st.integers(2, 7), st.sampled_from(["a", "ab", "β"]))
 def test_a_seed_has_only_the_characters_allowed(
-    counts: dict[str, int], longest: int, characters: str
+    counts: dict[str, int], max_length: int, characters: str
 ) -> None:
     words = list(counts.items())
-    assert find_seeds(words, longest, 1000, characters) == brute_force(words, longest, 1000, characters)
+    assert find_seeds(words, max_length, 1000, characters) == count_seeds_by_brute_force(
+        words, max_length, 1000, characters
+    )
 
 
 @settings(deadline=None)
 @given(WORDS, st.integers(2, 7))
-def test_fewer_seeds_are_the_first_of_more(counts: dict[str, int], longest: int) -> None:
+def test_limited_seeds_are_the_first_of_all(counts: dict[str, int], max_length: int) -> None:
     words = list(counts.items())
-    every = find_seeds(words, longest)
-    for most in range(1, len(every) + 1, 9):
-        assert find_seeds(words, longest, most) == every[:most]
+    all_seeds = find_seeds(words, max_length)
+    for limit in range(1, len(all_seeds) + 1, 9):
+        assert find_seeds(words, max_length, limit) == all_seeds[:limit]
 
 
-def test_a_golden_case() -> None:
+def test_recorded_seeds() -> None:
     assert find_seeds([("gene", 5), ("genes", 3), ("the", 2)], 16) == [
         ("▁gene", 8),
         ("gene", 8),
@@ -81,7 +83,7 @@ def test_a_golden_case() -> None:
     ]
 
 
-def test_a_whole_word_that_begins_no_other_is_a_seed() -> None:
+def test_word_that_starts_no_other_word_is_a_seed() -> None:
     found = dict(find_seeds([("measured", 7), ("measuring", 4)], 16))
     assert found["▁measured"] == 7
     assert found["▁measur"] == 11
@@ -92,7 +94,7 @@ def test_counts_beyond_32_bits_are_exact() -> None:
     assert find_seeds([("ab", 2**40), ("b", 2**40 + 1)], 16)[:2] == [("▁ab", 2**40), ("▁b", 2**40 + 1)]
 
 
-def test_what_occurs_once_is_no_seed() -> None:
+def test_substring_that_occurs_once_is_no_seed() -> None:
     assert find_seeds([("ab", 1), ("cd", 1)], 16) == []
 
 
@@ -101,7 +103,7 @@ def test_repeats_within_a_word_count() -> None:
 
 
 @pytest.mark.parametrize("number", [254, 255, 256, 300])
-def test_any_number_of_different_characters(number: int) -> None:
+def test_many_different_characters(number: int) -> None:
     words = [(f"{chr(0x4E00 + code)}𝛼", 2) for code in range(number)]
     found = find_seeds(words, 16)
     assert len(found) == 2 * number  # whole words, and each without its beginning; "𝛼" alone is no seed

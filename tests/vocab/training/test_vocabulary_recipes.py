@@ -1,4 +1,4 @@
-"""The papers' vocabularies: every number as published (sources in vocabulary_recipes.py)."""
+"""Vocabulary recipes: presets have the published values, with sources in ``vocabulary_recipes.py``."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ PUBLISHED = {
 }
 
 
-def test_the_presets_are_these() -> None:
+def test_preset_names() -> None:
     assert PRESETS.keys() == PUBLISHED.keys()
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 @pytest.mark.parametrize("as_published", [False, True])
-def test_a_presets_numbers(name: str, as_published: bool) -> None:
+def test_preset_values_are_as_published(name: str, as_published: bool) -> None:
     *numbers, coverage = PUBLISHED[name]
-    found = get_preset(name, as_published)
+    recipe = get_preset(name, as_published)
     assert [
-        *(found.algorithm, found.size, found.lower_case, found.strip_accents, found.sentencepiece),
-        *(found.num_unused_tokens, found.sort_by_collation),
+        *(recipe.algorithm, recipe.size, recipe.lower_case, recipe.strip_accents, recipe.sentencepiece),
+        *(recipe.num_unused_tokens, recipe.sort_by_collation),
     ] == numbers
-    assert found.character_coverage == (coverage if as_published else 0.99999)
-    assert found.as_published is as_published
+    assert recipe.character_coverage == (coverage if as_published else 0.99999)
+    assert recipe.as_published is as_published
 
 
 @pytest.mark.parametrize(
@@ -41,24 +41,29 @@ def test_a_presets_numbers(name: str, as_published: bool) -> None:
         *(("pubmedbert", False, "bert"), ("pubmedbert", True, "bert")),
     ],
 )
-def test_which_words_a_preset_is_trained_on(name: str, as_published: bool, kind: str) -> None:
+def test_pretokenizer_of_presets(name: str, as_published: bool, kind: str) -> None:
     assert get_preset(name, as_published).pretokenizer == kind
 
 
-def test_the_default() -> None:
-    found = VocabularyRecipe()
-    assert (found.algorithm, found.size, found.lower_case, found.strip_accents) == ("bpe", 30_522, True, True)
-    assert found.pretokenizer == "bert"
+def test_default_recipe() -> None:
+    recipe = VocabularyRecipe()
+    assert (recipe.algorithm, recipe.size, recipe.lower_case, recipe.strip_accents) == (
+        "bpe",
+        30_522,
+        True,
+        True,
+    )
+    assert recipe.pretokenizer == "bert"
 
 
-def test_words_in_lower_case_without_accents_are_those_of_bert() -> None:
+def test_pretokenizer_of_recipes() -> None:
     assert VocabularyRecipe().make_pretokenizer()("Ménière's") == ["meniere", "'", "s"]
     assert get_preset("bio-electra", True).make_pretokenizer()("Ménière's") == ["Ménière's"]
     assert get_preset("electramed", True).make_pretokenizer()("Ménière's") == ["meniere's"]
     assert get_preset("bioalbert", False).make_pretokenizer()("``ﬁbrin''²") == ['"fibrin"2']
 
 
-def test_the_smallest_size_has_room_for_ascii_and_greek_in_both_forms() -> None:
+def test_smallest_size_has_room_for_ascii_and_greek_in_both_forms() -> None:
     # 94 printable ASCII characters less 26 capitals, 25 Greek small letters; 36 and 25 inside of words too
     assert VocabularyRecipe(size=159).min_size == 5 + 68 + 25 + 36 + 25
     with pytest.raises(ValueError, match="give 159 or more"):

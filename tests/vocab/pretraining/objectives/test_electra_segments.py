@@ -39,131 +39,133 @@ CASES = load_golden("electra")["cases"]
 FIGURES = load_golden("figures")
 PUBLISHED = DEFAULTS["electra"]
 LONG = 0.99
-"""A chance that nothing rare follows from: neither a short row, nor a single segment."""
+"""A draw for the frequent case: a full row of two segments."""
 
 
-def build(sentences: Sequence[int], source: RandomSource, **recipe: Any) -> list[ExampleRow]:
+def build_rows(sentences: Sequence[int], rng: RandomSource, **recipe: Any) -> list[ExampleRow]:
     return list(
-        electra_segments.build_rows(0, sentence_offsets(sentences, 0), source, replace(PUBLISHED, **recipe))
+        electra_segments.build_rows(0, sentence_offsets(sentences, 0), rng, replace(PUBLISHED, **recipe))
     )
 
 
-def segments(sentences: Sequence[int], *chances: float, **recipe: Any) -> list[list[Any]]:
-    """The rows of a document that begins at token 0, with chances one by one, all of which must be drawn."""
-    source = ScriptedRandom(*chances)
-    found = [[row.segment_a, row.segment_b] for row in build(sentences, source, **recipe)]
-    assert not source.remaining
-    return found
+def build_segments(sentences: Sequence[int], *draws: float, **recipe: Any) -> list[list[Any]]:
+    """Return the segments of a document that begins at token 0, and check that all draws were used."""
+    rng = ScriptedRandom(*draws)
+    rows = [[row.segment_a, row.segment_b] for row in build_rows(sentences, rng, **recipe)]
+    assert not rng.remaining
+    return rows
 
 
-# What the reference makes of a document
+# Recorded output of the reference code
 
 
 @pytest.mark.parametrize("number", range(len(CASES)))
-def test_rows_are_those_of_the_reference(number: int) -> None:
+def test_rows_equal_recorded_output_of_the_reference(number: int) -> None:
     case = CASES[number]
-    source = random.Random(case["seed"])
-    source.random()  # is the row of the document before it to be single
-    whole = sentence_offsets(case["sentences"])
-    found = list(
-        electra_segments.build_rows(0, whole, source, replace(PUBLISHED, max_seq_length=case["length"]))
+    rng = random.Random(case["seed"])
+    rng.random()  # the reference draws this one for the row of the previous document
+    offsets = sentence_offsets(case["sentences"])
+    rows = list(
+        electra_segments.build_rows(0, offsets, rng, replace(PUBLISHED, max_seq_length=case["length"]))
     )
-    assert [[_bounds(row.segment_a, whole[0]), _bounds(row.segment_b, whole[0])] for row in found] == case[
-        "rows"
-    ]
-    for row in found:
-        assert_spans_match(row, [whole])
+    assert [
+        [_list_bounds(row.segment_a, offsets[0]), _list_bounds(row.segment_b, offsets[0])] for row in rows
+    ] == case["rows"]
+    for row in rows:
+        assert_spans_match(row, [offsets])
 
 
-def _bounds(ranges: Sequence[TokenRange], first: int) -> list[int]:
+def _list_bounds(ranges: Sequence[TokenRange], first: int) -> list[int]:
     return [bound - first for one in ranges for bound in one]
 
 
-def test_the_recorded_cases_meet_every_rule() -> None:
-    met: Counter[str] = Counter()
+def test_recorded_cases_cover_every_rule() -> None:
+    occurrences: Counter[str] = Counter()
     for case in CASES:
         length, sentences = case["length"], case["sentences"]
         bounds = sentence_offsets(sentences, 0)
         for number, (first, second) in enumerate(case["rows"]):
             size = sum(first[1::2]) - sum(first[::2]) + sum(second[1::2]) - sum(second[::2])
-            met["a document in one row"] += len(case["rows"]) == 1
-            met["a full row of one segment"] += not second and size == length - 2
-            met["a row of two segments that is full"] += bool(second) and size == length - NUM_PAIR_SPECIALS
-            met["a short one before the last"] += (
+            occurrences["a document in one row"] += len(case["rows"]) == 1
+            occurrences["a full row of one segment"] += not second and size == length - 2
+            occurrences["a row of two segments that is full"] += (
+                bool(second) and size == length - NUM_PAIR_SPECIALS
+            )
+            occurrences["a short one before the last"] += (
                 size < length - NUM_PAIR_SPECIALS and number < len(case["rows"]) - 1
             )
-            met["a sentence goes back to segment A"] += len(first) > 2
-            met["a sentence makes A longer than half"] += first[1] > (
+            occurrences["a sentence goes back to segment A"] += len(first) > 2
+            occurrences["a sentence makes A longer than half"] += first[1] > (
                 length - NUM_PAIR_SPECIALS
             ) // 2 and bool(second)
-            met["a sentence longer than a row"] += first[0] in bounds and first[1] not in bounds
-            met["sentences without tokens, left out"] += 0 in sentences
-    assert len(met) == 8
-    assert min(met.values()) >= 10, met
+            occurrences["a sentence longer than a row"] += first[0] in bounds and first[1] not in bounds
+            occurrences["sentences without tokens, left out"] += 0 in sentences
+    assert len(occurrences) == 8
+    assert min(occurrences.values()) >= 10, occurrences
 
 
 # The rules, one by one
 
 
-def test_the_first_row_of_a_document_has_a_target_of_its_own() -> None:
-    assert segments([4, 4, 4, 4], 0.01, 7, LONG, LONG, LONG, LONG, max_seq_length=40) == [
+def test_first_row_of_a_document_draws_its_own_target() -> None:
+    assert build_segments([4, 4, 4, 4], 0.01, 7, LONG, LONG, LONG, LONG, max_seq_length=40) == [
         [[(0, 4)], [(4, 8)]],
         [[(8, 16)], []],
     ]
 
 
 def test_one_row_in_twenty_has_a_target_below_its_length() -> None:
-    assert len(segments([5, 5], 0.0499, 5, *[LONG] * 4, max_seq_length=20)) == 2
-    assert len(segments([5, 5], 0.05, LONG, 0.9, LONG, max_seq_length=20)) == 1
+    assert len(build_segments([5, 5], 0.0499, 5, *[LONG] * 4, max_seq_length=20)) == 2
+    assert len(build_segments([5, 5], 0.05, LONG, 0.9, LONG, max_seq_length=20)) == 1
 
 
-def test_a_row_is_closed_by_the_sentence_that_reaches_the_target() -> None:
+def test_row_ends_with_the_sentence_that_reaches_the_target() -> None:
     two = [[[(0, 10)], [(10, 17)]], [[(20, 30)], [(30, 37)]]]
-    assert segments([10, 10, 10, 10], *[LONG] * 5, max_seq_length=20) == two
-    assert segments([10, 9, 10], LONG, LONG, LONG, max_seq_length=20) == [[[(0, 10)], [(10, 17)]]]
+    assert build_segments([10, 10, 10, 10], *[LONG] * 5, max_seq_length=20) == two
+    assert build_segments([10, 9, 10], LONG, LONG, LONG, max_seq_length=20) == [[[(0, 10)], [(10, 17)]]]
 
 
 def test_one_row_in_ten_has_one_segment() -> None:
-    assert segments([5, 5, 5, 5], LONG, 0.0999, LONG, max_seq_length=20) == [[[(0, 18)], []]]
-    assert segments([5, 5, 5, 5], LONG, 0.1, LONG, LONG, max_seq_length=20) == [[[(0, 5)], [(5, 17)]]]
+    assert build_segments([5, 5, 5, 5], LONG, 0.0999, LONG, max_seq_length=20) == [[[(0, 18)], []]]
+    assert build_segments([5, 5, 5, 5], LONG, 0.1, LONG, LONG, max_seq_length=20) == [[[(0, 5)], [(5, 17)]]]
 
 
-def test_the_sentence_that_passes_the_half_goes_to_either_segment() -> None:
+def test_sentence_that_crosses_half_the_row_goes_to_either_segment() -> None:
     # half of a row is (20 - 3) // 2 = 8: with exactly 8 tokens a sentence has passed it
-    assert segments([4, 4, 6], LONG, LONG, 0.4999, LONG, max_seq_length=20) == [[[(0, 8)], [(8, 14)]]]
-    assert segments([4, 4, 6], LONG, LONG, 0.5, LONG, max_seq_length=20) == [[[(0, 4)], [(4, 14)]]]
-    assert segments([4, 3, 7], LONG, LONG, 0.5, LONG, max_seq_length=20) == [[[(0, 7)], [(7, 14)]]]
+    assert build_segments([4, 4, 6], LONG, LONG, 0.4999, LONG, max_seq_length=20) == [[[(0, 8)], [(8, 14)]]]
+    assert build_segments([4, 4, 6], LONG, LONG, 0.5, LONG, max_seq_length=20) == [[[(0, 4)], [(4, 14)]]]
+    assert build_segments([4, 3, 7], LONG, LONG, 0.5, LONG, max_seq_length=20) == [[[(0, 7)], [(7, 14)]]]
 
 
-def test_a_first_sentence_over_half_is_segment_a_and_no_chance_is_drawn() -> None:
-    assert segments([9, 2], LONG, LONG, LONG, max_seq_length=20) == [[[(0, 9)], [(9, 11)]]]
+def test_first_sentence_over_half_is_segment_a_without_a_draw() -> None:
+    assert build_segments([9, 2], LONG, LONG, LONG, max_seq_length=20) == [[[(0, 9)], [(9, 11)]]]
 
 
-def test_a_later_sentence_that_fits_goes_back_to_segment_a() -> None:
-    assert segments([4, 9, 2, 1], LONG, LONG, 0.5, LONG, max_seq_length=20) == [
+def test_later_sentence_that_fits_is_added_to_segment_a() -> None:
+    assert build_segments([4, 9, 2, 1], LONG, LONG, 0.5, LONG, max_seq_length=20) == [
         [[(0, 4), (13, 16)], [(4, 13)]]
     ]
-    (row,) = build([4, 9, 2, 1], ScriptedRandom(LONG, LONG, 0.5, LONG), max_seq_length=20)
+    (row,) = build_rows([4, 9, 2, 1], ScriptedRandom(LONG, LONG, 0.5, LONG), max_seq_length=20)
     assert row.spans == (RowSpan(0, 1, 0, 4),)
 
 
 def test_the_half_of_a_short_row_is_half_of_its_target() -> None:
-    assert segments([2, 2, 2, 2], 0.0, 8, LONG, LONG, max_seq_length=40) == [[[(0, 2)], [(2, 8)]]]
-    assert segments([2, 2, 2, 2], 0.0, 12, LONG, 0.9, LONG, max_seq_length=40) == [[[(0, 2)], [(2, 8)]]]
-    assert segments([2, 2, 2, 2], 0.0, 13, LONG, 0.9, LONG, max_seq_length=40) == [[[(0, 4)], [(4, 8)]]]
+    assert build_segments([2, 2, 2, 2], 0.0, 8, LONG, LONG, max_seq_length=40) == [[[(0, 2)], [(2, 8)]]]
+    assert build_segments([2, 2, 2, 2], 0.0, 12, LONG, 0.9, LONG, max_seq_length=40) == [[[(0, 2)], [(2, 8)]]]
+    assert build_segments([2, 2, 2, 2], 0.0, 13, LONG, 0.9, LONG, max_seq_length=40) == [[[(0, 4)], [(4, 8)]]]
 
 
 def test_a_short_row_is_cut_at_the_length_and_not_at_its_target() -> None:
-    assert segments([30], 0.0, 5, LONG, LONG, max_seq_length=40) == [[[(0, 30)], []]]
-    assert segments([50], 0.0, 5, LONG, LONG, max_seq_length=40) == [[[(0, 38)], []]]
+    assert build_segments([30], 0.0, 5, LONG, LONG, max_seq_length=40) == [[[(0, 30)], []]]
+    assert build_segments([50], 0.0, 5, LONG, LONG, max_seq_length=40) == [[[(0, 38)], []]]
 
 
 def test_a_document_without_tokens_has_no_rows() -> None:
-    assert build([], DocumentRng().reseed(1)) == []
+    assert build_rows([], DocumentRng().reseed(1)) == []
 
 
-def test_what_does_not_fit_is_lost() -> None:
-    (row,) = build([10, 15], ScriptedRandom(LONG, LONG, LONG), max_seq_length=20)
+def test_overflow_is_lost_by_default() -> None:
+    (row,) = build_rows([10, 15], ScriptedRandom(LONG, LONG, LONG), max_seq_length=20)
     assert (row.segment_a, row.segment_b, row.lost_tokens, row.other_document_tokens) == (
         [(0, 10)],
         [(10, 17)],
@@ -172,16 +174,16 @@ def test_what_does_not_fit_is_lost() -> None:
     )
 
 
-def test_what_does_not_fit_begins_the_next_row_if_it_is_to_be_kept() -> None:
-    assert segments([10, 15, 2], *[LONG] * 5, max_seq_length=20, keep_overflow=True) == [
+def test_kept_overflow_starts_the_next_row() -> None:
+    assert build_segments([10, 15, 2], *[LONG] * 5, max_seq_length=20, keep_overflow=True) == [
         [[(0, 10)], [(10, 17)]],
         [[(17, 25)], [(25, 27)]],
     ]
 
 
-def test_what_is_kept_may_come_before_text_of_the_row_it_was_cut_from() -> None:
+def test_kept_overflow_may_precede_text_of_its_original_row() -> None:
     # 4 and 1 are segment A; 12, 2 and 1 are segment B, which has room for 11
-    assert segments(
+    assert build_segments(
         [4, 13, 1, 1, 1], LONG, LONG, 0.5, *[LONG] * 3, max_seq_length=20, keep_overflow=True
     ) == [
         [[(0, 4), (17, 20)], [(4, 14)]],
@@ -192,12 +194,12 @@ def test_what_is_kept_may_come_before_text_of_the_row_it_was_cut_from() -> None:
 # Rates
 
 
-def of_one_sentence_a_token(count: int, source: RandomSource, **recipe: Any) -> list[ExampleRow]:
-    return build([1] * count, source, **recipe)
+def build_from_one_token_sentences(count: int, rng: RandomSource, **recipe: Any) -> list[ExampleRow]:
+    return build_rows([1] * count, rng, **recipe)
 
 
 def test_one_row_in_twenty_is_short_by_any_number_of_tokens() -> None:
-    rows = of_one_sentence_a_token(
+    rows = build_from_one_token_sentences(
         300_000, DocumentRng().reseed(1), max_seq_length=32, single_segment_prob=0.0
     )[:-1]
     sizes = Counter(len(input_positions(row)) - NUM_PAIR_SPECIALS for row in rows)
@@ -205,8 +207,8 @@ def test_one_row_in_twenty_is_short_by_any_number_of_tokens() -> None:
     assert set(sizes) == set(range(5, 30))
 
 
-def test_lengths_of_short_rows_are_all_as_likely() -> None:
-    rows = of_one_sentence_a_token(
+def test_short_row_lengths_are_uniform() -> None:
+    rows = build_from_one_token_sentences(
         300_000, DocumentRng().reseed(2), max_seq_length=32, single_segment_prob=0.0, short_seq_prob=1.0
     )[:-1]
     sizes = Counter(len(input_positions(row)) - NUM_PAIR_SPECIALS for row in rows)
@@ -214,24 +216,25 @@ def test_lengths_of_short_rows_are_all_as_likely() -> None:
     assert is_near_expected_count(sizes[29], len(rows), 4 / 28)
 
 
-def test_the_first_rows_of_documents_are_as_often_short_as_others() -> None:
-    chances = DocumentRng()
-    found = [
-        len(input_positions(of_one_sentence_a_token(40, chances.reseed(number), max_seq_length=32)[0])) < 32
+def test_first_rows_are_short_at_the_same_rate() -> None:
+    rng = DocumentRng()
+    is_short = [
+        len(input_positions(build_from_one_token_sentences(40, rng.reseed(number), max_seq_length=32)[0]))
+        < 32
         for number in range(4000)
     ]
-    assert is_near_expected_count(sum(found), len(found), 0.05 * 24 / 28)
+    assert is_near_expected_count(sum(is_short), len(is_short), 0.05 * 24 / 28)
 
 
 def test_one_row_in_ten_is_single() -> None:
-    rows = of_one_sentence_a_token(300_000, DocumentRng().reseed(3), max_seq_length=32, short_seq_prob=0.0)[
-        :-1
-    ]
+    rows = build_from_one_token_sentences(
+        300_000, DocumentRng().reseed(3), max_seq_length=32, short_seq_prob=0.0
+    )[:-1]
     assert is_near_expected_count(sum(not row.segment_b for row in rows), len(rows), 0.1)
 
 
-def test_half_of_the_sentences_that_pass_the_half_go_to_segment_a() -> None:
-    rows = build(
+def test_half_of_the_sentences_that_cross_half_the_row_go_to_segment_a() -> None:
+    rows = build_rows(
         [20] * 20_000, DocumentRng().reseed(4), max_seq_length=64, short_seq_prob=0.0, single_segment_prob=0.0
     )
     sizes = Counter(count_tokens(row.segment_a) for row in rows)
@@ -240,17 +243,17 @@ def test_half_of_the_sentences_that_pass_the_half_go_to_segment_a() -> None:
 
 
 @pytest.mark.parametrize("length", [128, 512])
-def test_figures_of_many_documents_are_those_of_the_reference(length: int) -> None:
-    many = random_documents(4000, 1)
-    assert sum(map(sum, many)) == FIGURES["tokens"]
-    chances, recipe = DocumentRng(), replace(PUBLISHED, max_seq_length=length)
+def test_statistics_of_many_documents_equal_those_of_the_reference(length: int) -> None:
+    documents = random_documents(4000, 1)
+    assert sum(map(sum, documents)) == FIGURES["tokens"]
+    rng, recipe = DocumentRng(), replace(PUBLISHED, max_seq_length=length)
     rows = [
         row
-        for number, sentences in enumerate(many)
+        for number, sentences in enumerate(documents)
         for row in electra_segments.build_rows(
             number,
             sentence_offsets(sentences),
-            chances.reseed(derive_document_key(0, 0, str(number))),
+            rng.reseed(derive_document_key(0, 0, str(number))),
             recipe,
         )
     ]
@@ -266,7 +269,7 @@ def test_figures_of_many_documents_are_those_of_the_reference(length: int) -> No
     assert is_near_recorded_mean(sum(row.lost_tokens for row in rows) / FIGURES["tokens"], expected["lost"])
 
 
-# What always holds
+# Invariants
 
 SENTENCES = st.lists(st.one_of(st.integers(1, 12), st.integers(1, 90)), max_size=25)
 CHANCE = st.sampled_from([0.0, 0.05, 0.5, 1.0])
@@ -282,11 +285,11 @@ RECIPES = st.builds(
 
 @given(SENTENCES, RECIPES, st.integers(0, 1 << 64))
 def test_every_token_is_in_one_row_or_lost(sentences: list[int], recipe: ExampleRecipe, seed: int) -> None:
-    whole = sentence_offsets(sentences)
-    rows = list(electra_segments.build_rows(0, whole, DocumentRng().reseed(seed), recipe))
+    offsets = sentence_offsets(sentences)
+    rows = list(electra_segments.build_rows(0, offsets, DocumentRng().reseed(seed), recipe))
     used = [token for row in rows for token in expand_ranges(row.segment_a + row.segment_b)]
     assert len(used) == len(set(used))
-    assert set(used) <= set(range(whole[0], whole[-1]))
+    assert set(used) <= set(range(offsets[0], offsets[-1]))
     lost = sum(row.lost_tokens for row in rows)
     assert len(used) + lost == sum(sentences)
     assert not (recipe.keep_overflow and lost)
@@ -294,11 +297,9 @@ def test_every_token_is_in_one_row_or_lost(sentences: list[int], recipe: Example
 
 
 @given(SENTENCES, RECIPES, st.integers(0, 1 << 64))
-def test_every_row_fits_and_says_where_it_is_from(
-    sentences: list[int], recipe: ExampleRecipe, seed: int
-) -> None:
-    whole = sentence_offsets(sentences)
-    for row in electra_segments.build_rows(0, whole, DocumentRng().reseed(seed), recipe):
+def test_rows_fit_and_have_correct_spans(sentences: list[int], recipe: ExampleRecipe, seed: int) -> None:
+    offsets = sentence_offsets(sentences)
+    for row in electra_segments.build_rows(0, offsets, DocumentRng().reseed(seed), recipe):
         assert row.segment_a
         assert len(input_positions(row)) <= recipe.max_seq_length
         assert all(start < stop for start, stop in row.segment_a + row.segment_b)
@@ -306,36 +307,36 @@ def test_every_row_fits_and_says_where_it_is_from(
             assert expand_ranges(segment) == sorted(expand_ranges(segment))
         (span,) = row.spans
         assert span.document == 0
-        assert_spans_match(row, [whole])
+        assert_spans_match(row, [offsets])
 
 
 @given(st.lists(SENTENCES, min_size=2, max_size=5), RECIPES, st.randoms(use_true_random=False))
-def test_rows_do_not_depend_on_the_documents_before(
-    several: list[list[int]], recipe: ExampleRecipe, order: random.Random
+def test_rows_are_independent_of_other_documents(
+    documents: list[list[int]], recipe: ExampleRecipe, order: random.Random
 ) -> None:
-    def of(numbers: list[int]) -> dict[int, list[ExampleRow]]:
-        chances = DocumentRng()
+    def build_rows_by_document(numbers: list[int]) -> dict[int, list[ExampleRow]]:
+        rng = DocumentRng()
         return {
             number: list(
                 electra_segments.build_rows(
-                    number, whole[number], chances.reseed(derive_document_key(1, 0, str(number))), recipe
+                    number, offsets[number], rng.reseed(derive_document_key(1, 0, str(number))), recipe
                 )
             )
             for number in numbers
         }
 
-    whole = document_offsets(several)
-    numbers = list(range(len(several)))
-    expected = of(numbers)
+    offsets = document_offsets(documents)
+    numbers = list(range(len(documents)))
+    expected = build_rows_by_document(numbers)
     order.shuffle(numbers)
-    assert of(numbers) == expected
-    assert of(numbers[:1])[numbers[0]] == expected[numbers[0]]
+    assert build_rows_by_document(numbers) == expected
+    assert build_rows_by_document(numbers[:1])[numbers[0]] == expected[numbers[0]]
 
 
-def test_seed_pass_and_document_each_give_other_rows() -> None:
+def test_seed_pass_and_document_id_each_change_the_rows() -> None:
     sentences = random_documents(1, 5)[0] * 20
     found = [
-        build(sentences, DocumentRng().reseed(derive_document_key(seed, number, document)))
+        build_rows(sentences, DocumentRng().reseed(derive_document_key(seed, number, document)))
         for seed, number, document in [
             (0, 0, "pubmed:1"),
             (1, 0, "pubmed:1"),

@@ -1,4 +1,4 @@
-"""Recipes of rows: invalid values, and every figure of the papers."""
+"""Example recipes: refused values, and the numbers of the papers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bioshards.vocab.pretraining.objectives.example_recipes import (
 from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
 
 
-def test_an_objective_nobody_knows_is_refused() -> None:
+def test_unknown_objective_is_refused() -> None:
     wrong: Any = "roberta"
     with pytest.raises(ValueError, match="--objective roberta is not one of electra, bert, albert, plain"):
         ExampleRecipe(wrong)
@@ -41,23 +41,23 @@ def test_a_row_has_5_to_65535_tokens(objective: Any) -> None:
 
 @pytest.mark.parametrize("name", ["short_seq_prob", "single_segment_prob"])
 @pytest.mark.parametrize("value", [-0.1, 1.01, float("nan"), float("inf"), 5])
-def test_shares_are_between_0_and_1(name: str, value: float) -> None:
-    given_: dict[str, Any] = {name: value}
+def test_probabilities_are_between_0_and_1(name: str, value: float) -> None:
+    options: dict[str, Any] = {name: value}
     with pytest.raises(ValueError, match=rf"--{name.replace('_', '-')} {value} is not between 0 and 1"):
-        ExampleRecipe("electra", **given_)
+        ExampleRecipe("electra", **options)
     for fine in (0, 1, 0.5):
-        given_[name] = fine
-        ExampleRecipe("electra", **given_)
+        options[name] = fine
+        ExampleRecipe("electra", **options)
 
 
 @pytest.mark.parametrize("passes", [0, -3])
-def test_there_is_one_pass_at_least(passes: int) -> None:
+def test_dupe_factor_is_at_least_1(passes: int) -> None:
     with pytest.raises(ValueError, match=f"--dupe-factor {passes} is below 1"):
         ExampleRecipe(dupe_factor=passes)
 
 
 @pytest.mark.parametrize("objective", ["bert", "albert"])
-def test_predictions_may_be_any_number_as_the_trainers_features_may(objective: Any) -> None:
+def test_max_predictions_may_exceed_the_row_length(objective: Any) -> None:
     assert ExampleRecipe(objective, 16, max_predictions_per_seq=20).max_predictions_per_seq == 20
     with pytest.raises(ValueError, match="--max-predictions-per-seq -1 is below 0"):
         ExampleRecipe(objective, max_predictions_per_seq=-1)
@@ -75,19 +75,19 @@ NOT_APPLICABLE = {
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("name", NOT_APPLICABLE)
 def test_an_option_that_does_not_apply_to_the_objective_is_refused(name: str, objective: Any) -> None:
-    value, refused = NOT_APPLICABLE[name]
-    given_: dict[str, Any] = {name: value}
-    if objective in refused:
+    value, excluded_objectives = NOT_APPLICABLE[name]
+    options: dict[str, Any] = {name: value}
+    if objective in excluded_objectives:
         option = "--" + name.replace("_", "-")
         with pytest.raises(
             ValueError, match=rf"^{option} does not apply to --objective {objective}, only to"
         ):
-            ExampleRecipe(objective, **given_)
+            ExampleRecipe(objective, **options)
     else:
-        assert getattr(ExampleRecipe(objective, **given_), name) == value
+        assert getattr(ExampleRecipe(objective, **options), name) == value
 
 
-def test_the_message_names_the_objectives_that_an_option_is_for() -> None:
+def test_error_lists_the_objectives_of_an_option() -> None:
     with pytest.raises(ValueError, match=r"only to electra and bert and albert$"):
         ExampleRecipe("plain", short_seq_prob=0.1)
     with pytest.raises(ValueError, match=r"only to albert$"):
@@ -95,21 +95,23 @@ def test_the_message_names_the_objectives_that_an_option_is_for() -> None:
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_only_pairs_have_labels(objective: Any) -> None:
+def test_only_pair_objectives_have_labels(objective: Any) -> None:
     assert ExampleRecipe(objective).has_labels == (objective in ("bert", "albert"))
 
 
-# The papers' and the reference code's
+# Recipes of the papers and of the reference code
 
 
-def fields(recipe: ExampleRecipe) -> dict[str, Any]:
-    """What differs from a recipe of nothing but its objective."""
+def get_changed_fields(recipe: ExampleRecipe) -> dict[str, Any]:
+    """Return the fields that differ from those of a recipe with the same objective and defaults."""
     plain = ExampleRecipe(recipe.objective).to_dict()
     return {name: value for name, value in recipe.to_dict().items() if value != plain[name]}
 
 
-def test_the_reference_codes_recipes() -> None:
-    assert {name: (recipe.max_seq_length, fields(recipe)) for name, recipe in DEFAULTS.items()} == {
+def test_default_recipes_are_those_of_the_reference_code() -> None:
+    assert {
+        name: (recipe.max_seq_length, get_changed_fields(recipe)) for name, recipe in DEFAULTS.items()
+    } == {
         "electra": (128, {"short_seq_prob": 0.05, "single_segment_prob": 0.1}),
         "bert": (128, {"short_seq_prob": 0.1}),
         "albert": (
@@ -127,8 +129,8 @@ def test_the_reference_codes_recipes() -> None:
     assert all(recipe.objective == name for name, recipe in DEFAULTS.items())
 
 
-def test_the_papers_recipes() -> None:
-    assert {name: (recipe.objective, fields(recipe)) for name, recipe in PRESETS.items()} == {
+def test_preset_recipes_are_those_of_the_papers() -> None:
+    assert {name: (recipe.objective, get_changed_fields(recipe)) for name, recipe in PRESETS.items()} == {
         "bio-electra": (
             "electra",
             {"max_seq_length": 256, "short_seq_prob": 0.05, "single_segment_prob": 0.1},
@@ -164,7 +166,7 @@ def test_the_papers_recipes() -> None:
     }
 
 
-def test_the_command_line_offers_what_there_is() -> None:
+def test_command_line_accepts_every_preset_and_objective() -> None:
     parser = shards_to_pretraining.make_parser()
     for option, names in (("--preset", PRESETS), ("--objective", OBJECTIVES)):
         for name in names:
@@ -176,10 +178,10 @@ def test_the_command_line_offers_what_there_is() -> None:
 @pytest.mark.parametrize("recipe", [*DEFAULTS.values(), *PRESETS.values()])
 @given(length=st.integers(5, example_recipes.MAX_SEQ_LENGTH))
 @settings(deadline=None)
-def test_every_recipe_can_be_had_at_any_length(recipe: ExampleRecipe, length: int) -> None:
+def test_every_recipe_accepts_any_valid_length(recipe: ExampleRecipe, length: int) -> None:
     assert dataclasses.replace(recipe, max_seq_length=length).max_seq_length == length
 
 
 @pytest.mark.parametrize("recipe", [*DEFAULTS.values(), *PRESETS.values()])
-def test_a_recipe_is_plain_data_and_comes_back_from_it(recipe: ExampleRecipe) -> None:
+def test_recipe_survives_a_json_round_trip(recipe: ExampleRecipe) -> None:
     assert ExampleRecipe(**json.loads(json.dumps(recipe.to_dict()))) == recipe

@@ -22,23 +22,23 @@ from tests.support.vocab.reference_cases import (
 )
 
 
-def build(several: Sequence[Sequence[int]], length: int) -> list[ExampleRow]:
+def pack_documents(documents: Sequence[Sequence[int]], length: int) -> list[ExampleRow]:
     return list(
         plain_packing.build_rows(
-            range(len(several)), document_offsets(several), ExampleRecipe("plain", length)
+            range(len(documents)), document_offsets(documents), ExampleRecipe("plain", length)
         )
     )
 
 
-def test_documents_stand_one_after_the_other_with_a_separator_between_them() -> None:
-    (row,) = build([[3, 2], [4]], 20)
+def test_documents_are_joined_with_a_separator() -> None:
+    (row,) = pack_documents([[3, 2], [4]], 20)
     assert row.segment_a == [(2, 7), SEP_RANGE, (7, 11)]
     assert row.spans == (RowSpan(0, 1, 0, 2), RowSpan(1, 7, 0, 1))
     assert input_positions(row) == [0, 2, 3, 4, 5, 6, 1, 7, 8, 9, 10, 1]
 
 
-def test_a_document_is_cut_where_a_row_is_full_and_goes_on_in_the_next() -> None:
-    found = build([[3, 20], [4]], 10)
+def test_document_continues_in_the_next_row() -> None:
+    found = pack_documents([[3, 20], [4]], 10)
     assert [row.segment_a for row in found] == [[(2, 10)], [(10, 18)], [(18, 25)], [(25, 29)]]
     assert [row.spans for row in found] == [
         (RowSpan(0, 1, 0, 2),),
@@ -48,39 +48,42 @@ def test_a_document_is_cut_where_a_row_is_full_and_goes_on_in_the_next() -> None
     ]
 
 
-def test_a_separator_and_nothing_after_it_is_no_use() -> None:
-    assert [row.segment_a for row in build([[6], [9]], 10)] == [[(2, 8), SEP_RANGE, (8, 9)], [(9, 17)]]
-    assert [row.segment_a for row in build([[7], [9]], 10)] == [[(2, 9)], [(9, 17)], [(17, 18)]]
-    assert [row.segment_a for row in build([[8], [9]], 10)] == [[(2, 10)], [(10, 18)], [(18, 19)]]
+def test_row_does_not_end_with_a_document_separator() -> None:
+    assert [row.segment_a for row in pack_documents([[6], [9]], 10)] == [
+        [(2, 8), SEP_RANGE, (8, 9)],
+        [(9, 17)],
+    ]
+    assert [row.segment_a for row in pack_documents([[7], [9]], 10)] == [[(2, 9)], [(9, 17)], [(17, 18)]]
+    assert [row.segment_a for row in pack_documents([[8], [9]], 10)] == [[(2, 10)], [(10, 18)], [(18, 19)]]
 
 
-def test_documents_of_one_token_in_the_shortest_row_there_is() -> None:
-    assert [row.segment_a for row in build([[1]] * 5, 5)] == [
+def test_one_token_documents_in_the_shortest_row() -> None:
+    assert [row.segment_a for row in pack_documents([[1]] * 5, 5)] == [
         [(2, 3), SEP_RANGE, (3, 4)],
         [(4, 5), SEP_RANGE, (5, 6)],
         [(6, 7)],
     ]
 
 
-def test_documents_come_in_the_order_that_is_asked_for() -> None:
+def test_documents_are_packed_in_the_given_order() -> None:
     found = plain_packing.build_rows([2, 0, 1], document_offsets([[1], [2], [3]]), ExampleRecipe("plain", 20))
     assert [[span.document for span in row.spans] for row in found] == [[2, 0, 1]]
 
 
-def test_no_documents_no_rows() -> None:
-    assert build([], 20) == []
+def test_no_documents_give_no_rows() -> None:
+    assert pack_documents([], 20) == []
 
 
 def test_many_documents_fill_their_rows() -> None:
-    several = random_documents(1000, 3)
-    rows = build(several, 128)
-    room = 126 * len(rows)
+    documents = random_documents(1000, 3)
+    rows = pack_documents(documents, 128)
+    capacity = 126 * len(rows)
     used = sum(count_tokens(row.segment_a) for row in rows)
-    assert room - used < 126 + len(several)
-    assert sum(len(row.spans) for row in rows) >= len(several)
+    assert capacity - used < 126 + len(documents)
+    assert sum(len(row.spans) for row in rows) >= len(documents)
 
 
-# What always holds
+# Invariants
 
 DOCUMENTS: Any = st.lists(
     st.lists(st.one_of(st.integers(1, 5), st.integers(1, 60)), min_size=1, max_size=8),
@@ -89,24 +92,24 @@ DOCUMENTS: Any = st.lists(
 
 
 @given(DOCUMENTS, st.integers(5, 60), st.randoms(use_true_random=False))
-def test_every_token_is_in_one_row_in_order(
-    several: list[list[int]], length: int, shuffled: random.Random
+def test_every_token_is_in_exactly_one_row_in_order(
+    documents: list[list[int]], length: int, shuffled: random.Random
 ) -> None:
-    whole = document_offsets(several)
-    order = list(range(len(whole)))
+    offsets = document_offsets(documents)
+    order = list(range(len(offsets)))
     shuffled.shuffle(order)
-    rows = list(plain_packing.build_rows(order, whole, ExampleRecipe("plain", length)))
+    rows = list(plain_packing.build_rows(order, offsets, ExampleRecipe("plain", length)))
     used = [
         token for row in rows for token in expand_ranges(row.segment_a) if (token, token + 1) != SEP_RANGE
     ]
-    assert used == [token for number in order for token in range(whole[number][0], whole[number][-1])]
+    assert used == [token for number in order for token in range(offsets[number][0], offsets[number][-1])]
     assert all((row.segment_b, row.lost_tokens, row.other_document_tokens) == ([], 0, 0) for row in rows)
 
 
 @given(DOCUMENTS, st.integers(5, 60))
-def test_every_row_but_the_last_one_is_full(several: list[list[int]], length: int) -> None:
-    rows = build(several, length)
-    ends = {edges[-1] for edges in document_offsets(several)}
+def test_every_row_but_the_last_one_is_full(documents: list[list[int]], length: int) -> None:
+    rows = pack_documents(documents, length)
+    ends = {edges[-1] for edges in document_offsets(documents)}
     for row in rows[:-1]:
         missing = length - len(input_positions(row))
         assert missing == 0 or (missing == 1 and row.segment_a[-1][1] in ends)
@@ -114,8 +117,8 @@ def test_every_row_but_the_last_one_is_full(several: list[list[int]], length: in
 
 
 @given(DOCUMENTS, st.integers(5, 60))
-def test_a_separator_stands_between_two_documents_only(several: list[list[int]], length: int) -> None:
-    for row in build(several, length):
+def test_a_separator_stands_between_two_documents_only(documents: list[list[int]], length: int) -> None:
+    for row in pack_documents(documents, length):
         separators = [place for place, one in enumerate(row.segment_a) if one == SEP_RANGE]
         assert separators == list(range(1, len(row.segment_a), 2))
         assert len(row.segment_a) % 2 == 1
@@ -124,7 +127,7 @@ def test_a_separator_stands_between_two_documents_only(several: list[list[int]],
 
 
 @given(DOCUMENTS, st.integers(5, 60))
-def test_spans_name_the_sentences_of_their_tokens(several: list[list[int]], length: int) -> None:
-    whole = document_offsets(several)
-    for row in build(several, length):
-        assert_spans_match(row, whole)
+def test_spans_name_the_sentences_of_their_tokens(documents: list[list[int]], length: int) -> None:
+    offsets = document_offsets(documents)
+    for row in pack_documents(documents, length):
+        assert_spans_match(row, offsets)

@@ -1,4 +1,4 @@
-"""Static masks: those of the reference code for the same draws, and invariants."""
+"""Static masks: comparison with the reference code, and invariants."""
 
 from __future__ import annotations
 
@@ -21,37 +21,41 @@ from bioshards.vocab.pretraining.tfrecord.static_masks import (
 
 CLS, SEP, MASK = 2, 3, 4
 CONTINUES = bytes(30 <= piece < 45 for piece in range(50))
-HOW = StaticMasking(MASK, frozenset({CLS, SEP}), 50, 9, 0.25, CONTINUES)
+MASKING = StaticMasking(MASK, frozenset({CLS, SEP}), 50, 9, 0.25, CONTINUES)
 ROW = [
     *(CLS, 10, 11, 31, 32, 12, 33, 13, 14, 15, 34, 35, 36, 16, 17, SEP),
     *(37, 18, 38, 19, 20, 21, 39, 40, 41, 42, 22, 23, 43, 24, SEP),
 ]
-BOTH = pytest.mark.parametrize("mask", [static_masks.mask_bert_row, static_masks.mask_albert_row])
-Mask = Callable[[Sequence[int], StaticMasking, Random], MaskedRow]
+both_functions = pytest.mark.parametrize("mask", [static_masks.mask_bert_row, static_masks.mask_albert_row])
+MaskFunction = Callable[[Sequence[int], StaticMasking, Random], MaskedRow]
 rows = st.lists(st.sampled_from([CLS, SEP, *range(5, 50)]), min_size=1, max_size=80)
-hows = st.builds(
+maskings = st.builds(
     replace,
-    st.just(HOW),
+    st.just(MASKING),
     max_predictions_per_seq=st.integers(1, 20),
     mask_prob=st.floats(0.01, 0.9),
     is_continuation=st.sampled_from([CONTINUES, None]),
 )
 
 
-def words_of(ids: Sequence[int]) -> list[set[int]]:
-    """The places of each word, found in another way than the module does."""
-    text = [place for place, piece in enumerate(ids) if piece not in HOW.special_ids]
-    begins = [n == 0 or not CONTINUES[ids[place]] for n, place in enumerate(text)]
-    numbers = [sum(begins[: n + 1]) for n in range(len(text))]
+def group_words(ids: Sequence[int]) -> list[set[int]]:
+    """Return the positions of each word, computed independently of the module."""
+    positions = [position for position, piece in enumerate(ids) if piece not in MASKING.special_ids]
+    is_first = [n == 0 or not CONTINUES[ids[position]] for n, position in enumerate(positions)]
+    word_numbers = [sum(is_first[: n + 1]) for n in range(len(positions))]
     return [
-        {place for place, of in zip(text, numbers, strict=True) if of == number}
-        for number in sorted(set(numbers))
+        {
+            position
+            for position, word_number in zip(positions, word_numbers, strict=True)
+            if word_number == number
+        }
+        for number in sorted(set(word_numbers))
     ]
 
 
-# What google-research's two functions give for ROW with random.Random(7) and (8), nine predictions at most, a
+# Output of google-research's two functions for ROW with random.Random(7) and (8), nine predictions at most, a
 # probability of 0.25, whole words and single pieces; ALBERT's n drawn from the same source.
-GOLDEN: list[tuple[Mask, bool, int, dict[int, int], list[int]]] = [
+GOLDEN: list[tuple[MaskFunction, bool, int, dict[int, int], list[int]]] = [
     (static_masks.mask_bert_row, True, 7, {7: 4, 8: 4, 14: 4, 26: 4, 27: 4, 28: 25, 29: 4},
      [7, 8, 14, 16, 26, 27, 28, 29]),
     (static_masks.mask_bert_row, True, 8, {8: 4, 14: 4, 19: 4, 20: 4, 26: 4, 27: 4, 28: 4},
@@ -71,82 +75,84 @@ GOLDEN: list[tuple[Mask, bool, int, dict[int, int], list[int]]] = [
 
 
 @pytest.mark.parametrize(("mask", "whole", "seed", "changed", "positions"), GOLDEN)
-def test_the_same_draws_give_what_the_reference_gives(
-    mask: Mask, whole: bool, seed: int, changed: dict[int, int], positions: list[int]
+def test_masks_equal_recorded_output_of_the_reference(
+    mask: MaskFunction, whole: bool, seed: int, changed: dict[int, int], positions: list[int]
 ) -> None:
-    masked = mask(ROW, HOW if whole else replace(HOW, is_continuation=None), Random(seed))
-    assert {place: piece for place, piece in enumerate(masked.ids) if piece != ROW[place]} == changed
+    masked = mask(ROW, MASKING if whole else replace(MASKING, is_continuation=None), Random(seed))
+    assert {position: piece for position, piece in enumerate(masked.ids) if piece != ROW[position]} == changed
     assert masked.positions == positions
-    assert masked.labels == [ROW[place] for place in positions]
+    assert masked.labels == [ROW[position] for position in positions]
 
 
-@BOTH
-@given(ids=rows, how=hows, seed=st.integers(0, 1 << 32))
+@both_functions
+@given(ids=rows, masking=maskings, seed=st.integers(0, 1 << 32))
 @settings(max_examples=200)
-def test_masks_keep_to_their_budget_and_to_what_is_text(
-    mask: Mask, ids: list[int], how: StaticMasking, seed: int
+def test_masks_stay_within_budget_and_text(
+    mask: MaskFunction, ids: list[int], masking: StaticMasking, seed: int
 ) -> None:
     before = list(ids)
-    masked = mask(ids, how, Random(seed))
+    masked = mask(ids, masking, Random(seed))
     assert ids == before
-    assert len(masked.positions) <= min(how.max_predictions_per_seq, max(1, round(len(ids) * how.mask_prob)))
+    assert len(masked.positions) <= min(
+        masking.max_predictions_per_seq, max(1, round(len(ids) * masking.mask_prob))
+    )
     assert masked.positions == sorted(set(masked.positions))
-    assert masked.labels == [ids[place] for place in masked.positions]
-    assert not how.special_ids & set(masked.labels)
+    assert masked.labels == [ids[position] for position in masked.positions]
+    assert not masking.special_ids & set(masked.labels)
     assert len(masked.ids) == len(ids)
-    untouched = set(range(len(ids))) - set(masked.positions)
-    assert all(masked.ids[place] == ids[place] for place in untouched)
-    if how.is_continuation:
-        for word in words_of(ids):
+    unmasked = set(range(len(ids))) - set(masked.positions)
+    assert all(masked.ids[position] == ids[position] for position in unmasked)
+    if masking.is_continuation:
+        for word in group_words(ids):
             assert word <= set(masked.positions) or word.isdisjoint(masked.positions)
 
 
-@BOTH
-@given(ids=rows, how=hows, seed=st.integers(0, 1 << 32))
-def test_single_pieces_use_the_whole_budget_where_there_is_text(
-    mask: Mask, ids: list[int], how: StaticMasking, seed: int
+@both_functions
+@given(ids=rows, masking=maskings, seed=st.integers(0, 1 << 32))
+def test_single_pieces_use_the_whole_budget(
+    mask: MaskFunction, ids: list[int], masking: StaticMasking, seed: int
 ) -> None:
-    single = replace(how, is_continuation=None)
-    text = sum(piece not in how.special_ids for piece in ids)
-    budget = min(how.max_predictions_per_seq, max(1, round(len(ids) * how.mask_prob)))
+    single = replace(masking, is_continuation=None)
+    text = sum(piece not in masking.special_ids for piece in ids)
+    budget = min(masking.max_predictions_per_seq, max(1, round(len(ids) * masking.mask_prob)))
     assert len(static_masks.mask_bert_row(ids, single, Random(seed)).positions) == min(text, budget)
     assert len(mask(ids, single, Random(seed)).positions) <= min(text, budget)
 
 
-@BOTH
-def test_a_word_longer_than_the_budget_is_never_taken(mask: Mask) -> None:
+@both_functions
+def test_word_longer_than_the_budget_is_not_masked(mask: MaskFunction) -> None:
     ids = [CLS, 10, *[30] * 9, SEP, 11, SEP]
-    how = replace(HOW, max_predictions_per_seq=4)
+    masking = replace(MASKING, max_predictions_per_seq=4)
     for seed in range(50):
-        assert set(mask(ids, how, Random(seed)).positions) <= {12}
+        assert set(mask(ids, masking, Random(seed)).positions) <= {12}
 
 
-@BOTH
-def test_a_row_without_text_has_nothing_to_predict(mask: Mask) -> None:
-    assert mask([CLS, SEP], HOW, Random(0)) == MaskedRow([CLS, SEP], [], [])
+@both_functions
+def test_row_without_text_has_no_predictions(mask: MaskFunction) -> None:
+    assert mask([CLS, SEP], MASKING, Random(0)) == MaskedRow([CLS, SEP], [], [])
 
 
-@BOTH
-def test_what_begins_the_second_segment_within_a_word_goes_with_the_first_segments_last(mask: Mask) -> None:
-    """As in the reference, where [SEP] does not end a word: a segment may be cut off in front."""
-    how = replace(HOW, max_predictions_per_seq=2, mask_prob=0.3)
-    masks = {tuple(mask([CLS, 10, SEP, 30, 11, SEP], how, Random(seed)).positions) for seed in range(40)}
+@both_functions
+def test_continuation_at_the_start_of_segment_b_joins_the_last_word_of_segment_a(mask: MaskFunction) -> None:
+    """As in the reference code, [SEP] does not end a word; truncation may start a segment within a word."""
+    masking = replace(MASKING, max_predictions_per_seq=2, mask_prob=0.3)
+    masks = {tuple(mask([CLS, 10, SEP, 30, 11, SEP], masking, Random(seed)).positions) for seed in range(40)}
     assert masks <= {(1, 3), (4,)}
     assert (1, 3) in masks
 
 
-@BOTH
-def test_eight_in_ten_pieces_are_masked_one_stays_one_is_random(mask: Mask) -> None:
-    """Bounds of five standard deviations, for some 38,000 pieces."""
+@both_functions
+def test_replacement_rates_are_80_10_10(mask: MaskFunction) -> None:
+    """Rates of about 38,000 pieces are within five standard deviations."""
     fates: Counter[str] = Counter()
-    how = replace(
-        HOW, vocabulary_size=1_000_000, is_continuation=None, max_predictions_per_seq=77, mask_prob=0.15
+    masking = replace(
+        MASKING, vocabulary_size=1_000_000, is_continuation=None, max_predictions_per_seq=77, mask_prob=0.15
     )
     ids = [CLS, *range(10, 49), SEP] * 6
     for seed in range(1000):
-        masked = mask(ids, how, Random(seed))
-        for place, label in zip(masked.positions, masked.labels, strict=True):
-            piece = masked.ids[place]
+        masked = mask(ids, masking, Random(seed))
+        for position, label in zip(masked.positions, masked.labels, strict=True):
+            piece = masked.ids[position]
             fates["mask" if piece == MASK else "same" if piece == label else "random"] += 1
     total = fates.total()
     assert total > 30_000
@@ -154,8 +160,8 @@ def test_eight_in_ten_pieces_are_masked_one_stays_one_is_random(mask: Mask) -> N
         assert abs(fates[fate] / total - share) < 5 * (share * (1 - share) / total) ** 0.5
 
 
-class Scripted(Random):
-    """Gives these numbers, then 0.8 on and on, leaves lists in their order, draws the last integer."""
+class ScriptedRandom(Random):
+    """Random that draws given numbers, then always 0.8, and the highest integer; it shuffles nothing."""
 
     def __init__(self, *numbers: float) -> None:
         super().__init__(0)
@@ -172,33 +178,37 @@ class Scripted(Random):
 
 
 @pytest.mark.parametrize(
-    ("drawn", "n"), [(0.0, 1), (0.5454, 1), (0.5455, 2), (0.8181, 2), (0.8182, 3), (0.9999, 3)]
+    ("draw", "num_words"), [(0.0, 1), (0.5454, 1), (0.5455, 2), (0.8181, 2), (0.8182, 3), (0.9999, 3)]
 )
-def test_n_grams_of_one_two_and_three_words_are_six_three_and_two_of_eleven(drawn: float, n: int) -> None:
-    """The first n-gram's pieces are drawn to be [MASK], all later ones to be replaced."""
-    how = replace(HOW, is_continuation=None, max_predictions_per_seq=5, mask_prob=0.5)
-    masked = static_masks.mask_albert_row([CLS, *range(10, 20), SEP], how, Scripted(drawn, *[0.0] * n))
-    assert masked.ids == [CLS, *[MASK] * n, *[49] * (5 - n), *range(15, 20), SEP]
+def test_n_gram_lengths_have_odds_of_6_3_2(draw: float, num_words: int) -> None:
+    """Pieces of the first n-gram become [MASK], those of later ones random pieces."""
+    masking = replace(MASKING, is_continuation=None, max_predictions_per_seq=5, mask_prob=0.5)
+    masked = static_masks.mask_albert_row(
+        [CLS, *range(10, 20), SEP], masking, ScriptedRandom(draw, *[0.0] * num_words)
+    )
+    assert masked.ids == [CLS, *[MASK] * num_words, *[49] * (5 - num_words), *range(15, 20), SEP]
 
 
-def test_an_n_gram_is_shortened_to_what_is_left_and_one_that_meets_another_is_left_out() -> None:
-    """Three words are taken; what begins in them meets them; of two more there is room for one."""
+def test_n_gram_is_shortened_to_the_budget_and_overlaps_are_skipped() -> None:
+    """The first n-gram takes three words, and n-grams that start in it overlap. One more word has room."""
     ids = [CLS, *range(10, 20), SEP]
-    how = replace(HOW, is_continuation=None, max_predictions_per_seq=4, mask_prob=0.5)
-    masked = static_masks.mask_albert_row(ids, how, Scripted(0.99, 0.0, 0.0, 0.0, 0.0, 0.99, 0.7, 0.0))
+    masking = replace(MASKING, is_continuation=None, max_predictions_per_seq=4, mask_prob=0.5)
+    masked = static_masks.mask_albert_row(
+        ids, masking, ScriptedRandom(0.99, 0.0, 0.0, 0.0, 0.0, 0.99, 0.7, 0.0)
+    )
     assert masked.positions == [1, 2, 3, 4]
     assert masked.ids[1:5] == [MASK] * 4
 
 
-def test_a_piece_is_masked_kept_or_replaced_by_the_draws() -> None:
+def test_draws_decide_between_mask_original_and_random_piece() -> None:
     ids = [CLS, 10, 11, 12, SEP]
-    how = replace(HOW, is_continuation=None, max_predictions_per_seq=3, mask_prob=0.6)
-    masked = static_masks.mask_bert_row(ids, how, Scripted(0.79, 0.8, 0.49, 0.8, 0.5))
+    masking = replace(MASKING, is_continuation=None, max_predictions_per_seq=3, mask_prob=0.6)
+    masked = static_masks.mask_bert_row(ids, masking, ScriptedRandom(0.79, 0.8, 0.49, 0.8, 0.5))
     assert masked == MaskedRow([CLS, MASK, 11, 49, SEP], [1, 2, 3], [10, 11, 12])
 
 
-def test_what_continues_a_word_is_what_albert_holds_it_to_be() -> None:
-    """Its own answers for these pieces, but for special tokens, which it never asks about."""
+def test_sentencepiece_continuations_equal_albert_code() -> None:
+    """Recorded answers of ALBERT's code, except for special tokens, which it does not test."""
     expected = {
         **dict.fromkeys(["▁cell", "▁(", "▁", "▁3", "-", "6", ")", "%", "β", "é", "€", "3a"], 0),
         **dict.fromkeys(["<s>", "'s", "="], 0),
