@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import copy
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
@@ -11,12 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from bioshards.pipelines import cli
+from tests.support import hypothesis_profiles
 from tests.support.corpus import manifests
 from tests.support.fork_server import run_beam
 from tests.support.outputs import load_manifest
 from tests.support.real_data import DATA
+
+settings.load_profile(hypothesis_profiles.NAME)
 
 
 @pytest.fixture(autouse=True)
@@ -32,42 +34,6 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         connect(sock, address)
 
     monkeypatch.setattr(socket.socket, "connect", guarded)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def skip_state_inspection() -> None:
-    """Beam looks through each function anew for state and timers, 40 % of a small run: ours have none."""
-    from apache_beam.transforms import core, userstate
-
-    inspect_dofn = userstate.get_dofn_specs
-
-    def inspect_unless_callable(dofn: Any) -> tuple[set[Any], set[Any]]:
-        return (set(), set()) if type(dofn) is core.CallableWrapperDoFn else inspect_dofn(dofn)
-
-    userstate.get_dofn_specs = inspect_unless_callable
-
-
-@pytest.fixture(scope="session", autouse=True)
-def cache_parsed_options() -> None:
-    """Beam makes a parser for each look at a run's options, a third of a small run: the same words once."""
-    from apache_beam.options.pipeline_options import PipelineOptions
-
-    parse, cache = PipelineOptions.__init__, dict[tuple[Any, ...], dict[str, Any]]()
-
-    def parse_once(self: Any, flags: Any = None, **overrides: Any) -> None:
-        if flags is None or overrides:
-            parse(self, flags, **overrides)
-            return
-        cache_key = type(self), *flags
-        if cache_key not in cache:
-            parse(self, flags)
-            cache[cache_key] = copy.deepcopy(self._all_options)
-        options = {name: copy.copy(value) for name, value in cache[cache_key].items()}
-        self.__dict__.update(
-            _flags=flags, _visible_options=argparse.Namespace(**options), _all_options=options
-        )
-
-    PipelineOptions.__init__ = parse_once
 
 
 @pytest.fixture(scope="session", autouse=True)

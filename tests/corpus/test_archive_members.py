@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.corpus.archives import members
@@ -22,9 +22,6 @@ from bioshards.corpus.archives.members import iter_members
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.jats.article_stream import iter_articles
 from tests.support.corpus.archive_bytes import ArchiveFiles, TrickleReader, pack_tar, pack_tar_gz, pack_zip
-
-PROFILE = settings(derandomize=True, deadline=None, database=None)
-
 
 FIRST_ARTICLE = b"<article><front/><body><p>One.</p></body></article>"
 SECOND_ARTICLE = "<article><body><p>Naïve β-cells.</p></body></article>".encode()
@@ -229,7 +226,6 @@ ANY_FILES = st.lists(
 )
 
 
-@PROFILE
 @given(ANY_FILES, st.integers(1, 1000))
 def test_any_files_round_trip_through_any_archive(files: ArchiveFiles, size: int) -> None:
     expected = [

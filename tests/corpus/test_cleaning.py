@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.text.cleaning import CLEANING_RULES, Cleaner, LabelledText
+from tests.support.hypothesis_profiles import examples
 
-PROFILE = settings(derandomize=True, deadline=None, database=None)
 ALL_RULES = Cleaner()
 SENTENCES = "Mice slept in cages. Their sleep was short."
 
@@ -409,7 +409,7 @@ SECTIONS = st.lists(
 CLEANERS = st.one_of(st.just(ALL_RULES), st.sets(st.sampled_from(CLEANING_RULES)).map(Cleaner))
 
 
-@settings(PROFILE, max_examples=1500)
+@settings(max_examples=examples(1500))
 @given(CLEANERS, TEXTS, SECTIONS)
 def test_cleaning_is_idempotent_and_counts_add_up(
     cleaner: Cleaner, title: str, sections: list[LabelledText]
@@ -426,7 +426,7 @@ def test_cleaning_is_idempotent_and_counts_add_up(
     assert removed_again == {}
 
 
-@settings(PROFILE, max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.text())
 def test_cleaned_text_is_composed_and_visible(text: str) -> None:
     removed: dict[str, int] = {}
@@ -442,7 +442,7 @@ def test_cleaned_text_is_composed_and_visible(text: str) -> None:
 ALPHABET = "aZ09 .,;:()[]±×÷·°µαβΔΩ²³¹½⁻⁺₂≤≥≈≠∞→√∑′″−–—‘’“”…ßéüñøåœ€™®𝑝ℓ眠"
 
 
-@settings(PROFILE, max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.text(ALPHABET))
 def test_letters_and_signs_of_science_are_unchanged(text: str) -> None:
     assert ALL_RULES.clean_text(text, {}) is text

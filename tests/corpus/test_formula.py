@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from bioshards.corpus.mathml import formula
+from tests.support.hypothesis_profiles import examples
 from tests.support.real_data import DATA, needs_data
 
 PARSER = etree.XMLParser(
@@ -397,7 +398,7 @@ def collect_text(element: etree._Element) -> str:
     return "".join(map(str, element.itertext(etree.Element)))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 @given(st.lists(formulas(), max_size=5))
 def test_formula_is_one_line_with_all_letters_and_digits(children: list[etree._Element]) -> None:
     math = etree.Element("math")
@@ -408,7 +409,7 @@ def test_formula_is_one_line_with_all_letters_and_digits(children: list[etree._E
     assert not any(sign in text for sign in "\u2060\u2061\u2062\u2063\u200b")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(st.lists(TOKENS.filter(lambda token: token[1].strip() == token[1] and token[1]), max_size=8))
 def test_spacing_is_independent_of_white_space_in_the_source(tokens: list[tuple[str, str]]) -> None:
     """White space within ``mo`` and ``mn`` does not change the text."""

@@ -10,13 +10,13 @@ from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.pubmed import citation
 from bioshards.corpus.xml.tag_balance import has_balanced_tags, have_balanced_tags
 from tests.support.corpus.pubmed_xml import citation_xml
+from tests.support.hypothesis_profiles import examples
 
-PROFILE = settings(derandomize=True, deadline=None, database=None)
 PIECES = st.sampled_from(["<a>", "</a>", "<b x='1'>", "</b >", "<c/>", "<d />", "x", "é", "a > b", " "])
 RECORDS = st.lists(st.lists(PIECES, max_size=12).map("".join), max_size=6)
 
 
-@settings(PROFILE, max_examples=500)
+@settings(max_examples=examples(500))
 @given(RECORDS)
 def test_records_balance_as_their_concatenated_text(records: list[str]) -> None:
     together = "".join(records)
@@ -25,7 +25,7 @@ def test_records_balance_as_their_concatenated_text(records: list[str]) -> None:
     )
 
 
-@settings(PROFILE, max_examples=200)
+@settings(max_examples=examples(200))
 @given(RECORDS)
 def test_records_that_balance_one_by_one_balance_together(records: list[str]) -> None:
     if len("".join(records).encode()) > 1 and all(

@@ -23,6 +23,7 @@ from bioshards.pipelines.execution import session
 from bioshards.pipelines.options.parser import Parser
 from bioshards.pipelines.registry import PIPELINES, load_parser
 from bioshards.pipelines.templates import flex_metadata, launcher, template_writer
+from tests.support.hypothesis_profiles import examples
 from tests.support.paths import REPOSITORY
 
 COMMITTED_METADATA = REPOSITORY / "docker/metadata"
@@ -188,7 +189,7 @@ def test_parameters_without_default_are_text_fields() -> None:
 
 
 @given(st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 def test_parser_accepts_what_a_pattern_matches(data: st.DataObject) -> None:
     pipeline = data.draw(st.sampled_from(list(PIPELINES)))
     action = data.draw(st.sampled_from(list(flex_metadata.list_parameters(PARSERS[pipeline]).values())))

@@ -31,9 +31,9 @@ from tests.bench.harness import scale_graphs as graphs
 from tests.support.corpus.manifests import of_pretraining
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.corpus.small_articles import small_article, write_byte_files
+from tests.support.hypothesis_profiles import examples
 from tests.support.storage_calls import StorageCalls, count_storage_calls
 
-PROFILE = settings(derandomize=True, deadline=None, database=None, max_examples=25)
 FILES = LocalStorage()
 
 
@@ -48,7 +48,7 @@ REMOTE = RemoteStorage()
 # Prefetching
 
 
-@PROFILE
+@settings(max_examples=examples(25))
 @given(st.lists(st.integers(), max_size=3 * MAX_CONCURRENT_CALLS))
 def test_prefetch_map_keeps_the_order_of_items(items: list[int]) -> None:
     assert list(prefetch_map(REMOTE, lambda item: item + 1, items)) == [item + 1 for item in items]

@@ -16,7 +16,7 @@ from typing import Any
 import lxml.html
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.train.plot import plot
@@ -295,7 +295,6 @@ def test_page_size_is_bounded_for_many_steps(tmp_path: Path) -> None:
 numbers = st.lists(st.floats(-1e3, 1e3) | st.just(math.nan), min_size=1, max_size=60)
 
 
-@settings(derandomize=True, deadline=None, database=None)
 @given(numbers, st.integers(0, 70))
 def test_smoothed_value_is_the_mean_of_its_neighbours(values: list[float], half: int) -> None:
     smoothed = smooth(np.array(values), half)

@@ -22,6 +22,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab import encode
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.encoder.bounded_cache import BoundedCache
+from tests.support.hypothesis_profiles import examples
 from tests.support.real_data import DATA, needs_data
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -242,7 +243,7 @@ PARTS = st.one_of(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(texts=st.lists(st.lists(PARTS, max_size=8).map("".join), max_size=4))
 def test_any_text_has_the_ids_of_the_library(
     kind: str, tokenizer_pairs: dict[str, tuple[Tokenizer, Encoder]], texts: list[str]

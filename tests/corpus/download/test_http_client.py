@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.download.http_client import Connection, NotFoundError, RefusedError, UnreachableError
 from bioshards.corpus.storage.retry import RetryPolicy
+from tests.support.hypothesis_profiles import examples
 from tests.support.servers.fake_server import (
     ConnectionReset,
     EndlessBody,
@@ -291,7 +292,7 @@ RECOVERABLE = st.one_of(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), suppress_health_check=list(HealthCheck))
 @given(
     faults=st.lists(RECOVERABLE, max_size=5), start=st.one_of(st.just(0), SIZES), is_republished=st.booleans()
 )

@@ -13,8 +13,7 @@ from bioshards.corpus.download import europepmc, pubmed
 from bioshards.corpus.download.listing import EmptySelectionError, ListingError, SelectedFiles, parse_links
 from bioshards.corpus.download.source_parser import parse_source_spec
 from bioshards.corpus.download.source_spec import SourceSpec
-
-PROFILE = settings(derandomize=True, deadline=None, database=None)
+from tests.support.hypothesis_profiles import examples
 
 TEXT_PAGE = """<!DOCTYPE HTML PUBLIC "-//W3C//DTD HTML 3.2 Final//EN">
 <html><head><title>Index of /pubmed/baseline</title></head><body><h1>Index of /pubmed/baseline</h1>
@@ -255,7 +254,7 @@ PIECES = [
 ]
 
 
-@settings(PROFILE, max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.sampled_from(PIECES)).map("".join) | st.text())
 def test_urls_of_hostile_pages_are_those_of_the_source(page: str) -> None:
     try:

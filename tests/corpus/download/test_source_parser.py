@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from bioshards.corpus.download.source_parser import SourceSpecError, parse_source_spec
 from bioshards.corpus.download.source_registry import SOURCES
 from bioshards.corpus.download.source_spec import FileSelection, SourceSpec
-
-PROFILE = settings(derandomize=True, deadline=None, database=None)
+from tests.support.hypothesis_profiles import examples
 
 DAY = date(2026, 8, 1)
 ALL = FileSelection()
@@ -155,7 +154,7 @@ def format_selection(selection: FileSelection) -> str:
     )
 
 
-@settings(PROFILE, max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.sampled_from(["baseline", "updates", ""]), SELECTIONS)
 def test_format_and_parse_round_trip(part: str, selection: FileSelection) -> None:
     parsed = parse_source_spec(f"pubmed:{part}[{format_selection(selection)}]")
@@ -166,7 +165,7 @@ def test_format_and_parse_round_trip(part: str, selection: FileSelection) -> Non
 PIECES = st.sampled_from([*SOURCES, "baseline", "updates", "since=", "2026-08-01", *":[]-,=0123", "/", "\n"])
 
 
-@settings(PROFILE, max_examples=500)
+@settings(max_examples=examples(500))
 @given(
     st.text()
     | st.text(string.printable).map(lambda rest: f"pubmed:{rest}")
@@ -183,7 +182,7 @@ def test_any_text_is_a_spec_a_path_or_an_error(text: str) -> None:
     assert parsed is None or parsed.text == text
 
 
-@settings(PROFILE, max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.lists(st.tuples(st.integers(1, 40), st.none() | st.integers(1, 40)), max_size=3),
     st.integers(1, 40),

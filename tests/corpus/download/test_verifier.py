@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from bioshards.corpus.download import verifier
 from bioshards.corpus.download.verifier import DownloadVerifier, parse_root_name
 from bioshards.corpus.errors import BadFileError
+from tests.support.hypothesis_profiles import examples
 
 XML = b'<?xml version="1.0"?>\n<Set><a>' + bytes(range(97, 123)) * 4000 + b"</a></Set>"
 GOOD = gzip.compress(XML, mtime=0)
@@ -242,7 +243,7 @@ def test_endless_data_that_expands_to_nothing_is_rejected(
 # Block boundaries.
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(
     data=st.one_of(
         st.just(GOOD[:300]),
@@ -259,7 +260,7 @@ def test_result_is_independent_of_block_boundaries(data: bytes, cuts: list[int])
     assert verify([data]) == verify(split_into_bytes(data)) == verify(blocks)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(text=st.text(max_size=200), split=st.integers(0, 200))
 def test_any_valid_gzip_file_is_accepted(text: str, split: int) -> None:
     xml = b"<Set>" + text.encode() + b"</Set>"

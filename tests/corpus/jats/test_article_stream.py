@@ -8,7 +8,7 @@ import re
 import tracemalloc
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -16,8 +16,6 @@ from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.jats import article_stream
 from bioshards.corpus.jats.article_stream import iter_articles
 from bioshards.corpus.xml import decoder
-
-PROFILE = settings(derandomize=True, deadline=None, database=None)
 
 XLINK = b'xmlns:xlink="http://www.w3.org/1999/xlink"'
 DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -381,7 +379,6 @@ ARTICLE = st.tuples(st.sampled_from(["", ' a="</"', " b='>'", "\n"]), CONTENT).m
 )
 
 
-@PROFILE
 @given(st.lists(ARTICLE, max_size=5), st.integers(1, 300), st.sampled_from([b"", b"\n", b" \t"]))
 def test_generated_articles_are_yielded_byte_for_byte(
     articles: list[bytes], step: int, separator: bytes
@@ -395,7 +392,6 @@ def test_generated_articles_are_yielded_byte_for_byte(
         assert list_articles(xml + separator, step) == [xml]
 
 
-@PROFILE
 @given(st.lists(ARTICLE, min_size=1, max_size=3), st.integers(1, 300), st.data())
 def test_generated_package_with_comments_equals_lxml(
     articles: list[bytes], step: int, choice: st.DataObject

@@ -21,8 +21,7 @@ from bioshards.corpus.jats.section_walker import TextBlock
 from bioshards.corpus.jats.text_blocks import ARTICLE_PARTS
 from bioshards.corpus.sentences import collapse_whitespace
 from tests.support.corpus.small_articles import ACCEPTED_ARTICLE
-
-PROFILE = settings(derandomize=True, deadline=None, database=None)
+from tests.support.hypothesis_profiles import examples
 
 TITLE = TextBlock("title", (), "Sleep in mice. A trial.")
 BLOCKS = [
@@ -359,7 +358,7 @@ def test_article_without_an_id_raises() -> None:
     assert error_info.value.reason == "no-id"
 
 
-@settings(PROFILE, max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.none() | st.text(min_size=1), st.integers(1, 2**31 - 1))
 def test_numbers_of_other_articles_are_above_pmcids_and_fit_int64(doi: str | None, pmid: int) -> None:
     doi = doi and doi.encode(errors="replace").decode()
@@ -395,7 +394,7 @@ BLOCKS_OF_PARTS = st.lists(
 )
 
 
-@settings(PROFILE, max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.none() | WORDS,
     BLOCKS_OF_PARTS,
@@ -432,7 +431,7 @@ def test_counts_and_sections_match_the_sentences(
     }
 
 
-@settings(PROFILE, max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.lists(st.builds(TextBlock, st.sampled_from(ARTICLE_PARTS[1:]), HEADINGS, WORDS), max_size=8),
     st.integers(0, 30),

@@ -21,8 +21,8 @@ from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile, is_unchanged
 from bioshards.corpus.storage.storage_protocol import FileInfo
+from tests.support.hypothesis_profiles import examples
 
-PROFILE = settings(derandomize=True, deadline=None, database=None)
 FILES = LocalStorage()
 
 
@@ -150,7 +150,7 @@ def test_files_with_the_same_name_in_two_folders_are_both_read(tmp_path: Path) -
     assert [part.path for part in source.parts] == paths
 
 
-@settings(PROFILE, max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.permutations(["PMC1.xml", "PMC20000.xml", "y.xml", "x.zip", "PMC1_PMC9.xml", "d/PMC7.2.xml"]))
 def test_order_of_inputs_does_not_matter(names: list[str]) -> None:
     paths = [f"/in/{name}" for name in names]
@@ -238,7 +238,7 @@ NAMES = st.one_of(
 )
 
 
-@settings(PROFILE, max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.sets(NAMES, min_size=1, max_size=25), NAMES)
 def test_added_article_changes_one_group(names: set[str], added: str) -> None:
     before = index_by_name(discover(NameOnlyStorage([f"/in/{name}" for name in names]), ["/in"]))
@@ -344,7 +344,7 @@ def test_file_names_that_are_not_utf_8(tmp_path: Path) -> None:
     ]
 
 
-@settings(PROFILE, max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.lists(
         st.text(st.characters(exclude_characters="/", exclude_categories=["Cs"]), max_size=8).map(

@@ -40,6 +40,7 @@ from tests.support.corpus.small_articles import (
     small_article,
     write_byte_files,
 )
+from tests.support.hypothesis_profiles import examples
 from tests.support.paths import PMC_SAMPLE
 from tests.support.servers import fake_pmc_bucket
 from tests.support.servers.fake_pmc_bucket import (
@@ -50,7 +51,6 @@ from tests.support.servers.fake_pmc_bucket import (
     create_bucket,
 )
 
-PROFILE = settings(derandomize=True, deadline=None, database=None)
 FILES = LocalStorage()
 SAMPLE = PMC_SAMPLE
 
@@ -572,7 +572,7 @@ XML = st.recursive(
 )
 
 
-@settings(PROFILE, max_examples=500)
+@settings(max_examples=examples(500))
 @given(
     st.lists(XML, max_size=5).map("".join), st.sampled_from(["body", "back", "front", "floats-group", "x"])
 )

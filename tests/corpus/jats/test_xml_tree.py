@@ -21,8 +21,7 @@ from lxml import etree
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.jats import xml_tree
 from bioshards.corpus.mathml.formula import MATHML_NAMESPACE
-
-PROFILE = settings(derandomize=True, deadline=None, database=None)
+from tests.support.hypothesis_profiles import examples
 
 parse_tree = functools.partial(xml_tree.parse_article, flatten=False)
 """Parses without flattening inline markup, which tests/corpus/jats/test_flattener.py covers."""
@@ -289,7 +288,7 @@ def remove_skipped_elements(root: etree._Element) -> etree._Element:
     return root
 
 
-@settings(PROFILE, max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.lists(TREES, max_size=4), st.booleans())
 def test_generated_tree_equals_lxml_without_skipped_elements(trees: list[Any], raw: bool) -> None:
     root = etree.Element("article")
@@ -333,7 +332,7 @@ PIECES = st.lists(
 )
 
 
-@settings(PROFILE, max_examples=500)
+@settings(max_examples=examples(500))
 @given(PIECES)
 def test_generated_bytes_give_a_tree_or_a_bad_record(pieces: list[bytes]) -> None:
     xml = b"<article>" + b"".join(pieces) + b"</article>"

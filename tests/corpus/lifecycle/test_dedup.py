@@ -20,9 +20,8 @@ from bioshards.corpus.lifecycle.dedup import TEXT_DIGEST_SCHEMA, digest_text, fi
 from bioshards.corpus.lifecycle.versions import DECISION_SCHEMA
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import run_beam
+from tests.support.hypothesis_profiles import examples
 from tests.support.outputs import load_documents, load_manifest, published_digests
-
-PROFILE = settings(derandomize=True, deadline=None, database=None)
 
 Run = Callable[..., int]
 
@@ -104,7 +103,7 @@ def normalise(text: str) -> str:
     return "".join(character for character in text if character.isalnum())
 
 
-@settings(PROFILE, max_examples=500)
+@settings(max_examples=examples(500))
 @given(TEXTS, st.lists(TEXTS, max_size=3), TEXTS, st.lists(TEXTS, max_size=3))
 def test_digests_are_equal_for_equal_letters_and_digits(
     title: str, abstract: list[str], other_title: str, other_abstract: list[str]
@@ -179,7 +178,7 @@ def live_documents(draw: st.DrawFn) -> list[list[Row]]:
     return sources
 
 
-@settings(PROFILE, max_examples=300)
+@settings(max_examples=examples(300))
 @given(live_documents(), st.integers(1, 7))
 def test_document_with_the_lowest_key_is_kept(sources: list[list[Row]], buckets: int) -> None:
     assert find_decisions(sources, buckets) == compute_expected(sources)

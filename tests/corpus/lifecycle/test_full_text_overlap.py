@@ -31,8 +31,7 @@ from tests.support.corpus.identified_documents import (
     write_finished_dir,
 )
 from tests.support.corpus.manifests import put_documents
-
-PROFILE = settings(derandomize=True, deadline=None, database=None)
+from tests.support.hypothesis_profiles import examples
 
 FILES = LocalStorage()
 
@@ -247,7 +246,7 @@ ABSTRACT_ROWS = st.lists(
 )
 
 
-@settings(PROFILE, max_examples=400)
+@settings(max_examples=examples(400))
 @given(ARTICLE_ROWS, ABSTRACT_ROWS, st.sampled_from([1, 2, 5, 100]), st.sampled_from([1, 4, 1000]))
 def test_overlap_equals_that_of_dictionaries(
     articles: list[IdRow], abstracts: list[IdRow], size: int, rows: int
@@ -262,7 +261,7 @@ def test_overlap_equals_that_of_dictionaries(
 # Exclusion
 
 
-@settings(PROFILE, max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=30), st.integers(1, 7), st.integers(1, 7))
 def test_listed_ids_are_excluded_for_any_batches(
     marks: list[tuple[bool, bool]], size: int, chunk: int

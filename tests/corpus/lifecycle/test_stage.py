@@ -34,8 +34,8 @@ from tests.support.corpus.small_articles import (
     small_article,
     write_byte_files,
 )
+from tests.support.hypothesis_profiles import examples
 
-PROFILE = settings(derandomize=True, deadline=None, database=None)
 FILES = LocalStorage()
 
 
@@ -220,7 +220,7 @@ def test_batches_are_bounded_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [batch.num_rows for batch in read_batches(tmp_path / "out", staged)] == [2, 2, 1]
 
 
-@settings(PROFILE, max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=12), st.integers(1, 80))
 def test_table_is_independent_of_batch_boundaries(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], max_characters: int

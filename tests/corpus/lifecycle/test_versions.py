@@ -18,8 +18,7 @@ from bioshards.corpus.lifecycle.versions import (
     digest_decisions,
     resolve_versions,
 )
-
-PROFILE = settings(derandomize=True, deadline=None, database=None)
+from tests.support.hypothesis_profiles import examples
 
 Event = tuple[str, int, int] | tuple[str, list[int]]
 """("record", PMID, version) or ("delete", PMIDs)."""
@@ -113,14 +112,14 @@ EVENTS: st.SearchStrategy[Event] = st.tuples(st.just("record"), PMIDS, VERSIONS)
 EVENT_FILES = st.lists(st.lists(EVENTS, max_size=9), min_size=1, max_size=5)
 
 
-@settings(PROFILE, max_examples=400)
+@settings(max_examples=examples(400))
 @given(EVENT_FILES)
 def test_decisions_equal_those_of_the_events_in_order(files: list[list[Event]]) -> None:
     keys = [make_keys(events) for events in files]
     assert resolve(keys, 1) == apply_events(files)
 
 
-@settings(PROFILE, max_examples=80)
+@settings(max_examples=examples(80))
 @given(EVENT_FILES, st.integers(2, 7))
 def test_decisions_are_independent_of_the_number_of_buckets(
     files: list[list[Event]], num_buckets: int
@@ -129,7 +128,7 @@ def test_decisions_are_independent_of_the_number_of_buckets(
     assert resolve(keys, num_buckets) == resolve(keys, 1) == resolve(keys, num_buckets, make_chunked_table)
 
 
-@settings(PROFILE, max_examples=150)
+@settings(max_examples=examples(150))
 @given(EVENT_FILES)
 def test_at_most_one_record_of_a_pmid_is_live(files: list[list[Event]]) -> None:
     keys = [make_keys(events) for events in files]
@@ -241,7 +240,7 @@ ARTICLE_IDS = st.sampled_from([1, 2, 9999, 2**31 - 1, 2**40, 2**40 + 1, 2**62 + 
 ARTICLES = st.lists(st.lists(st.tuples(ARTICLE_IDS, VERSIONS), max_size=9), min_size=1, max_size=5)
 
 
-@settings(PROFILE, max_examples=300)
+@settings(max_examples=examples(300))
 @given(ARTICLES, st.integers(1, 7))
 def test_highest_version_of_an_article_is_live(files: list[list[tuple[int, int]]], num_buckets: int) -> None:
     keys = [
@@ -251,7 +250,7 @@ def test_highest_version_of_an_article_is_live(files: list[list[tuple[int, int]]
     assert resolve(keys, num_buckets, make_chunked_table, by_version=True) == find_superseded(keys)
 
 
-@settings(PROFILE, max_examples=100)
+@settings(max_examples=examples(100))
 @given(ARTICLES)
 def test_one_record_of_each_article_is_live(files: list[list[tuple[int, int]]]) -> None:
     keys = [[(key, version, index, False) for index, (key, version) in enumerate(file)] for file in files]
@@ -326,7 +325,7 @@ DECISION_LISTS = st.lists(
 )
 
 
-@settings(PROFILE, max_examples=200)
+@settings(max_examples=examples(200))
 @given(DECISION_LISTS, DECISION_LISTS)
 def test_digests_are_equal_for_equal_decisions(first: DecisionRows, second: DecisionRows) -> None:
     assert (digest_decisions(make_decisions(first)) == digest_decisions(make_decisions(second))) == (

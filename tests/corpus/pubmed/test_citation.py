@@ -14,22 +14,22 @@ from tests.support.corpus.citation_strategies import (
     MARKUP_PIECE,
     MATHML,
     OWN_IDS_XML,
-    RECORD_SETTINGS,
     article_record,
     parse_both_ways,
     parse_record,
     small_record_xml,
 )
+from tests.support.hypothesis_profiles import examples
 
 
-@settings(RECORD_SETTINGS, max_examples=300)
+@settings(max_examples=examples(300))
 @given(article_record())
 def test_generated_record_equals_the_plain_parser(record: str) -> None:
     fast, plain = parse_both_ways(record)
     assert fast == plain
 
 
-@settings(RECORD_SETTINGS, max_examples=150, phases=[Phase.generate])
+@settings(max_examples=examples(150), phases=[Phase.generate])
 @given(article_record(), st.data())
 def test_blanks_at_the_end_of_generated_tags_are_ignored(record: str, data: st.DataObject) -> None:
     tags = sorted({match["tag"] for match in MARKUP_PIECE.finditer(record) if match["tag"]})

@@ -16,10 +16,10 @@ from tests.support.corpus.citation_strategies import (
     MARKUP_PIECE,
     MATHML,
     OWN_IDS_XML,
-    RECORD_SETTINGS,
     article_record,
     small_record_xml,
 )
+from tests.support.hypothesis_profiles import examples
 
 # Errors
 
@@ -160,7 +160,7 @@ def escape_stray_tag_ends(record: str) -> str:
     )
 
 
-@settings(RECORD_SETTINGS, max_examples=150)
+@settings(max_examples=examples(150))
 @given(article_record(), st.data())
 def test_missing_end_tag_raises(record: str, data: st.DataObject) -> None:
     whole = escape_stray_tag_ends(record)

@@ -16,8 +16,7 @@ from bioshards.corpus.pubmed.discovery import discover_sources, source_from_file
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import FileInfo
-
-PROFILE = settings(derandomize=True, deadline=None, database=None)
+from tests.support.hypothesis_profiles import examples
 
 FILES = LocalStorage()
 
@@ -98,7 +97,7 @@ ORDERED = [
 ]
 
 
-@settings(PROFILE, max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.permutations(ORDERED))
 def test_sorting_does_not_depend_on_the_initial_order(paths: list[str]) -> None:
     assert [item.path for item in sorted(map(create_source, paths))] == ORDERED
@@ -109,7 +108,7 @@ NAMES = st.tuples(
 ).map(lambda part: f"{part[0]}{part[1]:02d}n{part[2]:04d}.xml.gz") | st.text("abn0 .", min_size=1, max_size=6)
 
 
-@settings(PROFILE, max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.lists(st.tuples(st.sampled_from(["/a/", "/b/", "gs://c/"]), NAMES).map("".join), unique=True),
     st.randoms(),
@@ -146,7 +145,7 @@ def test_stem_is_the_name_without_extensions(name: str, stem: str) -> None:
     assert create_source(f"/data/{name}").stem == stem
 
 
-@settings(PROFILE, max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.text(min_size=1, max_size=20).map(lambda name: name + ".xml") | st.text(max_size=20))
 def test_stem_is_a_safe_file_name(name: str) -> None:
     assert re.fullmatch(r"(?!\.)[A-Za-z0-9_.@-]+", create_source(f"/data/{name}").stem)

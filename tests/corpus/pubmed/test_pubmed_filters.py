@@ -18,8 +18,7 @@ from bioshards.corpus.pubmed.document_builder import CitationDocumentBuilder
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.sentences import collapse_whitespace
 from bioshards.corpus.text.cleaning import CLEANING_RULES
-
-PROFILE = settings(derandomize=True, deadline=None, database=None)
+from tests.support.hypothesis_profiles import examples
 
 CITATION = Citation(
     pmid=12_345_678,
@@ -251,7 +250,7 @@ LABELS = st.none() | TEXTS.filter(str.strip).map(str.strip)
 SECTIONS = st.lists(st.builds(AbstractSection, LABELS, TEXTS), max_size=5).map(tuple)
 
 
-@settings(PROFILE, max_examples=400)
+@settings(max_examples=examples(400))
 @given(TEXTS, SECTIONS, st.booleans(), st.booleans())
 def test_counts_and_sections_match_the_sentences(
     title: str, sections: tuple[AbstractSection, ...], titles: bool, labels: bool
@@ -278,13 +277,13 @@ def test_counts_and_sections_match_the_sentences(
         assert " ".join(document.sentences[start:end]).split() == words
 
 
-@settings(PROFILE, max_examples=300)
+@settings(max_examples=examples(300))
 @given(TEXTS | st.text(ANY))
 def test_collapse_whitespace_equals_split_and_join(text: str) -> None:
     assert collapse_whitespace(text) == " ".join(text.split())
 
 
-@settings(PROFILE, max_examples=200)
+@settings(max_examples=examples(200))
 @given(SECTIONS, TEXTS, st.integers(0, 30))
 def test_drop_reason_depends_on_the_words_of_the_abstract(
     sections: tuple[AbstractSection, ...], title: str, min_abstract_words: int

@@ -21,13 +21,7 @@ from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.pubmed import record_stream
 from bioshards.corpus.pubmed.record_stream import iter_records
 from bioshards.corpus.xml import decoder
-
-PROFILE = settings(
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
+from tests.support.hypothesis_profiles import examples
 
 Records = list[tuple[str, bytes]]
 
@@ -688,7 +682,7 @@ def generate_file(draw: st.DrawFn, unusual: bool = False) -> bytes:
     return f"{head}{before}{doctype}<{root}>{inside}{after}</{root}>{last}".encode()
 
 
-@settings(PROFILE, max_examples=250)
+@settings(max_examples=examples(250), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(generate_file(), st.integers(1, 120))
 def test_generated_file_equals_lxml(data: bytes, step: int) -> None:
     records = list(iter_records(SlowFile(data, step)))
@@ -696,7 +690,11 @@ def test_generated_file_equals_lxml(data: bytes, step: int) -> None:
     assert records == list_records(data) == list_records(gzip.compress(data, compresslevel=1))
 
 
-@settings(PROFILE, max_examples=250, phases=[Phase.generate])
+@settings(
+    max_examples=examples(250),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    phases=[Phase.generate],
+)
 @given(generate_file(unusual=True), st.integers(1, 120))
 def test_generated_file_with_unusual_tags_equals_lxml(data: bytes, step: int) -> None:
     records = list(iter_records(SlowFile(data, step)))
@@ -711,7 +709,7 @@ PIECES = st.lists(
 )
 
 
-@settings(PROFILE, max_examples=150)
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PIECES, st.lists(FILLERS.map(str.encode), min_size=7, max_size=7), st.integers(1, 60))
 def test_generated_records_are_yielded_byte_for_byte(
     pieces: list[bytes], fillers: list[bytes], step: int
@@ -721,7 +719,7 @@ def test_generated_records_are_yielded_byte_for_byte(
     assert [record for _, record in iter_records(SlowFile(data, step))] == pieces
 
 
-@settings(PROFILE, max_examples=150)
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(generate_file(), st.data())
 def test_truncated_generated_file_raises(data: bytes, choice: st.DataObject) -> None:
     whole = data.rstrip()

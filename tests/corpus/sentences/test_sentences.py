@@ -32,10 +32,9 @@ from tests.bench.harness.sentence_gold import (
     score_splitter,
     sentence_ends,
 )
+from tests.support.hypothesis_profiles import examples
 from tests.support.paths import GOLDEN
 from tests.support.real_data import DATA, needs_data
-
-PROFILE = settings(derandomize=True, deadline=None, database=None)
 
 PARTS = st.sampled_from(
     [". ", "? ", "! ", ".", ".) ", '." ', " (", "[", "]", "The", "a", "E. coli", "Fig. ", "p < 0.05"]
@@ -60,13 +59,13 @@ PARTS = st.sampled_from(
 )
 
 
-@settings(PROFILE, max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.text() | st.lists(PARTS | st.text(max_size=4), max_size=40).map("".join))
 def test_no_word_is_lost_changed_or_moved(text: str) -> None:
     assert " ".join(split(text)).split() == text.split()
 
 
-@settings(PROFILE, max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.lists(PARTS | st.text(max_size=4), max_size=40).map("".join))
 def test_every_sentence_is_one_non_empty_line(text: str) -> None:
     for sentence in split(text):
@@ -74,7 +73,7 @@ def test_every_sentence_is_one_non_empty_line(text: str) -> None:
         assert sentence == " ".join(sentence.split())
 
 
-@settings(PROFILE, max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(PARTS, max_size=40).map("".join))
 def test_split_functions_agree_on_clean_text(text: str) -> None:
     clean = " ".join(text.split())
@@ -82,7 +81,7 @@ def test_split_functions_agree_on_clean_text(text: str) -> None:
     assert " ".join(split_line(clean)) == clean
 
 
-@settings(PROFILE, max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.lists(PARTS | st.text(max_size=4), max_size=40).map("".join))
 def test_spans_cover_all_text_but_white_space(text: str) -> None:
     sentence_spans = spans(text)

@@ -23,10 +23,10 @@ from bioshards.corpus.sentences.splitters import (
     load_splitter,
     load_treebank_tokenizer,
 )
+from tests.support.hypothesis_profiles import examples
 from tests.support.outputs import load_manifest
 
 Run = Callable[..., int]
-PROFILE = settings(derandomize=True, deadline=None, database=None)
 
 
 @functools.cache
@@ -80,7 +80,7 @@ FRAGMENTS = [
 """They include the characters that pySBD inserts as placeholders."""
 
 
-@settings(PROFILE, max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=4), max_size=40).map("".join))
 def test_scispacy_splits_generated_text_without_loss(text: str) -> None:
     line = " ".join(text.split())

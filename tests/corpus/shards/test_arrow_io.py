@@ -18,8 +18,7 @@ from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.corpus.manifests import put_documents
-
-PROFILE = settings(derandomize=True, deadline=None, database=None)
+from tests.support.hypothesis_profiles import examples
 
 FILES = LocalStorage()
 OVERHEAD = 16_384
@@ -106,7 +105,7 @@ DOCUMENTS = st.builds(
 )
 
 
-@settings(PROFILE, max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(DOCUMENTS, max_size=6))
 def test_record_batch_equals_its_documents(documents: list[Document]) -> None:
     batch = arrow_io.record_batch_from_documents(documents)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.corpus.output.output_layout import SPLITS
@@ -64,7 +64,6 @@ JSON_VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.text(), JSON_VALUES, max_size=5))
-@settings(deadline=None)
 def test_metadata_round_trip(metadata: dict[str, Any]) -> None:
     assert metadata_from_schema(make_schema(100, True, metadata)) == metadata
 

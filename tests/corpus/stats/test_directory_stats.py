@@ -31,6 +31,7 @@ from tests.support.corpus.stats_directories import (
     write_document_shards,
     write_manifest_file,
 )
+from tests.support.hypothesis_profiles import examples
 from tests.support.outputs import load_manifest
 
 FILES = LocalStorage()
@@ -106,7 +107,7 @@ DOCUMENT_FIELDS = st.tuples(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(st.lists(DOCUMENT_FIELDS, min_size=1, max_size=4), max_size=3), max_size=3))
 def test_stats_equal_those_of_single_documents(tmp_path: Path, drawn_shards: list[list[list[Any]]]) -> None:
     shutil.rmtree(tmp_path)

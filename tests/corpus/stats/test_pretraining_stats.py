@@ -21,6 +21,7 @@ from tests.support.corpus.stats_directories import (
     split_counts,
     write_counted_set,
 )
+from tests.support.hypothesis_profiles import examples
 
 FILES = LocalStorage()
 
@@ -135,7 +136,7 @@ ROW = st.integers(1, LENGTH).flatmap(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(ROW, min_size=1, max_size=5), min_size=1, max_size=3))
 def test_stats_equal_those_of_single_rows(tmp_path: Path, batches: list[list[CountedRow]]) -> None:
     shutil.rmtree(tmp_path)

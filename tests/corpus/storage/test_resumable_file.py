@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.storage.resumable_file import PARTIAL_PREFIX, ResumableFile, open_local_resumable
+from tests.support.hypothesis_profiles import examples
 
 
 class InterruptedDownload(Exception):
@@ -190,7 +191,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(steps=STEPS)
 def test_any_sequence_of_steps_keeps_the_written_bytes(
     steps: list[tuple[str, bytes]], tmp_path_factory: pytest.TempPathFactory

@@ -19,6 +19,7 @@ from bioshards.evaluate.benchmarks.readers.biosses import DEV_IDS, TEST_IDS, TRA
 from bioshards.evaluate.benchmarks.readers.split_lists import assign_splits
 from bioshards.evaluate.benchmarks.record_types import LabelledText
 from tests.support.evaluate.benchmark_files import find_benchmark_files, load_splits, make_zip, write_file
+from tests.support.hypothesis_profiles import examples
 
 # Hallmarks of Cancer
 
@@ -106,7 +107,7 @@ def test_text_without_labels_is_refused(tmp_path: Path) -> None:
 # Splits
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(
     st.sets(st.text("aä.1", min_size=1), max_size=30), st.integers(0, 20), st.randoms(use_true_random=False)
 )
@@ -277,7 +278,7 @@ def test_pubmedqa_context_excludes_the_conclusion(tmp_path: Path) -> None:
     )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 1000), st.integers(0, 1000))
 def test_pubmedqa_split_is_complete_and_stratified(first: int, second: int) -> None:
     """``first`` and ``second`` are the boundaries between yes, no and maybe."""

@@ -15,6 +15,7 @@ from bioshards.evaluate.benchmarks.formats import tsv
 from bioshards.evaluate.benchmarks.formats.tsv import TableColumns
 from bioshards.evaluate.benchmarks.record_types import LabelledText
 from tests.support.evaluate.benchmark_files import load_splits, write_file
+from tests.support.hypothesis_profiles import examples
 
 BLUE = "electramed/RE/chemprot/dev.csv"
 LIM_KANG = "bio_electra/chemprot/train.tsv"
@@ -118,7 +119,7 @@ def test_scibert_json_lines_are_read(tmp_path: Path) -> None:
 FIELDS = st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"]), min_size=1)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(st.lists(st.tuples(FIELDS, st.sampled_from(["a", "b"]))))
 def test_output_of_the_csv_module_is_read(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]

@@ -37,6 +37,7 @@ from tests.support.evaluate.contaminated_corpora import (
     write_benchmark_dir,
     write_corpus,
 )
+from tests.support.hypothesis_profiles import examples
 
 
 def load_report_entry(out: Path, name: str = "set", split: str = "test") -> dict[str, Any]:
@@ -280,7 +281,7 @@ def test_notes_are_printed_and_escaped_in_the_page(tmp_path: Path) -> None:
 WORDS = st.lists(st.sampled_from(["a", "b", "Ab", "a-b", "\u03b2", "@GENE$"]), max_size=40).map(" ".join)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     st.lists(st.tuples(WORDS, st.none() | WORDS), min_size=1, max_size=4),
     st.lists(WORDS, max_size=5),

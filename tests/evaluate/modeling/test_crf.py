@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from bioshards.evaluate.modeling.crf import CRF
+from tests.support.hypothesis_profiles import examples
 
 BIO = torch.tensor(  # of O, B, I and the end, by O, B, I and the start
     [[1, 1, 0, 1], [1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 0, 1]], dtype=torch.bool
@@ -76,7 +77,7 @@ def compute_path_score(crf: CRF, scores: Tensor, path: tuple[int, ...]) -> float
 
 
 @given(draw_case())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_loss_equals_enumeration_of_all_paths(case: Case) -> None:
     crf, scores, gold, mask = case
     expected = 0.0
@@ -90,7 +91,7 @@ def test_loss_equals_enumeration_of_all_paths(case: Case) -> None:
 
 
 @given(draw_case())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_decode_finds_the_best_path(case: Case) -> None:
     crf, scores, _, mask = case
     decoded = crf.decode(scores, mask)
@@ -105,7 +106,7 @@ def test_decode_finds_the_best_path(case: Case) -> None:
 
 
 @given(draw_case())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20))
 def test_gradients_are_finite_and_zero_for_forbidden_transitions(case: Case) -> None:
     crf, scores, gold, mask = case
     scores.requires_grad_()

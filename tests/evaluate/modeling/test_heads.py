@@ -25,6 +25,7 @@ from bioshards.evaluate.modeling.heads import (
     mean_squared_error,
     weighted_cross_entropy,
 )
+from tests.support.hypothesis_profiles import examples
 
 WORDS = torch.tensor([[1, 1, 1, 1], [1, 0, 0, 0], [1, 1, 0, 0]], dtype=torch.bool)
 GOLD = torch.tensor([[0, 1, 2, 0], [1, -100, -100, -100], [0, 0, -100, -100]])
@@ -175,7 +176,7 @@ def enumerate_spans(
     st.integers(1, 15),
     st.integers(1, 30),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_best_spans_equal_enumeration(pieces: list[tuple[int, int, bool]], longest: int, n: int) -> None:
     starts, ends, is_allowed = zip(*pieces, strict=True)
     start, end = torch.tensor(starts, dtype=torch.float32), torch.tensor(ends, dtype=torch.float32)

@@ -25,6 +25,7 @@ from tests.support.evaluate.synthetic_results import (
     metric_of,
     results_by_path,
 )
+from tests.support.hypothesis_profiles import examples
 
 SAMPLED = {"train": 200, "dev": 100, "test": 2}
 UNVERIFIED = {"verified": False, "notes": ["The split is ours."], "files": {}, "counts": {}}
@@ -296,7 +297,7 @@ def test_markup_in_names_is_escaped(name: str) -> None:
         assert not re.search(r"(?<!\\)\]\(", text)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_pages_are_well_formed_for_any_names(model: str, task: str) -> None:
     report = build_test_report(make_result(model, task), make_result(model + "'", task))

@@ -30,6 +30,7 @@ from bioshards.evaluate.tasks.classification import Classification, find_window_
 from bioshards.evaluate.tasks.question_answering import QuestionAnswering
 from bioshards.evaluate.tasks.token_classification import TokenClassification, find_entity_types
 from tests.support.evaluate.tiny_checkpoints import Family, save_tiny_checkpoint
+from tests.support.hypothesis_profiles import examples
 
 FAMILIES: tuple[Family, ...] = ("bert", "electra", "albert", "roberta")
 SHORT = FineTuneRecipe(max_seq_length=16)
@@ -161,7 +162,7 @@ def make_tagged_sentence(tagged: Sequence[tuple[str, str]]) -> TaggedSentence:
 
 
 @given(st.lists(st.lists(st.tuples(WORD, TAG), min_size=1, max_size=25), min_size=1, max_size=3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_tagging_windows_cover_every_word_once(
     tokenizers: dict[str, ModelTokenizer], tagged_words: Any
 ) -> None:
@@ -325,7 +326,7 @@ def make_question(context: str, answer: str, group: str = "q", accepted: tuple[s
 
 
 @given(st.integers(0, 80), st.integers(1, 12), st.integers(0, 80), st.integers(1, 40))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_windows_cover_the_passage_and_mark_the_answer(
     before: int, size: int, after: int, stride: int
 ) -> None:

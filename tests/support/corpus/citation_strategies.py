@@ -5,20 +5,12 @@ from __future__ import annotations
 import io
 import re
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from lxml import etree
 
 from bioshards.corpus.pubmed import citation as medline
 from bioshards.corpus.pubmed.citation import AbstractSection, Citation
 from bioshards.corpus.pubmed.record_stream import iter_records
-
-RECORD_SETTINGS = settings(
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
 
 MATHML = "http://www.w3.org/1998/Math/MathML"
 

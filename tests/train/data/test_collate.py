@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.train.batch import Batch, BatchCounts
@@ -147,7 +147,6 @@ SEEDS = st.integers(0, 1 << 30)
 
 
 @given(ROWS, SEEDS, st.sampled_from([0, 60]))
-@settings(deadline=None)
 def test_flat_layout(rows: list[SyntheticRow], seed: int, num_masked: int) -> None:
     gathered = gather_synthetic(rows)
     batch = collate_rows(
@@ -182,7 +181,6 @@ def test_flat_batches_have_few_shapes() -> None:
 
 
 @given(ROWS, SEEDS, st.sampled_from([0, 60]))
-@settings(deadline=None)
 def test_padded_layout(rows: list[SyntheticRow], seed: int, num_masked: int) -> None:
     gathered = gather_synthetic(rows)
     batch = collate_rows(
@@ -198,7 +196,6 @@ def test_padded_layout(rows: list[SyntheticRow], seed: int, num_masked: int) -> 
 
 
 @given(ROWS, SEEDS, st.integers(1, 110))
-@settings(deadline=None)
 def test_constant_flat_layout(rows: list[SyntheticRow], seed: int, num_tokens: int) -> None:
     """There are at most two shapes: the constant one, and the padded size for batches that exceed it."""
     gathered, num_rows = gather_synthetic(rows), len(rows)
@@ -222,7 +219,6 @@ def test_constant_flat_layout(rows: list[SyntheticRow], seed: int, num_tokens: i
 
 
 @given(ROWS, SEEDS)
-@settings(deadline=None)
 def test_counts_exclude_padding(rows: list[SyntheticRow], seed: int) -> None:
     gathered = gather_synthetic(rows)
     masking = mask_randomly(gathered, seed)
@@ -275,7 +271,6 @@ def dataset_and_rows(
 
 
 @given(wanted=st.lists(st.integers(0, 119), max_size=40))
-@settings(deadline=None)
 def test_rows_are_gathered_in_the_requested_order(
     dataset_and_rows: tuple[PretrainingDataset, list[SyntheticRow]], wanted: list[int]
 ) -> None:

@@ -20,6 +20,7 @@ from bioshards.train.config.recipe import TrainRecipe
 from bioshards.train.data.loader import MAX_MICRO_BATCH_TOKENS, BatchPartition, StepLoader, partition_batch
 from bioshards.train.data.piece_table import PieceTable
 from bioshards.train.data.pretraining_dataset import PretrainingDataset
+from tests.support.hypothesis_profiles import examples
 
 Sets = dict[str, Path]
 WHOLE = BatchPartition(rows_per_process=16, micro_batch_size=16)
@@ -179,7 +180,7 @@ def test_processes_and_micro_batches_add_up_to_the_whole_batch(
 
 
 @given(world=st.sampled_from([1, 2, 3, 4, 6]), data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 def test_counts_are_independent_of_the_partition(
     world: int, data: st.DataObject, pretraining_sets: Sets
 ) -> None:

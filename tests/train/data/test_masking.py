@@ -22,6 +22,7 @@ from bioshards.train.data import masking as module
 from bioshards.train.data.counter_rng import make_row_keys, random_bits, uniform
 from bioshards.train.data.masking import MaskedRows, mask_rows
 from bioshards.train.data.piece_table import PieceTable
+from tests.support.hypothesis_profiles import examples
 
 CLS, SEP, MASK, SIZE = 2, 3, 4, 60
 """Pieces 0, 2, 3 and 4 are special, 1 is [UNK], and from 40 on they continue a word."""
@@ -199,7 +200,7 @@ seeds = st.integers(0, (1 << 64) - 1)
 
 
 @given(rows=batches, masking=maskings, seed=seeds)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_masks_stay_within_budget_text_and_whole_words(
     rows: list[list[int]], masking: MaskingConfig, seed: int
 ) -> None:
@@ -230,7 +231,7 @@ def test_masks_stay_within_budget_text_and_whole_words(
 
 
 @given(rows=batches, masking=maskings, seed=seeds, data=st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_mask_of_a_row_is_independent_of_its_batch(
     rows: list[list[int]], masking: MaskingConfig, seed: int, data: st.DataObject
 ) -> None:

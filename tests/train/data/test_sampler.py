@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.train.data.sampler import RowSampler
@@ -25,7 +25,6 @@ def list_positions(sampler: RowSampler, start: int, count: int) -> list[tuple[in
 
 
 @given(BLOCKS, SEEDS, WINDOWS, st.integers(1, 4))
-@settings(deadline=None)
 def test_each_epoch_has_every_row_once(blocks: list[int], seed: int, window: int, epochs: int) -> None:
     num_rows = sum(blocks)
     positions = list_positions(RowSampler(blocks, seed, window), 0, epochs * num_rows)
@@ -35,7 +34,6 @@ def test_each_epoch_has_every_row_once(blocks: list[int], seed: int, window: int
 
 
 @given(BLOCKS, SEEDS, WINDOWS, st.lists(st.integers(0, 40), max_size=8), st.integers(0, 60))
-@settings(deadline=None)
 def test_order_is_independent_of_chunking(
     blocks: list[int], seed: int, window: int, counts: list[int], start: int
 ) -> None:
@@ -53,7 +51,6 @@ def test_order_is_independent_of_chunking(
     WINDOWS,
     st.lists(st.tuples(st.integers(0, 200), st.integers(0, 30)), min_size=1, max_size=8),
 )
-@settings(deadline=None)
 def test_order_is_independent_of_earlier_reads(
     blocks: list[int], seed: int, window: int, parts: list[tuple[int, int]]
 ) -> None:
@@ -65,7 +62,6 @@ def test_order_is_independent_of_earlier_reads(
 
 
 @given(st.integers(1, 9), st.integers(1, 12), SEEDS, WINDOWS)
-@settings(deadline=None)
 def test_window_has_whole_record_batches(size: int, blocks: int, seed: int, window: int) -> None:
     """Each record batch is read in one window per epoch only."""
     block_numbers = [

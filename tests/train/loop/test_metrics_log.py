@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.train.loop.metrics_log import LOG_FILE, MetricsLog
+from tests.support.hypothesis_profiles import examples
 from tests.support.train.trainer_runs import load_log as lines
 from tests.support.train.trainer_runs import run_trainer, use_torch_threads
 
@@ -94,7 +95,7 @@ def test_lines_without_step_or_split_are_removed(damage: bytes, tmp_path: Path) 
 NUMBERS = st.floats() | st.integers(-(10**15), 10**15)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.dictionaries(st.text(max_size=5), NUMBERS | st.dictionaries(st.text(max_size=5), NUMBERS)))
 def test_non_finite_values_are_logged_as_null(
     tmp_path_factory: pytest.TempPathFactory, figures: dict[str, Any]

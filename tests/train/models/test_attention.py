@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from bioshards.train.models import attention
+from tests.support.hypothesis_profiles import examples
 from tests.support.train.synthetic_batches import (
     CLS,
     FAMILIES,
@@ -127,7 +128,7 @@ def test_embeddings_replace_ids() -> None:
             assert torch.equal(attention.encode(encoder, batch, words), attention.encode(encoder, batch))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(0, 25), st.integers(0, 3))
 def test_pad_and_unpad_indices_are_inverse(sizes: list[int], num_padding: int, num_empty: int) -> None:
     """Compare the index maps with a plain computation, with padding and empty segments."""

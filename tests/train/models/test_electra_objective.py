@@ -13,6 +13,7 @@ from transformers import ElectraForMaskedLM, ElectraForPreTraining
 
 from bioshards.train.models import attention
 from bioshards.train.models.electra_objective import ElectraObjective, corrupt, sample_tokens
+from tests.support.hypothesis_profiles import examples
 from tests.support.train.synthetic_batches import (
     VOCABULARY,
     MaskedRow,
@@ -133,7 +134,7 @@ def test_extreme_noise_draws_a_possible_token(size: int, scale: float) -> None:
 # Corrupted inputs
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(
     st.integers(0, 1000), st.sampled_from(["flat", "padded", "flat, constant", "padded, constant"]), st.data()
 )
@@ -174,7 +175,7 @@ def test_padding_of_masked_positions_has_no_effect() -> None:
             torch.testing.assert_close(padded_sums[name], value, rtol=1e-6, atol=1e-6)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(st.integers(0, 1000), st.sampled_from(["padded", "flat, constant"]))
 def test_padding_tokens_have_no_effect_on_losses(seed: int, layout: str) -> None:
     model, batch = make_electra_objective(), make_batch_of_each_layout(random_masked_rows(seed))[layout]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -116,7 +116,6 @@ def test_shared_parameters_occur_once_under_their_first_name() -> None:
     )
 
 
-@settings(derandomize=True, deadline=None, database=None)
 @given(st.floats(1e-3, 1e3), st.floats(-6, 6))
 def test_clipping_equals_that_of_torch(max_norm: float, magnitude: float) -> None:
     clipped_model, plain_model = make_net(), make_net()

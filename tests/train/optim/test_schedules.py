@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.train.config.masking_config import mask_rate
@@ -47,7 +47,6 @@ def test_continued_electra_training_starts_within_the_longer_decay() -> None:
 trainings = st.integers(1, 10_000).flatmap(lambda steps: st.tuples(st.just(steps), st.integers(0, steps)))
 
 
-@settings(derandomize=True, deadline=None, database=None)
 @given(trainings, st.integers(0, 20_000), st.sampled_from(SCHEDULES), st.floats(1e-9, 1))
 def test_the_learning_rate_is_between_0_and_the_peak(
     training: tuple[int, int], step: int, schedule: Schedule, peak: float
@@ -58,7 +57,6 @@ def test_the_learning_rate_is_between_0_and_the_peak(
     assert (rate == 0) == (step >= steps or (step == 0 and warmup > 0))
 
 
-@settings(derandomize=True, deadline=None, database=None)
 @given(trainings, st.integers(0, 20_000), st.sampled_from(["electra", "triangular"]))
 def test_learning_rate_changes_by_at_most_its_slope(
     training: tuple[int, int], step: int, schedule: Schedule
@@ -69,7 +67,6 @@ def test_learning_rate_changes_by_at_most_its_slope(
     assert abs(next_rate - rate) <= max(slopes) * (1 + 1e-9)
 
 
-@settings(derandomize=True, deadline=None, database=None)
 @given(trainings)
 def test_bert_schedule_drops_after_the_warm_up_by_its_fraction(training: tuple[int, int]) -> None:
     steps, warmup = training
@@ -97,7 +94,6 @@ def test_mask_rate_rises_in_five_equal_stages() -> None:
     assert len(set(rates)) == 5
 
 
-@settings(derandomize=True, deadline=None, database=None)
 @given(st.integers(1, 10_000), st.integers(0, 20_000), st.floats(0.01, 0.5), st.floats(0.01, 0.5))
 def test_the_mask_rate_stays_between_its_ends(steps: int, step: int, first: float, last: float) -> None:
     rate = mask_rate(step, steps, first, last)

@@ -18,6 +18,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.counting import word_counts
 from bioshards.vocab.counting.word_counts import CountConfig, WordCounts
 from bioshards.vocab.tokenizer.pretokenizer import Casing, Pretokenizer
+from tests.support.hypothesis_profiles import examples
 
 FILES = LocalStorage()
 texts = st.lists(st.text(st.sampled_from("aAbé.-β \u4e2d\u0301\u00a0\t"), max_size=20), max_size=4)
@@ -175,7 +176,7 @@ def test_unknown_pretokenizer_is_refused() -> None:
 # Files of counts
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(st.lists(st.tuples(counts_by_word, counts_by_word), max_size=4))
 def test_merged_counts_are_the_sum_of_the_written_ones(
     tmp_path_factory: pytest.TempPathFactory, parts: list[tuple[Counter[str], Counter[str]]]

@@ -33,6 +33,7 @@ from bioshards.vocab.pretraining.row_keys import KeyArray, derive_row_keys
 from bioshards.vocab.pretraining.row_plan import RowPlan
 from bioshards.vocab.pretraining.shard_groups import MIN_GROUP_BYTES, ShardGroup, group_shards
 from tests.support.full_disk import FullDiskStorage
+from tests.support.hypothesis_profiles import examples
 from tests.support.vocab.block_factories import (
     list_files,
     make_abstracts,
@@ -63,7 +64,6 @@ def test_document_keys_equal_recorded_values() -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(0, 99), st.text(st.characters(exclude_categories=["Cs"])))
-@settings(deadline=None)
 def test_document_key_is_eight_bytes_of_blake2b(seed: int, number: int, document: str) -> None:
     digest = hashlib.blake2b(f"{seed} {number} {document}".encode(), digest_size=8)
     assert derive_document_key(seed, number, document) == int(digest.hexdigest(), 16)
@@ -90,14 +90,12 @@ def test_row_keys_equal_recorded_values() -> None:
 
 
 @given(st.lists(st.tuples(WORDS, WORDS), max_size=20))
-@settings(deadline=None)
 def test_row_keys_are_splitmix64(pairs: list[tuple[int, int]]) -> None:
     keys, numbers = (np.array([pair[which] for pair in pairs], np.uint64) for which in (0, 1))
     assert derive_row_keys(keys, numbers).tolist() == [splitmix64(*pair) for pair in pairs]
 
 
 @given(WORDS)
-@settings(deadline=None)
 def test_rows_of_a_document_have_distinct_keys(state: int) -> None:
     found = derive_row_keys(np.full(2_000, state, np.uint64), np.arange(2_000))
     assert len(set(found.tolist())) == 2_000
@@ -127,7 +125,6 @@ HIGHEST = 1 - 2**-53
 
 
 @given(st.integers(-(10**6), 10**6), st.integers(0, 1 << 52))
-@settings(deadline=None)
 def test_integers_stay_within_their_bounds(low: int, width: int) -> None:
     assert ConstantRng(0.0).randint(low, low + width) == low
     assert ConstantRng(HIGHEST).randint(low, low + width) == low + width
@@ -176,7 +173,6 @@ SIZES = st.lists(st.integers(1, MIN_GROUP_BYTES * 3 // 2), max_size=12)
 
 
 @given(st.lists(SIZES, max_size=3))
-@settings(deadline=None)
 def test_consecutive_shards_are_grouped_up_to_the_minimum_size(
     sizes_by_folder: list[list[int]],
 ) -> None:
@@ -232,7 +228,6 @@ def test_group_has_the_overlap_lists_of_its_directory() -> None:
 
 
 @given(st.lists(st.integers(MIN_GROUP_BYTES, 3 * MIN_GROUP_BYTES), min_size=1, max_size=8), st.data())
-@settings(deadline=None)
 def test_changed_large_shard_renames_only_its_group(sizes: list[int], data: st.DataObject) -> None:
     index = data.draw(st.integers(0, len(sizes) - 1))
     before = group_documents(make_input("here", *sizes))
@@ -246,7 +241,6 @@ def test_changed_large_shard_renames_only_its_group(sizes: list[int], data: st.D
 
 
 @given(SIZES.filter(bool), st.data())
-@settings(deadline=None)
 def test_changed_shard_renames_its_group(sizes: list[int], data: st.DataObject) -> None:
     """Groups of later small shards may change too. Of earlier groups, only the one before may change."""
     index = data.draw(st.integers(0, len(sizes) - 1))
@@ -312,7 +306,7 @@ ROWS = st.lists(st.tuples(KEYS, st.integers(0, 2)), max_size=12)
 @given(
     rows_by_file=st.lists(ROWS, min_size=1, max_size=4), buckets=st.one_of(st.integers(1, 12), st.just(70))
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_concatenated_buckets_have_all_rows_in_key_order(
     rows_by_file: list[list[tuple[int, int]]], buckets: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

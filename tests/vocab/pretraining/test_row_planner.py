@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.corpus.shards.pretraining_schema import make_schema
@@ -117,7 +117,6 @@ def test_spans_name_the_document_and_sentences_of_their_tokens(
             )
 
 
-@settings(deadline=None)
 @given(DOCUMENTS, RECIPES.filter(lambda recipe: recipe.objective != "bert"), st.integers(0, 9))
 def test_rows_are_independent_of_document_order(
     documents: dict[int, list[int]], recipe: ExampleRecipe, seed: int

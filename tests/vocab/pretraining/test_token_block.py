@@ -22,6 +22,7 @@ from bioshards.vocab.pretraining.objectives.rows import ExampleRow, RowSpan, Tok
 from bioshards.vocab.pretraining.row_plan import RowPlan
 from bioshards.vocab.pretraining.row_planner import plan_rows as built
 from bioshards.vocab.pretraining.token_block import TokenBlock
+from tests.support.hypothesis_profiles import examples
 from tests.support.vocab.block_factories import (
     CLS,
     NO_TOKENS,
@@ -80,7 +81,6 @@ SEVERAL = st.lists(SENTENCES, max_size=9).map(
 
 
 @given(SEVERAL, st.integers(1, 9))
-@settings(deadline=None)
 def test_block_is_independent_of_batching(documents: dict[str, list[int]], chunk_size: int) -> None:
     single_batch, many_batches = (
         make_block(documents, chunk_size=len(documents) or 1),
@@ -225,7 +225,7 @@ def compute_expected_row(documents: dict[str, list[int]], row: ExampleRow) -> di
 
 
 @given(draw_plans(), st.sampled_from([60_000, 65_537]), st.booleans(), st.integers(1, 8))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_batches_have_the_rows_in_key_order(
     documents_and_rows: tuple[dict[str, list[int]], list[tuple[ExampleRow, int, int]]],
     size: int,
@@ -265,7 +265,6 @@ def test_batches_have_the_rows_in_key_order(
 
 
 @given(draw_plans())
-@settings(deadline=None)
 def test_any_subset_of_rows_can_be_written_in_any_order(
     documents_and_rows: tuple[dict[str, list[int]], list[tuple[ExampleRow, int, int]]],
 ) -> None:
@@ -337,7 +336,7 @@ WITH_TOKENS = DOCUMENTS.map(
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @given(documents=WITH_TOKENS, passes=st.integers(1, 3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_every_input_token_is_in_a_row_or_lost(
     objective: str, documents: dict[str, list[int]], passes: int
 ) -> None:
@@ -351,7 +350,7 @@ def test_every_input_token_is_in_a_row_or_lost(
 
 @pytest.mark.parametrize("objective", ALONE)
 @given(documents=WITH_TOKENS, random=st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_rows_are_independent_of_document_order(
     objective: str, documents: dict[str, list[int]], random: Any
 ) -> None:
@@ -368,7 +367,7 @@ def test_rows_are_independent_of_document_order(
 
 @pytest.mark.parametrize("objective", ALONE)
 @given(documents=WITH_TOKENS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 def test_rows_are_independent_of_other_documents(objective: str, documents: dict[str, list[int]]) -> None:
     recipe = OBJECTIVES[objective]
     together = plan_rows(built(make_block(documents), recipe, 3, 2))

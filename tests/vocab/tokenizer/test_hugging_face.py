@@ -138,7 +138,7 @@ def tokenizer_pairs(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Toke
     return pairs
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_text_has_the_same_ids(tokenizer_pairs: list[tuple[Tokenizer, Any]], text: str) -> None:
     for tokenizer, hf_tokenizer in tokenizer_pairs:

@@ -26,6 +26,7 @@ from bioshards.vocab.training.subword_trainers import (
     train_wordpieces,
 )
 from bioshards.vocab.training.unigram_seeds import find_seeds
+from tests.support.hypothesis_profiles import examples
 
 SYLLABLES = ["ga", "lo", "mi", "ter", "sen", "quo", "ba", "rid", "ol", "α", "ne", "kin", "ase", "1", "7"]
 CONTROLS = ["[CLS]", "[SEP]", "[MASK]"]
@@ -266,7 +267,7 @@ def test_unusual_words_are_trained_without_output(capfd: pytest.CaptureFixture[s
     assert capfd.readouterr() == ("", "")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(st.dictionaries(st.text(max_size=8), st.integers(0, 10**15), max_size=8))
 def test_any_words_give_a_model_or_an_explained_error(words: dict[str, int]) -> None:
     alphabet = {character for word in words for character in word}

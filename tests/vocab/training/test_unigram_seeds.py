@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.vocab.tokenizer.wordpiece import SENTENCEPIECE_SPACE
@@ -39,14 +39,12 @@ def count_seeds_by_brute_force(
     return seeds[:limit]
 
 
-@settings(deadline=None)
 @given(WORDS, st.integers(2, 7), st.sampled_from([1, 2, 5, 20, 1000]))
 def test_seeds_equal_brute_force_count(counts: dict[str, int], max_length: int, limit: int) -> None:
     words = list(counts.items())
     assert find_seeds(words, max_length, limit) == count_seeds_by_brute_force(words, max_length, limit)
 
 
-@settings(deadline=None)
 @given(WORDS, st.integers(2, 7), st.sampled_from(["a", "ab", "β"]))
 def test_a_seed_has_only_the_characters_allowed(
     counts: dict[str, int], max_length: int, characters: str
@@ -57,7 +55,6 @@ def test_a_seed_has_only_the_characters_allowed(
     )
 
 
-@settings(deadline=None)
 @given(WORDS, st.integers(2, 7))
 def test_limited_seeds_are_the_first_of_all(counts: dict[str, int], max_length: int) -> None:
     words = list(counts.items())

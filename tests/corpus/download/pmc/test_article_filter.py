@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.corpus.download.pmc.article_filter import DEFAULT_SETS, SETS, ArticleFilter
@@ -162,7 +162,6 @@ ROWS = st.builds(
 )
 
 
-@settings(deadline=None, derandomize=True, database=None)
 @given(
     st.lists(ROWS, unique_by=lambda row: (row["pmcid"], row["version"])),
     st.frozensets(st.sampled_from(list(LICENCES))),

@@ -22,6 +22,7 @@ from bioshards.corpus.download.pmc.bucket_inventory import INVENTORY_SCHEMA, Inv
 from bioshards.corpus.download.pmc.inventory_manifest import InventoryError
 from bioshards.corpus.download.pmc.s3_bucket import BucketListingError, ChecksumError, list_folders
 from bioshards.corpus.storage.local_storage import LocalStorage
+from tests.support.hypothesis_profiles import examples
 from tests.support.paths import REPOSITORY
 from tests.support.servers.fake_pmc_bucket import (
     BASE_URL,
@@ -424,7 +425,7 @@ def publish_data_file(bucket: FakeBucket, body: bytes, day: str = DAY) -> None:
     bucket.publish_inventory(day, edit_manifest=lambda manifest: manifest.update(files=manifest_files))
 
 
-@settings(deadline=None, derandomize=True, database=None, max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     st.sets(
         st.tuples(st.integers(1, 99_999_999), st.integers(1, 9999))

@@ -23,6 +23,7 @@ from bioshards.corpus.download.pmc.metadata_object import (
 )
 from bioshards.corpus.licences import LICENCES
 from bioshards.corpus.storage.local_storage import LocalStorage
+from tests.support.hypothesis_profiles import examples
 from tests.support.servers.fake_pmc_bucket import (
     BASE_URL,
     HTML_RESPONSE,
@@ -96,7 +97,6 @@ def test_licence_is_normalised(code: str | None, normalised: str) -> None:
     assert parse_with(license_code=code)["licence"] == normalised
 
 
-@settings(derandomize=True, database=None)
 @given(st.text())
 def test_any_licence_text_gives_a_known_code(code: str) -> None:
     assert normalise_licence(code) in LICENCES
@@ -152,7 +152,6 @@ def test_body_other_than_a_json_object_is_an_error(body: bytes) -> None:
         parse_metadata(body, 12, 3)
 
 
-@settings(derandomize=True, database=None)
 @given(
     st.sampled_from(sorted(ARTICLE.metadata)),
     st.recursive(
@@ -443,7 +442,7 @@ def test_update_without_changes_writes_nothing(
     update_metadata()
 
 
-@settings(deadline=None, derandomize=True, database=None, max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     st.dictionaries(st.tuples(st.integers(1, 6), st.integers(8, 12)), st.sampled_from("ab")),
     st.dictionaries(st.tuples(st.integers(1, 6), st.integers(8, 12)), st.sampled_from("ab")),

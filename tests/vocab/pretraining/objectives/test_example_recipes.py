@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.corpus.errors import UsageError
@@ -177,7 +177,6 @@ def test_command_line_accepts_every_preset_and_objective() -> None:
 
 @pytest.mark.parametrize("recipe", [*DEFAULTS.values(), *PRESETS.values()])
 @given(length=st.integers(5, example_recipes.MAX_SEQ_LENGTH))
-@settings(deadline=None)
 def test_every_recipe_accepts_any_valid_length(recipe: ExampleRecipe, length: int) -> None:
     assert dataclasses.replace(recipe, max_seq_length=length).max_seq_length == length
 

@@ -32,6 +32,7 @@ from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 from bioshards.vocab.pretraining.shard_writer import ShardWriter
 from bioshards.vocab.pretraining.tfrecord import static_masks
 from bioshards.vocab.pretraining.tfrecord.record_encoder import make_record_encoder
+from tests.support.hypothesis_profiles import examples
 from tests.support.outputs import load_manifest, published_digests
 from tests.support.vocab.block_factories import (
     CLS,
@@ -115,7 +116,6 @@ def make_keys(seed: int, number: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
 
 
 @given(ROWS)
-@settings(deadline=None)
 def test_electra_records_are_padded_rows(
     encoder: Encoder, example_rows: list[tuple[list[int], int, int]]
 ) -> None:
@@ -135,7 +135,7 @@ def test_electra_records_are_padded_rows(
 
 @pytest.mark.parametrize("objective", PAIRS)
 @given(example_rows=ROWS, seed=SEED)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 def test_pair_records_have_the_masks_of_their_row_keys(
     objective: Any, encoder: Encoder, example_rows: list[tuple[list[int], int, int]], seed: int
 ) -> None:
@@ -160,7 +160,7 @@ def test_pair_records_have_the_masks_of_their_row_keys(
 
 @pytest.mark.parametrize("objective", ["electra", *PAIRS])
 @given(example_rows=ROWS, seed=SEED, data=st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 def test_records_are_independent_of_batching(
     objective: Any,
     encoder: Encoder,

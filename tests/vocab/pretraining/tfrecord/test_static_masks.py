@@ -18,6 +18,7 @@ from bioshards.vocab.pretraining.tfrecord.static_masks import (
     StaticMasking,
     find_sentencepiece_continuations,
 )
+from tests.support.hypothesis_profiles import examples
 
 CLS, SEP, MASK = 2, 3, 4
 CONTINUES = bytes(30 <= piece < 45 for piece in range(50))
@@ -86,7 +87,7 @@ def test_masks_equal_recorded_output_of_the_reference(
 
 @both_functions
 @given(ids=rows, masking=maskings, seed=st.integers(0, 1 << 32))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_masks_stay_within_budget_and_text(
     mask: MaskFunction, ids: list[int], masking: StaticMasking, seed: int
 ) -> None:
