@@ -1,0 +1,78 @@
+"""The chain of all commands on the bundled sample, each command as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.corpus.jats_articles import article_xml
+from tests.support.outputs import load_manifest
+from tests.support.paths import BENCHMARK_SAMPLE
+from tests.support.servers.fake_server import FakeServer
+from tests.support.servers.server_pages import create_europepmc_server
+
+BEAM = "bioshards.pipelines.cli"
+BENCHMARKS = BENCHMARK_SAMPLE
+
+
+def run_module(module: str, *arguments: object) -> str:
+    """Run ``python -m module`` and return what it printed; it must succeed."""
+    completed = subprocess.run(
+        [sys.executable, "-m", module, *map(str, arguments)], capture_output=True, text=True, timeout=200
+    )
+    assert completed.returncode == 0, f"{module} {arguments}\n{completed.stdout}\n{completed.stderr}"
+    return completed.stdout
+
+
+def test_text_to_scores(tmp_path: Path) -> None:
+    abstracts, articles, words, vocabulary, rows, run, scores = (
+        tmp_path / name for name in ("abstracts", "articles", "words", "vocab", "rows", "run", "scores")
+    )
+    run_module(BEAM, "run", "pubmed_to_shards", "--output", abstracts, "--workers", 2)
+    assert load_manifest(abstracts)["counts"]["documents"] == 77
+    run_module(BEAM, "run", "pmc_to_shards", "--output", articles, "--find-overlap-with", abstracts)
+    shards = ("--input", abstracts, "--input", articles)
+    run_module(BEAM, "run", "shards_to_words", *shards, "--output", words)
+    assert load_manifest(words)["counts"]["documents"] > 77
+    run_module("bioshards.vocab", "build", words, "--size", 600, "--output", vocabulary)
+    assert len((vocabulary / "vocab.txt").read_text().split("\n")) == 601
+    split = ("--validation-fraction", 0.1, "--max-seq-length", 64)
+    run_module(BEAM, "run", "shards_to_pretraining", *shards, "--vocab", vocabulary, *split, "--output", rows)
+    assert load_manifest(rows)["counts"]["train"]["rows"] > 100
+    run_module("bioshards.train", rows, "--vocab", vocabulary, "--steps", 4, "--output", run)
+    run_module("bioshards.train", "plot", run)
+    assert (run / "curves.html").exists()
+    benchmarks = ("--benchmarks", BENCHMARKS)
+    task = ("--tasks", "blurb/ncbi-disease", "--seeds", 1, "--epochs", 1)
+    run_module("bioshards.evaluate", "run", run / "step-0000004/hf", *benchmarks, *task, "--output", scores)
+    run_module("bioshards.evaluate", "report", scores, "--output", scores / "report.html")
+    assert "NCBI-disease" in (scores / "report.html").read_text()
+    contamination = tmp_path / "contamination"
+    run_module(
+        "bioshards.evaluate", "contamination", "--corpus", abstracts, *benchmarks, "--output", contamination
+    )
+    assert json.loads((contamination / "report.json").read_text())
+
+
+def test_directories_are_shown_exported_and_copied(tmp_path: Path) -> None:
+    abstracts = tmp_path / "abstracts"
+    run_module(BEAM, "run", "pubmed_to_shards", "--output", abstracts)
+    assert "77" in run_module("bioshards.corpus", "stats", abstracts)
+    assert "pubmed:90000001" in run_module("bioshards.corpus", "show", abstracts, "--id", "pubmed:90000001")
+    assert run_module("bioshards.corpus", "export", abstracts).count("\n") > 300
+    run_module(BEAM, "copy", abstracts, tmp_path / "copy")
+    assert load_manifest(tmp_path / "copy")["outputs"] == load_manifest(abstracts)["outputs"]
+
+
+def test_source_is_fetched_and_read_from_the_mirror(tmp_path: Path) -> None:
+    create_europepmc_server(tmp_path / "server", {"PMC1_PMC20.xml.gz": [article_xml(1), article_xml(2)]})
+    mirror, output = tmp_path / "mirror", tmp_path / "articles"
+    source = ("--input", "europepmc:", "--mirror", mirror)
+    with FakeServer(tmp_path / "server") as server:
+        server_url = ("--europepmc-url", f"{server.url}europepmc/")
+        run_module(BEAM, "run", "fetch", *source, *server_url)
+        run_module(BEAM, "run", "pmc_to_shards", *source, *server_url, "--output", output)
+        assert len(server.requests_for("*.xml.gz")) == 1
+    assert load_manifest(output)["counts"]["documents"] == 2
