@@ -4,7 +4,7 @@
 #   make examples  a pretraining set from both
 #   make train     a tiny model on the pretraining set
 #   make evaluate  its scores on invented benchmarks, two seeds a task, as a report
-#   make test      the tests of every change, in minutes    make test-all  all tests, with branch coverage
+#   make test      the tests of every change, in minutes    make test-all  all tests
 #   make lint      format, types, import contracts          make check     lint and test
 #   make bench     speed and memory against peers           make clean     remove what make made
 #   make test-scispacy  the tests of --splitter scispacy, in an environment of their own
@@ -45,7 +45,7 @@ NAME = $(REGISTRY:%=%/)bioshards-$(1):$(TAG)
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-PYTEST = $(BIN)/python -m pytest --numprocesses $(PROCESSES)
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --max-worker-restart 0
 PROCESSES ?= 2
 
 # Print the first interpreter that can make environments and of whose version this is true.
@@ -78,10 +78,11 @@ evaluate: $(VENV)/.train $(if $(filter $(OUT)/%,$(CHECKPOINT)),train)
 	$(BIN)/python -m bioshards.evaluate report $(SCORES) --output $(SCORES)/report.html
 
 test: $(VENV)/.dev
-	$(PYTEST)
+	$(PYTEST) -m "not thorough"
 
-test-all: $(VENV)/.dev
-	$(PYTEST) -m "" $(COVERAGE)
+# Of the quick tests, those with generated examples are run again, with all of them.
+test-all: test
+	HYPOTHESIS_PROFILE=full $(PYTEST) -m "thorough or property"
 
 test-scispacy: $(VENV)-scispacy/.made
 	$(VENV)-scispacy/bin/python -m pytest -m scispacy tests/corpus/sentences tests/pipelines/pubmed_to_shards

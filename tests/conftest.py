@@ -5,11 +5,13 @@ from __future__ import annotations
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 from bioshards.pipelines import cli
 from tests.support import hypothesis_profiles
@@ -19,6 +21,44 @@ from tests.support.outputs import load_manifest
 from tests.support.real_data import DATA
 
 settings.load_profile(hypothesis_profiles.NAME)
+
+THOROUGH: Final = (
+    "packaging/*",
+    "pipelines/storage/*",
+    "pipelines/test_fetch.py",
+    "pipelines/test_shards_to_words.py",
+    "pipelines/test_step_metrics.py",
+    "pipelines/*_jobs.py",
+    "pipelines/*_bad_input.py",
+    "pipelines/*_downloads.py",
+    "pipelines/*_interrupted.py",
+    "pipelines/*_options.py",
+    "pipelines/*_overlap.py",
+    "pipelines/*_same_bytes.py",
+    "train/loop/*",
+    "evaluate/runs/test_evaluate_interrupted.py",
+    "evaluate/runs/test_evaluate_run.py",
+)
+"""Files whose tests take minutes: ``make test`` leaves them to ``make test-all``.
+
+Single tests of other files that take seconds have the mark ``thorough`` themselves.
+"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by their files, and those with generated or real data."""
+    for item in items:
+        path = item.path.relative_to(Path(__file__).parent).as_posix()
+        if any(fnmatchcase(path, pattern) for pattern in THOROUGH):
+            item.add_marker("thorough")
+        if item.get_closest_marker("needs_data"):
+            item.add_marker("thorough")
+            if not DATA:
+                item.add_marker(pytest.mark.skip(reason="BIOSHARDS_DATA is not set"))
+        if item.get_closest_marker("scispacy") and not find_spec("scispacy"):
+            item.add_marker(pytest.mark.skip(reason="scispaCy is not installed: make test-scispacy"))
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker("property")
 
 
 @pytest.fixture(autouse=True)

@@ -595,6 +595,7 @@ def test_overlapping_members_of_a_zip_are_a_bomb(monkeypatch: pytest.MonkeyPatch
     assert error.reason in ("bomb", "corrupt-archive")  # newer zipfiles refuse an overlap themselves
 
 
+@pytest.mark.thorough
 def test_highly_compressible_text_is_not_a_bomb(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(members, "RATIO_EXEMPT_BYTES", 1 << 20)
     words = ["cells", "were", "grown", "in", "medium", "<p>", "</p>", "with", "and", "without"]

@@ -448,6 +448,7 @@ def test_letters_and_signs_of_science_are_unchanged(text: str) -> None:
     assert ALL_RULES.clean_text(text, {}) is text
 
 
+@pytest.mark.thorough
 def test_every_composing_character_is_normalised() -> None:
     cleaner = Cleaner(["nfc"])
     for code in range(sys.maxunicode + 1):
@@ -498,6 +499,7 @@ HOSTILE_PARTS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", HOSTILE_PARTS)
 def test_hostile_text_is_cleaned_in_seconds(part: str) -> None:
     text = part * (1_000_000 // len(part))

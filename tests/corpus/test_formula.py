@@ -421,6 +421,7 @@ def test_spacing_is_independent_of_white_space_in_the_source(tokens: list[tuple[
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["mrow", "msup", "msqrt", "mfrac", "mover", "munder", "mfenced", "mtable"])
 def test_deep_formula_is_read(name: str) -> None:
     """Below the fiftieth level the letters are concatenated."""

@@ -117,6 +117,7 @@ def edit_value(value: Any, path: tuple[Any, ...], *replacement: Any) -> Any:
     return edited
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", MANIFESTS)
 def test_reader_and_json_schema_accept_the_same_values(kind: str) -> None:
     num_accepted = num_refused = 0

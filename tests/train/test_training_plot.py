@@ -62,6 +62,7 @@ def parse_html(page: str) -> Any:
     return lxml.html.document_fromstring(page)
 
 
+@pytest.mark.thorough
 def test_runs_of_different_families_share_a_plot(tmp_path: Path) -> None:
     folders = [
         write_run(tmp_path / "electra", make_entries(5, **ELECTRA, **REST)),
@@ -268,6 +269,7 @@ def test_missing_matplotlib_error_names_the_extra(tmp_path: Path) -> None:
     assert completed.stdout == "plot needs matplotlib: pip install 'bioshards[train]'\n"
 
 
+@pytest.mark.thorough
 def test_training_does_not_import_matplotlib() -> None:
     script = (
         "import sys; import bioshards.train.plot, bioshards.train.optim.optimizers, "

@@ -224,6 +224,7 @@ def assert_batch_ids(encoder: Encoder, texts: list[str] | pa.Array, expected: li
     assert encoded.ids.tolist() == [number for ids in expected for number in ids]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_unusual_text_has_the_ids_of_the_library(
     kind: str, tokenizer_pairs: dict[str, tuple[Tokenizer, Encoder]]
@@ -251,6 +252,7 @@ def test_any_text_has_the_ids_of_the_library(
     assert_same_ids(tokenizer_pairs[kind], texts)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["cased", "uncased", "lower case, accents kept", "unigram"])
 def test_every_character_has_the_ids_of_the_library(
     kind: str, tokenizer_pairs: dict[str, tuple[Tokenizer, Encoder]]
@@ -374,6 +376,7 @@ def test_cache_limit_holds_for_entries_of_any_size() -> None:
         assert 500_000 < max_bytes <= 1_100_000
 
 
+@pytest.mark.thorough
 def test_long_chunks_are_not_cached(tokenizer_pairs: dict[str, tuple[Tokenizer, Encoder]]) -> None:
     for kind in ("uncased", "unigram"):
         library, encoder = tokenizer_pairs[kind]

@@ -407,6 +407,7 @@ def test_error_of_a_too_small_size_names_the_smallest_size(
     assert "larger --size or a smaller --character-coverage" in read_build_error(*shards, "--size", smallest)
 
 
+@pytest.mark.thorough
 def test_error_of_a_too_small_corpus_names_the_largest_size(
     read_build_error: ReadBuildError, shards: list[str], tmp_path: Path
 ) -> None:

@@ -303,6 +303,7 @@ def test_megabyte_of_garbage_is_parsed_in_a_second(piece: str) -> None:
     assert measure_seconds('<a href="x">2031-01-29 14:02' + piece * (2**20 // len(piece))) < 1
 
 
+@pytest.mark.thorough
 def test_parsing_takes_linear_time() -> None:
     def measure_parsing(num_files: int) -> float:
         file_names = (

@@ -723,6 +723,7 @@ def test_concurrent_processes_fetch_a_file_once(server: FakeServer, mirror: Mirr
     assert list_mirror(mirror) == sorted(COMPLETE_FILES)
 
 
+@pytest.mark.thorough
 def test_killed_fetch_leaves_only_complete_files(
     server: FakeServer, mirror: Mirror, listed_file: RemoteFile
 ) -> None:

@@ -142,6 +142,7 @@ def test_divide_splits_connections_and_rate_among_machines() -> None:
 # Request rate.
 
 
+@pytest.mark.thorough
 def test_request_rate_is_limited_across_processes(tmp_path: Path) -> None:
     log = tmp_path / "log"
     code = """

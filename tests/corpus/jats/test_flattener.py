@@ -121,6 +121,7 @@ def test_generated_paragraph_gives_the_same_text(paragraph: str) -> None:
     assert extract_texts(paragraph, flatten=True) == extract_texts(paragraph, flatten=False)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not os.environ.get("BIOSHARDS_DATA"), reason="BIOSHARDS_DATA is not set")
 def test_every_third_real_article_gives_the_same_blocks() -> None:
     paths = sorted(Path(os.environ["BIOSHARDS_DATA"], "jats").rglob("*.*ml"))[::3]

@@ -347,6 +347,7 @@ def test_original_is_kept_and_duplicates_are_dropped(case: str, tmp_path: Path, 
     assert all(row["duplicate_of"] is None for row in dropped if row["reason"] != "duplicate")
 
 
+@pytest.mark.thorough
 def test_section_labels_are_compared_when_part_of_the_text(tmp_path: Path, run: Run) -> None:
     labelled = citation_xml(2, SLEEP).replace("<AbstractText>", '<AbstractText Label="METHODS">')
     inputs = write_input_files(tmp_path / "in", pubmed_set_xml(citation_xml(1, SLEEP), labelled))
@@ -412,6 +413,7 @@ def make_repetitive_file(file_number: int) -> bytes:
     )
 
 
+@pytest.mark.thorough
 def test_output_is_independent_of_workers_buckets_and_order(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -448,6 +450,7 @@ def test_output_is_independent_of_workers_buckets_and_order(
     )
 
 
+@pytest.mark.thorough
 def test_update_rewrites_only_shards_with_changed_duplicates(tmp_path: Path, run: Run) -> None:
     inputs = write_input_files(
         tmp_path / "in",
@@ -495,6 +498,7 @@ def test_update_rewrites_only_shards_with_changed_duplicates(tmp_path: Path, run
     assert [path.name[:13] for path in duplicate_lists] == ["pubmed26n0002"]
 
 
+@pytest.mark.thorough
 def test_run_after_a_killed_update_restores_the_output(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -519,6 +523,7 @@ def test_run_after_a_killed_update_restores_the_output(
     assert published_digests(tmp_path / "out") == before
 
 
+@pytest.mark.thorough
 def test_update_that_changes_only_the_original_is_detected(tmp_path: Path, run: Run) -> None:
     inputs = write_input_files(
         tmp_path / "in",

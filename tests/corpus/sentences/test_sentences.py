@@ -191,6 +191,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(60)  # each case takes a second or less, and hours in quadratic time
 @pytest.mark.parametrize("case", HOSTILE)
 def test_hostile_text_is_split_without_loss(case: str) -> None:
@@ -201,6 +202,7 @@ def test_hostile_text_is_split_without_loss(case: str) -> None:
     assert len(spans(text)) == len(sentences)
 
 
+@pytest.mark.thorough
 def test_caches_are_bounded() -> None:
     for number in range(200_000):
         split(f"w{number}x. y{number}z")

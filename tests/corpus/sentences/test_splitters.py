@@ -41,6 +41,7 @@ def test_rules_is_the_builtin_splitter_and_none_keeps_paragraphs() -> None:
     assert find_library_versions("rules", False) == find_library_versions("none", False) == {}
 
 
+@pytest.mark.scispacy
 @pytest.mark.parametrize(
     "expected",
     [
@@ -80,6 +81,7 @@ FRAGMENTS = [
 """They include the characters that pySBD inserts as placeholders."""
 
 
+@pytest.mark.scispacy
 @settings(max_examples=examples(300))
 @given(st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=4), max_size=40).map("".join))
 def test_scispacy_splits_generated_text_without_loss(text: str) -> None:
@@ -89,6 +91,7 @@ def test_scispacy_splits_generated_text_without_loss(text: str) -> None:
     assert all(sentence == sentence.strip() != "" for sentence in sentences_found)
 
 
+@pytest.mark.scispacy
 def test_text_is_one_sentence_if_pysbd_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def raise_index_error(*_: object) -> None:
         raise IndexError("list index out of range")
@@ -98,11 +101,13 @@ def test_text_is_one_sentence_if_pysbd_fails(monkeypatch: pytest.MonkeyPatch) ->
     assert load_scispacy()("One. Two.") == ["One. Two."]
 
 
+@pytest.mark.scispacy
 def test_text_above_the_scispacy_limit_is_one_sentence() -> None:
     text = "It is so. " * (splitters.MAX_SCISPACY_LENGTH // 10) + "Yes."
     assert load_scispacy()(text) == [text]
 
 
+@pytest.mark.scispacy
 def test_installed_scispacy_model_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     """A stub of the model is installed; its sentences end at every blank."""
     (tmp_path / "en_core_sci_sm").mkdir()

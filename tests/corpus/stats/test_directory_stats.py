@@ -151,6 +151,7 @@ def count_bins(distribution: dict[str, Any]) -> Counter[int]:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("corpus", ["reference", "full_text"])
 def test_counts_equal_those_of_the_manifest(corpus: str, request: pytest.FixtureRequest) -> None:
     folder = request.getfixturevalue(corpus)

@@ -269,6 +269,7 @@ def test_no_report_is_written_without_results(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(60)
 def test_report_of_two_thousand_results(tmp_path: Path) -> None:
     for seed in range(10):

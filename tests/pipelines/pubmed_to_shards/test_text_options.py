@@ -57,7 +57,7 @@ def build_lines(*abstract: str, **settings: Any) -> list[str]:
         ({"min_line_characters": 6}, "Short. It is not.", ["Short.", "It is not."]),
         ({"min_line_characters": 7}, "Short. It is not.", ["It is not."]),
         ({"splitter": "none"}, "One. Two.", ["One. Two."]),
-        ({"splitter": "scispacy"}, "One. Two.", ["One.", "Two."]),
+        pytest.param({"splitter": "scispacy"}, "One. Two.", ["One.", "Two."], marks=pytest.mark.scispacy),
     ],
 )
 def test_effect_of_each_option_alone(settings: dict[str, Any], text: str, expected: list[str]) -> None:
@@ -264,9 +264,12 @@ def test_options_override_a_preset(tmp_path: Path, run: Run) -> None:
 # Whole runs
 
 
-def test_the_number_of_workers_changes_no_byte_with_every_option_on(tmp_path: Path, run: Run) -> None:
+@pytest.mark.parametrize("splitter", ["rules", pytest.param("scispacy", marks=pytest.mark.scispacy)])
+def test_the_number_of_workers_changes_no_byte_with_every_option_on(
+    tmp_path: Path, run: Run, splitter: str
+) -> None:
     options = (
-        *("--splitter", "scispacy", "--lower-case", "--ascii-only", "--treebank", "--section-labels"),
+        *("--splitter", splitter, "--lower-case", "--ascii-only", "--treebank", "--section-labels"),
         *("--min-line-characters", 20, "--keep-dropped", "--keep-title-only"),
     )
     assert run(*options, "--output", tmp_path / "1") == 0

@@ -111,6 +111,7 @@ def load_all_ids(sets: Sets, objective: str, split: str = "train") -> list[tuple
 # Steps
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_step_is_independent_of_access_order(objective: str, pretraining_sets: Sets) -> None:
     """Resumed runs and other processes load the same steps in another order."""

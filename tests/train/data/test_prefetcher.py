@@ -170,6 +170,7 @@ def test_wait_seconds_are_counted() -> None:
         assert prefetch.wait_seconds - before - waited < waited
 
 
+@pytest.mark.thorough
 def test_process_exits_without_close() -> None:
     script = (
         "from bioshards.train.data.prefetcher import Prefetcher\n"

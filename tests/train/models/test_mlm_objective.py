@@ -171,6 +171,7 @@ def test_bfloat16_losses_are_float32_and_close(family: str, layout: str) -> None
     assert all(part.grad is None or part.grad.isfinite().all() for part in model.parameters())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("layout", ["flat, constant", "padded, constant"])
 @pytest.mark.parametrize("dropout", [0.0, 0.1])

@@ -208,6 +208,7 @@ torch.distributed.destroy_process_group()
 """
 
 
+@pytest.mark.thorough
 def test_two_processes_have_the_gradients_of_the_whole_batch(tmp_path: Path) -> None:
     processes = [
         subprocess.Popen([sys.executable, "-c", PROCESS, str(rank), str(tmp_path)], stderr=subprocess.PIPE)

@@ -170,6 +170,7 @@ def test_unigram_model_has_no_reachability() -> None:
         find_unreachable(pieces)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("lower_case", [False, True])
 @pytest.mark.parametrize("strip_accents", [False, True])
 def test_normalization_is_idempotent_for_every_character(lower_case: bool, strip_accents: bool) -> None:

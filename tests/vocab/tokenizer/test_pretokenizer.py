@@ -82,6 +82,7 @@ def test_words_of_a_text_are_those_of_its_chunks(casing: Casing, text: str) -> N
     assert [word for chunk in text.split(" ") for word in pretokenize(chunk)] == pretokenize(text)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("casing", CASINGS[1:])
 def test_splitting_words_again_gives_the_words_of_the_text(casing: Casing) -> None:
     """This allows ``convert_counts`` to compute the counts of any casing from the words as written."""

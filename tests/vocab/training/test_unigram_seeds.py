@@ -99,6 +99,7 @@ def test_repeats_within_a_word_count() -> None:
     assert dict(find_seeds([("aaaa", 1)], 3)) == {"aa": 3, "aaa": 2}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [254, 255, 256, 300])
 def test_many_different_characters(number: int) -> None:
     words = [(f"{chr(0x4E00 + code)}𝛼", 2) for code in range(number)]

@@ -63,6 +63,7 @@ def test_pretokenizer_of_recipes() -> None:
     assert get_preset("bioalbert", False).make_pretokenizer()("``ﬁbrin''²") == ['"fibrin"2']
 
 
+@pytest.mark.thorough
 def test_smallest_size_has_room_for_ascii_and_greek_in_both_forms() -> None:
     # 94 printable ASCII characters less 26 capitals, 25 Greek small letters; 36 and 25 inside of words too
     assert VocabularyRecipe(size=159).min_size == 5 + 68 + 25 + 36 + 25

@@ -476,6 +476,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 
 
+@pytest.mark.thorough
 def test_million_rows_take_bounded_memory(tmp_path: Path) -> None:
     """On a two-core machine 1.1 seconds and 275 MB in all; 9.3 million rows took 9 seconds and 605 MB."""
     bucket = FakeBucket(tmp_path / "bucket")

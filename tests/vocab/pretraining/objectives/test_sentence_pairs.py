@@ -294,6 +294,7 @@ def test_one_document_in_ten_is_short(recipe: ExampleRecipe) -> None:
     assert set(sizes) == set(range(2, 30))
 
 
+@pytest.mark.thorough
 def test_targets_of_short_documents_are_uniform() -> None:
     sizes = Counter(
         count_tokens(rows[0].segment_a + rows[0].segment_b)
