@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa
@@ -45,7 +46,7 @@ def record_batch_from_documents(documents: list[Document]) -> pa.RecordBatch:
     section_offsets, sections = flatten_lists([document.sections for document in documents])
     # Columns of the same name and type as an attribute of the document need no line here.
     columns = {
-        field.name: pa.array([getattr(document, field.name) for document in documents], field.type)
+        field.name: pa.array(list(map(attrgetter(field.name), documents)), field.type)
         for field in DOCUMENT_SCHEMA
         if field.name not in _NESTED_COLUMNS
     }
