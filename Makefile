@@ -56,7 +56,7 @@ NO_PYTHON = bioshards needs Python 3.11 to 3.14 with its venv module, and none o
   $(or $(PYTHON),$(PYTHONS)). Install one (on Debian and Ubuntu: python3 and python3-venv), or name one: \
   make PYTHON=/path/to/python3
 
-.PHONY: run vocab examples train evaluate test test-all test-scispacy lint types check bench image push clean
+.PHONY: run vocab examples train evaluate test test-all test-thorough test-scispacy lint types check bench image push clean
 
 run: $(VENV)/.core
 	$(BIN)/beam run pubmed_to_shards --output $(OUT)/pubmed
@@ -80,8 +80,10 @@ evaluate: $(VENV)/.train $(if $(filter $(OUT)/%,$(CHECKPOINT)),train)
 test: $(VENV)/.dev
 	$(PYTEST) -m "not thorough"
 
-# Of the quick tests, those with generated examples are run again, with all of them.
-test-all: test
+test-all: test test-thorough
+
+# All others, and those with generated examples again, with all of their examples.
+test-thorough: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=full $(PYTEST) -m "thorough or property"
 
 test-scispacy: $(VENV)-scispacy/.made

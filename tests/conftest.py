@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import faulthandler
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
@@ -43,6 +45,21 @@ THOROUGH: Final = (
 
 Single tests of other files that take seconds have the mark ``thorough`` themselves.
 """
+
+
+RUN_TIMEOUT_SECONDS: Final = 40 * 60
+"""Time limit of a whole run.  A test has its own limit (``timeout`` in pyproject.toml)."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """End a run that hangs outside of a test, with the stacks of all threads."""
+    if not hasattr(config, "workerinput"):
+        faulthandler.dump_traceback_later(RUN_TIMEOUT_SECONDS, exit=True, file=sys.__stderr__)
+
+
+def pytest_unconfigure() -> None:
+    """Stop the clock of :func:`pytest_configure`."""
+    faulthandler.cancel_dump_traceback_later()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
