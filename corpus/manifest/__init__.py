@@ -13,7 +13,7 @@ from .directory import (
     sweep,
     write_manifest,
 )
-from .documents import (
+from .documents_types import (
     BadFile,
     DocumentCounts,
     DocumentsConfig,
@@ -27,7 +27,7 @@ from .documents import (
 )
 from .json_codec import FieldError, decode, encode
 from .kinds import Listed, Manifest, OutputManifest
-from .mirror import (
+from .mirror_types import (
     FailedArticle,
     InventoryIdentity,
     MirrorArticles,
@@ -37,7 +37,16 @@ from .mirror import (
     MirrorRun,
     MissingFile,
 )
-from .parts import (
+from .pretraining_types import (
+    PretrainingConfig,
+    PretrainingCounts,
+    PretrainingInput,
+    PretrainingManifest,
+    PretrainingRun,
+    SplitCounts,
+    VocabularyIdentity,
+)
+from .shared_types import (
     SCHEMA_VERSION,
     InputDocuments,
     InputWords,
@@ -48,18 +57,15 @@ from .parts import (
     Steps,
     utc_now,
 )
-from .pretraining import (
-    PretrainingConfig,
-    PretrainingCounts,
-    PretrainingInput,
-    PretrainingManifest,
-    PretrainingRun,
-    SplitCounts,
-    VocabularyIdentity,
+from .training_types import TrainingInput, TrainingManifest, TrainingRun
+from .vocabulary_types import (
+    CountingConfig,
+    VocabularyConfig,
+    VocabularyCounts,
+    VocabularyManifest,
+    VocabularyRun,
 )
-from .training import TrainingInput, TrainingManifest, TrainingRun
-from .vocabulary import CountingConfig, VocabularyConfig, VocabularyCounts, VocabularyManifest, VocabularyRun
-from .words import PrunedWords, ValidationWords, WordsConfig, WordsManifest, WordsRun, WordTotals
+from .words_types import PrunedWords, ValidationWords, WordsConfig, WordsManifest, WordsRun, WordTotals
 
 __all__ = [
     "SCHEMA_VERSION",

@@ -12,15 +12,15 @@ from bioshards.corpus.errors import InputNotFoundError, TransientStorageError, U
 from bioshards.corpus.storage.parallel import parallel_for_each
 from bioshards.corpus.storage.storage_protocol import Storage
 
-from .documents import DocumentsManifest
+from .documents_types import DocumentsManifest
 from .json_codec import FieldError, decode, encode
 from .kinds import Listed, Manifest, OutputManifest
-from .mirror import MirrorManifest
-from .parts import SCHEMA_VERSION, Json
-from .pretraining import PretrainingManifest
-from .training import TrainingManifest
-from .vocabulary import VocabularyManifest
-from .words import WordsManifest
+from .mirror_types import MirrorManifest
+from .pretraining_types import PretrainingManifest
+from .shared_types import SCHEMA_VERSION, Json
+from .training_types import TrainingManifest
+from .vocabulary_types import VocabularyManifest
+from .words_types import WordsManifest
 
 NAME: Final = "manifest.json"
 T = TypeVar("T")

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from .documents import DocumentsManifest, OverlapFile
-from .mirror import MirrorManifest
-from .parts import OutputFile, Shard
-from .pretraining import PretrainingManifest
-from .training import TrainingManifest
-from .vocabulary import VocabularyManifest
-from .words import WordsManifest
+from .documents_types import DocumentsManifest, OverlapFile
+from .mirror_types import MirrorManifest
+from .pretraining_types import PretrainingManifest
+from .shared_types import OutputFile, Shard
+from .training_types import TrainingManifest
+from .vocabulary_types import VocabularyManifest
+from .words_types import WordsManifest
 
 Listed: TypeAlias = OutputFile | Shard | OverlapFile
 """A file that a manifest lists with its SHA-256."""

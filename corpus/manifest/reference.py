@@ -15,7 +15,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Final, Literal, Union, get_args, get_origin
 
 from .directory import KINDS
-from .parts import SCHEMA_VERSION, Json
+from .shared_types import SCHEMA_VERSION, Json
 
 _SCALARS: Final = {bool: "boolean", int: "integer", float: "number", str: "string"}
 _NULL: Final = type(None)

@@ -1,6 +1,6 @@
 """Last steps of a pretraining set: merge the buckets of a global shuffle, and publish.
 
-``SplitCounts`` in corpus/manifest/pretraining.py documents the counts of a split.
+``SplitCounts`` in corpus/manifest/pretraining_types.py documents the counts of a split.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .parts import SCHEMA_VERSION, RunInfo, Shard, Steps
+from .shared_types import SCHEMA_VERSION, RunInfo, Shard, Steps
 
 
 @dataclass(frozen=True, slots=True)
