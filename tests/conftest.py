@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import faulthandler
 import socket
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
@@ -47,6 +46,7 @@ Single tests of other files that take seconds have the mark ``thorough`` themsel
 """
 
 
+STDERR: Final = 2
 RUN_TIMEOUT_SECONDS: Final = 40 * 60
 """Time limit of a whole run.  A test has its own limit (``timeout`` in pyproject.toml)."""
 
@@ -54,7 +54,7 @@ RUN_TIMEOUT_SECONDS: Final = 40 * 60
 def pytest_configure(config: pytest.Config) -> None:
     """End a run that hangs outside of a test, with the stacks of all threads."""
     if not hasattr(config, "workerinput"):
-        faulthandler.dump_traceback_later(RUN_TIMEOUT_SECONDS, exit=True, file=sys.__stderr__)
+        faulthandler.dump_traceback_later(RUN_TIMEOUT_SECONDS, exit=True, file=STDERR)
 
 
 def pytest_unconfigure() -> None:
