@@ -45,7 +45,8 @@ NAME = $(REGISTRY:%=%/)bioshards-$(1):$(TAG)
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --max-worker-restart 0
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile \
+  --no-loadscope-reorder --max-worker-restart 0
 PROCESSES ?= 2
 
 # Print the first interpreter that can make environments and of whose version this is true.
@@ -82,9 +83,10 @@ test: $(VENV)/.dev
 
 test-all: test test-thorough
 
-# All others, and those with generated examples again, with all of their examples.
+# All others, and those with generated examples again, with all of their examples. A third of their time is
+# waiting, for servers and for processes.
 test-thorough: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=full $(PYTEST) -m "thorough or property"
+	HYPOTHESIS_PROFILE=full $(PYTEST) --numprocesses 3 -m "thorough or property"
 
 test-scispacy: $(VENV)-scispacy/.made
 	$(VENV)-scispacy/bin/python -m pytest -m scispacy tests/corpus/sentences tests/pipelines/pubmed_to_shards

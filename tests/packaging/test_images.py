@@ -271,7 +271,12 @@ def read_extras(stage: str) -> set[str]:
 def resolve_requirements(name: str, extras: set[str]) -> set[str]:
     """Return the names of a package and of all its requirements, and check their pinned versions."""
     lines = (REPOSITORY / "constraints.txt").read_text().splitlines()
-    pinned = {canonicalize_name(line.split("==")[0]): line.split("==")[1] for line in lines if "==" in line}
+    constraints = [Requirement(line) for line in lines if not line.startswith("#")]
+    pinned = {
+        canonicalize_name(constraint.name): str(constraint.specifier).removeprefix("==")
+        for constraint in constraints
+        if not constraint.marker or constraint.marker.evaluate()
+    }
     seen: set[tuple[str, str]] = set()
     queue = [(name, extra) for extra in ("", *extras)]
     while queue:
