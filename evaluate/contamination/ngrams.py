@@ -122,8 +122,8 @@ def _roll_hashes(words: Hashes) -> Hashes:
     twos = words[:-1] * _base_power(1) + words[1:]
     fours = twos[:-2] * _base_power(2) + twos[2:]
     eights = fours[:-4] * _base_power(4) + fours[4:]
-    rolled: Hashes = eights[:count] * _base_power(5) + fours[8 : 8 + count] * _base_power(1) + words[12:]
-    return rolled
+    rolled = eights[:count] * _base_power(5) + fours[8 : 8 + count] * _base_power(1) + words[12:]
+    return rolled.astype(np.uint64, copy=False)
 
 
 def _base_power(exponent: int) -> np.uint64:
@@ -149,7 +149,8 @@ class _BloomFilter:
     def _test_bits(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
         byte, bit = self._locate_bits(hashes)
         bits = self._bytes.take(byte, mode="clip") >> bit
-        return np.equal(bits & np.uint8(1), 1)
+        is_set: npt.NDArray[np.bool_] = np.equal(bits & np.uint8(1), 1)
+        return is_set
 
     def _locate_bits(self, hashes: Hashes) -> tuple[Positions, npt.NDArray[np.uint8]]:
         high_bits = hashes >> self._shift

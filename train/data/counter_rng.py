@@ -66,7 +66,9 @@ def uniform(
     row_keys: npt.NDArray[np.uint64], positions: IntegerArray, stream: int
 ) -> npt.NDArray[np.float64]:
     """Return a uniform number in [0, 1) of 53 bits for each position; arguments as :func:`random_bits`."""
-    return (random_bits(row_keys, positions, stream) >> np.uint64(11)) * 2.0**-53
+    high_bits = random_bits(row_keys, positions, stream) >> np.uint64(11)
+    uniforms: npt.NDArray[np.float64] = np.multiply(high_bits, 2.0**-53, dtype=np.float64)
+    return uniforms
 
 
 def uniform_float32(
