@@ -89,7 +89,8 @@ test-thorough: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=full $(PYTEST) --numprocesses 3 -m "thorough or property"
 
 test-scispacy: $(VENV)-scispacy/.made
-	$(VENV)-scispacy/bin/python -m pytest -m scispacy tests/corpus/sentences tests/pipelines/pubmed_to_shards
+	$(VENV)-scispacy/bin/python -m pytest -m scispacy \
+	  tests/corpus/sentences/test_splitters.py tests/pipelines/pubmed_to_shards/test_text_options.py
 
 check: lint test
 
@@ -149,7 +150,7 @@ $(VENV)-scispacy/.made: pyproject.toml constraints-scispacy.txt
 	  echo "environment: $(VENV)-scispacy, of $$python ($$($$python --version))"; \
 	  $$python -m venv $(VENV)-scispacy
 	$(VENV)-scispacy/bin/python -m pip --disable-pip-version-check install --quiet --constraint \
-	  constraints-scispacy.txt --editable '.[scispacy,treebank]' hypothesis jsonschema pytest pytest-timeout
+	  constraints-scispacy.txt --editable '.[scispacy,treebank,vocab]' hypothesis jsonschema pytest pytest-timeout
 	touch $@
 
 $(VENV)/.core: $(VENV)/.python pyproject.toml constraints.txt
