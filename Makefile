@@ -46,7 +46,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile \
-  --no-loadscope-reorder --max-worker-restart 0
+  --max-worker-restart 0
 PROCESSES ?= 2
 
 # Print the first interpreter that can make environments and of whose version this is true.
@@ -83,10 +83,9 @@ test: $(VENV)/.dev
 
 test-all: test test-thorough
 
-# All others, and those with generated examples again, with all of their examples. A third of their time is
-# waiting, for servers and for processes.
+# All others, and those with generated examples again, with all of their examples.
 test-thorough: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=full $(PYTEST) --numprocesses 3 -m "thorough or property"
+	HYPOTHESIS_PROFILE=full $(PYTEST) -m "thorough or property"
 
 test-scispacy: $(VENV)-scispacy/.made
 	$(VENV)-scispacy/bin/python -m pytest -m scispacy \
