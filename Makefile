@@ -46,7 +46,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile \
-  --max-worker-restart 0
+  --no-loadscope-reorder --max-worker-restart 0
 PROCESSES ?= 2
 
 # Print the first interpreter that can make environments and of whose version this is true.

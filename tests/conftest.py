@@ -36,6 +36,8 @@ THOROUGH: Final = (
     "pipelines/*_options.py",
     "pipelines/*_overlap.py",
     "pipelines/*_same_bytes.py",
+    "pipelines/pubmed_to_shards/test_exclude_ids.py",
+    "vocab/counting/test_count_inputs.py",
     "train/loop/*",
     "evaluate/runs/test_evaluate_interrupted.py",
     "evaluate/runs/test_evaluate_run.py",

@@ -12,9 +12,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from sklearn.feature_extraction import DictVectorizer
-from sklearn.linear_model import LogisticRegression
-
 from bioshards.corpus.sentences import BOUNDARY_CANDIDATE, collapse_whitespace
 from bioshards.corpus.sentences.boundary_model import (
     CAPITALS,
@@ -60,6 +57,9 @@ def iter_undecided_marks(paragraph: Paragraph) -> Iterator[tuple[BoundaryContext
 
 def fit_weights(paragraphs: Iterable[Paragraph]) -> list[tuple[str, float]]:
     """Fit the weights; return (feature, weight) pairs sorted by name, without small weights."""
+    from sklearn.feature_extraction import DictVectorizer
+    from sklearn.linear_model import LogisticRegression
+
     cases = [case for paragraph in paragraphs for case in iter_undecided_marks(paragraph)]
     rows = DictVectorizer()
     matrix = rows.fit_transform([dict.fromkeys(extract_features(found), 1) for found, _ in cases])

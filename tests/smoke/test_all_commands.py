@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.corpus.jats_articles import article_xml
 from tests.support.outputs import load_manifest
 from tests.support.paths import BENCHMARK_SAMPLE
@@ -26,12 +28,18 @@ def run_module(module: str, *arguments: object) -> str:
     return completed.stdout
 
 
-def test_text_to_scores(tmp_path: Path) -> None:
+@pytest.mark.timeout(900)
+def test_abstracts_to_scores(tmp_path: Path) -> None:
     abstracts, articles, words, vocabulary, rows, run, scores = (
         tmp_path / name for name in ("abstracts", "articles", "words", "vocab", "rows", "run", "scores")
     )
     run_module(BEAM, "run", "pubmed_to_shards", "--output", abstracts, "--workers", 2)
     assert load_manifest(abstracts)["counts"]["documents"] == 77
+    assert "77" in run_module("bioshards.corpus", "stats", abstracts)
+    assert "pubmed:90000001" in run_module("bioshards.corpus", "show", abstracts, "--id", "pubmed:90000001")
+    assert run_module("bioshards.corpus", "export", abstracts).count("\n") > 300
+    run_module(BEAM, "copy", abstracts, tmp_path / "copy")
+    assert load_manifest(tmp_path / "copy")["outputs"] == load_manifest(abstracts)["outputs"]
     run_module(BEAM, "run", "pmc_to_shards", "--output", articles, "--find-overlap-with", abstracts)
     shards = ("--input", abstracts, "--input", articles)
     run_module(BEAM, "run", "shards_to_words", *shards, "--output", words)
@@ -54,16 +62,6 @@ def test_text_to_scores(tmp_path: Path) -> None:
         "bioshards.evaluate", "contamination", "--corpus", abstracts, *benchmarks, "--output", contamination
     )
     assert json.loads((contamination / "report.json").read_text())
-
-
-def test_directories_are_shown_exported_and_copied(tmp_path: Path) -> None:
-    abstracts = tmp_path / "abstracts"
-    run_module(BEAM, "run", "pubmed_to_shards", "--output", abstracts)
-    assert "77" in run_module("bioshards.corpus", "stats", abstracts)
-    assert "pubmed:90000001" in run_module("bioshards.corpus", "show", abstracts, "--id", "pubmed:90000001")
-    assert run_module("bioshards.corpus", "export", abstracts).count("\n") > 300
-    run_module(BEAM, "copy", abstracts, tmp_path / "copy")
-    assert load_manifest(tmp_path / "copy")["outputs"] == load_manifest(abstracts)["outputs"]
 
 
 def test_source_is_fetched_and_read_from_the_mirror(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-import datasets
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -18,6 +17,7 @@ from hypothesis import strategies as st
 from bioshards.corpus.lifecycle import finalize
 from bioshards.corpus.lifecycle.dedup import TEXT_DIGEST_SCHEMA, digest_text, find_duplicates
 from bioshards.corpus.lifecycle.versions import DECISION_SCHEMA
+from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import run_beam
 from tests.support.hypothesis_profiles import examples
@@ -339,9 +339,7 @@ def test_original_is_kept_and_duplicates_are_dropped(case: str, tmp_path: Path, 
     expected = {f"pubmed:{pmid}": f"pubmed:{original}" for pmid, original in duplicate_of.items()}
     assert read_duplicates(tmp_path / "out") == expected
     dropped = (
-        datasets.load_from_disk(str(tmp_path / "out" / "dropped"))
-        if load_manifest(tmp_path / "out")["dropped"]
-        else []
+        load_with_datasets(tmp_path / "out" / "dropped") if load_manifest(tmp_path / "out")["dropped"] else []
     )
     assert {row["id"]: row["duplicate_of"] for row in dropped if row["reason"] == "duplicate"} == expected
     assert all(row["duplicate_of"] is None for row in dropped if row["reason"] != "duplicate")

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -17,6 +16,7 @@ from bioshards.corpus.document import DOCUMENT_SCHEMA, Document
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.local_storage import LocalStorage
+from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.corpus.manifests import put_documents
 from tests.support.hypothesis_profiles import examples
 
@@ -257,8 +257,8 @@ def publish_shards(folder: Path, count: int = 8) -> list[Shard]:
 def test_datasets_opens_a_published_directory(tmp_path: Path) -> None:
     shards = publish_shards(tmp_path / "corpus")
     assert len(shards) > 1
-    dataset = datasets.load_from_disk(str(tmp_path / "corpus"))
-    assert isinstance(dataset, datasets.Dataset)
+    dataset = load_with_datasets(tmp_path / "corpus")
+    assert type(dataset).__name__ == "Dataset"
     assert dataset.column_names == DOCUMENT_SCHEMA.names
     assert dataset.to_list() == [convert_to_row(make_document(number)) for number in range(80)]
     assert [Path(file["filename"]).name for file in dataset.cache_files] == [shard.file for shard in shards]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -162,22 +162,26 @@ def test_repeated_id_is_refused(tmp_path: Path) -> None:
         load_splits(tmp_path, "ddi")
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "does not begin as a zip archive does"),
-        (b"PK\3\4 and no more", "the archive's directory, at its end, is missing"),
-        (make_zip(TEST)[:200], "the archive's directory, at its end, is missing"),
-        (make_zip({"DDICorpus/Train/1.xml": b"a" * (80 << 20)}), "has 83,886,080 bytes, more than"),
-        (
-            make_zip({f"DDICorpus/Train/{number}.xml": b"a" * (20 << 20) for number in range(4)}),
-            "unpack to more than",
-        ),
-        (make_zip({"../../Train/1.xml": "<a/>"}), "unsafe member name"),
-    ],
-)
-def test_bad_archive_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
-    path = write_file(tmp_path, "ddi2013/DDICorpus-2013.zip", content)
+BAD_ARCHIVES: dict[str, tuple[Callable[[], bytes], str]] = {
+    "empty": (bytes, "does not begin as a zip archive does"),
+    "another file": (lambda: b"PK\3\4 and no more", "the archive's directory, at its end, is missing"),
+    "cut": (lambda: make_zip(TEST)[:200], "the archive's directory, at its end, is missing"),
+    "large member": (
+        lambda: make_zip({"DDICorpus/Train/1.xml": b"a" * (80 << 20)}),
+        "has 83,886,080 bytes, more than",
+    ),
+    "many large members": (
+        lambda: make_zip({f"DDICorpus/Train/{number}.xml": b"a" * (20 << 20) for number in range(4)}),
+        "unpack to more than",
+    ),
+    "outside the folder": (lambda: make_zip({"../../Train/1.xml": "<a/>"}), "unsafe member name"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_ARCHIVES)
+def test_bad_archive_is_refused(tmp_path: Path, name: str) -> None:
+    make_archive, message = BAD_ARCHIVES[name]
+    path = write_file(tmp_path, "ddi2013/DDICorpus-2013.zip", make_archive())
     with pytest.raises(BenchmarkFileError) as error:
         load_splits(tmp_path, "ddi")
     assert str(error.value).startswith(f"{path}: ")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy
 import pytest
-from sklearn.metrics import precision_recall_fscore_support
 
 from bioshards.evaluate.metrics.metric import Metric
 from bioshards.evaluate.metrics.multilabel import multilabel_f1
@@ -33,6 +32,8 @@ def decode_labels(codes: LabelCodes, labels: Sequence[str]) -> list[str]:
 
 
 def test_micro_and_macro_f1_equal_scikit_learn() -> None:
+    from sklearn.metrics import precision_recall_fscore_support
+
     metric = micro_f1(CHEMPROT, "false")
     for case in zip(*random_classifications(1, 6, (20, 30)), strict=True):
         gold, predicted = (decode_labels(codes, CHEMPROT) for codes in case)

@@ -6,7 +6,6 @@ import warnings
 
 import numpy
 import pytest
-from scipy.stats import pearsonr
 
 from bioshards.evaluate.metrics.correlation import pearson
 from bioshards.evaluate.metrics.metric import Metric
@@ -18,6 +17,8 @@ from bioshards.evaluate.metrics.tag_f1 import entity_f1, word_f1
 
 
 def test_pearson_equals_scipy() -> None:
+    from scipy.stats import pearsonr
+
     rng = numpy.random.default_rng(1)
     metric = pearson()
     for _ in range(1000):

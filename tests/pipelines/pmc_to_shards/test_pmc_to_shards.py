@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pyarrow as pa
 import pytest
 
@@ -18,6 +17,7 @@ from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines.execution.progress_monitor import ShardsProgress
 from bioshards.pipelines.inputs.run_inputs import RunInputs
+from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.corpus.jats_articles import (
     article_xml,
     europepmc_package_xml,
@@ -99,7 +99,7 @@ def test_sections_point_at_their_first_sentences(full_text: Path) -> None:
 def test_every_article_is_kept_or_dropped_with_a_reason(full_text: Path) -> None:
     funnel = dict(load_manifest(full_text)["funnel"])
     assert funnel.pop("records") == sum(funnel.values())
-    dropped = {row["id"]: row["reason"] for row in datasets.load_from_disk(str(full_text / "dropped"))}
+    dropped = {row["id"]: row["reason"] for row in load_with_datasets(full_text / "dropped")}
     assert len(dropped) == 7
     assert dropped["pmc:PMC9990014.1"] == "superseded"
     assert dropped["pmc:PMC9990018.1"] == "no-body"
@@ -108,7 +108,7 @@ def test_every_article_is_kept_or_dropped_with_a_reason(full_text: Path) -> None
 
 def test_shards_open_memory_mapped_in_pyarrow_and_datasets(full_text: Path) -> None:
     before = pa.total_allocated_bytes()
-    loaded = datasets.load_from_disk(str(full_text))
+    loaded = load_with_datasets(full_text)
     assert pa.total_allocated_bytes() - before < 10_000
     documents = load_documents(full_text)
     assert [row["id"] for row in loaded] == list(documents)

@@ -9,12 +9,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import datasets
 import pyarrow as pa
 import pytest
 
 from bioshards.corpus.manifest import DocumentsRun, encode
 from bioshards.corpus.pubmed.discovery import discover_sources
+from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.corpus.manifests import of_documents
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.outputs import load_documents, load_manifest
@@ -61,7 +61,7 @@ def test_versions_and_deletions_of_the_sample(reference: Path) -> None:
 def test_every_record_is_kept_or_dropped_with_a_reason(reference: Path) -> None:
     funnel = dict(load_manifest(reference)["funnel"])
     assert funnel.pop("records") == sum(funnel.values())
-    dropped = datasets.load_from_disk(str(reference / "dropped"))
+    dropped = load_with_datasets(reference / "dropped")
     reasons = sorted(dropped["reason"])
     # A book record is counted but has no document of its own.
     assert len(reasons) == 112 - 77 - 1
@@ -70,7 +70,7 @@ def test_every_record_is_kept_or_dropped_with_a_reason(reference: Path) -> None:
 
 def test_shards_open_memory_mapped_in_pyarrow_and_datasets(reference: Path) -> None:
     before = pa.total_allocated_bytes()
-    loaded = datasets.load_from_disk(str(reference))
+    loaded = load_with_datasets(reference)
     assert pa.total_allocated_bytes() - before < 10_000
     assert {row["id"] for row in loaded} == set(load_documents(reference))
     assert loaded[0]["sentences"] == load_documents(reference)[loaded[0]["id"]]["sentences"]
@@ -134,7 +134,7 @@ def test_shards_are_bounded_in_size(tmp_path: Path, run: Run, monkeypatch: pytes
     outputs = load_manifest(tmp_path / "out")["outputs"]
     assert len(outputs) > 2
     assert all(shard["bytes"] <= 1_050_000 for shard in outputs)
-    assert len(datasets.load_from_disk(str(tmp_path / "out"))) == 1500
+    assert len(load_with_datasets(tmp_path / "out")) == 1500
 
 
 def test_presets_and_options_reach_the_documents(tmp_path: Path, run: Run) -> None:

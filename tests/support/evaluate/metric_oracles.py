@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy
 from numpy.typing import NDArray
-from sklearn.metrics import precision_recall_fscore_support
 
 LabelCodes = NDArray[numpy.int64]
 
@@ -30,6 +29,8 @@ def micro_scores(gold: NDArray[numpy.bool_], predicted: NDArray[numpy.bool_]) ->
 
     To scikit-learn a case is a class of its own, so that a thousand of them take one call.
     """
+    from sklearn.metrics import precision_recall_fscore_support
+
     columns = [side.reshape(len(side), -1).T for side in (gold, predicted)]
     scores = precision_recall_fscore_support(*columns, average=None, zero_division=0)
     return numpy.array(scores[:3])

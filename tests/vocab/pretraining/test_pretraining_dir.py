@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 
 from bioshards.corpus.manifest import PretrainingInput, PretrainingRun, Shard, encode
@@ -26,6 +25,7 @@ from bioshards.vocab.pretraining.pretraining_dir import MergeResult
 from bioshards.vocab.pretraining.shard_groups import ShardGroup
 from bioshards.vocab.pretraining.shard_writer import ShardWriter
 from bioshards.vocab.pretraining.tfrecord.record_encoder import make_record_encoder
+from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.corpus.manifests import of_pretraining
 from tests.support.vocab.block_factories import (
     build_from_group,
@@ -99,7 +99,7 @@ def test_published_set_has_balanced_counts_and_loads_with_datasets(
     assert sum(years.values()) == counts["train"]["input_tokens"] + counts["validation"]["input_tokens"]
     assert manifest["run"]["started_at"] == "then"
     assert manifest["run"]["finished_at"]
-    opened = datasets.load_from_disk(str(out))
+    opened = load_with_datasets(out)
     assert {name: len(rows) for name, rows in opened.items()} == {
         split: counts[split]["rows"] for split in ("train", "validation")
     }
@@ -145,7 +145,7 @@ def test_set_without_validation_documents_has_one_split(
         ),
         "lost_tokens": {},
     }
-    assert list(datasets.load_from_disk(str(out))) == ["train"]
+    assert list(load_with_datasets(out)) == ["train"]
 
 
 def test_set_with_empty_buckets_loads_with_datasets(
@@ -162,7 +162,7 @@ def test_set_with_empty_buckets_loads_with_datasets(
     ]
     assert publish(out, result, merged=tuple(merged)) is None
     counts = read_manifest(out)["counts"]
-    opened = datasets.load_from_disk(str(out))
+    opened = load_with_datasets(out)
     assert {name: len(split_rows) for name, split_rows in opened.items()} == {
         split: counts[split]["rows"] for split in config.num_buckets
     }
@@ -281,16 +281,16 @@ def test_publishing_removes_an_empty_validation_split(
     updated = make_single_group(write_documents(tmp_path / "updated", {"a": kept}))
     assert publish(out, build_from_group(out, updated, make_build_config(encoder))) is None
     assert not [name for name in list_files(out) if name.startswith("validation")]
-    assert list(datasets.load_from_disk(str(out))) == ["train"]
+    assert list(load_with_datasets(out)) == ["train"]
 
 
 def test_reset_set_cannot_be_loaded(out: Path, shard_group: ShardGroup, encoder: Encoder) -> None:
     assert publish(out, build_from_group(out, shard_group, make_build_config(encoder))) is None
     output_layout.reset(FILES, OutputDir(str(out)))
     with pytest.raises(FileNotFoundError):
-        datasets.load_from_disk(str(out))
+        load_with_datasets(out)
     with pytest.raises(FileNotFoundError):
-        datasets.load_from_disk(str(out / "train"))
+        load_with_datasets(out / "train")
     assert not (out / "dataset_dict.json").exists()
 
 
