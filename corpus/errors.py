@@ -82,6 +82,10 @@ class InputNotFoundError(UserError, FileNotFoundError):
     """An input, or the files that it should contain, does not exist."""
 
 
+class InputUnreadableError(UserError):
+    """A part of an input cannot be listed, so that files would be missing in silence."""
+
+
 class OutputMismatchError(UserError):
     """The output directory holds something else than this run would write."""
 

@@ -11,11 +11,19 @@ import collections
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from bioshards.corpus.archives.members import ARCHIVE_EXTENSIONS
 from bioshards.corpus.errors import InputNotFoundError
-from bioshards.corpus.storage.source_file import SourceFile, SourcePart, list_input_files
+from bioshards.corpus.storage.source_file import (
+    InputListing,
+    OnNotice,
+    SourceFile,
+    SourcePart,
+    ignore_notice,
+    list_input_files,
+)
 from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 
 ARTICLE_LIST_EXTENSION: Final = ".parquet"
@@ -25,13 +33,15 @@ MEAN_FILES_PER_GROUP: Final = 10_000
 """Largest mean number of files in a group without PMCIDs; equal to a range of PMCIDs."""
 
 _PMCIDS_PER_RANGE: Final = 10_000
-_PACKAGE_NAME = re.compile(r"PMC\d+_PMC\d+\.xml(\.gz)?")
+_PACKAGE_NAME = re.compile(r"PMC\d+_PMC\d+\.xml(\.gz)?", re.IGNORECASE)
 _ARTICLE_LIST_PATH = re.compile(r"(.*/pmc/)selected/PMC\d{4,6}xxxx\.parquet", re.DOTALL)
-_PUBMED_FILE_NAME = re.compile(r"pubmed\d\dn\d{4,6}\.xml(\.gz)?")
+_PUBMED_FILE_NAME = re.compile(r"pubmed\d\dn\d{4,6}\.xml(\.gz)?", re.IGNORECASE)
 _PMCID = re.compile(r"PMC(\d{1,9})(?:\.(\d{1,4}))?(?![\d])")
 
 
-def discover(storage: Storage, inputs: Iterable[str]) -> list[SourceFile]:
+def discover(
+    storage: Storage, inputs: Iterable[str], on_notice: OnNotice = ignore_notice
+) -> list[SourceFile]:
     """Find all full text that the inputs match, each file once, in order.
 
     A directory contributes its articles (``.xml``, ``.nxml``, gzipped or not), packages and archives at any
@@ -40,41 +50,48 @@ def discover(storage: Storage, inputs: Iterable[str]) -> list[SourceFile]:
     Args:
         storage: where the files are.
         inputs: directories, globs and files.
+        on_notice: is told of files that are not read, and of links to directories that are.
 
     Raises:
         InputNotFoundError: an input matches no full text.
+        InputUnreadableError: a directory cannot be listed.
     """
-    info_by_path: dict[str, FileInfo] = {}
-    for input_path in inputs:
-        infos = [
-            info
-            for info in list_input_files(
-                storage, input_path, (*ARTICLE_EXTENSIONS, *ARCHIVE_EXTENSIONS, ARTICLE_LIST_EXTENSION)
-            )
-            if _is_full_text(info.path)
-        ]
-        if not infos:
-            problem = (
-                "has no article, package or archive"
-                if storage.is_folder(input_path)
-                else "names no full text"
-            )
-            raise InputNotFoundError(
-                f"--input {input_path} {problem}. Give a folder, a file or a quoted glob of articles (.xml, "
-                ".nxml, .xml.gz), archives of them (.tar.gz, .zip) or Europe PMC's packages "
-                "(PMC1_PMC20000.xml.gz). PubMed's files are read by pubmed_to_shards."
-            )
-        info_by_path.update((info.path, info) for info in infos)
-    mirror_prefixes = {match[1] for path in info_by_path if (match := _ARTICLE_LIST_PATH.fullmatch(path))}
+    listings = [_list_full_text(storage, input_path, on_notice) for input_path in inputs]
+    info_by_path = {info.path: info for listing in listings for info in listing.files}
+    mirror_prefixes = tuple(
+        {match[1] for path in info_by_path if (match := _ARTICLE_LIST_PATH.fullmatch(path))}
+    )
+    for listing in listings:
+        others = [path for path in listing.others if not path.startswith(mirror_prefixes)]
+        if notice := replace(listing, others=others).describe_others("articles, packages or archives"):
+            on_notice(notice)
+    article_prefixes = tuple(f"{prefix}xml/" for prefix in mirror_prefixes)
     article_files = []
     sources = []
     for info in info_by_path.values():
-        name = _base_name(info.path)
-        if name.endswith((*ARCHIVE_EXTENSIONS, ARTICLE_LIST_EXTENSION)) or _PACKAGE_NAME.fullmatch(name):
+        if is_archive(info.path) or is_article_list(info.path) or _is_package(info.path):
             sources.append(source_from_file(info))
-        elif not any(info.path.startswith(f"{prefix}xml/") for prefix in mirror_prefixes):
+        elif not info.path.startswith(article_prefixes):
             article_files.append(info)
     return sorted([*sources, *_group_articles(article_files)])
+
+
+def _list_full_text(storage: Storage, input_path: str, on_notice: OnNotice) -> InputListing:
+    listing = list_input_files(
+        storage, input_path, (*ARTICLE_EXTENSIONS, *ARCHIVE_EXTENSIONS, ARTICLE_LIST_EXTENSION), on_notice
+    )
+    full_text = [info for info in listing.files if _is_full_text(info.path)]
+    if not full_text:
+        problem = (
+            "has no article, package or archive" if storage.is_folder(input_path) else "names no full text"
+        )
+        raise InputNotFoundError(
+            f"--input {input_path} {problem}. Give a folder, a file or a quoted glob of articles (.xml, "
+            ".nxml, .xml.gz), archives of them (.tar.gz, .zip) or Europe PMC's packages "
+            "(PMC1_PMC20000.xml.gz). PubMed's files are read by pubmed_to_shards."
+        )
+    others = [info.path for info in listing.files if not _is_full_text(info.path)]
+    return InputListing(input_path, full_text, [*listing.others, *others])
 
 
 def source_from_file(info: FileInfo, retrieved_at: str = "") -> SourceFile:
@@ -86,9 +103,23 @@ def source_from_file(info: FileInfo, retrieved_at: str = "") -> SourceFile:
     )
 
 
+def is_archive(path: str) -> bool:
+    """Return True for an archive of articles, by its name."""
+    return path.lower().endswith(ARCHIVE_EXTENSIONS)
+
+
+def is_article_list(path: str) -> bool:
+    """Return True for a mirror's list of the articles of a range, by its name."""
+    return path.endswith(ARTICLE_LIST_EXTENSION)
+
+
+def _is_package(path: str) -> bool:
+    return _PACKAGE_NAME.fullmatch(_base_name(path)) is not None
+
+
 def _is_full_text(path: str) -> bool:
     """Return False for other Parquet files and for PubMed's XML."""
-    if path.endswith(ARTICLE_LIST_EXTENSION):
+    if path.lower().endswith(ARTICLE_LIST_EXTENSION):
         return _ARTICLE_LIST_PATH.fullmatch(path) is not None
     return _PUBMED_FILE_NAME.fullmatch(_base_name(path)) is None
 

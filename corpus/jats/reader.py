@@ -23,7 +23,7 @@ from . import article_metadata, article_stream, text_blocks, xml_tree
 from .article_metadata import ArticleMetadata
 from .document_builder import ArticleDocumentBuilder, identify_article
 from .filters import PmcConfig, find_drop_reason
-from .inputs import ARTICLE_LIST_EXTENSION
+from .inputs import ARTICLE_LIST_EXTENSION, is_archive, is_article_list
 
 _MIRROR_FILE_NAME: Final = re.compile(r"PMC\d{1,10}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
 """File name of an article in a mirror (download/pmc/)."""
@@ -148,9 +148,9 @@ def _iter_raw_articles(storage: Storage, source: SourceFile) -> Iterator[_RawArt
         yield from _iter_articles_of_files(
             storage, [_ArticleFile(part.name, part.path) for part in source.parts]
         )
-    elif source.path.endswith(ARTICLE_LIST_EXTENSION):
+    elif is_article_list(source.path):
         yield from _iter_articles_of_files(storage, _read_article_list(storage, source))
-    elif source.name.endswith(members.ARCHIVE_EXTENSIONS):
+    elif is_archive(source.name):
         yield from _iter_articles_of_archive(storage, source)
     else:
         with open_source(storage, source.path) as file:

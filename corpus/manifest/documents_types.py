@@ -154,7 +154,7 @@ class DocumentsRun(RunInfo):
     listed_at: str | None = None
     """UTC time at which the listing of the server was read; null without downloads."""
     notices: tuple[str, ...] = ()
-    """Messages about the listing."""
+    """Messages about the inputs, given before the run: files that are not read, listings."""
     retrieved_at: Retrieval | None = None
     """Download times of the source files; null without downloads."""
 

@@ -7,24 +7,119 @@ complete.  A temporary file is locked while its writer lives.
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
+import heapq
 import os
 import uuid
 from collections.abc import Iterator
-from typing import BinaryIO, ClassVar
+from typing import BinaryIO, ClassVar, Final
 
 from . import resumable_file
 from .file_lock import open_locked, remove_unlocked
+from .glob_pattern import matches_glob
 from .resumable_file import ResumableFile
-from .storage_protocol import TEMPORARY_PREFIX, FileInfo, Storage
+from .storage_protocol import (
+    TEMPORARY_PREFIX,
+    FileInfo,
+    OnRepeatedFolder,
+    Storage,
+    ignore_repeated_folder,
+)
+
+_DANGLING_LINK_ERRORS: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 def _get_info(path: str) -> FileInfo:
     try:
         status = os.stat(path)
-    except FileNotFoundError:  # a dangling link: listed here, reported when it is read
-        status = os.lstat(path)
+    except OSError as error:
+        if error.errno not in _DANGLING_LINK_ERRORS:
+            raise
+        status = os.lstat(path)  # a dangling link: listed here, reported when it is read
     return FileInfo(path, status.st_size, f"{status.st_size}-{status.st_mtime_ns}")
+
+
+def _walk_folders(
+    tops: list[str], has_hidden: bool = False, on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder
+) -> Iterator[FileInfo]:
+    """Yield the files of folders at any depth, each folder once, in no order.
+
+    Links to folders are followed after all folders that lie in ``tops`` themselves, so that a link to one
+    of these changes no path.
+
+    Raises:
+        OSError: a folder cannot be listed, or a file not be looked at.
+    """
+    path_by_folder_id: dict[tuple[int, int], str] = {}
+    folders, links = tops[::-1], list[str]()
+    while folders or links:
+        folder = folders.pop() if folders else heapq.heappop(links)
+        try:
+            status = os.stat(folder)
+            first_path = path_by_folder_id.setdefault((status.st_dev, status.st_ino), folder)
+            if first_path != folder:
+                on_repeated_folder(folder, first_path)
+                continue
+            with os.scandir(folder) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
+        except (FileNotFoundError, NotADirectoryError):  # removed since its parent was listed
+            continue
+        for entry in entries:
+            if entry.name.startswith(".") and not has_hidden:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)
+            elif entry.is_symlink() and os.path.isdir(entry.path):
+                heapq.heappush(links, entry.path)
+            else:
+                yield _get_info(entry.path)
+
+
+def _glob_at_any_depth(pattern: str) -> Iterator[FileInfo]:
+    """Yield the files that match a pattern with ``**``, each folder once.
+
+    ``glob`` follows links in circles, and skips folders that it cannot list.
+    """
+    parts = pattern.split("/")
+    depth = parts.index("**")
+    is_hidden_wanted = any(part.startswith(".") for part in parts[depth:])
+    top_pattern = "/".join([*parts[:depth], ""])
+    _check_globbed_folders(top_pattern)
+    tops = glob.glob(top_pattern) if top_pattern else ["./"]
+    tops.sort(key=lambda top: (os.path.islink(top.rstrip("/")), top))
+    for info in _walk_folders(tops, is_hidden_wanted):
+        path = info.path if top_pattern else info.path.removeprefix("./")
+        if matches_glob(path.split("/"), parts):
+            yield FileInfo(path, info.size, info.stamp)
+
+
+def _check_globbed_folders(pattern: str) -> None:
+    """Check that the folders that a pattern without ``**`` looks into can be listed: ``glob`` skips others.
+
+    Raises:
+        OSError: one cannot.
+    """
+    parts = pattern.split("/")
+    for depth, part in enumerate(parts):
+        if not glob.has_magic(part):
+            continue
+        for folder in glob.glob("/".join([*parts[:depth], ""])) if depth else ["."]:
+            os.scandir(folder).close()
+
+
+def _check_searchable(path: str) -> None:
+    """Check that it can be seen whether a path exists.
+
+    Raises:
+        PermissionError: a folder above it may not be searched.
+    """
+    try:
+        os.stat(path)
+    except PermissionError:
+        raise
+    except OSError:
+        return
 
 
 class LocalStorage(Storage):
@@ -77,12 +172,18 @@ class LocalStorage(Storage):
         return os.path.isdir(path)
 
     def glob(self, pattern: str) -> list[FileInfo]:
-        paths = [pattern] if os.path.isfile(pattern) else glob.glob(pattern, recursive=True)
-        return [_get_info(path) for path in sorted(paths) if not os.path.isdir(path)]
+        if os.path.isfile(pattern):
+            return [_get_info(pattern)]
+        if "**" in pattern.split("/"):
+            return sorted(_glob_at_any_depth(pattern), key=lambda item: item.path)
+        if glob.has_magic(pattern):
+            _check_globbed_folders(pattern)
+        else:
+            _check_searchable(pattern)
+        return [_get_info(path) for path in sorted(glob.glob(pattern)) if not os.path.isdir(path)]
 
-    def walk(self, folder: str) -> list[FileInfo]:
-        infos = []
-        for root, folders, file_names in os.walk(folder):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            infos += [_get_info(os.path.join(root, name)) for name in file_names if not name.startswith(".")]
+    def walk(
+        self, folder: str, on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder
+    ) -> list[FileInfo]:
+        infos = _walk_folders([folder], on_repeated_folder=on_repeated_folder)
         return sorted(infos, key=lambda item: item.path)

@@ -9,17 +9,21 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeAlias
 
-from bioshards.corpus.errors import BadFileError, TransientStorageError
+from bioshards.corpus.errors import BadFileError, InputUnreadableError, TransientStorageError
 
 from .parallel import prefetch_map
 from .storage_protocol import FileInfo, Storage
 
 UNORDERED_YEAR: Final = 10**9
 """Year of a file whose name has none: sorts after all others."""
+
+_MAX_SHOWN: Final = 5
+"""Kinds of files that a message lists."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -72,20 +76,103 @@ class SourceFile:
         return re.sub(r"[^A-Za-z0-9_.@-]+", "_", stem).lstrip(".") or "file"
 
 
-def list_input_files(storage: Storage, input_path: str, extensions: tuple[str, ...]) -> Iterator[FileInfo]:
-    """Yield the files of an input: a path, a glob, or a folder.
+OnNotice: TypeAlias = Callable[[str], None]
+"""Is called with a message on the inputs for the person."""
+
+
+def ignore_notice(notice: str) -> None:
+    """Do nothing about a notice."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputListing:
+    """The files of an input.
+
+    Attributes:
+        input_path: value of ``--input``.
+        files: the files to read.
+        others: paths of the other files of a folder.
+    """
+
+    input_path: str
+    files: list[FileInfo]
+    others: list[str]
+
+    def describe_others(self, wanted: str) -> str:
+        """Return how many other files there are, by extension; '' if there are none.
+
+        Checksums of the files to read are not counted.
+
+        Args:
+            wanted: what is read, for the message.
+        """
+        checksum_paths = {f"{file_info.path}.md5" for file_info in self.files}
+        others = [path for path in self.others if path not in checksum_paths]
+        if not others:
+            return ""
+        extensions = Counter(os.path.splitext(path)[1].lower() for path in others)
+        kinds = [
+            f"{count:,} {f'*{extension}' if extension else 'without an extension'}"
+            for extension, count in sorted(extensions.items(), key=lambda item: (-item[1], item[0] or "~"))
+        ]
+        shown = ", ".join(kinds[:_MAX_SHOWN]) + (" ..." if len(kinds) > _MAX_SHOWN else "")
+        plural = "1 file is" if len(others) == 1 else f"{len(others):,} files are"
+        reason = "it is" if len(others) == 1 else "they are"
+        return f"--input {self.input_path}: {plural} not read, because {reason} not {wanted}: {shown}"
+
+
+def list_input_files(
+    storage: Storage,
+    input_path: str,
+    extensions: tuple[str, ...],
+    on_notice: OnNotice = ignore_notice,
+) -> InputListing:
+    """List the files of an input: a path, a glob, or a folder.
 
     Args:
         storage: where the input is.
         input_path: value of ``--input``.
-        extensions: of a folder, the files with these extensions are read, at any depth.
+        extensions: of a folder, the files with these extensions, in any case, are read, at any depth.
+        on_notice: is told of folders that are found twice.
+
+    Raises:
+        InputUnreadableError: a folder cannot be listed, or a link that may be one leads nowhere.
     """
-    if storage.is_folder(input_path):
-        for file_info in storage.walk(input_path):
-            if file_info.path.endswith(extensions):
-                yield _make_absolute(file_info)
-    else:
-        yield from map(_make_absolute, storage.glob(input_path))
+
+    def report_repeated(path: str, first_path: str) -> None:
+        paths = f"{os.path.abspath(path)} is the same folder as {os.path.abspath(first_path)}"
+        on_notice(f"--input {input_path}: {paths} and is read once")
+
+    try:
+        if not storage.is_folder(input_path):
+            return InputListing(input_path, [_make_absolute(info) for info in storage.glob(input_path)], [])
+        infos = [_make_absolute(info) for info in storage.walk(input_path, report_repeated)]
+    except TransientStorageError:
+        raise
+    except OSError as error:
+        raise InputUnreadableError(
+            f"--input {input_path}: {error.filename or input_path} cannot be read "
+            f"({error.strerror or error}), so that its files would be missing. Permit this user to read it, "
+            "or give the folders and files beside it"
+        ) from error
+    files = [info for info in infos if info.path.lower().endswith(extensions)]
+    others = [info.path for info in infos if not info.path.lower().endswith(extensions)]
+    for path in others:
+        _check_link(input_path, path)
+    return InputListing(input_path, files, others)
+
+
+def _check_link(input_path: str, path: str) -> None:
+    """Check that a file is not a broken link, which may have been one to a folder.
+
+    Raises:
+        InputUnreadableError: it is.
+    """
+    if "://" not in path and os.path.islink(path) and not os.path.exists(path):
+        raise InputUnreadableError(
+            f"--input {input_path}: {path} is a link to {os.readlink(path)}, which does not exist: if it is "
+            "a folder, its files would be missing. Restore what it links to, or remove the link"
+        )
 
 
 def _make_absolute(file_info: FileInfo) -> FileInfo:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, BinaryIO, ClassVar, Final, Protocol
+from typing import Any, BinaryIO, ClassVar, Final, Protocol, TypeAlias
 
 from .resumable_file import ResumableFile
 
 TEMPORARY_PREFIX: Final = ".tmp-"
 """Prefix of the names of files that are being written.  The next run removes what a killed run left."""
+
+
+OnRepeatedFolder: TypeAlias = Callable[[str, str], None]
+"""Is called with the path of a folder and the other path under which it is listed already."""
+
+
+def ignore_repeated_folder(path: str, first_path: str) -> None:
+    """Do nothing about a folder that is listed already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +78,16 @@ class Storage(Protocol):
     def glob(self, pattern: str) -> list[FileInfo]:
         """Return the files that match a path or a glob (``**``: any depth), sorted by path."""
 
-    def walk(self, folder: str) -> list[FileInfo]:
-        """Return the files of a folder at any depth, without hidden ones, sorted by path."""
+    def walk(
+        self, folder: str, on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder
+    ) -> list[FileInfo]:
+        """Return the files of a folder at any depth, without hidden ones, sorted by path.
+
+        Links to folders are followed, each folder once.
+
+        Raises:
+            OSError: a folder below cannot be listed.
+        """
 
     def remove_temporaries(self, folder: str) -> None:
         """Remove the files that a killed run was writing in a folder, and none of a run that is alive."""

@@ -25,9 +25,10 @@ def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_l
     specs_by_source, paths = split_specs_and_paths(options.input, "articles")
     range_specs = specs_by_source.pop("pmc", [])
     pmc_articles.check_specs(range_specs)
-    sources_by_path = {source.path: source for source in (inputs.discover(storage, paths) if paths else [])}
+    notices: list[str] = []
+    sources_by_path = {source.path: source for source in inputs.discover(storage, paths, notices.append)}
     if not specs_by_source and not range_specs:
-        return RunInputs(list(sources_by_path.values()))
+        return RunInputs(list(sources_by_path.values()), notices=notices)
     mirror = Mirror(storage, resolve_mirror_folder(options.downloads.mirror, output))
     listings = {
         source: list_source(mirror, source, specs, options.downloads, is_local_run)
@@ -56,6 +57,6 @@ def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_l
     return RunInputs(
         available=sorted(source for path, source in sources_by_path.items() if path not in to_fetch_paths),
         listings=listings,
-        notices=[notice for listing in listings.values() for notice in listing.notices],
+        notices=[*notices, *(notice for listing in listings.values() for notice in listing.notices)],
         article_plan=article_plan,
     )

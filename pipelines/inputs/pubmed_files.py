@@ -25,10 +25,11 @@ def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_l
             for the person.
     """
     specs_by_source, paths = split_specs_and_paths(options.input, "citations")
-    available = discover_sources(storage, paths) if paths else []
+    notices: list[str] = []
+    available = discover_sources(storage, paths, notices.append)
     specs = specs_by_source.get("pubmed")
     if not specs:
-        return RunInputs(available)
+        return RunInputs(available, notices=notices)
     mirror = Mirror(storage, resolve_mirror_folder(options.downloads.mirror, output))
     listing = list_source(mirror, "pubmed", specs, options.downloads, is_local_run)
     paths_to_fetch = {mirror.path(remote_file) for remote_file in listing.to_fetch}
@@ -37,7 +38,7 @@ def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_l
         source_from_file(mirrored_file.info, mirrored_file.retrieved_at)
         for mirrored_file in listing.mirrored.values()
     ]
-    notices = list(listing.notices)
+    notices += listing.notices
     unfiltered_parts = {spec.subset for spec in specs if spec.selection == FileSelection()}
     parts_by_folder = {pubmed.BASELINE: {"", "baseline"}, pubmed.UPDATES: {"", "updates"}}
     unlisted, unlisted_notices = _find_unlisted(

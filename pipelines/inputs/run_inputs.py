@@ -23,7 +23,7 @@ class RunInputs:
     Attributes:
         available: files that can be read, local and mirrored, in order.
         listings: the listings that were read, by source; their files to fetch are downloaded first.
-        notices: messages on the listings.
+        notices: messages on the input folders and the listings.
         article_plan: PMC's articles to download first; None if none are asked for.
     """
 

@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, cast
 
 from bioshards.corpus.storage.resumable_file import ResumableFile
-from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
+from bioshards.corpus.storage.storage_protocol import (
+    FileInfo,
+    OnRepeatedFolder,
+    Storage,
+    ignore_repeated_folder,
+)
 
 
 class ByteCounter:
@@ -73,9 +78,11 @@ class CountingStorage(Storage):
         """Return the files that match a pattern, sorted by path."""
         return self._inner.glob(pattern)
 
-    def walk(self, folder: str) -> list[FileInfo]:
+    def walk(
+        self, folder: str, on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder
+    ) -> list[FileInfo]:
         """Return the files below a folder, sorted by path."""
-        return self._inner.walk(folder)
+        return self._inner.walk(folder, on_repeated_folder)
 
     def remove_temporaries(self, folder: str) -> None:
         """Remove what killed runs left in a folder."""

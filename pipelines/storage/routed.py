@@ -10,16 +10,16 @@ import os
 import re
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Iterator
 from typing import Any, BinaryIO, Final, cast
 
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from bioshards.corpus.storage.glob_pattern import matches_glob
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.resumable_file import ResumableFile
-from bioshards.corpus.storage.storage_protocol import FileInfo
+from bioshards.corpus.storage.storage_protocol import FileInfo, OnRepeatedFolder, ignore_repeated_folder
 
 from .object_store import ObjectStore
 
@@ -94,20 +94,6 @@ def _without_folder_markers(files: list[FileInfo]) -> list[FileInfo]:
     return [info for info in files if not info.path.endswith("/")]
 
 
-def _matches_glob(names: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Do a path's names fit a pattern's, as :mod:`glob` has it: ``**`` for any folders, none hidden?"""
-    if not pattern or not names:
-        return not pattern and not names
-    first, *rest = pattern
-    is_visible = first.startswith(".") or not names[0].startswith(".")
-    if first != "**":
-        return is_visible and fnmatchcase(names[0], first) and _matches_glob(names[1:], rest)
-    rest_of_pattern = pattern if rest or names[1:] else ()  # a last one takes any file
-    return (bool(rest) and _matches_glob(names, rest)) or (
-        is_visible and _matches_glob(names[1:], rest_of_pattern)
-    )
-
-
 class RoutedStorage(LocalStorage):
     """Local files, and those of every store there is a client or a file system of Beam's for."""
 
@@ -173,13 +159,15 @@ class RoutedStorage(LocalStorage):
             else object_store.list_folder(folder)[0]
         )
         matches = (
-            info for info in _without_folder_markers(candidates) if _matches_glob(info.path.split("/"), parts)
+            info for info in _without_folder_markers(candidates) if matches_glob(info.path.split("/"), parts)
         )
         return sorted(matches, key=lambda info: info.path)
 
-    def walk(self, folder: str) -> list[FileInfo]:
+    def walk(
+        self, folder: str, on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder
+    ) -> list[FileInfo]:
         if not _is_remote(folder):
-            return super().walk(folder)
+            return super().walk(folder, on_repeated_folder)
         object_store = get_store(folder)
         infos: list[FileInfo] = []
         pending_folders = [folder.rstrip("/")]

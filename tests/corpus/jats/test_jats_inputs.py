@@ -20,7 +20,7 @@ from bioshards.corpus.lifecycle.input_digests import compute_input_md5
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile, is_unchanged
-from bioshards.corpus.storage.storage_protocol import FileInfo
+from bioshards.corpus.storage.storage_protocol import FileInfo, OnRepeatedFolder, ignore_repeated_folder
 from tests.support.hypothesis_profiles import examples
 
 FILES = LocalStorage()
@@ -35,7 +35,9 @@ class NameOnlyStorage(LocalStorage):
     def is_folder(self, path: str) -> bool:
         return path not in self.paths
 
-    def walk(self, folder: str) -> list[FileInfo]:
+    def walk(
+        self, folder: str, on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder
+    ) -> list[FileInfo]:
         return [FileInfo(path, 10, "1-1") for path in self.paths if path.startswith(f"{folder}/")]
 
     def glob(self, pattern: str) -> list[FileInfo]:
@@ -281,6 +283,38 @@ def test_group_has_the_total_size_and_detects_changes(tmp_path: Path) -> None:
     assert after.stamp != before.stamp
     Path(paths[1]).unlink()
     assert not is_unchanged(FILES, after)
+
+
+def test_file_names_of_any_case_are_taken() -> None:
+    assert discover_parts_of_paths(
+        "PMC1.XML", "PMC2.nXML", "PMC3.xml.GZ", "a.ZIP", "b.TAR.gz", "c.Tgz", "PMC1_PMC20000.XML.GZ"
+    ) == {
+        "PMC0000xxxx": ["PMC1.XML", "PMC2.nXML", "PMC3.xml.GZ"],
+        "a.ZIP": [],
+        "b.TAR.gz": [],
+        "c.Tgz": [],
+        "PMC1_PMC20000.XML.GZ": [],
+    }
+
+
+def collect_notices(*paths: str) -> list[str]:
+    notices: list[str] = []
+    discover(NameOnlyStorage([f"/in/{path}" for path in paths]), ["/in"], notices.append)
+    return notices
+
+
+def test_files_of_a_folder_that_are_not_read_are_counted() -> None:
+    assert collect_notices("PMC1.xml", "a.tar.gz", "a.tar.gz.md5") == []
+    assert collect_notices("PMC1.xml", "list.csv", "pubmed26n0001.xml.gz", "PUBMED26N0002.XML") == [
+        "--input /in: 3 files are not read, because they are not articles, packages or archives: 1 *.csv, "
+        "1 *.gz, 1 *.xml"
+    ]
+
+
+def test_files_of_a_mirror_that_its_lists_leave_out_are_not_counted() -> None:
+    mirror = ["m/pmc/selected/PMC0000xxxx.parquet", "m/pmc/metadata/PMC0000xxxx.parquet"]
+    mirror += ["m/pmc/xml/PMC0000xxxx/PMC1.1-0a1b2c3d.xml", "m/pmc/reports/PMC0000xxxx.json"]
+    assert collect_notices(*mirror) == []
 
 
 # Mirrors

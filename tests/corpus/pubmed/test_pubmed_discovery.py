@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import re
@@ -11,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.errors import InputNotFoundError
+from bioshards.corpus.errors import InputNotFoundError, InputUnreadableError
 from bioshards.corpus.pubmed.discovery import discover_sources, source_from_file
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
-from bioshards.corpus.storage.storage_protocol import FileInfo
+from bioshards.corpus.storage.storage_protocol import FileInfo, OnRepeatedFolder, ignore_repeated_folder
 from tests.support.hypothesis_profiles import examples
 
 FILES = LocalStorage()
@@ -261,7 +262,76 @@ def test_source_has_the_size_and_stamp_of_its_file(tmp_path: Path) -> None:
     assert discover_sources(FILES, [path])[0].stamp not in (before.stamp, after.stamp)
 
 
+@pytest.mark.parametrize(
+    "name", ["pubmed26n0001.XML", "pubmed26n0001.xml.GZ", "pubmed26n0001.XML.gz", "PUBMED26N0001.Xml"]
+)
+def test_file_names_of_any_case_are_taken(tmp_path: Path, name: str) -> None:
+    expected = write_files(tmp_path, name)
+    [source] = discover_sources(FILES, [str(tmp_path)])
+    assert [source.path] == expected
+    assert (source.year, source.number) == (26, 1)
+
+
+def collect_notices(*inputs: str | Path) -> list[str]:
+    notices: list[str] = []
+    discover_sources(FILES, [str(path) for path in inputs], notices.append)
+    return notices
+
+
+def test_files_of_a_folder_that_are_not_read_are_counted(tmp_path: Path) -> None:
+    write_files(
+        tmp_path, "pubmed26n0001.xml.gz", "pubmed26n0001.xml.gz.md5", "pubmed26n0002.xml", ".hidden.txt"
+    )
+    assert collect_notices(tmp_path) == []
+    write_files(tmp_path, "a.txt", "b/c.TXT", "b/pubmed26n0003.xml.bz2", "b/other.xml.md5", "README")
+    assert collect_notices(tmp_path, tmp_path / "pubmed26n0001.xml.gz") == [
+        f"--input {tmp_path}: 5 files are not read, because they are not *.xml or *.xml.gz: 2 *.txt, "
+        "1 *.bz2, 1 *.md5, 1 without an extension"
+    ]
+
+
+def test_linked_folders_are_read_once(tmp_path: Path) -> None:
+    write_files(tmp_path, "in/pubmed26n0001.xml", "elsewhere/pubmed26n0002.xml")
+    (tmp_path / "in/more").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "in/loop").symlink_to(tmp_path / "in")
+    assert discover_paths(tmp_path / "in") == [
+        f"{tmp_path}/in/pubmed26n0001.xml",
+        f"{tmp_path}/in/more/pubmed26n0002.xml",
+    ]
+    assert collect_notices(tmp_path / "in") == [
+        f"--input {tmp_path}/in: {tmp_path}/in/loop is the same folder as {tmp_path}/in and is read once"
+    ]
+
+
 # Missing inputs
+
+
+def test_unreadable_folder_is_an_error(tmp_path: Path) -> None:
+    write_files(tmp_path, "in/pubmed26n0001.xml", "in/locked/pubmed26n0002.xml")
+
+    class LockedStorage(LocalStorage):
+        def walk(
+            self, folder: str, on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder
+        ) -> list[FileInfo]:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), f"{folder}/locked")
+
+    with pytest.raises(InputUnreadableError) as error_info:
+        discover_sources(LockedStorage(), [f"{tmp_path}/in"])
+    assert str(error_info.value) == (
+        f"--input {tmp_path}/in: {tmp_path}/in/locked cannot be read (Permission denied), so that its files "
+        "would be missing. Permit this user to read it, or give the folders and files beside it"
+    )
+
+
+def test_broken_link_that_may_be_a_folder_is_an_error(tmp_path: Path) -> None:
+    write_files(tmp_path, "in/pubmed26n0001.xml")
+    (tmp_path / "in/more").symlink_to(tmp_path / "unmounted")
+    with pytest.raises(InputUnreadableError) as error_info:
+        discover_sources(FILES, [f"{tmp_path}/in"])
+    assert str(error_info.value) == (
+        f"--input {tmp_path}/in: {tmp_path}/in/more is a link to {tmp_path}/unmounted, which does not exist: "
+        "if it is a folder, its files would be missing. Restore what it links to, or remove the link"
+    )
 
 
 def get_error_message(*inputs: str | Path) -> str:

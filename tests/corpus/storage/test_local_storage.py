@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import hashlib
 import io
 import json
@@ -284,6 +285,78 @@ def test_file_info_has_size_and_stamp(tree: Path) -> None:
     [longer] = FILES.glob(f"{tree}/a.txt")
     assert longer.size == 18
     assert longer.stamp not in (before.stamp, touched.stamp)
+
+
+def link_tree(tmp_path: Path) -> Path:
+    """Make a folder with links to folders: outside, inside, and to itself."""
+    folder, outside = tmp_path / "in", tmp_path / "outside"
+    for path in (folder / "real/a.xml", outside / "b.xml", outside / "deep/c.xml"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    (folder / "again").symlink_to(folder / "real")
+    (folder / "more").symlink_to(outside)
+    (folder / "real/loop").symlink_to(folder)
+    (outside / "deep/up").symlink_to(outside)
+    return folder
+
+
+def test_walk_follows_links_and_lists_each_folder_once(tmp_path: Path) -> None:
+    folder = link_tree(tmp_path)
+    repeated: list[tuple[str, str]] = []
+    infos = FILES.walk(str(folder), lambda path, first_path: repeated.append((path, first_path)))
+    assert get_relative_paths(infos, folder) == ["more/b.xml", "more/deep/c.xml", "real/a.xml"]
+    assert [tuple(os.path.relpath(path, folder) for path in pair) for pair in repeated] == [
+        ("again", "real"),
+        ("more/deep/up", "more"),
+        ("real/loop", "."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("**/*.xml", ["more/b.xml", "more/deep/c.xml", "real/a.xml"]),
+        ("*/**", ["more/b.xml", "more/deep/c.xml", "real/a.xml"]),
+        ("mo*/**/deep/*", ["more/deep/c.xml"]),
+        ("more/*.xml", ["more/b.xml"]),
+    ],
+)
+def test_glob_follows_links_and_ends(pattern: str, expected: list[str], tmp_path: Path) -> None:
+    folder = link_tree(tmp_path)
+    assert get_relative_paths(FILES.glob(f"{folder}/{pattern}"), folder) == expected
+
+
+def test_glob_at_any_depth_of_the_working_directory(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tree)
+    for pattern in ("**/*.xml", "./**/*.xml", "B/**", "**/.h/*", "**/.*", "*/**/?.xml", "**/d/**"):
+        expected = [path for path in sorted(glob.glob(pattern, recursive=True)) if os.path.isfile(path)]
+        assert [info.path for info in FILES.glob(pattern)] == expected, pattern
+
+
+@pytest.mark.parametrize("pattern", ["", "/**/*.xml", "/*/*.xml", "/B/*.xml", "/?/**"])
+def test_unreadable_folder_is_an_error(pattern: str, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests may run as root, who may read everything."""
+    refuse_folder(monkeypatch, tree / "B")
+    with pytest.raises(PermissionError, match="Permission denied") as error_info:
+        FILES.glob(f"{tree}{pattern}") if pattern else FILES.walk(str(tree))
+    assert error_info.value.filename == str(tree / "B")
+
+
+def refuse_folder(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Make a folder one that this user may not list."""
+    list_folder = os.scandir
+
+    def scandir(path: Any = ".") -> Any:
+        if isinstance(path, str) and os.path.abspath(path) == str(folder):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+        return list_folder(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+
+
+def test_walk_returns_a_link_to_itself(tree: Path) -> None:
+    (tree / "B" / "loop.xml").symlink_to("loop.xml")
+    assert get_relative_paths(FILES.walk(str(tree)), tree)[:3] == ["B/c.xml", "B/d/e.xml", "B/loop.xml"]
 
 
 def test_is_folder(tree: Path) -> None:
