@@ -89,6 +89,7 @@ class ShardsJob:
     exclusion_list: ExclusionList | None
     max_shard_bytes: int
     max_rejected: float
+    max_bad_files: float
     config: dict[str, Any]
     run_info: DocumentsRun
     abstracts_digest: str | None = None

@@ -83,6 +83,7 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
         job.document_config,
         job.config,
         job.max_rejected,
+        job.max_bad_files,
         job.exclusion_list,
         job.run_info,
         decisions,

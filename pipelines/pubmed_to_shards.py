@@ -14,10 +14,11 @@ from bioshards.corpus.download.source_registry import SOURCES, list_source_names
 from bioshards.corpus.pubmed.discovery import source_from_file
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.pipelines.options.argument_types import int_at_least, name_list
-from bioshards.pipelines.options.common import add_download_options, add_run_options, add_server_options
+from bioshards.pipelines.options.common import add_download_options, add_server_options
 from bioshards.pipelines.options.parser import Parser
 from bioshards.pipelines.options.shard_options import (
     ShardsOptions,
+    add_reject_options,
     add_shard_options,
     shards_options_from_args,
 )
@@ -90,6 +91,7 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
         job.document_config,
         job.config,
         job.max_rejected,
+        job.max_bad_files,
         job.exclusion_list,
         job.run_info,
         decisions,
@@ -101,7 +103,7 @@ def make_parser() -> Parser:
     """Make the parser of ``beam run pubmed_to_shards``."""
     parser = Parser("beam run pubmed_to_shards", DESCRIPTION)
     add_shard_options(parser, sorted(PUBMED_PRESETS), INPUT_HELP)
-    add_run_options(parser, "records, and of files,")
+    add_reject_options(parser, "records", "files")
     add_download_options(parser, "mirror, beside the output")
     add_server_options(parser, list_source_names("citations"))
     documents = parser.add_argument_group(

@@ -98,7 +98,11 @@ def _check_baseline_sizes(stage_results: list[StageResult]) -> list[str]:
 
 
 def find_problem(
-    output_dir: OutputDir, stage_results: list[StageResult], manifest: DocumentsManifest, max_rejected: float
+    output_dir: OutputDir,
+    stage_results: list[StageResult],
+    manifest: DocumentsManifest,
+    max_rejected: float,
+    max_bad_files: float,
 ) -> str | None:
     """Return the reason why the output cannot be published, or None."""
     counts, funnel = manifest.counts, manifest.funnel
@@ -120,14 +124,13 @@ def find_problem(
             f"than --max-rejected {max_rejected:g} allows. All others are processed. Rerun the command"
         )
     bad_files = [stage_result for stage_result in stage_results if stage_result.rejection]
-    remedy = (
-        f"--max-rejected {max_rejected:g} allows. See {output_dir.path}/rejected/. Replace the input "
-        "and rerun the command, or raise --max-rejected"
-    )
-    if len(bad_files) > max_rejected * len(stage_results):
+    bad_files_text = f"{_count_bad_files(bad_files, stage_results)} ({_describe_files(bad_files)})"
+    remedy = f"See {output_dir.path}/rejected/. Replace the input and rerun the command, or raise"
+    if stage_results and len(bad_files) == len(stage_results):
+        return f"{bad_files_text}, so that there is no record. Replace the input and rerun the command"
+    if len(bad_files) > max_bad_files * len(stage_results):
         return (
-            f"{len(bad_files)} of {len(stage_results)} files cannot be used "
-            f"({_describe_files(bad_files)}), more than {remedy}"
+            f"{bad_files_text}, more than --max-bad-files {max_bad_files:g} allows. {remedy} --max-bad-files"
         )
     if counts.rejected > max_rejected * counts.records:
         reasons: collections.Counter[str] = collections.Counter()
@@ -136,12 +139,21 @@ def find_problem(
         reason_counts = ", ".join(f"{reason}: {count}" for reason, count in sorted(reasons.items()))
         return (
             f"{counts.rejected} of {counts.records} records were rejected ({reason_counts}), more than "
-            f"{remedy}"
+            f"--max-rejected {max_rejected:g} allows. {remedy} --max-rejected"
         )
     if not counts.documents:
         reason_counts = ", ".join(f"{outcome}: {count}" for outcome, count in funnel.items())
-        return f"no document was kept ({reason_counts}). Check --input and the filters"
+        problem = f"no document was kept ({reason_counts}). Check --input and the filters"
+        return f"{bad_files_text}, and {problem}" if bad_files else problem
     return None
+
+
+def _count_bad_files(bad_files: list[StageResult], stage_results: list[StageResult]) -> str:
+    if len(stage_results) == 1:
+        return "the only file cannot be used"
+    if len(bad_files) == len(stage_results):
+        return f"none of the {len(stage_results)} files can be used"
+    return f"{len(bad_files)} of {len(stage_results)} files cannot be used"
 
 
 def _describe_files(bad_files: list[StageResult]) -> str:

@@ -65,13 +65,23 @@ _WORK_FILE_NAME = re.compile(r"(.+-[0-9a-f]{8})\.(?:arrow|keys|digests|json|reje
 
 @dataclass(frozen=True, slots=True)
 class PublishResult:
-    """Result of a run; ``problem`` is None if the manifest was written, else the reason."""
+    """Result of a run.
+
+    Attributes:
+        problem: None if the manifest was written, else the reason.
+        documents: number of documents.
+        sentences: number of sentences.
+        rejected: number of rejected records.
+        records: number of records.
+        bad_files: path of every bad file, and why it is one.
+    """
 
     problem: str | None
     documents: int
     sentences: int
     rejected: int
     records: int
+    bad_files: list[tuple[str, str]]
 
 
 def publish_output(
@@ -82,6 +92,7 @@ def publish_output(
     stage_results: list[StageResult],
     finalize_results: list[FinalizeResult],
     max_rejected: float,
+    max_bad_files: float,
     run: DocumentsRun,
     overlaps: Sequence[OverlapFile] = (),
     exclusion_list: ExclusionList | None = None,
@@ -95,7 +106,8 @@ def publish_output(
         config: configuration of the output as JSON values.
         stage_results: results of all sources, in any order.
         finalize_results: results of the usable sources, in any order.
-        max_rejected: accepted fraction of rejected records, and of bad files.
+        max_rejected: accepted fraction of rejected records.
+        max_bad_files: accepted fraction of bad files.
         run: facts about this run; the download times of the inputs are added.
         overlaps: list of the abstracts with full text, if requested.
         exclusion_list: list of excluded ids, if any.
@@ -124,8 +136,15 @@ def publish_output(
     )
     _publish_rejects(storage, output_dir, stage_results)
     counts = manifest.counts
-    problem = checks.find_problem(output_dir, stage_results, manifest, max_rejected)
-    result = PublishResult(problem, counts.documents, counts.sentences, counts.rejected, counts.records)
+    problem = checks.find_problem(output_dir, stage_results, manifest, max_rejected, max_bad_files)
+    result = PublishResult(
+        problem,
+        counts.documents,
+        counts.sentences,
+        counts.rejected,
+        counts.records,
+        [(bad_file.path, bad_file.detail) for bad_file in manifest.bad_files],
+    )
     if problem is None:
         arrow_io.write_dataset_info(storage, output_dir.path, list(manifest.outputs))
         if manifest.config.keep_dropped:

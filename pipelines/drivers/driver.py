@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TextIO, TypeVar
 
 from bioshards.corpus.exit_codes import NOT_PUBLISHED, OK
 from bioshards.corpus.output import output_layout
+from bioshards.corpus.ui.terminal_text import to_printable
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext
 from bioshards.pipelines.execution.executor import ProgressMonitor, execute, prepare_run
 from bioshards.pipelines.execution.session import (
@@ -75,7 +76,7 @@ class Driver(ABC, Generic[OptionsT, JobT]):
             self._print_plan(self.complete_job(job, context), job_spec, context, notices)
             return OK
         for notice in self.list_notices(job):
-            print(f"notice: {notice}", file=sys.stderr)
+            print(to_printable(f"notice: {notice}"), file=sys.stderr)
         prepare_run(context, job_spec)
         with self.claim_output(job):
             if self.is_up_to_date(job):
@@ -189,7 +190,7 @@ class Driver(ABC, Generic[OptionsT, JobT]):
         for line in self.describe_result(job, result):
             print(line)
         if result["problem"]:
-            print(f"beam: {result['problem']}", file=sys.stderr)
+            print(to_printable(f"beam: {result['problem']}"), file=sys.stderr)
             return NOT_PUBLISHED
         print("\n".join(self.summarize(job, result)))
         return OK

@@ -20,6 +20,7 @@ from bioshards.corpus.sentences import splitters
 from bioshards.corpus.shards.arrow_io import read_documents_manifest
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.ui.terminal_text import to_printable
 from bioshards.pipelines import pmc_to_shards, pubmed_to_shards
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext
 from bioshards.pipelines.execution.executor import ProgressMonitor
@@ -90,11 +91,12 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
             exclusion_list=None if excluded_ids is None else exclusion_list.summarise(excluded_ids),
             max_shard_bytes=options.max_shard_mb * 1_000_000,
             max_rejected=options.max_rejected,
+            max_bad_files=options.max_bad_files,
             config=config,
             run_info=DocumentsRun(
                 command=self.command,
                 listed_at=run_inputs.listed_at,
-                notices=tuple(run_inputs.notices) if run_inputs.listed_at else (),
+                notices=tuple(run_inputs.notices),
             ),
         )
 
@@ -131,7 +133,7 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
         return source_plans.plan_shards(job)
 
     def list_notices(self, job: ShardsJob) -> Sequence[str]:
-        """Return the notices of the listings."""
+        """Return the notices on the inputs."""
         return job.run_inputs.notices
 
     def is_up_to_date(self, job: ShardsJob) -> bool:
@@ -163,11 +165,17 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
 
         return ShardsProgress(job.storage, job.output_dir, job.run_inputs, out)
 
+    def describe_result(self, job: ShardsJob, result: Mapping[str, Any]) -> list[str]:
+        """Print every bad file with its reason."""
+        for path, detail in result["bad_files"]:
+            print(to_printable(f"bad file: {path}: {detail}"), file=sys.stderr)
+        return []
+
     def summarize(self, job: ShardsJob, result: Mapping[str, Any]) -> list[str]:
         """Print the manifest's warnings and return lines on documents, drops and rejected records."""
         manifest = read_documents_manifest(job.storage, job.output_dir.path)
         for warning in manifest.warnings:
-            print(f"warning: {warning}", file=sys.stderr)
+            print(to_printable(f"warning: {warning}"), file=sys.stderr)
         lines = [
             f"{result['documents']:,} documents, {result['sentences']:,} sentences in "
             f"{len(manifest.outputs)} shards",

@@ -11,11 +11,12 @@ from typing import Any, Final
 
 from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, inventory_manifest
 from bioshards.corpus.download.remote_file import RemoteFile
-from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION
+from bioshards.corpus.jats.inputs import is_article_list
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.ui.terminal_text import to_printable
 from bioshards.pipelines.inputs.downloads import (
     SourceListing,
     check_free_space,
@@ -69,7 +70,7 @@ def plan_shards(job: ShardsJob) -> DryRunPlan:
     cached_reports = _load_staged_reports(job.storage, job.output_dir, run_inputs.available)
     to_stage = [source for source in run_inputs.available if source not in cached_reports]
     lines = ["dry run: nothing is fetched, nothing is written"]
-    lines += [f"notice: {notice}" for notice in run_inputs.notices]
+    lines += [to_printable(f"notice: {notice}") for notice in run_inputs.notices]
     mirror_folders = {listing.download_plan.mirror.folder for listing in run_inputs.listings.values()}
     lines += [f"mirror:      {folder}" for folder in mirror_folders]
     for source, listing in run_inputs.listings.items():
@@ -249,7 +250,7 @@ def _load_staged_reports(
 
 def _input_bytes(job: ShardsJob, file: SourceFile | RemoteFile) -> int:
     """Return the size of a file, or of the articles that it lists, in bytes."""
-    if isinstance(file, SourceFile) and file.path.endswith(ARTICLE_LIST_EXTENSION):
+    if isinstance(file, SourceFile) and is_article_list(file.path):
         return article_ranges.sum_selected_bytes(job.storage, file.path)
     return file.size
 
@@ -257,9 +258,7 @@ def _input_bytes(job: ShardsJob, file: SourceFile | RemoteFile) -> int:
 def _estimate_single_articles(job: ShardsJob, source: SourceFile) -> float:
     """How many articles of a source lie there by themselves, about."""
     return (
-        _input_bytes(job, source) / MEAN_ARTICLE_BYTES
-        if source.path.endswith(ARTICLE_LIST_EXTENSION)
-        else source.num_files
+        _input_bytes(job, source) / MEAN_ARTICLE_BYTES if is_article_list(source.path) else source.num_files
     )
 
 
@@ -267,7 +266,9 @@ def _estimate_core_seconds(job: ShardsJob, file: SourceFile | RemoteFile) -> flo
     """How long one core stages and finishes a file, by what was measured elsewhere."""
     if job.config["pipeline"] == "pubmed_to_shards":
         return cost.PUBMED_RATE.estimate_core_seconds(_input_bytes(job, file))
-    core_rate = cost.PACKED_ARTICLE_RATE if file.name.endswith(_PACKED_SUFFIXES) else cost.ARTICLE_RATE
+    core_rate = (
+        cost.PACKED_ARTICLE_RATE if file.name.lower().endswith(_PACKED_SUFFIXES) else cost.ARTICLE_RATE
+    )
     return core_rate.estimate_core_seconds(_input_bytes(job, file))
 
 

@@ -147,19 +147,21 @@ def add_worker_options(parser: Parser) -> argparse._ArgumentGroup:
     return group
 
 
-def add_run_options(parser: Parser, item_names: str) -> None:
-    """Add ``--workers`` and ``--max-rejected``.
+def add_run_options(parser: Parser, item_names: str) -> argparse._ArgumentGroup:
+    """Add ``--workers`` and ``--max-rejected`` and return their group.
 
     Args:
         item_names: what may be rejected, for the help text.
     """
-    add_worker_options(parser).add_argument(
+    group = add_worker_options(parser)
+    group.add_argument(
         "--max-rejected",
         type=fraction,
         metavar="FRACTION",
         default=0.001,
         help=f"fraction of {item_names} that may be rejected before the run fails (default: %(default)s)",
     )
+    return group
 
 
 def add_server_options(parser: Parser, source_names: Iterable[str]) -> None:

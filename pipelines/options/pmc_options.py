@@ -11,9 +11,9 @@ from bioshards.corpus.jats.filters import DEFAULT_ARTICLE_PARTS, OPTIONAL_ARTICL
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
 
 from .argument_types import complement_of, int_at_least, name_list, nonempty_subset_of, subset_of
-from .common import add_download_options, add_run_options, add_server_options
+from .common import add_download_options, add_server_options
 from .parser import Parser
-from .shard_options import add_shard_options
+from .shard_options import add_reject_options, add_shard_options
 from .text_options import add_dedup_option, add_exclusion_option, add_text_options, override_config
 
 NAME: Final = "pmc_to_shards"
@@ -33,7 +33,7 @@ def make_parser() -> Parser:
     """Make the parser of ``beam run pmc_to_shards``."""
     parser = Parser(f"beam run {NAME}", PMC_DESCRIPTION)
     add_shard_options(parser, sorted(PMC_PRESETS), INPUT_HELP)
-    add_run_options(parser, "articles, and of packages and archives,")
+    add_reject_options(parser, "articles", "packages and archives")
     add_download_options(parser, "mirror, beside the output")
     documents = parser.add_argument_group(
         "which articles, and what of them (defaults: every English article with a body and a free licence)"

@@ -8,8 +8,14 @@ from dataclasses import dataclass
 
 from bioshards.corpus.text_config import TextConfig
 
-from .argument_types import int_at_least
-from .common import DownloadOptions, RunOptions, download_options_from_args, options_from_args
+from .argument_types import fraction, int_at_least
+from .common import (
+    DownloadOptions,
+    RunOptions,
+    add_run_options,
+    download_options_from_args,
+    options_from_args,
+)
 from .parser import Parser
 
 
@@ -25,7 +31,8 @@ class ShardsOptions(RunOptions):
         dedup: ``none`` or ``exact``.
         exclude_ids: file with ids of documents to drop.
         find_overlap_with: directory of abstracts to look for in the articles.
-        max_rejected: fraction of records, and of files, that may be rejected.
+        max_rejected: fraction of records that may be rejected.
+        max_bad_files: fraction of files that may be unusable.
         max_shard_mb: largest shard in megabytes.
         document_config: parsing, filters and text processing.
         downloads: how named sources are downloaded.
@@ -39,6 +46,7 @@ class ShardsOptions(RunOptions):
     exclude_ids: str | None
     find_overlap_with: str | None
     max_rejected: float
+    max_bad_files: float
     max_shard_mb: int
     document_config: TextConfig
     downloads: DownloadOptions
@@ -61,6 +69,24 @@ def shards_options_from_args(
         find_overlap_with=getattr(args, "find_overlap_with", None),
         document_config=document_config,
         downloads=download_options_from_args(args),
+    )
+
+
+def add_reject_options(parser: Parser, record_names: str, file_names: str) -> None:
+    """Add ``--workers``, ``--max-rejected`` and ``--max-bad-files``.
+
+    Args:
+        record_names: what may be rejected, for the help text.
+        file_names: which files may be unusable as a whole, for the help text.
+    """
+    group = add_run_options(parser, record_names)
+    group.add_argument(
+        "--max-bad-files",
+        type=fraction,
+        metavar="FRACTION",
+        default=0.001,
+        help=f"fraction of {file_names} that may be unusable before the run fails; each is named at the end "
+        "(default: %(default)s)",
     )
 
 

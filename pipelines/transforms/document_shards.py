@@ -240,6 +240,7 @@ class PublishShards(beam.PTransform):
     document_config: TextConfig
     config: dict[str, Any]
     max_rejected: float
+    max_bad_files: float
     exclusion_list: ExclusionList | None
     run_info: DocumentsRun
     decisions: beam.PCollection[StepResult[str]]
@@ -271,6 +272,7 @@ class PublishShards(beam.PTransform):
                 unwrap_results(staged),
                 unwrap_results(finalized),
                 self.max_rejected,
+                self.max_bad_files,
                 run_info,
                 unwrap_results(overlap),
                 self.exclusion_list,

@@ -207,6 +207,7 @@ def _make_shards_job(
         exclusion_list=None,
         max_shard_bytes=500_000_000,
         max_rejected=0.001,
+        max_bad_files=0.001,
         config=config,
         run_info=DocumentsRun(command=("bench",)),
     )

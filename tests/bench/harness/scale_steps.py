@@ -143,6 +143,7 @@ def measure_manifest(work: Path, count: int) -> dict[str, Any]:
             staged,
             finalized,
             0.001,
+            0.001,
             DocumentsRun(command=("bench",)),
         )
     with clock("read"):

@@ -51,11 +51,14 @@ def test_a_bad_container_is_named_and_nothing_of_it_is_used(
     stderr = capsys.readouterr().err
     assert f"1 of 2 files cannot be used ({inputs / name}: " in stderr
     assert message in stderr
-    assert "--max-rejected" in stderr
+    assert "--max-bad-files" in stderr
     assert not (output / "manifest.json").exists()
     [entry] = map(json.loads, (output / "rejected/files.jsonl").read_text().splitlines())
     assert entry["file"] == str(inputs / name)
-    assert run_pmc("--input", inputs, "--output", output, "--max-rejected", 0.5) == 0
+    assert run_pmc("--input", inputs, "--output", output, "--max-bad-files", 0.5) == 0
+    stderr = capsys.readouterr().err
+    assert f"bad file: {inputs / name}: " in stderr
+    assert message in stderr
     assert list(load_documents(output)) == ["pmc:PMC11.1", "pmc:PMC12.1"]
     assert load_manifest(output)["bad_files"][0]["path"] == str(inputs / name)
 

@@ -58,7 +58,8 @@ def test_a_bad_file_is_named_and_fails_the_run_at_its_end(
     stderr = capsys.readouterr().err
     assert str(bad_path) in stderr
     assert message in stderr
-    assert "--max-rejected" in stderr
+    assert "--max-bad-files" in stderr
+    assert f"bad file: {bad_path}: " in stderr
     assert not (output / "manifest.json").exists()
     [entry] = map(json.loads, (output / "rejected" / "files.jsonl").read_text().splitlines())
     assert entry["file"] == str(bad_path)
@@ -67,8 +68,14 @@ def test_a_bad_file_is_named_and_fails_the_run_at_its_end(
         "root:" not in stderr + (output / "rejected" / "files.jsonl").read_text()
     )  # no content of /etc/passwd
 
-    # With a higher --max-rejected the run succeeds and lists the bad file.
-    assert run("--input", tmp_path, "--output", output, "--max-rejected", 0.5) == 0
+    # --max-rejected is for records: it allows no bad file.
+    assert run("--input", tmp_path, "--output", output, "--max-rejected", 1) == 3
+    # With a higher --max-bad-files the run succeeds and lists the bad file.
+    capsys.readouterr()
+    assert run("--input", tmp_path, "--output", output, "--max-bad-files", 0.5) == 0
+    [line] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("bad file: ")]
+    assert line.startswith(f"bad file: {bad_path}: ")
+    assert message in line
     assert set(load_documents(output)) == {"pubmed:1", "pubmed:2"}
     assert load_manifest(output)["bad_files"][0]["path"] == str(bad_path)
 
@@ -78,6 +85,43 @@ def test_a_bad_file_is_named_and_fails_the_run_at_its_end(
     fresh = tmp_path / "fresh"
     assert run("--input", tmp_path / "pubmed26n0001.xml", "--input", bad_path, "--output", fresh) == 0
     assert published_digests(output) == published_digests(fresh)
+
+
+def test_a_bad_file_is_the_message_if_there_is_no_other(tmp_path: Path, run: Run, capsys: Capture) -> None:
+    bad_path = tmp_path / "pubmed26n0001.xml"
+    bad_path.write_bytes(GOOD[:-30])
+    assert run("--input", tmp_path, "--output", tmp_path / "out", "--max-bad-files", 1) == 3
+    stderr = capsys.readouterr().err
+    assert f"beam: the only file cannot be used ({bad_path}: ends before </PubmedArticleSet>" in stderr
+    assert "no document was kept" not in stderr
+
+    (tmp_path / "pubmed26n0002.xml").write_bytes(pubmed_set_xml(deleted=(1,)))
+    assert run("--input", tmp_path, "--output", tmp_path / "out", "--max-bad-files", 1) == 3
+    stderr = capsys.readouterr().err
+    assert f"1 of 2 files cannot be used ({bad_path}: ends before </PubmedArticleSet>" in stderr
+    assert "no document was kept" in stderr
+
+
+def test_limits_of_bad_files_and_bad_records_are_separate(tmp_path: Path, run: Run, capsys: Capture) -> None:
+    (tmp_path / "pubmed26n0001.xml").write_bytes(GOOD[:-30])
+    bad_record = b"<Surprise>text</Surprise></PubmedArticleSet>"
+    (tmp_path / "pubmed26n0002.xml").write_bytes(GOOD.replace(b"</PubmedArticleSet>", bad_record))
+    arguments = ("--input", tmp_path, "--output", tmp_path / "out")
+    assert run(*arguments, "--max-bad-files", 0.5) == 3
+    stderr = capsys.readouterr().err
+    assert "1 of 3 records were rejected (unexpected-element: 1), more than --max-rejected 0.001" in stderr
+    assert f"bad file: {tmp_path}/pubmed26n0001.xml: ends before" in stderr
+    assert run(*arguments, "--max-rejected", 0.5) == 3
+    assert "1 of 2 files cannot be used" in capsys.readouterr().err
+    assert run(*arguments, "--max-rejected", 0.5, "--max-bad-files", 0.5) == 0
+
+
+def test_names_of_bad_files_are_printed_on_one_line(tmp_path: Path, run: Run, capsys: Capture) -> None:
+    (tmp_path / "pubmed26n0001.xml").write_bytes(GOOD)
+    (tmp_path / "a\nb\x1b[31m.xml").write_bytes(b"")
+    arguments = ("--input", tmp_path, "--output", tmp_path / "out", "--max-bad-files", 0.5)
+    assert run(*arguments) == 0
+    assert f"bad file: {tmp_path}/a\\nb\\x1b[31m.xml: the file has no bytes\n" in capsys.readouterr().err
 
 
 BAD_RECORDS = {
