@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.languages import parse_language
 from bioshards.corpus.sentences import splitters
 from bioshards.corpus.text.cleaning import CLEANING_RULES
 from bioshards.corpus.text.line_format import ASCII_ONLY, SHORT_LINES, LineFormatter
@@ -47,6 +50,9 @@ class TextConfig:
         for field in dataclasses.fields(self):
             if field.name.startswith("min_") and getattr(self, field.name) < 0:
                 raise InvalidValueError(f"{field.name} is {getattr(self, field.name)}; it cannot be below 0")
+        for code in self.languages:
+            if code != parse_language(code):
+                raise InvalidValueError(f"languages has {code}; the code of MARC is {parse_language(code)}")
         if self.cleaning != tuple(name for name in CLEANING_RULES if name in self.cleaning):
             raise InvalidValueError(
                 f"cleaning is {', '.join(self.cleaning)}; it must be some of these, in this order: "
@@ -63,6 +69,10 @@ class TextConfig:
             name: list(value) if isinstance(value, tuple) else value
             for name, value in dataclasses.asdict(self).items()
         }
+
+    def describe_unknown_values(self) -> list[str]:
+        """Return a notice for each value that is not known, of options that take others too."""
+        return []
 
     def make_line_formatter(self) -> LineFormatter | None:
         """Return the formatter of sentences, or None if sentences are written as they are.
@@ -83,3 +93,23 @@ class TextConfig:
         """Return the names of all enabled rules under which removed characters are counted."""
         line_rules = ((ASCII_ONLY, self.ascii_only), (SHORT_LINES, self.min_line_characters))
         return (*self.cleaning, *(name for name, is_enabled in line_rules if is_enabled))
+
+
+def describe_unknown_names(
+    names: Iterable[str], known: Collection[str], place: str, effect: str
+) -> Iterator[str]:
+    """Yield a notice for each name that is not known, with the nearest that is.
+
+    Args:
+        names: values of an option.
+        known: names in the right spelling; case does not matter.
+        place: option and, behind the name, what it is not: ``--drop-article-types: {} is no type``.
+        effect: what follows nevertheless.
+    """
+    name_by_folded = {name.casefold(): name for name in known}
+    for name in names:
+        if name.casefold() in name_by_folded:
+            continue
+        nearest = difflib.get_close_matches(name.casefold(), name_by_folded, 1, 0.5)
+        hint = f" (did you mean {name_by_folded[nearest[0]]}?)" if nearest else ""
+        yield f"{place.format(name)}{hint}. {effect}"

@@ -13,7 +13,11 @@ from bioshards.corpus.document_presets import PUBMED_PRESETS
 from bioshards.corpus.download.source_registry import SOURCES, list_source_names
 from bioshards.corpus.pubmed.discovery import source_from_file
 from bioshards.corpus.pubmed.filters import PubMedConfig
-from bioshards.pipelines.options.argument_types import int_at_least, name_list
+from bioshards.pipelines.options.argument_types import (
+    int_at_least,
+    language_list,
+    publication_type_list,
+)
 from bioshards.pipelines.options.common import add_download_options, add_server_options
 from bioshards.pipelines.options.parser import Parser
 from bioshards.pipelines.options.shard_options import (
@@ -111,7 +115,7 @@ def make_parser() -> Parser:
     )
     documents.add_argument(
         "--languages",
-        type=name_list,
+        type=language_list,
         metavar="CODES",
         help="keep articles in any of these languages: MARC codes, comma-separated (eng,fre); "
         "PubMed's titles and abstracts are English for all of them",
@@ -122,7 +126,7 @@ def make_parser() -> Parser:
     documents.add_argument("--min-pmid", type=int_at_least(0), metavar="PMID", help="drop lower PMIDs")
     documents.add_argument(
         "--drop-publication-types",
-        type=name_list,
+        type=publication_type_list,
         metavar="TYPES",
         help='drop records of any of these types, comma-separated ("Published Erratum,Comment")',
     )

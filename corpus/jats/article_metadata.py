@@ -17,9 +17,9 @@ from typing import Final, NamedTuple
 from lxml import etree
 
 from bioshards.corpus import licences
+from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.xml.element_text import text_content
 
-from . import languages
 from .xml_tree import XLINK_HREF, XML_LANG
 
 _LICENSE_REF: Final = "{http://www.niso.org/schemas/ali/1.0/}license_ref"
@@ -91,7 +91,7 @@ def parse_metadata(article: etree._Element) -> ArticleMetadata:
         year=_find_publication_year(children.get("pub-date", [])),
         journal=_parse_journal(_find_child(front_element, "journal-meta")),
         article_type=article_type,
-        language=languages.to_marc_code((article.get(XML_LANG) or "").strip() or "en"),
+        language=to_marc_code((article.get(XML_LANG) or "").strip() or "en"),
         licence=_find_licence(children, properties),
         retracted=notice is None and _is_retracted(children),
         notice=notice,

@@ -13,9 +13,10 @@ from typing import ClassVar, Final
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES, UNKNOWN_LICENCE
-from bioshards.corpus.text_config import TextConfig
+from bioshards.corpus.text_config import TextConfig, describe_unknown_names
 
 from .article_metadata import ArticleMetadata
+from .article_types import ARTICLE_TYPES
 from .text_blocks import ARTICLE_PARTS
 
 OPTIONAL_ARTICLE_PARTS: Final = tuple(part for part in ARTICLE_PARTS if part != "title")
@@ -86,6 +87,17 @@ class PmcConfig(TextConfig):
                 )
         if not self.licences:
             raise InvalidValueError("licences is empty, so that no article would be kept")
+
+    def describe_unknown_values(self) -> list[str]:
+        """Return a notice for each article type that is not known; articles may have it."""
+        return list(
+            describe_unknown_names(
+                self.drop_article_types,
+                ARTICLE_TYPES,
+                "--drop-article-types: {} is no type that JATS or PMC suggest",
+                "Articles of exactly this type are dropped",
+            )
+        )
 
     def removal_names(self) -> tuple[str, ...]:
         """Return the names of all enabled rules and excluded parts under which characters are counted."""

@@ -22,7 +22,7 @@ TFRECORD_FOLDERS: Final = {"train": "pretrain_tfrecords", "validation": "validat
 """Folders of TFRecord files for the original trainers; the first is the default of ELECTRA's
 (configure_pretraining.py of google-research/electra)."""
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 """Version of the data files.  Raise it whenever the same inputs and options give other bytes, so that
 results of an older version are not reused."""
 

@@ -7,6 +7,7 @@ text before reformatting, so that a word limit means the same with every format.
 from __future__ import annotations
 
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
+from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.sentences import collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
 from bioshards.corpus.text.cleaning import Cleaner
@@ -76,7 +77,7 @@ class CitationDocumentBuilder:
             year=citation.year,
             journal=None,
             article_type=None,
-            language=",".join(citation.languages) or None,
+            language=",".join(map(to_marc_code, citation.languages)) or None,
             licence=None,
             retracted=citation.retracted,
             flags=[],

@@ -12,9 +12,11 @@ from typing import ClassVar
 
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.text_config import TextConfig
+from bioshards.corpus.languages import to_marc_code
+from bioshards.corpus.text_config import TextConfig, describe_unknown_names
 
 from .citation import Citation
+from .publication_types import PUBLICATION_TYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class PubMedConfig(TextConfig):
         min_abstract_words: drop shorter abstracts: words at white space, after cleaning, without labels.
         min_pmid: drop lower PMIDs.
         drop_publication_types: drop records of any of these types, named as in the DTD's ``PublicationType``
-            ("Published Erratum").
+            ("Published Erratum"), in any case.
         keep_title_only: keep records without an abstract; their text is the title.
     """
 
@@ -67,6 +69,17 @@ class PubMedConfig(TextConfig):
                 "keep_title_only keeps records without an abstract, min_abstract_words drops them"
             )
 
+    def describe_unknown_values(self) -> list[str]:
+        """Return a notice for each publication type that is not known; records may have it."""
+        return list(
+            describe_unknown_names(
+                self.drop_publication_types,
+                PUBLICATION_TYPES,
+                "--drop-publication-types: {} is no publication type of MeSH 2026",
+                "Records of exactly this type are dropped",
+            )
+        )
+
 
 def find_drop_reason(
     citation: Citation, config: PubMedConfig, document: Document, abstract_words: int
@@ -84,12 +97,12 @@ def find_drop_reason(
     """
     if citation.pmid < config.min_pmid:
         return "below-min-pmid"
-    if config.languages and not set(config.languages).intersection(citation.languages):
+    if config.languages and not set(config.languages).intersection(map(to_marc_code, citation.languages)):
         return "language"
-    if config.drop_publication_types and set(config.drop_publication_types).intersection(
-        citation.publication_types
-    ):
-        return "publication-type"
+    if config.drop_publication_types:
+        dropped_types = {name.casefold() for name in config.drop_publication_types}
+        if dropped_types.intersection(name.casefold() for name in citation.publication_types):
+            return "publication-type"
     if config.drop_retracted and citation.retracted:
         return "retracted"
     if not document.sections:

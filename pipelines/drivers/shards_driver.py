@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -77,6 +78,8 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
         with translate_output_errors(output_dir.path):
             output_layout.check_config(storage, output_dir, config)
         run_inputs = self.find_inputs(storage, output_dir.path, context.is_local_run)
+        notices = [*options.document_config.describe_unknown_values(), *run_inputs.notices]
+        run_inputs = dataclasses.replace(run_inputs, notices=notices)
         return ShardsJob(
             storage=storage,
             output_dir=output_dir,

@@ -10,6 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, Generic, Literal, TypeVar
 from urllib.parse import urlsplit
 
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.languages import MARC_CODES, parse_language
+from bioshards.corpus.pubmed.publication_types import parse_publication_types
+
 _CONTACT_PATTERN: Final = "[!-'*-~]{3,200}"
 
 T = TypeVar("T")
@@ -34,6 +38,11 @@ class PatternType(Generic[T]):
 def with_pattern(pattern: str) -> Callable[[Callable[[str], T]], PatternType[T]]:
     """Make an argparse type of a function that takes what matches the pattern."""
     return lambda parse: PatternType(parse, pattern)
+
+
+def _make_list_pattern(known: Sequence[str]) -> str:
+    name_pattern = f"({'|'.join(known)})"
+    return f"{name_pattern}(,{name_pattern})*"
 
 
 @with_pattern(r"0(\.[0-9]+)?|\.[0-9]+|1(\.0+)?")
@@ -64,6 +73,27 @@ def name_list(text: str) -> tuple[str, ...]:
     return tuple(sorted({name.strip() for name in text.split(",") if name.strip()}))
 
 
+@with_pattern(f"({_make_list_pattern(MARC_CODES)})?")
+def language_list(text: str) -> tuple[str, ...]:
+    """Parse a comma-separated list of languages into MARC codes."""
+    try:
+        return tuple(sorted({parse_language(name) for name in name_list(text)}))
+    except InvalidValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+@with_pattern(r"[^\r\n]*")
+def publication_type_list(text: str) -> tuple[str, ...]:
+    """Parse a comma-separated list of publication types, which may contain commas."""
+    return parse_publication_types(text)
+
+
+@with_pattern(r"[^\r\n]*")
+def article_type_list(text: str) -> tuple[str, ...]:
+    """Parse a comma-separated list of values of JATS ``article-type``, which are compared in lower case."""
+    return name_list(text.lower())
+
+
 def nonempty_subset_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
     """Return an argparse type like :func:`subset_of` that rejects an empty selection."""
 
@@ -78,7 +108,10 @@ def nonempty_subset_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
 
 
 def subset_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
-    """Return an argparse type of comma-separated names, ``all`` or ``none``; keeps the order of ``known``."""
+    """Return an argparse type of comma-separated names, in any case, ``all`` or ``none``.
+
+    The order is that of ``known``.
+    """
 
     @with_pattern(f"all|none|{_make_list_pattern(known)}")
     def parse_names(text: str) -> tuple[str, ...]:
@@ -87,14 +120,16 @@ def subset_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
         selected = name_list(text)
         if not selected:
             raise argparse.ArgumentTypeError("no name is given (to mean that, say none)")
+        name_by_folded = {name.casefold(): name for name in known}
         for name in selected:
-            if name not in known:
-                matches = difflib.get_close_matches(name, known, 1, 0.5)
-                hint = f" (did you mean {matches[0]}?)" if matches else ""
+            if name.casefold() not in name_by_folded:
+                matches = difflib.get_close_matches(name.casefold(), name_by_folded, 1, 0.5)
+                hint = f" (did you mean {name_by_folded[matches[0]]}?)" if matches else ""
                 raise argparse.ArgumentTypeError(
                     f"unknown name {name}{hint}; the names are {', '.join(known)}"
                 )
-        return tuple(name for name in known if name in selected)
+        folded = {name.casefold() for name in selected}
+        return tuple(name for name in known if name.casefold() in folded)
 
     return parse_names
 
@@ -108,11 +143,6 @@ def complement_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
         return tuple(name for name in known if name not in excluded)
 
     return parse_names
-
-
-def _make_list_pattern(known: Sequence[str]) -> str:
-    name_pattern = f"({'|'.join(known)})"
-    return f"{name_pattern}(,{name_pattern})*"
 
 
 @with_pattern(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?")

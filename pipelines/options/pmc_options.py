@@ -10,7 +10,14 @@ from bioshards.corpus.download.source_registry import SOURCES, list_source_names
 from bioshards.corpus.jats.filters import DEFAULT_ARTICLE_PARTS, OPTIONAL_ARTICLE_PARTS, PmcConfig
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
 
-from .argument_types import complement_of, int_at_least, name_list, nonempty_subset_of, subset_of
+from .argument_types import (
+    article_type_list,
+    complement_of,
+    int_at_least,
+    language_list,
+    nonempty_subset_of,
+    subset_of,
+)
 from .common import add_download_options, add_server_options
 from .parser import Parser
 from .shard_options import add_reject_options, add_shard_options
@@ -41,7 +48,7 @@ def make_parser() -> Parser:
     add_licence_option(documents, None)
     documents.add_argument(
         "--languages",
-        type=name_list,
+        type=language_list,
         metavar="CODES",
         help="keep articles in any of these languages: MARC codes, comma-separated; '' for all "
         "(default: eng)",
@@ -69,7 +76,7 @@ def make_parser() -> Parser:
     )
     documents.add_argument(
         "--drop-article-types",
-        type=name_list,
+        type=article_type_list,
         metavar="TYPES",
         help="drop articles of any of these, comma-separated, as JATS' article-type has them "
         "(correction,retraction,book-review)",

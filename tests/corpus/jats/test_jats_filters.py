@@ -111,6 +111,16 @@ def test_drop_article_types_ignores_case(types: tuple[str, ...]) -> None:
     )
 
 
+def test_unknown_article_type_is_said() -> None:
+    assert PmcConfig(drop_article_types=("Correction", "letter")).describe_unknown_values() == []
+    assert PmcConfig(drop_article_types=("corrections", "xq")).describe_unknown_values() == [
+        "--drop-article-types: corrections is no type that JATS or PMC suggest (did you mean correction?). "
+        "Articles of exactly this type are dropped",
+        "--drop-article-types: xq is no type that JATS or PMC suggest. Articles of exactly this type are "
+        "dropped",
+    ]
+
+
 def test_drop_retracted_option() -> None:
     retracted = ACCEPTED_ARTICLE._replace(retracted=True)
     assert get_drop_reason(retracted, PmcConfig()) is None

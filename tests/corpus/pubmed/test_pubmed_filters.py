@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
 from bioshards.corpus.document_presets import PUBMED_PRESETS
+from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.pubmed.citation import AbstractSection, Citation
 from bioshards.corpus.pubmed.document_builder import CitationDocumentBuilder
 from bioshards.corpus.pubmed.filters import PubMedConfig
+from bioshards.corpus.pubmed.publication_types import parse_publication_types
 from bioshards.corpus.sentences import collapse_whitespace
 from bioshards.corpus.text.cleaning import CLEANING_RULES
 from tests.support.hypothesis_profiles import examples
@@ -114,6 +116,54 @@ def test_any_of_the_languages_is_sufficient() -> None:
     assert get_drop_reason(CITATION, PubMedConfig(languages=("ger", "fre"))) is None
     assert get_drop_reason(CITATION, PubMedConfig(languages=("ger",))) == "language"
     assert get_drop_reason(build_citation(languages=()), PubMedConfig(languages=("eng",))) == "language"
+
+
+def test_language_codes_of_any_case_are_one_language() -> None:
+    shouted = build_citation(languages=("ENG", "fra"))
+    for code in ("eng", "fre"):
+        assert get_drop_reason(shouted, PubMedConfig(languages=(code,))) is None
+    assert build_document(shouted).language == "eng,fre"
+
+
+@pytest.mark.parametrize("code", ["english", "ENG", "en", "xyz"])
+def test_config_takes_marc_codes_only(code: str) -> None:
+    with pytest.raises(InvalidValueError, match=code):
+        PubMedConfig(languages=(code,))
+
+
+@pytest.mark.parametrize("kind", ["published erratum", "PUBLISHED ERRATUM"])
+def test_publication_types_of_any_case_are_dropped(kind: str) -> None:
+    config = PubMedConfig(drop_publication_types=("Published Erratum",))
+    assert get_drop_reason(build_citation(publication_types=(kind,)), config) == "publication-type"
+    config = PubMedConfig(drop_publication_types=(kind,))
+    erratum = build_citation(publication_types=("Published Erratum",))
+    assert get_drop_reason(erratum, config) == "publication-type"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("published erratum, Comment", ("Comment", "Published Erratum")),
+        ("Clinical Trial, Phase II,Review", ("Clinical Trial, Phase II", "Review")),
+        (
+            "research support,n.i.h.,extramural,Clinical Trial",
+            ("Clinical Trial", "Research Support, N.I.H., Extramural"),
+        ),
+        ("Erratum,,", ("Erratum",)),
+        ("", ()),
+    ],
+)
+def test_list_of_publication_types_is_normalised(text: str, expected: tuple[str, ...]) -> None:
+    assert parse_publication_types(text) == expected
+
+
+def test_unknown_publication_type_is_said() -> None:
+    config = PubMedConfig(drop_publication_types=("Erratum", "Review"))
+    assert config.describe_unknown_values() == [
+        "--drop-publication-types: Erratum is no publication type of MeSH 2026 (did you mean Published "
+        "Erratum?). Records of exactly this type are dropped"
+    ]
+    assert PubMedConfig(drop_publication_types=("Review",)).describe_unknown_values() == []
 
 
 def test_any_dropped_publication_type_is_sufficient() -> None:

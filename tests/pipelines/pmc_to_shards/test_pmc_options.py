@@ -46,9 +46,9 @@ DEFAULT_NUMBERS = {1, 2, 4, 5, 6, 8, 9, 10, 12, 14, 15, 16, 19}
     [
         ((), DEFAULT_NUMBERS),
         (("--licences", "all"), DEFAULT_NUMBERS | {3, 7, 11}),
-        (("--licences", "CC0"), {5}),
+        (("--licences", "cc0"), {5}),
         (("--languages", ""), DEFAULT_NUMBERS | {13}),
-        (("--languages", "fre"), {13}),
+        (("--languages", "FR"), {13}),
         (("--licences", "all", "--keep-ocr"), DEFAULT_NUMBERS | {3, 7, 11, 17}),
         (("--keep-abstract-only",), DEFAULT_NUMBERS | {18}),
         (("--drop-retracted",), DEFAULT_NUMBERS - {16}),

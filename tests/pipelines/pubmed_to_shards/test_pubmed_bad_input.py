@@ -320,6 +320,11 @@ def test_run_that_keeps_no_document_fails(tmp_path: Path, run: Run, capsys: Capt
         (["--output", "x", "stray"], "stray is no option"),
         (["--output", "x", "--out", "y"], "unknown option --out "),
         (["--output", "x", "--keep-title-only", "--no-titles"], "titles are left out"),
+        (
+            ["--output", "x", "--languages", "eng,english"],
+            "english is no code of a language: did you mean eng",
+        ),
+        (["--output", "x", "--dry-run", "--languages", "germn"], "did you mean ger (German)?"),
         ([], "--output DIR is missing"),
     ],
 )
@@ -335,6 +340,21 @@ def test_wrong_command_line_is_refused(
     assert run(*arguments) == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_values_of_any_spelling_are_one_configuration(tmp_path: Path, run: Run, capsys: Capture) -> None:
+    output = ("--output", tmp_path / "out")
+    types = "published erratum,Clinical Trial, Phase I,Erratum"
+    assert run(*output, "--languages", "EN,ger", "--drop-publication-types", types, "--dry-run") == 0
+    assert "notice: --drop-publication-types: Erratum is no publication type" in capsys.readouterr().out
+    assert run(*output, "--languages", "EN,ger", "--drop-publication-types", types) == 0
+    assert "notice: --drop-publication-types: Erratum is no publication type" in capsys.readouterr().err
+    config = load_manifest(tmp_path / "out")["config"]["document_config"]
+    assert config["languages"] == ["eng", "ger"]
+    assert config["drop_publication_types"] == ["Clinical Trial, Phase I", "Erratum", "Published Erratum"]
+    types = "Erratum,PUBLISHED ERRATUM,clinical trial,phase i"
+    assert run(*output, "--languages", "deu,eng", "--drop-publication-types", types) == 0
+    assert "nothing to do" in capsys.readouterr().out
 
 
 def test_beam_command_line(capsys: Capture) -> None:

@@ -1,4 +1,4 @@
-"""Conversion of language codes to MARC codes."""
+"""Language codes: conversion to MARC codes, and those of the command line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.corpus.jats.languages import to_marc_code
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.languages import parse_language, to_marc_code
 
 _PAIRS = """
 bo:tib cs:cze cy:wel de:ger el:gre eu:baq fa:per fr:fre hy:arm is:ice
@@ -56,6 +57,40 @@ def test_184_two_letter_codes_have_distinct_marc_codes() -> None:
     marc_codes = [to_marc_code(first + second) for first in letters for second in letters]
     marc_codes = [code for code in marc_codes if len(code) == 3]
     assert len(marc_codes) == len(set(marc_codes)) == 184
+
+
+@pytest.mark.parametrize(("code", "expected"), [("deu", "ger"), ("FRA", "fre"), ("zho-CN", "chi")])
+def test_terminological_codes_become_bibliographic_ones(code: str, expected: str) -> None:
+    assert to_marc_code(code) == expected
+
+
+def test_every_marc_code_of_another_code_is_known() -> None:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    marc_codes = {to_marc_code(first + second) for first in letters for second in letters}
+    for code in {code for code in marc_codes if len(code) == 3} | {*LANGUAGES_WITH_TWO_MARC_CODES.values()}:
+        assert parse_language(code) == code
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("eng", "eng"), (" ENG", "eng"), ("en", "eng"), ("de-CH", "ger"), ("mul", "mul")]
+)
+def test_language_may_be_spelled_in_several_ways(text: str, code: str) -> None:
+    assert parse_language(text) == code
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("english", "did you mean eng (English)?"),
+        ("Germn", "did you mean ger (German)?"),
+        ("enf", "did you mean "),
+        ("qq", "eng is English, fre French, ger German"),
+    ],
+)
+def test_unknown_language_is_refused_with_the_nearest(text: str, hint: str) -> None:
+    with pytest.raises(InvalidValueError) as error_info:
+        parse_language(text)
+    assert str(error_info.value).startswith(f"{text} is no code of a language: {hint}")
 
 
 @given(st.text())
