@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 from bioshards.corpus.errors import InputNotFoundError
@@ -71,7 +73,67 @@ def discover_sources(
     return sorted(sources_by_path.values())
 
 
-_NUMBERED_NAME = re.compile(r"(\d\d)n(\d{4,6})(?!\d)", re.IGNORECASE)
+def check_numbers(sources: Iterable[SourceFile], other_names: Iterable[str]) -> list[str]:
+    """Return notices on missing numbers between local files, and on files of several years.
+
+    Args:
+        sources: local files.
+        other_names: names of the files of a listing, which are read too.
+    """
+    local_names = [source.name for source in sources]
+    all_numbers = _group_numbers([*local_names, *other_names])
+    notices = []
+    for series, numbers in sorted(_group_numbers(local_names).items()):
+        known = sorted(number for number in all_numbers[series] if min(numbers) <= number <= max(numbers))
+        if len(known) <= max(numbers) - min(numbers):
+            notices.append(_describe_gaps(series, known))
+    if len({series[-2:] for series in all_numbers}) > 1:
+        notices.append(_describe_years(all_numbers))
+    return notices
+
+
+def _group_numbers(names: Iterable[str]) -> dict[str, set[int]]:
+    """Return the numbers of files by series: what precedes them in the names, ``pubmed26``."""
+    numbers_by_series: dict[str, set[int]] = defaultdict(set)
+    for name in names:
+        if match := _NUMBERED_NAME.search(name):
+            numbers_by_series[name[: match.end(1)].lower()].add(int(match[2]))
+    return numbers_by_series
+
+
+def _describe_gaps(series: str, numbers: Sequence[int]) -> str:
+    gaps = [(low + 1, high - 1) for low, high in pairwise(numbers) if high > low + 1]
+    shown = [
+        f"{series}n{low:04d}" if low == high else f"{series}n{low:04d} to {series}n{high:04d}"
+        for low, high in gaps[:_MAX_SHOWN]
+    ]
+    more = f" and {len(gaps) - _MAX_SHOWN:,} more" if len(gaps) > _MAX_SHOWN else ""
+    num_missing = sum(high - low + 1 for low, high in gaps)
+    verb, pronoun = ("is", "its") if num_missing == 1 else ("are", "their")
+    return (
+        f"The inputs have no {', '.join(shown)}{more}: {num_missing:,} of the files up to "
+        f"{series}n{numbers[-1]:04d} {verb} missing. The result is without {pronoun} citations, {pronoun} "
+        f"revisions and {pronoun} deletions: older versions of citations stay, and deleted ones"
+    )
+
+
+def _describe_years(numbers_by_series: Mapping[str, set[int]]) -> str:
+    counts = [
+        f"{series} ({len(numbers):,} {'file' if len(numbers) == 1 else 'files'})"
+        for series, numbers in sorted(numbers_by_series.items(), key=lambda item: item[0][-2:])
+    ]
+    years = len({series[-2:] for series in numbers_by_series})
+    return (
+        f"The inputs are of {years} years, {', '.join(counts[:-1])} and {counts[-1]}. A baseline has all "
+        "citations of the years before, so that the version of the later year is kept, and citations that "
+        "NLM has removed since then stay. Give the files of one year, unless you mean this"
+    )
+
+
+_MAX_SHOWN: Final = 5
+"""Gaps that a notice lists; the others are counted."""
+
+_NUMBERED_NAME = _NUMBERED_NAME = re.compile(r"(\d\d)n(\d{4,6})(?!\d)", re.IGNORECASE)
 
 
 _SAMPLE_NAME = re.compile(r"medsamp20(\d\d)(?!\d)", re.IGNORECASE)

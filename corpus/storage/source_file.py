@@ -72,8 +72,13 @@ class SourceFile:
     @property
     def stem(self) -> str:
         """Return the name without its extensions, restricted to characters that are safe in file names."""
-        stem = re.sub(r"\.xml(\.gz)?(?=\.|$)", "", self.name)
-        return re.sub(r"[^A-Za-z0-9_.@-]+", "_", stem).lstrip(".") or "file"
+        return stem_from_name(self.name)
+
+
+def stem_from_name(name: str) -> str:
+    """Return the stem of a source with this name."""
+    stem = re.sub(r"\.xml(\.gz)?(?=\.|$)", "", name)
+    return re.sub(r"[^A-Za-z0-9_.@-]+", "_", stem).lstrip(".") or "file"
 
 
 OnNotice: TypeAlias = Callable[[str], None]

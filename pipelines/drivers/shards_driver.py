@@ -13,6 +13,7 @@ from bioshards.corpus.download.source_parser import parse_source_spec
 from bioshards.corpus.errors import TransientStorageError, UsageError
 from bioshards.corpus.lifecycle import exclusion_list, full_text_overlap, part_lists
 from bioshards.corpus.lifecycle.exclusion_list import ExcludedIds
+from bioshards.corpus.lifecycle.previous_inputs import describe_missing_inputs
 from bioshards.corpus.lifecycle.publish import is_up_to_date
 from bioshards.corpus.manifest import DocumentsManifest, DocumentsRun, ManifestError
 from bioshards.corpus.output import output_layout
@@ -78,7 +79,11 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
         with translate_output_errors(output_dir.path):
             output_layout.check_config(storage, output_dir, config)
         run_inputs = self.find_inputs(storage, output_dir.path, context.is_local_run)
-        notices = [*options.document_config.describe_unknown_values(), *run_inputs.notices]
+        notices = [
+            *options.document_config.describe_unknown_values(),
+            *run_inputs.notices,
+            *describe_missing_inputs(storage, output_dir, run_inputs.available, run_inputs.names_to_fetch),
+        ]
         run_inputs = dataclasses.replace(run_inputs, notices=notices)
         return ShardsJob(
             storage=storage,

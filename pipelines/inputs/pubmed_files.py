@@ -8,7 +8,7 @@ from bioshards.corpus.download import pubmed
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.download.source_spec import FileSelection
-from bioshards.corpus.pubmed.discovery import discover_sources, source_from_file
+from bioshards.corpus.pubmed.discovery import check_numbers, discover_sources, source_from_file
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.pipelines.options.shard_options import ShardsOptions
@@ -29,9 +29,10 @@ def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_l
     available = discover_sources(storage, paths, notices.append)
     specs = specs_by_source.get("pubmed")
     if not specs:
-        return RunInputs(available, notices=notices)
+        return RunInputs(available, notices=[*notices, *check_numbers(available, ())])
     mirror = Mirror(storage, resolve_mirror_folder(options.downloads.mirror, output))
     listing = list_source(mirror, "pubmed", specs, options.downloads, is_local_run)
+    notices += check_numbers(available, (remote_file.name for remote_file in listing.selected))
     paths_to_fetch = {mirror.path(remote_file) for remote_file in listing.to_fetch}
     available = [source for source in available if source.path not in paths_to_fetch]
     available += [

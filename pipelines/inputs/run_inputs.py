@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bioshards.corpus.download.pmc.s3_bucket import range_label
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.download.source_parser import parse_source_spec
 from bioshards.corpus.download.source_registry import list_source_names
 from bioshards.corpus.download.source_spec import SourceSpec
 from bioshards.corpus.errors import UsageError
+from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.pipelines.inputs.downloads import SourceListing
 from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
@@ -36,6 +38,15 @@ class RunInputs:
     def to_fetch(self) -> list[RemoteFile]:
         """Return the files of all listings to download first."""
         return [remote_file for listing in self.listings.values() for remote_file in listing.to_fetch]
+
+    @property
+    def names_to_fetch(self) -> list[str]:
+        """Return the names of the files to download first, and of the lists of ranges of articles."""
+        ranges = self.article_plan.ranges if self.article_plan else []
+        return [
+            *(remote_file.name for remote_file in self.to_fetch),
+            *(f"{range_label(number)}{ARTICLE_LIST_EXTENSION}" for number in ranges),
+        ]
 
     @property
     def listed_at(self) -> str | None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.errors import InputNotFoundError, InputUnreadableError
-from bioshards.corpus.pubmed.discovery import discover_sources, source_from_file
+from bioshards.corpus.pubmed.discovery import check_numbers, discover_sources, source_from_file
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import FileInfo, OnRepeatedFolder, ignore_repeated_folder
@@ -301,6 +301,61 @@ def test_linked_folders_are_read_once(tmp_path: Path) -> None:
     assert collect_notices(tmp_path / "in") == [
         f"--input {tmp_path}/in: {tmp_path}/in/loop is the same folder as {tmp_path}/in and is read once"
     ]
+
+
+# Numbers and years
+
+
+@pytest.mark.parametrize(
+    ("names", "also", "notices"),
+    [
+        (("pubmed26n0001.xml", "pubmed26n0002.xml.gz", "more/pubmed26n0002.xml"), (), []),
+        (("pubmed26n1335.xml", "pubmed26n1336.xml", "other.xml", "medsamp2024.xml"), (), []),
+        (
+            ("pubmed26n0001.xml", "pubmed26n0002.xml", "pubmed26n0004.xml"),
+            (),
+            [
+                "The inputs have no pubmed26n0003: 1 of the files up to pubmed26n0004 is missing. The result "
+                "is without its citations, its revisions and its deletions: older versions of citations "
+                "stay, and deleted ones"
+            ],
+        ),
+        (("pubmed26n0001.xml", "pubmed26n0004.xml"), ("pubmed26n0002.xml.gz", "pubmed26n0003.xml.gz"), []),
+        (
+            ("pubmed26n0001.xml", "pubmed26n0005.xml", "pubmed26n1000.xml"),
+            ("pubmed26n0004.xml.gz",),
+            [
+                "The inputs have no pubmed26n0002 to pubmed26n0003, pubmed26n0006 to pubmed26n0999: 996 of "
+                "the files up to pubmed26n1000 are missing. The result is without their citations, their "
+                "revisions and their deletions: older versions of citations stay, and deleted ones"
+            ],
+        ),
+        (
+            ("pubmed25n0001.xml", "pubmed26n0001.xml", "pubmed26n0002.xml"),
+            (),
+            [
+                "The inputs are of 2 years, pubmed25 (1 file) and pubmed26 (2 files). A baseline has all "
+                "citations of the years before, so that the version of the later year is kept, and citations "
+                "that NLM has removed since then stay. Give the files of one year, unless you mean this"
+            ],
+        ),
+    ],
+)
+def test_missing_numbers_and_several_years_are_said(
+    names: tuple[str, ...], also: tuple[str, ...], notices: list[str]
+) -> None:
+    sources = sorted(create_source(f"/in/{name}") for name in names)
+    assert check_numbers(sources, also) == notices
+
+
+def test_many_gaps_are_counted() -> None:
+    sources = [create_source(f"/in/medline09n{number:04d}.xml") for number in range(1, 30, 2)]
+    [notice] = check_numbers(sources, ())
+    assert (
+        "no medline09n0002, medline09n0004, medline09n0006, medline09n0008, medline09n0010 and 9 more"
+        in notice
+    )
+    assert ": 14 of the files up to medline09n0029 are missing" in notice
 
 
 # Missing inputs

@@ -124,6 +124,30 @@ def test_names_of_bad_files_are_printed_on_one_line(tmp_path: Path, run: Run, ca
     assert f"bad file: {tmp_path}/a\\nb\\x1b[31m.xml: the file has no bytes\n" in capsys.readouterr().err
 
 
+def test_notices_on_the_inputs_come_before_the_work(tmp_path: Path, run: Run, capsys: Capture) -> None:
+    inputs, output = tmp_path / "in", tmp_path / "out"
+    inputs.mkdir()
+    for number in (1, 2, 3, 4):
+        (inputs / f"pubmed26n000{number}.xml").write_bytes(pubmed_set_xml(citation_xml(number)))
+    assert run("--input", inputs, "--output", output) == 0
+    assert "notice" not in capsys.readouterr().err
+    (inputs / "pubmed26n0002.xml").unlink()
+    (inputs / "pubmed26n0004.xml").unlink()
+    (inputs / "pubmed26n0004.xml.part").write_bytes(b"")
+    (inputs / "pubmed26n0005.xml").write_bytes(pubmed_set_xml(citation_xml(5)))
+    assert run("--input", inputs, "--output", output, "--dry-run") == 0
+    notices = [line for line in capsys.readouterr().out.splitlines() if line.startswith("notice: ")]
+    assert [notice.partition(": ")[2].partition(":")[0] for notice in notices] == [
+        "--input " + str(inputs),
+        "The inputs have no pubmed26n0002, pubmed26n0004",
+        f"2 files that an earlier run into {output} has read are not among the inputs",
+    ]
+    assert run("--input", inputs, "--output", output) == 0
+    assert capsys.readouterr().err.splitlines()[: len(notices)] == notices
+    assert load_manifest(output)["run"]["notices"] == [notice.removeprefix("notice: ") for notice in notices]
+    assert set(load_documents(output)) == {"pubmed:1", "pubmed:3", "pubmed:5"}
+
+
 BAD_RECORDS = {
     "no-pmid": citation_xml(7).replace('<PMID Version="1">7</PMID>', ""),
     "bad-pmid": citation_xml(7).replace(">7<", ">7-a<"),
