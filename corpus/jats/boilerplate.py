@@ -108,6 +108,11 @@ def is_boilerplate(title: str, section_types: tuple[str | None, ...] = ()) -> bo
     return _BOILERPLATE_TITLE.fullmatch(normalised) is not None
 
 
+def is_supplement_title(title: str) -> bool:
+    """Return True if a section with this title lists the supplements of the article."""
+    return re.search(r"\b(?:supplement|supporting|additional file|associated data)", title, re.I) is not None
+
+
 def starts_with_boilerplate_title(text: str) -> bool:
     """Return True if a footnote starts with a boilerplate title ("Funding: none.")."""
     end = re.search(r"[:.]", text[:_MAX_TITLE_LENGTH])

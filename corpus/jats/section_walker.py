@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 from lxml import etree
 
-from .boilerplate import is_boilerplate, starts_with_boilerplate_title
+from . import caption_notes
+from .boilerplate import is_boilerplate, is_supplement_title, starts_with_boilerplate_title
 from .inline import TextPieces, append_inline, extract_text, join_pieces
 
 Headings = tuple[str, ...]
@@ -29,14 +30,6 @@ class TextBlock(NamedTuple):
 _NOTE_TYPES: Final = frozenset(  # types of footnotes that are not about a person's address
     {"con", "conflict", "coi-statement", "financial-disclosure", "supported-by", "study-group-members"}
 )
-_DOWNLOAD_LINK: Final = re.compile(
-    r"(?:^click here (?:for|to) .*|\bdownload .{1,60}, \w{1,5} file, [\d.]+ ?[kmg]?b\.?"
-    r"|^\((?:[\d.,]+ ?[kmg]?b)?[, ]*(?:[a-z]{2,4}[34x]?)?\)\.?)$",
-    re.IGNORECASE,
-)
-"""Text of a supplement in place of a caption, or at its end: "Click here for additional data file.",
-"(1.3 MB TIF)", "Download FIG S1, PDF file, 0.1 MB."
-"""
 _FLOAT_ELEMENTS: Final = (
     "fig",
     "fig-group",
@@ -112,7 +105,11 @@ class SectionWalker:
     def _walk_section(self, section: etree._Element, part: str, headings: Headings) -> None:
         self.add_pending_captions()  # of the text before the section
         title = _element_title(section)
-        self._walk_under_title(section, self._classify_section(section, title, part), headings, title)
+        first_block = len(self.blocks)
+        part = self._classify_section(section, title, part)
+        self._walk_under_title(section, part, headings, title)
+        if part == "boilerplate" and is_supplement_title(title):
+            self._clean_captions(first_block, (*headings, title), is_supplement=True)
 
     def _classify_section(self, section: etree._Element, title: str, part: str) -> str:
         """Return the part to which a section with this title belongs."""
@@ -248,11 +245,23 @@ class SectionWalker:
                 self.walk_children(child, "caption", headings)
             elif _HANDLERS.get(child.tag) is SectionWalker._handle_float:
                 self._add_captions(child, headings)
-        if element.tag in ("supplementary-material", "media"):
-            stripped_texts = [
-                (block, _DOWNLOAD_LINK.sub("", block.text).strip()) for block in self.blocks[first_block:]
-            ]
-            self.blocks[first_block:] = [block._replace(text=text) for block, text in stripped_texts if text]
+        self._clean_captions(first_block, headings, element.tag in ("supplementary-material", "media"))
+
+    def _clean_captions(self, first_block: int, headings: Headings, is_supplement: bool) -> None:
+        """Remove notes from the captions that were added last, and make labels in their text headings."""
+        captions = self.blocks[first_block:]
+        self.blocks[first_block:] = []
+        label_headings = headings
+        for block in captions:
+            text = caption_notes.remove_file_notes(block.text, is_supplement)
+            text = caption_notes.remove_colour_notes(text)
+            label, rest = caption_notes.split_label(text)
+            if label and rest:
+                text = rest
+            if label:
+                label_headings = headings if headings[-1:] == (label,) else (*headings, label)
+            path = label_headings if block.headings == headings else block.headings
+            self.add_block(block.part, path if rest else block.headings, text)
 
     def walk_footnotes(self, group: etree._Element, part: str, headings: Headings) -> None:
         """Walk a group of footnotes. Notes about a person's address are skipped."""

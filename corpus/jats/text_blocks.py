@@ -11,7 +11,7 @@ from typing import Final
 
 from lxml import etree
 
-from . import inline
+from . import caption_notes, inline
 from .inline import extract_text
 from .section_walker import SectionWalker, TextBlock
 
@@ -54,7 +54,13 @@ def extract_blocks(
         inline.mark_citations(article)
     walker = SectionWalker(captions_in_place, formula_placeholder)
     _walk_article(walker, article)
-    return walker.blocks
+    return _drop_labels(walker.blocks)
+
+
+def _drop_labels(blocks: list[TextBlock]) -> list[TextBlock]:
+    """Drop the paragraphs that are only a label ("Figure 3."), unless there is no other text."""
+    others = [block for block in blocks if block.part == "title" or not caption_notes.is_label(block.text)]
+    return others if any(block.part != "title" for block in others) else blocks
 
 
 _SUMMARY_TYPES: Final = frozenset(

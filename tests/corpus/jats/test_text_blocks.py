@@ -132,15 +132,92 @@ def test_captions_of_figure_groups_are_nested() -> None:
     ("caption", "expected"),
     [
         ("Click here for additional data file.", []),
+        ("Click here to view.(12K, pdf)", []),
         ("(1.3 MB TIF)", []),
+        ("(12 KB XLSX)", []),
+        ("(XLSX 12 kb)", []),
+        ("(PDF, 1.2 MB)", []),
         ("(DOCX)", []),
+        ("PDF file, 1.2 MB", []),
+        ("Format: XLSX Size: 12KB Download file", []),
         ("Counts of gulls. Download Table S1, PDF file, 0.1 MB.", ["Counts of gulls."]),
+        ("Counts of gulls. (XLSX 12 kb)", ["Counts of gulls."]),
+        ("Counts of gulls (XLSX 12 kb).", ["Counts of gulls."]),
+        ("Counts of gulls. (PDF 12 kb). Counts of terns. (DOC 3 kb)", ["Counts of gulls. Counts of terns."]),
+        ("Counts of gulls. (TIF)", ["Counts of gulls."]),
         ("Counts of gulls.", ["Counts of gulls."]),
+        ("The probability density function (PDF)", ["The probability density function (PDF)"]),
+        ("A region of the gull’s genome (9 kb)", ["A region of the gull’s genome (9 kb)"]),
     ],
 )
-def test_captions_of_supplements_without_links(caption: str, expected: list[str]) -> None:
+def test_captions_of_supplements_without_notes_about_files(caption: str, expected: list[str]) -> None:
     supplement = f"<supplementary-material><caption><p>{caption}</p></caption></supplementary-material>"
     assert extract_texts(supplement) == expected
+    section = f"<sec><title>Supplementary information</title><p>{caption}</p></sec>"
+    assert extract_texts(section) == expected
+    figure = f"<fig><caption><p>Gulls.</p></caption>{supplement}</fig>"
+    assert extract_texts(figure) == ["Gulls.", *expected]
+
+
+@pytest.mark.parametrize(
+    "text", ["The rate (PDF).", "A gene (9 kb)", "See the 12 Mb (of 3 Gb) region.", "(TIF)"]
+)
+def test_words_of_paragraphs_that_could_be_notes_about_files_are_kept(text: str) -> None:
+    assert extract_texts(f"<p>{text}</p>") == [text]
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "[Color figure can be viewed at wileyonlinelibrary.com]",
+        "[Colour figure can be viewed in the online issue, which is available at wileyonlinelibrary.com.]",
+        "(Color figure online)",
+        "(For interpretation of the references to colour in this legend, see the web version of it.)",
+        "For interpretation of the references to color in this figure, see the web version of this article.",
+        "Color images available online at www.example.org/gulls",
+        "See the online article for the color version of this figure.",
+        "To view this figure in color, please see the online version of this journal.",
+    ],
+)
+def test_captions_without_notes_about_colour(note: str) -> None:
+    caption = f"<fig><caption><p>The colour of gulls. {note}</p></caption></fig>"
+    assert extract_texts(caption) == ["The colour of gulls."]
+
+
+@pytest.mark.parametrize(
+    ("caption", "expected"),
+    [
+        ("<title>Figure S3.</title><p>Counts.</p>", [("caption", "Figure S3", "Counts.")]),
+        ("<p><bold>Table 1.</bold> Counts of gulls.</p>", [("caption", "Table 1", "Counts of gulls.")]),
+        ("<p>S1 Fig. A.</p><p>B.</p>", [("caption", "S1 Fig", "A."), ("caption", "S1 Fig", "B.")]),
+        ("<p>Additional file 1: Figure S1. A.</p>", [("caption", "Additional file 1: Figure S1", "A.")]),
+        ("<p>Figure 1—figure supplement 2. A.</p>", [("caption", "Figure 1—figure supplement 2", "A.")]),
+        ("<p>Figures 1 and 2. Gulls.</p>", [("caption", "Figures 1 and 2", "Gulls.")]),
+        ("<p>Figure 2 shows gulls.</p>", [("caption", "", "Figure 2 shows gulls.")]),
+        ("<p>Table S1.</p>", [("caption", "", "Table S1.")]),
+    ],
+)  # fmt: skip
+def test_labels_in_captions_are_headings(caption: str, expected: list[tuple[str, str, str]]) -> None:
+    assert extract_body(f"<fig><caption>{caption}</caption></fig>") == expected
+
+
+def test_labels_are_no_paragraphs_unless_there_is_no_other_text() -> None:
+    labels = "<p>Fig. 7</p><fig><label>Fig. 7</label><caption><p>Figure 7.</p></caption></fig>"
+    assert extract_texts(f"<p>Gulls.</p>{labels}") == ["Gulls."]
+    assert extract_texts(labels) == ["Fig. 7", "Figure 7."]
+    title = "<title-group><article-title>Figure 7</article-title></title-group>"
+    assert len(extract_blocks(parse_article(f"{build_front(title)}<body>{labels}</body>"))) == 3
+
+
+def test_signs_of_links_are_removed() -> None:
+    assert extract_texts("<p>▸ Gulls (Ode, 2001 ▸; Fig. 4 ▸<italic>a</italic>).</p>") == [
+        "Gulls (Ode, 2001; Fig. 4a)."
+    ]
+
+
+def test_label_that_its_caption_repeats_is_one_heading() -> None:
+    caption = "<fig><label>Fig. 1</label><caption><p>Fig. 1. Gulls.</p></caption></fig>"
+    assert extract_body(caption) == [("caption", "Fig. 1", "Gulls.")]
 
 
 # Boxes, lists and other content of paragraphs
