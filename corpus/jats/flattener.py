@@ -11,6 +11,8 @@ import html
 import re
 from typing import Final
 
+from bioshards.corpus.xml import exponents
+
 from .in_text_citations import (
     CITATION_MARK,
     CITATION_XREF_TYPES,
@@ -25,6 +27,7 @@ _XREF = re.compile(
     r'<xref\s(?:[^<>]*?\s)?ref-type="([^"<>]*)"[^<>]*(?<!/)>(?:([^<>]*)|<sup>([^<>]*)</sup>)</xref>'
 )
 _SUPERSCRIPT = re.compile(r"<sup>([^<>]*)</sup>")
+_NUMBER_AFTER_TAG = re.compile(r">[\d.,xX]*$")
 
 _TEXT_XREF_TYPES: Final = frozenset(
     {
@@ -67,8 +70,17 @@ def _flatten_xref(xref: re.Match[str]) -> str:
 
 
 def _flatten_superscript(superscript: re.Match[str]) -> str:
-    text = superscript[1]
-    return CITATION_MARK if CITATION_MARK in text and has_only_citations(_unescape(text)) else text
+    text = _unescape(superscript[1])
+    if CITATION_MARK in text and has_only_citations(text):
+        return CITATION_MARK
+    if exponents.may_be_exponent(text):
+        start = superscript.start()
+        before = superscript.string[max(0, start - exponents.LOOKBACK_CHARACTERS) : start]
+        if _NUMBER_AFTER_TAG.search(before):  # the base may begin in another element
+            return superscript[0]
+        if exponents.is_exponent(before, text):
+            return f"^{superscript[1].lstrip()}"
+    return superscript[1]
 
 
 def _unescape(text: str) -> str:

@@ -15,11 +15,15 @@ from lxml import etree
 from bioshards.corpus.mathml import formula
 from bioshards.corpus.mathml.formula import MATHML_NAMESPACE
 from bioshards.corpus.sentences import collapse_whitespace
+from bioshards.corpus.xml import exponents
 
 from . import in_text_citations
 from .in_text_citations import CITATION_MARK, CITATION_XREF_TYPES, REMOVAL_MARK
 
 TextPieces = list[str]
+
+_LINK_ARROW: Final = "▸"
+"""Sign of a link in text: "Fig. 4 ▸(a)"."""
 
 _FOOTNOTE_TYPES: Final = frozenset({"fn", "table-fn", "author-notes", "aff", "corresp"})
 _NON_CITATION_ID = re.compile("eq|fig|tab|sec", re.IGNORECASE)
@@ -27,6 +31,7 @@ _NON_CITATION_ID = re.compile("eq|fig|tab|sec", re.IGNORECASE)
 _REMOVED_XREF_TAG: Final = "vanishing-xref"
 _MAX_FOOTNOTE_MARK_LENGTH: Final = 3  # characters of a footnote's number or symbol
 _LOOKBACK_CHARACTERS: Final = 20
+_LOOKBACK_PIECES: Final = 8
 _NUMBERED_ITEM_NAME = re.compile(
     r"\b(?:fig|figs|figure|figures|table|tables|eq|eqs|equation|section|box|file|part|step)\.?\s*[(\[]?$",
     re.I,
@@ -50,6 +55,8 @@ def join_pieces(pieces: TextPieces, keep_introductions: bool = False) -> str:
     text = "".join(pieces)
     if CITATION_MARK in text or REMOVAL_MARK in text:
         text = in_text_citations.remove_marks(text, keep_introductions)
+    if _LINK_ARROW in text:
+        text = re.sub(rf"\s*{_LINK_ARROW}", "", text)
     return collapse_whitespace(_remove_indentation(text) if "\n" in text else text)
 
 
@@ -142,10 +149,14 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
     is_isotope = text.isdigit() and (element.tail or "")[:1].isupper()
     if not is_isotope:  # the blank before <sup>14</sup>C is intended
         _strip_line_break(pieces)
-    if text:
-        pieces.append(
-            CITATION_MARK if CITATION_MARK in text and in_text_citations.has_only_citations(text) else text
-        )
+    if CITATION_MARK in text and in_text_citations.has_only_citations(text):
+        pieces.append(CITATION_MARK)
+    elif exponents.may_be_exponent(text) and exponents.is_exponent(
+        "".join(pieces[-_LOOKBACK_PIECES:])[-exponents.LOOKBACK_CHARACTERS :], text
+    ):
+        pieces.append(f"^{text.lstrip()}")
+    elif text:
+        pieces.append(text)
 
 
 def _append_subscript(element: etree._Element, pieces: TextPieces) -> None:

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from lxml import etree
 
 from bioshards.corpus.errors import BadRecordError
-from bioshards.corpus.xml import tag_balance
+from bioshards.corpus.xml import exponents, tag_balance
 from bioshards.corpus.xml.element_text import text_content
 
 RETRACTED_PUBLICATION_TYPE: Final = "Retracted Publication"
@@ -33,7 +33,7 @@ class AbstractSection(NamedTuple):
 
 
 class Citation(NamedTuple):
-    """The parsed fields of a PubMed record. Text is joined exactly as written."""
+    """The parsed fields of a PubMed record. Text is joined as written, powers as ``10^6``."""
 
     pmid: int
     version: int
@@ -231,7 +231,8 @@ def _parse_title(text: str, start: int) -> tuple[str, int]:
     if match and not _has_forbidden_character(match[0]):
         return _unescape(match[1] or ""), match.end()
     title_end = _find_end_tag(text, "ArticleTitle", title_start)[1]
-    return text_content(_parse_xml(text[title_start:title_end])), title_end
+    title = exponents.mark_exponents(text[title_start:title_end])
+    return text_content(_parse_xml(title)), title_end
 
 
 _XML_BYTES: Final = bytes(set(range(256)) - set(range(0x20)) | set(b"\t\n\r"))
@@ -305,12 +306,13 @@ def _parse_marked_up_abstract(abstract: str) -> list[AbstractSection]:
     """Return the sections of an Abstract that contains markup."""
     return [
         _make_section(part.get("Label"), text_content(part))
-        for part in _parse_xml(abstract).iterchildren("AbstractText")
+        for part in _parse_xml(exponents.mark_exponents(abstract)).iterchildren("AbstractText")
     ]
 
 
 def _make_section(label: str | None, text: str) -> AbstractSection:
     label = label.strip() if label else None
+    text = exponents.mark_bracketed_exponents(text)
     return AbstractSection(None if not label or label.upper() == _UNLABELLED else label, text)
 
 

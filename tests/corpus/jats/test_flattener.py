@@ -32,7 +32,7 @@ def extract_texts(paragraph: str, flatten: bool) -> list[str]:
     [
         ("<italic>in</italic> <bold>vivo</bold>", "in vivo"),
         ('<italic toggle="yes">E. coli</italic>', "E. coli"),
-        ("CO<sub>2</sub>, 10<sup>5</sup>, p<sc>H</sc>", "CO2, 105, pH"),
+        ("CO<sub>2</sub>, 10<sup>5</sup>, p<sc>H</sc>", "CO2, 10^5, pH"),
         ('[<xref ref-type="bibr" rid="b1">1</xref>]', f"[{CITATION_MARK}]"),
         ("""[<xref rid='b1' ref-type="bibr">1</xref>]""", f"[{CITATION_MARK}]"),
         ('wide.<xref ref-type="bibr" rid="b"><sup>1–3</sup></xref>', f"wide.{CITATION_MARK}"),
@@ -57,6 +57,7 @@ def test_simple_markup_is_flattened(xml: str, expected: str) -> None:
         '<xref rid="b">1</xref>',  # no ref-type: may point to a figure
         '<xref ref-type="bibr" rid="b"/>',
         '<xref ref-type="bibr" rid="b">1 <named-content>x</named-content></xref>',
+        "<named-content>IL</named-content>10<sup>2</sup>",  # no number, but known only with its element
         "CO\n    <sub>2</sub>",  # the line break only indents
         "<ext-link>here</ext-link>",
     ],
@@ -91,6 +92,10 @@ WORDS = st.sampled_from(
         "; ",
         " see ",
         "10",
+        "2.",
+        "x",
+        "−3",
+        "−ΔΔCt",
         "Ca",
         "\n",
         "\n    ",

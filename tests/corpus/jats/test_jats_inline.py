@@ -32,6 +32,10 @@ def build_xref(number: str) -> str:
     [
         # Formatting elements are joined without adding or removing a blank.
         ("H<sub>2</sub>O and Ca<sup>2+</sup>", "H2O and Ca2+"),
+        ("5 × 10<sup>−6 </sup>M, 2<sup>−ΔΔCt</sup> and CD4<sup>+</sup>", "5 × 10^−6 M, 2^−ΔΔCt and CD4+"),
+        ("<bold>10</bold><sup>5</sup> gulls, IL<italic>10</italic><sup>5</sup>", "10^5 gulls, IL105"),
+        ("10\n    <sup>6</sup>\n    gulls", "10^6 gulls"),
+        (f"10<sup>{build_xref('6')}</sup> gulls", "10 gulls"),
         ("<italic>Larus</italic>-like <bold>g</bold>ull<underline>s</underline>", "Larus-like gulls"),
         ("<sc>Ode</sc>, <named-content content-type='x'>A</named-content>", "Ode, A"),
         ("<styled-content><italic>a</italic>b</styled-content>c", "abc"),

@@ -87,6 +87,8 @@ def test_spellings_of_pmid_and_version(pmid_xml: str, expected: tuple[int, int])
     ("markup", "expected"),
     [
         ("A<sup>2+</sup> ion", "A2+ ion"),
+        ("5 × 10<sup>-6</sup> M, <i>10</i><sup>5</sup> cells", "5 × 10^-6 M, 10^5 cells"),
+        ("2<sup>−ΔΔCt</sup>, CD4<sup>+</sup> and 10<sup>&#8722;3</sup>", "2^−ΔΔCt, CD4+ and 10^−3"),
         ("<i>E. coli</i><b>!</b>", "E. coli!"),
         ("H<sub>2</sub>O &lt; <u><i>x</i></u>", "H2O < x"),
         ("&#945;-helix &amp; &quot;co&quot;", 'α-helix & "co"'),
@@ -101,6 +103,23 @@ def test_inline_markup_is_joined_without_gaps(markup: str, expected: str) -> Non
     assert parse_record(small_record_xml(title=f"<ArticleTitle>{markup}</ArticleTitle>")).title == expected
     text = f"<Abstract><AbstractText Label='AIM'>{markup}</AbstractText></Abstract>"
     assert parse_record(small_record_xml(abstract_xml=text)).abstract == (AbstractSection("AIM", expected),)
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("3.5 x 10(-9) M and 10(-6) M", "3.5 x 10^-9 M and 10^-6 M"),
+        ("2x10(6) cells, 1×10(4) or 7 × 10(5)", "2x10^6 cells, 1×10^4 or 7 × 10^5"),
+        (
+            "grades 10(2), 110(-3), 0.10(-3) and Table 10(4)",
+            "grades 10(2), 110(-3), 0.10(-3) and Table 10(4)",
+        ),
+    ],
+)
+def test_powers_in_brackets_are_marked(printed: str, expected: str) -> None:
+    for label in ("", " Label='AIM'"):
+        text = f"<Abstract><AbstractText{label}>{printed}</AbstractText></Abstract>"
+        assert parse_record(small_record_xml(abstract_xml=text)).abstract[0].text == expected
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,11 @@ def text_of(element: Any) -> str:
 
 
 def normalised_words(text: str) -> list[str]:
-    """Return the words in lower case: letters and digits, after Unicode normalisation."""
+    """Return the words in lower case: letters and digits, after Unicode normalisation.
+
+    The mark of a power is ignored, as XML has none: ``10<sup>6</sup>``.
+    """
+    text = re.sub(r"(?<=\d)\^", "", text)
     return re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", text).lower())
 
 

@@ -33,6 +33,11 @@ def element_words(element: Any) -> list[str]:
     return [] if element is None else "".join(element.itertext(etree.Element)).split()
 
 
+def without_power_marks(text: str) -> str:
+    """Return a text in which powers have no mark: "106" for "10^6" and "10(6)"."""
+    return re.sub(r"10\(([^()]*)\)", r"10\1", text).replace("^", "")
+
+
 class PubMedOracle:
     """The current records after all files: PMID -> (words of the title, words of the abstract)."""
 
