@@ -46,5 +46,5 @@ PMC_PRESETS: Final[dict[str, PmcConfig]] = {
     # Open: licences and languages (taken as all: "all open access full papers"), abstracts, captions,
     # footnotes, acknowledgements and boilerplate (kept: the paper excludes references only), table cells and
     # displayed formulas (excluded), the form of citations and section titles (numbers and titles excluded).
-    "bio-electra-pp": PmcConfig(languages=(), licences=tuple(LICENCES)),
+    "bio-electra-pp": PmcConfig(languages=(), licences=tuple(LICENCES), citations="drop"),
 }

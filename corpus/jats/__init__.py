@@ -31,13 +31,14 @@ def document(xml: bytes, config: PmcConfig | None = None) -> Document:
             article has no id.
     """
     config = config or PmcConfig()
-    tree = xml_tree.parse_article(_extract_article(xml), flatten=config.author_year_citations)
+    tree = xml_tree.parse_article(_extract_article(xml), flatten=config.flattens_markup)
     metadata = article_metadata.parse_metadata(tree)
     identify_article(metadata)
     blocks = text_blocks.extract_blocks(
         tree,
         formula_placeholder=config.formula_placeholder,
         author_year_citations=config.author_year_citations,
+        citations=config.citations,
     )
     return _document_builder(config).build_document(metadata, text_blocks.has_body(tree), blocks, "", 0)[1]
 

@@ -17,6 +17,7 @@ from bioshards.corpus.text_config import TextConfig, describe_unknown_names
 
 from .article_metadata import ArticleMetadata
 from .article_types import ARTICLE_TYPES
+from .in_text_citations import CITATION_MODES
 from .text_blocks import ARTICLE_PARTS
 
 OPTIONAL_ARTICLE_PARTS: Final = tuple(part for part in ARTICLE_PARTS if part != "title")
@@ -43,7 +44,8 @@ class PmcConfig(TextConfig):
         drop_article_types: drop articles of these types, named as in JATS ``article-type``.
         keep_ocr: keep articles that were read from scanned pages.
         keep_abstract_only: keep articles whose body PMC lacks.
-        author_year_citations: keep citations by name and year ("Ode, 2011"). Numeric ones are always removed.
+        author_year_citations: keep citations by name and year ("Ode, 2011").
+        citations: what becomes of numeric citations, one of ``in_text_citations.CITATION_MODES``.
         formula_placeholder: replacement for displayed formulas; '' for none.
     """
 
@@ -55,6 +57,7 @@ class PmcConfig(TextConfig):
     keep_ocr: bool = False
     keep_abstract_only: bool = False
     author_year_citations: bool = True
+    citations: str = "mask"
     formula_placeholder: str = ""
 
     drop_reasons: ClassVar[tuple[str, ...]] = (
@@ -85,6 +88,10 @@ class PmcConfig(TextConfig):
                     f"{name} is {', '.join(values)}; it must be some of these, in this order: "
                     f"{', '.join(allowed)}"
                 )
+        if self.citations not in CITATION_MODES:
+            raise InvalidValueError(
+                f"citations is {self.citations}; it must be one of {', '.join(CITATION_MODES)}"
+            )
         if not self.licences:
             raise InvalidValueError("licences is empty, so that no article would be kept")
 
@@ -98,6 +105,11 @@ class PmcConfig(TextConfig):
                 "Articles of exactly this type are dropped",
             )
         )
+
+    @property
+    def flattens_markup(self) -> bool:
+        """True if simple markup can be flattened before parsing, which marks citations by default rules."""
+        return self.author_year_citations and self.citations != "keep"
 
     def removal_names(self) -> tuple[str, ...]:
         """Return the names of all enabled rules and excluded parts under which characters are counted."""

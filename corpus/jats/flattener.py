@@ -16,7 +16,7 @@ from bioshards.corpus.xml import exponents
 from .in_text_citations import (
     CITATION_MARK,
     CITATION_XREF_TYPES,
-    REMOVAL_MARK,
+    RESERVED_MARKS,
     has_only_citations,
     is_numeric_citation,
 )
@@ -52,8 +52,8 @@ def flatten_inline_markup(text: str) -> str:
 
     XML with line breaks before scripts is returned unchanged, as these breaks must not become blanks.
     """
-    if CITATION_MARK in text or REMOVAL_MARK in text:
-        text = text.replace(CITATION_MARK, "\ufffd").replace(REMOVAL_MARK, "\ufffd")
+    for mark in RESERVED_MARKS:
+        text = text.replace(mark, "\ufffd")
     if _INDENTED_SCRIPT.search(text):
         return text
     return _SUPERSCRIPT.sub(_flatten_superscript, _XREF.sub(_flatten_xref, _PRESENTATION_TAG.sub("", text)))

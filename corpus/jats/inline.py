@@ -16,6 +16,7 @@ from bioshards.corpus.mathml import formula
 from bioshards.corpus.mathml.formula import MATHML_NAMESPACE
 from bioshards.corpus.sentences import collapse_whitespace
 from bioshards.corpus.xml import exponents
+from bioshards.corpus.xml.element_text import text_content
 
 from . import in_text_citations
 from .in_text_citations import CITATION_MARK, CITATION_XREF_TYPES, REMOVAL_MARK
@@ -29,6 +30,7 @@ _FOOTNOTE_TYPES: Final = frozenset({"fn", "table-fn", "author-notes", "aff", "co
 _NON_CITATION_ID = re.compile("eq|fig|tab|sec", re.IGNORECASE)
 """Id prefixes of targets other than references, of an xref without a type."""
 _REMOVED_XREF_TAG: Final = "vanishing-xref"
+_KEPT_XREF_TAG: Final = "kept-xref"
 _MAX_FOOTNOTE_MARK_LENGTH: Final = 3  # characters of a footnote's number or symbol
 _LOOKBACK_CHARACTERS: Final = 20
 _LOOKBACK_PIECES: Final = 8
@@ -87,11 +89,30 @@ def append_inline(element: etree._Element, pieces: TextPieces) -> None:
         append_text(element, pieces)
 
 
-def mark_citations(article: etree._Element) -> None:
-    """Rename all citations of the tree, including author-year ones, so that their text is removed."""
+def mark_citations(article: etree._Element, *, author_year: bool, numeric: bool) -> None:
+    """Rename citations of the tree that are not treated by default: numeric ones removed, others kept.
+
+    Args:
+        article: a parsed article.
+        author_year: keep citations by name and year.
+        numeric: keep numeric citations; the tree must not have been flattened.
+    """
+    if author_year and not numeric:
+        return
     for xref in article.iter("xref"):
-        if xref.get("ref-type") in CITATION_XREF_TYPES:
+        ref_type = xref.get("ref-type")
+        is_numeric = in_text_citations.is_numeric_citation(text_content(xref))
+        if numeric and (not ref_type or (ref_type in CITATION_XREF_TYPES and (is_numeric or author_year))):
+            xref.tag = _KEPT_XREF_TAG
+        elif ref_type in CITATION_XREF_TYPES and not author_year:
             xref.tag = _REMOVED_XREF_TAG
+
+
+def _append_kept_citation(xref: etree._Element, pieces: TextPieces) -> None:
+    """Append the text of a citation; superscript numbers in brackets, as they would join the word before."""
+    text = text_content(xref)
+    is_superscript = next(xref.iterchildren("sup"), None) is not None
+    pieces.append(f" [{text.strip()}]" if is_superscript else text)
 
 
 def _append_citation_mark(_: etree._Element, pieces: TextPieces) -> None:
@@ -146,6 +167,9 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
     inner_pieces: TextPieces = []
     append_text(element, inner_pieces)
     text = "".join(inner_pieces)
+    if next(element.iterchildren(_KEPT_XREF_TAG), None) is not None:
+        pieces.append(f" [{text.strip()}]")
+        return
     is_isotope = text.isdigit() and (element.tail or "")[:1].isupper()
     if not is_isotope:  # the blank before <sup>14</sup>C is intended
         _strip_line_break(pieces)
@@ -191,6 +215,7 @@ def _append_math(element: etree._Element, pieces: TextPieces) -> None:
 _HANDLERS: Final[dict[object, Callable[[etree._Element, TextPieces], None]]] = {
     "xref": _append_xref,
     _REMOVED_XREF_TAG: _append_citation_mark,
+    _KEPT_XREF_TAG: _append_kept_citation,
     "sup": _append_superscript,
     "sub": _append_subscript,
     "break": _append_blank,

@@ -106,7 +106,7 @@ class ArticleReader:
                 yield SourceRecord(position, article.file, article.xml, [key], document)
 
     def _read_article(self, article: _RawArticle, position: int) -> tuple[VersionKey, Document | None]:
-        tree = xml_tree.parse_article(article.xml, flatten=self._config.author_year_citations)
+        tree = xml_tree.parse_article(article.xml, flatten=self._config.flattens_markup)
         if tree.tag != "article":
             raise BadRecordError("unexpected-element", f"<{tree.tag}> is not an article")
         metadata = article_metadata.parse_metadata(tree)
@@ -121,6 +121,7 @@ class ArticleReader:
                 tree,
                 formula_placeholder=self._config.formula_placeholder,
                 author_year_citations=self._config.author_year_citations,
+                citations=self._config.citations,
             )
             text_drop_reason, document = self._document_builder.build_document(
                 metadata, has_body, blocks, article.file, position

@@ -11,7 +11,7 @@ from typing import Final
 
 from lxml import etree
 
-from . import caption_notes, inline
+from . import caption_notes, in_text_citations, inline
 from .inline import extract_text
 from .section_walker import SectionWalker, TextBlock
 
@@ -40,6 +40,7 @@ def extract_blocks(
     captions_in_place: bool = False,
     formula_placeholder: str = "",
     author_year_citations: bool = True,
+    citations: str = "drop",
 ) -> list[TextBlock]:
     """Extract all blocks of an article, in reading order.
 
@@ -49,12 +50,20 @@ def extract_blocks(
             section, and "(see)" where a citation was.
         formula_placeholder: replacement for a displayed formula in its paragraph; "" for none.
         author_year_citations: keep citations by name and year.
+        citations: one of ``in_text_citations.CITATION_MODES``, for numeric citations.
     """
-    if not author_year_citations:
-        inline.mark_citations(article)
+    inline.mark_citations(article, author_year=author_year_citations, numeric=citations == "keep")
     walker = SectionWalker(captions_in_place, formula_placeholder)
     _walk_article(walker, article)
-    return _drop_labels(walker.blocks)
+    mask = in_text_citations.CITATION_MASK if citations == "mask" else ""
+    return [_fill_gaps(block, mask) for block in _drop_labels(walker.blocks)]
+
+
+def _fill_gaps(block: TextBlock, mask: str) -> TextBlock:
+    if not any(in_text_citations.GAP_MARK in text for text in (block.text, *block.headings)):
+        return block
+    headings = tuple(in_text_citations.fill_gaps(heading, mask) for heading in block.headings)
+    return block._replace(headings=headings, text=in_text_citations.fill_gaps(block.text, mask))
 
 
 def _drop_labels(blocks: list[TextBlock]) -> list[TextBlock]:

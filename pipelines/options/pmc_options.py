@@ -8,6 +8,7 @@ from typing import Final
 from bioshards.corpus.document_presets import PMC_PRESETS
 from bioshards.corpus.download.source_registry import SOURCES, list_source_names
 from bioshards.corpus.jats.filters import DEFAULT_ARTICLE_PARTS, OPTIONAL_ARTICLE_PARTS, PmcConfig
+from bioshards.corpus.jats.in_text_citations import CITATION_MASK, CITATION_MODES
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
 
 from .argument_types import (
@@ -89,10 +90,16 @@ def make_parser() -> Parser:
         ("section-labels", "give each section's heading a line of its own in the text (default: no)"),
         (
             "author-year-citations",
-            "leave citations by name and year in the text (default: yes; numbers never stay)",
+            "leave citations by name and year in the text (default: yes; --citations is about numbers)",
         ),
     ):
         documents.add_argument(f"--{option}", action=argparse.BooleanOptionalAction, help=help_text)
+    documents.add_argument(
+        "--citations",
+        choices=CITATION_MODES,
+        help="what becomes of citations by number: keep them as printed, drop them all, or mask those that "
+        f"their sentence needs as a noun (as shown in {CITATION_MASK}) and drop the others (default: mask)",
+    )
     documents.add_argument(
         "--formula-placeholder",
         metavar="TEXT",

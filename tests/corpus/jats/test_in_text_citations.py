@@ -95,8 +95,32 @@ def test_citations_are_removed_with_their_punctuation(before: str, after: str) -
     assert " ".join(remove_citations(before).split()) == after
 
 
+@pytest.mark.parametrize(
+    ("before", "masked"),
+    [
+        ("As shown in [¶], gulls nest.", "As shown in _, gulls nest."),
+        ("as shown by ¶ and others", "as shown by _ and others"),
+        ("as described in [¶, ¶–¶]. Terns", "as described in _. Terns"),
+        ("according to¶ gulls", "according to _ gulls"),
+        ("gulls (counted as in [¶]) nest", "gulls (counted as in _) nest"),
+        ("Reference [¶] and ref. [¶]", "Reference _ and ref. _"),
+        ("see, e.g., [¶] for terns", "see, e.g., _ for terns"),
+        ("gulls (see [¶]) nest", "gulls nest"),
+        ("gulls nest [¶]. Terns¶ do not.", "gulls nest. Terns do not."),
+        ("gulls, terns and so on [¶].", "gulls, terns and so on."),
+        ("as in ◊, gulls", "as in, gulls"),
+    ],
+)
+def test_citations_that_are_nouns_are_masked_or_dropped(before: str, masked: str) -> None:
+    text = remove_citations(before)
+    assert in_text_citations.fill_gaps(text, "_") == masked
+    dropped = masked.replace(" _", "")
+    assert in_text_citations.fill_gaps(text, "") == dropped
+
+
 def test_introductory_words_can_be_kept() -> None:
-    assert remove_citations("gulls (reviewed in [¶]) nest [¶]", True) == "gulls (reviewed in) nest"
+    text = remove_citations("gulls (reviewed in [¶]) nest [¶]", True)
+    assert in_text_citations.fill_gaps(text, "") == "gulls (reviewed in) nest"
 
 
 @pytest.mark.parametrize(
@@ -146,6 +170,9 @@ def test_superscript_with_only_citations(text: str, only: bool) -> None:
 
 
 TEXT = st.text(alphabet="ab Z1.,;:()[]–“”¶◊\n", max_size=40)
+GOVERNED_TEXT = st.lists(
+    st.sampled_from([*"ab Z1.,;:()[]–¶◊\n", " in ", " by ", "see ", " of", " ref. "])
+).map("".join)
 
 
 @given(TEXT)
@@ -153,6 +180,13 @@ def test_no_mark_remains(text: str) -> None:
     cleaned = remove_citations(text)
     assert CITATION_MARK not in cleaned
     assert REMOVAL_MARK not in cleaned
+
+
+@given(GOVERNED_TEXT)
+def test_gaps_have_one_blank_before_them_and_leave_none(text: str) -> None:
+    cleaned = remove_citations(text)
+    assert cleaned.count(f" {in_text_citations.GAP_MARK}") == cleaned.count(in_text_citations.GAP_MARK)
+    assert in_text_citations.GAP_MARK not in in_text_citations.fill_gaps(cleaned, "")
 
 
 @given(TEXT.filter(lambda text: "¶" not in text and "◊" not in text))

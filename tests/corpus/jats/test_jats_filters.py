@@ -224,6 +224,7 @@ def test_config_as_json() -> None:
         "keep_ocr": False,
         "keep_abstract_only": False,
         "author_year_citations": True,
+        "citations": "mask",
         "formula_placeholder": "[FORMULA]",
     }
     assert json.loads(json.dumps(config)) == config

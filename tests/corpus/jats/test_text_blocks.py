@@ -380,6 +380,35 @@ def test_author_year_citations_can_be_removed() -> None:
     ]
 
 
+NUMBERED = (
+    "<p>As in [<xref ref-type='bibr'>1</xref>], gulls nest<sup><xref ref-type='bibr'>2</xref>–"
+    "<xref ref-type='bibr'>4</xref></sup>; terns [<xref ref-type='bibr'>5</xref>] too"
+    "<xref ref-type='bibr'><sup>6</sup></xref> (<xref ref-type='bibr'>Ode, 2011</xref>) "
+    "(<xref rid='b7'>7</xref>).</p>"
+)
+
+
+@pytest.mark.parametrize(
+    ("citations", "author_year", "expected"),
+    [
+        ("mask", True, "As in [CITATION], gulls nest; terns too (Ode, 2011)."),
+        ("drop", True, "As in, gulls nest; terns too (Ode, 2011)."),
+        ("keep", True, "As in [1], gulls nest [2–4]; terns [5] too [6] (Ode, 2011) (7)."),
+        ("mask", False, "As in [CITATION], gulls nest; terns too."),
+        ("keep", False, "As in [1], gulls nest [2–4]; terns [5] too [6] (7)."),
+    ],
+)
+def test_numeric_citations_are_masked_dropped_or_kept(
+    citations: str, author_year: bool, expected: str
+) -> None:
+    tree = parse_article(
+        f"<body><sec><title>As in <xref ref-type='bibr'>1</xref></title>{NUMBERED}</sec></body>"
+    )
+    [block] = text_blocks.extract_blocks(tree, author_year_citations=author_year, citations=citations)
+    assert block.text == expected
+    assert block.headings == ({"mask": "As in [CITATION]", "drop": "As in", "keep": "As in 1"}[citations],)
+
+
 def test_words_that_introduce_citations_are_kept_with_captions_in_place() -> None:
     inside = "<p>Gulls (reviewed in [<xref ref-type='bibr'>1</xref>]) nest.</p>"
     assert extract_texts(inside) == ["Gulls nest."]
