@@ -1,4 +1,4 @@
-"""``python -m bioshards.vocab``: build a vocabulary, or rewrite the report of one."""
+"""``python -m bioshards.vocab``: build a vocabulary, adopt a published one, or rewrite the report of one."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.progress_line import ProgressLine
 
 try:
+    from bioshards.vocab.tokenizer.published_vocabulary import CasingOptions
     from bioshards.vocab.training.vocabulary_recipes import ALGORITHMS, PRESETS, VocabularyRecipe, get_preset
 
-    from . import commands
+    from . import adopt, commands
+    from .adopt import AdoptOptions
     from .commands import Baseline, BuildOptions, ReportOptions
 except ImportError as error:
     print(f"vocab: a library is missing ({error}): pip install 'bioshards[vocab]'", file=sys.stderr)
@@ -39,6 +41,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report_options = ReportOptions(tuple(args.compare), args.benchmarks)
         if args.command == "report":
             return commands.run_report(LocalStorage(), args.folder, report_options, progress)
+        if args.command == "adopt":
+            adopt_options = AdoptOptions(
+                path=args.path,
+                output=args.output,
+                casing=CasingOptions(None if args.cased is None else not args.cased, args.strip_accents),
+                report=report_options,
+                command=tuple(argv),
+            )
+            return adopt.run_adopt(LocalStorage(), adopt_options, progress)
         build_options = BuildOptions(
             folders=tuple(args.folders),
             output=args.output,
@@ -90,7 +101,8 @@ def _print_result(progress: ProgressLine, message: str, exit_code: int = OK) -> 
 
 def _make_parser() -> argparse.ArgumentParser:
     parser = ExactArgumentParser(
-        prog="python -m bioshards.vocab", description="Build a vocabulary from a corpus, or report on one."
+        prog="python -m bioshards.vocab",
+        description="Build a vocabulary from a corpus, adopt a published one, or report on one.",
     )
     subparsers = parser.add_subparsers(dest="command", required=True)
     build_parser = subparsers.add_parser("build", help="build a vocabulary from documents or counted words")
@@ -103,9 +115,29 @@ def _make_parser() -> argparse.ArgumentParser:
     build_parser.add_argument("--output", required=True, metavar="VOCAB", help="directory to write")
     _add_recipe_options(build_parser.add_argument_group("vocabulary"))
     _add_word_options(build_parser.add_argument_group("words"))
+    adopt_parser = subparsers.add_parser("adopt", help="make a vocabulary of a published one, with its ids")
+    adopt_parser.add_argument(
+        "path",
+        metavar="PATH",
+        help="a vocab.txt (BERT, ELECTRA), a spiece.model (ALBERT), a tokenizer.json, or the folder of a "
+        "Hugging Face model with one of them",
+    )
+    adopt_parser.add_argument("--output", required=True, metavar="VOCAB", help="directory to write")
+    adopt_parser.add_argument(
+        "--cased",
+        action=argparse.BooleanOptionalAction,
+        help="keep case (default: what tokenizer_config.json or tokenizer.json says; else lower case for "
+        "SentencePiece, and whether pieces have capitals for vocab.txt)",
+    )
+    adopt_parser.add_argument(
+        "--strip-accents",
+        action=argparse.BooleanOptionalAction,
+        help="strip accents from letters (default: what those files say; else yes for SentencePiece, and "
+        "for vocab.txt if it is lower case)",
+    )
     report_parser = subparsers.add_parser("report", help="rewrite the report of a vocabulary")
     report_parser.add_argument("folder", metavar="VOCAB", help="finished vocabulary")
-    for subparser in (build_parser, report_parser):
+    for subparser in (build_parser, adopt_parser, report_parser):
         group = subparser.add_argument_group("report")
         group.add_argument(
             "--compare",
@@ -113,7 +145,8 @@ def _make_parser() -> argparse.ArgumentParser:
             type=_parse_baseline,
             metavar="NAME=PATH",
             default=[],
-            help="another vocabulary: a vocab.txt, a tokenizer.json or a folder with one of them; repeatable",
+            help="another vocabulary: a vocab.txt, a tokenizer.json, a spiece.model or a folder with one of "
+            "them; repeatable",
         )
         group.add_argument(
             "--benchmarks",

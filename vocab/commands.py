@@ -30,12 +30,13 @@ from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.counting.count_steps import VALIDATION_WORDS_FILE, WORDS_FILE
 from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.report.benchmark_texts import BenchmarkTexts
+from bioshards.vocab.tokenizer import published_vocabulary
 from bioshards.vocab.tokenizer.pretokenizer import Pretokenizer
 from bioshards.vocab.training.vocabulary_recipes import VocabularyRecipe
 
 from . import vocabulary_dir
 from .counting import count_inputs, word_counts
-from .report import baselines, vocabulary_metrics, vocabulary_report
+from .report import vocabulary_metrics, vocabulary_report
 from .report.benchmark_texts import load_benchmark_texts
 from .training.vocabulary import build_vocabulary
 
@@ -111,7 +112,7 @@ def run_build(storage: Storage, options: BuildOptions, progress: Callable[[str],
             "--validation-fraction applies to documents, and all inputs are counted words. Split them with "
             "beam run shards_to_words --validation-fraction"
         )
-    comparison = _load_comparison(options.report)
+    comparison = load_comparison(options.report)
     output_dir = OutputDir(os.path.abspath(options.output))
     config = vocabulary_dir.make_config(recipe, count_config, options.min_count, corpus_inputs)
     output_layout.check_config(storage, output_dir, config)
@@ -121,7 +122,9 @@ def run_build(storage: Storage, options: BuildOptions, progress: Callable[[str],
             f"python -m bioshards.vocab report {options.output} --compare NAME=PATH"
         )
     os.makedirs(output_dir.path, exist_ok=True)
-    run = vocabulary_dir.make_run_info(options.command, corpus_inputs)
+    run = vocabulary_dir.make_run_info(
+        options.command, [corpus_input.folder for corpus_input in corpus_inputs]
+    )
     training_counts = count_inputs.read_training_counts(
         storage, corpus_inputs, count_config, options.min_count, progress
     )
@@ -129,7 +132,7 @@ def run_build(storage: Storage, options: BuildOptions, progress: Callable[[str],
     vocabulary = build_vocabulary(recipe, training_counts.words)
     totals = vocabulary_dir.compute_totals(vocabulary, training_counts)
     progress("measuring")
-    measured_words = _MeasuredWords.from_counts(
+    measured_words = MeasuredWords.from_counts(
         recipe.sentencepiece, training_counts.words, training_counts.validation_words
     )
     curve = None
@@ -139,14 +142,13 @@ def run_build(storage: Storage, options: BuildOptions, progress: Callable[[str],
             vocabulary.tokenizer,
             measured_words.validation_words or measured_words.words,
         )
-    report = measured_words.build_report(vocabulary.tokenizer, curve, comparison, _make_about(config, totals))
+    report = measured_words.build_report(vocabulary.tokenizer, curve, comparison, make_about(config, totals))
     output_layout.check_config(storage, output_dir, config)  # again: training took minutes
     output_layout.mark_started(storage, output_dir, config)
     with lock_output(storage, output_dir):
         output_layout.reset(storage, output_dir)
-        vocabulary_dir.publish_vocabulary(
-            storage, output_dir, vocabulary, recipe, training_counts, totals, report, config, run
-        )
+        files = vocabulary_dir.list_files(vocabulary, recipe, training_counts)
+        vocabulary_dir.publish_vocabulary(storage, output_dir, files, totals, report, config, run)
     return (
         f"{format_summary(totals)}\nvocabulary: {output_dir.path}\nreport:     {output_dir.path}/report.html"
     )
@@ -160,7 +162,7 @@ def run_report(storage: Storage, folder: str, options: ReportOptions, progress: 
     """
     output_dir = OutputDir(os.path.abspath(folder))
     manifest = _read_vocabulary_manifest(storage, folder, output_dir)
-    comparison = _load_comparison(options)
+    comparison = load_comparison(options)
     if not vocabulary_dir.is_up_to_date(storage, output_dir, vocabulary_dir.REPORT_FILES):
         raise InputError(f"{folder} lacks files that its manifest.json lists: build it again")
     config = encode(manifest.config)
@@ -168,7 +170,7 @@ def run_report(storage: Storage, folder: str, options: ReportOptions, progress: 
     with lock_output(storage, output_dir):
         progress("measuring")
         tokenizer = Tokenizer.from_file(f"{output_dir.path}/tokenizer.json")
-        measured_words = _MeasuredWords.from_counts(
+        measured_words = MeasuredWords.from_counts(
             bool(manifest.config.recipe["sentencepiece"]),
             _read_counts(storage, f"{output_dir.path}/{WORDS_FILE}"),
             _read_counts(storage, f"{output_dir.path}/{VALIDATION_WORDS_FILE}"),
@@ -176,7 +178,7 @@ def run_report(storage: Storage, folder: str, options: ReportOptions, progress: 
         # The curve needs the order of training, which the ids do not always have.
         old_curve = storage.read_json(f"{output_dir.path}/report.json")["curve"]
         curve = old_curve and old_curve["points"]
-        about = _make_about(config, manifest.counts)
+        about = make_about(config, manifest.counts)
         new_report = measured_words.build_report(tokenizer, curve, comparison, about)
         vocabulary_dir.replace_report(storage, output_dir, manifest, new_report)
     return f"report:     {output_dir.path}/report.html"
@@ -235,7 +237,7 @@ _REPORT_NAMES: Final = {
 """Names in report.json of fields of the manifest, so that the bytes of report.json stay the same."""
 
 
-def _make_about(config: Mapping[str, Any], totals: VocabularyCounts) -> dict[str, Any]:
+def make_about(config: Mapping[str, Any], totals: VocabularyCounts) -> dict[str, Any]:
     """Return the ``about`` part of the report: the recipe, the counts and the inputs."""
     about = {
         **config["recipe"],
@@ -246,14 +248,14 @@ def _make_about(config: Mapping[str, Any], totals: VocabularyCounts) -> dict[str
     return {_REPORT_NAMES.get(name, name): value for name, value in about.items()}
 
 
-class _Comparison(NamedTuple):
+class Comparison(NamedTuple):
     """What a report compares with: tokenizers by name, and evaluation sets if requested."""
 
     tokenizers: dict[str, Tokenizer]
     benchmark_texts: list[BenchmarkTexts] | None
 
 
-def _load_comparison(options: ReportOptions) -> _Comparison:
+def load_comparison(options: ReportOptions) -> Comparison:
     """Load the baselines and evaluation sets, and print warnings about them.
 
     Raises:
@@ -268,17 +270,18 @@ def _load_comparison(options: ReportOptions) -> _Comparison:
     with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always", UserWarning)
         tokenizers = {
-            baseline.name: baselines.load_tokenizer(baseline.path) for baseline in options.baselines
+            baseline.name: published_vocabulary.load_tokenizer(baseline.path)
+            for baseline in options.baselines
         }
     for warning in caught_warnings:
         print(f"notice: {warning.message}", file=sys.stderr)
-    return _Comparison(
+    return Comparison(
         tokenizers, load_benchmark_texts(options.benchmark_folder) if options.benchmark_folder else None
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _MeasuredWords:
+class MeasuredWords:
     """Words to measure with: BERT's, or those between white space for SentencePiece."""
 
     pretokenizer: str
@@ -288,7 +291,7 @@ class _MeasuredWords:
     @classmethod
     def from_counts(
         cls, sentencepiece: bool, words: Mapping[str, int], validation_words: Mapping[str, int]
-    ) -> _MeasuredWords:
+    ) -> MeasuredWords:
         """Convert words as they were counted for the vocabulary."""
         if sentencepiece:
             return cls("white-space", words, validation_words)
@@ -303,7 +306,7 @@ class _MeasuredWords:
         self,
         tokenizer: Tokenizer,
         curve: Sequence[Mapping[str, Any]] | None,
-        comparison: _Comparison,
+        comparison: Comparison,
         about: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Return the data of report.json."""

@@ -77,7 +77,7 @@ class Encoder:
 
         Args:
             special_as_text: encode special tokens within a text, such as ``[SEP]``, as ordinary characters
-                (the library's ``encode_special_tokens``).
+                (the library's ``encode_special_tokens``; as SentencePiece does, ``<pad>``, too).
             storage: storage of the folder; the local one by default.
 
         Raises:
@@ -113,9 +113,11 @@ class Encoder:
         self.is_sentencepiece: bool = tokenizer_json["model"]["type"] == "Unigram"
         self.is_continuation = _continuation_flags(tokenizer_json, ids, self.size)
         self._typecode = "H" if self.size <= 1 << 16 else "I"
-        encode_chunks = make_chunk_encoder(
-            tokenizer_json, self._hf_tokenizer, self._typecode, CACHE_BYTES // 5
-        )
+        text_json, text_tokenizer = tokenizer_json, self._hf_tokenizer
+        if special_as_text and self.is_sentencepiece:
+            text_json = _hide_special_pieces(tokenizer_json)
+            text_tokenizer = Tokenizer.from_str(json.dumps(text_json))
+        encode_chunks = make_chunk_encoder(text_json, text_tokenizer, self._typecode, CACHE_BYTES // 5)
         self._chunk_cache = BoundedCache(encode_chunks, CACHE_BYTES * 4 // 5)
 
     def __reduce__(self) -> tuple[Callable[..., Encoder], tuple[str, bytes, bool]]:
@@ -199,6 +201,26 @@ def _continuation_flags(tokenizer_json: TokenizerJson, ids: dict[str, int], size
         )
         flags[token_id] = is_continuation and piece not in added
     return bytes(flags)
+
+
+def _hide_special_pieces(tokenizer_json: TokenizerJson) -> dict[str, Any]:
+    """Return a unigram tokenizer whose special tokens no text yields.
+
+    The library finds the characters of ``<pad>`` in its pieces even if special tokens are text.  A piece with
+    the sign for a blank at its end is never found, because words are split before that sign.
+    """
+    special_tokens = {token["content"] for token in tokenizer_json["added_tokens"] if token["special"]}
+    model = tokenizer_json["model"]
+    pieces = [
+        [piece + SENTENCEPIECE_SPACE if piece in special_tokens else piece, score]
+        for piece, score in model["vocab"]
+    ]
+    return {
+        **tokenizer_json,
+        "added_tokens": [token for token in tokenizer_json["added_tokens"] if not token["special"]],
+        "post_processor": None,
+        "model": {**model, "vocab": pieces},
+    }
 
 
 def _arrow_from_strings(sentences: Sequence[str] | pa.Array) -> pa.Array:

@@ -61,11 +61,13 @@ def make_config(
         else None,
         "min_count": min_count,
         "inputs": [corpus_input.to_dict() for corpus_input in corpus_inputs],
-        "library_versions": {
-            "sentencepiece": sentencepiece.__version__,
-            "tokenizers": tokenizers.__version__,
-        },
+        "library_versions": get_library_versions(),
     }
+
+
+def get_library_versions() -> dict[str, str]:
+    """Return the versions of the libraries that a vocabulary depends on."""
+    return {"sentencepiece": sentencepiece.__version__, "tokenizers": tokenizers.__version__}
 
 
 def is_up_to_date(storage: Storage, output_dir: OutputDir, replaceable_files: Collection[str] = ()) -> bool:
@@ -80,18 +82,10 @@ def is_up_to_date(storage: Storage, output_dir: OutputDir, replaceable_files: Co
     )
 
 
-def publish_vocabulary(
-    storage: Storage,
-    output_dir: OutputDir,
-    vocabulary: Vocabulary,
-    recipe: VocabularyRecipe,
-    training_counts: TrainingCounts,
-    totals: VocabularyCounts,
-    report: Mapping[str, Any],
-    config: Mapping[str, Any],
-    run: VocabularyRun,
-) -> None:
-    """Write all files, the manifest last."""
+def list_files(
+    vocabulary: Vocabulary, recipe: VocabularyRecipe, training_counts: TrainingCounts
+) -> dict[str, Iterable[bytes]]:
+    """Return the content of the files of a trained vocabulary by name, without those of the report."""
     tokenizer_config = hugging_face.make_tokenizer_config(recipe.casing, recipe.sentencepiece)
     contents: dict[str, Iterable[bytes]] = {
         name: [data]
@@ -102,7 +96,20 @@ def publish_vocabulary(
     contents[WORDS_FILE] = word_counts.lines_from_counts(training_counts.words)
     if training_counts.validation_words:
         contents[VALIDATION_WORDS_FILE] = word_counts.lines_from_counts(training_counts.validation_words)
-    contents.update(_render_report(report))
+    return contents
+
+
+def publish_vocabulary(
+    storage: Storage,
+    output_dir: OutputDir,
+    files: Mapping[str, Iterable[bytes]],
+    totals: VocabularyCounts,
+    report: Mapping[str, Any],
+    config: Mapping[str, Any],
+    run: VocabularyRun,
+) -> None:
+    """Write the files of a vocabulary and of its report, the manifest last."""
+    contents = {**files, **_render_report(report)}
     manifest = VocabularyManifest(
         config=decode(VocabularyConfig, config),
         outputs=tuple(_write_file(storage, output_dir.path, name, data) for name, data in contents.items()),
@@ -141,12 +148,13 @@ def replace_report(
     write_manifest(storage, output_dir.manifest_path, dataclasses.replace(manifest, outputs=outputs))
 
 
-def make_run_info(command: Sequence[str], corpus_inputs: Sequence[CorpusInput]) -> VocabularyRun:
-    """Return the facts about this run."""
-    return VocabularyRun(
-        command=("python", "-m", "bioshards.vocab", *command),
-        inputs=tuple(corpus_input.folder for corpus_input in corpus_inputs),
-    )
+def make_run_info(command: Sequence[str], inputs: Iterable[str]) -> VocabularyRun:
+    """Return the facts about this run.
+
+    Args:
+        inputs: what was read.
+    """
+    return VocabularyRun(command=("python", "-m", "bioshards.vocab", *command), inputs=tuple(inputs))
 
 
 def _render_report(report: Mapping[str, Any]) -> dict[str, Iterable[bytes]]:

@@ -15,8 +15,7 @@ from bioshards.pipelines import cli
 from bioshards.vocab import __main__ as vocab
 from bioshards.vocab.counting.word_counts import read_counts
 from bioshards.vocab.encode import Encoder
-from bioshards.vocab.report import baselines
-from bioshards.vocab.tokenizer import alphabet
+from bioshards.vocab.tokenizer import alphabet, published_vocabulary
 from tests.support.real_data import DATA, needs_data
 
 pytestmark = needs_data
@@ -114,7 +113,7 @@ def test_fertility_is_near_that_of_published_vocabularies(real_abstracts: Path, 
 
 def test_published_vocabulary_lacks_the_quotation_mark(real_abstracts: Path) -> None:
     path = f"{DATA}/benchmarks/bio_electra/pmc_2017_abstracts_wp_vocab_sorted.txt"
-    assert baselines.load_tokenizer(path).encode('"', add_special_tokens=False).tokens == ["[UNK]"]
+    assert published_vocabulary.load_tokenizer(path).encode('"', add_special_tokens=False).tokens == ["[UNK]"]
 
 
 def test_word_file_has_all_counted_words(vocabulary_dir: Path) -> None:

@@ -6,10 +6,13 @@ those that ``vocab build`` writes.  ``tokenizer_json`` is the parsed ``tokenizer
 
 from __future__ import annotations
 
+import base64
+import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from tokenizers import Tokenizer
+from tokenizers.normalizers import Precompiled
 
 from bioshards.vocab.tokenizer import wordpiece
 
@@ -18,6 +21,11 @@ TokenizerJson = Mapping[str, Any]
 
 _LOCAL_NORMALIZERS: Final = ("BertNormalizer", "NFC", "NFD", "NFKC", "NFKD", "StripAccents", "Lowercase")
 """Normalisers that never look across a blank: nothing composes with it, and no mark moves past it."""
+
+_PREPENDED_SIGNS: Final = tuple(
+    map(chr, (*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0xD4E, 0x110BD, 0x110CD))
+)
+"""Signs that form a grapheme with the next character (Unicode's Prepended_Concatenation_Mark)."""
 
 
 def find_incompatibilities(tokenizer_json: TokenizerJson, hf_tokenizer: Tokenizer) -> Iterator[str]:
@@ -32,7 +40,11 @@ def find_incompatibilities(tokenizer_json: TokenizerJson, hf_tokenizer: Tokenize
     if not is_bert_pretokenizer(tokenizer_json) and not is_albert_pretokenizer(tokenizer_json):
         yield "a pre-tokenizer that is neither BertPreTokenizer nor WhitespaceSplit and Metaspace (always)"
     for normalizer in _flatten_normalizers(tokenizer_json["normalizer"]):
-        if normalizer["type"] not in _LOCAL_NORMALIZERS and not _is_local_replacement(normalizer):
+        if (
+            normalizer["type"] not in _LOCAL_NORMALIZERS
+            and not _is_local_replacement(normalizer)
+            and not _is_local_charsmap(normalizer)
+        ):
             yield f"a normaliser that may look across a blank ({normalizer['type']})"
     for token in tokenizer_json["added_tokens"]:
         content = token["content"]
@@ -68,6 +80,34 @@ def _flatten_normalizers(normalizer: Mapping[str, Any] | None) -> list[Mapping[s
     if normalizer and normalizer["type"] == "Sequence":
         return [leaf for inner in normalizer["normalizers"] for leaf in _flatten_normalizers(inner)]
     return [normalizer] if normalizer else []
+
+
+def _is_local_charsmap(normalizer: Mapping[str, Any]) -> bool:
+    """Return True for the rules of a SentencePiece model if none of them changes a blank.
+
+    The library applies a rule to a whole grapheme, which has a blank in it if a mark follows the blank or a
+    sign of :data:`_PREPENDED_SIGNS` precedes it.  With accents kept, two marks after a blank of which a rule
+    changes the first may differ; text in NFC, as documents are, has none.
+    """
+    if normalizer["type"] != "Precompiled":
+        return False
+    rules = base64.b64decode(normalizer["precompiled_charsmap"])
+    apply_rules = Precompiled(rules).normalize_str
+    return not _has_rule_of_blank(rules) and all(apply_rules(sign) == sign for sign in _PREPENDED_SIGNS)
+
+
+def _has_rule_of_blank(charsmap: bytes) -> bool:
+    """Return True if a rule begins with a blank.
+
+    SOURCES: https://github.com/s-yata/darts-clone/blob/master/include/darts.h: the rules begin with the size
+    of a trie and its units of 32 bits, the root first.  A unit has the label of its character in the lowest 8
+    bits and the offset of its children, which lie at offset XOR character, in the highest 22.
+    """
+    [size] = struct.unpack_from("<I", charsmap)
+    units: tuple[int, ...] = struct.unpack_from(f"<{size // 4}I", charsmap, 4)
+    root = units[0]
+    offset = (root >> 10) << ((root & 1 << 9) >> 6)
+    return units[offset ^ ord(" ")] & (1 << 31 | 0xFF) == ord(" ")
 
 
 def _is_local_replacement(normalizer: Mapping[str, Any]) -> bool:

@@ -9,8 +9,9 @@ rest of the normaliser, so only those options are used.  ``tokenizer_config.json
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tokenizers import AddedToken, Tokenizer, decoders, normalizers, pre_tokenizers
@@ -20,45 +21,58 @@ from tokenizers.processors import TemplateProcessing
 from .pretokenizer import Casing
 from .wordpiece import CONTINUATION_PREFIX, MAX_WORD_LENGTH, SENTENCEPIECE_SPACE, SPECIAL_TOKENS, UNK
 
-ALBERT_SPECIAL_TOKENS: Final = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
+ALBERT_UNK: Final = "<unk>"
+ALBERT_SPECIAL_TOKENS: Final = ("<pad>", ALBERT_UNK, "[CLS]", "[SEP]", "[MASK]")
 """Special tokens of ALBERT, in the order of their ids."""
 MODEL_MAX_LENGTH: Final = 512
 """Number of positions of every model of the papers."""
 
 
 def make_wordpiece_tokenizer(
-    vocabulary: Sequence[str], casing: Casing, entity_placeholders: Sequence[str] = ()
+    vocabulary: Sequence[str] | Mapping[str, int], casing: Casing, entity_placeholders: Sequence[str] = ()
 ) -> Tokenizer:
-    """Return BERT's tokenizer with the pieces of a vocabulary in the order of ids."""
-    ids = {piece: piece_id for piece_id, piece in enumerate(vocabulary)}
+    """Return BERT's tokenizer with the pieces of a vocabulary: in the order of ids, or with their ids."""
+    ids = (
+        dict(vocabulary)
+        if isinstance(vocabulary, Mapping)
+        else {piece: piece_id for piece_id, piece in enumerate(vocabulary)}
+    )
     tokenizer = Tokenizer(WordPiece(ids, unk_token=UNK, max_input_chars_per_word=MAX_WORD_LENGTH))
     tokenizer.normalizer = casing.make_normalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece(prefix=CONTINUATION_PREFIX)
-    return _add_special_tokens(tokenizer, SPECIAL_TOKENS, entity_placeholders)
+    return add_special_tokens(tokenizer, SPECIAL_TOKENS, entity_placeholders)
 
 
 def make_unigram_tokenizer(
-    pieces: Sequence[tuple[str, float]], casing: Casing, entity_placeholders: Sequence[str] = ()
+    pieces: Sequence[tuple[str, float]],
+    casing: Casing,
+    entity_placeholders: Sequence[str] = (),
+    charsmap: bytes = b"",
 ) -> Tokenizer:
-    """Return ALBERT's tokenizer with the pieces and scores of a unigram model in the order of ids."""
-    tokenizer = Tokenizer(
-        Unigram(list(pieces), unk_id=ALBERT_SPECIAL_TOKENS.index("<unk>"), byte_fallback=False)
-    )
-    tokenizer.normalizer = make_albert_normalizer(casing)
+    """Return ALBERT's tokenizer with the pieces and scores of a unigram model in the order of ids.
+
+    Args:
+        charsmap: compiled rules of the model's normaliser; empty if it has none.
+    """
+    unknown_id = [name for name, _ in pieces].index(ALBERT_UNK)
+    tokenizer = Tokenizer(Unigram(list(pieces), unk_id=unknown_id, byte_fallback=False))
+    tokenizer.normalizer = make_albert_normalizer(casing, charsmap)
     metaspace = pre_tokenizers.Metaspace(replacement=SENTENCEPIECE_SPACE, prepend_scheme="always")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), metaspace])
     tokenizer.decoder = decoders.Metaspace(replacement=SENTENCEPIECE_SPACE, prepend_scheme="always")
-    return _add_special_tokens(tokenizer, ALBERT_SPECIAL_TOKENS, entity_placeholders)
+    return add_special_tokens(tokenizer, ALBERT_SPECIAL_TOKENS, entity_placeholders)
 
 
-def make_albert_normalizer(casing: Casing) -> normalizers.Normalizer:
+def make_albert_normalizer(casing: Casing, charsmap: bytes = b"") -> normalizers.Normalizer:
     """Return the normaliser of Hugging Face's AlbertTokenizer."""
     steps: list[normalizers.Normalizer] = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
     if casing.strip_accents:
         steps += [normalizers.NFKD(), normalizers.StripAccents()]
     if casing.lower_case:
         steps.append(normalizers.Lowercase())
+    if charsmap:
+        steps.append(normalizers.Precompiled(charsmap))
     return normalizers.Sequence(steps)
 
 
@@ -82,29 +96,78 @@ def make_tokenizer_config(casing: Casing, sentencepiece: bool) -> dict[str, Any]
     return {**tokenizer_config, "strip_accents": casing.strip_accents, "tokenize_chinese_chars": True}
 
 
+def is_rebuilt(tokenizer: Tokenizer, casing: Casing) -> bool:
+    """Return True if BertTokenizer or AlbertTokenizer of transformers 5 gives the tokenizer's ids.
+
+    These classes take the pieces of tokenizer.json, the rules of its model's normaliser and the options of
+    ``tokenizer_config.json``; the rest is their own.
+    """
+    published = json.loads(tokenizer.to_str())
+    if isinstance(tokenizer.model, Unigram):
+        charsmap = get_charsmap(published["normalizer"])
+        rebuilt_tokenizer = make_unigram_tokenizer([(ALBERT_UNK, 0.0)], casing, charsmap=charsmap)
+        is_same_model = published["model"]["unk_id"] == ALBERT_SPECIAL_TOKENS.index(ALBERT_UNK)
+    else:
+        rebuilt_tokenizer = make_wordpiece_tokenizer([UNK], casing)
+        is_same_model = published["model"]["max_input_chars_per_word"] == MAX_WORD_LENGTH
+    rebuilt = json.loads(rebuilt_tokenizer.to_str())
+    return (
+        is_same_model
+        and published["pre_tokenizer"] == rebuilt["pre_tokenizer"]
+        and _drop_ineffective(published["normalizer"]) == _drop_ineffective(rebuilt["normalizer"])
+    )
+
+
+def get_charsmap(normalizer: Mapping[str, Any] | None) -> bytes:
+    """Return the compiled rules in the JSON of ALBERT's normaliser; empty if there are none."""
+    for step in (normalizer or {}).get("normalizers", []):
+        if step["type"] == "Precompiled":
+            return base64.b64decode(step["precompiled_charsmap"])
+    return b""
+
+
+def _drop_ineffective(normalizer: Mapping[str, Any] | None) -> list[Any]:
+    """Return the steps that matter: not one for several blanks, at which text is split, nor for ideographs,
+    which has an option of its own."""
+    steps = (normalizer or {}).get("normalizers", [normalizer])
+    return [
+        {name: value for name, value in step.items() if name != "handle_chinese_chars"}
+        for step in steps
+        if step and step.get("pattern") != {"Regex": " {2,}"}
+    ]
+
+
 def serialize_tokenizer(tokenizer: Tokenizer, tokenizer_config: dict[str, Any]) -> dict[str, bytes]:
-    """Return the files of a tokenizer by name; ``vocab.txt`` is among them for WordPiece."""
+    """Return the files of a tokenizer by name; ``vocab.txt`` is among them for WordPiece.
+
+    The line of an id without a piece is blank.
+    """
     texts = {
         "tokenizer.json": tokenizer.to_str(pretty=True) + "\n",
         "tokenizer_config.json": json.dumps(tokenizer_config, indent=2, ensure_ascii=False) + "\n",
     }
     if isinstance(tokenizer.model, WordPiece):
-        by_id = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
-        texts["vocab.txt"] = "".join(f"{piece}\n" for piece, _ in by_id)
+        pieces = {piece_id: piece for piece, piece_id in tokenizer.get_vocab().items()}
+        texts["vocab.txt"] = "".join(f"{pieces.get(piece_id, '')}\n" for piece_id in range(max(pieces) + 1))
     return {name: text.encode() for name, text in texts.items()}
 
 
-def _add_special_tokens(
-    tokenizer: Tokenizer, special_tokens: Sequence[str], entity_placeholders: Sequence[str]
+def add_special_tokens(
+    tokenizer: Tokenizer, special_tokens: Sequence[str], entity_placeholders: Sequence[str] = ()
 ) -> Tokenizer:
-    """Add special tokens, tokens that are never split, and the template ``[CLS] A [SEP] B [SEP]``."""
-    tokenizer.add_special_tokens(
-        [AddedToken(name, special=True, normalized=False) for name in special_tokens]
-    )
+    """Add tokens to a tokenizer, and the template ``[CLS] A [SEP] B [SEP]`` if it has none.
+
+    Args:
+        special_tokens: pieces that become special tokens; those that the vocabulary lacks are left out.
+        entity_placeholders: pieces that are never split.
+    """
+    present = [name for name in special_tokens if tokenizer.token_to_id(name) is not None]
+    tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in present])
     tokenizer.add_tokens([AddedToken(name, special=False, normalized=False) for name in entity_placeholders])
-    tokenizer.post_processor = TemplateProcessing(
-        single="[CLS]:0 $A:0 [SEP]:0",
-        pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
-        special_tokens=[(name, tokenizer.token_to_id(name)) for name in ("[CLS]", "[SEP]")],
-    )
+    if tokenizer.post_processor is None and {"[CLS]", "[SEP]"} <= set(present):
+        tokenizer.post_processor = TemplateProcessing(
+            single="[CLS]:0 $A:0 [SEP]:0",
+            pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
+            special_tokens=[(name, tokenizer.token_to_id(name)) for name in ("[CLS]", "[SEP]")],
+        )
     return tokenizer

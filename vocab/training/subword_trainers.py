@@ -22,9 +22,9 @@ import sentencepiece
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from bioshards.corpus.errors import InvalidValueError
+from bioshards.vocab.tokenizer import model_proto
 from bioshards.vocab.tokenizer.wordpiece import MAX_WORD_LENGTH, SENTENCEPIECE_SPACE, UNK
 
-from . import model_proto
 from .unigram_seeds import find_seeds
 
 DEFAULT_MAX_PIECE_LENGTH: Final = 16

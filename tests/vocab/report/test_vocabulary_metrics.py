@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from bioshards.vocab.report import baselines, vocabulary_metrics
+from bioshards.vocab.report import vocabulary_metrics
 from bioshards.vocab.report.reachability import UnreachablePiece, find_unreachable, is_punctuation
+from bioshards.vocab.tokenizer import published_vocabulary
 from bioshards.vocab.tokenizer.pieces import Pieces
 from bioshards.vocab.tokenizer.pretokenizer import AS_WRITTEN, Casing, Pretokenizer
 from tests.support.real_data import DATA, needs_data
@@ -275,7 +276,7 @@ def test_published_list_with_blank_and_repeated_lines_is_read_with_a_warning(tmp
     file = tmp_path / "vocab.txt"
     file.write_bytes("\ufeff[PAD]\r\n[UNK]\r\nheart\r\n\r\nbeat\r\nheart\r\n\u2028x\r\n\r\n".encode())
     with pytest.warns(UserWarning, match=r"vocab\.txt: of 7 lines 1 are blank and 1 repeat a piece"):
-        tokenizer = baselines.load_tokenizer(str(file))
+        tokenizer = published_vocabulary.load_tokenizer(str(file))
     assert tokenizer.get_vocab() == {"[PAD]": 0, "[UNK]": 1, "beat": 4, "heart": 5, "\u2028x": 6}
     assert Pieces(tokenizer).num_missing_ids == 2
     assert tokenizer.encode("Heart béat").tokens == ["heart", "beat"]
@@ -284,24 +285,24 @@ def test_published_list_with_blank_and_repeated_lines_is_read_with_a_warning(tmp
 def test_casing_is_inferred_from_the_share_of_capitals(tmp_path: Path) -> None:
     file = tmp_path / "list"
     file.write_text("\n".join(["[PAD]", "[UNK]", "Heart", *(f"w{n}" for n in range(40))]))
-    assert Pieces(baselines.load_tokenizer(str(file))).infer_casing() == AS_WRITTEN
+    assert Pieces(published_vocabulary.load_tokenizer(str(file))).infer_casing() == AS_WRITTEN
     file.write_text("\n".join(["[PAD]", "[UNK]", "Γ", *(f"w{n}" for n in range(60))]))
-    assert Pieces(baselines.load_tokenizer(str(file))).infer_casing() == UNCASED
+    assert Pieces(published_vocabulary.load_tokenizer(str(file))).infer_casing() == UNCASED
 
 
 def test_directory_gives_tokenizer_json_or_else_vocab_txt(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("[UNK]\nlist\n")
-    assert baselines.load_tokenizer(str(tmp_path)).token_to_id("list") == 1
+    assert published_vocabulary.load_tokenizer(str(tmp_path)).token_to_id("list") == 1
     make_wordpiece("json").save(str(tmp_path / "tokenizer.json"))
-    assert baselines.load_tokenizer(str(tmp_path)).token_to_id("json") == 5
-    assert baselines.load_tokenizer(str(tmp_path / "tokenizer.json")).token_to_id("json") == 5
+    assert published_vocabulary.load_tokenizer(str(tmp_path)).token_to_id("json") == 5
+    assert published_vocabulary.load_tokenizer(str(tmp_path / "tokenizer.json")).token_to_id("json") == 5
 
 
 def test_error_names_invalid_vocabulary_and_reason(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"There is no vocabulary at .*nowhere"):
-        baselines.load_tokenizer(str(tmp_path / "nowhere"))
+        published_vocabulary.load_tokenizer(str(tmp_path / "nowhere"))
     with pytest.raises(FileNotFoundError, match=r"neither tokenizer\.json nor vocab\.txt"):
-        baselines.load_tokenizer(str(tmp_path))
+        published_vocabulary.load_tokenizer(str(tmp_path))
     file = tmp_path / "file.json"
     for content, message in (
         (b"\xff\xfe", "byte 0 is not UTF-8"),
@@ -311,7 +312,7 @@ def test_error_names_invalid_vocabulary_and_reason(tmp_path: Path) -> None:
     ):
         file.write_bytes(content)
         with pytest.raises(ValueError, match=message) as caught:
-            baselines.load_tokenizer(str(file))
+            published_vocabulary.load_tokenizer(str(file))
         assert str(file) in str(caught.value)
 
 
@@ -327,7 +328,7 @@ def test_error_names_invalid_vocabulary_and_reason(tmp_path: Path) -> None:
 def test_published_vocabularies_have_known_numbers_of_unreachable_pieces(
     file: str, num_with_punctuation: int, casing: Casing
 ) -> None:
-    pieces = Pieces(baselines.load_tokenizer(str(Path(str(DATA)) / "benchmarks" / file)))
+    pieces = Pieces(published_vocabulary.load_tokenizer(str(Path(str(DATA)) / "benchmarks" / file)))
     result = vocabulary_metrics.measure_unreachable(pieces)
     assert result is not None
     assert result["with_punctuation"] == num_with_punctuation

@@ -18,7 +18,8 @@ import sentencepiece as library
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.vocab.training import model_proto, subword_trainers
+from bioshards.vocab.tokenizer import model_proto
+from bioshards.vocab.training import subword_trainers
 from bioshards.vocab.training.subword_trainers import (
     VocabSizeError,
     read_pieces,
