@@ -47,4 +47,14 @@ PMC_PRESETS: Final[dict[str, PmcConfig]] = {
     # footnotes, acknowledgements and boilerplate (kept: the paper excludes references only), table cells and
     # displayed formulas (excluded), the form of citations and section titles (numbers and titles excluded).
     "bio-electra-pp": PmcConfig(languages=(), licences=tuple(LICENCES), citations="drop"),
+    # BioALBERT's second stage (Naseem et al. 2020): full text of PMC, 13.5 B words, by the same rules for
+    # lines as its abstracts.  Open: dates, licences and languages (taken as all), sections (all but
+    # references), splitter.
+    "bioalbert": PmcConfig(
+        languages=(), licences=tuple(LICENCES), cleaning=(), min_line_characters=20, citations="drop"
+    ),
+    # PubMedBERT with PMC (Gu et al. 2020, section 5): abstracts and full text, 16.8 B words together.  Its
+    # bound of 128 words is one of abstracts.  Open: all else (taken as all licences, languages and sections
+    # but references).
+    "pubmedbert": PmcConfig(languages=(), licences=tuple(LICENCES), citations="drop"),
 }

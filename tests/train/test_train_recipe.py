@@ -388,6 +388,16 @@ PUBLISHED: dict[str, dict[str, Any]] = {
         "learning_rate": 0.00062,
     },
 }
+# Gu et al. 2020, sections 4.1 and 5: the same steps on abstracts and articles, and 60 % more
+PUBLISHED["pubmedbert-pmc"] = PUBLISHED["pubmedbert"]
+PUBLISHED["pubmedbert-pmc-100k"] = {**PUBLISHED["pubmedbert"], "steps": 100_000}
+# Naseem et al. 2020: 270,000 steps on PMC after 200,000 on PubMed
+for _size in ("base", "large"):
+    PUBLISHED[f"bioalbert-{_size}-pmc"] = {
+        **PUBLISHED[f"bioalbert-{_size}"],
+        "steps": 470_000,
+        "start_from": "run",
+    }
 
 
 def test_preset_names() -> None:
@@ -446,6 +456,14 @@ def test_bio_electra_pp_starts_at_half_its_learning_rate() -> None:
     assert learning_rate(
         recipe.schedule, first, recipe.steps, recipe.warmup_steps, recipe.learning_rate
     ) == pytest.approx(2.5e-4)
+
+
+@pytest.mark.parametrize(("size", "peak"), [("base", 0.00176), ("large", 0.00062)])
+def test_bioalbert_pmc_goes_on_by_the_schedule_of_all_steps(size: str, peak: float) -> None:
+    recipe, first = PRESETS[f"bioalbert-{size}-pmc"], PRESETS[f"bioalbert-{size}"]
+    assert dataclasses.replace(recipe, steps=first.steps, start_from=first.start_from) == first
+    rate = learning_rate(recipe.schedule, first.steps, recipe.steps, recipe.warmup_steps, peak)
+    assert rate == pytest.approx(peak * 270 / 470)
 
 
 # The presets' models

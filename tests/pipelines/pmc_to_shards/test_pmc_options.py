@@ -56,6 +56,8 @@ DEFAULT_NUMBERS = {1, 2, 4, 5, 6, 8, 9, 10, 12, 14, 15, 16, 19}
         (("--min-words", 150), DEFAULT_NUMBERS - {14, 15, 16, 19}),
         (("--preset", "bio-electra-pp"), DEFAULT_NUMBERS | {3, 7, 11, 13}),
         (("--preset", "bio-electra-pp", "--languages", "eng", "--licences", "CC0"), {5}),
+        (("--preset", "bioalbert"), DEFAULT_NUMBERS | {3, 7, 11, 13}),
+        (("--preset", "pubmedbert"), DEFAULT_NUMBERS | {3, 7, 11, 13}),
     ],
 )
 def test_articles_kept_by_the_options(

@@ -150,6 +150,7 @@ def test_last_checkpoints_are_kept(pretraining_sets: dict[str, Path], tmp_path: 
         ),
         ("bioalbert-large", "albert", "starts from a checkpoint: give --init-checkpoint FOLDER"),
         ("bio-electra-pp", "electra", "starts from a run: give --continue-from RUN"),
+        ("bioalbert-base-pmc", "albert", "starts from a run: give --continue-from RUN"),
     ],
 )
 def test_preset_that_needs_initial_weights_is_refused_without_them(
