@@ -7,13 +7,13 @@ checked for UTF-8 only. Simple inline markup is flattened before parsing (flatte
 
 from __future__ import annotations
 
-import html.entities
 import re
 from typing import Final
 
 from lxml import etree
 
 from bioshards.corpus.errors import BadRecordError
+from bioshards.corpus.xml.entities import resolve_entities
 
 from . import flattener
 
@@ -69,7 +69,7 @@ def parse_article(xml: bytes, flatten: bool = True) -> etree._Element:
 
 
 def _parse_xml(text: str) -> etree._Element:
-    return etree.fromstring(_resolve_entities(text).encode(), _PARSER)
+    return etree.fromstring(resolve_entities(text).encode(), _PARSER)
 
 
 def _cut_unread_elements(xml: bytes) -> bytes:
@@ -126,24 +126,3 @@ def _find_element_end(xml: bytes, start: int, name: bytes) -> int:
         position = tag.end()
         depth += -1 if nested_start < 0 else 0 if tag[1] else 1
     return position
-
-
-_NAMED_ENTITY = re.compile(r"&(?!(?:lt|gt|amp|quot|apos);)([^\W\d][\w.:-]*);")
-
-
-def _resolve_entities(text: str) -> str:
-    """Replace named entities by character references.
-
-    The DTDs of JATS declare the entities of ISO 8879, ISO 9573 and MathML. HTML 5 has adopted them
-    (https://www.w3.org/TR/xml-entity-names/), so the standard library's table covers them, except ISO's
-    additional names of Greek letters (``&agr;`` and ``&b.alpha;`` beside ``&alpha;``), which are rejected.
-    """
-    return _NAMED_ENTITY.sub(_entity_to_character_references, text) if "&" in text else text
-
-
-def _entity_to_character_references(entity: re.Match[str]) -> str:
-    name = entity[1]
-    characters = html.entities.html5.get(f"{name};")
-    if characters is None:
-        raise BadRecordError("unknown-entity", f"&{name[:40]}; is not an entity of JATS, MathML or HTML")
-    return "".join(f"&#{ord(character)};" for character in characters)

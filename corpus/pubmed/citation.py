@@ -20,6 +20,7 @@ from lxml import etree
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.xml import exponents, tag_balance
 from bioshards.corpus.xml.element_text import text_content
+from bioshards.corpus.xml.entities import resolve_entities
 
 RETRACTED_PUBLICATION_TYPE: Final = "Retracted Publication"
 """Publication type of a retracted article (D016441). D016440 marks the notice of the retraction."""
@@ -59,7 +60,7 @@ def parse_citation(record: bytes, is_balanced: bool = False) -> Citation:
         is_balanced: True if its tags are known to balance.
 
     Raises:
-        BadRecordError: invalid UTF-8, malformed XML, or no PMID.
+        BadRecordError: invalid UTF-8, malformed XML, an unknown entity, or no PMID.
     """
     text = _decode(record)
     if is_balanced or tag_balance.has_balanced_tags(text):
@@ -95,6 +96,7 @@ _PARSER = etree.XMLParser(
 
 
 def _parse_xml(text: str) -> etree._Element:
+    text = resolve_entities(text)
     try:
         return etree.fromstring(text, _PARSER)
     except etree.XMLSyntaxError as error:
@@ -332,7 +334,7 @@ def _parse_article_ids(text: str, data_start: int) -> dict[str, str]:
 
 
 def _unescape(text: str) -> str:
-    """Resolve the predefined XML entities; any other entity is an error."""
+    """Resolve entities and character references."""
     if "&" not in text:
         return text
     resolved = text.replace("&lt;", "<").replace("&gt;", ">")

@@ -1,4 +1,4 @@
-"""Decode untrusted XML files into plain blocks: decompressed, UTF-8, without comments.
+"""Decode untrusted XML files into plain blocks: decompressed, UTF-8, without comments and declarations.
 
 In the output, ``<`` only starts a tag or the DOCTYPE, so that records can be found by searching bytes.
 Sizes are bounded; nothing is fetched.
@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from typing import Final, Protocol
 
 from bioshards.corpus.errors import BadFileError
+
+from .doctype import resolve_doctype
 
 BLOCK_BYTES: Final = 1 << 18
 """Bytes decompressed at a time: fits into a core's cache from decompression to parsing."""
@@ -33,13 +35,16 @@ class ByteStream(Protocol):
 def decode_xml(file: ByteStream) -> Iterator[bytes]:
     """Yield a file as UTF-8 blocks without comments and processing instructions; CDATA becomes text.
 
+    Declarations of the DOCTYPE are removed, and the entities that they declare become character references.
+
     Args:
         file: an open ``.xml`` or ``.xml.gz``; compression is detected from the content.
 
     Raises:
-        BadFileError: the file is damaged, too large, or in an unsupported encoding.
+        BadFileError: the file is damaged, too large, in an unsupported encoding, or declares entities that
+            are not read (doctype.py).
     """
-    return _strip_markup(_transcode_to_utf8(_decompress(file)))
+    return resolve_doctype(_strip_markup(_transcode_to_utf8(_decompress(file))))
 
 
 def _decompress(file: ByteStream) -> Iterator[bytes]:

@@ -4,7 +4,7 @@ A PubMed baseline file has 150-700 MB of XML, a Europe PMC package 1 GB; buildin
 run time of other readers. Splitting by bytes is exact: decoder.py removes comments, processing instructions
 and CDATA, and elsewhere XML allows ``<`` only at the start of a tag.
 
-A DOCTYPE with declarations is rejected, as it can contain entity bombs.
+doctype.py removes the declarations of a DOCTYPE.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ START_TAG: Final = re.compile(rb"<([A-Za-z_][\w.:-]*+)(" + _ATTRIBUTES + rb")(/?
 """A start tag. Groups: name with prefix, attributes, "/" if the element is empty."""
 
 _FIRST_TAG = re.compile(rb"\s*+" + START_TAG.pattern)
-_DOCTYPE = re.compile(rb"""<!DOCTYPE(?:[^\["'>]|"[^"]*"|'[^']*')*+([\[>])""")
+_DOCTYPE = re.compile(rb"""<!DOCTYPE(?:[^\["'>]|"[^"]*"|'[^']*')*+>""")
 _PROLOG_BYTES: Final = 1 << 16
 _TAG_BYTES: Final = 1 << 16
 
@@ -52,18 +52,12 @@ def read_root(blocks: Iterator[bytes]) -> RootElement:
         blocks: output of :func:`decoder.decode_xml`.
 
     Raises:
-        BadFileError: there is no start tag, or declarations precede it.
+        BadFileError: there is no start tag.
     """
     head = b""
     for block in blocks:
         head = (head + block).lstrip()
         doctype = _DOCTYPE.match(head)
-        if doctype and doctype[1] == b"[":
-            raise BadFileError(
-                "dtd-declarations",
-                "its DOCTYPE carries declarations of its own, which files of PubMed and PMC never do "
-                "and entity bombs need; it is not read",
-            )
         tag = _FIRST_TAG.match(head, doctype.end() if doctype else 0)
         if tag:
             return RootElement(tag[1].decode(), tag[2], head, tag.start(1) - 1, tag.end(), bool(tag[3]))

@@ -88,12 +88,19 @@ def test_white_space_entities_in_an_attribute_are_kept() -> None:
 ENTITIES = sorted(name[:-1] for name in html.entities.html5 if name.endswith(";"))
 
 
+def test_greek_letters_of_iso_are_resolved() -> None:
+    content = "&agr;&Agr;&sfgr;&ohgr; &aacgr;&idiagr; &b.alpha;&b.Omega;&b.phis; &franc;&gcaron;"
+    tree = parse_tree(build_article(f'<p a="{content}">{content}</p>'))
+    assert tree[0].text == "αΑςω άΐ \U0001d6c2\U0001d6c0\U0001d6d7 ₣ǧ"
+    assert tree[0].get("a") == tree[0].text
+
+
 def test_every_html5_entity_is_resolved() -> None:
     tree = parse_tree(build_article("".join(f"<p>&{name};</p>" for name in ENTITIES)))
     assert [p.text for p in tree] == [html.entities.html5[f"{name};"] for name in ENTITIES]
 
 
-@pytest.mark.parametrize("name", ["nonesuch", "foo-bar", "x.y", "Alphaa", "agr", "_x", "a" * 5000])
+@pytest.mark.parametrize("name", ["nonesuch", "foo-bar", "x.y", "Alphaa", "agrr", "_x", "a" * 5000])
 def test_unknown_entity_raises_with_its_name(name: str) -> None:
     for inside in (f"<p>&{name};</p>", f'<p a="&{name};"/>'):
         error = catch_error(build_article(inside))

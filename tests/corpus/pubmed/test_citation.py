@@ -214,6 +214,17 @@ def test_languages_keep_their_order() -> None:
     assert parse_record(small_record_xml(languages="")).abstract == (AbstractSection(None, "Some text."),)
 
 
+def test_named_entities_are_resolved() -> None:
+    title = "<ArticleTitle>&alpha;-helix of &bgr;<i>x</i></ArticleTitle>"
+    abstract = (
+        "<Abstract><AbstractText Label='5 &micro;g'>&agr; &lt; 1</AbstractText>"
+        "<AbstractText>1<sup>&bgr;</sup></AbstractText></Abstract>"
+    )
+    record = parse_record(small_record_xml(title=title, abstract_xml=abstract))
+    assert record.title == "α-helix of βx"
+    assert record.abstract == (AbstractSection("5 µg", "α < 1"), AbstractSection(None, "1β"))
+
+
 def test_entities_in_publication_types_are_resolved() -> None:
     kind = "<PublicationType>Support, Gov&apos;t &amp; Co</PublicationType>"
     types = f"<PublicationTypeList>{kind}</PublicationTypeList>"

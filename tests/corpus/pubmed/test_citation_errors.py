@@ -83,20 +83,20 @@ BAD_RECORDS: dict[str, tuple[str | bytes, str]] = {
         "malformed-xml",
     ),
     "an unknown entity in the title": (
-        small_record_xml(title="<ArticleTitle>&alpha;-helix</ArticleTitle>"),
-        "malformed-xml",
+        small_record_xml(title="<ArticleTitle>&alfa;-helix</ArticleTitle>"),
+        "unknown-entity",
     ),
     "an unknown entity in a segment": (
-        small_record_xml(abstract_xml="<Abstract><AbstractText>5 &micro;g</AbstractText></Abstract>"),
-        "malformed-xml",
+        small_record_xml(abstract_xml="<Abstract><AbstractText>5 &mikro;g</AbstractText></Abstract>"),
+        "unknown-entity",
     ),
     "an unknown entity in a label": (
-        small_record_xml(abstract_xml="<Abstract><AbstractText Label='&alpha;'>x</AbstractText></Abstract>"),
-        "malformed-xml",
+        small_record_xml(abstract_xml="<Abstract><AbstractText Label='&alfa;'>x</AbstractText></Abstract>"),
+        "unknown-entity",
     ),
     "an unknown entity in an id": (
-        small_record_xml(pubmed_data_xml=f"<PubmedData>{OWN_IDS_XML.replace('own', '&alpha;')}</PubmedData>"),
-        "malformed-xml",
+        small_record_xml(pubmed_data_xml=f"<PubmedData>{OWN_IDS_XML.replace('own', '&alfa;')}</PubmedData>"),
+        "unknown-entity",
     ),
     "a bare ampersand in the title": (
         small_record_xml(title="<ArticleTitle>AT&T</ArticleTitle>"),
@@ -215,7 +215,7 @@ def test_pmid_of_a_book() -> None:
         (b"<DeleteCitation><PMID Version='x'>7</PMID></DeleteCitation>", "bad-version"),
         (b"<DeleteCitation><PMID Version='10000'>7</PMID></DeleteCitation>", "bad-version"),
         (b"<DeleteCitation><PMID>7</DeleteCitation>", "malformed-xml"),
-        (b"<DeleteCitation>&x;<PMID>7</PMID></DeleteCitation>", "malformed-xml"),
+        (b"<DeleteCitation>&x;<PMID>7</PMID></DeleteCitation>", "unknown-entity"),
         (b"<DeleteCitation>\xff<PMID>7</PMID></DeleteCitation>", "invalid-utf-8"),
     ],
 )

@@ -414,8 +414,6 @@ BAD_FILES = {
     "an entity bomb": (ENTITY_BOMB, "dtd-declarations"),
     "an external entity": (EXTERNAL_ENTITY, "dtd-declarations"),
     "a parameter entity": (PARAMETER_ENTITY, "dtd-declarations"),
-    "empty declarations": (b"<!DOCTYPE x []><PubmedArticleSet/>", "dtd-declarations"),
-    "declarations before a lone record": (b"<!DOCTYPE x [ ]><PubmedArticle/>", "dtd-declarations"),
     "no end of the root": (b"<PubmedArticleSet>" + FIRST, "truncated-xml"),
     "no end of a record": (b"<PubmedArticleSet>" + FIRST + b"<PubmedArticle><A>", "truncated-xml"),
     "half an end tag": (b"<PubmedArticleSet>" + FIRST[:-3], "truncated-xml"),

@@ -1,0 +1,64 @@
+"""Resolve the named character entities of the DTDs of JATS, NLM and PubMed.
+
+The DTDs declare the character entities of ISO 8879, ISO 9573-13 and MathML, and some of their own. HTML 5 has
+adopted those of the standards (https://www.w3.org/TR/xml-entity-names/), so that the standard library's table
+has them, except ISO's own names of Greek letters (``&agr;`` and ``&b.alpha;`` beside ``&alpha;``).
+"""
+
+from __future__ import annotations
+
+import html.entities
+import re
+from typing import Final
+
+from bioshards.corpus.errors import BadRecordError
+
+_GREEK_LETTERS: Final = """
+Agr:391 Bgr:392 Ggr:393 Dgr:394 Egr:395 Zgr:396 EEgr:397 THgr:398 Igr:399 Kgr:39A Lgr:39B Mgr:39C
+Ngr:39D Xgr:39E Ogr:39F Pgr:3A0 Rgr:3A1 Sgr:3A3 Tgr:3A4 Ugr:3A5 PHgr:3A6 KHgr:3A7 PSgr:3A8 OHgr:3A9
+agr:3B1 bgr:3B2 ggr:3B3 dgr:3B4 egr:3B5 zgr:3B6 eegr:3B7 thgr:3B8 igr:3B9 kgr:3BA lgr:3BB mgr:3BC
+ngr:3BD xgr:3BE ogr:3BF pgr:3C0 rgr:3C1 sfgr:3C2 sgr:3C3 tgr:3C4 ugr:3C5 phgr:3C6 khgr:3C7 psgr:3C8
+ohgr:3C9
+Aacgr:386 Eacgr:388 EEacgr:389 Iacgr:38A Oacgr:38C Uacgr:38E OHacgr:38F idiagr:390 Idigr:3AA Udigr:3AB
+aacgr:3AC eacgr:3AD eeacgr:3AE iacgr:3AF udiagr:3B0 idigr:3CA udigr:3CB oacgr:3CC uacgr:3CD ohacgr:3CE
+b.Gamma:1D6AA b.Delta:1D6AB b.Theta:1D6AF b.Lambda:1D6B2 b.Xi:1D6B5 b.Pi:1D6B7 b.Sigma:1D6BA
+b.Upsi:1D6BC b.Upsilon:1D6BC b.Phi:1D6BD b.Psi:1D6BF b.Omega:1D6C0 b.alpha:1D6C2 b.beta:1D6C3
+b.gamma:1D6C4 b.delta:1D6C5 b.epsi:1D6C6 b.zeta:1D6C7 b.eta:1D6C8 b.thetas:1D6C9 b.iota:1D6CA
+b.kappa:1D6CB b.lambda:1D6CC b.mu:1D6CD b.nu:1D6CE b.xi:1D6CF b.pi:1D6D1 b.rho:1D6D2 b.sigmav:1D6D3
+b.sigma:1D6D4 b.tau:1D6D5 b.upsi:1D6D6 b.phi:1D6D7 b.phis:1D6D7 b.chi:1D6D8 b.psi:1D6D9 b.omega:1D6DA
+b.epsiv:1D6DC b.thetav:1D6DD b.kappav:1D6DE b.phiv:1D6DF b.rhov:1D6E0 b.piv:1D6E1 b.Gammad:1D7CA
+b.gammad:1D7CB
+"""
+"""Names and code points of ISOgrk1, ISOgrk2 and ISOgrk4, as isogrk1.ent, isogrk2.ent and isogrk4.ent of
+https://www.w3.org/2003/entities/2007/ map them. ``b.Upsilon`` and ``b.phis`` are names of NLM's older
+isogrk4.ent (https://dtd.nlm.nih.gov/archiving/1.0/).
+"""
+_NLM_CHARACTERS: Final = {"Hmacr": "H\u0304", "franc": "\u20a3", "gcaron": "\u01e7"}
+"""Entities of NLM's chars.ent, of every version, that no standard has."""
+
+_CHARACTERS_BY_NAME: Final = {
+    **{name[:-1]: characters for name, characters in html.entities.html5.items() if name.endswith(";")},
+    **{
+        name: chr(int(code_point, 16))
+        for name, code_point in (pair.split(":") for pair in _GREEK_LETTERS.split())
+    },
+    **_NLM_CHARACTERS,
+}
+_NAMED_ENTITY = re.compile(r"&(?!(?:lt|gt|amp|quot|apos);)([^\W\d][\w.:-]*);")
+
+
+def resolve_entities(text: str) -> str:
+    """Replace named entities by character references, except XML's five.
+
+    Raises:
+        BadRecordError: an unknown entity.
+    """
+    return _NAMED_ENTITY.sub(_entity_to_character_references, text) if "&" in text else text
+
+
+def _entity_to_character_references(entity: re.Match[str]) -> str:
+    name = entity[1]
+    characters = _CHARACTERS_BY_NAME.get(name)
+    if characters is None:
+        raise BadRecordError("unknown-entity", f"&{name[:40]}; is not an entity of JATS, MathML or HTML")
+    return "".join(f"&#{ord(character)};" for character in characters)
