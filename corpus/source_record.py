@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import Storage
 
 from .document import Document
 from .errors import BadRecordError
+
+LOSS_PREFIX: Final = "lost-"
+"""Prefix of the reasons of what is lost with the damaged part of an archive or a package that is salvaged."""
 
 
 class VersionKey(NamedTuple):

@@ -1,7 +1,8 @@
 """Stream the article files of a ``.tar``, ``.tar.gz`` or ``.zip`` archive without extracting it.
 
 PMC's former article packages and Europe PMC's author manuscripts are such archives. Archives are untrusted:
-member names are never used as paths, stated sizes are bounded, and decompression bombs are rejected.
+member names are never used as paths, stated sizes are bounded, and decompression bombs are rejected. A
+damaged archive is rejected as a whole, or salvaged: whole members are read, and what is lost is reported.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ MAX_COMPRESSION_RATIO: Final = 200
 """Largest ratio of decompressed to compressed bytes. XML has about 5; a bomb 1,000 and more."""
 RATIO_EXEMPT_BYTES: Final = 64 << 20
 """Decompressed bytes below which the ratio is not checked."""
+MAX_SKIPPED_BYTES: Final = 8 << 30
+"""Decompressed bytes of bombs that are skipped to salvage the members after them."""
 MAX_NAME_LENGTH: Final = 4096
 """Longest member name in characters: PATH_MAX of Linux."""
 
@@ -37,7 +40,7 @@ class ArchiveMember:
     """An article file in an archive; readable until the next member is requested.
 
     Attributes:
-        name: name in the archive; never to be used as a path.
+        name: name in the archive; never to be used as a path. '' for the rest of an archive, which is lost.
         error: why the member is rejected (``hostile-name``, ``not-a-file``, ``encrypted``,
             ``unsupported-compression`` or ``too-large``), or None. A rejected member reads as empty.
     """
@@ -51,7 +54,8 @@ class ArchiveMember:
         """Return at most ``size`` bytes; none at the member's end.
 
         Raises:
-            BadFileError: the archive is damaged. Requesting the next member raises it again.
+            BadFileError: the archive is damaged. Requesting the next member raises it again, unless the
+                archive is salvaged.
         """
         if self._failure:
             raise self._failure
@@ -65,25 +69,46 @@ class ArchiveMember:
         """Read the rest of the member, so that damage in it is detected."""
         while self.read(BLOCK_BYTES):
             pass
+        self.close()
+
+    def close(self) -> None:
+        """End the member: it reads as empty."""
         self._read = _read_nothing
 
+    @property
+    def is_whole(self) -> bool:
+        """Return True if the member is not rejected, and no damage was found in what was read of it."""
+        return self.error is None and self._failure is None
 
-def iter_members(file: BinaryIO, name: str) -> Iterator[ArchiveMember]:
+
+def iter_members(file: BinaryIO, name: str, salvage: bool = False) -> Iterator[ArchiveMember]:
     """Yield each article file of an archive, in order; other members are skipped.
 
     Args:
         file: the open archive; seekable for ``.zip``.
         name: name of the archive; its extension selects the format.
+        salvage: a member that is damaged or a bomb raises when it is read, and members after it follow. If
+            these are lost, the last item is a rejected member without a name. Members must be read to
+            their end, where damage in them is detected.
 
     Raises:
         BadFileError: ``not-an-archive``, ``truncated-archive``, ``corrupt-archive`` or ``bomb``, as soon as
-            it is
-            detected. Callers must discard the members read so far.
+            it is detected. Callers must discard the members read so far. With ``salvage``, only if the
+            whole members cannot be told from the damaged ones.
     """
-    article_members = _iter_zip_members(file) if name.lower().endswith(".zip") else _iter_tar_members(file)
+    bomb_detector = _BombDetector(MAX_SKIPPED_BYTES if salvage else 0)
+    if name.lower().endswith(".zip"):
+        article_members = _iter_zip_members(file, bomb_detector)
+    elif salvage:
+        article_members = _iter_salvaged_tar_members(file, bomb_detector)
+    else:
+        article_members = _iter_tar_members(_DecompressedFile(file, bomb_detector), bomb_detector)
     for member in article_members:
         yield member
-        member.drain()
+        if salvage:
+            member.close()
+        else:
+            member.drain()
 
 
 def _read_nothing(size: int) -> bytes:
@@ -116,19 +141,40 @@ def _check_member(name: str, is_regular: bool, size: int) -> BadRecordError | No
 
 
 class _BombDetector:
-    """Counter of compressed and decompressed bytes."""
+    """Counter of compressed and decompressed bytes.
 
-    def __init__(self) -> None:
-        self.packed_bytes = self._unpacked_bytes = 0
+    Attributes:
+        packed_bytes: compressed bytes read.
+        skipped_bytes: decompressed bytes of members that are not used; they do not make other members bombs.
+
+    Args:
+        max_skipped_bytes: decompressed bytes beyond the permitted ratio that may be skipped.
+    """
+
+    def __init__(self, max_skipped_bytes: int) -> None:
+        self.packed_bytes = self.skipped_bytes = self._unpacked_bytes = 0
+        self._max_skipped_bytes = max_skipped_bytes
 
     def add_unpacked(self, num_bytes: int) -> None:
         """Count decompressed bytes.
 
         Raises:
-            BadFileError: the compression ratio is too high.
+            BadFileError: the compression ratio of the archive is too high.
         """
         self._unpacked_bytes += num_bytes
-        if self._unpacked_bytes > max(RATIO_EXEMPT_BYTES, MAX_COMPRESSION_RATIO * self.packed_bytes):
+        self._check(self._max_skipped_bytes)
+
+    def check_member(self) -> None:
+        """Check the ratio of the members that are used.
+
+        Raises:
+            BadFileError: the current member makes it too high.
+        """
+        self._check(self.skipped_bytes)
+
+    def _check(self, exempt_bytes: int) -> None:
+        max_bytes = max(RATIO_EXEMPT_BYTES, MAX_COMPRESSION_RATIO * self.packed_bytes)
+        if self._unpacked_bytes > max_bytes + exempt_bytes:
             raise BadFileError(
                 "bomb", f"{self.packed_bytes:,} bytes unpack to more than {self._unpacked_bytes:,}"
             )
@@ -137,31 +183,83 @@ class _BombDetector:
 # tar
 
 
-def _iter_tar_members(file: BinaryIO) -> Iterator[ArchiveMember]:
-    tar = TarReader(_DecompressedFile(file))
+def _iter_tar_members(stream: _DecompressedFile, bomb_detector: _BombDetector) -> Iterator[ArchiveMember]:
+    tar = TarReader(stream)
+
+    def read(size: int) -> bytes:
+        chunk = tar.read(size)
+        bomb_detector.check_member()
+        return chunk
+
     for entry in tar.iter_entries():
+        is_used = False
         if _is_article_name(entry.name):
             member_error = _check_member(entry.name, entry.is_regular, entry.size)
-            yield ArchiveMember(entry.name, member_error, _read_nothing if member_error else tar.read)
+            member = ArchiveMember(entry.name, member_error, _read_nothing if member_error else read)
+            yield member
+            is_used = member.is_whole
+        if not is_used:
+            bomb_detector.skipped_bytes += entry.size
+
+
+def _iter_salvaged_tar_members(file: BinaryIO, bomb_detector: _BombDetector) -> Iterator[ArchiveMember]:
+    """Yield the members before the damage, then the loss of those after it.
+
+    Compressed data that ends too early is right up to its end. If its checksum is wrong, any of it may be.
+    """
+    stream = _DecompressedFile(file, bomb_detector)
+    last_name = ""
+    has_whole_member = False
+    try:
+        for member in _iter_tar_members(stream, bomb_detector):
+            yield member
+            last_name = member.name
+            has_whole_member = has_whole_member or member.is_whole
+    except BadFileError as error:
+        if not has_whole_member or stream.is_corrupt():
+            raise
+        lost = f"{error.detail}; what follows {last_name[:200]!r} is lost"
+        yield ArchiveMember("", BadRecordError(error.reason, lost), _read_nothing)
 
 
 class _DecompressedFile:
     """Readable stream of a file, decompressed if it has the gzip magic."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._blocks = _iter_decompressed_blocks(file)
+    def __init__(self, file: BinaryIO, bomb_detector: _BombDetector) -> None:
+        self._blocks = _iter_decompressed_blocks(file, bomb_detector)
         self._block = b""
         self._position = 0
+        self._failure: BadFileError | None = None
 
     def read(self, size: int, /) -> bytes:
+        """Return at most ``size`` bytes; none at the end.
+
+        Raises:
+            BadFileError: the compressed data is damaged or a bomb; so does every later call.
+        """
         while self._position == len(self._block):
-            block = next(self._blocks, None)
+            if self._failure:
+                raise self._failure
+            try:
+                block = next(self._blocks, None)
+            except BadFileError as error:
+                self._failure = error
+                raise
             if block is None:
                 return b""
             self._block, self._position = block, 0
         chunk = self._block[self._position : self._position + size]
         self._position += len(chunk)
         return chunk
+
+    def is_corrupt(self) -> bool:
+        """Read the rest; return True if the compressed data, as far as it is there, is damaged."""
+        try:
+            while self.read(BLOCK_BYTES):
+                pass
+        except BadFileError as error:
+            return error.reason == "corrupt-archive"
+        return False
 
 
 _ARCHIVE_REASON_BY_GZIP_REASON: Final = {
@@ -170,7 +268,7 @@ _ARCHIVE_REASON_BY_GZIP_REASON: Final = {
 }
 
 
-def _iter_decompressed_blocks(file: BinaryIO) -> Iterator[bytes]:
+def _iter_decompressed_blocks(file: BinaryIO, bomb_detector: _BombDetector) -> Iterator[bytes]:
     block = file.read(BLOCK_BYTES)
     if len(block) == 1:
         block += file.read(BLOCK_BYTES)
@@ -179,7 +277,7 @@ def _iter_decompressed_blocks(file: BinaryIO) -> Iterator[bytes]:
             yield block
             block = file.read(BLOCK_BYTES)
         return
-    gunzip, bomb_detector = BoundedGunzip(), _BombDetector()
+    gunzip = BoundedGunzip()
     try:
         while block:
             bomb_detector.packed_bytes += len(block)
@@ -209,8 +307,7 @@ _ZIP_ERRORS: Final = (
 """Exceptions of zipfile for damaged archives. OSError is excluded: it is an error of the disk."""
 
 
-def _iter_zip_members(file: BinaryIO) -> Iterator[ArchiveMember]:
-    bomb_detector = _BombDetector()
+def _iter_zip_members(file: BinaryIO, bomb_detector: _BombDetector) -> Iterator[ArchiveMember]:
     bomb_detector.packed_bytes = file.seek(0, 2)
     file.seek(0)
     magic = file.read(4)
@@ -234,11 +331,11 @@ def _iter_zip_members(file: BinaryIO) -> Iterator[ArchiveMember]:
             name = info.orig_filename
             if _is_article_name(name):
                 member_error = _check_zip_member(info)
-                yield ArchiveMember(
-                    name,
-                    member_error,
-                    _read_nothing if member_error else _ZipMemberReader(archive, info, bomb_detector).read,
-                )
+                reader = _ZipMemberReader(archive, info, bomb_detector)
+                member = ArchiveMember(name, member_error, _read_nothing if member_error else reader.read)
+                yield member
+                if not member.is_whole:
+                    bomb_detector.skipped_bytes += reader.num_bytes_read
 
 
 def _check_zip_member(info: zipfile.ZipInfo) -> BadRecordError | None:
@@ -263,6 +360,10 @@ class _ZipMemberReader:
         self._file: IO[bytes] | None = None
         self._bytes_left = info.file_size
 
+    @property
+    def num_bytes_read(self) -> int:
+        return self._info.file_size - self._bytes_left
+
     def read(self, size: int) -> bytes:
         try:
             if self._file is None:
@@ -276,4 +377,5 @@ class _ZipMemberReader:
                 "corrupt-archive", f"{self._info.orig_filename[:200]!r} is shorter than it states"
             )
         self._bomb_detector.add_unpacked(len(chunk))
+        self._bomb_detector.check_member()
         return chunk

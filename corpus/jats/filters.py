@@ -47,6 +47,7 @@ class PmcConfig(TextConfig):
         author_year_citations: keep citations by name and year ("Ode, 2011").
         citations: what becomes of numeric citations, one of ``in_text_citations.CITATION_MODES``.
         formula_placeholder: replacement for displayed formulas; '' for none.
+        salvage: use the whole articles of damaged archives and packages.
     """
 
     languages: tuple[str, ...] = ("eng",)
@@ -59,6 +60,7 @@ class PmcConfig(TextConfig):
     author_year_citations: bool = True
     citations: str = "mask"
     formula_placeholder: str = ""
+    salvage: bool = False
 
     drop_reasons: ClassVar[tuple[str, ...]] = (
         "superseded",

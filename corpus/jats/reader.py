@@ -11,13 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bioshards.corpus.archives import members
+from bioshards.corpus.archives.members import ArchiveMember
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadFileError, BadRecordError
 from bioshards.corpus.licences import UNKNOWN_LICENCE
-from bioshards.corpus.source_record import SourceRecord, VersionKey
+from bioshards.corpus.source_record import LOSS_PREFIX, SourceRecord, VersionKey
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile, open_source
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.xml.decoder import BLOCK_BYTES, ByteStream
 
 from . import article_metadata, article_stream, text_blocks, xml_tree
 from .article_metadata import ArticleMetadata
@@ -27,6 +29,8 @@ from .inputs import ARTICLE_LIST_EXTENSION, is_archive, is_article_list
 
 _MIRROR_FILE_NAME: Final = re.compile(r"PMC\d{1,10}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
 """File name of an article in a mirror (download/pmc/)."""
+_TRUNCATION_REASONS: Final = ("truncated-gzip", "truncated-xml")
+"""Damage of a package that leaves the articles before it whole."""
 _PREFETCH_BYTES: Final = 4_000_000
 """Bytes prefetched of a file; larger files are read again. Articles have 0.2 MB on average."""
 
@@ -91,7 +95,7 @@ class ArticleReader:
         Raises:
             BadFileError: a package or an archive as a whole is unusable.
         """
-        for position, article in enumerate(_iter_raw_articles(storage, source)):
+        for position, article in enumerate(_iter_raw_articles(storage, source, self._config.salvage)):
             if article.error:
                 yield SourceRecord(position, article.file, article.xml, [], error=article.error)
                 continue
@@ -144,7 +148,7 @@ def _update_metadata(metadata: ArticleMetadata, listed: _ListedMetadata) -> Arti
     )
 
 
-def _iter_raw_articles(storage: Storage, source: SourceFile) -> Iterator[_RawArticle]:
+def _iter_raw_articles(storage: Storage, source: SourceFile, salvage: bool) -> Iterator[_RawArticle]:
     if source.parts:
         yield from _iter_articles_of_files(
             storage, [_ArticleFile(part.name, part.path) for part in source.parts]
@@ -152,11 +156,9 @@ def _iter_raw_articles(storage: Storage, source: SourceFile) -> Iterator[_RawArt
     elif is_article_list(source.path):
         yield from _iter_articles_of_files(storage, _read_article_list(storage, source))
     elif is_archive(source.name):
-        yield from _iter_articles_of_archive(storage, source)
+        yield from _iter_articles_of_archive(storage, source, salvage)
     else:
-        with open_source(storage, source.path) as file:
-            for xml in article_stream.iter_articles(file):
-                yield _RawArticle(source.name, xml)
+        yield from _iter_articles_of_package(storage, source, salvage)
 
 
 def _iter_articles_of_files(storage: Storage, entries: list[_ArticleFile]) -> Iterator[_RawArticle]:
@@ -210,15 +212,53 @@ def _read_article_list(storage: Storage, source: SourceFile) -> list[_ArticleFil
     return entries
 
 
-def _iter_articles_of_archive(storage: Storage, source: SourceFile) -> Iterator[_RawArticle]:
+def _iter_articles_of_package(storage: Storage, source: SourceFile, salvage: bool) -> Iterator[_RawArticle]:
+    num_articles = 0
     with open_source(storage, source.path) as file:
-        for member in members.iter_members(file, source.name):
+        try:
+            for xml in article_stream.iter_articles(file):
+                yield _RawArticle(source.name, xml)
+                num_articles += 1
+        except BadFileError as error:
+            if not (salvage and num_articles and error.reason in _TRUNCATION_REASONS):
+                raise
+            detail = f"{error.detail}; what follows its first {num_articles:,} articles is lost"
+            yield _RawArticle(source.name, error=_make_loss(error.reason, detail))
+
+
+def _make_loss(reason: str, detail: str) -> BadRecordError:
+    """Return the error of what a damaged container has lost."""
+    return BadRecordError(f"{LOSS_PREFIX}{reason}", detail)
+
+
+def _iter_articles_of_archive(storage: Storage, source: SourceFile, salvage: bool) -> Iterator[_RawArticle]:
+    with open_source(storage, source.path) as file:
+        for member in members.iter_members(file, source.name, salvage):
+            if not member.name and member.error:
+                yield _RawArticle(source.name, error=_make_loss(member.error.reason, member.error.detail))
+                continue
             name = f"{source.name}/{member.name}"
             if member.error:
                 yield _RawArticle(name, error=member.error)
                 continue
+            content: ByteStream = member
+            if salvage:
+                try:
+                    content = _read_whole_member(member)
+                except BadFileError as damage:
+                    yield _RawArticle(name, error=_make_loss(damage.reason, damage.detail))
+                    continue
             try:
-                for xml in article_stream.iter_articles(member):
+                for xml in article_stream.iter_articles(content):
                     yield _RawArticle(name, xml)
             except BadFileError as member_error:  # a damaged archive raises at the next member
                 yield _RawArticle(name, error=BadRecordError(member_error.reason, member_error.detail))
+
+
+def _read_whole_member(member: ArchiveMember) -> ByteStream:
+    """Read a member to its end, before any of its articles is used.
+
+    Raises:
+        BadFileError: the member is damaged or a bomb.
+    """
+    return io.BytesIO(b"".join(iter(lambda: member.read(BLOCK_BYTES), b"")))

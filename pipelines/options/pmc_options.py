@@ -89,6 +89,11 @@ def make_parser() -> Parser:
         ("titles", "begin the text with the title (default: yes; the title column is there either way)"),
         ("section-labels", "give each section's heading a line of its own in the text (default: no)"),
         (
+            "salvage",
+            "use the whole articles of an archive or a package that is truncated, or has damaged members or "
+            "bombs, and list what is lost in DIR/rejected (default: no; it is rejected as a whole)",
+        ),
+        (
             "author-year-citations",
             "leave citations by name and year in the text (default: yes; --citations is about numbers)",
         ),

@@ -625,3 +625,116 @@ def test_disk_error_is_raised_unchanged() -> None:
     for data, name in ((pack_tar(FILES), "a.tar"), (pack_zip(FILES), "a.zip")):
         with pytest.raises(OSError, match="Input/output"):
             list(iter_members(FailingFile(data), name))
+
+
+# Salvage
+
+
+def salvage(data: bytes, name: str) -> tuple[ArchiveFiles, list[tuple[str, str]]]:
+    """Return the whole members, and the name and reason of each loss."""
+    whole: ArchiveFiles = []
+    lost = []
+    for member in iter_members(io.BytesIO(data), name, salvage=True):
+        if member.error:
+            lost.append((member.name, member.error.reason))
+            continue
+        try:
+            whole.append((member.name, read_member(member)))
+        except BadFileError as damage:
+            lost.append((member.name, damage.reason))
+    return whole, lost
+
+
+@pytest.mark.parametrize("archive_format", PACKERS)
+def test_nothing_is_lost_of_an_intact_archive(archive_format: str) -> None:
+    name, pack = PACKERS[archive_format]
+    assert salvage(pack(FILES), name) == (ARTICLES, [])
+
+
+@pytest.mark.parametrize("archive_format", ["tar.gz", "pax"])
+def test_members_before_the_end_of_a_truncated_tar_are_salvaged(archive_format: str) -> None:
+    name, pack = MAIN_PACKERS[archive_format]
+    files = [(f"PMC{number}.xml", random.Random(number).randbytes(700)) for number in range(4)]
+    data = pack(files)
+    num_whole = set()
+    for length in range(600, len(data.rstrip(b"\0")), 97):
+        if not unpack_until_error(data[:length], name)[0]:
+            with pytest.raises(BadFileError, match="truncated-archive"):
+                salvage(data[:length], name)
+            continue
+        whole, lost = salvage(data[:length], name)
+        assert whole == files[: len(whole)]
+        assert lost[-1] == ("", "truncated-archive")
+        assert lost[:-1] in ([], [(f"PMC{len(whole)}.xml", "truncated-archive")])
+        num_whole.add(len(whole))
+    assert num_whole >= {1, 2, 3}
+
+
+def test_members_around_a_bomb_are_salvaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(members, "RATIO_EXEMPT_BYTES", 1 << 20)
+    bomb = bytes(20_000_000)
+    files = [("PMC1.xml", FIRST_ARTICLE), ("PMC2.xml", bomb), ("x.pdf", bomb), ("PMC3.xml", SECOND_ARTICLE)]
+    for name, pack in (("a.tar.gz", pack_tar_gz), ("a.zip", pack_zip)):
+        data = pack(files)
+        assert read_archive_error(data, name).reason == "bomb"
+        assert salvage(data, name) == ([files[0], files[3]], [("PMC2.xml", "bomb")])
+        assert measure_peak_memory(lambda data=data, name=name: salvage(data, name)) < 9_000_000  # type: ignore[misc]
+
+
+def test_skipping_of_bombs_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(members, "RATIO_EXEMPT_BYTES", 1 << 20)
+    monkeypatch.setattr(members, "MAX_SKIPPED_BYTES", 5_000_000)
+    files = [("PMC1.xml", FIRST_ARTICLE), *[(f"PMC{number}.xml", bytes(3_000_000)) for number in range(2, 6)]]
+    whole, lost = salvage(pack_tar_gz(files), "a.tar.gz")
+    assert whole == files[:1]
+    assert lost[-1] == ("", "bomb")
+    assert [name for name, _ in lost[:-1]] == ["PMC2.xml", "PMC3.xml", "PMC4.xml"]
+    assert salvage(pack_zip(files), "a.zip")[0] == files[:1]
+
+
+def test_large_members_do_not_make_a_bomb_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(members, "RATIO_EXEMPT_BYTES", 1 << 20)
+    monkeypatch.setattr(members, "MAX_MEMBER_BYTES", 1 << 20)
+    files = [("PMC1.xml", FIRST_ARTICLE), ("PMC2.xml", bytes(9_000_000)), ("PMC3.xml", SECOND_ARTICLE)]
+    for name, pack in (("a.tar.gz", pack_tar_gz), ("a.zip", pack_zip)):
+        assert salvage(pack(files), name) == ([files[0], files[2]], [("PMC2.xml", "too-large")])
+
+
+def test_damaged_member_of_a_zip_is_lost_alone() -> None:
+    files = [(f"PMC{number}.xml", random.Random(number).randbytes(700)) for number in range(3)]
+    data = bytearray(pack_zip(files, zipfile.ZIP_STORED))
+    data[data.index(files[1][1]) + 300] ^= 1
+    assert salvage(bytes(data), "a.zip") == ([files[0], files[2]], [("PMC1.xml", "corrupt-archive")])
+
+
+def test_damage_of_the_tar_alone_loses_what_follows() -> None:
+    entries = [pack_entry(f"PMC{number}.xml", b"0", FIRST_ARTICLE) for number in range(3)]
+    data = entries[0] + b"?" * 512 + entries[1] + END_OF_TAR
+    expected = [("PMC0.xml", FIRST_ARTICLE)], [("", "corrupt-archive")]
+    assert salvage(data, "a.tar") == salvage(gzip.compress(data), "a.tar.gz") == expected
+    assert salvage(pack_tar(FILES) + entries[0], "a.tar") == (ARTICLES, [("", "corrupt-archive")])
+
+
+def test_tar_of_damaged_compressed_data_is_not_salvaged() -> None:
+    """The damage may be anywhere before the place where the checksum reveals it."""
+    files = [(f"PMC{number}.xml", random.Random(number).randbytes(3000)) for number in range(3)]
+    data = pack_tar_gz(files)
+    for damaged in (data[:-8] + bytes(4) + data[-4:], data[:4000] + b"\xff" * 9 + data[4009:]):
+        with pytest.raises(BadFileError) as error_info:
+            salvage(damaged, "a.tar.gz")
+        assert error_info.value.reason == "corrupt-archive"
+    damaged_tar = pack_tar(files).replace(b"PMC2.xml", b"PMC9.xml", 1)
+    with pytest.raises(BadFileError):
+        salvage(gzip.compress(damaged_tar)[:-8] + bytes(8), "a.tar.gz")
+
+
+@pytest.mark.parametrize("case", NOT_ARCHIVES)
+@pytest.mark.parametrize("name", ["a.tar.gz", "a.tar", "a.zip"])
+def test_other_files_are_not_salvaged(case: str, name: str) -> None:
+    with pytest.raises(BadFileError, match="not-an-archive"):
+        salvage(NOT_ARCHIVES[case], name)
+
+
+def test_zip_without_its_directory_is_not_salvaged() -> None:
+    with pytest.raises(BadFileError, match="truncated-archive"):
+        salvage(pack_zip(FILES)[:-30], "a.zip")

@@ -226,6 +226,7 @@ def test_config_as_json() -> None:
         "author_year_citations": True,
         "citations": "mask",
         "formula_placeholder": "[FORMULA]",
+        "salvage": False,
     }
     assert json.loads(json.dumps(config)) == config
 

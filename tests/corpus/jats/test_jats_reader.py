@@ -102,7 +102,7 @@ def test_bad_file_does_not_affect_the_others(tmp_path: Path) -> None:
             "PMC6.xml.gz": gzip.compress(small_article(6)),
             "PMC7.xml.gz": gzip.compress(small_article(7))[:-9],
             "PMC8.xml": b"<html>503</html>",
-            "PMC9.xml": b'<!DOCTYPE article [<!ENTITY a "b">]>' + small_article(9),
+            "PMC9.xml": b'<!DOCTYPE article [<!ENTITY a SYSTEM "b">]>' + small_article(9),
             "PMC10.xml": small_article(10, "&nonesuch;"),
             "PMC11.xml": small_article(11).replace(b"PMC11", b"PMCx"),
             "PMC12.nxml": b'<?xml version="1.0" encoding="latin-1"?>'
