@@ -15,12 +15,27 @@ to do. ``corpus/ui/error_report.py`` turns any exception into a message and an e
 from __future__ import annotations
 
 import json
+import re
 from typing import ClassVar, Final, NamedTuple
 
 from .exit_codes import FAILED, USAGE_ERROR
 
 DISK_FULL: Final = "the disk is full. Free some space and run the same command again: it continues"
 RESUME: Final = "Completed work is kept; run the same command again to continue"
+
+
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Characters that a terminal obeys, or that turn the direction of a line; not the tab and the line feed."""
+
+
+def escape_controls(text: str) -> str:
+    r"""Return text for a terminal or a log, its control characters written as ``\x1b``.
+
+    Messages quote strangers: servers, file names, archives.  A terminal would obey what they wrote.
+    """
+    return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), text)
 
 
 class BioshardsError(Exception):

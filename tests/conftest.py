@@ -111,13 +111,22 @@ def every_manifest_is_valid(tmp_path_factory: pytest.TempPathFactory) -> Iterato
     assert not wrong
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_runtime_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Count the connections of tests in their own folder, not in that of this user's runs."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
+        yield
+
+
 @pytest.fixture
 def own_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A temporary folder for this test and its processes alone: places on servers are counted there."""
+    """A temporary folder for this test and its processes alone: connections are counted there."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
     return folder
 
 

@@ -1,27 +1,44 @@
 """HTTP client with rate limiting, retries with exponential backoff, and resumed transfers.
 
 Every request waits for the rate limiter (``rate_limit.py``), sends a User-Agent, and is retried by the retry
-policy (storage/retry.py) or after ``Retry-After``.  A body that ends early is resumed by a range request.  A
-redirect to another host is an error.
+policy (storage/retry.py) or after ``Retry-After``.  A body that ends early is resumed by a range request, or
+read from its start if the server answers ranges wrongly.  A redirect to another host is an error.  A server
+may send its bytes slowly, or stop inside a header or a body: ``_SteadyReader`` measures them as they arrive.
+
+What a server says is quoted in messages by :func:`_quote`, without its control characters.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import email.utils
+import functools
+import http.client
+import io
+import logging
 import random
 import re
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 import requests
+import requests.adapters
 import urllib3.exceptions
+import urllib3.poolmanager
 
-from bioshards.corpus.errors import RunError
-from bioshards.corpus.storage.retry import DEFAULT_RETRY_POLICY, MAX_RETRY_AFTER_SECONDS, RetryPolicy
+from bioshards.corpus.errors import RESUME, RunError, escape_controls
+from bioshards.corpus.storage.retry import (
+    DEFAULT_RETRY_POLICY,
+    INTERACTIVE_RETRY_POLICY,
+    MAX_RETRY_AFTER_SECONDS,
+    MIN_PROGRESS_BYTES,
+    RetryPolicy,
+)
 
 from .rate_limit import RateLimiter
 
@@ -31,6 +48,11 @@ _REDIRECT_STATUSES: Final = frozenset({301, 302, 303, 307, 308})
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-\d{1,18}/(?:(\d{1,18})|\*)", re.ASCII)
 _CONTENT_LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 _MAX_REDIRECTS: Final = 3
+_MAX_QUOTED_CHARACTERS: Final = 200
+_MIN_REPORTED_SECONDS: Final = 5.0
+"""A failed attempt that takes this long with the pause after it is reported to the user."""
+_MAX_DATED_SECONDS: Final = 1e10
+"""Retry-After that is at most believed: three hundred years."""
 
 
 class DownloadError(RunError):
@@ -47,6 +69,10 @@ class RefusedError(DownloadError):
 
 class UnreachableError(DownloadError):
     """All attempts failed."""
+
+
+class OutageError(UnreachableError):
+    """The server serves nothing for now, or nothing to us: requests for other files are useless."""
 
 
 class _RetryableError(Exception):
@@ -67,18 +93,123 @@ class HttpResponse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """URL of a server with its rate limit and retry policy."""
+    """URL of a server with its rate limit and retry policy.
+
+    Attributes:
+        report_wait: tells the user why a request waits; None: the rate limiter keeps it for the progress
+            display, which is in another process.
+    """
 
     base_url: str
     user_agent: str
     rate_limiter: RateLimiter
     retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY
+    report_wait: Callable[[str], None] | None = None
 
     @contextlib.contextmanager
     def connect(self) -> Iterator[Connection]:
         """Open a connection, which takes one of the slots of the rate limiter."""
         with self.rate_limiter.acquire_slot(), contextlib.closing(Connection(self)) as connection:
             yield connection
+
+
+if TYPE_CHECKING:
+    _RawReader = io.RawIOBase
+    _BufferedReader = io.BufferedReader[io.RawIOBase]
+else:
+    _RawReader = io.RawIOBase
+    _BufferedReader = io.BufferedReader
+
+
+class _SteadyReader(_RawReader):
+    """The bytes of a response, measured as they arrive.
+
+    The socket's time-out bounds the wait for the next byte only; a byte a second would keep a request for
+    days.  This reader raises TimeoutError if a header takes longer than the time-out, or if a body brings
+    less than ``min_bytes_per_second`` over that time.  Only the time spent in waiting counts.
+    """
+
+    def __init__(self, raw: io.RawIOBase, policy: RetryPolicy) -> None:
+        self._raw, self._policy = raw, policy
+        self._is_header = True
+        self._seconds, self._bytes = 0.0, 0
+
+    def begin_body(self) -> None:
+        """End the header: what follows is measured by its rate."""
+        self._is_header = False
+        self._seconds, self._bytes = 0.0, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._raw.fileno()
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int | None:
+        started = time.monotonic()
+        size = self._raw.readinto(buffer)
+        self._seconds += time.monotonic() - started
+        self._bytes += size or 0
+        if self._seconds > self._policy.read_timeout:
+            if self._is_header:
+                raise TimeoutError(f"its header has no end after {self._seconds:.0f} seconds")
+            if self._bytes < self._policy.min_bytes_per_second * self._seconds:
+                raise TimeoutError(f"it sends only {self._bytes / self._seconds:.0f} bytes a second")
+            self._seconds, self._bytes = 0.0, 0
+        return size
+
+
+class _SteadyResponse(http.client.HTTPResponse):
+    """A response that is read by a :class:`_SteadyReader`."""
+
+    def __init__(self, policy: RetryPolicy, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._reader = _SteadyReader(self.fp.detach(), policy)
+        self.fp = io.BufferedReader(self._reader)
+
+    def begin(self) -> None:
+        super().begin()
+        self._reader.begin_body()
+
+
+class _SteadyAdapter(requests.adapters.HTTPAdapter):
+    """Opens connections whose responses are :class:`_SteadyResponse`."""
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        self._policy = policy
+        super().__init__()
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        self._set_pool_classes(self.poolmanager)
+
+    def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
+        manager = super().proxy_manager_for(*args, **kwargs)
+        self._set_pool_classes(manager)
+        return manager
+
+    def _set_pool_classes(self, manager: Any) -> None:
+        manager.pool_classes_by_scheme = {
+            scheme: functools.partial(_make_pool, self._policy, pool_class)
+            for scheme, pool_class in urllib3.poolmanager.pool_classes_by_scheme.items()
+        }
+
+
+def _make_pool(policy: RetryPolicy, pool_class: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    pool = pool_class(*args, **kwargs)
+    connection_class = pool.ConnectionCls
+
+    def make_connection(*args: Any, **kwargs: Any) -> Any:
+        connection = connection_class(*args, **kwargs)
+        connection.response_class = functools.partial(_SteadyResponse, policy)
+        return connection
+
+    pool.ConnectionCls = make_connection
+    return pool
 
 
 class _Session(requests.Session):
@@ -91,9 +222,13 @@ class _Session(requests.Session):
 class Connection:
     """A keep-alive connection to a server, for one thread at a time."""
 
+    _policy: RetryPolicy = DEFAULT_RETRY_POLICY
+
     def __init__(self, server: Server) -> None:
-        self._server = server
+        self._server, self._policy = server, server.retry_policy
         self._session = _Session()
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, _SteadyAdapter(server.retry_policy))
         self._session.headers.update({"User-Agent": server.user_agent, "Accept-Encoding": "identity"})
         # Read proxies and certificates of the environment once: per request they take a fifth of its time.
         for name, value in self._session.merge_environment_settings(
@@ -106,6 +241,13 @@ class Connection:
         """Close the connection."""
         self._session.close()
 
+    def with_few_attempts(self) -> Connection:
+        """Return this connection with no more attempts than while a person waits."""
+        hurried = copy.copy(self)
+        max_attempts = min(self._policy.max_attempts, INTERACTIVE_RETRY_POLICY.max_attempts)
+        hurried._policy = replace(self._policy, max_attempts=max_attempts)
+        return hurried
+
     def read(self, url: str, max_bytes: int) -> HttpResponse:
         """Read a small file of up to ``max_bytes`` bytes.
 
@@ -113,9 +255,9 @@ class Connection:
             DownloadError: the request failed.
         """
         for attempt in self._iter_attempts(url):
-            with attempt, self._request(url, {}) as response:
+            with attempt, self._request(url, {}, attempt) as response:
                 body = bytearray()
-                for block in self._read_blocks(response, 0):
+                for block in self._read_blocks(response, 0, attempt):
                     body += block
                     if len(body) > max_bytes:
                         raise RefusedError(f"{url} has more than {max_bytes:,} bytes, the limit")
@@ -134,14 +276,17 @@ class Connection:
         """
         offset = max_offset = start
         validator = ""
+        num_empty_ranges = 0
         for attempt in self._iter_attempts(url):
+            if num_empty_ranges >= max(2, self._policy.max_attempts // 2):
+                offset = num_empty_ranges = 0  # the server cannot send ranges: take it from the start
             headers = {"Range": f"bytes={offset}-"} if offset else {}
             if offset and validator:
                 headers["If-Range"] = validator
             with attempt:
-                with self._request(url, headers) as response:
+                with self._request(url, headers, attempt) as response:
                     if response.status_code == 416:
-                        if response.headers.get("Content-Range") == f"bytes */{offset}":
+                        if offset and response.headers.get("Content-Range") == f"bytes */{offset}":
                             return  # complete
                         offset = 0  # the file is now shorter
                         raise _RetryableError("the server does not have this range of it")
@@ -151,44 +296,69 @@ class Connection:
                     elif validator and new_validator not in ("", validator):  # the server ignores If-Range
                         offset = 0
                         raise _RetryableError("the server sends a range of another version of it")
+                    else:
+                        num_empty_ranges += 1
                     validator = new_validator or validator
-                    for block in self._read_blocks(response, offset):
+                    for block in self._read_blocks(response, offset, attempt):
                         yield offset, block
                         offset += len(block)
+                        num_empty_ranges = 0
                         if offset > max_offset:  # repeated bytes are not progress
+                            attempt.new_bytes += offset - max_offset
                             max_offset = offset
-                            attempt.mark_progress()
                 return
 
     def _iter_attempts(self, url: str) -> Iterator[_Attempt]:
         """Yield attempts until one ends without a retryable error."""
-        policy, num_failures = self._server.retry_policy, 0
+        policy, num_failures, idle_seconds = self._policy, 0, 0.0
         while True:
             attempt = _Attempt()
             yield attempt
             if attempt.failure is None:
                 return
-            num_failures = 1 if attempt.has_progressed else num_failures + 1
+            has_progressed = attempt.new_bytes >= MIN_PROGRESS_BYTES
+            num_failures = 1 if has_progressed else num_failures + 1
+            idle_seconds = max(
+                0.0, idle_seconds + attempt.seconds - attempt.num_bytes / policy.min_bytes_per_second
+            )
             pause = attempt.failure.pause
-            if num_failures >= policy.max_attempts or (pause or 0) > MAX_RETRY_AFTER_SECONDS:
+            if pause is not None and pause > MAX_RETRY_AFTER_SECONDS:
+                raise _make_retry_after_error(url, attempt.failure, pause)
+            if num_failures >= policy.max_attempts:
                 raise UnreachableError(
                     f"{url} cannot be read: {attempt.failure} (tried {num_failures} times in a row)"
-                    if num_failures >= policy.max_attempts
-                    else f"{url} cannot be read: {attempt.failure}; the server asks to retry after "
-                    f"{pause:.0f} seconds"
+                )
+            if idle_seconds > policy.max_idle_seconds:
+                raise UnreachableError(
+                    f"{url} cannot be read: {attempt.failure} (in {idle_seconds / 60:.0f} minutes it brought "
+                    "next to nothing)"
+                )
+            backoff = min(policy.initial_backoff * 2 ** (num_failures - 1), policy.max_backoff)
+            seconds = max(pause or 0, backoff * random.uniform(0.5, 1.5))
+            if attempt.seconds + seconds >= _MIN_REPORTED_SECONDS:
+                self._report_wait(
+                    f"{url}: {attempt.failure}; attempt {num_failures + 1} of {policy.max_attempts} "
+                    f"in {seconds:.0f} seconds"
                 )
             if pause is not None:
                 self._server.rate_limiter.pause(pause)
-            backoff = min(policy.initial_backoff * 2 ** (num_failures - 1), policy.max_backoff)
-            time.sleep(max(pause or 0, backoff * random.uniform(0.5, 1.5)))
+            time.sleep(seconds)
+            idle_seconds += seconds
+
+    def _report_wait(self, text: str) -> None:
+        logging.getLogger(__name__).warning("%s", text)  # seen on a cluster
+        if self._server.report_wait:
+            self._server.report_wait(text)
+        else:
+            self._server.rate_limiter.note_wait(text)
 
     @contextlib.contextmanager
-    def _request(self, url: str, headers: dict[str, str]) -> Iterator[requests.Response]:
+    def _request(self, url: str, headers: dict[str, str], attempt: _Attempt) -> Iterator[requests.Response]:
         """Send a request and follow redirects on the same host; the status is one of success, or 416."""
         current_url = url
         for _ in range(_MAX_REDIRECTS + 1):
             self._server.rate_limiter.wait_for_turn()
-            with self._send(current_url, headers) as response:
+            with self._send(current_url, headers, attempt) as response:
                 status = response.status_code
                 if status not in _REDIRECT_STATUSES:
                     self._raise_for_status(url, response)
@@ -197,21 +367,23 @@ class Connection:
                 location = response.headers.get("Location", "")
                 target = _resolve_redirect(current_url, location)
                 if target is None:
-                    raise RefusedError(f"{url} is redirected to another host ({location[:200]})")
+                    raise RefusedError(f"{url} is redirected to another host ({_quote(location)})")
                 current_url = target
         raise RefusedError(f"{url} is redirected too often")
 
     @contextlib.contextmanager
-    def _send(self, url: str, headers: dict[str, str]) -> Iterator[requests.Response]:
-        policy = self._server.retry_policy
+    def _send(self, url: str, headers: dict[str, str], attempt: _Attempt) -> Iterator[requests.Response]:
+        policy = self._policy
         try:
-            with self._session.get(
-                url,
-                headers=headers,
-                stream=True,
-                allow_redirects=False,
-                timeout=(policy.connect_timeout, policy.read_timeout),
-            ) as response:
+            with attempt.waiting():
+                response = self._session.get(
+                    url,
+                    headers=headers,
+                    stream=True,
+                    allow_redirects=False,
+                    timeout=(policy.connect_timeout, policy.read_timeout),
+                )
+            with response:
                 yield response
         except requests.exceptions.SSLError as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
@@ -227,44 +399,54 @@ class Connection:
         status = response.status_code
         if status in (200, 206, 416):
             return
-        message = f"the server answers {status} {response.reason}"
+        message = f"the server answers {status} {_quote(response.reason or '')}".rstrip()
         if status in (404, 410):
             raise NotFoundError(f"{url} is not there: {message}")
         if status in _RETRYABLE_STATUSES:
             pause = _parse_retry_after(response.headers.get("Retry-After", ""))
             if pause is None and status in (429, 503):
-                pause = self._server.retry_policy.initial_backoff  # all workers wait while it is overloaded
+                pause = self._policy.initial_backoff  # all workers wait while it is overloaded
             raise _RetryableError(message, pause)
         raise RefusedError(f"{url} is refused: {message}")
 
-    def _read_blocks(self, response: requests.Response, offset: int) -> Iterator[bytes]:
+    def _read_blocks(self, response: requests.Response, offset: int, attempt: _Attempt) -> Iterator[bytes]:
         """Yield the blocks of a body, and check its length against the headers."""
         end = _find_body_end(response, offset)
-        policy = self._server.retry_policy
-        window_start, window_bytes = time.monotonic(), 0
-        while block := response.raw.read1(_BLOCK_BYTES, decode_content=False):
+        while True:
+            with attempt.waiting():
+                block = response.raw.read1(_BLOCK_BYTES, decode_content=False)
+            if not block:
+                break
             offset += len(block)
-            window_bytes += len(block)
+            attempt.num_bytes += len(block)
             yield block
-            seconds = time.monotonic() - window_start
-            if seconds > policy.read_timeout:
-                if window_bytes < policy.min_bytes_per_second * seconds:
-                    raise _RetryableError(f"it sends only {window_bytes / seconds:.0f} bytes a second")
-                window_start, window_bytes = time.monotonic(), 0
         if end is not None and offset != end:
             raise _RetryableError(f"the connection ended at byte {offset:,} of {end:,}")
 
 
 class _Attempt:
-    """An attempt: a context manager that catches a retryable error."""
+    """An attempt: a context manager that catches a retryable error.
+
+    Attributes:
+        failure: the error.
+        seconds: time spent in waiting for the server.
+        num_bytes: bytes of the body that arrived.
+        new_bytes: those of them that no attempt before had brought.
+    """
 
     def __init__(self) -> None:
         self.failure: _RetryableError | None = None
-        self.has_progressed = False
+        self.seconds = 0.0
+        self.num_bytes = self.new_bytes = 0
 
-    def mark_progress(self) -> None:
-        """Record that new bytes arrived: the next failure counts as the first."""
-        self.has_progressed = True
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Count the time of the block."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds += time.monotonic() - started
 
     def __enter__(self) -> _Attempt:
         return self
@@ -274,6 +456,22 @@ class _Attempt:
             self.failure = error
             return True
         return False
+
+
+def _quote(text: str) -> str:
+    """Return a server's words for a message: one line, short, without control characters."""
+    return escape_controls(" ".join(text.split()))[:_MAX_QUOTED_CHARACTERS]
+
+
+def _make_retry_after_error(url: str, failure: Exception, pause: float) -> OutageError:
+    """Return the error that ends a run whose server asks for a long pause."""
+    until = datetime.fromtimestamp(time.time() + pause, UTC)
+    error = OutageError(
+        f"{url} cannot be read: {failure}; the server asks to wait {pause:,.0f} seconds, "
+        f"until {until:%Y-%m-%d %H:%M} UTC"
+    )
+    error.hint = f"Run the same command again after that. {RESUME.partition(';')[0]}"
+    return error
 
 
 def _resolve_redirect(url: str, location: str) -> str | None:
@@ -291,7 +489,7 @@ def _find_body_end(response: requests.Response, offset: int) -> int | None:
         match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", "").strip())
         if not match or int(match[1]) != offset:
             raise _RetryableError(
-                f"the server answers with another range: {response.headers.get('Content-Range')}"
+                f"the server answers with another range: {_quote(response.headers.get('Content-Range', ''))}"
             )
         if match[2]:
             return int(match[2])
@@ -307,8 +505,8 @@ def _get_validator(response: requests.Response) -> str:
 
 def _parse_retry_after(retry_after: str) -> float | None:
     """Return the seconds of a Retry-After header, a number or a date (RFC 9110, 10.2.3)."""
-    if re.fullmatch(r"\s*\d{1,9}\s*", retry_after):
-        return float(retry_after)
+    if re.fullmatch(r"\s*\d+\s*", retry_after, re.ASCII):
+        return min(float(retry_after), _MAX_DATED_SECONDS)
     try:
         return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):
@@ -319,4 +517,4 @@ def _find_innermost_reason(error: Exception) -> str:
     """Return the message of the innermost cause of an error."""
     while (inner := error.__cause__ or error.__context__) and isinstance(inner, Exception):
         error = inner
-    return str(error) or type(error).__name__
+    return _quote(str(error)) or type(error).__name__

@@ -26,13 +26,9 @@ from bioshards.corpus.storage.resumable_file import ResumableFile
 from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS
 from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 
-from .http_client import Connection, DownloadError, NotFoundError, RefusedError
+from .http_client import Connection, NotFoundError, RefusedError
 from .remote_file import RemoteFile
 from .verifier import DownloadVerifier
-
-REFUSED: Final = "refused"
-UNREACHABLE: Final = "unreachable"
-"""Reason of a file whose server does not answer."""
 
 _SETTLE_TIME: Final = timedelta(days=1)
 """Listings give minutes in an unknown time zone: a file that was verified sooner than this after its
@@ -156,15 +152,6 @@ class Mirror:
                     ) from error
                 time.sleep(attempt)
         raise AssertionError("attempts end with a file or an error")
-
-    def try_fetch(self, connection: Connection, remote_file: RemoteFile) -> MirroredFile | BadFileError:
-        """Fetch as :meth:`fetch` does, and return an error instead of raising it."""
-        try:
-            return self.fetch(connection, remote_file)
-        except BadFileError as bad_file:
-            return bad_file
-        except DownloadError as error:
-            return BadFileError(REFUSED if isinstance(error, RefusedError) else UNREACHABLE, str(error))
 
     def _read_published_md5(self, connection: Connection, remote_file: RemoteFile) -> str | None:
         """Read the MD5 that the server publishes for a file; None if there is none."""

@@ -24,9 +24,12 @@ class RetryPolicy:
 
     Attributes:
         connect_timeout: seconds to wait for a connection.
-        read_timeout: seconds to wait for the next byte of a response.
+        read_timeout: seconds to wait for the next byte of a response, and for the whole of its header.
         min_bytes_per_second: a body that is slower than this for ``read_timeout`` seconds is a failure.
-        max_attempts: consecutive failures, without a byte of progress, before the request is given up.
+        max_attempts: consecutive failures, without :data:`MIN_PROGRESS_BYTES`, before the request is given
+            up.
+        max_idle_seconds: seconds that failed attempts and the pauses between them may take beyond those that
+            their bytes take at ``min_bytes_per_second``.  A large file on a slow line has the time it needs.
         initial_backoff: seconds before the first retry; doubled for every further one.
         max_backoff: upper bound of the backoff in seconds.
     """
@@ -35,6 +38,7 @@ class RetryPolicy:
     read_timeout: float = 60
     min_bytes_per_second: float = 1000
     max_attempts: int = 10
+    max_idle_seconds: float = 600
     initial_backoff: float = 1
     max_backoff: float = 120
 
@@ -45,17 +49,20 @@ DEFAULT_RETRY_POLICY: Final = RetryPolicy()
 INTERACTIVE_RETRY_POLICY: Final = RetryPolicy(max_attempts=4)
 """Policy of the driver, which reads listings while a person waits."""
 
-MAX_RETRY_AFTER_SECONDS: Final = 3600.0
-"""Longest pause that a server may request (``Retry-After``); the request is given up if it is longer."""
+MIN_PROGRESS_BYTES: Final = 4096
+"""New bytes with which a failed attempt counts as progress, so that the next failure is the first."""
+
+MAX_RETRY_AFTER_SECONDS: Final = 300.0
+"""Longest pause that a server may request (``Retry-After``); the run ends if it is longer."""
 
 MAX_READ_ATTEMPTS: Final = 3
 """Reads of a file, page or object whose content is wrong: a bad checksum, or another format."""
 
-MAX_CONSECUTIVE_FAILURES: Final = 3
-"""Files of a source that fail in a row before the source is considered unreachable."""
+MAX_REFUSED_FILES: Final = 3
+"""Files that a server refuses in a row before its listing is read, to see whether it refuses everything."""
 
-MAX_UNREACHABLE_OBJECTS: Final = 20
-"""Objects of PMC's bucket that fail, after all retries, before the bucket is considered unreachable."""
+MAX_REFUSED_OBJECTS: Final = 20
+"""The same for the objects of PMC's bucket."""
 
 STORE_CONNECT_TIMEOUT_SECONDS: Final = 10
 """Seconds that the client of an object store waits for a connection."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from bioshards.corpus.download.pmc.s3_bucket import range_label
+from bioshards.corpus.errors import escape_controls
 from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.pubmed.discovery import source_from_file
@@ -19,7 +20,8 @@ from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 
 if TYPE_CHECKING:
-    from bioshards.pipelines.inputs.downloads import SourceListing
+    from bioshards.pipelines.inputs.downloads import DownloadPlan, SourceListing
+    from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
     from bioshards.pipelines.inputs.run_inputs import RunInputs
     from bioshards.pipelines.job_types import FetchJob, PretrainingJob, WordsJob
 
@@ -31,6 +33,8 @@ _FAST_ITEM_SECONDS: Final = 1
 """Of sources that took less than this ..."""
 _LINE_INTERVAL_SECONDS: Final = 2
 """... a log has a line this often at most."""
+_LINE_START: Final = "\r\033[K"
+"""Clears the live line of a terminal."""
 
 
 class _DownloadCounter:
@@ -50,6 +54,22 @@ class _DownloadCounter:
             f"{folder}/{name}" for folder in self._folders for name in self._storage.list_names(folder)
         }
         return f"{len(self._expected_paths & present):,}/{len(self._expected_paths):,} fetched"
+
+
+class _WaitNotices:
+    """Says why downloads of this machine wait, as the processes that wait have noted it."""
+
+    def __init__(self, plans: Iterable[DownloadPlan]) -> None:
+        self._limiters = {plan.server.rate_limiter for plan in plans if not plan.is_distributed}
+        self._last = {limiter: limiter.read_wait() for limiter in self._limiters}  # of former runs
+
+    def read_new(self) -> Iterator[str]:
+        """Yield what was noted since the last call."""
+        for limiter in self._limiters:
+            noted = limiter.read_wait()
+            if noted and noted != self._last[limiter]:
+                self._last[limiter] = noted
+                yield f"waiting: {noted.text}"
 
 
 class _StepProgress:
@@ -111,7 +131,7 @@ class _StepProgress:
                     flush=True,
                 )
         if self._is_live:
-            print(f"\r\033[K{self._format_line()}", end="", file=self._out, flush=True)
+            print(f"{_LINE_START}{self._format_line()}", end="", file=self._out, flush=True)
 
     def _should_print_line(self, seconds: float) -> bool:
         """Of many small items in a row a few lines say enough, with the last one."""
@@ -163,13 +183,15 @@ class ShardsProgress(_StepProgress):
             out,
         )
         self._downloads = run_inputs.to_fetch and _DownloadCounter(storage, run_inputs.listings.values())
+        self._wait_notices = _WaitNotices(_list_download_plans(run_inputs.listings, run_inputs.article_plan))
         self._last_line, self._last_log_time = "", self._start_time
 
     def _describe(self, name: str, report: Any) -> tuple[str, int]:
         return name[:_REPORT_SUFFIX_START], report["result"]["records"]
 
     def update(self) -> None:
-        """Print the files staged since the last call."""
+        """Print the files staged since the last call, and why downloads wait."""
+        _print_notices(self._wait_notices, self._is_live, self._out)
         super().update()
         if (
             not self._is_live
@@ -228,6 +250,18 @@ def _list_paths_to_fetch(run_inputs: RunInputs) -> list[str]:
     ]
 
 
+def _list_download_plans(
+    listings: Mapping[str, SourceListing], article_plan: PmcArticlePlan | None
+) -> list[DownloadPlan]:
+    plans = [listing.download_plan for listing in listings.values() if listing.to_fetch]
+    return plans + ([article_plan.download_plan] if article_plan else [])
+
+
+def _print_notices(wait_notices: _WaitNotices, is_live: bool, out: TextIO) -> None:
+    for notice in wait_notices.read_new():
+        print(f"{_LINE_START if is_live else ''}{escape_controls(notice)}", file=out, flush=True)
+
+
 class FetchProgress:
     """Says how much of what was asked for the mirror has."""
 
@@ -235,6 +269,7 @@ class FetchProgress:
         self._job, self._out, self._is_live = job, out, out.isatty()
         has_files = any(listing.to_fetch for listing in job.listings.values())
         self._downloads = has_files and _DownloadCounter(job.storage, job.listings.values())
+        self._wait_notices = _WaitNotices(_list_download_plans(job.listings, job.article_plan))
         self._reports_before = self._list_reports()
         self._last_line, self._last_log_time = "", time.monotonic()
 
@@ -245,7 +280,8 @@ class FetchProgress:
         return {(report.path, report.stamp) for report in report_files}
 
     def update(self) -> None:
-        """Print how far it is, if that has changed."""
+        """Print how far it is, if that has changed, and why downloads wait."""
+        _print_notices(self._wait_notices, self._is_live, self._out)
         if not self._is_live and time.monotonic() - self._last_log_time < _LOG_INTERVAL_SECONDS:
             return
         self._last_log_time = time.monotonic()
@@ -256,7 +292,7 @@ class FetchProgress:
         line = ", ".join(parts)
         if line != self._last_line:
             self._last_line = line
-            line_start, line_end = ("\r\033[K", "") if self._is_live else ("", "\n")
+            line_start, line_end = (_LINE_START, "") if self._is_live else ("", "\n")
             print(f"{line_start}{line}", end=line_end, file=self._out, flush=True)
 
     def close(self) -> None:

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 from bioshards import __version__
-from bioshards.corpus.download.http_client import Connection, Server, UnreachableError
-from bioshards.corpus.download.listing import SelectedFiles
-from bioshards.corpus.download.mirror import REFUSED, UNREACHABLE, Mirror, MirroredFile
+from bioshards.corpus.download.http_client import (
+    Connection,
+    DownloadError,
+    OutageError,
+    RefusedError,
+    Server,
+)
+from bioshards.corpus.download.listing import MAX_PAGE_BYTES, SelectedFiles
+from bioshards.corpus.download.mirror import Mirror, MirroredFile
+from bioshards.corpus.download.outage import OutageDetector
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.download.rate_limit import RateLimiter
 from bioshards.corpus.download.remote_file import RemoteFile
@@ -20,10 +28,14 @@ from bioshards.corpus.download.source_registry import SOURCES
 from bioshards.corpus.download.source_spec import SourceSpec
 from bioshards.corpus.errors import BadFileError, UsageError
 from bioshards.corpus.manifest import utc_now
-from bioshards.corpus.storage.retry import INTERACTIVE_RETRY_POLICY, MAX_CONSECUTIVE_FAILURES, retry
+from bioshards.corpus.storage.retry import INTERACTIVE_RETRY_POLICY, MAX_REFUSED_FILES, retry
 from bioshards.pipelines.options.common import DownloadOptions
 
 Item = TypeVar("Item")
+
+REFUSED: Final = "refused"
+UNREACHABLE: Final = "unreachable"
+"""Reasons of a file that its server refuses, or does not give."""
 
 REMOTE_SLOTS: Final = 4
 """Parallel downloads on a cluster, whose machines share no rate limiter: as many as NCBI allows.
@@ -125,8 +137,12 @@ def list_source(
 
 
 def with_interactive_retry(server: Server) -> Server:
-    """Return the server with the retry policy of the driver, which reports a missing network soon."""
-    return replace(server, retry_policy=INTERACTIVE_RETRY_POLICY)
+    """Return the server as the driver uses it: a missing network is reported soon, and waits are printed."""
+    return replace(server, retry_policy=INTERACTIVE_RETRY_POLICY, report_wait=_print_wait)
+
+
+def _print_wait(text: str) -> None:
+    print(f"waiting: {text}", file=sys.stderr)
 
 
 def make_download_plan(mirror: Mirror, server: Server, workers: int, is_local_run: bool) -> DownloadPlan:
@@ -145,20 +161,31 @@ def stream_downloads(
     """Yield the files of a slot as they arrive, or the error of a file.
 
     Raises:
-        UnreachableError: it is not one file, the server does not answer any more, or refuses everything.
+        OutageError: it is not one file, the server does not answer any more, or refuses everything.
     """
+    listing_url = f"{remote_files[0].url.rpartition('/')[0]}/"
+    outage_detector = OutageDetector(
+        lambda connection: connection.read(listing_url, MAX_PAGE_BYTES), MAX_REFUSED_FILES
+    )
 
     def fetch(connection: Connection, remote_file: RemoteFile) -> MirroredFile | BadFileError:
-        return retry(lambda: download_plan.mirror.try_fetch(connection, remote_file))
+        """Fetch a file, or return why it cannot be fetched."""
+        outcome: MirroredFile | BadFileError
+        failure = None
+        try:
+            outcome = retry(lambda: download_plan.mirror.fetch(connection, remote_file))
+        except BadFileError as bad_file:
+            outcome = bad_file
+        except OutageError:
+            raise
+        except DownloadError as error:
+            reason = REFUSED if isinstance(error, RefusedError) else UNREACHABLE
+            outcome, failure = BadFileError(reason, str(error)), error
+        outage_detector.record(connection, failure)
+        return outcome
 
     pool = DownloadPool(download_plan.server_for_slot(remote_files[0].name), download_plan.threads_per_slot)
-    consecutive_failures = 0
-    for remote, outcome in pool.map_unordered(fetch, remote_files):
-        has_failed = isinstance(outcome, BadFileError) and outcome.reason in (UNREACHABLE, REFUSED)
-        consecutive_failures = consecutive_failures + 1 if has_failed else 0
-        if isinstance(outcome, BadFileError) and consecutive_failures == MAX_CONSECUTIVE_FAILURES:
-            raise UnreachableError(outcome.detail)
-        yield remote, outcome
+    yield from pool.map_unordered(fetch, remote_files)
 
 
 def resolve_mirror_folder(mirror: str | None, output: str) -> str:

@@ -156,7 +156,7 @@ def sync_articles(
 
     fetched: dict[str, int] = {}
     failures: list[ArticleFailure] = []
-    for name, result in map_with_errors(pool, fetch_article, missing):
+    for name, result in map_with_errors(pool, base_url, fetch_article, missing):
         if isinstance(result, DownloadError):
             failures.append(
                 ArticleFailure.from_error(missing[name]["pmcid"], missing[name]["version"], result)

@@ -28,9 +28,8 @@ from bioshards.corpus.storage.checksums import md5_of_bytes
 from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS
 from bioshards.corpus.storage.storage_protocol import Storage
 
-from .s3_bucket import BUCKET_NAME, list_folders, read_verified
+from .s3_bucket import BUCKET_NAME, INVENTORY_FOLDER, list_folders, read_verified
 
-INVENTORY_FOLDER: Final = f"inventory-reports/{BUCKET_NAME}/metadata/"
 REQUIRED_COLUMNS: Final = ("Key", "LastModifiedDate", "ETag")
 """Columns that an inventory must have."""
 

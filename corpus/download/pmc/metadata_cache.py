@@ -173,7 +173,7 @@ def update_metadata(
 
     try:
         for num_done, (row, result) in enumerate(
-            map_with_errors(pool, read_row, difference.missing.to_pylist()), start=1
+            map_with_errors(pool, base_url, read_row, difference.missing.to_pylist()), start=1
         ):
             key = row["pmcid"], row["version"]
             if isinstance(result, NotFoundError):

@@ -30,19 +30,22 @@ from bioshards.corpus.download.http_client import (
     Connection,
     DownloadError,
     NotFoundError,
+    OutageError,
     RefusedError,
     UnreachableError,
 )
 from bioshards.corpus.download.listing import ListingError
+from bioshards.corpus.download.outage import OutageDetector
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.storage.checksums import md5_of_bytes
-from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS, MAX_UNREACHABLE_OBJECTS
+from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS, MAX_REFUSED_OBJECTS
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 URL: Final = "https://pmc-oa-opendata.s3.amazonaws.com/"
 BUCKET_NAME: Final = "pmc-oa-opendata"
+INVENTORY_FOLDER: Final = f"inventory-reports/{BUCKET_NAME}/metadata/"
 
 IDS_PER_RANGE: Final = 10_000
 """Number of ids in a range, the unit of work: range 123 is PMC1230000 to PMC1239999."""
@@ -166,24 +169,26 @@ def read_verified(connection: Connection, url: str, max_bytes: int, md5: str) ->
 
 
 def map_with_errors(
-    pool: DownloadPool, function: Callable[[Connection, T], R], items: Iterable[T]
+    pool: DownloadPool, base_url: str, function: Callable[[Connection, T], R], items: Iterable[T]
 ) -> Iterator[tuple[T, R | DownloadError]]:
     """Yield each item with the result of ``function`` or with its DownloadError.
 
     Raises:
-        UnreachableError: more than :data:`MAX_UNREACHABLE_OBJECTS` objects could not be read.
+        OutageError: the bucket serves nothing, not its listing either.
     """
+    outage_detector = OutageDetector(
+        lambda connection: list_folders(connection, base_url, INVENTORY_FOLDER), MAX_REFUSED_OBJECTS
+    )
 
     def try_item(connection: Connection, item: T) -> tuple[T, R | DownloadError]:
+        result: R | DownloadError
         try:
-            return item, function(connection, item)
+            result = function(connection, item)
+        except OutageError:
+            raise
         except DownloadError as error:
-            return item, error
+            result = error
+        outage_detector.record(connection, result if isinstance(result, DownloadError) else None)
+        return item, result
 
-    unanswered = 0
-    for item, result in pool.map(try_item, items):
-        if isinstance(result, UnreachableError | RefusedError):
-            unanswered += 1
-            if unanswered > MAX_UNREACHABLE_OBJECTS:
-                raise UnreachableError(str(result))
-        yield item, result
+    return pool.map(try_item, items)

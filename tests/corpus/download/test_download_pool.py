@@ -184,6 +184,8 @@ def test_close_stops_the_remaining_work() -> None:
 
 
 def test_slot_that_cannot_be_acquired_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("XDG_RUNTIME_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "nothing"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nothing" / "here"))
     (tmp_path / "nothing").write_text("a file")
     with pytest.raises(OSError, match="nothing"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import random
+import re
 import socket
 import threading
 import time
@@ -17,7 +18,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.download.http_client import Connection, NotFoundError, RefusedError, UnreachableError
+from bioshards.corpus.download import http_client, rate_limit
+from bioshards.corpus.download.http_client import (
+    Connection,
+    NotFoundError,
+    OutageError,
+    RefusedError,
+    UnreachableError,
+)
 from bioshards.corpus.storage.retry import RetryPolicy
 from tests.support.hypothesis_profiles import examples
 from tests.support.servers.fake_server import (
@@ -47,6 +55,30 @@ from tests.support.servers.server_pages import publish_file
 pytestmark = pytest.mark.usefixtures("own_temporary_folder")
 
 LETTERS = bytes(range(256)) * 4
+
+
+class Clock:
+    """A clock that advances only while somebody sleeps, or as a test sets it."""
+
+    def __init__(self) -> None:
+        self.now, self.slept = 2e9, 0.0
+
+    def time(self) -> float:
+        return self.now
+
+    monotonic = time
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.slept += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    fake_clock = Clock()
+    monkeypatch.setattr(http_client, "time", fake_clock)
+    monkeypatch.setattr(rate_limit, "time", fake_clock)
+    return fake_clock
 
 
 def download(connection: Connection, url: str, start: int = 0) -> bytes:
@@ -79,6 +111,29 @@ def test_range_not_satisfiable_for_every_range_fails() -> None:
         with pytest.raises(UnreachableError, match="does not have this range"):
             download(connection, server.url, 100)
         assert len(server.request_heads) == FAST_RETRY.max_attempts
+
+
+WRONG_RANGES = [
+    http_response("416 Range Not Satisfiable"),
+    http_response("416 Range Not Satisfiable\r\nContent-Range: bytes */99"),
+    http_response("206 Partial Content\r\nContent-Range: bytes 0-1023/1024", LETTERS),
+    http_response("206 Partial Content\r\nContent-Range: bytes 100-1023/500", LETTERS[100:]),
+    http_response("206 Partial Content\r\nContent-Range: bytes 100-1999/2000", b""),
+    http_response("206 Partial Content\r\nContent-Range: bytes 100-1999/2000", b"", length=1900),
+    http_response("206 Partial Content", LETTERS[100:]),
+]
+
+
+@pytest.mark.parametrize("wrong_range", WRONG_RANGES)
+def test_wrong_answers_to_ranges_lead_to_a_plain_request(wrong_range: bytes) -> None:
+    """Only a request without a range has the file."""
+
+    def answer(head: str) -> bytes:
+        return wrong_range if "Range:" in head else http_response("200 OK", LETTERS)
+
+    with CannedServer(answer) as server, open_connection(server.url) as connection:
+        assert download(connection, server.url, 100) == LETTERS
+        assert "Range:" not in server.request_heads[-1]
 
 
 def test_complete_file_is_not_downloaded_again() -> None:
@@ -330,6 +385,112 @@ def test_attempts_are_not_limited_while_there_is_progress(server: FakeServer) ->
     assert len(server.requests) == 13
 
 
+def test_resets_after_a_few_bytes_are_no_progress(server: FakeServer) -> None:
+    server.schedule_fault("large.gz", ConnectionReset(20), times=40)
+    with open_connection(server.url) as connection:
+        with pytest.raises(UnreachableError, match=f"tried {FAST_RETRY.max_attempts} times in a row"):
+            download(connection, f"{server.url}large.gz")
+        assert len(server.requests) == FAST_RETRY.max_attempts
+
+
+def trickle(head: bytes, end: bytes = b"") -> Iterator[bytes]:
+    """Send a beginning, and then a byte now and then for seconds."""
+    yield head
+    for _ in range(150):
+        time.sleep(0.02)
+        yield b"0"
+    yield end
+
+
+OK_CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
+
+
+@pytest.mark.parametrize(
+    ("beginning", "message"),
+    [
+        (b"HTTP/1.1 200 O", "header has no end"),
+        (b"HTTP/1.1 200 OK\r\nX-Long: ", "header has no end"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", "bytes a second"),
+        (OK_CHUNKED + b"\r\n", "bytes a second"),
+        (OK_CHUNKED + b"\r\n1;note=", "bytes a second"),
+    ],
+)
+def test_response_that_trickles_is_given_up(beginning: bytes, message: str) -> None:
+    """Each byte comes long before the socket's time-out."""
+    policy = replace(FAST_RETRY, read_timeout=0.1, max_attempts=2)
+    with (
+        CannedServer(trickle(beginning), trickle(beginning)) as server,
+        open_connection(server.url, policy) as connection,
+    ):
+        with pytest.raises(UnreachableError, match=message):
+            connection.read(server.url, 2000)
+        assert len(server.request_heads) == 2
+
+
+def serve_slowly(clock: Clock, size: int, part: int, seconds: float) -> Iterator[Iterator[bytes]]:
+    """Answer with ranges of a file of zeros; each breaks off after a part, and takes its time."""
+
+    def send(start: int) -> Iterator[bytes]:
+        clock.now += seconds
+        status = f"206 Partial Content\r\nContent-Range: bytes {start}-{size - 1}/{size}"
+        yield http_response(status if start else "200 OK", bytes(min(part, size - start)), size - start)
+
+    return map(send, range(0, size, part))
+
+
+def test_server_that_brings_next_to_nothing_is_given_up(clock: Clock) -> None:
+    """Every attempt brings bytes, and few of them for its time."""
+    with (
+        CannedServer(*serve_slowly(clock, size=1_000_000, part=5000, seconds=50)) as server,
+        open_connection(server.url, replace(FAST_RETRY, read_timeout=60)) as connection,
+    ):
+        with pytest.raises(UnreachableError, match="in 11 minutes it brought next to nothing"):
+            list(connection.stream(server.url, 0))
+        assert len(server.request_heads) == 14, "each costs 50 seconds, less 5 for its bytes"
+
+
+def test_large_file_on_a_slow_line_arrives(clock: Clock) -> None:
+    """It takes hours, with a break every half minute."""
+    with (
+        CannedServer(*serve_slowly(clock, size=6_000_000, part=60_000, seconds=30)) as server,
+        open_connection(server.url, replace(FAST_RETRY, read_timeout=60)) as connection,
+    ):
+        assert sum(len(block) for _, block in connection.stream(server.url, 0)) == 6_000_000
+        assert len(server.request_heads) == 100
+
+
+def test_waits_are_reported_with_their_reasons(server: FakeServer, clock: Clock) -> None:
+    server.schedule_fault("*", ServiceUnavailable("30"))
+    server.schedule_fault("*", NoResponse(), times=2)
+    reports: list[str] = []
+    policy = replace(FAST_RETRY, initial_backoff=20, max_backoff=20)
+    http_server = replace(make_server(server.url, policy), report_wait=reports.append)
+    url = f"{server.url}small.txt"
+    with http_server.connect() as connection:
+        connection.read(url, 100)
+    assert reports[0] == (f"{url}: the server answers 503 Service Unavailable; attempt 2 of 4 in 30 seconds")
+    assert re.search(r"Remote end closed.*; attempt 4 of 4 in \d+ seconds", reports[2])
+    assert http_server.rate_limiter.read_wait() is None
+
+
+def test_waits_are_noted_for_the_progress_display(server: FakeServer, clock: Clock) -> None:
+    server.schedule_fault("*", ServiceUnavailable("30"))
+    http_server = make_server(server.url)
+    with http_server.connect() as connection:
+        connection.read(f"{server.url}small.txt", 100)
+    noted = http_server.rate_limiter.read_wait()
+    assert noted
+    assert "503 Service Unavailable; attempt 2 of 4 in 30 seconds" in noted.text
+
+
+def test_short_waits_are_not_reported(server: FakeServer) -> None:
+    server.schedule_fault("*", NoResponse(), times=3)
+    http_server = make_server(server.url)
+    with http_server.connect() as connection:
+        connection.read(f"{server.url}small.txt", 100)
+    assert http_server.rate_limiter.read_wait() is None
+
+
 def test_slow_body_is_aborted_and_resumed(server: FakeServer) -> None:
     server.schedule_fault("large.gz", SlowBody(5000))
     with open_connection(
@@ -401,18 +562,33 @@ def test_overload_without_retry_after_waits_the_initial_backoff(server: FakeServ
 
 
 @pytest.mark.parametrize(
-    "retry_after",
-    ["3601", "999999999", formatdate(4_000_000_000, usegmt=True)],
-    ids=["hour", "years", "date"],
+    ("retry_after", "until"),
+    [
+        ("301", "2033-05-18 03:38"),
+        ("3600", "2033-05-18 04:33"),
+        ("1000000000", "2065-01-24 05:20"),
+        ("9" * 400, "2350-04-07 21:20"),
+        (formatdate(2_000_086_400, usegmt=True), "2033-05-19 03:33"),
+    ],
+    ids=["five minutes", "hour", "years", "ages", "date"],
 )
-def test_retry_after_of_more_than_an_hour_fails(server: FakeServer, retry_after: str) -> None:
+def test_retry_after_of_more_than_minutes_ends_with_the_time_to_come_back(
+    server: FakeServer, clock: Clock, retry_after: str, until: str
+) -> None:
     server.schedule_fault("*", ServiceUnavailable(retry_after))
-    with (
-        open_connection(server.url) as connection,
-        pytest.raises(UnreachableError, match=r"503.*asks to retry after \d+ seconds"),
-    ):
+    with open_connection(server.url) as connection, pytest.raises(OutageError) as caught:
         connection.read(f"{server.url}small.txt", 100)
+    assert re.search(rf"503.*asks to wait [\d,]+ seconds, until {until} UTC", str(caught.value))
+    assert "Run the same command again after that" in caught.value.hint
     assert len(server.requests) == 1
+    assert clock.slept == 0
+
+
+def test_retry_after_of_minutes_is_obeyed(server: FakeServer, clock: Clock) -> None:
+    server.schedule_fault("*", ServiceUnavailable("300"))
+    with open_connection(server.url) as connection:
+        assert connection.read(f"{server.url}small.txt", 100).body == b"small"
+    assert clock.slept >= 300
 
 
 # Permanent errors.

@@ -430,8 +430,9 @@ def test_persistently_wrong_content_fails_and_leaves_no_file(
     reason: str,
 ) -> None:
     server.schedule_fault(REMOTE_PATH, fault, times=None)
-    error = mirror.try_fetch(connection, listed_file)
-    assert isinstance(error, BadFileError)
+    with pytest.raises(BadFileError) as caught:
+        mirror.fetch(connection, listed_file)
+    error = caught.value
     assert error.reason in (reason, "checksum")
     assert listed_file.url in error.detail
     assert f"read {MAX_READ_ATTEMPTS} times" in error.detail

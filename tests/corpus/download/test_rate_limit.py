@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import random
+import select
 import signal
 import struct
 import subprocess
@@ -25,19 +28,29 @@ pytestmark = pytest.mark.usefixtures("own_temporary_folder")
 FOUR_SLOTS = RateLimiter("files.example.org:443", max_connections=4, requests_per_second=1000)
 
 
-def start_python(code: str, *arguments: object) -> subprocess.Popen[str]:
+def start_python(
+    code: str, *arguments: object, environment: dict[str, str] | None = None
+) -> subprocess.Popen[str]:
     """Start Python with the imports that the snippets need."""
     imports = "import sys, threading, time\nfrom bioshards.corpus.download.rate_limit import RateLimiter\n"
     return subprocess.Popen(
         [sys.executable, "-c", imports + textwrap.dedent(code), *map(str, arguments)],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
+        env=environment,
     )
 
 
 def read_line(child: subprocess.Popen[str]) -> str:
     assert child.stdout
     return child.stdout.readline().strip()
+
+
+def is_readable(child: subprocess.Popen[str], seconds: float = 0.05) -> bool:
+    """Return True if the child writes a line within some seconds."""
+    assert child.stdout
+    return bool(select.select([child.stdout], [], [], seconds)[0])
 
 
 class Clock:
@@ -164,7 +177,21 @@ def test_requests_are_evenly_spaced(clock: Clock) -> None:
     for _ in range(4):
         RateLimiter("server", 4, 8).wait_for_turn()
         sent_at.append(clock.slept)
-    assert sent_at == pytest.approx([0, 0.125, 0.25, 0.375])
+    assert sent_at == pytest.approx([0, 0.14375, 0.2875, 0.43125])
+
+
+@pytest.mark.parametrize("requests_per_second", [1, 2, 8, 20])
+def test_no_second_has_more_requests_than_promised(clock: Clock, requests_per_second: int) -> None:
+    """Each request reaches the server up to a tenth of a second late."""
+    limiter, rng = RateLimiter("server", 4, requests_per_second), random.Random(6)
+    received_at = []
+    for _ in range(200):
+        limiter.wait_for_turn()
+        received_at.append(clock.now + rng.uniform(0, 0.1))
+    received_at.sort()
+    for first, later in zip(received_at, received_at[requests_per_second:], strict=False):
+        assert later - first > 1
+    assert received_at[-1] - received_at[0] < 1.2 * 200 / requests_per_second, "and no fewer than need be"
 
 
 def test_idle_time_does_not_allow_a_burst(clock: Clock) -> None:
@@ -173,7 +200,7 @@ def test_idle_time_does_not_allow_a_burst(clock: Clock) -> None:
     clock.now += 100
     limiter.wait_for_turn()
     limiter.wait_for_turn()
-    assert clock.slept == pytest.approx(0.125)
+    assert clock.slept == pytest.approx(0.14375)
 
 
 # Pauses.
@@ -233,7 +260,7 @@ def test_damaged_state_file_is_ignored(content: bytes, clock: Clock, own_tempora
     FOUR_SLOTS.wait_for_turn()
     assert clock.slept == pytest.approx(5)
     FOUR_SLOTS.wait_for_turn()
-    assert clock.slept == pytest.approx(5.001)
+    assert clock.slept == pytest.approx(5.00115)
 
 
 @pytest.mark.parametrize("seconds", [10, 1800, 86_400, 1e9])
@@ -252,6 +279,61 @@ def test_clock_set_back_during_a_pause_keeps_it_bounded(clock: Clock) -> None:
     assert clock.slept == pytest.approx(7)
 
 
+# The folder.
+
+
+@pytest.fixture
+def homeless(tmp_path: Path, own_temporary_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No runtime folder, and a cache folder that cannot be made."""
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file/cache"))
+
+
+def find_state_files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*.0"))
+
+
+def test_jobs_with_their_own_temporary_folders_share_the_slots(tmp_path: Path) -> None:
+    """As schedulers start them: the second waits for the slot of the first."""
+    code = """
+        with RateLimiter("server", 1, 1000).acquire_slot():
+            print("held", flush=True), sys.stdin.read()
+    """
+    children = []
+    for number in range(2):
+        (tmp_path / f"job{number}").mkdir()
+        environment = {**os.environ, "TMPDIR": str(tmp_path / f"job{number}")}
+        children.append(start_python(code, environment=environment))
+    first = next(child for child in itertools.cycle(children) if is_readable(child))
+    [second] = [child for child in children if child is not first]
+    assert read_line(first) == "held"
+    assert not is_readable(second, seconds=0.3)
+    first.communicate("")
+    assert read_line(second) == "held"
+    second.communicate("")
+
+
+def test_cache_folder_is_used_without_a_runtime_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "of another machine"))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    with FOUR_SLOTS.divide(4).acquire_slot():
+        assert find_state_files(tmp_path) == ["home/.cache/bioshards/files.example.org_443.0"]
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with FOUR_SLOTS.divide(4).acquire_slot():
+        assert "cache/bioshards/files.example.org_443.0" in find_state_files(tmp_path)
+
+
+@pytest.mark.usefixtures("homeless")
+def test_temporary_folder_is_used_without_a_home(own_temporary_folder: Path) -> None:
+    with FOUR_SLOTS.divide(4).acquire_slot():
+        assert find_state_files(own_temporary_folder) == [f"bioshards-{os.getuid()}/files.example.org_443.0"]
+
+
+@pytest.mark.usefixtures("homeless")
 def test_folder_of_another_user_is_refused(
     monkeypatch: pytest.MonkeyPatch, own_temporary_folder: Path
 ) -> None:
@@ -262,6 +344,7 @@ def test_folder_of_another_user_is_refused(
         pass
 
 
+@pytest.mark.usefixtures("homeless")
 def test_symbolic_link_of_another_user_is_refused(
     monkeypatch: pytest.MonkeyPatch, own_temporary_folder: Path
 ) -> None:

@@ -56,7 +56,7 @@ def servers(tmp_path: Path) -> Iterator[FakeServer]:
 @pytest.fixture(autouse=True)
 def shorten_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     retry_policy = RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
-    monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (retry_policy,))
+    monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (retry_policy, None))
     monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", retry_policy)
 
 

@@ -69,7 +69,7 @@ def server(tmp_path: Path) -> Iterator[FakeServer]:
 def shorten_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten time-outs and backoff for runs in this process."""
     retry_policy = RetryPolicy(read_timeout=1, initial_backoff=0.1, max_backoff=1, max_attempts=5)
-    monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (retry_policy,))
+    monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (retry_policy, None))
     monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", retry_policy)
 
 
@@ -275,6 +275,62 @@ def test_file_that_cannot_be_fetched_is_reported(
     assert message in error
     assert not list((tmp_path / "mirror/pubmed").rglob("pubmed26n0002*"))
     assert len(list((tmp_path / "out/.bioshards/staged").glob("*.json"))) == 2
+
+
+def test_refused_files_do_not_hold_up_the_others(
+    tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The server refuses the first five of eight files, again in the second run, and not in the third."""
+    publish_baseline(tmp_path / "nlm", 8)
+    with FakeServer(tmp_path / "nlm") as server:
+        server.schedule_fault("pubmed/baseline/*000[1-5].xml.gz", ServiceUnavailable(status=403), times=None)
+        for _ in range(2):
+            assert run(*make_arguments(server, tmp_path / "out")) == 3
+            assert "5 of 8 files could not be fetched" in capsys.readouterr().err
+            assert len(list((tmp_path / "out/.bioshards/staged").glob("*.json"))) == 3
+        assert len(server.requests_for("pubmed/baseline/*000[678].xml.gz")) == 3
+        server.clear_faults()
+        assert run(*make_arguments(server, tmp_path / "out")) == 0
+        assert digest_without_manifest(tmp_path / "out") == run_locally(server, tmp_path / "local")
+
+
+def test_server_that_refuses_everything_ends_the_run(
+    tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish_baseline(tmp_path / "nlm", 12)
+    with FakeServer(tmp_path / "nlm") as server:
+        server.schedule_fault("pubmed/baseline/*.gz", ServiceUnavailable(status=403), times=None)
+        server.schedule_fault("pubmed/baseline/", FunctionCall(lambda: None), times=1)
+        server.schedule_fault("pubmed/baseline/", ServiceUnavailable(status=403), times=None)
+        assert run(*make_arguments(server, tmp_path / "out")) == 1
+        assert "is refused: the server answers 403" in capsys.readouterr().err
+        assert len(server.requests_for("*.xml.gz")) < 9
+
+
+def test_long_pause_that_the_server_asks_for_ends_the_run(
+    server: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.schedule_fault(SECOND, ServiceUnavailable("3600"), times=None)
+    assert run(*make_arguments(server, tmp_path / "out")) == 1
+    error = capsys.readouterr().err
+    assert re.search(
+        r"asks to wait 3,600 seconds, until [\d-]+ [\d:]+ UTC. Run the same command again", error
+    )
+    server.clear_faults()
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_wait_for_the_server_is_shown(server: FakeServer, tmp_path: Path, workers: int) -> None:
+    server.schedule_fault(SECOND, ServiceUnavailable("6"))
+    completed = run_beam(
+        "run", "pubmed_to_shards", "--workers", workers, *make_arguments(server, tmp_path / "out")
+    )
+    assert completed.returncode == 0, completed.stderr
+    assert (
+        f"waiting: {server.url}{SECOND}: the server answers 503 Service Unavailable; attempt 2 of 10 in 6 "
+        "seconds" in completed.stderr
+    )
 
 
 def test_a_republished_file_is_fetched_again(server: FakeServer, tmp_path: Path, run: Run) -> None:

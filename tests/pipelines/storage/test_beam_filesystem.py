@@ -182,7 +182,8 @@ def test_a_mirror_on_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyP
         server.schedule_fault(path, HtmlPage("<html>Too busy</html>"), times=None)
         MEMORY_OBJECTS[mirrored.info.path] = b"damaged"
         before = dict(MEMORY_OBJECTS)
-        assert isinstance(mirror.try_fetch(connection, remote), BadFileError)
+        with pytest.raises(BadFileError):
+            mirror.fetch(connection, remote)
         assert before == MEMORY_OBJECTS
 
 

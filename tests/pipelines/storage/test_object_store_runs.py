@@ -90,7 +90,7 @@ def proxies(
     monkeypatch.setattr(gcs, "DEFAULT_RETRY", DEFAULT_RETRY.with_delay(initial=0.01))
     monkeypatch.setattr(gcs, "GCS_RETRY_SECONDS", 5.0)
     retry_policy = RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
-    monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (retry_policy,))
+    monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (retry_policy, None))
     monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", retry_policy)
     routed.configure_stores(PipelineOptions(list_store_options(store_proxies)))
     return store_proxies

@@ -17,9 +17,15 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from bioshards.corpus.download.http_client import Connection, HttpResponse, NotFoundError, RefusedError
+from bioshards.corpus.download.http_client import (
+    Connection,
+    HttpResponse,
+    NotFoundError,
+    RefusedError,
+    UnreachableError,
+)
 from bioshards.corpus.download.pool import DownloadPool
 
 T = TypeVar("T")
@@ -244,6 +250,11 @@ class FolderConnection(Connection):
             "",
             "",
         )
+
+    def end_service(self, *, after: int = 0) -> None:
+        """Refuse the listing of the inventories, after some readings of it, and so everything."""
+        query = {"list-type": "2", "prefix": INVENTORY_PREFIX, "delimiter": "/"}
+        self.faults[f"?{urlencode(query)}"] = [None] * after + [UnreachableError("no listing either")] * 9
 
     def requests_containing(self, text: str) -> list[str]:
         """Requested keys that contain ``text``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 from bioshards.corpus.download.http_client import Connection, Server
@@ -39,10 +39,11 @@ def open_connection(
 class CannedServer:
     """A server that sends each request the next of the given responses, byte for byte, and closes.
 
-    The last response is repeated.  ``heads`` has the request heads.
+    The last response is repeated.  A function makes a response of the request head.  ``request_heads`` has
+    the request heads.
     """
 
-    def __init__(self, *answers: bytes | Iterator[bytes]) -> None:
+    def __init__(self, *answers: bytes | Iterator[bytes] | Callable[[str], bytes]) -> None:
         self._answers = answers
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/"
@@ -63,6 +64,8 @@ class CannedServer:
                 with connection, contextlib.suppress(ConnectionError):
                     self.request_heads.append(connection.recv(65536).decode())
                     answer = self._answers[min(len(self.request_heads), len(self._answers)) - 1]
+                    if callable(answer):
+                        answer = answer(self.request_heads[-1])
                     for chunk in (answer,) if isinstance(answer, bytes) else answer:
                         connection.sendall(chunk)
 

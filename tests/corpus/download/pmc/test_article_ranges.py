@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 
-from bioshards.corpus.download.http_client import HttpResponse, NotFoundError, RefusedError, UnreachableError
+from bioshards.corpus.download.http_client import (
+    DownloadError,
+    HttpResponse,
+    NotFoundError,
+    OutageError,
+    RefusedError,
+    UnreachableError,
+)
 from bioshards.corpus.download.pmc import article_ranges, bucket_inventory
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.article_ranges import FetchPlan, RangeReport
@@ -364,12 +371,46 @@ def test_unreachable_bucket_ends_the_run_and_removes_nothing(
     bucket.remove(1)
     for number in range(100, 150):
         bucket.put_article(FakeArticle(number))
-        connection.faults[f"PMC{number}.1/PMC{number}.1.xml"] = [UnreachableError("no answer")]
+        connection.faults[f"PMC{number}.1/PMC{number}.1.xml"] = [RefusedError("403")]
     bucket.publish_inventory("2026-09-05")
-    with pytest.raises(UnreachableError):
+    connection.end_service(after=1)
+    with pytest.raises(OutageError, match="403; and no listing either"):
         fetch_range()
-    assert len(connection.requests_containing(".xml")) == 21
+    assert len(connection.requests_containing(".xml")) == 20
     assert list_articles(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
+
+
+@pytest.mark.parametrize("error", [RefusedError("403"), UnreachableError("500")])
+def test_objects_that_the_bucket_refuses_do_not_hold_up_the_others(
+    bucket: FakeBucket,
+    mirror: str,
+    fetch_range: Callable[..., RangeReport],
+    connection: FolderConnection,
+    error: DownloadError,
+) -> None:
+    """21 of 60, one after the other: again in the second run, where nothing else is left to fetch."""
+    fetch_range()
+    refused = range(110, 131)
+    for number in range(100, 160):
+        bucket.put_article(FakeArticle(number))
+    for number in refused:
+        connection.faults[f"PMC{number}.1/PMC{number}.1.xml"] = [error] * 2
+    bucket.publish_inventory("2026-09-05")
+    for fetched in (39, 0):
+        report = fetch_range()
+        assert report.fetched == fetched
+        assert [failure.pmcid for failure in report.failures] == list(refused)
+        assert {failure.detail for failure in report.failures} == {str(error)}
+    assert fetch_range().fetched == 21, "they are tried again"
+    assert len(list_articles(mirror)) == 64
+
+
+def test_pause_that_the_bucket_asks_for_ends_the_run(
+    bucket: FakeBucket, fetch_range: Callable[..., RangeReport], connection: FolderConnection
+) -> None:
+    connection.faults["PMC1.1/PMC1.1.xml"] = [OutageError("wait for an hour")]
+    with pytest.raises(OutageError, match="an hour"):
+        fetch_range()
 
 
 def test_full_disk_leaves_only_complete_files(

@@ -396,6 +396,7 @@ def test_unreachable_bucket_ends_the_update(tmp_path: Path, connection: FolderCo
     rows = bucket_inventory.read_range(FILES, mirror, 0)
     for number in range(150, 200):
         connection.faults[f"metadata/PMC{number}.1.json"] = [UnreachableError("no answer")]
+    connection.end_service()
     with pytest.raises(UnreachableError):
         metadata_cache.update_metadata(FILES, mirror, BASE_URL, SequentialPool(connection), 0, rows, TODAY)
     assert len(connection.requests_containing("metadata/PMC1")) < 80
