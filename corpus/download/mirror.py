@@ -232,18 +232,10 @@ class Mirror:
             )
 
     def _record_path(self, remote_file: RemoteFile) -> str:
-        folder, _, name = self.path(remote_file).rpartition("/")
-        return f"{folder}/.records/{name}.json"
+        return _record_path(self.path(remote_file))
 
     def _read_record(self, remote_file: RemoteFile) -> dict[str, Any] | None:
-        path = self._record_path(remote_file)
-        if not self.storage.exists(path):
-            return None
-        try:
-            record: dict[str, Any] = self.storage.read_json(path)
-        except (FileNotFoundError, ValueError):  # another process is replacing the file, or it is damaged
-            return None
-        return record if isinstance(record, dict) and record.keys() >= _RECORD_FIELDS else None
+        return _read_record(self.storage, self._record_path(remote_file))
 
     def _delete_record(self, remote_file: RemoteFile) -> None:
         self.storage.remove(self._record_path(remote_file))
@@ -279,6 +271,32 @@ def remove_temporaries(storage: Storage, folder: str) -> None:
     """
     if "://" not in folder:
         storage.remove_temporaries(folder)
+
+
+def distrust_copy(storage: Storage, path: str) -> None:
+    """Forget that a file of a mirror was verified, because a reader found it damaged.
+
+    The next run compares its MD5, and downloads it again if that is wrong.
+    """
+    record = _read_record(storage, _record_path(path))
+    if record is not None:
+        storage.write_json(_record_path(path), {**record, "stamp": ""})
+
+
+def _record_path(path: str) -> str:
+    """Return the path of the record of a file in a mirror."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/.records/{name}.json"
+
+
+def _read_record(storage: Storage, path: str) -> dict[str, Any] | None:
+    if not storage.exists(path):
+        return None
+    try:
+        record: dict[str, Any] = storage.read_json(path)
+    except (FileNotFoundError, ValueError):  # another process is replacing the file, or it is damaged
+        return None
+    return record if isinstance(record, dict) and record.keys() >= _RECORD_FIELDS else None
 
 
 def _is_unchanged(record: dict[str, Any], info: FileInfo, remote_file: RemoteFile) -> bool:

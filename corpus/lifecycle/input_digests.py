@@ -36,9 +36,9 @@ def compute_input_md5(storage: Storage, output_dir: OutputDir, source: SourceFil
         with storage.open(sidecar_path) as file:
             expected = re.search(rb"\b[0-9a-fA-F]{32}\b", file.read(4096))
         if expected and expected[0].decode().lower() != digest:
+            remedy = "" if source.retrieved_at else "; delete it and download it again"
             raise BadFileError(
-                "checksum",
-                f"its MD5 is {digest}, its .md5 file says {expected[0].decode()}; download it again",
+                "checksum", f"its MD5 is {digest}, its .md5 file says {expected[0].decode()}{remedy}"
             )
     storage.write_json(cache_path, {"md5": digest, "path": source.path})
     return digest

@@ -13,6 +13,7 @@ from typing import Any
 
 import apache_beam as beam
 
+from bioshards.corpus.download.mirror import distrust_copy
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.lifecycle import finalize, publish, stage, versions
@@ -59,9 +60,15 @@ class StageFiles(beam.PTransform):
         """Stage one file."""
 
         def stage_file(storage: LocalStorage) -> StageResult:
-            return stage.stage_source(
+            stage_result = stage.stage_source(
                 storage, self.output_dir, source, self.document_config, self.keep_dropped, self.has_digests
             )
+            if stage_result.rejection and source.retrieved_at:
+                distrust_copy(storage, source.path)
+                reason, detail = stage_result.rejection
+                detail += "; rerun the command, which downloads it again if the mirror's copy is damaged"
+                return dataclasses.replace(stage_result, rejection=(reason, detail))
+            return stage_result
 
         return run_step("stage", self.storage, stage_file, _counts_from_stage)
 

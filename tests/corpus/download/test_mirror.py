@@ -25,7 +25,7 @@ import pytest
 
 from bioshards.corpus.download import mirror as module
 from bioshards.corpus.download.http_client import Connection, DownloadError, UnreachableError
-from bioshards.corpus.download.mirror import Mirror, MirroredFile
+from bioshards.corpus.download.mirror import Mirror, MirroredFile, distrust_copy
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.storage import resumable_file
@@ -202,6 +202,41 @@ def test_file_changed_since_its_record_is_replaced(
     assert mirror.find_mirrored(None, [listed_file]) == {}
     assert mirror.fetch(connection, listed_file).fetched_bytes == len(OLD)
     assert read_mirrored(mirror) == OLD
+
+
+def flip_bit(path: Path) -> None:
+    """Damage a file as a disk does: size and time stay."""
+    info, data = path.stat(), bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
+
+
+@pytest.mark.parametrize("has_md5_file", [True, False])
+def test_distrusted_copy_is_compared_and_fetched_again_if_damaged(
+    server: FakeServer,
+    mirror: Mirror,
+    connection: Connection,
+    listed_file: RemoteFile,
+    has_md5_file: bool,
+) -> None:
+    remote = replace(listed_file, has_md5_file=has_md5_file)
+    mirror.fetch(connection, remote)
+    distrust_copy(mirror.storage, mirror.path(remote))
+    assert mirror.find_mirrored(None, [remote]) == {}
+    assert mirror.fetch(connection, remote).fetched_bytes == 0, "it is as it was"
+    assert list(mirror.find_mirrored(None, [remote])) == [remote]
+    flip_bit(Path(mirror.path(remote)))
+    distrust_copy(mirror.storage, mirror.path(remote))
+    assert mirror.fetch(connection, remote).fetched_bytes == len(OLD)
+    assert read_mirrored(mirror) == OLD
+    assert list(mirror.find_mirrored(None, [remote])) == [remote]
+
+
+def test_distrusting_a_file_without_a_record_does_nothing(mirror: Mirror) -> None:
+    publish_file(Path(mirror.folder) / REMOTE_PATH, OLD)
+    distrust_copy(mirror.storage, f"{mirror.folder}/{REMOTE_PATH}")
+    assert list_mirror(mirror) == [NAME]
 
 
 def test_touched_file_is_not_fetched_again(

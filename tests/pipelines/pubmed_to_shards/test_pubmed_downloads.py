@@ -333,6 +333,24 @@ def test_wait_for_the_server_is_shown(server: FakeServer, tmp_path: Path, worker
     )
 
 
+def test_damaged_file_of_the_mirror_is_fetched_again(
+    server: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bit has flipped on the disk; the first reader finds it, and the next run mends it."""
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
+    path = tmp_path / "mirror" / SECOND
+    info, data = path.stat(), bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
+    before = len(server.requests)
+    assert run(*make_arguments(server, tmp_path / "other")) == 3
+    assert "rerun the command, which downloads it again" in capsys.readouterr().err
+    assert run(*make_arguments(server, tmp_path / "other")) == 0
+    assert {request.path for request in server.requests[before:] if request.path.endswith(".gz")} == {SECOND}
+    assert digest_without_manifest(tmp_path / "other") == digest_without_manifest(tmp_path / "out")
+
+
 def test_a_republished_file_is_fetched_again(server: FakeServer, tmp_path: Path, run: Run) -> None:
     assert run(*make_arguments(server, tmp_path / "out")) == 0
     publish_file(
