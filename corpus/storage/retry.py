@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from bioshards.corpus.errors import TransientStorageError
+from bioshards.corpus.errors import TransientStorageError, escape_controls
 
 Result = TypeVar("Result")
 
@@ -94,6 +94,8 @@ def retry(function: Callable[[], Result]) -> Result:
         try:
             return function()
         except TransientStorageError as error:
-            logging.getLogger(__name__).warning("%s; retrying in %g seconds", error, pause)
+            logging.getLogger(__name__).warning(
+                "%s; retrying in %g seconds", escape_controls(str(error)), pause
+            )
             time.sleep(pause)
     return function()

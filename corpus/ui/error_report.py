@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 import traceback
 from typing import NamedTuple
 
-from bioshards.corpus.errors import DISK_FULL, BioshardsError, WorkerError
+from bioshards.corpus.errors import DISK_FULL, BioshardsError, WorkerError, escape_controls
 from bioshards.corpus.exit_codes import FAILED
 
 _NO_SPACE = os.strerror(errno.ENOSPC)
@@ -23,14 +24,20 @@ class ErrorReport(NamedTuple):
 def report_error(error: Exception, out_of_memory: str = "give a machine with more") -> ErrorReport:
     """Return the message and exit code for an exception that ends a command.
 
-    With ``BIOSHARDS_TRACEBACK`` set, the traceback is printed to standard error.
+    The message is fit for a terminal: control characters are escaped.  With ``BIOSHARDS_TRACEBACK`` set, the
+    traceback is printed to standard error.
 
     Args:
         error: the exception.
         out_of_memory: advice for out-of-memory errors.
     """
     if os.environ.get("BIOSHARDS_TRACEBACK"):
-        traceback.print_exception(error)
+        print(escape_controls("".join(traceback.format_exception(error))), end="", file=sys.stderr)
+    report = _make_report(error, out_of_memory)
+    return report._replace(message=escape_controls(report.message))
+
+
+def _make_report(error: Exception, out_of_memory: str) -> ErrorReport:
     if isinstance(error, WorkerError):
         if _NO_SPACE in error.detail.message:
             return ErrorReport(DISK_FULL, FAILED)

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TextIO, TypeVar
 
+from bioshards.corpus.errors import escape_controls
 from bioshards.corpus.exit_codes import NOT_PUBLISHED, OK
 from bioshards.corpus.output import output_layout
-from bioshards.corpus.ui.terminal_text import to_printable
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext
 from bioshards.pipelines.execution.executor import ProgressMonitor, execute, prepare_run
 from bioshards.pipelines.execution.session import (
@@ -76,7 +76,7 @@ class Driver(ABC, Generic[OptionsT, JobT]):
             self._print_plan(self.complete_job(job, context), job_spec, context, notices)
             return OK
         for notice in self.list_notices(job):
-            print(to_printable(f"notice: {notice}"), file=sys.stderr)
+            print(escape_controls(f"notice: {notice}"), file=sys.stderr)
         prepare_run(context, job_spec)
         with self.claim_output(job):
             if self.is_up_to_date(job):
@@ -163,16 +163,15 @@ class Driver(ABC, Generic[OptionsT, JobT]):
     def _print_plan(self, job: JobT, job_spec: JobSpec, context: RunContext, notices: Sequence[str]) -> None:
         from bioshards.pipelines.dry_run import estimates
 
-        print(
-            estimates.format_estimate(
-                self.plan(job),
-                notices=notices,
-                context=context,
-                job_spec=job_spec,
-                workers=self.options.workers,
-                build=lambda root: self.build(root, job),
-            )
+        estimate = estimates.format_estimate(
+            self.plan(job),
+            notices=notices,
+            context=context,
+            job_spec=job_spec,
+            workers=self.options.workers,
+            build=lambda root: self.build(root, job),
         )
+        print(escape_controls(estimate))
 
     def _execute(self, job: JobT, job_spec: JobSpec, context: RunContext) -> int:
         self.reset_output(job)
@@ -190,7 +189,7 @@ class Driver(ABC, Generic[OptionsT, JobT]):
         for line in self.describe_result(job, result):
             print(line)
         if result["problem"]:
-            print(to_printable(f"beam: {result['problem']}"), file=sys.stderr)
+            print(escape_controls(f"beam: {result['problem']}"), file=sys.stderr)
             return NOT_PUBLISHED
         print("\n".join(self.summarize(job, result)))
         return OK

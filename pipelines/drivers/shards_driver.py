@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from bioshards.corpus.download.source_parser import parse_source_spec
-from bioshards.corpus.errors import TransientStorageError, UsageError
+from bioshards.corpus.errors import TransientStorageError, UsageError, escape_controls
 from bioshards.corpus.lifecycle import exclusion_list, full_text_overlap, part_lists
 from bioshards.corpus.lifecycle.exclusion_list import ExcludedIds
 from bioshards.corpus.lifecycle.previous_inputs import describe_missing_inputs
@@ -22,7 +22,6 @@ from bioshards.corpus.sentences import splitters
 from bioshards.corpus.shards.arrow_io import read_documents_manifest
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.corpus.ui.terminal_text import to_printable
 from bioshards.pipelines import pmc_to_shards, pubmed_to_shards
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext
 from bioshards.pipelines.execution.executor import ProgressMonitor
@@ -176,14 +175,14 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
     def describe_result(self, job: ShardsJob, result: Mapping[str, Any]) -> list[str]:
         """Print every bad file with its reason."""
         for path, detail in result["bad_files"]:
-            print(to_printable(f"bad file: {path}: {detail}"), file=sys.stderr)
+            print(escape_controls(f"bad file: {path}: {detail}"), file=sys.stderr)
         return []
 
     def summarize(self, job: ShardsJob, result: Mapping[str, Any]) -> list[str]:
         """Print the manifest's warnings and return lines on documents, drops and rejected records."""
         manifest = read_documents_manifest(job.storage, job.output_dir.path)
         for warning in manifest.warnings:
-            print(to_printable(f"warning: {warning}"), file=sys.stderr)
+            print(escape_controls(f"warning: {warning}"), file=sys.stderr)
         lines = [
             f"{result['documents']:,} documents, {result['sentences']:,} sentences in "
             f"{len(manifest.outputs)} shards",

@@ -26,7 +26,7 @@ from bioshards.corpus.download.rate_limit import RateLimiter
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.download.source_registry import SOURCES
 from bioshards.corpus.download.source_spec import SourceSpec
-from bioshards.corpus.errors import BadFileError, UsageError
+from bioshards.corpus.errors import BadFileError, UsageError, escape_controls
 from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.storage.retry import INTERACTIVE_RETRY_POLICY, MAX_REFUSED_FILES, retry
 from bioshards.pipelines.options.common import DownloadOptions
@@ -142,7 +142,7 @@ def with_interactive_retry(server: Server) -> Server:
 
 
 def _print_wait(text: str) -> None:
-    print(f"waiting: {text}", file=sys.stderr)
+    print(escape_controls(f"waiting: {text}"), file=sys.stderr)
 
 
 def make_download_plan(mirror: Mirror, server: Server, workers: int, is_local_run: bool) -> DownloadPlan:

@@ -14,10 +14,13 @@ from bioshards.corpus.errors import (
     TransientStorageError,
     UserError,
     WorkerError,
+    escape_controls,
 )
 from bioshards.corpus.exit_codes import FAILED, USAGE_ERROR
 from bioshards.corpus.ui.error_report import report_error
 
+HOSTILE = "\x1b]0;mine\x07\x1b[2J\x9b31m\r\x08\u202egnp.exe\u2028\udc80"
+ESCAPED = r"\x1b]0;mine\x07\x1b[2J\x9b31m\r\x08\u202egnp.exe\u2028\udc80"
 NO_SPACE = OSError(errno.ENOSPC, "No space left on device", "x")
 
 
@@ -84,3 +87,32 @@ def test_text_without_a_complete_marked_line_has_no_error(text: str) -> None:
 def test_error_is_wrapped_once() -> None:
     error = WorkerError.wrap(RunError("x"))
     assert WorkerError.wrap(error) is error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RunError(HOSTILE),
+        BadFileError("checksum", HOSTILE),
+        WorkerError.wrap(RunError(HOSTILE)),
+        FileNotFoundError(errno.ENOENT, "No such file", HOSTILE),
+        KeyError(HOSTILE),
+        ValueError(HOSTILE),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_message_has_no_control_characters(
+    error: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BIOSHARDS_TRACEBACK", "1")
+    message = report_error(error).message
+    assert r"\x1b]0;mine\x07\x1b[2J" in message
+    for text in (message, capsys.readouterr().err):
+        assert "mine" in text
+        assert text.replace("\n", "").isprintable()
+
+
+def test_text_without_control_characters_is_unchanged() -> None:
+    text = "Füße, 日本語, é, \u00a0, a\ttab\nand a line"
+    assert escape_controls(text) == text
+    assert escape_controls(HOSTILE) == ESCAPED

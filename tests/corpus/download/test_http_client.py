@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from bioshards.corpus.download import http_client, rate_limit
 from bioshards.corpus.download.http_client import (
     Connection,
+    DownloadError,
     NotFoundError,
     OutageError,
     RefusedError,
@@ -617,6 +618,32 @@ def test_refusal_is_not_retried(server: FakeServer, status: int) -> None:
     ):
         connection.read(f"{server.url}small.txt", 100)
     assert len(server.requests) == 1
+
+
+HOSTILE = "\x1b]0;mine\x07\x1b[2J\x9b31m"
+
+
+@pytest.mark.parametrize(
+    "hostile_answer",
+    [
+        f"403 {HOSTILE}",
+        f"404 {HOSTILE}",
+        f"503 {HOSTILE}",
+        f"503 Busy\r\nRetry-After: 9999{HOSTILE}",
+        f"302 Found\r\nLocation: https://example.org/{HOSTILE}",
+        f"206 Partial Content\r\nContent-Range: bytes {HOSTILE}",
+        f"200{HOSTILE} OK",
+        f"200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{HOSTILE}",
+    ],
+)
+def test_words_of_a_server_reach_no_terminal_raw(hostile_answer: str) -> None:
+    reports: list[str] = []
+    with CannedServer(http_response(hostile_answer, b"x", length=5)) as server:
+        http_server = replace(make_server(server.url), report_wait=reports.append)
+        with http_server.connect() as connection, pytest.raises(DownloadError) as caught:
+            connection.read(server.url, 100)
+    for text in (str(caught.value), *reports):
+        assert text.isprintable()
 
 
 def test_body_over_the_size_limit_is_refused(server: FakeServer) -> None:

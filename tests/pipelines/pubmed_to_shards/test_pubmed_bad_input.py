@@ -181,6 +181,14 @@ def test_a_bad_record_is_rejected_and_the_others_are_used(
         assert entry["raw"].encode() == raw
 
 
+def test_name_of_a_bad_file_reaches_no_terminal_raw(tmp_path: Path, run: Run, capsys: Capture) -> None:
+    source = tmp_path / "in/pubmed26n0001.xml\x1b[2J.xml.gz"
+    source.parent.mkdir()
+    source.write_bytes(b"no gzip")
+    assert run("--input", source.parent, "--output", tmp_path / "out") == 3
+    assert r"pubmed26n0001.xml\x1b[2J.xml.gz" in capsys.readouterr().err
+
+
 def test_md5_mismatch_is_reported_with_the_file(tmp_path: Path, run: Run, capsys: Capture) -> None:
     source = tmp_path / "pubmed26n0001.xml"
     source.write_bytes(GOOD)
