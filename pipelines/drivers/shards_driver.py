@@ -175,7 +175,8 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
     def describe_result(self, job: ShardsJob, result: Mapping[str, Any]) -> list[str]:
         """Print every bad file with its reason."""
         for path, detail in result["bad_files"]:
-            print(escape_controls(f"bad file: {path}: {detail}"), file=sys.stderr)
+            line = escape_controls(f"bad file: {path}: {detail}").replace("\n", "\\n")
+            print(line, file=sys.stderr)
         return []
 
     def summarize(self, job: ShardsJob, result: Mapping[str, Any]) -> list[str]:
