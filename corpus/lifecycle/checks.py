@@ -21,6 +21,10 @@ _SALVAGEABLE_REASONS: Final = frozenset(
     {"truncated-archive", "corrupt-archive", "bomb", "truncated-gzip", "truncated-xml"}
 )
 """Why an archive or a package is rejected of which ``--salvage`` may use a part."""
+
+MAX_SHOWN: Final = 5
+"""Errors shown in a message; the others are counted."""
+
 _BASELINE_PATH = re.compile(r"/baseline/[^/]*$")
 """A file in a folder of this name, as on NLM's server."""
 
@@ -42,8 +46,8 @@ def collect_warnings(
     not_fetched = sum(stage_result.not_fetched for stage_result in stage_results)
     if not_fetched:
         messages.append(
-            f"{not_fetched:,} selected articles could not be fetched; rerun the command to retry them "
-            "(listed in MIRROR/pmc/reports/)"
+            f"{not_fetched:,} articles could not be fetched ({_describe_fetch_errors(stage_results)}); rerun "
+            "the command to retry them (listed in MIRROR/pmc/reports/)"
         )
     return messages
 
@@ -149,7 +153,8 @@ def find_problem(
     if not_fetched > max_rejected * (counts.records + not_fetched):
         return (
             f"{not_fetched:,} articles of {counts.records + not_fetched:,} could not be fetched: more "
-            f"than --max-rejected {max_rejected:g} allows. All others are processed. Rerun the command"
+            f"than --max-rejected {max_rejected:g} allows ({_describe_fetch_errors(stage_results)}). All "
+            "others are processed. Rerun the command"
         )
     bad_files = [stage_result for stage_result in stage_results if stage_result.rejection]
     bad_files_text = f"{_count_bad_files(bad_files, stage_results)} ({_describe_files(bad_files)})"
@@ -192,6 +197,13 @@ def _count_bad_files(bad_files: list[StageResult], stage_results: list[StageResu
     if len(bad_files) == len(stage_results):
         return f"none of the {len(stage_results)} files can be used"
     return f"{len(bad_files)} of {len(stage_results)} files cannot be used"
+
+
+def _describe_fetch_errors(stage_results: list[StageResult]) -> str:
+    """Describe the first articles that could not be fetched."""
+    errors = [error for stage_result in stage_results for error in stage_result.fetch_errors][:MAX_SHOWN]
+    more = sum(stage_result.not_fetched for stage_result in stage_results) - len(errors)
+    return "; ".join(errors) + (f" (and {more:,} more)" if more else "")
 
 
 def _describe_files(bad_files: list[StageResult]) -> str:

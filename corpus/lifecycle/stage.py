@@ -57,6 +57,7 @@ class StageResult:
         rejected: number of rejected records by reason.
         rejection: (reason, detail) of a bad file.
         not_fetched: number of its articles that could not be fetched.
+        fetch_errors: why the first few of them could not.
     """
 
     source: SourceFile
@@ -68,6 +69,7 @@ class StageResult:
     rejected: dict[str, int] = field(default_factory=dict)
     rejection: tuple[str, str] | None = None
     not_fetched: int = 0
+    fetch_errors: tuple[str, ...] = ()
 
 
 def stage_source(

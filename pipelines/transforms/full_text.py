@@ -13,7 +13,7 @@ import apache_beam as beam
 from bioshards.corpus.download.pmc import article_ranges
 from bioshards.corpus.download.pmc.article_ranges import RangeReport
 from bioshards.corpus.jats import inputs
-from bioshards.corpus.lifecycle import full_text_overlap, shard_keys
+from bioshards.corpus.lifecycle import checks, full_text_overlap, shard_keys
 from bioshards.corpus.lifecycle.finalize import FinalizeResult
 from bioshards.corpus.lifecycle.stage import StageResult
 from bioshards.corpus.manifest import OverlapFile, Shard
@@ -54,8 +54,11 @@ class FetchAndStageRanges(beam.PTransform):
                 staged, metrics = None, fetched.metrics
                 if list_file := self._find_list_file(fetched.result):
                     stage_result = self.stage_files.stage_one(inputs.source_from_file(list_file))
+                    failures = fetched.result.failures
                     staged = dataclasses.replace(
-                        stage_result.result, not_fetched=len(fetched.result.failures)
+                        stage_result.result,
+                        not_fetched=len(failures),
+                        fetch_errors=tuple(failure.detail for failure in failures[: checks.MAX_SHOWN]),
                     )
                     metrics += stage_result.metrics
                 yield report_metrics(StepResult(staged, metrics))

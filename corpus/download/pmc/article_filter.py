@@ -66,8 +66,8 @@ class ArticleFilter:
     def select(self, table: pa.Table) -> SelectedArticles:
         """Select rows of :data:`~.metadata_cache.METADATA_SCHEMA`.
 
-        A row is dropped for the first reason that applies: ``no-xml``, ``unreadable-metadata``,
-        ``not-newest``, ``licence:CODE``, ``set:ocr``, ``set:none``, ``retracted``.
+        A row is dropped for the first reason that applies: ``no-xml``, ``not-newest``, ``licence:CODE``,
+        ``set:ocr``, ``set:none``, ``retracted``.
         """
         table = table.sort_by([("pmcid", "ascending"), ("version", "ascending")])
         reasons = self._find_drop_reasons(table)
@@ -79,7 +79,6 @@ class ArticleFilter:
 
     def _find_drop_reasons(self, table: pa.Table) -> pa.ChunkedArray:
         """Return the drop reason of each row, null for selected rows."""
-        is_readable = pc.is_null(table["problem"])
         is_older = pc.invert(mask_last_of_each(table["pmcid"]))
         has_licence = pc.is_in(table["licence"], value_set=pa.array(sorted(self.licences), pa.string()))
         flags = {"open-access": table["open_access"], "manuscripts": table["manuscript"], "ocr": table["ocr"]}
@@ -87,8 +86,7 @@ class ArticleFilter:
         for name in self.sets:
             is_member = pc.or_(is_member, flags[name])
         cases = [
-            (pc.and_(is_readable, pc.is_null(table["md5"])), "no-xml"),
-            (pc.invert(is_readable), "unreadable-metadata"),
+            (pc.is_null(table["md5"]), "no-xml"),
             (pc.and_(is_older, self.versions == "newest"), "not-newest"),
             (pc.invert(has_licence), pc.binary_join_element_wise("licence", table["licence"], ":")),
             (pc.and_(table["ocr"], "ocr" not in self.sets), "set:ocr"),

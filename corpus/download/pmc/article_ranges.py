@@ -2,17 +2,20 @@
 
 An article is stored as ``pmc/xml/PMC0123xxxx/PMC1230001.1-0a1b2c3d.xml``: range, name and first digits of
 the MD5. It is written after its check, so that a file of this name is complete and current.
-``pmc/selected/PMC0123xxxx.parquet`` lists the articles of a range.
+``pmc/selected/PMC0123xxxx.parquet`` lists the articles of a range.  An article whose metadata or XML cannot be
+read stays as the list has it.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from lxml import etree
 
@@ -24,6 +27,7 @@ from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import bucket_inventory, metadata_cache
 from .article_filter import ArticleFilter, SelectedArticles
+from .bucket_inventory import make_version_keys
 from .s3_bucket import (
     ArticleFailure,
     ChecksumError,
@@ -35,7 +39,7 @@ from .s3_bucket import (
 
 ARTICLE_SCHEMA: Final = pa.schema(
     [
-        *(field for field in metadata_cache.METADATA_SCHEMA if field.name != "problem"),
+        *metadata_cache.METADATA_SCHEMA,
         pa.field("file", pa.string(), nullable=False),
         pa.field("bytes", pa.int64(), nullable=False),
     ]
@@ -43,7 +47,7 @@ ARTICLE_SCHEMA: Final = pa.schema(
 """An article in the mirror: metadata, file name in the folder of the range, and size in bytes."""
 
 _MAX_ARTICLE_BYTES: Final = 64 << 20  # bytes of an article's XML; 190 kB is usual, and each thread holds one
-_FILE_NAME: Final = re.compile(r"PMC\d{1,8}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
+_FILE_NAME: Final = re.compile(r"PMC(\d{1,8})\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
 _ROOT_SEARCH_BYTES: Final = 1 << 16  # bytes in which the root element must begin
 
 
@@ -121,19 +125,24 @@ def fetch_range(
     selected = article_filter.select(update.table)
     if update.older_versions:
         selected.dropped["not-newest"] = update.older_versions
-    report = sync_articles(storage, mirror, base_url, pool, range_number, selected)
-    return replace(report, failures=update.failures + report.failures)
+    return _sync_articles(
+        storage, mirror, base_url, pool, range_number, selected, update.failures, article_filter
+    )
 
 
-def sync_articles(
+def _sync_articles(
     storage: Storage,
     mirror: str,
     base_url: str,
     pool: DownloadPool,
     range_number: int,
     selected: SelectedArticles,
+    metadata_failures: Sequence[ArticleFailure],
+    article_filter: ArticleFilter,
 ) -> RangeReport:
     """Fetch the selected articles that are missing in the mirror, and remove all others of the range.
+
+    Nothing is removed of an article with a failure: what the mirror has of it stays.
 
     Args:
         storage: where the mirror is.
@@ -142,6 +151,8 @@ def sync_articles(
         pool: connections to the bucket.
         range_number: number of the range.
         selected: rows of :data:`~.metadata_cache.METADATA_SCHEMA` with an ``md5``, all of this range.
+        metadata_failures: articles whose metadata could not be read.
+        article_filter: selects among the articles that stay.
     """
     folder = _get_range_folder(mirror, range_number)
     sizes = {info.path.rpartition("/")[2]: info.size for info in storage.walk(folder)}
@@ -155,7 +166,7 @@ def sync_articles(
         return len(body)
 
     fetched: dict[str, int] = {}
-    failures: list[ArticleFailure] = []
+    failures = list(metadata_failures)
     for name, result in map_with_errors(pool, base_url, fetch_article, missing):
         if isinstance(result, DownloadError):
             failures.append(
@@ -164,13 +175,20 @@ def sync_articles(
         else:
             fetched[name] = result
     sizes_by_name = sizes | fetched
-    _write_selected(
-        storage,
-        mirror,
-        range_number,
+    listed = pa.Table.from_pylist(
         [rows[name] | {"file": name, "bytes": sizes_by_name[name]} for name in rows if name in sizes_by_name],
+        ARTICLE_SCHEMA,
     )
-    surplus = [name for name in sizes if name not in rows and _FILE_NAME.fullmatch(name)]
+    failed_ids = {failure.pmcid for failure in failures}
+    if failed_ids:
+        previous = read_selected(storage, mirror, range_number)
+        listed = article_filter.select(_add_failed_articles(listed, previous, failed_ids, sizes)).table
+    _write_selected(storage, mirror, range_number, listed)
+    surplus = [
+        name
+        for name in sizes
+        if name not in rows and (match := _FILE_NAME.fullmatch(name)) and int(match[1]) not in failed_ids
+    ]
     parallel_for_each(storage, storage.remove, [f"{folder}/{name}" for name in surplus])
     remove_temporaries(storage, folder)
     return RangeReport(
@@ -210,9 +228,20 @@ def _parse_root_name(body: bytes) -> str:
     return ""
 
 
-def _write_selected(storage: Storage, mirror: str, range_number: int, rows: list[dict[str, Any]]) -> None:
+def _add_failed_articles(
+    listed: pa.Table, previous: pa.Table, failed_ids: Collection[int], file_names: Collection[str]
+) -> pa.Table:
+    """Add the rows that the previous list has of failed articles, if their files are in the mirror."""
+    is_kept = pc.and_(
+        pc.is_in(previous["pmcid"], value_set=pa.array(sorted(failed_ids), pa.int32())),
+        pc.is_in(previous["file"], value_set=pa.array(sorted(file_names), pa.string())),
+    )
+    is_listed = pc.is_in(make_version_keys(previous), value_set=make_version_keys(listed).combine_chunks())
+    return pa.concat_tables([listed, previous.filter(pc.and_not(is_kept, is_listed))])
+
+
+def _write_selected(storage: Storage, mirror: str, range_number: int, table: pa.Table) -> None:
     """Write the list of articles of a range, if it has changed: a new file makes its shards outdated."""
-    table = pa.Table.from_pylist(rows, ARTICLE_SCHEMA)
     path = selected_path(mirror, range_number)
     if not storage.exists(path) or read_selected(storage, mirror, range_number) != table:
         with storage.write(path) as file:

@@ -1,7 +1,9 @@
 """Cache of the metadata of PMC's articles in the mirror, updated by the ETags of the inventory.
 
 There are millions of metadata objects (metadata_object.py).  Their content is cached in one Parquet file
-for each range of ids, and an object is read again only when the inventory lists another ETag for it.
+for each range of ids, and an object is read again only when the inventory lists another ETag for it.  An
+object that cannot be read is reported, and read again by the next update; until then its last readable content
+stays in the cache.
 """
 
 from __future__ import annotations
@@ -22,8 +24,15 @@ from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS
 from bioshards.corpus.storage.storage_protocol import Storage
 
 from .bucket_inventory import make_version_keys, select_newest
-from .metadata_object import ArticleMetadataError, parse_metadata
-from .s3_bucket import ArticleFailure, ChecksumError, map_with_errors, range_label, version_name
+from .metadata_object import parse_metadata
+from .s3_bucket import (
+    ArticleFailure,
+    ArticleMetadataError,
+    ChecksumError,
+    map_with_errors,
+    range_label,
+    version_name,
+)
 
 METADATA_SCHEMA: Final = pa.schema(
     [
@@ -40,14 +49,12 @@ METADATA_SCHEMA: Final = pa.schema(
         pa.field("retracted", pa.bool_()),
         pa.field("md5", pa.string()),
         pa.field("retrieved", pa.date32(), nullable=False),
-        pa.field("problem", pa.string()),
     ]
 )
 """An article version.
 
 ``etag`` is the ETag of the metadata object that was read, ``inventory_etag`` that of the inventory: they
 differ if the object changed after the inventory.  ``md5`` is the MD5 of the XML, null without XML.
-``problem`` is the reason why the metadata could not be read; ``pmid`` to ``md5`` are null then.
 """
 
 Versions = Literal["newest", "all"]
@@ -56,6 +63,7 @@ Versions = Literal["newest", "all"]
 _MAX_OBJECT_BYTES: Final = 1 << 20  # bytes of a metadata object; they have one or two thousand
 _SAVE_INTERVAL: Final = 2000  # objects between two saves: the loss when a run is killed
 _MD5_PATTERN: Final = re.compile(r"[0-9a-f]{32}")
+_PROBLEM_COLUMN: Final = "problem"  # of earlier versions: rows of unreadable metadata, which are read again
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +112,8 @@ def read_metadata(storage: Storage, mirror: str, range_number: int) -> pa.Table:
     if storage.exists(path):
         with storage.open(path) as file:
             table = pq.ParquetFile(file).read()
+        if _PROBLEM_COLUMN in table.schema.names:
+            table = table.filter(pc.is_null(table[_PROBLEM_COLUMN])).drop_columns(_PROBLEM_COLUMN)
         if table.schema.names == METADATA_SCHEMA.names:
             return table.cast(METADATA_SCHEMA)
     return METADATA_SCHEMA.empty_table()
@@ -181,10 +191,9 @@ def update_metadata(
                 num_gone += 1
             elif isinstance(result, DownloadError):
                 failures.append(ArticleFailure.from_error(*key, result))
-                rows_by_version.setdefault(key, _make_row(row, "", "", today, problem=str(result)))
             else:
                 num_fetched += 1
-                num_changed += key in rows_by_version and rows_by_version[key]["problem"] is None
+                num_changed += key in rows_by_version
                 rows_by_version[key] = result
             if num_done % _SAVE_INTERVAL == 0:
                 _write_metadata(
@@ -209,6 +218,11 @@ def _read_object(connection: Connection, base_url: str, row: dict[str, Any], tod
 
     The object may have changed since the inventory: it is intact if its MD5 is the ETag of the inventory or
     of the response.  If neither is an MD5 of it, it must parse.
+
+    Raises:
+        ArticleMetadataError: it is intact, and has a value that cannot be read.
+        ChecksumError: it is damaged on every read.
+        DownloadError: the request failed.
     """
     pmcid, version, inventory_etag = row["pmcid"], row["version"], row["etag"]
     url = f"{base_url}metadata/{version_name(pmcid, version)}.json"
@@ -228,7 +242,7 @@ def _read_object(connection: Connection, base_url: str, row: dict[str, Any], tod
             )
         except ArticleMetadataError as error:
             if is_intact:
-                return _make_row(row, response.etag or md5, inventory_etag, today, problem=str(error))
+                raise ArticleMetadataError(f"{url}: {error}") from error
     raise ChecksumError(
         f"{url}: its MD5 is {md5} and its ETag {response.etag!r} ({len(response.body)} bytes), "
         f"{MAX_READ_ATTEMPTS} times"
@@ -244,7 +258,7 @@ def _make_row(
         "etag": etag,
         "inventory_etag": inventory_etag,
     }
-    return fixed_columns | {"retrieved": today, "problem": None} | columns
+    return fixed_columns | {"retrieved": today} | columns
 
 
 def _build_table(current: pa.Table, rows_by_version: dict[tuple[int, int], dict[str, Any]]) -> pa.Table:

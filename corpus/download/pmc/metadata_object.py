@@ -7,6 +7,9 @@ the article and as a copy under ``metadata/``:
      "license_code": "CC BY" or null,
      "is_pmc_openaccess": true, "is_manuscript": false, "is_historical_ocr": false, "is_retracted": false,
      "xml_url": "s3://pmc-oa-opendata/PMC12345.1/PMC12345.1.xml?md5=32 hexadecimal digits", ...}
+
+Other notations of the same value are read: ``"23456"`` or ``23456.0`` for a number, ``"true"`` or ``1`` for a
+flag, ``12345`` for an id.  Any other value is an error: a missing flag or licence says nothing of the article.
 """
 
 from __future__ import annotations
@@ -16,17 +19,16 @@ import re
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from bioshards.corpus.errors import BioshardsError
 from bioshards.corpus.licences import LICENCES, UNKNOWN_LICENCE
 
-from .s3_bucket import version_name
+from .s3_bucket import ArticleMetadataError, version_name
 
 _MD5_PATTERN: Final = re.compile(r"[0-9a-fA-F]{32}")
 _LICENCE_VERSION: Final = re.compile(r"-\d(\.\d)?(-IGO)?$")
-
-
-class ArticleMetadataError(BioshardsError):
-    """A metadata object is invalid."""
+_DIGITS: Final = re.compile(r"\s*[0-9]{1,10}\s*")
+_PMCID: Final = re.compile(r"\s*(?:PMC)?([0-9]{1,8})\s*", re.ASCII | re.IGNORECASE)
+_FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
+"""Values of a flag, as texts in lower case."""
 
 
 def parse_metadata(body: bytes, pmcid: int, version: int) -> dict[str, Any]:
@@ -38,7 +40,8 @@ def parse_metadata(body: bytes, pmcid: int, version: int) -> dict[str, Any]:
         version: its expected version.
 
     Raises:
-        ArticleMetadataError: the body is not JSON, is of another article, or has a value of another type.
+        ArticleMetadataError: the body is not JSON, is of another article, or has a value that is none of its
+            field.
     """
     try:
         metadata = json.loads(body)
@@ -46,10 +49,12 @@ def parse_metadata(body: bytes, pmcid: int, version: int) -> dict[str, Any]:
         raise ArticleMetadataError(f"not JSON: {error}") from error
     if not isinstance(metadata, dict):
         raise ArticleMetadataError("not a JSON object")
-    if metadata.get("pmcid") != f"PMC{pmcid}" or _parse_int(metadata, "version") != version:
+    if not _is_pmcid(metadata.get("pmcid"), pmcid) or _parse_int(metadata, "version") != version:
         raise ArticleMetadataError(
             f"it is of {metadata.get('pmcid')!r:.100}, version {metadata.get('version')!r:.100}"
         )
+    if "license_code" not in metadata:
+        raise ArticleMetadataError("it has no license_code")
     return {
         "pmid": _parse_int(metadata, "pmid"),
         "doi": _parse_doi(metadata),
@@ -69,10 +74,23 @@ def normalise_licence(code: str | None) -> str:
     return normalised if normalised in LICENCES else UNKNOWN_LICENCE
 
 
+def _is_pmcid(value: Any, pmcid: int) -> bool:
+    """Return True if the value is this id: ``"PMC12345"``, ``"12345"`` or ``12345``."""
+    match = _PMCID.fullmatch(str(value)) if type(value) in (str, int) else None
+    return match is not None and int(match[1]) == pmcid
+
+
 def _parse_int(metadata: dict[str, Any], name: str) -> int | None:
     value = metadata.get(name)
-    if value is None or (type(value) is int and 0 < value < 1 << 31):
-        return value
+    if value is None or value == "":
+        return None
+    number = value
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        number = int(value)
+    elif isinstance(value, float) and value.is_integer():
+        number = int(value)
+    if type(number) is int and 0 < number < 1 << 31:
+        return number
     raise ArticleMetadataError(f"{name} is {value!r:.100}, not a whole number above 0")
 
 
@@ -96,8 +114,9 @@ def _parse_doi(metadata: dict[str, Any]) -> str | None:
 
 def _parse_bool(metadata: dict[str, Any], name: str) -> bool:
     value = metadata.get(name)
-    if isinstance(value, bool):
-        return value
+    flag = _FLAGS.get(str(value).strip().lower()) if type(value) in (bool, int, str) else None
+    if flag is not None:
+        return flag
     raise ArticleMetadataError(f"{name} is {value!r:.100}, not true or false")
 
 

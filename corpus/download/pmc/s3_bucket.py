@@ -62,6 +62,10 @@ class ChecksumError(DownloadError):
     """An object has the wrong checksum or content, on every read."""
 
 
+class ArticleMetadataError(DownloadError):
+    """A metadata object arrived as the bucket has it, and cannot be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class ArticleFailure:
     """An article version with an object that could not be read.
@@ -69,7 +73,7 @@ class ArticleFailure:
     Attributes:
         pmcid: number of the article.
         version: its version.
-        reason: ``gone``, ``refused``, ``unreachable``, ``damaged``, or else ``failed``.
+        reason: ``gone``, ``refused``, ``unreachable``, ``damaged``, ``bad-metadata``, or else ``failed``.
         detail: error message, which names the object.
     """
 
@@ -86,6 +90,7 @@ class ArticleFailure:
             (RefusedError, "refused"),
             (UnreachableError, "unreachable"),
             (ChecksumError, "damaged"),
+            (ArticleMetadataError, "bad-metadata"),
         )
         reason = next((code for error_type, code in reasons if isinstance(error, error_type)), "failed")
         return cls(pmcid, version, reason, str(error))

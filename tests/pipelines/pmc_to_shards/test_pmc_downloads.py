@@ -225,6 +225,24 @@ def test_an_article_that_cannot_be_fetched_is_tried_again_by_the_next_run(
     assert published_digests(tmp_path / "out") == published_digests(tmp_path / "whole")
 
 
+def test_articles_whose_metadata_cannot_be_read_stay_and_are_named(
+    servers: FakeServer, tmp_path: Path, run_pipeline: Run, capsys: Capture
+) -> None:
+    assert run_pipeline("pmc:") == 0
+    mirrored = sorted((tmp_path / "mirror/pmc/xml").rglob("*.xml"))
+    for article in (ARTICLES[0], ARTICLES[1], ARTICLES[-1]):
+        open_bucket(tmp_path).put_article(article, is_retracted=None)
+    open_bucket(tmp_path).publish_inventory(NEXT_DAY)
+    for options, exit_code in (((), 3), (("--max-rejected", 0.5), 0)):
+        capsys.readouterr()
+        assert run_pipeline("pmc:", options=options) == exit_code
+        stderr = capsys.readouterr().err
+        assert "3 articles" in stderr
+        assert "metadata/PMC1200001.1.json: is_retracted is None, not true or false" in stderr
+        assert sorted((tmp_path / "mirror/pmc/xml").rglob("*.xml")) == mirrored
+    assert list(load_documents(tmp_path / "out")) == KEPT_IDS
+
+
 def test_range_without_any_fetched_article_is_retried(
     servers: FakeServer, tmp_path: Path, run_pipeline: Run, capsys: Capture
 ) -> None:

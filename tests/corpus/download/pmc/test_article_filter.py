@@ -31,11 +31,7 @@ def make_row(pmcid: int = 1, version: int = 1, **values: object) -> dict[str, An
         "retracted": False,
         "md5": "0" * 32,
         "retrieved": TODAY,
-        "problem": None,
     } | values
-
-
-UNREADABLE = dict.fromkeys(("licence", "open_access", "manuscript", "ocr", "retracted", "md5"))
 
 
 def select(
@@ -110,7 +106,6 @@ def test_first_drop_reason_is_counted() -> None:
     assert find_drop_reason(article_filter, **ocr) == "set:ocr"
     assert find_drop_reason(article_filter, **licence) == "licence:TDM"
     assert find_drop_reason(article_filter, **licence, md5=None) == "no-xml"
-    assert find_drop_reason(article_filter, **UNREADABLE, problem="not JSON") == "unreadable-metadata"
     assert select(article_filter, make_row(1, 1, **licence), make_row(1, 2))[1] == {"not-newest": 1}
     assert select(article_filter, make_row(1, 1, md5=None), make_row(1, 2))[1] == {"no-xml": 1}
 
@@ -140,25 +135,18 @@ def test_unknown_licence_or_set_is_an_error(given: dict[str, Any]) -> None:
 
 
 ROWS = st.builds(
-    lambda pmcid, version, licence, flags, md5, readable: make_row(
+    lambda pmcid, version, licence, flags, md5: make_row(
         pmcid,
         version,
-        **(
-            {
-                "licence": licence,
-                "md5": md5,
-                **dict(zip(("open_access", "manuscript", "ocr", "retracted"), flags, strict=True)),
-            }
-            if readable
-            else UNREADABLE | {"problem": "x"}
-        ),
+        licence=licence,
+        md5=md5,
+        **dict(zip(("open_access", "manuscript", "ocr", "retracted"), flags, strict=True)),
     ),
     st.integers(1, 5),
     st.integers(8, 11),
     st.sampled_from(list(LICENCES)),
     st.tuples(*[st.booleans()] * 4),
     st.sampled_from([None, "0" * 32]),
-    st.booleans(),
 )
 
 
@@ -172,8 +160,6 @@ def test_selection_equals_that_of_a_loop_over_rows(
     rows: list[dict[str, Any]], licences: frozenset[str], sets: frozenset[str], drop_retracted: bool
 ) -> None:
     def find_expected_reason(row: dict[str, Any]) -> str | None:
-        if row["problem"]:
-            return "unreadable-metadata"
         if not row["md5"]:
             return "no-xml"
         if row["version"] < max(other["version"] for other in rows if other["pmcid"] == row["pmcid"]):

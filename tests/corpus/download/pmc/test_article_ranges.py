@@ -288,15 +288,21 @@ def test_failed_article_is_reported_and_the_others_fetched(
     assert len(list_articles(mirror)) == 4
 
 
-def test_outdated_article_is_removed_when_its_revision_fails(
+def test_outdated_article_stays_until_its_revision_can_be_fetched(
     bucket: FakeBucket, mirror: str, fetch_range: Callable[..., RangeReport], connection: FolderConnection
 ) -> None:
     fetch_range()
     bucket.put_article(replace(FIRST, text="Revised."))
     bucket.publish_inventory("2026-09-05")
+    before = article_ranges.read_selected(FILES, mirror, 0)
     connection.faults["PMC1.1/PMC1.1.xml"] = [HTML_RESPONSE] * 3
-    assert len(fetch_range().failures) == 1
-    assert list_articles(mirror) == ["PMC2.10", "PMC8.1", "PMC11.1"]
+    report = fetch_range()
+    assert (len(report.failures), report.removed) == (1, 0)
+    assert list_articles(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
+    assert article_ranges.read_selected(FILES, mirror, 0) == before
+    report = fetch_range()
+    assert (report.failures, report.fetched, report.removed) == ((), 1, 1)
+    assert article_ranges.read_selected(FILES, mirror, 0) != before
 
 
 @pytest.mark.parametrize(
@@ -355,13 +361,70 @@ def test_host_of_the_xml_url_is_ignored(
 
 
 def test_failed_metadata_is_reported(
-    fetch_range: Callable[..., RangeReport], connection: FolderConnection
+    mirror: str, fetch_range: Callable[..., RangeReport], connection: FolderConnection
 ) -> None:
     connection.faults["metadata/PMC1.1.json"] = [RefusedError("metadata/PMC1.1.json: 403")]
     connection.faults["PMC11.1/PMC11.1.xml"] = [NotFoundError("PMC11.1.xml: 404")]
     report = fetch_range()
     assert [(failure.pmcid, failure.reason) for failure in report.failures] == [(1, "refused"), (11, "gone")]
-    assert report.dropped["unreadable-metadata"] == 1
+    assert list_articles(mirror) == ["PMC2.10", "PMC8.1"]
+
+
+UNREADABLE: dict[str, object] = {"is_retracted": None}
+
+
+def test_articles_with_unreadable_metadata_stay_in_the_mirror(
+    bucket: FakeBucket, mirror: str, fetch_range: Callable[..., RangeReport], connection: FolderConnection
+) -> None:
+    fetch_range()
+    before = article_ranges.read_selected(FILES, mirror, 0)
+    for article in (FIRST, FakeArticle(11), FakeArticle(2, 10, text="The tenth version.")):
+        bucket.put_article(article, **UNREADABLE)
+    bucket.publish_inventory("2026-09-05")
+    for _ in range(2):
+        report = fetch_range()
+        assert report.removed == 0
+        assert [(failure.pmcid, failure.reason) for failure in report.failures] == [
+            (1, "bad-metadata"),
+            (2, "bad-metadata"),
+            (11, "bad-metadata"),
+        ]
+        assert list_articles(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
+        assert article_ranges.read_selected(FILES, mirror, 0) == before
+    bucket.put_article(FIRST)
+    bucket.publish_inventory("2026-09-06")
+    assert [failure.pmcid for failure in fetch_range().failures] == [2, 11]
+
+
+def test_unreadable_metadata_of_a_new_version_keeps_the_older_one(
+    bucket: FakeBucket, mirror: str, fetch_range: Callable[..., RangeReport]
+) -> None:
+    fetch_range()
+    bucket.put_article(FakeArticle(1, 2), **UNREADABLE)
+    bucket.publish_inventory("2026-09-05")
+    for _ in range(2):
+        report = fetch_range()
+        assert (report.removed, [failure.version for failure in report.failures]) == (0, [2])
+        assert list_articles(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
+    bucket.put_article(FakeArticle(1, 2))
+    bucket.publish_inventory("2026-09-06")
+    assert fetch_range().removed == 1
+    assert list_articles(mirror) == ["PMC1.2", "PMC2.10", "PMC8.1", "PMC11.1"]
+
+
+def test_unreadable_metadata_removes_nothing_when_the_cache_is_lost(
+    bucket: FakeBucket, mirror: str, fetch_range: Callable[..., RangeReport]
+) -> None:
+    fetch_range()
+    Path(mirror, "pmc/metadata/PMC0000xxxx.parquet").unlink()
+    bucket.put_article(FIRST, **UNREADABLE)
+    bucket.publish_inventory("2026-09-05")
+    assert fetch_range().removed == 0
+    assert list_articles(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
+    # The filter of this run applies to what stays.
+    assert fetch_range(ArticleFilter(licences=frozenset({"CC0"}))).selected == 0
+    assert article_ranges.read_selected(FILES, mirror, 0).num_rows == 0
+    assert len(FILES.list_names(f"{mirror}/pmc/xml/PMC0000xxxx")) == 1
 
 
 def test_unreachable_bucket_ends_the_run_and_removes_nothing(

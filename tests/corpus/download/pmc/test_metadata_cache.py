@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,11 +17,8 @@ from hypothesis import strategies as st
 from bioshards.corpus.download.http_client import HttpResponse, RefusedError, UnreachableError
 from bioshards.corpus.download.pmc import bucket_inventory, metadata_cache
 from bioshards.corpus.download.pmc.metadata_cache import METADATA_SCHEMA, MetadataUpdate, Versions
-from bioshards.corpus.download.pmc.metadata_object import (
-    ArticleMetadataError,
-    normalise_licence,
-    parse_metadata,
-)
+from bioshards.corpus.download.pmc.metadata_object import normalise_licence, parse_metadata
+from bioshards.corpus.download.pmc.s3_bucket import ArticleMetadataError
 from bioshards.corpus.licences import LICENCES
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.hypothesis_profiles import examples
@@ -111,22 +109,32 @@ def test_host_of_the_xml_url_is_ignored() -> None:
     ("values", "message"),
     [
         ({"pmcid": "PMC123"}, "it is of 'PMC123', version 3"),
-        ({"pmcid": "12"}, "it is of '12'"),
-        ({"pmcid": 12}, "it is of 12"),
+        ({"pmcid": 13}, "it is of 13"),
+        ({"pmcid": "PMC12.3"}, "it is of 'PMC12.3'"),
+        ({"pmcid": 12.0}, "it is of 12.0"),
+        ({"pmcid": True}, "it is of True"),
         ({"pmcid": None}, "it is of None"),
         ({"version": 30}, "version 30"),
-        ({"version": "3"}, "version is '3'"),
+        ({"version": "3rd"}, "version is '3rd'"),
         ({"version": None}, "version None"),
-        ({"version": 3.0}, "version is 3.0"),
-        ({"pmid": "345"}, "pmid is '345'"),
+        ({"version": 3.5}, "version is 3.5"),
+        ({"pmid": "PMID 345"}, "pmid is 'PMID 345'"),
+        ({"pmid": "-345"}, "pmid is '-345'"),
+        ({"pmid": "0"}, "pmid is '0'"),
+        ({"pmid": [345]}, "pmid is \\[345\\]"),
+        ({"pmid": 1e300}, "pmid is 1e"),
+        ({"pmid": float("nan")}, "pmid is nan"),
         ({"pmid": True}, "pmid is True"),
         ({"pmid": 0}, "pmid is 0"),
         ({"pmid": 1 << 31}, "pmid is 2147483648"),
         ({"doi": 10.1}, "doi is 10.1"),
         ({"doi": ["10.1000/1"]}, "doi is"),
         ({"license_code": 4}, "license_code is 4"),
-        ({"is_pmc_openaccess": "true"}, "is_pmc_openaccess is 'true'"),
-        ({"is_manuscript": 1}, "is_manuscript is 1"),
+        ({"is_pmc_openaccess": "yes"}, "is_pmc_openaccess is 'yes'"),
+        ({"is_pmc_openaccess": ""}, "is_pmc_openaccess is ''"),
+        ({"is_manuscript": 2}, "is_manuscript is 2"),
+        ({"is_manuscript": 0.0}, "is_manuscript is 0.0"),
+        ({"is_manuscript": [True]}, "is_manuscript is "),
         ({"is_historical_ocr": None}, "is_historical_ocr is None"),
         ({"is_retracted": None}, "is_retracted is None"),
         ({"xml_url": {}}, "xml_url is"),
@@ -140,10 +148,42 @@ def test_host_of_the_xml_url_is_ignored() -> None:
         ({"xml_url": f"s3://[b/PMC12.3/PMC12.3.xml?md5={MD5}"}, "xml_url is"),
     ],
 )
-def test_values_of_other_types_are_an_error(values: dict[str, object], message: str) -> None:
+def test_values_that_are_none_of_their_field_are_an_error(values: dict[str, object], message: str) -> None:
     with pytest.raises(ArticleMetadataError, match=message) as raised:
         parse_with(**values)
     assert len(str(raised.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("values", "column", "expected"),
+    [
+        ({"pmcid": "12"}, "pmid", 345),
+        ({"pmcid": 12}, "pmid", 345),
+        ({"pmcid": "pmc12"}, "pmid", 345),
+        ({"version": "3"}, "pmid", 345),
+        ({"version": 3.0}, "pmid", 345),
+        ({"pmid": "345"}, "pmid", 345),
+        ({"pmid": " 345 "}, "pmid", 345),
+        ({"pmid": 345.0}, "pmid", 345),
+        ({"pmid": ""}, "pmid", None),
+        ({"is_pmc_openaccess": "true"}, "open_access", True),
+        ({"is_pmc_openaccess": "False"}, "open_access", False),
+        ({"is_manuscript": 1}, "manuscript", True),
+        ({"is_retracted": 0}, "retracted", False),
+        ({"is_retracted": "1"}, "retracted", True),
+    ],
+)
+def test_other_notations_of_a_value_are_read(
+    values: dict[str, object], column: str, expected: object
+) -> None:
+    assert parse_with(**values) == parse_with() | {column: expected}
+
+
+def test_missing_licence_or_flag_is_an_error() -> None:
+    for name in ("license_code", "is_pmc_openaccess", "is_manuscript", "is_historical_ocr", "is_retracted"):
+        metadata = {key: value for key, value in ARTICLE.metadata.items() if key != name}
+        with pytest.raises(ArticleMetadataError, match=name):
+            parse_metadata(json.dumps(metadata).encode(), 12, 3)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null", b"\xff", b"[" * 100_000, b"1" * 10_000])
@@ -165,7 +205,7 @@ def test_any_value_gives_columns_or_an_error(name: str, value: object) -> None:
         columns = parse_with(**{name: value})
     except ArticleMetadataError:
         return
-    row = {"pmcid": 12, "version": 3, "etag": "", "inventory_etag": "", "retrieved": TODAY, "problem": None}
+    row = {"pmcid": 12, "version": 3, "etag": "", "inventory_etag": "", "retrieved": TODAY}
     [restored] = pa.Table.from_pylist([row | columns], METADATA_SCHEMA).to_pylist()
     assert restored == row | columns
 
@@ -327,8 +367,8 @@ def test_invalid_doi_is_dropped_and_the_article_kept(doi: str) -> None:
     )
 
 
-@pytest.mark.parametrize("values", [{"version": "1"}, {"doi": 10.1}, {"license_code": []}])
-def test_unreadable_metadata_is_cached_with_its_problem(
+@pytest.mark.parametrize("values", [{"is_retracted": None}, {"doi": 10.1}, {"license_code": []}])
+def test_unreadable_metadata_is_a_failure_and_read_by_each_update(
     update_metadata: Callable[..., MetadataUpdate],
     bucket: FakeBucket,
     connection: FolderConnection,
@@ -336,14 +376,39 @@ def test_unreadable_metadata_is_cached_with_its_problem(
 ) -> None:
     bucket.put_article(FakeArticle(1), **values)
     bucket.publish_inventory("2026-09-05")
-    row = update_metadata().table.to_pylist()[0]
-    assert next(iter(values)) in row["problem"]
-    assert row["licence"] is None
-    update_metadata()
-    assert connection.requests == []
+    for _ in range(2):
+        result = update_metadata()
+        assert connection.requests_containing("PMC1.1") == ["metadata/PMC1.1.json"]
+        assert list_versions(result) == ["2.10", "5.1", "11.1"]
+        [failure] = result.failures
+        assert (failure.pmcid, failure.reason) == (1, "bad-metadata")
+        assert f"metadata/PMC1.1.json: {next(iter(values))} is" in failure.detail
     bucket.put_article(FakeArticle(1))
     bucket.publish_inventory("2026-09-06")
-    assert update_metadata().table.to_pylist()[0]["problem"] is None
+    assert list_versions(update_metadata()) == ["1.1", "2.10", "5.1", "11.1"]
+
+
+def test_known_metadata_is_kept_when_its_change_cannot_be_read(
+    update_metadata: Callable[..., MetadataUpdate], bucket: FakeBucket
+) -> None:
+    first = update_metadata()
+    bucket.put_article(FakeArticle(1), is_retracted=None)
+    bucket.publish_inventory("2026-09-05")
+    for _ in range(2):
+        second = update_metadata()
+        assert second.table == first.table
+        assert [failure.reason for failure in second.failures] == ["bad-metadata"]
+
+
+def test_unreadable_metadata_in_the_cache_of_an_earlier_version_is_read_again(
+    tmp_path: Path, update_metadata: Callable[..., MetadataUpdate], connection: FolderConnection
+) -> None:
+    first = update_metadata()
+    problems = pa.array(["pmid is '1'", None, None, None], pa.string())
+    path = tmp_path / "mirror/pmc/metadata/PMC0000xxxx.parquet"
+    pq.write_table(first.table.append_column("problem", problems), path)
+    assert update_metadata().table == first.table
+    assert connection.requests == ["metadata/PMC1.1.json"]
 
 
 @pytest.mark.parametrize(
@@ -365,7 +430,7 @@ def test_failure_is_reported_and_retried_by_the_next_update(
     assert get_counts(result) == (3, 0, 0, 1)
     assert (result.failures[0].pmcid, result.failures[0].version, result.failures[0].reason) == (1, 1, reason)
     assert "metadata/PMC1.1.json" in result.failures[0].detail
-    assert "metadata/PMC1.1.json" in result.table.to_pylist()[0]["problem"]
+    assert list_versions(result) == ["2.10", "5.1", "11.1"]
     second = update_metadata()
     assert connection.requests == ["metadata/PMC1.1.json"]
     assert get_counts(second) == (1, 0, 0, 0)
@@ -400,10 +465,7 @@ def test_unreachable_bucket_ends_the_update(tmp_path: Path, connection: FolderCo
     with pytest.raises(UnreachableError):
         metadata_cache.update_metadata(FILES, mirror, BASE_URL, SequentialPool(connection), 0, rows, TODAY)
     assert len(connection.requests_containing("metadata/PMC1")) < 80
-    readable = [
-        row for row in metadata_cache.read_metadata(FILES, mirror, 0).to_pylist() if row["problem"] is None
-    ]
-    assert len(readable) == 54
+    assert metadata_cache.read_metadata(FILES, mirror, 0).num_rows == 54
     assert bucket.root == connection.root
 
 
