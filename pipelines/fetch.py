@@ -57,7 +57,12 @@ def build(pipeline: beam.Pipeline, job: FetchJob) -> None:
     import apache_beam as beam  # here, so that --help does not wait for it
 
     from bioshards.pipelines.inputs.downloads import split_into_slots
-    from bioshards.pipelines.transforms.mirror_files import FetchFiles, FetchRanges, PublishMirror
+    from bioshards.pipelines.transforms.mirror_files import (
+        FetchFiles,
+        FetchRanges,
+        FindRemovals,
+        PublishMirror,
+    )
 
     file_collections, range_collections = [], []
     for source, listing in job.listings.items():
@@ -69,8 +74,9 @@ def build(pipeline: beam.Pipeline, job: FetchJob) -> None:
         )
     if job.article_plan:
         range_slots = split_into_slots(job.article_plan.ranges, job.article_plan.download_plan)
+        range_removals = pipeline | "FindRemovals" >> FindRemovals(job.article_plan)
         range_collections.append(
-            pipeline | "Ranges" >> beam.Create(range_slots) | FetchRanges(job.article_plan)
+            pipeline | "Ranges" >> beam.Create(range_slots) | FetchRanges(job.article_plan, range_removals)
         )
     all_files = (*file_collections, pipeline | "No files" >> beam.Create([])) | "Files" >> beam.Flatten()
     all_ranges = (

@@ -36,6 +36,7 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
         StageFiles,
     )
     from bioshards.pipelines.transforms.full_text import ExtractKeys, FetchAndStageRanges, FindOverlap
+    from bioshards.pipelines.transforms.mirror_files import FindRemovals
 
     stage_files = StageFiles(
         job.storage, job.output_dir, job.document_config, job.keep_dropped, has_digests=job.dedup == "exact"
@@ -58,8 +59,10 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
         range_slots = pipeline | "Ranges" >> beam.Create(
             split_into_slots(job.article_plan.ranges, job.article_plan.download_plan), reshuffle=False
         )
+        range_removals = pipeline | "FindRemovals" >> FindRemovals(job.article_plan)
         staged_collections.append(
-            range_slots | "FetchAndStageRanges" >> FetchAndStageRanges(job.article_plan, stage_files)
+            range_slots
+            | "FetchAndStageRanges" >> FetchAndStageRanges(job.article_plan, stage_files, range_removals)
         )
     staged = staged_collections | "Staged" >> beam.Flatten()
     decisions = staged | "ResolveVersions" >> ResolveVersions(

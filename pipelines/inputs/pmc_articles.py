@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bioshards.corpus.download.listing import EmptySelectionError
 from bioshards.corpus.download.mirror import Mirror, remove_temporaries
@@ -27,12 +27,14 @@ class PmcArticlePlan:
 
     Attributes:
         inventory: the one that was read when the run began; None where the bucket was not asked.
+        ranges_to_check: ranges in the mirror, of which no more than a small part may be removed.
     """
 
     download_plan: DownloadPlan
     ranges: list[int]
     article_filter: ArticleFilter
     inventory: Inventory | None = None
+    ranges_to_check: list[int] = field(default_factory=list)
 
 
 def check_specs(specs: Iterable[SourceSpec]) -> None:
@@ -69,7 +71,7 @@ def plan_articles(
         print(f"reading the newest inventory of {server.base_url} ...", file=sys.stderr)
         with with_interactive_retry(server).connect() as connection:
             inventory = bucket_inventory.update_inventory(
-                mirror.storage, mirror.folder, connection, server.base_url
+                mirror.storage, mirror.folder, connection, server.base_url, options.allow_removals
             )
     ranges = [
         number
@@ -84,6 +86,11 @@ def plan_articles(
         raise EmptySelectionError(
             f"--input {spec_texts} selects no article; there are {first_label} to {last_label}"
         )
+    mirrored_ranges = set(article_ranges.list_mirrored_ranges(mirror.storage, mirror.folder))
     return PmcArticlePlan(
-        make_download_plan(mirror, server, options.workers, is_local_run), ranges, article_filter, inventory
+        make_download_plan(mirror, server, options.workers, is_local_run),
+        ranges,
+        article_filter,
+        inventory,
+        [] if options.allow_removals else [number for number in ranges if number in mirrored_ranges],
     )

@@ -42,12 +42,14 @@ class DownloadOptions(RunOptions):
         contact: mail or web address that is sent to the servers.
         urls: base URLs that replace those of the sources, by source.
         connections: connections to PMC's bucket, of all workers together.
+        allow_removals: go on where much of the mirror would be removed or replaced.
     """
 
     mirror: str | None
     contact: str | None
     urls: Mapping[str, str]
     connections: int
+    allow_removals: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +133,13 @@ def add_download_options(parser: Parser, default_mirror: str) -> None:
         "--dry-run",
         action="store_true",
         help="print what would be downloaded and processed, and the estimated time; write nothing",
+    )
+    group.add_argument(
+        "--allow-removals",
+        action="store_true",
+        help="remove articles of PMC from the mirror that are no longer listed or selected even if they are "
+        "more than 1 %% of it, and replace PubMed's files by those of another year even if no complete "
+        "baseline is announced (default: stop before)",
     )
 
 

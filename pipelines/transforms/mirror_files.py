@@ -15,14 +15,15 @@ import apache_beam as beam
 from bioshards.corpus.download import mirror_manifest
 from bioshards.corpus.download.mirror import MirroredFile
 from bioshards.corpus.download.mirror_manifest import FetchedFile
-from bioshards.corpus.download.pmc import article_ranges
+from bioshards.corpus.download.pmc import article_ranges, removals
 from bioshards.corpus.download.pmc.article_ranges import RangeReport
+from bioshards.corpus.download.pmc.removals import RangeRemovals
 from bioshards.corpus.download.pmc.s3_bucket import range_label
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.manifest import Steps, encode, utc_now
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.pipelines.inputs.downloads import DownloadPlan, stream_downloads
+from bioshards.pipelines.inputs.downloads import DownloadPlan, split_into_slots, stream_downloads
 from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
 
 from .step_metrics import (
@@ -63,27 +64,79 @@ class FetchFiles(beam.PTransform):
 
 
 @dataclass
+class FindRemovals(beam.PTransform):
+    """The ranges of PMC ids in the mirror to a :class:`RangeRemovals` for each; nothing is removed yet."""
+
+    article_plan: PmcArticlePlan
+
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[StepResult[RangeRemovals]]:
+        slots = split_into_slots(self.article_plan.ranges_to_check, self.article_plan.download_plan)
+        return (
+            pipeline
+            | "Slots" >> beam.Create(slots, reshuffle=False)
+            | "OneSlotEach" >> beam.Reshuffle()
+            | "Find" >> beam.FlatMap(self._process_slot)
+        )
+
+    def _process_slot(self, numbers: list[int]) -> Iterator[StepResult[RangeRemovals]]:
+        download_plan = self.article_plan.download_plan
+        pool = _make_pool(download_plan, numbers)
+
+        def find_removals(storage: Storage, number: int) -> RangeRemovals:
+            return removals.find_removals(
+                storage,
+                download_plan.mirror.folder,
+                download_plan.server.base_url,
+                pool,
+                number,
+                self.article_plan.article_filter,
+                datetime.now(UTC).date(),
+            )
+
+        for number in numbers:
+            yield report_metrics(
+                run_step(
+                    "removals",
+                    download_plan.mirror.storage,
+                    functools.partial(find_removals, number=number),
+                    lambda range_removals: {"articles": range_removals.removed},
+                )
+            )
+
+
+@dataclass
 class FetchRanges(beam.PTransform):
     """Slots of ranges of PMC ids to a :class:`RangeReport` for each; its articles are in the mirror."""
 
     article_plan: PmcArticlePlan
+    range_removals: beam.PCollection[StepResult[RangeRemovals]]
 
     def expand(self, slots: beam.PCollection[list[int]]) -> beam.PCollection[StepResult[RangeReport]]:
-        return slots | "OneSlotEach" >> beam.Reshuffle() | "Fetch" >> beam.FlatMap(self._process_slot)
+        return (
+            slots
+            | "OneSlotEach" >> beam.Reshuffle()
+            | "Fetch" >> beam.FlatMap(self._process_slot, beam.pvalue.AsList(self.range_removals))
+        )
 
-    def _process_slot(self, numbers: list[int]) -> Iterator[StepResult[RangeReport]]:
+    def _process_slot(
+        self, numbers: list[int], range_removals: list[StepResult[RangeRemovals]]
+    ) -> Iterator[StepResult[RangeReport]]:
         with wrap_worker_errors():
-            for result in fetch_ranges(self.article_plan, numbers):
+            for result in fetch_ranges(self.article_plan, numbers, range_removals):
                 yield report_metrics(result)
 
 
-def fetch_ranges(article_plan: PmcArticlePlan, numbers: list[int]) -> Iterator[StepResult[RangeReport]]:
-    """Download ranges into the mirror, one after the other, and write each one's report there."""
+def fetch_ranges(
+    article_plan: PmcArticlePlan, numbers: list[int], range_removals: list[StepResult[RangeRemovals]]
+) -> Iterator[StepResult[RangeReport]]:
+    """Download ranges into the mirror, one after the other, and write each one's report there.
+
+    Raises:
+        RemovalError: too much of the mirror would be removed, in these ranges and all others.
+    """
     server, mirror = article_plan.download_plan.server, article_plan.download_plan.mirror
-    pool = DownloadPool(
-        article_plan.download_plan.server_for_slot(range_label(numbers[0])),
-        article_plan.download_plan.threads_per_slot,
-    )
+    removals.check_removals(unwrap_results(range_removals), mirror.folder)
+    pool = _make_pool(article_plan.download_plan, numbers)
 
     def fetch_range(storage: Storage, number: int) -> RangeReport:
         today = datetime.now(UTC).date()
@@ -98,6 +151,13 @@ def fetch_ranges(article_plan: PmcArticlePlan, numbers: list[int]) -> Iterator[S
         yield run_step(
             "ranges", mirror.storage, functools.partial(fetch_range, number=number), _counts_from_range
         )
+
+
+def _make_pool(download_plan: DownloadPlan, numbers: list[int]) -> DownloadPool:
+    """Return the connections of a slot of ranges."""
+    return DownloadPool(
+        download_plan.server_for_slot(range_label(numbers[0])), download_plan.threads_per_slot
+    )
 
 
 _INVALID_IN_METRIC_NAME = re.compile(r"[^A-Za-z0-9]+")

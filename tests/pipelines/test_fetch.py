@@ -223,9 +223,34 @@ def test_inventory_that_lacks_many_articles_removes_none(
     assert fetch("pmc:") == 1
     assert "would be removed from the mirror" in capsys.readouterr().err
     assert list_mirrored_articles(tmp_path) == before
-    (tmp_path / "mirror/pmc/inventory.parquet").unlink()
-    assert fetch("pmc:") == 0
+    assert fetch("pmc:", options=("--allow-removals",)) == 0
     assert list_mirrored_articles(tmp_path) == before - {"PMC1200001.1", "PMC1200002.1"}
+
+
+def test_removal_of_many_articles_needs_a_word(
+    servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    articles = [FakeArticle(number) for number in (*range(1200010, 1200014), *range(12900010, 12900014))]
+    bucket = FakeBucket(servers.root / "bucket")
+    for article in articles:
+        bucket.put_article(article)
+    bucket.publish_inventory(DAY)
+    assert fetch("pmc:") == 0
+    before = list_mirrored_articles(tmp_path)
+    # Each range loses few of its articles; a licence in another notation is unknown.
+    for article in articles[1:7]:
+        bucket.put_article(article, license_code="Creative Commons Attribution")
+    bucket.publish_inventory(NEXT_DAY)
+    for _ in range(2):
+        assert fetch("pmc:") == 1
+        stderr = capsys.readouterr().err
+        assert f"6 of the {len(before)} articles in {tmp_path}/mirror/pmc would be removed from it" in stderr
+        assert "PMC1200011.1: licence:unknown" in stderr
+        assert "--allow-removals" in stderr
+        assert "Nothing was removed" in stderr
+        assert list_mirrored_articles(tmp_path) == before
+    assert fetch("pmc:", options=("--allow-removals",)) == 0
+    assert list_mirrored_articles(tmp_path) == before - {article.name for article in articles[1:7]}
 
 
 def test_temporary_files_of_a_killed_run_are_removed(fetch: Fetch, tmp_path: Path) -> None:

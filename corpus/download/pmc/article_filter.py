@@ -77,6 +77,12 @@ class ArticleFilter:
             {entry["values"]: entry["counts"] for entry in sorted(counts, key=lambda entry: entry["values"])},
         )
 
+    def find_drop_reasons(self, table: pa.Table) -> dict[int, str]:
+        """Return the drop reason of each article's newest version; ``not-newest`` if that is selected."""
+        table = table.sort_by([("pmcid", "ascending"), ("version", "ascending")])
+        reasons = pc.fill_null(self._find_drop_reasons(table), "not-newest")
+        return dict(zip(table["pmcid"].to_pylist(), reasons.to_pylist(), strict=True))
+
     def _find_drop_reasons(self, table: pa.Table) -> pa.ChunkedArray:
         """Return the drop reason of each row, null for selected rows."""
         is_older = pc.invert(mask_last_of_each(table["pmcid"]))

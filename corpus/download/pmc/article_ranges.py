@@ -2,8 +2,8 @@
 
 An article is stored as ``pmc/xml/PMC0123xxxx/PMC1230001.1-0a1b2c3d.xml``: range, name and first digits of
 the MD5. It is written after its check, so that a file of this name is complete and current.
-``pmc/selected/PMC0123xxxx.parquet`` lists the articles of a range.  An article whose metadata or XML cannot be
-read stays as the list has it.
+``pmc/selected/PMC0123xxxx.parquet`` lists the articles of a range.  An article whose metadata or XML cannot
+be read stays as the list has it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from bioshards.corpus.storage.storage_protocol import Storage
 from . import bucket_inventory, metadata_cache
 from .article_filter import ArticleFilter, SelectedArticles
 from .bucket_inventory import make_version_keys
+from .metadata_cache import MetadataUpdate
 from .s3_bucket import (
     ArticleFailure,
     ChecksumError,
@@ -76,13 +77,18 @@ class RangeReport:
     dropped: dict[str, int]
 
 
+def list_mirrored_ranges(storage: Storage, mirror: str) -> list[int]:
+    """List the ranges with a list of articles in the mirror."""
+    names = storage.list_names(f"{mirror}/pmc/selected")
+    return sorted(
+        int(match[1]) for name in names if (match := re.fullmatch(r"PMC([0-9]{4})xxxx\.parquet", name))
+    )
+
+
 def list_ranges(storage: Storage, mirror: str) -> list[int]:
     """List the ranges to update: those of the inventory and those with articles in the mirror."""
-    names = storage.list_names(f"{mirror}/pmc/selected")
-    numbers = {
-        int(match[1]) for name in names if (match := re.fullmatch(r"PMC([0-9]{4})xxxx\.parquet", name))
-    }
-    return sorted(numbers.union(bucket_inventory.list_ranges(storage, mirror)))
+    inventory_ranges = bucket_inventory.list_ranges(storage, mirror)
+    return sorted({*inventory_ranges, *list_mirrored_ranges(storage, mirror)})
 
 
 def read_selected(storage: Storage, mirror: str, range_number: int) -> pa.Table:
@@ -118,6 +124,22 @@ def fetch_range(
         UnreachableError: the bucket does not answer.
         OSError: the mirror cannot be written.
     """
+    update, selected = select_articles(storage, mirror, base_url, pool, range_number, article_filter, today)
+    return _sync_articles(
+        storage, mirror, base_url, pool, range_number, selected, update.failures, article_filter
+    )
+
+
+def select_articles(
+    storage: Storage,
+    mirror: str,
+    base_url: str,
+    pool: DownloadPool,
+    range_number: int,
+    article_filter: ArticleFilter,
+    today: date,
+) -> tuple[MetadataUpdate, SelectedArticles]:
+    """Update the metadata of a range and select its articles; arguments as of :func:`fetch_range`."""
     rows = bucket_inventory.read_range(storage, mirror, range_number)
     update = metadata_cache.update_metadata(
         storage, mirror, base_url, pool, range_number, rows, today, article_filter.versions
@@ -125,9 +147,7 @@ def fetch_range(
     selected = article_filter.select(update.table)
     if update.older_versions:
         selected.dropped["not-newest"] = update.older_versions
-    return _sync_articles(
-        storage, mirror, base_url, pool, range_number, selected, update.failures, article_filter
-    )
+    return update, selected
 
 
 def _sync_articles(

@@ -137,7 +137,9 @@ def mask_last_of_each(sorted_values: pa.ChunkedArray) -> pa.Array:
 # Updating the mirror
 
 
-def update_inventory(storage: Storage, mirror: str, connection: Connection, base_url: str) -> Inventory:
+def update_inventory(
+    storage: Storage, mirror: str, connection: Connection, base_url: str, allow_removals: bool = False
+) -> Inventory:
     """Fetch the newest inventory, unless it is in the mirror.
 
     Args:
@@ -145,9 +147,10 @@ def update_inventory(storage: Storage, mirror: str, connection: Connection, base
         mirror: folder of the mirror.
         connection: connection to the bucket.
         base_url: URL of the bucket, with a trailing slash.
+        allow_removals: accept an inventory that has far fewer rows than the one in the mirror.
 
     Raises:
-        InventoryError: there is no inventory, or its format is unknown.
+        InventoryError: there is no inventory, its format is unknown, or it has far fewer rows.
         BucketListingError: the listing of the bucket cannot be read.
         ChecksumError: a file of the inventory has the wrong MD5.
         DownloadError: the request failed.
@@ -169,9 +172,8 @@ def update_inventory(storage: Storage, mirror: str, connection: Connection, base
             if num_rows > _MAX_ROWS:
                 raise InventoryError(f"PMC's inventory of {manifest.date} has more than {_MAX_ROWS:,} rows")
             partitions.add(_parse_versions(batch))
-    inventory = _write_inventory(
-        storage, mirror, manifest, num_rows, partitions, previous.rows if previous else 0
-    )
+    previous_rows = previous.rows if previous and not allow_removals else 0
+    inventory = _write_inventory(storage, mirror, manifest, num_rows, partitions, previous_rows)
     for name in storage.list_names(folder):
         storage.remove(f"{folder}/{name}")
     return inventory
@@ -271,7 +273,7 @@ def _write_inventory(
                 f"PMC's inventory of {manifest.date} has {total_rows:,} articles, and the one in the mirror "
                 "has "
                 f"{previous_rows:,}: the missing ones would be removed from the mirror. Wait for the next "
-                f"inventory; if this is right, delete {_inventory_path(mirror)} and rerun the command."
+                "inventory; if this is right, repeat the command with --allow-removals."
             )
         inventory = Inventory(manifest.date, manifest.md5, total_rows, num_rows - total_rows, range_numbers)
         parquet.add_key_value_metadata({"inventory": json.dumps(asdict(inventory))})

@@ -2,8 +2,8 @@
 
 There are millions of metadata objects (metadata_object.py).  Their content is cached in one Parquet file
 for each range of ids, and an object is read again only when the inventory lists another ETag for it.  An
-object that cannot be read is reported, and read again by the next update; until then its last readable content
-stays in the cache.
+object that cannot be read is reported, and read again by the next update; until then its last readable
+content stays in the cache.
 """
 
 from __future__ import annotations

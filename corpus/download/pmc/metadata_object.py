@@ -8,8 +8,9 @@ the article and as a copy under ``metadata/``:
      "is_pmc_openaccess": true, "is_manuscript": false, "is_historical_ocr": false, "is_retracted": false,
      "xml_url": "s3://pmc-oa-opendata/PMC12345.1/PMC12345.1.xml?md5=32 hexadecimal digits", ...}
 
-Other notations of the same value are read: ``"23456"`` or ``23456.0`` for a number, ``"true"`` or ``1`` for a
-flag, ``12345`` for an id.  Any other value is an error: a missing flag or licence says nothing of the article.
+Other notations of the same value are read: ``"23456"`` or ``23456.0`` for a number, ``"true"`` or ``1`` for
+a flag, ``12345`` for an id.  Any other value is an error: without a flag or a licence nothing is known of the
+article.
 """
 
 from __future__ import annotations
@@ -85,9 +86,9 @@ def _parse_int(metadata: dict[str, Any], name: str) -> int | None:
     if value is None or value == "":
         return None
     number = value
-    if isinstance(value, str) and _DIGITS.fullmatch(value):
-        number = int(value)
-    elif isinstance(value, float) and value.is_integer():
+    if (isinstance(value, str) and _DIGITS.fullmatch(value)) or (
+        isinstance(value, float) and value.is_integer()
+    ):
         number = int(value)
     if type(number) is int and 0 < number < 1 << 31:
         return number

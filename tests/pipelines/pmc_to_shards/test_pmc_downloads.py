@@ -165,6 +165,28 @@ def test_changes_in_the_bucket_are_applied(servers: FakeServer, tmp_path: Path, 
     assert published_digests(tmp_path / "out") == published_digests(tmp_path / "whole")
 
 
+def test_removal_of_many_articles_needs_a_word(
+    servers: FakeServer, tmp_path: Path, run_pipeline: Run, capsys: Capture
+) -> None:
+    bucket, articles = open_bucket(tmp_path), [FakeArticle(number) for number in range(1200020, 1200027)]
+    for article in articles:
+        bucket.put_article(article)
+    bucket.publish_inventory(DAY)
+    assert run_pipeline("pmc:") == 0
+    mirrored = sorted((tmp_path / "mirror/pmc/xml").rglob("*.xml"))
+    for article in articles:
+        bucket.put_article(article, xml_url=None)
+    bucket.publish_inventory(NEXT_DAY)
+    assert run_pipeline("pmc:") == 1
+    stderr = capsys.readouterr().err
+    assert "7 of the 11 articles" in stderr
+    assert "PMC1200020.1: no-xml" in stderr
+    assert "--allow-removals" in stderr
+    assert sorted((tmp_path / "mirror/pmc/xml").rglob("*.xml")) == mirrored
+    assert run_pipeline("pmc:", options=("--allow-removals",)) == 0
+    assert list(load_documents(tmp_path / "out")) == KEPT_IDS
+
+
 def test_withdrawn_article_is_removed(servers: FakeServer, tmp_path: Path, run_pipeline: Run) -> None:
     open_bucket(tmp_path).put_article(FakeArticle(1200020))
     for number in range(

@@ -1,0 +1,106 @@
+"""Removal of PMC's articles from the mirror: what is counted, and how much stops a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, removals
+from bioshards.corpus.download.pmc.article_filter import ArticleFilter
+from bioshards.corpus.download.pmc.removals import RangeRemovals, RemovalError
+from bioshards.corpus.storage.local_storage import LocalStorage
+from tests.support.servers.fake_pmc_bucket import (
+    BASE_URL,
+    TODAY,
+    FakeArticle,
+    FakeBucket,
+    FolderConnection,
+    SequentialPool,
+    create_bucket,
+)
+
+FILES = LocalStorage()
+DEFAULT = ArticleFilter()
+FindRemovals = Callable[..., RangeRemovals]
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> FakeBucket:
+    articles = [*(FakeArticle(number) for number in (1, 2, 3, 4)), FakeArticle(5, 1), FakeArticle(5, 2)]
+    return create_bucket(tmp_path / "bucket", articles, "2026-09-04")
+
+
+@pytest.fixture
+def find_removals(tmp_path: Path, bucket: FakeBucket, connection: FolderConnection) -> FindRemovals:
+    """Return a function that finds the removals from a mirror of the bucket, after changes of the bucket."""
+    mirror, pool = str(tmp_path / "mirror"), SequentialPool(connection)
+
+    def call(
+        *changes: Callable[[], object], before: ArticleFilter = DEFAULT, after: ArticleFilter = DEFAULT
+    ) -> RangeRemovals:
+        bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
+        article_ranges.fetch_range(FILES, mirror, BASE_URL, pool, 0, before, TODAY)
+        mirrored = sorted(Path(mirror, "pmc/xml").rglob("*.xml"))
+        for change in changes:
+            change()
+        bucket.publish_inventory("2026-09-05")
+        bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL, allow_removals=True)
+        range_removals = removals.find_removals(FILES, mirror, BASE_URL, pool, 0, after, TODAY)
+        assert sorted(Path(mirror, "pmc/xml").rglob("*.xml")) == mirrored
+        report = article_ranges.fetch_range(FILES, mirror, BASE_URL, pool, 0, after, TODAY)
+        assert range_removals.removed <= report.removed
+        return range_removals
+
+    return call
+
+
+def test_removals_are_counted_with_their_reasons(bucket: FakeBucket, find_removals: FindRemovals) -> None:
+    assert find_removals(
+        lambda: bucket.remove(1),
+        lambda: bucket.put_article(FakeArticle(2, licence="CC BY-NC")),
+        lambda: bucket.put_article(FakeArticle(3, 2, licence=None)),
+    ) == RangeRemovals(
+        5, 3, ("PMC1.1: not in the bucket", "PMC2.1: licence:CC-BY-NC", "PMC3.1: licence:unknown")
+    )
+
+
+def test_replaced_and_unreadable_articles_are_not_removed(
+    bucket: FakeBucket, find_removals: FindRemovals
+) -> None:
+    assert find_removals(
+        lambda: bucket.put_article(FakeArticle(1, text="Revised.")),
+        lambda: bucket.put_article(FakeArticle(2, 2)),
+        lambda: bucket.put_article(FakeArticle(3), is_retracted=None),
+        lambda: bucket.put_article(FakeArticle(4, 3), license_code=7),
+    ) == RangeRemovals(5, 0, ())
+
+
+def test_other_options_remove_articles(find_removals: FindRemovals) -> None:
+    assert find_removals(after=ArticleFilter(licences=frozenset({"CC0"}))).removed == 5
+
+
+def test_older_versions_of_a_mirror_of_all_versions_are_removed(find_removals: FindRemovals) -> None:
+    assert find_removals(before=ArticleFilter(versions="all")) == RangeRemovals(6, 1, ("PMC5.1: not-newest",))
+
+
+@pytest.mark.parametrize(
+    ("mirrored", "removed", "is_error"),
+    [(6, 5, False), (6, 6, True), (600, 6, False), (599, 6, True), (1000, 10, False), (0, 0, False)],
+)
+def test_more_than_a_hundredth_stops_the_run(mirrored: int, removed: int, is_error: bool) -> None:
+    examples = tuple(f"PMC{number}.1: licence:unknown" for number in range(1, min(removed, 5)))
+    ranges = [
+        RangeRemovals(mirrored, removed - min(removed, 1), examples),
+        RangeRemovals(0, min(removed, 1), ("PMC9.1: retracted",) * min(removed, 1)),
+    ]
+    if not is_error:
+        removals.check_removals(ranges, "mirror")
+        return
+    with pytest.raises(RemovalError) as caught:
+        removals.check_removals(ranges, "mirror")
+    message = str(caught.value)
+    assert f"{removed} of the {mirrored} articles in mirror/pmc would be removed" in message
+    assert "PMC1.1: licence:unknown" in message
+    assert "--allow-removals" in message
