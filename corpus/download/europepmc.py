@@ -15,17 +15,18 @@ packages are rebuilt once a week under the same names, and no list of changes is
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Final
 
 from .http_client import Connection
-from .listing import MAX_PAGE_BYTES, SelectedFiles, apply_spec, make_listing_error, parse_links
+from .listing import SelectedFiles, apply_spec, make_listing_error, parse_links, read_listing
 from .remote_file import RemoteFile
 from .source_spec import SourceSpec
 
 URL: Final = "https://ftp.ebi.ac.uk/pub/databases/pmc/oa/"
+MIRROR_FOLDERS: Final = ("europepmc",)
 MAX_CONNECTIONS: Final = 4
 REQUESTS_PER_SECOND: Final = 8.0
 """Rate limit of the server for all workers together; no limit is published, this is NCBI's."""
@@ -71,13 +72,16 @@ def parse_listing(page: str, base_url: str) -> list[Package]:
     )
 
 
-def select_files(spec: SourceSpec, packages: Sequence[Package], today: date) -> SelectedFiles:
+def select_files(
+    spec: SourceSpec, packages: Sequence[Package], today: date, mirrored_paths: Collection[str] = ()
+) -> SelectedFiles:
     """Select the packages to fetch for ``europepmc:``.
 
     Args:
         spec: parsed ``--input``.
         packages: all listed packages.
         today: date from which the age of the newest package is computed.
+        mirrored_paths: paths of the files in the mirror.
 
     Raises:
         EmptySelectionError: no package is selected.
@@ -97,16 +101,44 @@ def select_files(spec: SourceSpec, packages: Sequence[Package], today: date) -> 
             f"The newest package of Europe PMC is of {newest_modified.date()}, {age_days:,} days before "
             f"{today}: the packages may no longer be updated. Use pmc: for the current articles of PMC."
         )
-    return SelectedFiles(tuple(selected), tuple(notices))
+    return SelectedFiles(
+        tuple(selected), tuple(notices), tuple(_find_unlisted(spec, packages, mirrored_paths))
+    )
 
 
-def list_files(connection: Connection, base_url: str, spec: SourceSpec) -> SelectedFiles:
+def _find_unlisted(
+    spec: SourceSpec, packages: Sequence[Package], mirrored_paths: Collection[str]
+) -> Iterator[str]:
+    """Yield the selected packages of the mirror that the listing lacks.
+
+    A package whose range has ids of a listed one is left out: the articles of the last package move to one of
+    another name as it grows.
+    """
+    if spec.selection.newest or spec.selection.since:
+        return
+    for path in sorted(mirrored_paths):
+        if match := _PACKAGE_NAME.fullmatch(path.rpartition("/")[2]):
+            first, last = int(match[1]), int(match[2])
+            is_listed = any(
+                first <= package.last_pmcid and package.first_pmcid <= last for package in packages
+            )
+            if spec.selection.overlaps(first, last) and not is_listed:
+                yield path
+
+
+def list_files(
+    connection: Connection,
+    base_url: str,
+    spec: SourceSpec,
+    mirrored_paths: Collection[str],
+    allow_removals: bool,
+) -> SelectedFiles:
     """Read the listing and select files.
 
     Raises:
-        ListingError: the page lists no package, or lacks a date.
+        ListingError: the page is incomplete, lists no package, or lacks a date.
         EmptySelectionError: no package is selected.
         DownloadError: the listing cannot be read.
     """
-    page = connection.read(base_url, MAX_PAGE_BYTES).body.decode("utf-8", "replace")
-    return select_files(spec, parse_listing(page, base_url), datetime.now(UTC).date())
+    packages = read_listing(connection, base_url, lambda page: parse_listing(page, base_url))
+    return select_files(spec, packages, datetime.now(UTC).date(), mirrored_paths)

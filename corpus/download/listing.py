@@ -8,15 +8,20 @@ time.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from bioshards.corpus.errors import RunError, UserError
+from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS
 
+from .http_client import Connection
 from .remote_file import RemoteFile
 from .source_spec import SourceSpec
+
+T = TypeVar("T")
 
 MAX_PAGE_BYTES: Final = 16 << 20
 """Size limit of a listing; those of 2026 are below half a megabyte."""
@@ -60,10 +65,64 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SelectedFiles:
-    """Files to fetch, in the order of the source, and notices about the listing for the user."""
+    """The selected files of a listing.
+
+    Attributes:
+        files: files to fetch, in the order of the source.
+        notices: messages on the listing for the user.
+        unlisted: paths of files in the mirror that belong to the selection and that the listing lacks.  They
+            stay in use.
+    """
 
     files: tuple[RemoteFile, ...]
     notices: tuple[str, ...]
+    unlisted: tuple[str, ...] = ()
+
+
+def read_listing(connection: Connection, url: str, parse: Callable[[str], T]) -> T:
+    """Read a listing, up to :data:`MAX_READ_ATTEMPTS` times.
+
+    Args:
+        connection: connection to the server.
+        url: URL of the listing.
+        parse: parses the page; raises ListingError if it is no listing.
+
+    Raises:
+        ListingError: the page is incomplete or no listing, on every read.
+        DownloadError: the request failed.
+    """
+    for attempt in range(1, MAX_READ_ATTEMPTS + 1):
+        page = connection.read(url, MAX_PAGE_BYTES).body.decode("utf-8", "replace")
+        try:
+            if not is_complete(page):
+                raise ListingError(
+                    f"{url} ends in the middle of its listing, after {len(page):,} characters: "
+                    f"{page[-100:]!r}. Repeat the command later; if listings have another end now, update "
+                    f"corpus/download/listing.py. The page begins: {page[:200]!r}"
+                )
+            return parse(page)
+        except ListingError:
+            if attempt == MAX_READ_ATTEMPTS:
+                raise
+            time.sleep(attempt)
+    raise AssertionError("attempts end with a listing or an error")
+
+
+def is_complete(page: str) -> bool:
+    """Return True if the page has the end of its listing: a cut page may end with a row like any other.
+
+    The end is ``</html>``, or that of the table or preformatted text around the rows.  A page that has begun
+    none of them cannot be judged.
+    """
+    lowered = page.lower()
+
+    def is_closed(element: str) -> bool:
+        return lowered.rfind(f"</{element}") > lowered.rfind(f"<{element}")
+
+    containers = [element for element in ("pre", "table") if f"<{element}" in lowered]
+    if is_closed("html"):
+        return True
+    return all(map(is_closed, containers)) if containers else "<html" not in lowered
 
 
 def parse_links(page: str) -> Iterator[Link]:

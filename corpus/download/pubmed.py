@@ -9,22 +9,19 @@ has rows like these, a data file and its checksum, among others and a README.txt
 The baseline of a year is numbered from 1, and its update files continue the numbers; a new baseline
 includes all updates of the year before.  Files must be applied in the order of their numbers
 (https://pubmed.ncbi.nlm.nih.gov/download/).  ``baseline/README.txt`` names the last file of the baseline:
-"files pubmed26n0001.xml through pubmed26n1334.xml".
+"files pubmed26n0001.xml through pubmed26n1334.xml".  A baseline replaces the mirror's files of another year
+only if it is complete, and announced there or continued by updates.
 """
 
 from __future__ import annotations
 
-import contextlib
 import re
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
-from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS
-
-from .http_client import Connection, NotFoundError
+from .http_client import Connection, DownloadError
 from .listing import (
     MAX_PAGE_BYTES,
     Link,
@@ -33,6 +30,7 @@ from .listing import (
     apply_spec,
     make_listing_error,
     parse_links,
+    read_listing,
 )
 from .remote_file import RemoteFile
 from .source_spec import FileSelection, SourceSpec
@@ -44,6 +42,7 @@ REQUESTS_PER_SECOND: Final = 8.0
 connections well, and answers 503 to 48 connections or to more than about 20 requests a second."""
 BASELINE: Final = "baseline"
 UPDATES: Final = "updatefiles"
+MIRROR_FOLDERS: Final = (f"pubmed/{BASELINE}", f"pubmed/{UPDATES}")
 
 _FILE_NAME = re.compile(r"(pubmed([0-9]{2})n([0-9]{4,6})\.xml\.gz)(\.md5)?")
 _README_RANGE = re.compile(
@@ -68,6 +67,13 @@ class ListedFile:
     number: int
     remote_file: RemoteFile
     has_md5_file: bool
+
+
+class Announcement(NamedTuple):
+    """Year (two digits) and number of the last file of the baseline that README.txt announces."""
+
+    year: int
+    last_number: int
 
 
 def parse_listing(page: str, base_url: str, folder: str) -> list[ListedFile]:
@@ -112,7 +118,12 @@ def parse_listing(page: str, base_url: str, folder: str) -> list[ListedFile]:
 
 
 def select_files(
-    spec: SourceSpec, baseline: Sequence[ListedFile], updates: Sequence[ListedFile], readme: str = ""
+    spec: SourceSpec,
+    baseline: Sequence[ListedFile],
+    updates: Sequence[ListedFile],
+    readme: str = "",
+    mirrored_paths: Collection[str] = (),
+    allow_removals: bool = False,
 ) -> SelectedFiles:
     """Select the files to fetch for ``pubmed:``, all of one year: that of the newest baseline or updates.
 
@@ -122,39 +133,54 @@ def select_files(
             gives the first number of the updates.
         updates: listed update files; empty if none is requested.
         readme: text of ``baseline/README.txt``, or ''.
+        mirrored_paths: paths of the files in the mirror.
+        allow_removals: accept a baseline that may be incomplete, with a notice.
 
     Raises:
         EmptySelectionError: no file is selected.
-        ListingError: ``since=`` is given, and a file has no date in the listing; or the whole baseline is
-            requested while it is still being posted.
+        ListingError: ``since=`` is given, and a file has no date in the listing; or a whole folder is
+            requested, and its files may be a part of those that they would replace.
     """
     year = max((file.year for file in (updates if spec.subset == "updates" else baseline)), default=0)
     baseline_files = [file for file in baseline if file.year == year]
     update_files = [file for file in updates if file.year == year]
     last_number = max((file.number for file in baseline_files), default=0)
-    announced = _parse_announced_last(readme, year)
+    announcement = _parse_announcement(readme)
+    announced = announcement.last_number if announcement and announcement.year == year else 0
+    is_confirmed = bool(announced or (update_files and update_files[0].number == last_number + 1))
+    is_whole = spec.selection == FileSelection()
+    folders = [
+        folder
+        for folder, subset in ((BASELINE, "baseline"), (UPDATES, "updates"))
+        if spec.subset in ("", subset)
+    ]
+    mirrored_years = {folder: _count_years(folder, mirrored_paths) for folder in folders}
+    unfinished_notices = _check_replacement(year, is_confirmed, mirrored_years)
     files: list[ListedFile] = []
     notices: list[str] = []
     if spec.subset != "updates":
         files += baseline_files
         notices += _check_other_years(BASELINE, baseline, year)
         notices += _check_gaps(year, BASELINE, baseline_files, 1)
-        unfinished_notices = _check_unfinished(year, baseline, max(last_number, announced))
-        if unfinished_notices and spec.selection == FileSelection():
-            raise ListingError(
-                f"{unfinished_notices[0]} Rerun the command when it is complete, or select listed files"
-            )
-        notices += unfinished_notices
+        unfinished_notices += _check_unfinished(year, baseline, announcement, is_confirmed)
+        notices += _check_replaced(year, mirrored_years)
     if spec.subset != "baseline":
         files += update_files
         notices += _check_other_years(UPDATES, updates, year)
         previous_last = max(last_number, announced) or update_files[0].number - 1 if update_files else 0
         notices += _check_gaps(year, UPDATES, update_files, previous_last + 1)
+    if unfinished_notices and is_whole and not allow_removals:
+        raise ListingError(
+            f"{unfinished_notices[0]} Rerun the command when it is complete, or select listed files; "
+            "--allow-removals takes what is listed for all"
+        )
+    notices += unfinished_notices
     files.sort(key=_sort_key)
     selected = apply_spec(spec, [(file.number, file.number, file.remote_file) for file in files])
     selected_paths = {remote_file.path for remote_file in selected}
     notices += _check_md5_files(file for file in files if file.remote_file.path in selected_paths)
-    return SelectedFiles(tuple(selected), tuple(notices))
+    unlisted = _find_unlisted(year, files, folders, mirrored_paths) if is_whole else ()
+    return SelectedFiles(tuple(selected), tuple(notices), tuple(unlisted))
 
 
 def _sort_key(file: ListedFile) -> tuple[int, int, str]:
@@ -162,22 +188,63 @@ def _sort_key(file: ListedFile) -> tuple[int, int, str]:
     return file.year, file.number, file.remote_file.path
 
 
-def _parse_announced_last(readme: str, year: int) -> int:
-    """Return the number of the last baseline file of a year from README.txt, or 0."""
+def _parse_announcement(readme: str) -> Announcement | None:
+    """Parse README.txt; None if it announces no baseline."""
     match = _README_RANGE.search(readme)
-    return int(match[2]) if match and int(match[1]) == year else 0
+    return Announcement(int(match[1]), int(match[2])) if match else None
 
 
-def _check_unfinished(year: int, baseline: Sequence[ListedFile], announced: int) -> list[str]:
-    """Return a notice if the baseline is incomplete: shorter than announced or than that of another year.
+def _count_years(folder: str, mirrored_paths: Iterable[str]) -> Counter[int]:
+    """Count the files of each year in a folder of the mirror."""
+    prefix = f"pubmed/{folder}/"
+    names = (path.removeprefix(prefix) for path in mirrored_paths if path.startswith(prefix))
+    return Counter(int(match[2]) for match in map(_FILE_NAME.fullmatch, names) if match and not match[4])
+
+
+def _check_replacement(year: int, is_confirmed: bool, mirrored_years: dict[str, Counter[int]]) -> list[str]:
+    """Return a notice if files of another year would replace those of the mirror and may be a part of them.
+
+    Args:
+        year: year of the listed files.
+        is_confirmed: README.txt announces the baseline of this year, or updates continue its numbers.
+        mirrored_years: number of files in the mirror, by folder and year.
+    """
+    folder = next((name for name, counts in mirrored_years.items() if counts), None)
+    if folder is None:
+        return []
+    counts = mirrored_years[folder]
+    newest_year, largest_year = max(counts), max(counts, key=lambda other: counts[other])
+    if newest_year > year:
+        return [
+            f"The listing has files of pubmed{year:02d}, and the mirror has {counts[newest_year]:,} of "
+            f"pubmed{newest_year:02d}: it is out of date."
+        ]
+    # Updates begin anew each year: their number says nothing.
+    replaced_year = largest_year if folder == BASELINE else newest_year
+    if replaced_year < year and not is_confirmed:
+        return [
+            f"The files of pubmed{year:02d} may be a part of what is still being posted: baseline/README.txt "
+            "does not announce the baseline of this year. They would replace the "
+            f"{counts[replaced_year]:,} files of pubmed{replaced_year:02d} that the mirror has in "
+            f"pubmed/{folder}/."
+        ]
+    return []
+
+
+def _check_unfinished(
+    year: int, baseline: Sequence[ListedFile], announcement: Announcement | None, is_confirmed: bool
+) -> list[str]:
+    """Return a notice if the baseline is incomplete: not as announced, or shorter than that of another year.
 
     An incomplete baseline would replace a complete corpus.
     """
     counts = Counter(file.year for file in baseline)
     last_number = max((file.number for file in baseline if file.year == year), default=0)
     largest_other = max((count for other_year, count in counts.items() if other_year != year), default=0)
-    if announced > last_number:
-        reason = f"its README.txt says that it goes to {_format_stem(year, announced)}"
+    if announcement and announcement.year == year and announcement.last_number > last_number:
+        reason = f"its README.txt says that it goes to {_format_stem(*announcement)}"
+    elif announcement and announcement.year < year and not is_confirmed:
+        reason = f"its README.txt still announces pubmed{announcement.year:02d}"
     elif largest_other > counts[year]:
         reason = f"{largest_other:,} files of another year are still there"
     else:
@@ -244,7 +311,13 @@ def _format_stem(year: int, number: int) -> str:
     return f"pubmed{year:02d}n{number:04d}"
 
 
-def list_files(connection: Connection, base_url: str, spec: SourceSpec) -> SelectedFiles:
+def list_files(
+    connection: Connection,
+    base_url: str,
+    spec: SourceSpec,
+    mirrored_paths: Collection[str],
+    allow_removals: bool,
+) -> SelectedFiles:
     """Read the listings and select files.
 
     Raises:
@@ -254,72 +327,64 @@ def list_files(connection: Connection, base_url: str, spec: SourceSpec) -> Selec
     """
     baseline = _read_listing(connection, base_url, BASELINE) if spec.subset in ("", "baseline") else []
     updates = _read_listing(connection, base_url, UPDATES) if spec.subset in ("", "updates") else []
-    readme = ""
-    if baseline:
-        with contextlib.suppress(NotFoundError):
-            readme = connection.read(f"{base_url}{BASELINE}/README.txt", MAX_PAGE_BYTES).body.decode(
-                "utf-8", "replace"
-            )
-    return select_files(spec, baseline, updates, readme)
+    readme, readme_notices = "", list[str]()
+    newest_update = max((file.year for file in updates), default=0)
+    if baseline or min(_count_years(UPDATES, mirrored_paths), default=newest_update) < newest_update:
+        readme, readme_notices = _read_readme(connection, f"{base_url}{BASELINE}/README.txt")
+    selected = select_files(spec, baseline, updates, readme, mirrored_paths, allow_removals)
+    return replace(selected, notices=(*readme_notices, *selected.notices))
+
+
+def _read_readme(connection: Connection, url: str) -> tuple[str, list[str]]:
+    """Read README.txt; '' and a notice if it cannot be read."""
+    try:
+        return connection.read(url, MAX_PAGE_BYTES).body.decode("utf-8", "replace"), []
+    except DownloadError as error:
+        return "", [
+            f"{error}. Whether the baseline is complete is judged by the listings alone, and it replaces no "
+            "files of another year in the mirror."
+        ]
 
 
 def _read_listing(connection: Connection, base_url: str, folder: str) -> list[ListedFile]:
     """Read the listing of a folder.  Just after a new baseline there may be no updates."""
-    for attempt in range(1, MAX_READ_ATTEMPTS + 1):
-        page = connection.read(f"{base_url}{folder}/", MAX_PAGE_BYTES).body.decode("utf-8", "replace")
+
+    def parse(page: str) -> list[ListedFile]:
         try:
             return parse_listing(page, base_url, folder)
         except ListingError:
             if folder == UPDATES and "Parent Directory" in page:
                 return []
-            if attempt == MAX_READ_ATTEMPTS:
-                raise
-            time.sleep(attempt)
-    raise AssertionError("attempts end with a listing or an error")
+            raise
+
+    return read_listing(connection, f"{base_url}{folder}/", parse)
 
 
-def check_replaced_baseline(names: Iterable[str], selected: Sequence[RemoteFile]) -> list[str]:
-    """Return a notice if a new baseline replaces files in the mirror.
-
-    Args:
-        names: names of the files in the mirror.
-        selected: files to fetch.
-    """
-    new_year = max(
-        (int(match[2]) for remote_file in selected if (match := _FILE_NAME.fullmatch(remote_file.name))),
-        default=0,
-    )
-    old_matches = [
-        match
-        for match in map(_FILE_NAME.fullmatch, names)
-        if match and not match[4] and int(match[2]) < new_year
-    ]
-    if not old_matches:
+def _check_replaced(year: int, mirrored_years: dict[str, Counter[int]]) -> list[str]:
+    """Return a notice if a new baseline replaces files in the mirror."""
+    counts = mirrored_years.get(BASELINE, Counter[int]())
+    old_years = sorted(other for other in counts if other < year)
+    if not old_years:
         return []
-    old_years = sorted({int(match[2]) for match in old_matches})
-    years = ", ".join(f"pubmed{year:02d}" for year in old_years)
+    years = ", ".join(f"pubmed{other:02d}" for other in old_years)
     return [
-        f"The new baseline pubmed{new_year:02d} replaces {years}: all of it is fetched and processed. "
-        f"The mirror's {len(old_matches):,} files of {years} are no longer used: delete them before "
-        "its folder is an --input."
+        f"The new baseline pubmed{year:02d} replaces {years}: all of it is fetched and processed. "
+        f"The mirror's {sum(counts[other] for other in old_years):,} files of {years} are no longer used: "
+        "delete them before its folder is an --input."
     ]
 
 
-def find_unlisted(names: Iterable[str], selected: Sequence[RemoteFile], folder: str) -> list[str]:
+def _find_unlisted(
+    year: int, listed: Iterable[ListedFile], folders: Iterable[str], mirrored_paths: Iterable[str]
+) -> list[str]:
     """Return the files of this year in the mirror that the listing lacks.
 
     Within a year NLM adds and replaces files and removes none, so that such a listing is incomplete.
-
-    Args:
-        names: names of the files in a folder of the mirror.
-        selected: all listed files.
-        folder: BASELINE or UPDATES.
     """
-    listed_paths = {remote_file.path for remote_file in selected}
-    years = {match[2] for remote_file in selected if (match := _FILE_NAME.fullmatch(remote_file.name))}
-    matches = [match for match in map(_FILE_NAME.fullmatch, names) if match and not match[4]]
+    listed_paths = {file.remote_file.path for file in listed}
+    patterns = [re.compile(rf"pubmed/{folder}/pubmed{year:02d}n[0-9]{{4,6}}\.xml\.gz") for folder in folders]
     return sorted(
-        match[1]
-        for match in matches
-        if match[2] in years and f"pubmed/{folder}/{match[1]}" not in listed_paths
+        path
+        for path in mirrored_paths
+        if path not in listed_paths and any(pattern.fullmatch(path) for pattern in patterns)
     )

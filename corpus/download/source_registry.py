@@ -7,7 +7,7 @@ help, the option ``--NAME-url``, ``beam run fetch`` and the pipeline that reads 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
@@ -22,14 +22,32 @@ class FileListing(Protocol):
     """A module of this folder for a server with a listing of files.
 
     Attributes:
+        MIRROR_FOLDERS: folders of its files in the mirror.
         MAX_CONNECTIONS: connections of all workers together.
         REQUESTS_PER_SECOND: requests of all workers together.
     """
 
+    MIRROR_FOLDERS: tuple[str, ...]
     MAX_CONNECTIONS: int
     REQUESTS_PER_SECOND: float
 
-    def list_files(self, connection: Connection, base_url: str, spec: SourceSpec) -> SelectedFiles: ...
+    def list_files(
+        self,
+        connection: Connection,
+        base_url: str,
+        spec: SourceSpec,
+        mirrored_paths: Collection[str],
+        allow_removals: bool,
+    ) -> SelectedFiles:
+        """Read the listing and select files.
+
+        Args:
+            connection: connection to the server.
+            base_url: URL of the server.
+            spec: what to select.
+            mirrored_paths: paths of the source's files in the mirror.
+            allow_removals: let files of another year replace those of the mirror in any case.
+        """
 
 
 @dataclass(frozen=True, slots=True)

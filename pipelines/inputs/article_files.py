@@ -40,6 +40,8 @@ def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_l
         for mirrored_file in listing.mirrored.values():
             source = inputs.source_from_file(mirrored_file.info, mirrored_file.retrieved_at)
             sources_by_path[source.path] = source
+        for info in listing.unlisted:
+            sources_by_path.setdefault(info.path, inputs.source_from_file(info))
     article_plan = None
     if range_specs:
         document_config = options.document_config

@@ -29,6 +29,7 @@ from bioshards.corpus.download.source_spec import SourceSpec
 from bioshards.corpus.errors import BadFileError, UsageError, escape_controls
 from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.storage.retry import INTERACTIVE_RETRY_POLICY, MAX_REFUSED_FILES, retry
+from bioshards.corpus.storage.storage_protocol import FileInfo
 from bioshards.pipelines.options.common import DownloadOptions
 
 Item = TypeVar("Item")
@@ -36,6 +37,9 @@ Item = TypeVar("Item")
 REFUSED: Final = "refused"
 UNREACHABLE: Final = "unreachable"
 """Reasons of a file that its server refuses, or does not give."""
+
+_MAX_SHOWN: Final = 5
+"""Files named in a notice; the others are counted."""
 
 REMOTE_SLOTS: Final = 4
 """Parallel downloads on a cluster, whose machines share no rate limiter: as many as NCBI allows.
@@ -87,6 +91,7 @@ class SourceListing:
         mirrored: those in the mirror.
         to_fetch: the others.
         listed_at: UTC time at which the listing was read.
+        unlisted: selected files that the mirror has and the listing lacks; they are used as they are.
     """
 
     selected: list[RemoteFile]
@@ -95,6 +100,7 @@ class SourceListing:
     download_plan: DownloadPlan
     notices: list[str]
     listed_at: str
+    unlisted: list[FileInfo]
 
     @property
     def download_rate(self) -> float:
@@ -124,16 +130,36 @@ def list_source(
     assert listing, source_name
     url = options.urls.get(source_name, SOURCES[source_name].url)
     server = make_server(url, options.contact, listing.MAX_CONNECTIONS, listing.REQUESTS_PER_SECOND)
+    mirrored_paths = {
+        f"{folder}/{name}"
+        for folder in listing.MIRROR_FOLDERS
+        for name in mirror.storage.list_names(f"{mirror.folder}/{folder}")
+    }
     with with_interactive_retry(server).connect() as connection:
         listed_at = utc_now()
-        selected, notices = _merge_selections(
-            listing.list_files(connection, server.base_url, spec) for spec in specs
+        selected, notices, unlisted_paths = _merge_selections(
+            listing.list_files(connection, server.base_url, spec, mirrored_paths, options.allow_removals)
+            for spec in specs
         )
         mirrored = mirror.find_mirrored(connection, selected, is_read_only=options.dry_run)
     to_fetch = [remote_file for remote_file in selected if remote_file not in mirrored]
+    unlisted = [info for path in unlisted_paths for info in mirror.storage.glob(f"{mirror.folder}/{path}")]
+    notices += _describe_unlisted(source_name, unlisted_paths)
     notices += check_free_space(mirror.folder, sum(remote_file.size for remote_file in to_fetch))
     download_plan = make_download_plan(mirror, server, options.workers, is_local_run)
-    return SourceListing(selected, mirrored, to_fetch, download_plan, notices, listed_at)
+    return SourceListing(selected, mirrored, to_fetch, download_plan, notices, listed_at, unlisted)
+
+
+def _describe_unlisted(source_name: str, paths: Sequence[str]) -> list[str]:
+    """Return a notice on the files that the mirror has and the listing lacks."""
+    if not paths:
+        return []
+    names = ", ".join(path.rpartition("/")[2] for path in paths[:_MAX_SHOWN])
+    more = " ..." if len(paths) > _MAX_SHOWN else ""
+    return [
+        f"The listing has no {names}{more}, which the mirror holds: {len(paths):,} files are used as they "
+        f"are. If {source_name} has withdrawn them, delete them from the mirror"
+    ]
 
 
 def with_interactive_retry(server: Server) -> Server:
@@ -208,14 +234,18 @@ def make_server(base_url: str, contact: str | None, connections: int, requests_p
     )
 
 
-def _merge_selections(selections: Iterable[SelectedFiles]) -> tuple[list[RemoteFile], list[str]]:
-    """Merge selections; return their files and notices without duplicates."""
+def _merge_selections(
+    selections: Iterable[SelectedFiles],
+) -> tuple[list[RemoteFile], list[str], list[str]]:
+    """Merge selections; return their files, notices and unlisted paths without duplicates."""
     files: dict[str, RemoteFile] = {}
     notices: dict[str, None] = {}
+    unlisted: set[str] = set()
     for selection in selections:
         files.update((remote_file.path, remote_file) for remote_file in selection.files)
         notices.update(dict.fromkeys(selection.notices))
-    return list(files.values()), list(notices)
+        unlisted.update(selection.unlisted)
+    return list(files.values()), list(notices), sorted(unlisted)
 
 
 def check_free_space(folder: str, needed_bytes: int) -> list[str]:

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from bioshards.corpus.download import pubmed
 from bioshards.corpus.download.mirror import Mirror
-from bioshards.corpus.download.remote_file import RemoteFile
-from bioshards.corpus.download.source_spec import FileSelection
 from bioshards.corpus.pubmed.discovery import check_numbers, discover_sources, source_from_file
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.pipelines.options.shard_options import ShardsOptions
 
 from .downloads import list_source, resolve_mirror_folder
@@ -39,39 +33,11 @@ def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_l
         source_from_file(mirrored_file.info, mirrored_file.retrieved_at)
         for mirrored_file in listing.mirrored.values()
     ]
+    available += [source_from_file(info) for info in listing.unlisted]
     notices += listing.notices
-    unfiltered_parts = {spec.subset for spec in specs if spec.selection == FileSelection()}
-    parts_by_folder = {pubmed.BASELINE: {"", "baseline"}, pubmed.UPDATES: {"", "updates"}}
-    unlisted, unlisted_notices = _find_unlisted(
-        mirror,
-        listing.selected,
-        [folder for folder, part_names in parts_by_folder.items() if part_names & unfiltered_parts],
-    )
-    available, notices = available + unlisted, notices + unlisted_notices
-    notices += pubmed.check_replaced_baseline(
-        storage.list_names(f"{mirror.folder}/pubmed/{pubmed.BASELINE}"), listing.selected
-    )
     sources_by_path = {source.path: source for source in available}
     return RunInputs(
         available=sorted(sources_by_path.values()),
         listings={"pubmed": listing},
         notices=notices,
     )
-
-
-def _find_unlisted(
-    mirror: Mirror, selected: Sequence[RemoteFile], folders: Iterable[str]
-) -> tuple[list[SourceFile], list[str]]:
-    """Files in these folders of the mirror that the listing has lost, and what to say of them."""
-    unlisted: list[SourceFile] = []
-    for folder in folders:
-        path = f"{mirror.folder}/pubmed/{folder}"
-        for name in pubmed.find_unlisted(mirror.storage.list_names(path), selected, folder):
-            unlisted += [source_from_file(file) for file in mirror.storage.glob(f"{path}/{name}")]
-    if not unlisted:
-        return [], []
-    names = ", ".join(source.name for source in unlisted[:5]) + (" ..." if len(unlisted) > 5 else "")
-    return unlisted, [
-        f"The listing has no {names}, which the mirror holds: {len(unlisted):,} files are used as they are. "
-        "If NLM has withdrawn them, delete them from the mirror"
-    ]

@@ -10,7 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.download import europepmc, pubmed
-from bioshards.corpus.download.listing import EmptySelectionError, ListingError, SelectedFiles, parse_links
+from bioshards.corpus.download.listing import (
+    EmptySelectionError,
+    ListingError,
+    SelectedFiles,
+    is_complete,
+    parse_links,
+)
 from bioshards.corpus.download.source_parser import parse_source_spec
 from bioshards.corpus.download.source_spec import SourceSpec
 from tests.support.hypothesis_profiles import examples
@@ -464,6 +470,96 @@ def test_since_needs_dates() -> None:
     assert len(pubmed.select_files(parse_spec("pubmed:[2]"), undated, []).files) == 1
 
 
+def make_paths(year: int, *file_numbers: int, folder: str = pubmed.BASELINE) -> list[str]:
+    """Return the paths of files in the mirror."""
+    return [file.remote_file.path for file in list_pubmed_files(year, *file_numbers, folder=folder)]
+
+
+UNANNOUNCED = pytest.mark.parametrize("readme", ["", "Files of 2030: pubmed30n0001 and others."])
+
+
+@UNANNOUNCED
+@pytest.mark.parametrize("text", ["pubmed:", "pubmed:baseline"])
+def test_unannounced_baseline_does_not_replace_the_mirror(text: str, readme: str) -> None:
+    mirrored = make_paths(30, 1, 2)
+    later = list_pubmed_files(31, 9, folder=pubmed.UPDATES)
+    with pytest.raises(ListingError) as caught:
+        pubmed.select_files(parse_spec(text), BASELINE_FILES, later, readme, mirrored)
+    message = str(caught.value)
+    assert "pubmed31 may be a part" in message
+    assert "would replace the 2 files of pubmed30" in message
+    assert "--allow-removals" in message
+    selected = pubmed.select_files(parse_spec(text), BASELINE_FILES, later, readme, mirrored, True)
+    assert len(selected.files) >= 4
+    assert "would replace the 2 files" in "".join(selected.notices)
+
+
+@UNANNOUNCED
+def test_updates_that_continue_the_numbers_confirm_the_baseline(readme: str) -> None:
+    selected = pubmed.select_files(
+        parse_spec("pubmed:"), BASELINE_FILES, UPDATE_FILES, readme, make_paths(30, 1, 2)
+    )
+    assert len(selected.files) == 7
+    assert "pubmed31 replaces pubmed30" in selected.notices[0]
+
+
+@UNANNOUNCED
+def test_unannounced_updates_do_not_replace_the_mirror(readme: str) -> None:
+    mirrored = make_paths(30, 5, 6, 7, folder=pubmed.UPDATES)
+    spec = parse_spec("pubmed:updates")
+    with pytest.raises(ListingError, match="would replace the 3 files of pubmed30"):
+        pubmed.select_files(spec, [], UPDATE_FILES, readme, mirrored)
+    assert len(pubmed.select_files(spec, [], UPDATE_FILES, README.format("0004"), mirrored).files) == 3
+    assert len(pubmed.select_files(spec, [], UPDATE_FILES, readme, make_paths(30, 1)).files) == 3
+
+
+def test_baseline_of_a_later_year_than_the_readme_is_incomplete() -> None:
+    readme = README.format("0003").replace("pubmed31", "pubmed30")
+    with pytest.raises(ListingError, match=r"README\.txt still announces pubmed30"):
+        pubmed.select_files(parse_spec("pubmed:"), BASELINE_FILES, [], readme)
+    selected = pubmed.select_files(parse_spec("pubmed:baseline[1]"), BASELINE_FILES, [], readme)
+    assert "still announces" in selected.notices[0]
+
+
+def test_announced_baseline_replaces_the_mirror_with_a_notice() -> None:
+    mirrored = make_paths(30, *range(1, 9))
+    selected = pubmed.select_files(
+        parse_spec("pubmed:"), BASELINE_FILES, UPDATE_FILES, README.format("0004"), mirrored
+    )
+    [notice] = selected.notices
+    assert "pubmed31 replaces pubmed30" in notice
+    assert "The mirror's 8 files of pubmed30 are no longer used" in notice
+    # Once the new files are in the mirror, README.txt is not needed any more.
+    mirrored = [*make_paths(30, 1, 2), *make_paths(31, 1, 2, 3)]
+    assert len(pubmed.select_files(parse_spec("pubmed:"), BASELINE_FILES, [], "", mirrored).files) == 4
+
+
+def test_listing_of_an_earlier_year_than_the_mirror_is_out_of_date() -> None:
+    with pytest.raises(ListingError, match="the mirror has 2 of pubmed32: it is out of date"):
+        pubmed.select_files(parse_spec("pubmed:"), BASELINE_FILES, [], "", make_paths(32, 1, 2))
+
+
+@pytest.mark.parametrize(
+    ("text", "unlisted"),
+    [
+        ("pubmed:", ["baseline/pubmed31n0009", "updatefiles/pubmed31n0010"]),
+        ("pubmed:baseline", ["baseline/pubmed31n0009"]),
+        ("pubmed:updates", ["updatefiles/pubmed31n0010"]),
+        ("pubmed:[1-99]", []),
+    ],
+)
+def test_pubmed_files_that_the_listing_lost_stay(text: str, unlisted: list[str]) -> None:
+    mirrored = [
+        *make_paths(31, 1, 9),
+        *make_paths(31, 5, 10, folder=pubmed.UPDATES),
+        *make_paths(30, 7, folder=pubmed.UPDATES),
+        "pubmed/baseline/notes.txt",
+        "pubmed/baseline/pubmed31n0008.xml.gz.md5",
+    ]
+    selected = pubmed.select_files(parse_spec(text), BASELINE_FILES, UPDATE_FILES, "", mirrored)
+    assert list(selected.unlisted) == [f"pubmed/{path}.xml.gz" for path in unlisted]
+
+
 # Selection of Europe PMC's packages
 
 PACKAGES = europepmc.parse_listing(TABLE_PAGE, europepmc.URL)
@@ -501,3 +597,42 @@ def test_outdated_packages_are_reported() -> None:
     assert "is of 2031-07-25, 46 days before 2031-09-09" in notice
     undated = europepmc.parse_listing(format_row("PMC1_PMC2.xml.gz", ""), europepmc.URL)
     assert europepmc.select_files(parse_spec("europepmc:"), undated, TODAY).notices == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "unlisted"),
+    [
+        ("europepmc:", ["PMC1_PMC9000", "PMC30001_PMC40000"]),
+        ("europepmc:[1-20000]", ["PMC1_PMC9000"]),
+        ("europepmc:[-2:]", []),
+        ("europepmc:since=2031-07-25", []),
+    ],
+)
+def test_packages_that_the_listing_lost_stay(text: str, unlisted: list[str]) -> None:
+    """A package of an overlapping range has another name now."""
+    names = ("PMC1_PMC9000", "PMC9001_PMC19990", "PMC100007_PMC119000", "PMC30001_PMC40000", "PMC5_")
+    mirrored = [f"europepmc/{name}.xml.gz" for name in names]
+    selected = europepmc.select_files(parse_spec(text), PACKAGES, TODAY, mirrored)
+    assert sorted(selected.unlisted) == sorted(f"europepmc/{name}.xml.gz" for name in unlisted)
+
+
+# Incomplete pages
+
+
+@pytest.mark.parametrize("page", [TEXT_PAGE, TABLE_PAGE, TEXT_PAGE.upper(), format_row("a") * 2, ""])
+def test_page_with_its_end_is_complete(page: str) -> None:
+    assert is_complete(page)
+
+
+@pytest.mark.parametrize("page", [TEXT_PAGE, TABLE_PAGE])
+def test_page_that_is_cut_in_its_rows_is_incomplete(page: str) -> None:
+    end = page.rindex("</pre" if "</pre" in page else "</table")
+    for length in range(page.index("<a "), end + 5):
+        assert not is_complete(page[:length])
+
+
+def test_page_without_html_tags_is_complete_with_its_container() -> None:
+    assert is_complete(f"<pre>{format_row('a')}</pre>")
+    assert is_complete(f"<html><body><table>{format_row('a')}</table><p>By a server")
+    assert not is_complete(f"<table></table><table>{format_row('a')}")
+    assert not is_complete(f"<html><body>{format_row('a')}")

@@ -126,6 +126,20 @@ def test_europe_pmcs_packages_are_fetched_and_processed(
     assert digest_without_manifest(tmp_path / "out") == digest_without_manifest(tmp_path / "local")
 
 
+def test_packages_missing_from_the_listing_are_kept_from_the_mirror(
+    servers: FakeServer, tmp_path: Path, run_pipeline: Run, capsys: Capture
+) -> None:
+    assert run_pipeline("europepmc:") == 0
+    before = digest_without_manifest(tmp_path / "out")
+    (servers.root / "europepmc/PMC21_PMC40.xml.gz").unlink()
+    capsys.readouterr()
+    assert run_pipeline("europepmc:") == 0
+    assert digest_without_manifest(tmp_path / "out") == before
+    assert "The listing has no PMC21_PMC40.xml.gz, which the mirror holds" in capsys.readouterr().err
+    assert run_pipeline("europepmc:[1-20]", output="range") == 0
+    assert "notice" not in capsys.readouterr().err
+
+
 def test_rerun_without_changes_does_nothing(
     servers: FakeServer, tmp_path: Path, run_pipeline: Run, capsys: Capture
 ) -> None:

@@ -13,10 +13,11 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from bioshards.corpus.download import http_client
+from bioshards.corpus.download import http_client, listing
 from bioshards.corpus.download.pubmed import MAX_CONNECTIONS, REQUESTS_PER_SECOND
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.storage.resumable_file import PARTIAL_PREFIX
@@ -47,7 +48,7 @@ from tests.support.servers.fake_server import (
     TruncatedBody,
 )
 from tests.support.servers.server_faults import Fault
-from tests.support.servers.server_pages import create_pubmed_server, publish_file
+from tests.support.servers.server_pages import create_pubmed_server, ncbi_listing, publish_file
 
 Run = Callable[..., int]
 FIRST = "pubmed/baseline/pubmed26n0001.xml.gz"
@@ -443,6 +444,68 @@ def test_incomplete_new_baseline_replaces_nothing(
     assert published_digests(tmp_path / "out") == before
     arguments = ["--pubmed-url", f"{server.url}pubmed/", "--output", tmp_path / "part"]
     assert run("--input", "pubmed:baseline[1]", *arguments) == 0
+
+
+@pytest.mark.parametrize("readme", ["missing", "refused", "of last year"])
+def test_unannounced_baseline_replaces_nothing(
+    server: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str], readme: str
+) -> None:
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
+    before = published_digests(tmp_path / "out")
+    for path in (server.root / "pubmed").rglob("pubmed26*"):
+        path.unlink()
+    create_pubmed_server(
+        server.root, {"pubmed27n0001.xml.gz": pubmed_set_xml(citation_xml(5), citation_xml(6))}, {}
+    )
+    announcement = server.root / "pubmed/baseline/README.txt"
+    if readme == "missing":
+        announcement.unlink()
+    elif readme == "refused":
+        server.schedule_fault("pubmed/baseline/README.txt", ServiceUnavailable(status=403), times=None)
+    else:
+        announcement.write_text(announcement.read_text().replace("pubmed27", "pubmed26"))
+    assert run(*make_arguments(server, tmp_path / "out")) == 1
+    error = capsys.readouterr().err
+    assert "would replace the 2 files of pubmed26 that the mirror has in pubmed/baseline/" in error
+    assert published_digests(tmp_path / "out") == before
+    assert run(*make_arguments(server, tmp_path / "out", "--allow-removals")) == 0
+    assert load_manifest(tmp_path / "out")["counts"]["records"] == 2
+
+
+def test_refused_readme_is_reported(
+    server: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.schedule_fault("pubmed/baseline/README.txt", ServiceUnavailable(status=403), times=None)
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
+    error = capsys.readouterr().err
+    assert "notice: " in error
+    assert "README.txt is refused: the server answers 403" in error
+
+
+def test_listing_that_is_cut_once_is_read_again(
+    server: FakeServer, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = ncbi_listing(server.root / "pubmed/updatefiles", "/pubmed/updatefiles/")
+    end = page.index(b"</pre>")
+    server.schedule_fault("pubmed/updatefiles/", FixedBody(page[:end]))
+    monkeypatch.setattr(listing, "time", SimpleNamespace(sleep=lambda _: None))
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
+    assert digest_without_manifest(tmp_path / "out") == run_locally(server, tmp_path / "local")
+
+
+def test_listing_that_is_cut_stops_a_first_run(
+    server: FakeServer,
+    tmp_path: Path,
+    run: Run,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    page = ncbi_listing(server.root / "pubmed/updatefiles", "/pubmed/updatefiles/")
+    server.schedule_fault("pubmed/updatefiles/", FixedBody(page[: page.rindex(b"<a ")]), times=None)
+    monkeypatch.setattr(listing, "time", SimpleNamespace(sleep=lambda _: None))
+    assert run(*make_arguments(server, tmp_path / "out")) == 1
+    assert "pubmed/updatefiles/ ends in the middle of its listing" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_new_baseline_replaces_the_old_one_with_a_notice(
