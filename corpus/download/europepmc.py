@@ -26,7 +26,7 @@ from .remote_file import RemoteFile
 from .source_spec import SourceSpec
 
 URL: Final = "https://ftp.ebi.ac.uk/pub/databases/pmc/oa/"
-MIRROR_FOLDERS: Final = ("europepmc",)
+MIRROR_FOLDERS: Final[tuple[str, ...]] = ("europepmc",)
 MAX_CONNECTIONS: Final = 4
 REQUESTS_PER_SECOND: Final = 8.0
 """Rate limit of the server for all workers together; no limit is published, this is NCBI's."""

@@ -42,7 +42,7 @@ REQUESTS_PER_SECOND: Final = 8.0
 connections well, and answers 503 to 48 connections or to more than about 20 requests a second."""
 BASELINE: Final = "baseline"
 UPDATES: Final = "updatefiles"
-MIRROR_FOLDERS: Final = (f"pubmed/{BASELINE}", f"pubmed/{UPDATES}")
+MIRROR_FOLDERS: Final[tuple[str, ...]] = (f"pubmed/{BASELINE}", f"pubmed/{UPDATES}")
 
 _FILE_NAME = re.compile(r"(pubmed([0-9]{2})n([0-9]{4,6})\.xml\.gz)(\.md5)?")
 _README_RANGE = re.compile(

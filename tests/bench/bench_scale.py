@@ -150,7 +150,7 @@ def _write_mirror(folder: Path, url: str) -> None:
     mirror, wanted = Mirror(LocalStorage(), str(folder)), parse_source_spec("pubmed:")
     assert wanted
     with make_server(url, None, 4, 8.0).connect() as connection:
-        chosen = pubmed.list_files(connection, url, wanted).files
+        chosen = pubmed.list_files(connection, url, wanted, (), False).files
     for remote in chosen:
         path = Path(mirror.path(remote))
         path.parent.mkdir(parents=True, exist_ok=True)

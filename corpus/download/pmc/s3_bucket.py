@@ -115,7 +115,7 @@ def list_folders(connection: Connection, base_url: str, prefix: str) -> list[str
     """List the folders directly below ``prefix``, each with the prefix and a trailing slash.
 
     Raises:
-        BucketListingError: the response is not a listing, or has too many pages.
+        BucketListingError: the response is not a complete listing, or has too many pages.
     """
     folder_names: list[str] = []
     query = {"list-type": "2", "prefix": prefix, "delimiter": "/"}
@@ -125,10 +125,9 @@ def list_folders(connection: Connection, base_url: str, prefix: str) -> list[str
         folder_names += [
             prefix_element.text or "" for prefix_element in page.iterfind("{*}CommonPrefixes/{*}Prefix")
         ]
-        token = page.findtext("{*}NextContinuationToken")
-        if page.findtext("{*}IsTruncated") != "true" or not token:
+        if page.findtext("{*}IsTruncated") == "false":
             return folder_names
-        query["continuation-token"] = token
+        query["continuation-token"] = page.findtext("{*}NextContinuationToken") or ""
     raise BucketListingError(
         f"{base_url}: the listing of {prefix} has more than {_MAX_PAGES} pages; about 30 entries were "
         "expected. If the bucket's layout has changed, corpus/download/pmc/s3_bucket.py must be updated."
@@ -141,12 +140,22 @@ def _read_listing(connection: Connection, url: str) -> etree._Element:
         parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
         with contextlib.suppress(etree.XMLSyntaxError):
             page = etree.fromstring(body, parser)
-            if etree.QName(page).localname == "ListBucketResult":
+            if etree.QName(page).localname == "ListBucketResult" and _is_complete(page):
                 return page
     raise BucketListingError(
-        f"{url}: not a listing but {body[:200]!r}. If the format of listings has changed, "
+        f"{url}: not a complete listing but {body[:200]!r}. If the format of listings has changed, "
         "corpus/download/pmc/s3_bucket.py must be updated."
     )
+
+
+def _is_complete(page: etree._Element) -> bool:
+    """Return True if a page has the number of entries that it names, and says where it goes on."""
+    num_entries = sum(1 for _ in page.iterfind("{*}Contents")) + sum(
+        1 for _ in page.iterfind("{*}CommonPrefixes")
+    )
+    is_last = page.findtext("{*}IsTruncated") == "false"
+    has_token = page.findtext("{*}IsTruncated") == "true" and page.findtext("{*}NextContinuationToken")
+    return page.findtext("{*}KeyCount") in (None, str(num_entries)) and bool(is_last or has_token)
 
 
 def read_verified(connection: Connection, url: str, max_bytes: int, md5: str) -> bytes:

@@ -212,7 +212,8 @@ def test_only_dated_folders_below_the_prefix_count(connection: FolderConnection)
         f"{INVENTORY_PREFIX}{DAY}T01-00Z/",
     ]
     prefixes = "".join(f"<CommonPrefixes><Prefix>{name}</Prefix></CommonPrefixes>" for name in names)
-    page = f"<ListBucketResult>{prefixes}<CommonPrefixes/></ListBucketResult>"
+    end = "<CommonPrefixes/><IsTruncated>false</IsTruncated>"
+    page = f"<ListBucketResult>{prefixes}{end}</ListBucketResult>"
     connection.faults[LISTING] = [HttpResponse(page.encode(), "", "")]
     assert inventory_manifest.find_newest(connection, BASE_URL).date == f"{DAY}T01-00Z"
 
@@ -222,6 +223,25 @@ def test_invalid_listing_page_is_retried(mirror: str, connection: FolderConnecti
     assert update_inventory(mirror, connection).rows == 10
     connection.faults[LISTING] = [HTML_RESPONSE] * 3
     with pytest.raises(BucketListingError, match="Please try again later"):
+        update_inventory(mirror, connection)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "",
+        "<IsTruncated>true</IsTruncated>",
+        "<IsTruncated>true</IsTruncated><NextContinuationToken/>",
+        "<IsTruncated>false</IsTruncated><KeyCount>2</KeyCount>",
+    ],
+)
+def test_incomplete_listing_page_is_retried(mirror: str, connection: FolderConnection, end: str) -> None:
+    entry = f"<CommonPrefixes><Prefix>{INVENTORY_PREFIX}data/</Prefix></CommonPrefixes>"
+    incomplete = HttpResponse(f"<ListBucketResult>{entry}{end}</ListBucketResult>".encode(), "", "")
+    connection.faults[LISTING] = [incomplete] * 2
+    assert update_inventory(mirror, connection).rows == 10
+    connection.faults[LISTING] = [incomplete] * 3
+    with pytest.raises(BucketListingError, match="not a complete listing"):
         update_inventory(mirror, connection)
 
 
