@@ -33,17 +33,17 @@ from .verifier import DownloadVerifier
 _SETTLE_TIME: Final = timedelta(days=1)
 """Listings give minutes in an unknown time zone: a file that was verified sooner than this after its
 modification may have been replaced without a change of the listing."""
-_RECORD_FIELDS: Final = {
-    "url",
-    "md5",
-    "md5_published",
-    "stamp",
-    "listing_text",
-    "retrieved_at",
-    "checked_at",
-    "download_seconds",
+_RECORD_TYPES: Final = {
+    "url": str,
+    "md5": str,
+    "md5_published": bool,
+    "stamp": str,
+    "listing_text": str,
+    "retrieved_at": str,
+    "checked_at": str,
+    "download_seconds": int | float,
 }
-"""Fields of a valid record."""
+"""Fields of a valid record and their types."""
 _MAX_SIDECAR_BYTES: Final = 1 << 20
 _MD5_PATTERN = re.compile(rb"\b[0-9a-fA-F]{32}\b")
 
@@ -296,7 +296,20 @@ def _read_record(storage: Storage, path: str) -> dict[str, Any] | None:
         record: dict[str, Any] = storage.read_json(path)
     except (FileNotFoundError, ValueError):  # another process is replacing the file, or it is damaged
         return None
-    return record if isinstance(record, dict) and record.keys() >= _RECORD_FIELDS else None
+    return record if _is_valid_record(record) else None
+
+
+def _is_valid_record(record: object) -> bool:
+    if not isinstance(record, dict) or any(
+        not isinstance(record.get(name), field_type) for name, field_type in _RECORD_TYPES.items()
+    ):
+        return False
+    try:
+        for name in ("retrieved_at", "checked_at"):
+            datetime.fromisoformat(record[name])
+    except ValueError:
+        return False
+    return True
 
 
 def _is_unchanged(record: dict[str, Any], info: FileInfo, remote_file: RemoteFile) -> bool:
@@ -305,11 +318,8 @@ def _is_unchanged(record: dict[str, Any], info: FileInfo, remote_file: RemoteFil
 
 
 def _has_same_listing(record: dict[str, Any], remote_file: RemoteFile) -> bool:
-    return bool(
-        record["url"] == remote_file.url
-        and remote_file.listing_text
-        and record["listing_text"] == remote_file.listing_text
-    )
+    """Return True if the listing shows no change; one without a readable date shows none."""
+    return record["url"] == remote_file.url and remote_file.listing_text in ("", record["listing_text"])
 
 
 def _is_settled(record: dict[str, Any], remote_file: RemoteFile) -> bool:

@@ -15,7 +15,8 @@ class RemoteFile:
         path: path in the mirror: ``pubmed/baseline/pubmed26n0001.xml.gz``.
         root_name: local name of the root element of its XML document.
         has_md5_file: True if its MD5 is published at ``url + ".md5"``.
-        listing_text: date and size as the listing writes them, or ''.  Another text means another file.
+        listing_text: date and size as the listing writes them, or '' if it has no date that can be read.
+            Another text means another file.
         modified_at: time of modification in the listing, to the minute, in the time zone of the server.
         size: in bytes, rounded as in the listing; 0 if it is not listed.
     """

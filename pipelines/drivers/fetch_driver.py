@@ -194,10 +194,18 @@ def _check_is_mirror(storage: Storage, output_dir: OutputDir) -> None:
     """Check that the folder is no other pipeline's output, whose manifest would be removed.
 
     Raises:
-        OutputMismatchError: it is.
+        OutputMismatchError: it is, or nobody can say.
     """
     for path in (output_dir.config_path, output_dir.manifest_path):
-        pipeline = storage.read_json(path).get("pipeline", "fetch") if storage.exists(path) else "fetch"
+        pipeline = "fetch"
+        if storage.exists(path):
+            try:
+                pipeline = storage.read_json(path).get("pipeline", "fetch")
+            except (ValueError, AttributeError) as error:
+                raise OutputMismatchError(
+                    f"{path} is damaged ({error}), so that it does not say whether --mirror "
+                    f"{output_dir.path} is a mirror. If it is, delete the file and repeat the command"
+                ) from error
         if pipeline != "fetch":
             raise OutputMismatchError(
                 f"--mirror {output_dir.path} is an output of {pipeline}. Choose another folder"

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -100,7 +100,7 @@ class SourceListing:
     download_plan: DownloadPlan
     notices: list[str]
     listed_at: str
-    unlisted: list[FileInfo]
+    unlisted: list[FileInfo] = field(default_factory=list)
 
     @property
     def download_rate(self) -> float:
@@ -145,6 +145,7 @@ def list_source(
     to_fetch = [remote_file for remote_file in selected if remote_file not in mirrored]
     unlisted = [info for path in unlisted_paths for info in mirror.storage.glob(f"{mirror.folder}/{path}")]
     notices += _describe_unlisted(source_name, unlisted_paths)
+    notices += _describe_undated(mirrored)
     notices += check_free_space(mirror.folder, sum(remote_file.size for remote_file in to_fetch))
     download_plan = make_download_plan(mirror, server, options.workers, is_local_run)
     return SourceListing(selected, mirrored, to_fetch, download_plan, notices, listed_at, unlisted)
@@ -232,6 +233,22 @@ def make_server(base_url: str, contact: str | None, connections: int, requests_p
     return Server(
         base_url, user_agent, RateLimiter(urlsplit(base_url).netloc, connections, requests_per_second)
     )
+
+
+def _describe_undated(mirrored: Iterable[RemoteFile]) -> list[str]:
+    """Return a notice on the files of the mirror of which nothing shows whether they are current."""
+    undated = [
+        remote_file
+        for remote_file in mirrored
+        if not remote_file.listing_text and not remote_file.has_md5_file
+    ]
+    if not undated:
+        return []
+    return [
+        f"The listing has no date that can be read for {undated[0].name} and {len(undated) - 1:,} other "
+        "files of the mirror: they are used without looking for newer ones. If the page shows dates, update "
+        "corpus/download/listing.py"
+    ]
 
 
 def _merge_selections(

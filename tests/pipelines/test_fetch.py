@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,10 +26,16 @@ from tests.support.servers.fake_server import (
     ConnectionReset,
     CorruptByte,
     FakeServer,
+    FixedBody,
     NotFound,
     ServiceUnavailable,
 )
-from tests.support.servers.server_pages import create_europepmc_server, create_pubmed_server
+from tests.support.servers.server_pages import (
+    apache_listing,
+    create_europepmc_server,
+    create_pubmed_server,
+    ncbi_listing,
+)
 
 Fetch = Callable[..., int]
 DAY, NEXT_DAY = "2026-11-01", "2026-11-02"
@@ -251,6 +258,41 @@ def test_removal_of_many_articles_needs_a_word(
         assert list_mirrored_articles(tmp_path) == before
     assert fetch("pmc:", options=("--allow-removals",)) == 0
     assert list_mirrored_articles(tmp_path) == before - {article.name for article in articles[1:7]}
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe"])
+def test_damaged_manifest_of_the_mirror_is_named(
+    fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    path = tmp_path / "mirror/manifest.json"
+    path.parent.mkdir()
+    path.write_bytes(content)
+    assert fetch("europepmc:") == 2
+    assert f"{path} is damaged" in capsys.readouterr().err
+    path.unlink()
+    assert fetch("europepmc:") == 0
+
+
+def test_listing_without_readable_dates_fetches_nothing_again(
+    servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fetch("pubmed:", "europepmc:") == 0
+    pages = {
+        "europepmc/": apache_listing(servers.root / "europepmc", "/europepmc/"),
+        **{
+            f"pubmed/{name}/": ncbi_listing(servers.root / "pubmed" / name, f"/pubmed/{name}/")
+            for name in ("baseline", "updatefiles")
+        },
+    }
+    for path, page in pages.items():
+        page = re.sub(rb"(\d{4})-(\d\d)-(\d\d) \d\d:\d\d", rb"\3.\2.\1", page)
+        servers.schedule_fault(path, FixedBody(page), times=None)
+    before = len(servers.requests)
+    for _ in range(2):
+        capsys.readouterr()
+        assert fetch("pubmed:", "europepmc:") == 0
+        assert "no date that can be read for PMC1_PMC20.xml.gz and 1 other" in capsys.readouterr().err
+    assert not [request for request in servers.requests[before:] if request.path.endswith(".gz")]
 
 
 def test_temporary_files_of_a_killed_run_are_removed(fetch: Fetch, tmp_path: Path) -> None:

@@ -643,12 +643,25 @@ def test_listing_detects_changes_without_md5_files(
     assert mirror.fetch(connection, relisted).md5 == compute_md5(NEW)
 
 
-def test_file_without_md5_and_listing_text_is_fetched_each_time(
+def test_file_without_md5_and_readable_date_is_fetched_once(
     mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    without_md5 = replace(listed_file, has_md5_file=False, listing_text="")
-    for _ in range(2):
-        assert mirror.fetch(connection, without_md5).fetched_bytes == len(OLD)
+    listed = replace(listed_file, has_md5_file=False)
+    undated = replace(listed, listing_text="", modified_at=None)
+    assert mirror.fetch(connection, listed).fetched_bytes == len(OLD)
+    assert list(mirror.find_mirrored(None, [undated])) == [undated]
+    assert mirror.fetch(connection, undated).fetched_bytes == 0
+
+
+def test_file_without_readable_date_is_checked_by_its_md5(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
+) -> None:
+    mirror.fetch(connection, listed_file)
+    undated = replace(listed_file, listing_text="", modified_at=None)
+    assert list(mirror.find_mirrored(connection, [undated])) == [undated]
+    publish_file(server.root / REMOTE_PATH, NEW, md5=True)
+    assert mirror.find_mirrored(connection, [undated]) == {}
+    assert mirror.fetch(connection, undated).md5 == compute_md5(NEW)
 
 
 # Records.
@@ -660,6 +673,26 @@ def test_damaged_record_is_ignored(
 ) -> None:
     mirror.fetch(connection, listed_file)
     get_record_path(mirror).write_bytes(content)
+    assert mirror.find_mirrored(None, [listed_file]) == {}
+    assert mirror.fetch(connection, listed_file).fetched_bytes == 0
+    assert list(mirror.find_mirrored(None, [listed_file])) == [listed_file]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        *({"checked_at": value} for value in ("yesterday", "", None, 7)),
+        *({"retrieved_at": value} for value in ("2026-13-01T00:00:00Z", None)),
+        *({"md5": None}, {"md5_published": "yes"}, {"stamp": 1}, {"url": []}, {"listing_text": None}),
+        {"download_seconds": "3"},
+    ],
+)
+def test_record_with_an_invalid_value_is_ignored(
+    mirror: Mirror, connection: Connection, listed_file: RemoteFile, values: dict[str, object]
+) -> None:
+    mirror.fetch(connection, listed_file)
+    path = get_record_path(mirror)
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
     assert mirror.find_mirrored(None, [listed_file]) == {}
     assert mirror.fetch(connection, listed_file).fetched_bytes == 0
     assert list(mirror.find_mirrored(None, [listed_file])) == [listed_file]
