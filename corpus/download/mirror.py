@@ -137,9 +137,11 @@ class Mirror:
         for attempt in range(1, MAX_READ_ATTEMPTS + 1):
             try:
                 published_md5 = self._read_published_md5(connection, remote_file)
-                return self._find_verified(remote_file, published_md5) or self._download(
-                    connection, remote_file, published_md5
-                )
+                if mirrored_file := self._find_verified(remote_file, published_md5):
+                    return mirrored_file
+                if remote_file.is_md5_listed and published_md5 is None:
+                    raise BadFileError("no-checksum", "its .md5 is listed and is not there")
+                return self._download(connection, remote_file, published_md5)
             except NotFoundError as not_found:
                 raise BadFileError(
                     "gone",

@@ -60,13 +60,11 @@ class ListedFile:
         year: last two digits of the year.
         number: number in the file name.
         remote_file: the file.
-        has_md5_file: True if its ``.md5`` is listed.
     """
 
     year: int
     number: int
     remote_file: RemoteFile
-    has_md5_file: bool
 
 
 class Announcement(NamedTuple):
@@ -112,8 +110,9 @@ def parse_listing(page: str, base_url: str, folder: str) -> list[ListedFile]:
             ),
             modified_at=link.modified_at,
             size=link.size,
+            is_md5_listed=md5_link is not None,
         )
-        files.append(ListedFile(year, number, remote_file, md5_link is not None))
+        files.append(ListedFile(year, number, remote_file))
     return sorted(files, key=_sort_key)
 
 
@@ -298,7 +297,7 @@ def _check_gaps(year: int, folder: str, files: Iterable[ListedFile], start: int)
 
 def _check_md5_files(files: Iterable[ListedFile]) -> Iterator[str]:
     """Yield a notice if the ``.md5`` of a file is not listed."""
-    names = [file.remote_file.name for file in files if not file.has_md5_file]
+    names = [file.remote_file.name for file in files if not file.remote_file.is_md5_listed]
     if names:
         more = f" and {len(names) - _MAX_SHOWN:,} more" if len(names) > _MAX_SHOWN else ""
         yield (

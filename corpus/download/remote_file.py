@@ -19,6 +19,7 @@ class RemoteFile:
             Another text means another file.
         modified_at: time of modification in the listing, to the minute, in the time zone of the server.
         size: in bytes, rounded as in the listing; 0 if it is not listed.
+        is_md5_listed: True if the listing has the file of its MD5, so that it must be there.
     """
 
     url: str
@@ -28,6 +29,7 @@ class RemoteFile:
     listing_text: str = ""
     modified_at: datetime | None = None
     size: int = 0
+    is_md5_listed: bool = False
 
     @property
     def name(self) -> str:

@@ -80,7 +80,7 @@ def get_file_numbers(selection: SelectedFiles) -> list[str]:
 
 def test_pubmed_listing_is_parsed_in_order() -> None:
     first, second = pubmed.parse_listing(TEXT_PAGE, pubmed.URL, pubmed.BASELINE)
-    assert (first.year, first.number, first.has_md5_file) == (31, 1, True)
+    assert (first.year, first.number, first.remote_file.is_md5_listed) == (31, 1, True)
     assert first.remote_file.url == "https://ftp.ncbi.nlm.nih.gov/pubmed/baseline/pubmed31n0001.xml.gz"
     assert first.remote_file.path == "pubmed/baseline/pubmed31n0001.xml.gz"
     assert (first.remote_file.root_name, first.remote_file.has_md5_file) == ("PubmedArticleSet", True)

@@ -363,6 +363,22 @@ def test_missing_md5_file_leaves_the_computed_md5(
     assert mirror.fetch(connection, listed_file).fetched_bytes == 0
 
 
+def test_listed_md5_file_must_be_there(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
+) -> None:
+    listed_file = replace(listed_file, is_md5_listed=True)
+    server.schedule_fault(SIDECAR, NotFound(), times=3)
+    with pytest.raises(BadFileError, match=r"its \.md5 is listed and is not there") as caught:
+        mirror.fetch(connection, listed_file)
+    assert caught.value.reason == "no-checksum"
+    assert list_mirror(mirror) == []
+    server.schedule_fault(SIDECAR, NotFound())
+    assert mirror.fetch(connection, listed_file).is_md5_published
+    # A copy that was verified needs no other check.
+    server.schedule_fault(SIDECAR, NotFound(), times=None)
+    assert mirror.fetch(connection, listed_file).fetched_bytes == 0
+
+
 def test_md5_file_published_later_is_recorded(
     server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
