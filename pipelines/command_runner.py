@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from bioshards.corpus.download.http_client import DownloadError
+from bioshards.corpus.download.http_client import DownloadError, UnreachableError
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.exit_codes import INTERRUPTED
 from bioshards.corpus.ui.error_report import report_error
@@ -32,10 +32,11 @@ def run_command(name: str, argv: Sequence[str]) -> int:
     except Exception as error:
         if isinstance(error, UsageError):
             error.hint = f"See {parser.prog} --help"
-        elif isinstance(error, DownloadError):
+        elif isinstance(error, DownloadError) and not error.hint:
             mirror = "MIRROR/pmc" if name == "pmc_to_shards" else "MIRROR/pubmed"
+            suspect = "network" if isinstance(error, UnreachableError) else "address"
             error.hint = (
-                "Nothing was written: check the network and run again. A mirror can be processed offline: "
+                f"Nothing was written: check the {suspect} and run again. A mirror can be processed offline: "
                 f"--input {mirror}"
             )
         return _print_error(*report_error(error))

@@ -49,6 +49,15 @@ _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-\d{1,18}/(?:(\d{1,18})|\*)", re.A
 _CONTENT_LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 _MAX_REDIRECTS: Final = 3
 _MAX_QUOTED_CHARACTERS: Final = 200
+_MAX_NOTICE_BYTES: Final = 1 << 14
+"""Beginning of a page in which the notice of a block is searched."""
+_HTML_START = re.compile(rb"\s{0,99}<(?:!doctype\s{1,9}html|html)\b", re.IGNORECASE)
+_MARKUP = re.compile(r"<(script|style)\b.*?(?:</\1>|\Z)|<!--.*?(?:-->|\Z)|<[^<>]{0,2000}>", re.DOTALL | re.I)
+_BLOCKED = re.compile(
+    r"\b(?:access|address|ip|network|you)\b[^<>]{0,200}?\bblocked\b|\bpossible (?:misuse|abuse)\b"
+    r"|\bblocked diagnostic\b",
+    re.IGNORECASE,
+)
 _MIN_REPORTED_SECONDS: Final = 5.0
 """A failed attempt that takes this long with the pause after it is reported to the user."""
 _MAX_DATED_SECONDS: Final = 1e10
@@ -257,7 +266,7 @@ class Connection:
         for attempt in self._iter_attempts(url):
             with attempt, self._request(url, {}, attempt) as response:
                 body = bytearray()
-                for block in self._read_blocks(response, 0, attempt):
+                for block in _check_page(url, self._read_blocks(response, 0, attempt)):
                     body += block
                     if len(body) > max_bytes:
                         raise RefusedError(f"{url} has more than {max_bytes:,} bytes, the limit")
@@ -299,7 +308,8 @@ class Connection:
                     else:
                         num_empty_ranges += 1
                     validator = new_validator or validator
-                    for block in self._read_blocks(response, offset, attempt):
+                    blocks = self._read_blocks(response, offset, attempt)
+                    for block in blocks if offset else _check_page(url, blocks):
                         yield offset, block
                         offset += len(block)
                         num_empty_ranges = 0
@@ -367,7 +377,7 @@ class Connection:
                 location = response.headers.get("Location", "")
                 target = _resolve_redirect(current_url, location)
                 if target is None:
-                    raise RefusedError(f"{url} is redirected to another host ({_quote(location)})")
+                    raise RefusedError(f"{url} is redirected to {_explain_redirect(current_url, location)}")
                 current_url = target
         raise RefusedError(f"{url} is redirected too often")
 
@@ -402,6 +412,8 @@ class Connection:
         message = f"the server answers {status} {_quote(response.reason or '')}".rstrip()
         if status in (404, 410):
             raise NotFoundError(f"{url} is not there: {message}")
+        with contextlib.suppress(OSError, urllib3.exceptions.HTTPError):  # it may have no page
+            _raise_if_blocked(url, response.raw.read1(_MAX_NOTICE_BYTES, decode_content=False))
         if status in _RETRYABLE_STATUSES:
             pause = _parse_retry_after(response.headers.get("Retry-After", ""))
             if pause is None and status in (429, 503):
@@ -495,6 +507,56 @@ def _find_body_end(response: requests.Response, offset: int) -> int | None:
             return int(match[2])
     length = response.headers.get("Content-Length", "")
     return offset + int(length) if _CONTENT_LENGTH.fullmatch(length) else None
+
+
+def _explain_redirect(url: str, location: str) -> str:
+    """Say where a redirect leads that is not followed, and what to do."""
+    options = "--pubmed-url, --pmc-url or --europepmc-url"
+    quoted = _quote(location)
+    try:
+        old, new = urlsplit(url), urlsplit(urljoin(url, location))
+    except ValueError:
+        return f"another host ({quoted})"
+    if old.hostname == new.hostname and old.scheme != new.scheme:
+        if new.scheme == "https":
+            return f"{quoted}: the server wants https. Write the address with https:// in {options}"
+        return f"an address without encryption ({quoted})"
+    return (
+        f"another host ({quoted}). If the files have moved there, name it in {options}; if it is a login "
+        "page of your network, log in with a browser first"
+    )
+
+
+def _check_page(url: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the blocks of a body from its start.
+
+    Raises:
+        OutageError: it is the page with which a server blocks a network.
+    """
+    first = next(blocks, b"")
+    if _HTML_START.match(first):
+        while len(first) < _MAX_NOTICE_BYTES and (block := next(blocks, b"")):
+            first += block
+        _raise_if_blocked(url, first)
+    if first:
+        yield first
+    yield from blocks
+
+
+def _raise_if_blocked(url: str, page: bytes) -> None:
+    if not _HTML_START.match(page):
+        return
+    text = " ".join(_MARKUP.sub(" ", page[:_MAX_NOTICE_BYTES].decode("utf-8", "replace")).split())
+    if match := _BLOCKED.search(text):
+        error = OutageError(
+            f"{url}: the server blocks this network. Its page says: "
+            f"{_quote(text[max(0, match.start() - 20) :])!r}"
+        )
+        error.hint = (
+            "Start no other download: it would prolong the block. Wait, or write to the address on the page "
+            "(NCBI: info@ncbi.nlm.nih.gov); --contact tells a server whom to ask"
+        )
+        raise error
 
 
 def _get_validator(response: requests.Response) -> str:

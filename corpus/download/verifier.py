@@ -58,9 +58,12 @@ class DownloadVerifier:
         if len(self._first_bytes) < 2:
             self._first_bytes += data[:80]
             if self._first_bytes[:2] not in (b"\x1f\x8b", b"\x1f", b""):
-                raise BadFileError(
-                    "not-gzip", f"the response is not a gzip file; it begins {self._first_bytes!r}"
-                )
+                detail = f"the response is not a gzip file; it begins {self._first_bytes!r}"
+                if self._first_bytes.lstrip().startswith(b"<"):
+                    detail += (
+                        ". It is a web page: open the address in a browser, your network may want a login"
+                    )
+                raise BadFileError("not-gzip", detail)
         for block in self._gunzip.decompress(data):
             self._unpacked += len(block)
             if self._unpacked > MAX_FILE_BYTES:

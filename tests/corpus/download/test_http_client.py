@@ -672,7 +672,6 @@ def test_redirect_to_the_same_host_is_followed(server: FakeServer) -> None:
     [
         "http://files.example.org/large.gz",
         "//files.example.org/large.gz",
-        "https://127.0.0.1:PORT/large.gz",
         "http://127.0.0.1:1PORT/large.gz",
         "http://127.0.0.1/large.gz",
         "http://localhost:PORT/large.gz",
@@ -690,6 +689,70 @@ def test_redirect_to_another_host_is_refused(server: FakeServer, location: str) 
     ):
         connection.read(f"{server.url}small.txt", 1 << 20)
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "location", "message"),
+    [
+        ("http://a.org/x", "https://a.org/x", "redirected to https://a.org/x: the server wants https. Write"),
+        ("http://a.org:8080/x", "https://a.org/y", "redirected to https://a.org/y: the server wants https"),
+        ("http://a.org/x", "//login.b.org/", r"redirected to another host \(//login.b.org/\).* login page"),
+        ("http://a.org/x", "https://b.org/x", r"another host \(https://b.org/x\). If the files have moved"),
+    ],
+)
+def test_redirect_that_is_not_followed_is_explained(
+    monkeypatch: pytest.MonkeyPatch, url: str, location: str, message: str
+) -> None:
+    with CannedServer(http_response(f"302 Found\r\nLocation: {location}")) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        with open_connection(url) as connection, pytest.raises(RefusedError, match=message):
+            connection.read(url, 100)
+
+
+def test_redirect_away_from_https_is_explained() -> None:
+    message = http_client._explain_redirect("https://a.org/x", "http://a.org/x")
+    assert message == "an address without encryption (http://a.org/x)"
+
+
+# Pages that block a network.
+
+BLOCK_PAGES = [
+    "<html><head><title>NCBI - WWW Error Blocked Diagnostic</title></head><body></body></html>",
+    "<!DOCTYPE html>\n<html><style>p {}</style><body><h1>Access Denied</h1><p>Your access to the files has "
+    "been <b>temporarily blocked</b> due to a possible misuse situation.</p></body></html>",
+    "<HTML><BODY>Your IP address is blocked. Write to us.</BODY></HTML>",
+]
+
+
+@pytest.mark.parametrize("page", BLOCK_PAGES)
+@pytest.mark.parametrize("status", ["200 OK", "403 Forbidden", "429 Too Many Requests", "503 Busy"])
+def test_page_that_blocks_a_network_ends_the_run(page: str, status: str) -> None:
+    with (
+        CannedServer(http_response(status, page.encode())) as server,
+        open_connection(server.url) as connection,
+    ):
+        with pytest.raises(OutageError, match=r"blocks this network\. Its page says: .*[Bb]locked") as caught:
+            connection.read(server.url, 1 << 20)
+        assert "Start no other download" in caught.value.hint
+        with pytest.raises(OutageError, match="blocks this network"):
+            list(connection.stream(server.url, 0))
+        assert len(server.request_heads) == 2, "it is not asked again"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b"<html><body>Index of /pubmed/baseline <a href='blocked.txt'>x</a></body></html>",
+        b"Your access has been blocked",
+        b"<html>" + b"<" * 100_000,
+        b"<html><script>" * 5000,
+        b"<html>you " * 20_000,
+    ],
+)
+def test_other_pages_are_read(page: bytes) -> None:
+    with CannedServer(http_response("200 OK", page)) as server, open_connection(server.url) as connection:
+        assert connection.read(server.url, 1 << 20).body == page
+        assert b"".join(block for _, block in connection.stream(server.url, 0)) == page
 
 
 @pytest.mark.parametrize("location", ["/small.txt", ""])

@@ -257,7 +257,7 @@ def test_permanently_corrupt_file_is_reported_and_the_rest_is_processed(
     [
         (NotFound(), "is not there"),
         (Redirect("https://example.org/pubmed26n0002.xml.gz"), "another host"),
-        (HtmlPage("<html>Come back later</html>"), "is not a gzip file"),
+        (HtmlPage("<html>Come back later</html>"), "It is a web page: open the address"),
         (ServiceUnavailable(status=500), "500"),
     ],
 )
@@ -319,6 +319,22 @@ def test_long_pause_that_the_server_asks_for_ends_the_run(
     )
     server.clear_faults()
     assert run(*make_arguments(server, tmp_path / "out")) == 0
+
+
+BLOCKED = HtmlPage("<html><body>Your access to the files has been temporarily blocked.</body></html>")
+
+
+@pytest.mark.parametrize("path", ["pubmed/baseline/", SECOND, f"{SECOND}.md5"])
+def test_page_that_blocks_the_network_ends_the_run(
+    server: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str], path: str
+) -> None:
+    server.schedule_fault(path, BLOCKED, times=None)
+    assert run(*make_arguments(server, tmp_path / "out")) == 1
+    error = capsys.readouterr().err
+    assert "the server blocks this network. Its page says: 'Your access to the files" in error
+    assert "Start no other download" in error
+    assert "check the network" not in error
+    assert len(server.requests_for(path)) == 1
 
 
 @pytest.mark.parametrize("workers", [1, 2])
