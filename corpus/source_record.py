@@ -11,6 +11,9 @@ from bioshards.corpus.storage.storage_protocol import Storage
 from .document import Document
 from .errors import BadRecordError
 
+DAMAGED_COPY: Final = "damaged-copy"
+"""Reason of a mirror's article whose MD5 is not that in its file name."""
+
 LOSS_PREFIX: Final = "lost-"
 """Prefix of the reasons of what is lost with the damaged part of an archive or a package that is salvaged."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +15,8 @@ from bioshards.corpus.archives.members import ArchiveMember
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadFileError, BadRecordError
 from bioshards.corpus.licences import UNKNOWN_LICENCE
-from bioshards.corpus.source_record import LOSS_PREFIX, SourceRecord, VersionKey
+from bioshards.corpus.source_record import DAMAGED_COPY, LOSS_PREFIX, SourceRecord, VersionKey
+from bioshards.corpus.storage.checksums import md5_of_file
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile, open_source
 from bioshards.corpus.storage.storage_protocol import Storage
@@ -183,10 +184,26 @@ def _iter_articles_of_files(storage: Storage, entries: list[_ArticleFile]) -> It
                 raise first_bytes
             is_whole = len(first_bytes) < _PREFETCH_BYTES
             with io.BytesIO(first_bytes) if is_whole else open_source(storage, entry.path) as file:
+                if entry.listed:
+                    _check_md5(entry.name, file)
                 for xml in article_stream.iter_articles(file):
                     yield _RawArticle(entry.name, xml, listed=entry.listed)
         except BadFileError as error:
             yield _RawArticle(entry.name, error=BadRecordError(error.reason, error.detail))
+
+
+def _check_md5(name: str, file: BinaryIO) -> None:
+    """Compare the MD5 of a mirror's article with the beginning of it in the file name.
+
+    Raises:
+        BadFileError: they differ.
+    """
+    md5 = md5_of_file(file)
+    if not name.endswith(f"-{md5[:8]}.xml"):
+        raise BadFileError(
+            DAMAGED_COPY, f"the mirror's copy is damaged, its MD5 is {md5}: delete it and fetch it again"
+        )
+    file.seek(0)
 
 
 def _read_article_list(storage: Storage, source: SourceFile) -> list[_ArticleFile]:

@@ -46,7 +46,7 @@ from bioshards.corpus.text_config import TextConfig
 from . import checks, full_text_overlap, shard_keys
 from .exclusion_list import ExclusionList
 from .finalize import FinalizeResult
-from .stage import StageResult, order_stage_results
+from .stage import MENDABLE_REASONS, StageResult, order_stage_results
 
 NOTICE: Final = (
     "Courtesy of the U.S. National Library of Medicine. NLM neither endorses this product nor "
@@ -383,6 +383,8 @@ def is_up_to_date(
     """
     manifest = find_manifest(storage, output_dir.path, DocumentsManifest)
     if manifest is None or manifest.bad_files:
+        return False
+    if any(MENDABLE_REASONS & item.rejected.keys() for item in manifest.inputs):
         return False
     if [entry.abstracts_sha256 for entry in manifest.overlap] != (
         [abstracts_digest] if abstracts_digest else []

@@ -21,7 +21,7 @@ from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.readers import make_reader
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.source_record import SourceRecord
+from bioshards.corpus.source_record import DAMAGED_COPY, SourceRecord
 from bioshards.corpus.storage.source_file import SourceFile, is_unchanged
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text_config import TextConfig
@@ -38,6 +38,8 @@ STAGED_SCHEMA: Final = (
     .append(pa.field("characters", pa.int32()))
     .append(pa.field("removals", pa.list_(pa.struct([("rule", pa.string()), ("characters", pa.int32())]))))
 )
+MENDABLE_REASONS: Final = frozenset({DAMAGED_COPY, "unreadable"})
+"""Reasons of articles that the next download of a mirror replaces, or that a disk failed to read."""
 STAGED_KEY_SCHEMA: Final = VERSION_KEY_SCHEMA.append(
     pa.field("drop_reason", pa.dictionary(pa.int8(), pa.string()))
 )
@@ -82,6 +84,8 @@ def stage_source(
 ) -> StageResult:
     """Stage a source unless it is staged.
 
+    One with articles that a mirror can replace is staged again: its list stays the same.
+
     Args:
         storage: where inputs and output are.
         output_dir: output directory.
@@ -94,9 +98,9 @@ def stage_source(
         md5 = compute_input_md5(storage, output_dir, source)
         output_name = f"{source.stem}-{md5[:8]}"
         report_path = output_dir.staged_path(output_name, "json")
-        if storage.exists(report_path):
-            report = storage.read_json(report_path)
-        else:
+        report = storage.read_json(report_path) if storage.exists(report_path) else None
+        if report is None or MENDABLE_REASONS & report["result"]["rejected"].keys():
+            storage.remove(output_dir.final_report_path(output_name))  # of shards of the former staging
             stager = _Stager(
                 storage,
                 output_dir,

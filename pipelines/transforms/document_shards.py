@@ -23,6 +23,7 @@ from bioshards.corpus.lifecycle.publish import PublishResult
 from bioshards.corpus.lifecycle.stage import StageResult
 from bioshards.corpus.manifest import DocumentsRun, OverlapFile, utc_now
 from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.source_record import LOSS_PREFIX
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import FileInfo
@@ -63,8 +64,10 @@ class StageFiles(beam.PTransform):
             stage_result = stage.stage_source(
                 storage, self.output_dir, source, self.document_config, self.keep_dropped, self.has_digests
             )
-            if stage_result.rejection and source.retrieved_at:
+            has_losses = any(reason.startswith(LOSS_PREFIX) for reason in stage_result.rejected)
+            if source.retrieved_at and (stage_result.rejection or has_losses):
                 distrust_copy(storage, source.path)
+            if source.retrieved_at and stage_result.rejection:
                 reason, detail = stage_result.rejection
                 detail += "; rerun the command, which downloads it again if the mirror's copy is damaged"
                 return dataclasses.replace(stage_result, rejection=(reason, detail))

@@ -20,6 +20,7 @@ from bioshards.corpus.lifecycle.stage import StageResult
 from bioshards.corpus.manifest import OverlapFile, Shard
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.source_record import DAMAGED_COPY
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.retry import retry
 from bioshards.corpus.storage.storage_protocol import FileInfo
@@ -65,8 +66,14 @@ class FetchAndStageRanges(beam.PTransform):
                         not_fetched=len(failures),
                         fetch_errors=tuple(failure.detail for failure in failures[: checks.MAX_SHOWN]),
                     )
+                    if DAMAGED_COPY in staged.rejected:
+                        self._remove_damaged(fetched.result.range_number)
                     metrics += stage_result.metrics
                 yield report_metrics(StepResult(staged, metrics))
+
+    def _remove_damaged(self, range_number: int) -> None:
+        mirror = self.article_plan.download_plan.mirror
+        retry(lambda: article_ranges.remove_damaged(mirror.storage, mirror.folder, range_number))
 
     def _find_list_file(self, report: RangeReport) -> FileInfo | None:
         """Return the list of the range's articles; None if none is selected."""

@@ -22,6 +22,8 @@ from lxml import etree
 from bioshards.corpus.download.http_client import Connection, DownloadError
 from bioshards.corpus.download.mirror import remove_temporaries
 from bioshards.corpus.download.pool import DownloadPool
+from bioshards.corpus.errors import TransientStorageError
+from bioshards.corpus.storage.checksums import md5_of_file
 from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
 
@@ -221,6 +223,26 @@ def _sync_articles(
         failures=tuple(failures),
         dropped=dict(selected.dropped),
     )
+
+
+def remove_damaged(storage: Storage, mirror: str, range_number: int) -> None:
+    """Remove the articles of a range that cannot be read or have the wrong MD5: the next run fetches them."""
+    folder = _get_range_folder(mirror, range_number)
+
+    def find_damaged(row: dict[str, Any]) -> str | None:
+        path = f"{folder}/{row['file']}"
+        try:
+            with storage.open(path) as file:
+                return None if md5_of_file(file) == row["md5"] else path
+        except TransientStorageError:
+            raise
+        except OSError:
+            return path
+
+    rows = read_selected(storage, mirror, range_number).to_pylist()
+    for path in prefetch_map(storage, find_damaged, rows):
+        if path:
+            storage.remove(path)
 
 
 def _read_article(connection: Connection, base_url: str, row: dict[str, Any]) -> bytes:

@@ -406,6 +406,18 @@ def test_listed_article_that_is_missing_is_rejected(tmp_path: Path) -> None:
     assert records[1].file == missing.name
 
 
+@pytest.mark.parametrize("length", [100, 5_000_000], ids=["small", "larger than what is prefetched"])
+def test_listed_article_with_another_md5_is_rejected(tmp_path: Path, length: int) -> None:
+    """A bit has flipped on the disk: the article is still well-formed, and says something else."""
+    articles = [fake_pmc_bucket.FakeArticle(number, text="A " * (length // 2)) for number in (1, 2)]
+    folder = create_mirror(tmp_path, *articles)
+    [damaged] = folder.rglob("PMC2.1-*.xml")
+    damaged.write_bytes(damaged.read_bytes().replace(b"A A", b"A C", 1))
+    records = read_records(folder)
+    assert [outcome for _, _, outcome in summarize_records(records)] == ["pmc:PMC1.1", "damaged-copy"]
+    assert records[1].file == damaged.name
+
+
 def test_unlisted_article_of_a_mirror_is_not_read(tmp_path: Path) -> None:
     folder = create_mirror(tmp_path, fake_pmc_bucket.FakeArticle(1))
     write_byte_files(folder / "pmc" / "xml" / "PMC0000xxxx", {"PMC9.1-01234567.xml": small_article(9)})

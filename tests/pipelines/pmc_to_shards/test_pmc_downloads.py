@@ -5,6 +5,7 @@ The output must equal that of local files, whatever faults occur.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -257,6 +258,7 @@ def test_an_article_that_cannot_be_fetched_is_tried_again_by_the_next_run(
     servers.clear_faults()
     assert run_pipeline("pmc:") == 0
     assert list(load_documents(tmp_path / "out")) == KEPT_IDS
+
     assert run_pipeline("pmc:", output="whole") == 0
     assert published_digests(tmp_path / "out") == published_digests(tmp_path / "whole")
 
@@ -277,6 +279,33 @@ def test_articles_whose_metadata_cannot_be_read_stay_and_are_named(
         assert "metadata/PMC1200001.1.json: is_retracted is None, not true or false" in stderr
         assert sorted((tmp_path / "mirror/pmc/xml").rglob("*.xml")) == mirrored
     assert list(load_documents(tmp_path / "out")) == KEPT_IDS
+
+
+def test_damaged_article_of_the_mirror_is_fetched_again(tmp_path: Path, run_pipeline: Run) -> None:
+    """A bit has flipped on the disk; the first reader finds it, and the next run mends it."""
+    assert run_pipeline("pmc:", output="before") == 0
+    [path] = (tmp_path / "mirror").rglob("PMC1200001.1-*.xml")
+    info, data = path.stat(), path.read_bytes()
+    path.write_bytes(data.replace(b"Nothing", b"nothing", 1))
+    os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
+    assert run_pipeline("pmc:", options=("--max-rejected", 0.5)) == 0
+    assert list(load_documents(tmp_path / "out")) == KEPT_IDS[1:]
+    assert run_pipeline("pmc:") == 0
+    assert path.read_bytes() == data
+    assert digest_without_manifest(tmp_path / "out") == digest_without_manifest(tmp_path / "before")
+
+
+def test_mended_article_of_an_offline_mirror_is_read(tmp_path: Path, run_pipeline: Run, run_pmc: Run) -> None:
+    """The list of the articles is as before."""
+    assert run_pipeline("pmc:", output="before") == 0
+    [path] = (tmp_path / "mirror").rglob("PMC1200001.1-*.xml")
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"Nothing", b"nothing", 1))
+    arguments = ("--input", tmp_path / "mirror/pmc", "--output", tmp_path / "out", "--max-rejected", 0.5)
+    assert run_pmc(*arguments) == 0
+    path.write_bytes(data)
+    assert run_pmc(*arguments) == 0
+    assert digest_without_manifest(tmp_path / "out") == digest_without_manifest(tmp_path / "before")
 
 
 def test_range_without_any_fetched_article_is_retried(
