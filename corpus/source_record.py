@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, Protocol
 
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.xml.decoder import DecodingReport
 
 from .document import Document
 from .errors import BadRecordError
@@ -48,7 +49,13 @@ class SourceRecord(NamedTuple):
 
 
 class RecordReader(Protocol):
-    """A reader of sources with a fixed config."""
+    """A reader of sources with a fixed config.
+
+    Attributes:
+        decoding_report: what the bytes of the sources read so far say against their declarations.
+    """
+
+    decoding_report: DecodingReport
 
     def read_records(self, storage: Storage, source: SourceFile) -> Iterator[SourceRecord]:
         """Yield the records of a source, in order.

@@ -13,7 +13,7 @@ from typing import Final
 
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.xml import element_stream
-from bioshards.corpus.xml.decoder import ByteStream, decode_xml
+from bioshards.corpus.xml.decoder import ByteStream, DecodingReport, decode_xml
 from bioshards.corpus.xml.element_stream import RootElement
 
 MAX_ARTICLE_BYTES: Final = 64 << 20
@@ -43,7 +43,7 @@ https://www.openarchives.org/OAI/openarchivesprotocol.html.
 """
 
 
-def iter_articles(file: ByteStream) -> Iterator[bytes]:
+def iter_articles(file: ByteStream, report: DecodingReport | None = None) -> Iterator[bytes]:
     """Yield each article of an open ``.xml``, ``.nxml`` or ``.xml.gz``, in order.
 
     An article is its element in UTF-8, without XML declaration, DOCTYPE, comments and processing
@@ -55,7 +55,7 @@ def iter_articles(file: ByteStream) -> Iterator[bytes]:
     Raises:
         BadFileError: the file as a whole is unusable. Callers must discard the articles read so far.
     """
-    blocks = decode_xml(file)
+    blocks = decode_xml(file, report)
     root = element_stream.read_root(blocks)
     name = _local_name(root.name)
     if name not in _ROOT_ELEMENTS:

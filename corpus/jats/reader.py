@@ -20,7 +20,7 @@ from bioshards.corpus.storage.checksums import md5_of_file
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile, open_source
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.corpus.xml.decoder import BLOCK_BYTES, ByteStream
+from bioshards.corpus.xml.decoder import BLOCK_BYTES, ByteStream, DecodingReport
 
 from . import article_metadata, article_stream, text_blocks, xml_tree
 from .article_metadata import ArticleMetadata
@@ -89,6 +89,7 @@ class ArticleReader:
     def __init__(self, config: PmcConfig, keep_dropped: bool) -> None:
         self._config, self._keep_dropped = config, keep_dropped
         self._document_builder = ArticleDocumentBuilder(config)
+        self.decoding_report = DecodingReport()
 
     def read_records(self, storage: Storage, source: SourceFile) -> Iterator[SourceRecord]:
         """Yield the articles of the source, in order.
@@ -96,7 +97,8 @@ class ArticleReader:
         Raises:
             BadFileError: a package or an archive as a whole is unusable.
         """
-        for position, article in enumerate(_iter_raw_articles(storage, source, self._config.salvage)):
+        raw_articles = _iter_raw_articles(storage, source, self._config.salvage, self.decoding_report)
+        for position, article in enumerate(raw_articles):
             if article.error:
                 yield SourceRecord(position, article.file, article.xml, [], error=article.error)
                 continue
@@ -149,20 +151,23 @@ def _update_metadata(metadata: ArticleMetadata, listed: _ListedMetadata) -> Arti
     )
 
 
-def _iter_raw_articles(storage: Storage, source: SourceFile, salvage: bool) -> Iterator[_RawArticle]:
+def _iter_raw_articles(
+    storage: Storage, source: SourceFile, salvage: bool, report: DecodingReport
+) -> Iterator[_RawArticle]:
     if source.parts:
-        yield from _iter_articles_of_files(
-            storage, [_ArticleFile(part.name, part.path) for part in source.parts]
-        )
+        entries = [_ArticleFile(part.name, part.path) for part in source.parts]
+        yield from _iter_articles_of_files(storage, entries, report)
     elif is_article_list(source.path):
-        yield from _iter_articles_of_files(storage, _read_article_list(storage, source))
+        yield from _iter_articles_of_files(storage, _read_article_list(storage, source), report)
     elif is_archive(source.name):
-        yield from _iter_articles_of_archive(storage, source, salvage)
+        yield from _iter_articles_of_archive(storage, source, salvage, report)
     else:
-        yield from _iter_articles_of_package(storage, source, salvage)
+        yield from _iter_articles_of_package(storage, source, salvage, report)
 
 
-def _iter_articles_of_files(storage: Storage, entries: list[_ArticleFile]) -> Iterator[_RawArticle]:
+def _iter_articles_of_files(
+    storage: Storage, entries: list[_ArticleFile], report: DecodingReport
+) -> Iterator[_RawArticle]:
     """Yield the articles of many files; an unusable file is rejected alone."""
 
     def read_first_bytes(entry: _ArticleFile) -> bytes | BadFileError:
@@ -186,7 +191,7 @@ def _iter_articles_of_files(storage: Storage, entries: list[_ArticleFile]) -> It
             with io.BytesIO(first_bytes) if is_whole else open_source(storage, entry.path) as file:
                 if entry.listed:
                     _check_md5(entry.name, file)
-                for xml in article_stream.iter_articles(file):
+                for xml in article_stream.iter_articles(file, report):
                     yield _RawArticle(entry.name, xml, listed=entry.listed)
         except BadFileError as error:
             yield _RawArticle(entry.name, error=BadRecordError(error.reason, error.detail))
@@ -229,11 +234,13 @@ def _read_article_list(storage: Storage, source: SourceFile) -> list[_ArticleFil
     return entries
 
 
-def _iter_articles_of_package(storage: Storage, source: SourceFile, salvage: bool) -> Iterator[_RawArticle]:
+def _iter_articles_of_package(
+    storage: Storage, source: SourceFile, salvage: bool, report: DecodingReport
+) -> Iterator[_RawArticle]:
     num_articles = 0
     with open_source(storage, source.path) as file:
         try:
-            for xml in article_stream.iter_articles(file):
+            for xml in article_stream.iter_articles(file, report):
                 yield _RawArticle(source.name, xml)
                 num_articles += 1
         except BadFileError as error:
@@ -248,7 +255,9 @@ def _make_loss(reason: str, detail: str) -> BadRecordError:
     return BadRecordError(f"{LOSS_PREFIX}{reason}", detail)
 
 
-def _iter_articles_of_archive(storage: Storage, source: SourceFile, salvage: bool) -> Iterator[_RawArticle]:
+def _iter_articles_of_archive(
+    storage: Storage, source: SourceFile, salvage: bool, report: DecodingReport
+) -> Iterator[_RawArticle]:
     with open_source(storage, source.path) as file:
         for member in members.iter_members(file, source.name, salvage):
             if not member.name and member.error:
@@ -266,7 +275,7 @@ def _iter_articles_of_archive(storage: Storage, source: SourceFile, salvage: boo
                     yield _RawArticle(name, error=_make_loss(damage.reason, damage.detail))
                     continue
             try:
-                for xml in article_stream.iter_articles(content):
+                for xml in article_stream.iter_articles(content, report):
                     yield _RawArticle(name, xml)
             except BadFileError as member_error:  # a damaged archive raises at the next member
                 yield _RawArticle(name, error=BadRecordError(member_error.reason, member_error.detail))

@@ -40,6 +40,13 @@ def collect_warnings(
         copies: (path, path of the kept copy) of identical files.
     """
     messages = [f"{copy} is the same file as {kept} and is read once" for copy, kept in copies]
+    misdeclared = [stage_result for stage_result in stage_results if stage_result.misdeclared_files]
+    if misdeclared:
+        num_files = sum(stage_result.misdeclared_files for stage_result in misdeclared)
+        messages.append(
+            f"{num_files:,} files declare a single-byte encoding, but are in UTF-8, and were read as UTF-8: "
+            f"in {_list_names(misdeclared)}"
+        )
     if pipeline == "pubmed_to_shards":
         return messages + _check_order(stage_results) + _check_baseline_sizes(stage_results)
     messages += _list_salvaged_files(stage_results)
@@ -73,6 +80,12 @@ def _format_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{reason}: {count}" for reason, count in sorted(counts.items()))
 
 
+def _list_names(stage_results: list[StageResult]) -> str:
+    """Return the names of the first five sources."""
+    names = [stage_result.source.name for stage_result in stage_results]
+    return ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
+
+
 def collect_exclusion_warnings(exclusion_list: ExclusionList, matched: int) -> list[str]:
     """Return the warnings about a list of excluded ids, of which ``matched`` name a document."""
     if not exclusion_list.num_ids:
@@ -85,14 +98,11 @@ def collect_exclusion_warnings(exclusion_list: ExclusionList, matched: int) -> l
 def _check_order(stage_results: list[StageResult]) -> list[str]:
     """Warn about files whose names do not define their order."""
     messages = []
-    unordered = [
-        stage_result.source.name for stage_result in stage_results if not stage_result.source.is_ordered
-    ]
+    unordered = [stage_result for stage_result in stage_results if not stage_result.source.is_ordered]
     if unordered:
-        shown = ", ".join(unordered[:5]) + (" ..." if len(unordered) > 5 else "")
         messages.append(
             f"{len(unordered)} files have no year and number in their names (as pubmed26n0001.xml.gz); they "
-            f"are applied after all others, in the order of their names: {shown}"
+            f"are applied after all others, in the order of their names: {_list_names(unordered)}"
         )
     names = collections.Counter(stage_result.source.name for stage_result in stage_results)
     messages += [

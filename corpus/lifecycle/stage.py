@@ -60,6 +60,7 @@ class StageResult:
         rejection: (reason, detail) of a bad file.
         not_fetched: number of its articles that could not be fetched.
         fetch_errors: why the first few of them could not.
+        misdeclared_files: number of its files in UTF-8 that declare another encoding.
     """
 
     source: SourceFile
@@ -72,6 +73,7 @@ class StageResult:
     rejection: tuple[str, str] | None = None
     not_fetched: int = 0
     fetch_errors: tuple[str, ...] = ()
+    misdeclared_files: int = 0
 
 
 def stage_source(
@@ -187,6 +189,7 @@ class _Stager:
                 "deletions": sum(1 for key in self._keys if key[3]),
                 "num_keys": len(self._keys),
                 "rejected": dict(self._rejects.reason_counts),
+                "misdeclared_files": self._reader.decoding_report.misdeclared_files,
             },
             "seconds": round(time.monotonic() - started, 3),
         }

@@ -11,6 +11,7 @@ from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.source_record import SourceRecord, VersionKey
 from bioshards.corpus.storage.source_file import SourceFile, open_source
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.xml.decoder import DecodingReport
 from bioshards.corpus.xml.tag_balance import have_balanced_tags
 
 from . import citation as medline
@@ -34,6 +35,7 @@ class CitationReader:
 
     def __init__(self, config: PubMedConfig) -> None:
         self._document_builder = CitationDocumentBuilder(config)
+        self.decoding_report = DecodingReport()
 
     def read_records(self, storage: Storage, source: SourceFile) -> Iterator[SourceRecord]:
         """Yield the records of the file, in order.
@@ -42,7 +44,7 @@ class CitationReader:
             BadFileError: the file as a whole is unusable.
         """
         with open_source(storage, source.path) as file:
-            numbered_records = enumerate(iter_records(file))
+            numbered_records = enumerate(iter_records(file, self.decoding_report))
             while batch := list(itertools.islice(numbered_records, _TAG_CHECK_RECORDS)):
                 is_balanced = have_balanced_tags([xml for _, (_, xml) in batch])
                 for position, (element, xml) in batch:

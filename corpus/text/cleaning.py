@@ -20,7 +20,7 @@ from typing import Final
 
 from bioshards.corpus.errors import InvalidValueError
 
-from . import notices
+from . import mojibake, notices
 
 LabelledText = tuple[str | None, str]
 """A section: label (or None) and text."""
@@ -86,13 +86,16 @@ _CHARACTER_RULES: Final[dict[str, tuple[str, Callable[[re.Match[str]], str]]]] =
 }
 """Characters of each rule, and the replacement of a run of them."""
 _NFC_RULE: Final = "nfc"
+_MOJIBAKE_RULE: Final = "mojibake"
 _WIDE_SPACES: Final = frozenset("\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | set(
     map(chr, range(0x2000, 0x200B))
 )
 """Spaces with a width, which become blanks: 10 % of all abstracts have one."""
 _COMBINING_MARKS: Final = "\u0300-\u036f"
 _RULE_CHARACTERS: Final = "".join(characters for characters, _ in _CHARACTER_RULES.values())
-_UNUSUAL_CHARACTERS = re.compile(f"[{_RULE_CHARACTERS}{''.join(_WIDE_SPACES)}{_COMBINING_MARKS}]")
+_UNUSUAL_CHARACTERS = re.compile(
+    f"[{_RULE_CHARACTERS}{''.join(_WIDE_SPACES)}{_COMBINING_MARKS}]|{mojibake.PATTERN.pattern}"
+)
 _ASCII_BYTES: Final = bytes(range(0x7F))
 
 
@@ -104,6 +107,7 @@ def _extract_non_ascii(text: str) -> str:
 # Titles and abstracts
 
 CLEANING_RULES: Final[tuple[str, ...]] = (
+    _MOJIBAKE_RULE,
     *(*_CHARACTER_RULES, _NFC_RULE, "in-process", "author-translation", "translated-titles"),
     "truncation-notes",
     "copyright",
@@ -140,6 +144,7 @@ class Cleaner:
             for name, (characters, replacement) in _CHARACTER_RULES.items()
             if name in enabled
         ]
+        self._mends_mojibake = _MOJIBAKE_RULE in enabled
         self._replaces_spaces, self._composes_characters = _SPACES_RULE in enabled, _NFC_RULE in enabled
         self._title_rules = [rule for rule in notices.TITLE_RULES.items() if rule[0] in enabled]
         self._end_rules = [rule for rule in notices.END_RULES.items() if rule[0] in enabled]
@@ -153,6 +158,9 @@ class Cleaner:
             # Without the ASCII between them, marks follow other letters. Marks that combine with ASCII
             # letters count as unusual; others can only look less normalised than they are.
             return text
+        if self._mends_mojibake and mojibake.PATTERN.search(text):
+            text = _count_change(_MOJIBAKE_RULE, text, mojibake.mend(text), removed_characters)
+            non_ascii = _extract_non_ascii(text)
         if self._replaces_spaces and (wide_spaces := _WIDE_SPACES.intersection(non_ascii)):
             _add_to_count(removed_characters, _SPACES_RULE, 0)
             for space in wide_spaces:

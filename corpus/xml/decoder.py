@@ -7,6 +7,7 @@ Sizes are bounded; nothing is fetched.
 from __future__ import annotations
 
 import codecs
+import itertools
 import re
 import zlib
 from collections.abc import Iterator
@@ -32,19 +33,31 @@ class ByteStream(Protocol):
         ...
 
 
-def decode_xml(file: ByteStream) -> Iterator[bytes]:
+class DecodingReport:
+    """What the bytes of files say against their declarations.
+
+    Attributes:
+        misdeclared_files: number of files in UTF-8 that declare a single-byte encoding.
+    """
+
+    def __init__(self) -> None:
+        self.misdeclared_files = 0
+
+
+def decode_xml(file: ByteStream, report: DecodingReport | None = None) -> Iterator[bytes]:
     """Yield a file as UTF-8 blocks without comments and processing instructions; CDATA becomes text.
 
     Declarations of the DOCTYPE are removed, and the entities that they declare become character references.
 
     Args:
         file: an open ``.xml`` or ``.xml.gz``; compression is detected from the content.
+        report: counts the file if its declared encoding is wrong.
 
     Raises:
         BadFileError: the file is damaged, too large, in an unsupported encoding, or declares entities that
             are not read (doctype.py).
     """
-    return resolve_doctype(_strip_markup(_transcode_to_utf8(_decompress(file))))
+    return resolve_doctype(_strip_markup(_transcode_to_utf8(_decompress(file), report or DecodingReport())))
 
 
 def _decompress(file: ByteStream) -> Iterator[bytes]:
@@ -110,8 +123,16 @@ _ALLOWED_ENCODING = re.compile(
 )
 
 
-def _transcode_to_utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Transcode blocks to UTF-8 from the encoding of the byte-order mark or the XML declaration."""
+_UTF_8_SAMPLE_BYTES: Final = 1 << 20
+"""Bytes from the first non-ASCII one that must be UTF-8 to refute a declared single-byte encoding."""
+
+
+def _transcode_to_utf8(blocks: Iterator[bytes], report: DecodingReport) -> Iterator[bytes]:
+    """Transcode blocks to UTF-8 from the encoding of the byte-order mark or the XML declaration.
+
+    Text in a single-byte encoding is practically never valid UTF-8. Bytes that are valid are UTF-8, whatever
+    the declaration says: read by it, every character beyond ASCII would become two or three.
+    """
     head = b""
     while len(head) < _DECLARATION_BYTES and (block := next(blocks, b"")):
         head += block
@@ -127,14 +148,41 @@ def _transcode_to_utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:
         return
     if not _ALLOWED_ENCODING.fullmatch(encoding):
         raise BadFileError("bad-encoding", f"unsupported encoding {encoding!r}")
+    blocks = itertools.chain((head,), blocks)
+    if not encoding.startswith("utf"):
+        while (head := next(blocks, b"")).isascii() and head:
+            yield head
+        sample_start = len(head) - len(head.lstrip(_ASCII_BYTES))
+        while len(head) < sample_start + _UTF_8_SAMPLE_BYTES and (block := next(blocks, b"")):
+            head += block
+        if _is_utf8(head[sample_start : sample_start + _UTF_8_SAMPLE_BYTES]):
+            report.misdeclared_files += 1
+            yield head
+            yield from blocks
+            return
+        blocks = itertools.chain((head,), blocks)
     try:
         decoder = codecs.getincrementaldecoder(encoding)()
-        yield decoder.decode(head).encode()
         for block in blocks:
             yield decoder.decode(block).encode()
         yield decoder.decode(b"", final=True).encode()
     except (LookupError, UnicodeError) as error:
         raise BadFileError("bad-encoding", f"cannot be read as {encoding}: {error}") from error
+
+
+_ASCII_BYTES: Final = bytes(range(128))
+
+
+def _is_utf8(sample: bytes) -> bool:
+    """Return True if the sample has multi-byte sequences of UTF-8 and nothing else beyond ASCII.
+
+    A shorter sample than :data:`_UTF_8_SAMPLE_BYTES` is complete; a longer one may end within a sequence.
+    """
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(sample, final=len(sample) < _UTF_8_SAMPLE_BYTES)
+    except UnicodeDecodeError:
+        return False
+    return not sample.isascii()
 
 
 _MARKUP_SECTION = re.compile(rb"<!--.*?-->|<\?.*?\?>|<!\[CDATA\[(.*?)\]\]>", re.DOTALL)

@@ -29,6 +29,12 @@ def count_characters(sections: list[LabelledText]) -> int:
 # Character rules
 
 CHARACTER_RULES = {
+    "mojibake": [
+        ("the cafÃ© is naÃ¯ve, 5 Ã— 3", "the café is naïve, 5 × 3"),
+        ("5 Âµg at â‰¥ 3 Â°C â€“ the mouseâ€™s â€œsleep", "5 µg at ≥ 3 °C – the mouse’s “sleep"),
+        ("TNF-Î± and Ï€, Å¡ and Ä‡", "TNF-α and π, š and ć"),
+        ("encoded twice: cafÃƒÂ©", "encoded twice: café"),
+    ],
     "controls": [
         ("a dose of 5\x9610 mg", "a dose of 5 10 mg"),
         ("mice\x7f slept", "mice slept"),
@@ -82,6 +88,26 @@ def test_character_rules(name: str, before: str, after: str) -> None:
     removed = {}
     assert omit_rule(name).clean_text(before, removed) == before
     assert removed == {}
+
+
+def test_mojibake_is_mended_before_its_control_characters_are_removed() -> None:
+    removed: dict[str, int] = {}
+    before, after = "the mouseâ\x80\x99s â€œsleepâ€\x9d, Ä\x8d", "the mouse’s “sleep”, č"
+    assert ALL_RULES.clean_text(before, removed) == after
+    assert removed == {"mojibake": len(before) - len(after)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "150 Å² at 3 Å–4 Å, “3 Å”, 2 Å… and 5 Å³",
+        "São Paulo, Île-de-France, Ångström, Âge, “À la carte”, ÎLE, Çatalhöyük, Ærø",
+        "the patient said “Ã”, Â = 5 and Ï = 3, 5 € a day, â‰ and Ã",
+        "“…” ± µ · ² ½ ¿",
+    ],
+)
+def test_letters_that_mojibake_is_made_of_stay(text: str) -> None:
+    assert ALL_RULES.clean_text(text, {}) is text
 
 
 # Title rules
@@ -516,7 +542,7 @@ def test_hostile_text_is_cleaned_in_seconds(part: str) -> None:
 def test_unknown_rule_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(ValueError, match="unknown cleaning rule 'ligature'; did you mean 'ligatures'"):
         Cleaner(["nfc", "ligature"])
-    with pytest.raises(ValueError, match="rules: controls, private-use"):
+    with pytest.raises(ValueError, match="rules: mojibake, controls"):
         Cleaner("xyz")
 
 

@@ -179,6 +179,41 @@ def test_articles_are_decoded_and_yielded_in_utf_8(encoding: str) -> None:
     assert list_articles(text.encode(encoding)) == ["<article><p>naïve</p></article>".encode()]
 
 
+@pytest.mark.parametrize("encoding", ["ISO-8859-1", "windows-1252", "latin1"])
+@pytest.mark.parametrize("step", [1, 7, 1 << 20])
+def test_utf_8_that_declares_a_single_byte_encoding_is_read_as_utf_8(encoding: str, step: int) -> None:
+    declaration = f'<?xml version="1.0" encoding="{encoding}"?>'
+    for text in ("naïve", "the mouse’s α-helix", "x" * 2000 + "€"):
+        article = f"<article><p>{text}</p></article>"
+        report = decoder.DecodingReport()
+        data = (declaration + article).encode()
+        assert list(iter_articles(SlowFile(data, step), report)) == [article.encode()]
+        assert report.misdeclared_files == 1
+
+
+@pytest.mark.parametrize("text", ["naïve", "5 µg", "x" * 2000 + "é", "plain", "Ã©t\xe9"])
+def test_text_in_its_declared_encoding_is_read_by_it(text: str) -> None:
+    article = f"<article><p>{text}</p></article>"
+    for step in (1, 1 << 20):
+        report = decoder.DecodingReport()
+        data = f'<?xml version="1.0" encoding="iso-8859-1"?>{article}'.encode("latin-1")
+        assert list(iter_articles(SlowFile(data, step), report)) == [article.encode()]
+        assert report.misdeclared_files == 0
+
+
+def test_encoding_is_decided_by_a_sample_that_blocks_do_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoder, "_UTF_8_SAMPLE_BYTES", 10)
+    declaration = b'<?xml version="1.0" encoding="iso-8859-1"?>'
+    for content, is_utf8 in (
+        ("é23456789é".encode() + b"\xe9", True),  # the sample ends within a character
+        ("é23456".encode() + b"\xe9x", False),
+    ):
+        article = b"<article>" + content + b"</article>"
+        expected = article if is_utf8 else article.decode("latin-1").encode()
+        for step in (1, 3, 1 << 20):
+            assert list(iter_articles(SlowFile(declaration + article, step))) == [expected]
+
+
 def test_comments_and_instructions_are_removed_and_cdata_is_escaped() -> None:
     article = (
         b"<article><!-- </article> --><?properties open_access?><p>a<![CDATA[<b> & </article>]]>c!"

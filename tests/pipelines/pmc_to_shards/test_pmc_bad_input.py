@@ -64,6 +64,22 @@ def test_a_bad_container_is_named_and_nothing_of_it_is_used(
 
 
 WHOLE_TAR = gzip.decompress(tar_articles({f"PMC{n}.xml": article_xml(n) for n in (31, 32, 33)}))
+
+
+def test_files_that_declare_a_wrong_encoding_are_counted(
+    tmp_path: Path, run_pmc: Run, capsys: Capture
+) -> None:
+    article = '<?xml version="1.0" encoding="ISO-8859-1"?>' + article_xml(13, "Naïve α-cells sleep.")
+    inputs = write_files(tmp_path / "in", {**GOOD_ARTICLES, "PMC13.xml": article})
+    assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 0
+    warning = (
+        "1 files declare a single-byte encoding, but are in UTF-8, and were read as UTF-8: in PMC0000xxxx"
+    )
+    assert warning in capsys.readouterr().err
+    assert load_manifest(tmp_path / "out")["warnings"] == [warning]
+    assert "Naïve α-cells sleep." in load_documents(tmp_path / "out")["pmc:PMC13.1"]["sentences"]
+
+
 SALVAGED_CONTAINERS = {
     "PMC31_PMC40.xml.gz": (
         gzip.compress(europepmc_package_xml([article_xml(n) for n in (31, 32, 33)])[:-60].encode(), mtime=0),
