@@ -79,15 +79,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run_command(args: argparse.Namespace, progress: ProgressLine) -> CommandResult:
-    seeds = range(args.first_seed, args.first_seed + args.seeds)
-    summary = run_evaluation(_job_from_args(args, progress, seeds))
+    summary = run_evaluation(_job_from_args(args, progress, args.seeds))
     is_empty = not summary.written and not summary.skipped
     return CommandResult(_format_run_summary(summary), FAILED if summary.failed or is_empty else OK)
 
 
 def _search_command(args: argparse.Namespace, progress: ProgressLine) -> CommandResult:
     config = SearchConfig(load_grid(args.grid), args.method, args.max_trials, args.first_seed)
-    lines, failures = search_hyperparameters(_job_from_args(args, progress, [args.first_seed]), config)
+    lines, failures = search_hyperparameters(_job_from_args(args, progress), config)
     return CommandResult("\n".join([*lines, *failures]), FAILED if failures else OK)
 
 
@@ -119,7 +118,9 @@ def _contamination_command(args: argparse.Namespace, progress: ProgressLine) -> 
     return CommandResult(message, OK)
 
 
-def _job_from_args(args: argparse.Namespace, progress: ProgressLine, seeds: Sequence[int]) -> EvaluateJob:
+def _job_from_args(
+    args: argparse.Namespace, progress: ProgressLine, num_seeds: int | None = None
+) -> EvaluateJob:
     """Build the job of ``run`` and ``search`` from their options."""
     overrides = dataclass_options.from_toml(args.config, FineTuneRecipe) if args.config else {}
     overrides |= dataclass_options.from_args(args, FineTuneRecipe)
@@ -129,7 +130,8 @@ def _job_from_args(args: argparse.Namespace, progress: ProgressLine, seeds: Sequ
         benchmarks_dir=args.benchmarks,
         output=args.output or f"scores/{checkpoint.name}",
         tasks=plan_tasks(args.tasks, overrides),
-        seeds=seeds,
+        first_seed=args.first_seed,
+        num_seeds=num_seeds,
         device=_select_device(args.device or ("cuda" if torch.cuda.is_available() else "cpu")),
         progress=progress,
         log=lambda line: _print_line(progress, line),
@@ -184,7 +186,10 @@ def _build_parser() -> argparse.ArgumentParser:
     )
     run_parser.set_defaults(command=_run_command)
     run_parser.add_argument(
-        "--seeds", type=_positive_int, default=5, metavar="N", help="number of seeds (default: %(default)s)"
+        "--seeds",
+        type=_positive_int,
+        metavar="N",
+        help="number of seeds (default: as many as each paper averages over, 5 or 10)",
     )
     _add_model_options(run_parser)
     _add_search_options(commands.add_parser("search", help="search hyperparameters by the score on dev"))

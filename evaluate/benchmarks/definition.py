@@ -6,7 +6,6 @@ The catalogue (catalogue/) lists the benchmarks. ``verify`` compares every reade
 from __future__ import annotations
 
 import glob
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -246,28 +245,6 @@ def load_records(benchmark_files: BenchmarkFiles) -> RecordsBySplit:
                 split_paths[0], None, f"it holds nothing for {split} of {benchmark_files.benchmark.title}"
             )
     return {split: records_by_split[split] for split in benchmark_files.splits}
-
-
-def compute_checksums(benchmark_files: BenchmarkFiles) -> dict[str, str]:
-    """Return the SHA-256 of each file by relative path.
-
-    A group of more than 20 files has one combined digest, by their folder.
-    """
-    digest_by_path = {}
-    for paths in benchmark_files.paths.values():
-        digests = {os.path.relpath(path, benchmark_files.folder): _hash_file(path) for path in paths}
-        if len(digests) > 20:
-            lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
-            folder = os.path.dirname(next(iter(digests)))
-            digest_by_path[f"{folder}/ ({len(digests)} files)"] = hashlib.sha256(lines.encode()).hexdigest()
-        else:
-            digest_by_path |= digests
-    return digest_by_path
-
-
-def _hash_file(path: str) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def count_by_record_type(records: Sequence[Record]) -> dict[str, int]:

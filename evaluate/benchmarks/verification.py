@@ -1,6 +1,7 @@
-"""Compare benchmark files with the counts that papers publish (``evaluate verify``).
+"""Compare benchmark files with known ones and with the counts that papers publish (``evaluate verify``).
 
-A reader that loses a sentence or misreads a tag shows up here, before any score is computed.
+A reader that loses a sentence or misreads a tag shows up here, before any score is computed. Counts alone do
+not verify a file: other labels may have the same counts. Its SHA-256 does (known_files.py).
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from bioshards.corpus.errors import InvalidValueError
@@ -23,6 +24,7 @@ from .definition import (
     load_records,
     locate_benchmark,
 )
+from .known_files import FileJudgement, FileStatus, judge_files
 
 Verdict = Literal["ok", "known", "own split", "differs", "missing", "damaged"]
 """``known``: the count differs from the published one for a documented reason."""
@@ -41,6 +43,7 @@ class CountCheck:
         actual: count in the files; None if it cannot be counted.
         source: publication of the expected count.
         notes: reasons, properties of the files, or download address.
+        file_status: what is known of the files; None if the benchmark is missing or damaged.
     """
 
     benchmark: str
@@ -52,6 +55,7 @@ class CountCheck:
     verdict: Verdict
     source: str
     notes: tuple[str, ...] = ()
+    file_status: FileStatus | None = None
 
 
 def verify_benchmarks(benchmarks_dir: str, names: Iterable[str] | None = None) -> list[CountCheck]:
@@ -107,7 +111,40 @@ def check_benchmark(benchmarks_dir: str, benchmark: Benchmark) -> list[CountChec
                 damage_notes,
             )
         ]
-    return compare_counts(benchmark_files, records_by_split)
+    checks = compare_counts(benchmark_files, records_by_split)
+    judgement = judge_files(benchmark_files, do_counts_agree(benchmark_files, checks))
+    file_note = _format_file_note(judgement)
+    return [replace(check, file_status=judgement.status, notes=(file_note, *check.notes)) for check in checks]
+
+
+def do_counts_agree(benchmark_files: BenchmarkFiles, checks: Sequence[CountCheck]) -> bool:
+    """Return True if the split and all counts of these files are those that the papers used."""
+    same_data_counts = {
+        (discrepancy.unit, discrepancy.split)
+        for discrepancy in benchmark_files.layout.known_discrepancies
+        if discrepancy.is_same_data
+    }
+    return not benchmark_files.own_splits and all(
+        check.verdict in ("ok", "missing")
+        or (check.verdict == "known" and (check.unit, check.split) in same_data_counts)
+        for check in checks
+    )
+
+
+def _format_file_note(judgement: FileJudgement) -> str:
+    match judgement.status:
+        case "verified":
+            return f"files verified by SHA-256: {'; '.join(judgement.sources)}"
+        case "counts agree":
+            first_name, *others = judgement.unknown_files
+            return (
+                f"only the counts agree: the SHA-256 of {first_name}"
+                f"{f' and {len(others)} more' if others else ''} is none that is known"
+            )
+        case "differs":
+            return "not the published files or split"
+        case "invented":
+            return "invented: the sample bundled with bioshards"
 
 
 def compare_counts(benchmark_files: BenchmarkFiles, records_by_split: RecordsBySplit) -> list[CountCheck]:
@@ -192,7 +229,8 @@ def format_table(checks: Sequence[CountCheck]) -> str:
 
 def _format_group(checks: Sequence[CountCheck]) -> Iterator[str]:
     first = checks[0]
-    yield f"{first.benchmark}: {first.title}" + ("" if first.unit else f" - {first.verdict}")
+    status = first.file_status or ("" if first.unit else first.verdict)
+    yield f"{first.benchmark}: {first.title}" + (f" - {status}" if status else "")
     if first.unit:
         yield f"  {'':<26}{'split':<16}{'expected':>10}{'actual':>10}"
     for check in checks:
@@ -216,7 +254,10 @@ def _format_group(checks: Sequence[CountCheck]) -> Iterator[str]:
 def _format_summary(checks: Sequence[CountCheck]) -> str:
     verdict_counts = Counter(check.verdict for check in checks if check.unit)
     benchmark_counts = Counter(check.verdict for check in checks if not check.unit)
+    statuses = Counter({check.benchmark: check.file_status for check in checks}.values())
     phrases = [
+        f"{statuses['verified']} benchmarks verified by SHA-256",
+        f"{statuses['counts agree']} only by their counts",
         f"{verdict_counts['ok']} counts ok",
         f"{verdict_counts['differs'] + verdict_counts['known']} differ ({verdict_counts['known']} of them "
         "for a known reason)",

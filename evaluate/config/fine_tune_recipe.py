@@ -43,12 +43,19 @@ class FineTuneRecipe:
         Literal["train", "train+dev"], "splits to train on; train+dev needs --select-epoch last"
     ] = "train"
     select_epoch: Annotated[
-        Literal["best", "last"], "epoch whose weights are scored: best on dev, or last"
+        Literal["best", "last"], "checkpoint whose weights are scored: best on dev, or last"
     ] = "best"
+    checkpoint_interval: Annotated[
+        int, "optimizer steps from one checkpoint that is scored on dev to the next; 0: an epoch"
+    ] = 0
     tag_scheme: Annotated[Literal["BIO", "BIOUL", "IO"], "tag scheme of entities"] = "BIO"
     head: Annotated[
         Literal["linear", "bilstm", "crf", "bilstm-crf"], "head on the encoder; a CRF only for tagging"
     ] = "linear"
+    answer_head: Annotated[
+        Literal["independent", "joint"],
+        "head of questions: start and end apart, as BERT's, or the end given the start, as ELECTRA's",
+    ] = "independent"
     entity_format: Annotated[
         Literal["placeholders", "markers", "original"],
         "format of a pair's entities; placeholders replaces them with their types",
@@ -82,7 +89,10 @@ class FineTuneRecipe:
             raise InvalidValueError(f"--layer-decay {self.layer_decay} is not above 0 and at most 1")
         if not 0 <= self.dropout < 1:
             raise InvalidValueError(f"--dropout {self.dropout} is not from 0 to below 1")
-        for name in ("learning_rate", "steps", "warmup", "epsilon", "weight_decay", "grad_clip"):
+        for name in (
+            *("learning_rate", "steps", "checkpoint_interval", "warmup", "epsilon", "weight_decay"),
+            "grad_clip",
+        ):
             value = getattr(self, name)
             if value < 0 or not math.isfinite(value):
                 raise InvalidValueError(f"{option_from_field(name)} {value} is below 0 or not a number")
@@ -125,12 +135,13 @@ class FineTuneRecipe:
 def override_recipe(recipe: FineTuneRecipe, overrides: Mapping[str, Any]) -> FineTuneRecipe:
     """Return a recipe with other field values.
 
-    ``epochs`` resets ``steps``; ``select_epoch="best"`` resets ``train_on`` to ``train``.
+    ``epochs`` resets ``steps`` and ``checkpoint_interval``; ``select_epoch="best"`` resets ``train_on`` to
+    ``train``.
 
     Raises:
         InvalidValueError: the recipe is invalid.
     """
-    implied: dict[str, Any] = {"steps": 0} if "epochs" in overrides else {}
+    implied: dict[str, Any] = {"steps": 0, "checkpoint_interval": 0} if "epochs" in overrides else {}
     if overrides.get("select_epoch") == "best":
         implied["train_on"] = "train"
     return replace(recipe, **{**implied, **overrides})

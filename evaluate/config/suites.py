@@ -23,6 +23,7 @@ _ELECTRA_RECIPE: Final = FineTuneRecipe(
     layer_decay=0.8,
     electra_layer_decay=True,
     select_epoch="last",
+    answer_head="joint",
 )
 _ELECTRAMED_RECIPE: Final = FineTuneRecipe(
     # ELECTRAMed (Miolo et al. 2021, table 5): 5e-5, batch 32, length 128, layer decay 0.8, no weight decay,
@@ -37,21 +38,30 @@ _ELECTRAMED_RECIPE: Final = FineTuneRecipe(
     layer_decay=0.8,
 )
 _BIOALBERT_RECIPE: Final = FineTuneRecipe(
-    # BioALBERT (Naseem et al. 2020): AdamW, 1e-5, batch 32, length 512, 5,336 updates, 320 of warm-up,
-    # the best on dev.
+    # BioALBERT (Naseem et al. 2020, table III): AdamW, 1e-5, batch 32, length 512, 5,336 updates, 320 of
+    # warm-up, a checkpoint every 200, the best on dev. "All of the hyper-parameters used are same as default
+    # ALBERT": its AdamW (google-research/albert, optimization.py) has no bias correction, epsilon 1e-6,
+    # decay 0.01, gradients clipped to 1, and BERT's schedule.
     learning_rate=1e-5,
     steps=5336,
+    schedule="bert",
     warmup=320.0,
+    bias_correction=False,
+    epsilon=1e-6,
     weight_decay=0.01,
+    checkpoint_interval=200,
 )
 SQUAD_RECIPE: Final = replace(
-    # ELECTRAMed (Miolo et al. 2021, section 3): 3e-5, batch 16, length 384, windows 128 apart, on ELECTRA's
-    # code, with what that has by itself; 2 epochs are google-research/bert's and electra's for SQuAD.
+    # ELECTRAMed (Miolo et al. 2021, table 5): 3e-5, batch 16, length 384, windows 128 apart, no weight decay
+    # (0.01 in gmpoli/electramed's run_factoid.py). That script has ELECTRA's optimiser and schedule, and
+    # BERT's head; 2 epochs are google-research/bert's and electra's for SQuAD.
     _ELECTRA_RECIPE,
     learning_rate=3e-5,
     batch_size=16,
     epochs=2,
     max_seq_length=384,
+    weight_decay=0.0,
+    answer_head="independent",
 )
 """Recipe for SQuAD before a question task with ``squad_transfer="first"``."""
 
@@ -133,3 +143,21 @@ SUITES: Final[Mapping[str, Mapping[str, FineTuneRecipe]]] = {
     },
 }
 """Recipes by suite and task."""
+
+_NUM_SEEDS: Final[Mapping[str, int]] = {
+    # Gu et al. 2020, section 4.2: "ten runs for BIOSSES, BioASQ, and PubMedQA, and five runs for the others".
+    "blurb/biosses": 10,
+    "blurb/pubmedqa": 10,
+    "blurb/bioasq-yesno": 10,
+    # Ozyurt 2020, section 2.2: "ten randomly initialized models are trained".
+    "bio-electra": 10,
+    # Miolo et al. 2021, section 3: "averaging the respective metrics over five runs with different seeds".
+    "electramed": 5,
+}
+_DEFAULT_NUM_SEEDS: Final = 5
+"""Number of seeds where the paper says none."""
+
+
+def find_num_seeds(suite: str, task_name: str) -> int:
+    """Return the number of runs over which the paper averages."""
+    return _NUM_SEEDS.get(f"{suite}/{task_name}", _NUM_SEEDS.get(suite, _DEFAULT_NUM_SEEDS))

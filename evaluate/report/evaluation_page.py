@@ -8,7 +8,14 @@ from bioshards.corpus.ui.html_page import escape_html
 from .report_types import PublishedReport, Report, SuiteReport, TaskReport
 from .score_chart import ModelBars, ScoreBar, draw_chart
 from .suite_tables import build_models_table, build_suite_tables, format_legend
-from .table import Cell, ReportTable, get_footnote_symbols, get_task_title, list_model_labels
+from .table import (
+    INVENTED_SYMBOL,
+    Cell,
+    ReportTable,
+    get_footnote_symbols,
+    list_model_labels,
+    make_task_cell,
+)
 
 
 def render_page(report: Report) -> str:
@@ -70,8 +77,15 @@ def _render_chart(suite: SuiteReport) -> str:
         "The score of each task; lines are the bootstrap intervals of ours, and hollow bars are published. "
         "Marks are those of the table above; its footnotes hold here too."
     )
-    svg = draw_chart(f"Scores of {suite['title']}", list(map(get_task_title, tasks)), chart_models)
+    titles = [_get_chart_title(task, suite["tasks"][task]) for task in tasks]
+    svg = draw_chart(f"Scores of {suite['title']}", titles, chart_models)
     return f"<figure>{svg}<figcaption>{escape_html(caption)}</figcaption></figure>"
+
+
+def _get_chart_title(task: str, task_report: TaskReport) -> str:
+    """Return a task's title, with the mark of the invented sample."""
+    cell = make_task_cell(task, task_report["models"].values())
+    return f"{cell.text} {INVENTED_SYMBOL}" if cell.below else cell.text
 
 
 def _make_our_bar(task: TaskReport, label: str) -> ScoreBar | None:

@@ -30,7 +30,7 @@ from .report_types import (
 from .seed_results import SeedResults, group_by_model, test_set_key
 from .table import get_task_title
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 _SUITE_ORDER: Final = ("blurb", "bio-electra", "electramed", "bioalbert")
 """Order of the papers' suites in a report; others follow by name."""
 _TOLERANCE: Final = 1e-6
@@ -145,8 +145,9 @@ def _build_scores(
         "score": {**test[main_score], "low": 100 * interval.low, "high": 100 * interval.high},
         "test": test,
         "dev": seed_results.summarise_scores("dev"),
+        "majority": {name: 100 * score for name, score in result["scores"]["majority"].items()},
         "sample_sizes": result["sample_sizes"],
-        "verified": result["provenance"]["verified"],
+        "file_status": result["provenance"]["file_status"],
         "legacy": result["legacy"],
         "notes": result["provenance"]["notes"],
         "settings": settings,
@@ -155,7 +156,7 @@ def _build_scores(
             for name, value in settings.items()
             if name not in defaults or defaults[name] != value
         },
-        "selected_epochs": [seed_result["selected_epoch"] for seed_result in seed_results.results],
+        "selected_steps": [seed_result["selected_step"] for seed_result in seed_results.results],
         "seconds": sum(seed_result["seconds"] for seed_result in seed_results.results),
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from bioshards.corpus.errors import InvalidValueError
@@ -15,6 +15,7 @@ from .evaluation_page import render_page
 from .markdown import render_markdown
 from .report_data import MetricLookup, SettingsLookup, build_report
 from .report_types import Report, SuiteReport
+from .table import get_task_title, iter_scores
 
 
 def _format_json(report: Report) -> str:
@@ -36,7 +37,7 @@ def write_report(
     find_metric: MetricLookup,
     find_defaults: SettingsLookup,
 ) -> str:
-    """Write the report of results, and return a summary line.
+    """Write the report of results, and return the main scores and a summary as text.
 
     Args:
         sources: result files and directories of results.
@@ -57,7 +58,24 @@ def write_report(
     with storage.write(output) as file:
         file.write(FORMATTERS[suffix](report).encode("utf-8", "backslashreplace"))
     suites = ", ".join(_describe_suite(suite) for suite in report["suites"])
-    return f"{len(result_by_path)} results: {suites}\nreport: {output}"
+    lines = [line for suite in report["suites"] for line in _format_scores(suite)]
+    return "\n".join([*lines, f"{len(result_by_path)} results: {suites}", f"report: {output}"])
+
+
+def _format_scores(suite: SuiteReport) -> Iterator[str]:
+    """Yield the main score of each task and model beside the majority baseline's."""
+    rows = [(suite["title"], "model", "score", "", "majority class", "")]
+    for task, label, scores in iter_scores(suite):
+        name = scores["main_score"]
+        status = "" if scores["file_status"] == "verified" else f"({scores['file_status']})"
+        numbers = (f"{scores['score']['mean']:.2f}", f"{scores['majority'][name]:.2f}")
+        rows.append((f"  {get_task_title(task)}", label, name, numbers[0], numbers[1], status))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for title, label, name, score, majority, status in rows:
+        yield (
+            f"{title:<{widths[0]}}  {label:<{widths[1]}}  {name:<{widths[2]}}  {score:>{widths[3]}}  "
+            f"{majority:>{widths[4]}}  {status}"
+        ).rstrip()
 
 
 def _describe_suite(suite: SuiteReport) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
+from bioshards.evaluate.benchmarks.known_files import FileStatus
+
 
 class ScoreSummary(TypedDict):
     """Mean and standard deviation (ddof 0) over seeds, in per cent."""
@@ -33,7 +35,8 @@ class ModelScores(TypedDict):
         score: main score on test.
         test: scores on test by name.
         dev: scores on dev by name; empty if the last epoch was selected.
-        verified: True if the counts of the files match the published ones.
+        majority: scores of the majority baseline on test by name.
+        file_status: what is known of the files (benchmarks/known_files.py).
         seconds: run time of all seeds.
     """
 
@@ -43,13 +46,14 @@ class ModelScores(TypedDict):
     score: ScoreInterval
     test: dict[str, ScoreSummary]
     dev: dict[str, ScoreSummary]
+    majority: dict[str, float]
     sample_sizes: dict[str, int] | None
-    verified: bool
+    file_status: FileStatus
     legacy: list[str]
     notes: list[str]
     settings: dict[str, Any]
     changed_settings: dict[str, ChangedSetting]
-    selected_epochs: list[int]
+    selected_steps: list[int]
     seconds: float
 
 

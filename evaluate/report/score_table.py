@@ -5,12 +5,14 @@ BLURB has rows for means by type and for the BLURB score too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from .blurb import TASKS_BY_TYPE
 from .report_types import BlurbReport, ModelScores, PublishedReport, PublishedRow, SuiteReport
 from .table import (
     FOOTNOTE_SYMBOLS,
+    INVENTED,
     NO_SCORE,
     Cell,
     Footnotes,
@@ -24,6 +26,12 @@ from .table import (
     make_model_headers,
     make_published_cells,
     make_row_header,
+    make_task_cell,
+)
+
+_MAJORITY_NOTE: Final = (
+    "What a model scores that knows the labels of train and reads no text: the most frequent class, no "
+    "entity, the mean, the order of the files, no answer."
 )
 
 
@@ -34,13 +42,16 @@ def build_score_table(suite: SuiteReport, published: PublishedReport) -> ReportT
         Cell("Task"),
         Cell("Score"),
         *(Cell(label, is_ours=True) for label in our_labels),
+        Cell("Majority class", footnotes.add("", [_MAJORITY_NOTE])),
         *make_model_headers(published, footnotes),
     ]
     rows = []
     for row in [*published["rows"], *_iter_extra_rows(suite, published)]:
         models = suite["tasks"].get(row["task"], {"models": {}})["models"]
-        cells = make_row_header(row, footnotes)
+        row_header, score_name = make_row_header(row, footnotes)
+        cells = [make_task_cell(row["task"], models.values(), row_header.marks), score_name]
         cells += [_make_our_cell(models.get(label), row["score_name"], footnotes) for label in our_labels]
+        cells.append(_make_majority_cell(models.values(), row["score_name"]))
         rows.append([*cells, *make_published_cells(row, published["models"], footnotes)])
     if suite["blurb"]:
         rows += _make_blurb_rows(suite, suite["blurb"], published, footnotes)
@@ -80,11 +91,21 @@ def _make_our_cell(scores: ModelScores | None, score_name: str, footnotes: Footn
     )
 
 
+def _make_majority_cell(models: Iterable[ModelScores], score_name: str) -> Cell:
+    """Return the majority baseline's score; several if the models have several samples of the data."""
+    texts = dict.fromkeys(
+        f"{scores['majority'][score_name]:.2f}" for scores in models if score_name in scores["majority"]
+    )
+    return Cell(" / ".join(texts) or NO_SCORE)
+
+
 def _make_blurb_rows(
     suite: SuiteReport, blurb_report: BlurbReport, published: PublishedReport, footnotes: Footnotes
 ) -> Iterator[list[Cell]]:
     """Yield the means by task type, the BLURB score, and a partial average if tasks are missing."""
     our_labels, published_models = list_model_labels(suite), published["models"]
+    is_invented = any(scores["file_status"] == "invented" for _, _, scores in iter_scores(suite))
+    below = INVENTED if is_invented else ""
 
     def add_marks(label: str, tasks: Sequence[str], texts: Sequence[str] = ()) -> str:
         marked_scores = [
@@ -102,15 +123,16 @@ def _make_blurb_rows(
         )
 
     for type_name, tasks in TASKS_BY_TYPE.items():
-        row = [Cell(f"{type_name}, mean of {len(tasks)}" if len(tasks) > 1 else type_name), Cell("")]
+        type_title = f"{type_name}, mean of {len(tasks)}" if len(tasks) > 1 else type_name
+        row = [Cell(type_title, below=below), Cell("")]
         for label in our_labels:
             type_mean = blurb_report["models"][label]["type_means"][type_name]
             row.append(_make_blurb_cell(type_mean, add_marks(label, tasks) if type_mean is not None else ""))
-        yield row + [
+        yield [*row, Cell(NO_SCORE)] + [
             Cell(f"{blurb_report['published'][model]['type_means'][type_name]:.2f}")
             for model in published_models
         ]
-    row = [Cell("BLURB score"), Cell("")]
+    row = [Cell("BLURB score", below=below), Cell("")]
     for label in our_labels:
         model_report = blurb_report["models"][label]
         missing_notes = (
@@ -124,6 +146,7 @@ def _make_blurb_rows(
                 add_marks(label, list(suite["tasks"]) if not missing_notes else [], missing_notes),
             )
         )
+    row.append(Cell(NO_SCORE))
     yield row + [Cell(f"{score:.2f}") for score in (published["blurb_scores"] or {}).values()]
     shared_tasks = blurb_report["shared_tasks"]["tasks"]
     if shared_tasks and any(model_entry["missing_tasks"] for model_entry in blurb_report["models"].values()):
@@ -133,10 +156,11 @@ def _make_blurb_rows(
         ]
         means = blurb_report["shared_tasks"]["models"]
         row = [
-            Cell(f"Average over {len(shared_tasks)} of 13 tasks", footnotes.add("", explanation)),
+            Cell(f"Average over {len(shared_tasks)} of 13 tasks", footnotes.add("", explanation), below),
             Cell(""),
         ]
         row += [_make_blurb_cell(means[label], add_marks(label, shared_tasks)) for label in our_labels]
+        row.append(Cell(NO_SCORE))
         yield row + [Cell(f"{means[model]:.2f}") for model in published_models]
 
 

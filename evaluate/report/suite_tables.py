@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
+
+from bioshards.evaluate.benchmarks.known_files import FileStatus
 
 from .report_types import Comparison, ModelScores, PublishedReport, Report, SuiteReport
 from .score_table import build_score_table
@@ -22,8 +24,15 @@ from .table import (
     make_model_headers,
     make_published_cells,
     make_row_header,
+    make_task_cell,
 )
 
+_FILE_STATUS_TEXTS: Final[Mapping[FileStatus, str]] = {
+    "verified": "verified (SHA-256)",
+    "counts agree": "counts agree",
+    "differs": "not as published",
+    "invented": "invented",
+}
 _NO_PUBLISHED_TABLE: Final[PublishedReport] = {
     "title": "",
     "source": "",
@@ -95,9 +104,8 @@ def _build_comparison_table(suite: SuiteReport) -> ReportTable:
                 "".join(symbol for symbol in FOOTNOTE_SYMBOLS if symbol in both_symbols), []
             )
             names = [Cell(comparison[name], is_ours=True) for name in ("second", "first")]
-            rows.append(
-                [Cell(get_task_title(task), marks), *names, *map(Cell, _make_difference_cells(comparison))]
-            )
+            task_cell = make_task_cell(task, task_report["models"].values(), marks)
+            rows.append([task_cell, *names, *map(Cell, _make_difference_cells(comparison))])
     num_tests = sum(
         "p_value" in comparison
         for task_report in suite["tasks"].values()
@@ -160,20 +168,20 @@ def _build_runs_table(suite: SuiteReport) -> ReportTable:
         cells = [
             scores["metric"] + (f"; legacy: {', '.join(scores['legacy'])}" if scores["legacy"] else ""),
             sample_text or "all",
-            "yes" if scores["verified"] else "no",
+            _FILE_STATUS_TEXTS[scores["file_status"]],
             ", ".join(map(str, scores["seeds"])),
-            ", ".join(map(str, scores["selected_epochs"])),
+            ", ".join(map(str, scores["selected_steps"])),
             _format_duration(scores["seconds"]),
         ]
-        rows.append([Cell(get_task_title(task)), Cell(label, is_ours=True), *map(Cell, cells)])
+        rows.append([make_task_cell(task, [scores]), Cell(label, is_ours=True), *map(Cell, cells)])
     header = [
         "Task",
         "Model",
         "Metric",
         "Examples",
-        "Counts as published",
+        "Files",
         "Seeds",
-        "Best epochs",
+        "Best steps",
         "Time",
     ]
     return ReportTable("Runs", list(map(Cell, header)), rows, (1, 2, 3, 4, 5, 6), is_collapsed=True)
@@ -194,7 +202,8 @@ def _build_all_scores_table(suite: SuiteReport) -> ReportTable:
             cells: list[Cell] = []
             for label in our_labels:
                 cells += _make_split_cells(task_report["models"].get(label), score_name, footnotes)
-            rows.append([Cell(get_task_title(task)), Cell(score_name), *cells])
+            task_cell = make_task_cell(task, task_report["models"].values())
+            rows.append([task_cell, Cell(score_name), *cells])
     header = [Cell(f"{label}, {split}", is_ours=True) for label in our_labels for split in ("test", "dev")]
     header = [Cell("Task"), Cell("Score"), *header]
     return ReportTable("All scores", header, rows, (1,), footnotes=footnotes.entries(), is_collapsed=True)

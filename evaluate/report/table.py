@@ -21,12 +21,19 @@ from .report_types import (
 
 NO_SCORE: Final = "\u2013"
 """Text of a cell without a score."""
+INVENTED_SYMBOL: Final = "\u00a4"
 FOOTNOTE_SYMBOLS: Final = {
     "\u2020": "On a sample of the data (how much of it: see Runs): not comparable with published scores.",
     "\u2021": "Files or split are not the published ones: not comparable with published scores.",
+    INVENTED_SYMBOL: "On invented text, the sample bundled with bioshards: a score on it means nothing, "
+    "and is not comparable with published scores.",
+    "\u00b0": "Only the counts agree with the published ones: the SHA-256 of a file is none that is known.",
+    "\u00b6": "With settings that are not the suite's: they are listed below.",
     "\u00a7": "Counted as a paper does, for comparison with it.",
 }
 """Footnotes of scores with limited comparability."""
+INVENTED: Final = "invented sample"
+"""Second line of a row with scores on the bundled sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +99,22 @@ def get_task_title(task: str) -> str:
 
 def get_footnote_symbols(scores: ModelScores) -> str:
     """Return the symbols of a score with limited comparability."""
-    flags = (scores["sample_sizes"] is not None, not scores["verified"], bool(scores["legacy"]))
+    status = scores["file_status"]
+    flags = (
+        scores["sample_sizes"] is not None,
+        status == "differs",
+        status == "invented",
+        status == "counts agree",
+        bool(scores["changed_settings"]),
+        bool(scores["legacy"]),
+    )
     return "".join(symbol for symbol, is_set in zip(FOOTNOTE_SYMBOLS, flags, strict=True) if is_set)
+
+
+def make_task_cell(task: str, models: Iterable[ModelScores], marks: str = "") -> Cell:
+    """Return the first cell of a row with scores of our models; it says if one is on invented text."""
+    is_invented = any(scores["file_status"] == "invented" for scores in models)
+    return Cell(get_task_title(task), marks, INVENTED if is_invented else "")
 
 
 def iter_scores(suite: SuiteReport) -> Iterator[tuple[str, str, ModelScores]]:

@@ -18,6 +18,7 @@ import torch
 from bioshards.corpus.errors import OutputMismatchError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.benchmarks.definition import BenchmarkFileError, BenchmarkNotFoundError, Split
+from bioshards.evaluate.config import suites
 from bioshards.evaluate.modeling.pretrained import Checkpoint
 from bioshards.evaluate.tasks.task_registry import LegacyMode, PlannedTask
 
@@ -34,6 +35,7 @@ class EvaluateJob:
     Attributes:
         benchmarks_dir: directory of the benchmarks.
         output: directory of the results.
+        num_seeds: number of seeds of each task; None: as many as its paper averages over.
         progress: callback for transient progress lines.
         log: callback for lasting lines.
         max_examples: maximum examples of each split; 0: all.
@@ -43,10 +45,11 @@ class EvaluateJob:
     benchmarks_dir: str
     output: str
     tasks: Sequence[PlannedTask]
-    seeds: Sequence[int]
     device: torch.device
     progress: Progress
     log: Progress
+    first_seed: int = 0
+    num_seeds: int | None = None
     max_examples: int = 0
     legacy_modes: Sequence[LegacyMode] = ()
 
@@ -91,7 +94,8 @@ def _score_task(job: EvaluateJob, planned_task: PlannedTask, summary: RunSummary
     )
     data = load_task_data(job.benchmarks_dir, planned_task, job.max_examples, needed_splits)
     legacy_modes = planned_task.task.applicable_legacy_modes(job.legacy_modes)
-    for seed in job.seeds:
+    num_seeds = job.num_seeds or suites.find_num_seeds(planned_task.suite, planned_task.task.name)
+    for seed in range(job.first_seed, job.first_seed + num_seeds):
         path = results.result_path(job.output, planned_task.suite, planned_task.task.name, seed)
         prefix = f"{planned_task.name}, seed {seed}: "
         fine_tune_run = FineTuneRun(
@@ -125,11 +129,16 @@ def format_result(result: results.Result) -> str:
     scores = result["scores"]
     main_score = result["main_score"]
     dev_text = (
-        f", dev {100 * scores['dev'][main_score]:.2f} in epoch {result['selected_epoch']}"
+        f", dev {100 * scores['dev'][main_score]:.2f} at step {result['selected_step']:,}"
         if "dev" in scores
         else ""
     )
-    return f"{main_score} {100 * scores['test'][main_score]:.2f}{dev_text}, {result['seconds']:,.0f} s"
+    majority_text = f", majority class {100 * scores['majority'][main_score]:.2f}"
+    invented_text = ", invented sample" if result["provenance"]["file_status"] == "invented" else ""
+    return (
+        f"{main_score} {100 * scores['test'][main_score]:.2f}{majority_text}{dev_text}{invented_text}, "
+        f"{result['seconds']:,.0f} s"
+    )
 
 
 def _check_same_settings(path: str, existing_result: results.Result, fine_tune_run: FineTuneRun) -> None:

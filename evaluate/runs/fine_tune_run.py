@@ -22,12 +22,13 @@ from bioshards.evaluate.metrics.metric import Metric, Numbers
 from bioshards.evaluate.modeling import pretrained
 from bioshards.evaluate.modeling.pretrained import Checkpoint
 from bioshards.evaluate.modeling.tokenization import ModelTokenizer
+from bioshards.evaluate.tasks.majority import predict_majority
 from bioshards.evaluate.tasks.question_answering import QuestionAnswering, group_by_question
 from bioshards.evaluate.tasks.relation_inputs import list_special_tokens
 from bioshards.evaluate.tasks.task_registry import LegacyMode
 
 from . import results
-from .fine_tuner import EncoderWithHead, EpochResult, FineTuner
+from .fine_tuner import CheckpointScore, EncoderWithHead, FineTuner
 from .results import PerExampleStats, Result, ResultIdentity
 from .task_data import TaskData
 
@@ -66,15 +67,15 @@ class FineTunedModel:
     """A fine-tuned model.
 
     Attributes:
-        selected_epoch: 1-based epoch of the weights.
-        dev_scores: scores on dev in that epoch; None if the last epoch was selected without dev.
+        selected: index of the checkpoint that has these weights.
+        dev_scores: scores on dev of that checkpoint; None if the last one was selected without dev.
     """
 
     run: FineTuneRun
     fine_tuner: FineTuner
     tokenizer: ModelTokenizer
-    epochs: list[EpochResult]
-    selected_epoch: int
+    checkpoints: list[CheckpointScore]
+    selected: int
     dev_scores: dict[str, float] | None
 
 
@@ -116,10 +117,10 @@ def fine_tune(run: FineTuneRun) -> FineTunedModel:
         return dev_scores[-1][run.metric.main_score]
 
     should_select_best = recipe.select_epoch == "best"
-    fine_tuned.epochs, fine_tuned.selected_epoch = fine_tuned.fine_tuner.train(
+    fine_tuned.checkpoints, fine_tuned.selected = fine_tuned.fine_tuner.train(
         train_records, run.seed, score_dev if should_select_best else None
     )
-    fine_tuned.dev_scores = dev_scores[fine_tuned.selected_epoch - 1] if should_select_best else None
+    fine_tuned.dev_scores = dev_scores[fine_tuned.selected] if should_select_best else None
     return fine_tuned
 
 
@@ -182,10 +183,18 @@ def score_model(fine_tuned: FineTunedModel, start_time: float) -> tuple[Result, 
         "scores": {
             **({"dev": fine_tuned.dev_scores} if fine_tuned.dev_scores else {}),
             "test": metric.scores_from_stats(stats) | _score_by_batch(metric, stats, test_records),
+            "majority": metric.compute_scores(
+                gold,
+                predict_majority(
+                    run.data.planned_task.task.problem_type,
+                    fine_tuner.adapter.gold_labels(run.data.records_by_split["train"]),
+                    gold,
+                ),
+            ),
         },
         "per_example_stats": example_stats,
-        "epochs": [asdict(epoch) for epoch in fine_tuned.epochs],
-        "selected_epoch": fine_tuned.selected_epoch,
+        "checkpoints": [asdict(checkpoint) for checkpoint in fine_tuned.checkpoints],
+        "selected_step": fine_tuned.checkpoints[fine_tuned.selected].step,
         "seconds": round(time.monotonic() - start_time, 1),
         "device": describe_device(run.device),
         "library_versions": get_library_versions(),

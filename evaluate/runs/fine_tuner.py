@@ -1,10 +1,10 @@
-"""Fine-tuning loop: training, selection of the epoch, prediction. It is the same for all tasks."""
+"""Fine-tuning loop: training, selection of the checkpoint, prediction. It is the same for all tasks."""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,10 +33,14 @@ class NaNLossError(RunError):
 
 
 @dataclass(frozen=True, slots=True)
-class EpochResult:
-    """Mean training loss of an epoch, and the dev score if it was computed."""
+class CheckpointScore:
+    """Mean training loss since the checkpoint before, and the dev score if it was computed.
 
-    epoch: int
+    Attributes:
+        step: optimizer steps before the checkpoint.
+    """
+
+    step: int
     loss: float
     dev: float | None
 
@@ -68,15 +72,15 @@ class FineTuner:
 
     def train(
         self, records: Sequence[Record], seed: int, score_dev: Callable[[], float] | None
-    ) -> tuple[list[EpochResult], int]:
-        """Train the model on records. It ends with the weights of the best epoch on dev, or of the last one.
+    ) -> tuple[list[CheckpointScore], int]:
+        """Train the model on records. It ends with the weights of the best checkpoint on dev, or of the last.
 
         Args:
             seed: seed of order and dropout.
-            score_dev: function that scores the current model on dev; None: keep the last epoch.
+            score_dev: function that scores the current model on dev; None: keep the last checkpoint.
 
         Returns:
-            The result of each epoch, and the 1-based epoch whose weights the model has.
+            The score of each checkpoint, and the index of the one whose weights the model has.
 
         Raises:
             NaNLossError: the loss is not finite.
@@ -87,61 +91,64 @@ class FineTuner:
                 "no training examples: no passage has a marked answer that fits into --max-seq-length"
             )
         torch.manual_seed(seed)
-        shuffle_generator = torch.Generator().manual_seed(seed)
         batches_per_epoch = -(-len(training_examples) // self.recipe.batch_size)
         total_steps = self.recipe.total_steps(batches_per_epoch)
+        interval = self.recipe.checkpoint_interval or batches_per_epoch
         optimizer = _ScheduledOptimizer(self.model, self.recipe, total_steps)
-        epochs: list[EpochResult] = []
-        best_score, best_epoch, best_weights = -math.inf, 0, None
-        while optimizer.steps_done < total_steps:
-            epoch = len(epochs) + 1
-            loss = self._train_epoch(
-                training_examples,
-                torch.randperm(len(training_examples), generator=shuffle_generator).tolist(),
-                optimizer,
-                epoch,
-            )
-            score = score_dev() if score_dev else None
-            epochs.append(EpochResult(epoch, loss, score))
-            if score is not None and score > best_score:
-                best_score, best_epoch = score, epoch
-                best_weights = (
-                    None if optimizer.steps_done == total_steps else copy.deepcopy(self.model.state_dict())
+        checkpoints: list[CheckpointScore] = []
+        losses: list[Tensor] = []
+        best_score, best_index, best_weights = -math.inf, None, None
+        self.model.train()
+        for batch_examples in self._draw_batches(training_examples, seed, total_steps):
+            losses.append(self._train_batch(batch_examples, optimizer, batches_per_epoch))
+            is_last = optimizer.steps_done == total_steps
+            if optimizer.steps_done % interval and not is_last:
+                continue
+            mean_loss = float(torch.stack(losses).float().mean())
+            if not math.isfinite(mean_loss):
+                raise NaNLossError(
+                    f"the loss is no number after {optimizer.steps_done:,} updates: "
+                    "give a lower --learning-rate"
                 )
+            losses.clear()
+            score = score_dev() if score_dev else None
+            checkpoints.append(CheckpointScore(optimizer.steps_done, mean_loss, score))
+            if score is not None and score > best_score:
+                best_score, best_index = score, len(checkpoints) - 1
+                best_weights = None if is_last else copy.deepcopy(self.model.state_dict())
+            self.model.train()
         if best_weights is not None:
             self.model.load_state_dict(best_weights)
-        return epochs, best_epoch or len(epochs)
+        return checkpoints, len(checkpoints) - 1 if best_index is None else best_index
 
-    def _train_epoch(
+    def _draw_batches(
+        self, training_examples: Sequence[TokenizedExample], seed: int, total_steps: int
+    ) -> Iterator[list[TokenizedExample]]:
+        """Yield ``total_steps`` batches: all examples in another order in each epoch."""
+        shuffle_generator = torch.Generator().manual_seed(seed)
+        batch_size, steps_left = self.recipe.batch_size, total_steps
+        while steps_left:
+            order = torch.randperm(len(training_examples), generator=shuffle_generator).tolist()
+            for start in range(0, min(len(order), steps_left * batch_size), batch_size):
+                yield [training_examples[index] for index in order[start : start + batch_size]]
+                steps_left -= 1
+
+    def _train_batch(
         self,
-        training_examples: Sequence[TokenizedExample],
-        order: Sequence[int],
+        batch_examples: Sequence[TokenizedExample],
         optimizer: _ScheduledOptimizer,
-        epoch: int,
-    ) -> float:
-        self.model.train()
-        losses: list[Tensor] = []
-        for start in range(0, len(order), self.recipe.batch_size):
-            if optimizer.steps_done == optimizer.total_steps:
-                break
-            batch = self._collate(
-                [training_examples[index] for index in order[start : start + self.recipe.batch_size]]
-            )
-            loss = self.adapter.loss(self.model.head, self._encode(batch), batch)
-            optimizer.step(loss)
-            losses.append(loss.detach())
-            if (
-                optimizer.steps_done % _PROGRESS_INTERVAL == 0
-                or optimizer.steps_done == optimizer.total_steps
-            ):
-                position = f"epoch {epoch}, step {optimizer.steps_done:,} of {optimizer.total_steps:,}"
-                self.progress(f"{position}, loss {float(losses[-1]):.3f}")
-        mean_loss = float(torch.stack(losses).float().mean())
-        if not math.isfinite(mean_loss):
-            raise NaNLossError(
-                f"the loss is no number after {optimizer.steps_done:,} updates: give a lower --learning-rate"
-            )
-        return mean_loss
+        batches_per_epoch: int,
+    ) -> Tensor:
+        """Update the weights by a batch, and return its loss."""
+        batch = self._collate(batch_examples)
+        loss = self.adapter.loss(self.model.head, self._encode(batch), batch)
+        optimizer.step(loss)
+        loss = loss.detach()
+        if optimizer.steps_done % _PROGRESS_INTERVAL == 0 or optimizer.steps_done == optimizer.total_steps:
+            epoch = -(-optimizer.steps_done // batches_per_epoch)
+            position = f"epoch {epoch}, step {optimizer.steps_done:,} of {optimizer.total_steps:,}"
+            self.progress(f"{position}, loss {float(loss):.3f}")
+        return loss
 
     def predict(self, records: Sequence[Record]) -> list[Any]:
         """Return the merged predictions of records (``TaskAdapter.merge_predictions``).

@@ -12,8 +12,9 @@ import numpy
 
 from bioshards.corpus.errors import InputNotFoundError, UserError
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.evaluate.benchmarks.known_files import FILE_STATUSES
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Format of the result files; others are refused."""
 
 
@@ -58,7 +59,7 @@ class ResultIdentity(TypedDict):
         settings: fields of the recipe.
         sample_sizes: number of examples of each split; None if all are used.
         legacy: legacy modes of reading and counting (metrics/legacy.py).
-        provenance: files with SHA-256, counts, ``verified`` and notes.
+        provenance: files with SHA-256, counts, ``file_status`` (benchmarks/verification.py) and notes.
     """
 
     task: str
@@ -76,9 +77,10 @@ class Result(ResultIdentity):
     Attributes:
         metric: name of the metric.
         main_score: name of the score that represents the task.
-        scores: of ``dev`` and ``test``, by name, from 0 to 1 (correlations from -1).
-        epochs: mean training loss and dev score of each epoch.
-        selected_epoch: 1-based epoch whose weights were scored.
+        scores: of ``dev`` and ``test``, and of the majority baseline on test (``majority``, of
+            tasks/majority.py), by name, from 0 to 1 (correlations from -1).
+        checkpoints: step, mean training loss and dev score of each checkpoint.
+        selected_step: optimizer steps before the checkpoint whose weights were scored.
     """
 
     format: int
@@ -87,8 +89,8 @@ class Result(ResultIdentity):
     main_score: str
     scores: dict[str, dict[str, float]]
     per_example_stats: PerExampleStats
-    epochs: list[dict[str, Any]]
-    selected_epoch: int
+    checkpoints: list[dict[str, Any]]
+    selected_step: int
     seconds: float
     device: str
     library_versions: dict[str, str]
@@ -107,8 +109,8 @@ _FIELD_TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
     "sample_sizes": (dict, type(None)),
     "legacy": list,
     "provenance": dict,
-    "epochs": list,
-    "selected_epoch": int,
+    "checkpoints": list,
+    "selected_step": int,
     "seconds": (int, float),
     "device": str,
     "library_versions": dict,
@@ -211,8 +213,9 @@ def _find_problem(result: Mapping[str, Any]) -> str | None:
 
 
 def _find_scores_problem(scores: Mapping[str, Any], main_score: str) -> str | None:
-    if not isinstance(scores.get("test"), dict) or main_score not in scores["test"]:
-        return f"it has no {main_score} of the test set"
+    for split, text in (("test", "the test set"), ("majority", "the majority baseline")):
+        if not isinstance(scores.get(split), dict) or main_score not in scores[split]:
+            return f"it has no {main_score} of {text}"
     for split, split_scores in scores.items():
         if not isinstance(split_scores, dict) or not all(map(_is_finite, split_scores.values())):
             return f"scores of {split} are not all numbers"
@@ -245,8 +248,8 @@ def _find_stats_problem(stats: Mapping[str, Any]) -> str | None:
 
 
 def _find_provenance_problem(provenance: Mapping[str, Any]) -> str | None:
-    if not isinstance(provenance.get("verified"), bool) or not isinstance(provenance.get("notes"), list):
-        return "its 'provenance' has no 'verified' or no notes"
+    if provenance.get("file_status") not in FILE_STATUSES or not isinstance(provenance.get("notes"), list):
+        return "its 'provenance' has no 'file_status' or no notes"
     return None
 
 

@@ -15,6 +15,7 @@ from bioshards.evaluate.benchmarks.definition import (
     RecordsBySplit,
     Split,
 )
+from bioshards.evaluate.benchmarks.known_files import judge_files, worse_status
 from bioshards.evaluate.benchmarks.record_types import Record
 from bioshards.evaluate.tasks.task_registry import PlannedTask
 
@@ -27,7 +28,7 @@ class TaskData:
 
     Attributes:
         squad_records: training examples of SQuAD; empty unless the recipe uses them.
-        provenance: files with SHA-256, counts, ``verified`` and notes.
+        provenance: files with SHA-256, counts, ``file_status`` and notes.
         sample_sizes: number of records of each split and of SQuAD; None if all are used.
     """
 
@@ -75,7 +76,7 @@ def load_task_data(
             _describe_provenance(squad_files, squad_by_split),
         )
         provenance["files"] |= squad_provenance["files"]
-        provenance["verified"] &= squad_provenance["verified"]
+        provenance["file_status"] = worse_status(provenance["file_status"], squad_provenance["file_status"])
     sample_sizes: dict[str, int] | None = None
     if max_examples:
         records_by_name: dict[str, Sequence[Record]] = {
@@ -114,29 +115,21 @@ def _require_files(
 
 
 def _describe_provenance(benchmark_files: BenchmarkFiles, records_by_split: RecordsBySplit) -> dict[str, Any]:
-    """Return files with SHA-256, counts, whether these match the published ones, and notes."""
+    """Return files with SHA-256, counts, what is known of the files, and notes."""
     checks = [
         check
         for check in verification.compare_counts(benchmark_files, records_by_split)
         if check.verdict != "missing"
     ]
-    same_data_counts = {
-        (discrepancy.unit, discrepancy.split)
-        for discrepancy in benchmark_files.layout.known_discrepancies
-        if discrepancy.is_same_data
-    }
-    is_verified = [
-        check.verdict == "ok" or (check.verdict == "known" and (check.unit, check.split) in same_data_counts)
-        for check in checks
-    ]
+    judgement = judge_files(benchmark_files, verification.do_counts_agree(benchmark_files, checks))
     counts: dict[str, dict[str, int]] = {}
     for split, records in records_by_split.items():
         for unit, count in benchmark_files.benchmark.count_records(records).items():
             counts.setdefault(unit, {})[split] = count
     return {
-        "files": definition.compute_checksums(benchmark_files),
+        "files": dict(judgement.checksums),
         "counts": counts,
-        "verified": not benchmark_files.own_splits and all(is_verified),
+        "file_status": judgement.status,
         "notes": list(
             dict.fromkeys([*benchmark_files.notes, *(note for check in checks for note in check.notes)])
         ),

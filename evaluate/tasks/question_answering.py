@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from bioshards.evaluate.benchmarks.record_types import Question, Record
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
 from bioshards.evaluate.modeling.batches import EncoderOutput, PaddedBatch, TokenizedExample
-from bioshards.evaluate.modeling.heads import SpanHead, find_best_spans
+from bioshards.evaluate.modeling.heads import JointSpanHead, SpanHead
 from bioshards.evaluate.modeling.tokenization import ModelTokenizer, Offsets
 
 from . import answer_pooling
@@ -101,8 +101,8 @@ class QuestionAnswering:
         return examples
 
     def build_head(self, hidden_size: int) -> nn.Module:
-        """Return a head with two outputs per token."""
-        return SpanHead(hidden_size)
+        """Return the head that the recipe names."""
+        return JointSpanHead(hidden_size) if self.recipe.answer_head == "joint" else SpanHead(hidden_size)
 
     def loss(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> Tensor:
         """Return the loss of first and last answer token over [CLS] and the passage."""
@@ -114,19 +114,17 @@ class QuestionAnswering:
 
     def predict(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> list[Any]:
         """Return the best spans of each window: start character, end character (exclusive) and score."""
-        answer_mask = _make_passage_mask(batch)
-        batch_logits = task_head(encoded.hidden, answer_mask).cpu()
-        predictions = []
-        for example, logits, passage_mask in zip(
-            batch.examples, batch_logits, answer_mask.cpu(), strict=True
-        ):
-            start_logits = torch.full_like(logits[:, 0], -torch.inf)
-            start_logits[list(example.positions)] = logits[list(example.positions), 0]
-            spans = find_best_spans(start_logits, logits[:, 1], passage_mask, _MAX_ANSWER_TOKENS, _N_BEST)
-            predictions.append(
-                [(example.offsets[start][0], example.offsets[end][1], score) for start, end, score in spans]
-            )
-        return predictions
+        passage_mask = _make_passage_mask(batch)
+        start_mask = torch.zeros_like(passage_mask)
+        for row, example in enumerate(batch.examples):
+            start_mask[row, list(example.positions)] = True
+        answers = task_head.find_answers(
+            encoded.hidden, start_mask, passage_mask, _MAX_ANSWER_TOKENS, _N_BEST
+        )
+        return [
+            [(example.offsets[start][0], example.offsets[end][1], score) for start, end, score in spans]
+            for example, spans in zip(batch.examples, answers, strict=True)
+        ]
 
     def merge_predictions(
         self,

@@ -72,7 +72,11 @@ class Task:
         if self.problem_type in ("span_per_passage", "span_per_question"):
             unused_settings["head"] = "linear"
         else:
-            unused_settings |= {"squad_transfer": defaults.squad_transfer, "stride": defaults.stride}
+            unused_settings |= {
+                "squad_transfer": defaults.squad_transfer,
+                "stride": defaults.stride,
+                "answer_head": defaults.answer_head,
+            }
         return replace(recipe, **unused_settings)
 
     def make_adapter(

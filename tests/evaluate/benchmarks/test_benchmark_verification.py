@@ -58,7 +58,12 @@ def test_published_counts_are_ok(tmp_path: Path) -> None:
     checks = check_benchmark(str(write_benchmark_files(tmp_path, TOY_FILES)), TOY_BENCHMARK)
     assert set(get_verdicts(checks).values()) == {"ok"}
     assert checks[0] == CountCheck(
-        "toy", "Toys", "mentions", "train", 2, 2, "ok", "Nobody (1900)", ("a toy",)
+        *("toy", "Toys", "mentions", "train", 2, 2, "ok", "Nobody (1900)"),
+        notes=(
+            "only the counts agree: the SHA-256 of toy/train.tsv and 2 more is none that is known",
+            "a toy",
+        ),
+        file_status="counts agree",
     )
     assert checks[3].actual == 6
     assert not has_failures(checks)
@@ -91,7 +96,7 @@ def test_known_discrepancy_is_no_failure(tmp_path: Path) -> None:
         benchmark,
     )
     assert get_verdicts(checks)["mentions dev"] == "known"
-    assert checks[1].notes == ("a toy", "a reason")
+    assert checks[1].notes == ("not the published files or split", "a toy", "a reason")
     assert not has_failures(checks)
     checks = check_benchmark(
         str(write_benchmark_files(tmp_path, {**TOY_FILES, "toy/dev.tsv": f"{CRICHTON_SAMPLE * 2}"})),
@@ -120,7 +125,7 @@ def test_own_splits_are_checked_by_their_sum(tmp_path: Path) -> None:
         "mentions test": "ok",
         "mentions train+dev": "ok",
     }
-    assert checks[0].notes == ("a toy", "ours")
+    assert checks[0].notes == ("not the published files or split", "a toy", "ours")
     assert not has_failures(checks)
     checks = check_benchmark(
         str(write_benchmark_files(tmp_path, {"toy/dev.tsv": CRICHTON_SAMPLE})), benchmark
@@ -144,7 +149,7 @@ def test_missing_benchmark_names_its_source(tmp_path: Path) -> None:
         "mentions test": "missing",
         "sentences train+dev+test": "missing",
     }
-    assert checks[0].notes == ("a toy", "to be had from nowhere; licence: none")
+    assert checks[0].notes[1:] == ("a toy", "to be had from nowhere; licence: none")
     assert not has_failures(checks)
 
 
@@ -152,7 +157,7 @@ def test_count_without_data_is_missing(tmp_path: Path) -> None:
     benchmark = replace(TOY_BENCHMARK, published_counts={"documents": counts_by_split(1, 1, 1)})
     checks = check_benchmark(str(write_benchmark_files(tmp_path, TOY_FILES)), benchmark)
     assert {check.verdict for check in checks} == {"missing"}
-    assert checks[0].notes == ("these files do not have documents",)
+    assert checks[0].notes[1:] == ("these files do not have documents",)
 
 
 def test_damaged_benchmark_is_named_and_others_are_checked(tmp_path: Path) -> None:
@@ -200,7 +205,9 @@ def test_table_shows_each_verdict_within_110_columns(tmp_path: Path) -> None:
         "a: A",
         "gone: G - missing",
     ]
-    assert " ".join(lines[-2:]).split(", ") == [
+    assert " ".join(lines[-3:]).split(", ") == [
+        "0 benchmarks verified by SHA-256",
+        "0 only by their counts",
         "1 counts ok",
         "2 differ (1 of them for a known reason)",
         "1 benchmarks missing",
@@ -215,16 +222,19 @@ def test_table_of_a_benchmark(tmp_path: Path) -> None:
         str(write_benchmark_files(tmp_path, {**TOY_FILES, "toy/dev.tsv": "a\tO\n"})), TOY_BENCHMARK
     )
     assert format_table(checks).split("\n") == [
-        "toy: Toys",
+        "toy: Toys - differs",
         "                            split             expected    actual",
         "  mentions                  train                    2         2  ok",
         "  mentions                  dev                      2         0  differs",
         "  mentions                  test                     2         2  ok",
         "  sentences                 train+dev+test           6         5  differs",
         "  expected by Nobody (1900)",
+        "  not the published files or split",
         "  a toy",
         "",
-        "2 counts ok, 2 differ (0 of them for a known reason), 0 benchmarks missing",
+        "0 benchmarks verified by SHA-256, 0 only by their counts, 2 counts ok, 2 differ "
+        "(0 of them for a known",
+        "reason), 0 benchmarks missing",
     ]
 
 
@@ -256,3 +266,23 @@ def test_real_benchmarks_have_published_counts() -> None:
         for check in checks
         if check.verdict == "known"
     ] == [("bc5-disease", "dev", 4244, 4246)]
+    assert {check.benchmark: check.file_status for check in checks} == {
+        "bc5-disease": "verified",
+        "ncbi-disease": "verified",
+        "bc5cdr-pubtator": "counts agree",
+    }
+
+
+@needs_data
+def test_changed_labels_with_the_same_counts_are_not_verified(tmp_path: Path) -> None:
+    for source in Path(str(DATA), "benchmarks").glob("**/NCBI-disease-IOB/*.tsv"):
+        target = tmp_path / source.parent.name / source.name
+        target.parent.mkdir(exist_ok=True)
+        lines = source.read_text().splitlines(keepends=True)
+        if source.name == "test.tsv":
+            lines[0], lines[2] = lines[2], lines[0]
+        target.write_text("".join(lines))
+    checks = verification.verify_benchmarks(str(tmp_path), ["ncbi-disease"])
+    assert {(check.verdict, check.file_status) for check in checks} == {("ok", "counts agree")}
+    assert "- counts agree" in format_table(checks)
+    assert "only the counts agree: the SHA-256 of NCBI-disease-IOB/test.tsv is none" in format_table(checks)

@@ -15,6 +15,7 @@ from bioshards.evaluate.modeling.crf import CRF
 from bioshards.evaluate.modeling.heads import (
     AnswerSpan,
     BiLSTM,
+    JointSpanHead,
     PooledHead,
     RelationFeature,
     SpanHead,
@@ -197,6 +198,56 @@ def test_best_spans_by_hand() -> None:
         AnswerSpan(3, 3, 9.0),
     ]
     assert find_best_spans(start, end, torch.zeros(4, dtype=torch.bool)) == []
+
+
+@torch.no_grad()
+def score_jointly(head: JointSpanHead, vectors: Tensor, allowed: Tensor, start: int, end: int) -> float:
+    """Return the log-probability of an answer, written out from ELECTRA's qa_tasks.py."""
+    positions = [position for position in range(len(vectors)) if allowed[position]]
+    start_logits = head.start(vectors)[:, 0].tolist()
+    end_logits = [
+        float(head.end(torch.nn.functional.gelu(head.end_hidden(torch.cat([vectors[start], vector])))))
+        for vector in vectors
+    ]
+    return math.fsum(
+        logits[chosen] - math.log(math.fsum(math.exp(logits[position]) for position in positions))
+        for logits, chosen in ((start_logits, start), (end_logits, end))
+    )
+
+
+def test_joint_span_loss_scores_the_end_given_the_marked_start() -> None:
+    head, vectors = JointSpanHead(8), torch.randn(2, 5, 8)
+    allowed = torch.tensor([[1, 0, 1, 1, 1], [1, 0, 0, 1, 0]], dtype=torch.bool)
+    gold = torch.tensor([[2, 4], [0, 0]])
+    expected = [-score_jointly(head, vectors[row], allowed[row], *gold[row].tolist()) / 2 for row in (0, 1)]
+    assert float(head.loss(vectors, allowed, gold).detach()) == pytest.approx(sum(expected) / 2, rel=1e-4)
+
+
+@pytest.mark.parametrize("longest", [1, 2, 30])
+def test_joint_answers_equal_enumeration(longest: int) -> None:
+    head, vectors = JointSpanHead(8), torch.randn(2, 6, 8)
+    ends = torch.tensor([[0, 0, 1, 1, 1, 1], [0, 1, 1, 0, 0, 0]], dtype=torch.bool)
+    starts = ends & torch.tensor([True, True, True, True, False, False])  # others have more context elsewhere
+    allowed = ends | torch.tensor([True, False, False, False, False, False])  # [CLS]
+    answers = head.find_answers(vectors, starts, ends, longest, n=4)
+    for row in (0, 1):
+        expected = sorted(
+            (-score_jointly(head, vectors[row], allowed[row], start, end), start, end)
+            for start, end in itertools.product(range(6), range(6))
+            if starts[row, start] and ends[row, end] and start <= end < start + longest
+        )[:4]
+        assert [answer[:2] for answer in answers[row]] == [(start, end) for _, start, end in expected]
+        assert [answer.score for answer in answers[row]] == pytest.approx([-one for one, *_ in expected])
+
+
+def test_joint_answers_come_from_the_beam_of_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    head, vectors = JointSpanHead(8), torch.randn(1, 6, 8)
+    allowed = torch.tensor([[False, True, True, True, True, True]])
+    monkeypatch.setattr(JointSpanHead, "BEAM_SIZE", 2)
+    best_starts = head.start_logits(vectors, allowed | torch.eye(6, dtype=torch.bool)[0]).topk(2).indices[0]
+    [answers] = head.find_answers(vectors, allowed, allowed, 30, n=20)
+    assert {answer.start for answer in answers} <= set(best_starts.tolist())
+    assert len(answers) <= 4
 
 
 HIDDEN = torch.tensor([[[1.0, -1.0], [5.0, -9.0], [2.0, 4.0], [3.0, 0.0]], [[-7.0, 7.0]] * 4])

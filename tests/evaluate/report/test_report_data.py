@@ -214,7 +214,12 @@ def test_json_report_is_reproducible(tmp_path: Path) -> None:
     for name in ("a.json", "b.JSON"):
         path = str(tmp_path / name)
         message = report_file.write_report(STORAGE, [str(tmp_path / "runs")], path, metric_of, defaults_of)
-        assert message == f"2 results: 1 task of blurb\nreport: {path}"
+        assert message.splitlines() == [
+            "BLURB       model  score         majority class",
+            "  BC5-chem  tiny   F1     62.31           14.60",
+            "2 results: 1 task of blurb",
+            f"report: {path}",
+        ]
         texts.append(Path(path).read_text(encoding="utf-8"))
     assert texts[0] == texts[1]
     assert list(json.loads(texts[0])) == [
@@ -241,12 +246,13 @@ def test_keys_of_the_json_report() -> None:
             "score",
             "test",
             "dev",
+            "majority",
             "sample_sizes",
-            "verified",
+            "file_status",
             "legacy",
             "notes",
         ),
-        *("settings", "changed_settings", "selected_epochs", "seconds"),
+        *("settings", "changed_settings", "selected_steps", "seconds"),
     ]
     assert list(suite["blurb"]) == ["models", "published", "shared_tasks"]
     assert list(suite["published"][0]) == [
@@ -281,7 +287,7 @@ def test_report_of_two_thousand_results(tmp_path: Path) -> None:
             path.write_text(json.dumps(renamed), encoding="utf-8")
     report_path = str(tmp_path / "report.html")
     message = report_file.write_report(STORAGE, [str(tmp_path)], report_path, metric_of, defaults_of)
-    assert message.startswith("2000 results: 1 task of blurb")
+    assert "\n2000 results: 1 task of blurb\n" in message
 
 
 def test_bootstrap_resamples_documents() -> None:

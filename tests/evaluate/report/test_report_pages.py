@@ -28,7 +28,9 @@ from tests.support.evaluate.synthetic_results import (
 from tests.support.hypothesis_profiles import examples
 
 SAMPLED = {"train": 200, "dev": 100, "test": 2}
-UNVERIFIED = {"verified": False, "notes": ["The split is ours."], "files": {}, "counts": {}}
+UNVERIFIED = {"file_status": "differs", "notes": ["The split is ours."], "files": {}, "counts": {}}
+COUNTED = {"file_status": "counts agree", "notes": [], "files": {}, "counts": {}}
+INVENTED = {"file_status": "invented", "notes": [], "files": {}, "counts": {}}
 HOSTILE = (
     "<script>alert(1)</script>",
     '"onload="x',
@@ -63,7 +65,7 @@ def parse_table(text: str, title: str) -> list[list[str]]:
 
 def find_row(text: str, title: str, first: str) -> dict[str, str]:
     header, *rows = parse_table(text, title)
-    (match,) = [cells for cells in rows if re.sub(r" <sup>.*", "", cells[0]) == first]
+    (match,) = [cells for cells in rows if re.sub(r"( <sup>|<br>).*", "", cells[0]) == first]
     return dict(zip((re.sub(r" <sup>.*", "", name) for name in header), match, strict=True))
 
 
@@ -88,22 +90,27 @@ Footnotes name limits of comparability.
 
 ## further
 
-| Task | Score | tiny | other |
-| --- | --- | --: | --: |
-| zebra | F1 | 60.00 (10.00) n=2<br>[60.00, 60.00] | 90.00 n=1 <sup>† 1</sup><br>[90.00, 90.00] |
+| Task | Score | tiny | other | Majority class <sup>1</sup> |
+| --- | --- | --: | --: | --: |
+| zebra | F1 | 60.00 (10.00) n=2<br>[60.00, 60.00] | 90.00 n=1 <sup>†¶ 2</sup><br>[90.00, 90.00] \
+| 12.50 / 22.50 |
 
 - <sup>†</sup> On a sample of the data (how much of it: see Runs): not comparable with published scores.
-- <sup>1</sup> Stripes are invented.
+- <sup>¶</sup> With settings that are not the suite's: they are listed below.
+- <sup>1</sup> What a model scores that knows the labels of train and reads no text: the most frequent \
+class, no entity, the mean, the order of the files, no answer.
+- <sup>2</sup> Stripes are new.
 
 ### Models compared
 
 | Task | Model | Compared with | Difference | Interval | p | Seeds |
 | --- | --- | --- | --: | --: | --: | --- |
-| zebra <sup>†</sup> | other | tiny | +40.00 | [40.00, 40.00] | 0.001 | 0 (only one has 1) |
+| zebra <sup>†¶</sup> | other | tiny | +40.00 | [40.00, 40.00] | 0.001 | 0 (only one has 1) |
 
 - By paired bootstrap on the same test examples, of means over the seeds that both models have; p is \
 two-sided and of one comparison alone: of 1, chance makes about 0.1 smaller than 0.05.
 - <sup>†</sup> On a sample of the data (how much of it: see Runs): not comparable with published scores.
+- <sup>¶</sup> With settings that are not the suite's: they are listed below.
 
 ### Settings that are not the suite's
 
@@ -113,10 +120,11 @@ two-sided and of one comparison alone: of 1, chance makes about 0.1 smaller than
 
 <details><summary>Runs</summary>
 
-| Task | Model | Metric | Examples | Counts as published | Seeds | Best epochs | Time |
+| Task | Model | Metric | Examples | Files | Seeds | Best steps | Time |
 | --- | --- | --- | --- | --- | --- | --- | --: |
-| zebra | tiny | entity F1 (conlleval) | all | yes | 0, 1 | 1, 1 | 0:02:01 |
-| zebra | other | entity F1 (conlleval) | train 200, dev 100, test 2 | yes | 0 | 1 | 1:00:00 |
+| zebra | tiny | entity F1 (conlleval) | all | verified (SHA-256) | 0, 1 | 200, 200 | 0:02:01 |
+| zebra | other | entity F1 (conlleval) | train 200, dev 100, test 2 | verified (SHA-256) | 0 | 200 \
+| 1:00:00 |
 
 </details>
 
@@ -124,14 +132,15 @@ two-sided and of one comparison alone: of 1, chance makes about 0.1 smaller than
 
 | Task | Score | tiny, test | tiny, dev | other, test | other, dev |
 | --- | --- | --: | --: | --: | --: |
-| zebra | precision | 60.00 (10.00) | 30.00 (5.00) | 90.00 <sup>†</sup> | 45.00 <sup>†</sup> |
-| zebra | recall | 60.00 (10.00) | 30.00 (5.00) | 90.00 <sup>†</sup> | 45.00 <sup>†</sup> |
-| zebra | F1 | 60.00 (10.00) | 30.00 (5.00) | 90.00 <sup>†</sup> | 45.00 <sup>†</sup> |
-| zebra | strict precision | 60.00 (10.00) | 30.00 (5.00) | 90.00 <sup>†</sup> | 45.00 <sup>†</sup> |
-| zebra | strict recall | 60.00 (10.00) | 30.00 (5.00) | 90.00 <sup>†</sup> | 45.00 <sup>†</sup> |
-| zebra | strict F1 | 60.00 (10.00) | 30.00 (5.00) | 90.00 <sup>†</sup> | 45.00 <sup>†</sup> |
+| zebra | precision | 60.00 (10.00) | 30.00 (5.00) | 90.00 <sup>†¶</sup> | 45.00 <sup>†¶</sup> |
+| zebra | recall | 60.00 (10.00) | 30.00 (5.00) | 90.00 <sup>†¶</sup> | 45.00 <sup>†¶</sup> |
+| zebra | F1 | 60.00 (10.00) | 30.00 (5.00) | 90.00 <sup>†¶</sup> | 45.00 <sup>†¶</sup> |
+| zebra | strict precision | 60.00 (10.00) | 30.00 (5.00) | 90.00 <sup>†¶</sup> | 45.00 <sup>†¶</sup> |
+| zebra | strict recall | 60.00 (10.00) | 30.00 (5.00) | 90.00 <sup>†¶</sup> | 45.00 <sup>†¶</sup> |
+| zebra | strict F1 | 60.00 (10.00) | 30.00 (5.00) | 90.00 <sup>†¶</sup> | 45.00 <sup>†¶</sup> |
 
 - <sup>†</sup> On a sample of the data (how much of it: see Runs): not comparable with published scores.
+- <sup>¶</sup> With settings that are not the suite's: they are listed below.
 
 </details>
 """
@@ -148,7 +157,7 @@ def test_markdown_equals_the_golden_page() -> None:
             rows=make_rows(9),
             sample_sizes=SAMPLED,
             settings={**DEFAULTS, "batch_size": 16},
-            provenance={"verified": True, "notes": ["Stripes are invented."], "files": {}, "counts": {}},
+            provenance={"file_status": "verified", "notes": ["Stripes are new."], "files": {}, "counts": {}},
             seconds=3599.6,
         ),
     ]
@@ -197,6 +206,9 @@ def test_partial_mean_is_not_called_blurb_score() -> None:
     [
         ({"sample_sizes": SAMPLED}, "†", "On a sample of the data"),
         ({"provenance": UNVERIFIED}, "‡", "are not the published ones"),
+        ({"provenance": INVENTED}, "¤", "a score on it means nothing"),
+        ({"provenance": COUNTED}, "°", "the SHA-256 of a file is none that is known"),
+        ({"settings": {**DEFAULTS, "epochs": 1}}, "¶", "settings that are not the suite's"),
         ({"legacy": ["lower-case"]}, "§", "Counted as a paper does"),
     ],
 )
@@ -214,6 +226,48 @@ def test_incomparable_scores_are_marked_everywhere(fields: Any, mark: str, note:
         element.text for element in page.iter("text") if element.text and element.text.startswith("80.00")
     ]
     assert labels == [f"80.00{mark}"] * 13
+
+
+def test_every_row_on_the_invented_sample_says_so() -> None:
+    runs = [
+        make_result(model, task=task, rows=make_rows(8), provenance=INVENTED)
+        for model in ("tiny", "other")
+        for task in BLURB_TASKS
+    ]
+    report = build_test_report(*runs)
+    text = render_markdown(report)
+    for title in ("## BLURB", "### Models compared", "<summary>Runs", "<summary>All scores"):
+        _, *rows = parse_table(text, title)
+        assert len(rows) >= len(BLURB_TASKS)
+        assert [cells[0] for cells in rows if not cells[0].endswith("<br>invented sample")] == []
+    page = lxml.html.document_fromstring(render_page(report))
+    chart_titles = [element.text for element in page.iter("text") if element.attrib["text-anchor"] == "end"]
+    assert len(chart_titles) == len(BLURB_TASKS)
+    assert all((title or "").endswith(" ¤") for title in chart_titles)
+    assert "invented sample" not in render_markdown(build_test_report(make_result(task="ddi")))
+
+
+def test_row_with_one_model_on_the_invented_sample_says_so() -> None:
+    report = build_test_report(make_result(), make_result("other", provenance=INVENTED))
+    row = find_row(render_markdown(report), "## BLURB", "BC5-chem")
+    assert row["Task"].endswith("<br>invented sample")
+    assert "¤" not in row["tiny"]
+    assert "¤" in row["other"]
+
+
+def test_changed_settings_are_marked_in_the_score_table() -> None:
+    changed = {**DEFAULTS, "epochs": 1}
+    text = render_markdown(build_test_report(make_result(), make_result("other", settings=changed)))
+    row = find_row(text, "## BLURB", "BC5-chem")
+    assert ("¶" in row["tiny"], "¶" in row["other"]) == (False, True)
+    assert find_row(text, "### Settings that are not the suite's", "other")["Setting"] == "epochs"
+
+
+def test_majority_baseline_stands_beside_the_scores() -> None:
+    text = render_markdown(build_test_report(make_result(task="ddi", rows=make_rows(8))))
+    row = find_row(text, "## BLURB", "DDI")
+    assert (row["tiny"], row["Majority class"]) == ("80.00 n=1<br>[80.00, 80.00]", "20.00")
+    assert find_row(text, "## BLURB", "GAD")["Majority class"] == "–"
 
 
 def test_data_notes_are_footnotes_of_the_score() -> None:
@@ -247,7 +301,7 @@ def test_other_suites_have_rows_for_precision_and_recall(
 def test_development_scores_are_footnoted() -> None:
     text = render_markdown(build_test_report(make_result(task="linnaeus", suite="bio-electra")))
     cell = next(
-        cells[6]
+        cells[7]
         for cells in parse_table(text, "## Bio-ELECTRA's tasks")
         if cells[0].startswith("LINNAEUS") and cells[1] == "F1"
     )
@@ -272,7 +326,7 @@ YES_NO = [(1, 1, 1, 0, 0, 0, 0, 0, 0)]
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_markup_in_names_is_escaped(name: str) -> None:
-    data = {"verified": True, "notes": [name], "files": {}, "counts": {}}
+    data = {"file_status": "verified", "notes": [name], "files": {}, "counts": {}}
     hostile: Any = {
         "data": data,
         "settings": {**DEFAULTS, name: name},

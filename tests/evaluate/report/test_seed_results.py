@@ -88,8 +88,8 @@ def test_two_models_with_one_name_are_refused() -> None:
         ({"settings": {**DEFAULTS, "tag_scheme": "IO"}}, "settings.tag_scheme is None in one and 'IO'"),
         ({"sample_sizes": {"train": 1, "dev": 1, "test": 1}}, "sample_sizes is None in one and"),
         (
-            {"provenance": {"verified": False, "notes": [], "files": {}, "counts": {}}},
-            "provenance.verified is True in one and",
+            {"provenance": {"file_status": "differs", "notes": [], "files": {}, "counts": {}}},
+            "provenance.file_status is 'verified' in one and",
         ),
         (
             {"per_example_stats": {**make_result()["per_example_stats"], "examples_sha256": "others"}},

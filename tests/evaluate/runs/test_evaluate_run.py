@@ -71,9 +71,10 @@ def test_result_records_task_settings_and_provenance(
     assert result["settings"]["max_seq_length"] == 64
     assert result["settings"]["learning_rate"] == SUITES[suite][task_name].learning_rate
     has_dev = result["settings"]["select_epoch"] == "best"
-    assert {*result["scores"]} == ({"dev", "test"} if has_dev else {"test"})
-    assert all((epoch["dev"] is not None) is has_dev for epoch in result["epochs"])
-    assert result["provenance"]["verified"] is (task.benchmark == "biosses")
+    assert {*result["scores"]} == {"test", "majority"} | ({"dev"} if has_dev else set())
+    assert result["scores"]["majority"].keys() <= result["scores"]["test"].keys()
+    assert all((checkpoint["dev"] is not None) is has_dev for checkpoint in result["checkpoints"])
+    assert result["provenance"]["file_status"] == "invented"
     for path, digest in result["provenance"]["files"].items():
         if (BENCHMARK_SAMPLE / path).is_file():
             assert hashlib.sha256((BENCHMARK_SAMPLE / path).read_bytes()).hexdigest() == digest
@@ -111,7 +112,7 @@ def test_results_are_reproducible_and_depend_on_the_seed(
         for ending in ("json", "predictions.jsonl"):
             path = f"{name}/seed-3.{ending}"
             assert again[path] == first[path]
-        assert load_result(tmp_path, name, 3)["epochs"] != load_result(tmp_path, name, 4)["epochs"]
+        assert load_result(tmp_path, name, 3)["checkpoints"] != load_result(tmp_path, name, 4)["checkpoints"]
 
 
 def test_report_finds_every_result(all_results: Path) -> None:
@@ -166,7 +167,7 @@ def run_with_changed_training(
     squad = () if "--squad-transfer" in options else ("--squad-transfer", "no")
     assert run_evaluate(checkpoint_dir, output_dir, "--tasks", task, *QUICK_TRAINING, *squad, *options) == 0
     result, before = load_result(output_dir, task), load_result(baseline_results, task)
-    assert [epoch["loss"] for epoch in result["epochs"]] != [epoch["loss"] for epoch in before["epochs"]]
+    assert [one["loss"] for one in result["checkpoints"]] != [one["loss"] for one in before["checkpoints"]]
     assert result["settings"] != before["settings"]
     return result
 
@@ -251,7 +252,8 @@ def test_last_epoch_selection_uses_no_dev(checkpoint_dir: Path, tmp_path: Path) 
         == 0
     )
     result = load_result(tmp_path, TAGGED)
-    assert result["selected_epoch"] == 3
+    assert result["selected_step"] == result["checkpoints"][-1]["step"]
+    assert len(result["checkpoints"]) == 3
     assert "dev" not in result["scores"]
 
 
@@ -260,8 +262,8 @@ def test_electra_layer_decay_changes_training(checkpoint_dir: Path, tmp_path: Pa
     assert run_evaluate(checkpoint_dir, tmp_path / "one", *decay) == 0
     assert run_evaluate(checkpoint_dir, tmp_path / "other", *decay, "--electra-layer-decay") == 0
     assert (
-        load_result(tmp_path / "one", RELATIONS)["epochs"]
-        != load_result(tmp_path / "other", RELATIONS)["epochs"]
+        load_result(tmp_path / "one", RELATIONS)["checkpoints"]
+        != load_result(tmp_path / "other", RELATIONS)["checkpoints"]
     )
 
 

@@ -105,15 +105,16 @@ def test_weights_of_the_best_epoch_are_restored(checkpoint_dir: Path) -> None:
         epoch_weights.append(copy_weights(tuner))
         return next(scores)
 
-    epochs, best = tuner.train(make_texts(8), 0, score_dev)
-    assert best == 2
-    assert [epoch.dev for epoch in epochs] == [0.2, 0.5, 0.5, 0.1]
+    checkpoints, best = tuner.train(make_texts(8), 0, score_dev)
+    assert best == 1
+    assert [checkpoint.dev for checkpoint in checkpoints] == [0.2, 0.5, 0.5, 0.1]
+    assert [checkpoint.step for checkpoint in checkpoints] == [2, 4, 6, 8]
     final_weights = copy_weights(tuner)
     assert all(torch.equal(final_weights[name], epoch_weights[1][name]) for name in final_weights)
     assert any(not torch.equal(final_weights[name], epoch_weights[3][name]) for name in final_weights)
 
 
-@pytest.mark.parametrize(("scores", "best"), [((0.1, 0.2), 2), ((0.0, 0.0), 1), ((-0.5, -0.4), 2)])
+@pytest.mark.parametrize(("scores", "best"), [((0.1, 0.2), 1), ((0.0, 0.0), 0), ((-0.5, -0.4), 1)])
 def test_first_of_equal_dev_scores_is_selected(
     checkpoint_dir: Path, scores: tuple[float, ...], best: int
 ) -> None:
@@ -125,15 +126,34 @@ def test_first_of_equal_dev_scores_is_selected(
 
 
 def test_last_epoch_is_selected_without_dev(checkpoint_dir: Path) -> None:
-    epochs, best = make_fine_tuner(checkpoint_dir, QUICK).train(make_texts(8), 0, None)
-    assert best == len(epochs) == 3
-    assert all(epoch.dev is None for epoch in epochs)
+    checkpoints, best = make_fine_tuner(checkpoint_dir, QUICK).train(make_texts(8), 0, None)
+    assert (best, len(checkpoints)) == (2, 3)
+    assert all(checkpoint.dev is None for checkpoint in checkpoints)
 
 
 def test_steps_can_end_within_an_epoch(checkpoint_dir: Path) -> None:
     tuner = make_fine_tuner(checkpoint_dir, replace(QUICK, steps=3))
-    epochs, _ = tuner.train(make_texts(8), 0, None)
-    assert [epoch.epoch for epoch in epochs] == [1, 2]
+    checkpoints, _ = tuner.train(make_texts(8), 0, None)
+    assert [checkpoint.step for checkpoint in checkpoints] == [2, 3]
+
+
+def test_checkpoints_can_be_scored_within_and_across_epochs(checkpoint_dir: Path) -> None:
+    weights: list[dict[str, torch.Tensor]] = []
+    scores = iter([0.2, 0.9, 0.1])
+    tuner = make_fine_tuner(checkpoint_dir, replace(QUICK, steps=8, checkpoint_interval=3))
+
+    def score_dev() -> float:
+        weights.append(copy_weights(tuner))
+        return next(scores)
+
+    checkpoints, best = tuner.train(make_texts(8), 0, score_dev)  # two batches an epoch
+    assert [(checkpoint.step, checkpoint.dev) for checkpoint in checkpoints] == [(3, 0.2), (6, 0.9), (8, 0.1)]
+    assert best == 1
+    final_weights = copy_weights(tuner)
+    assert all(torch.equal(final_weights[name], weights[1][name]) for name in final_weights)
+    epochs, _ = make_fine_tuner(checkpoint_dir, replace(QUICK, steps=8)).train(make_texts(8), 0, None)
+    three, six, eight = (checkpoint.loss for checkpoint in checkpoints)
+    assert 3 * three + 3 * six + 2 * eight == pytest.approx(2 * sum(epoch.loss for epoch in epochs), rel=1e-5)
 
 
 def test_classifier_learns_a_separable_task(checkpoint_dir: Path) -> None:
@@ -283,6 +303,8 @@ def test_unknown_task_gets_a_hint(word: str, hint: str) -> None:
         {"tag_scheme": "BILOU"},
         {"epochs": 1.5},
         {"steps": -1},
+        {"checkpoint_interval": -1},
+        {"answer_head": "both"},
     ],
 )
 def test_invalid_recipe_is_refused(wrong: dict[str, Any]) -> None:

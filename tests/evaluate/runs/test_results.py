@@ -102,8 +102,8 @@ def test_result_with_nan_score_is_not_written(tmp_path: Path) -> None:
             "not all numbers, or there are none",
         ),
         (("per_example_stats", "names"), [], "not a list of equal length for each name"),
-        (("provenance",), {}, "has no 'verified' or no notes"),
-        (("provenance", "verified"), "yes", "has no 'verified' or no notes"),
+        (("provenance",), {}, "has no 'file_status' or no notes"),
+        (("provenance", "file_status"), "yes", "has no 'file_status' or no notes"),
     ],
 )
 def test_incomplete_result_is_refused(
@@ -128,8 +128,8 @@ def test_missing_field_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_other_format_is_refused(tmp_path: Path) -> None:
-    path = write_changed_result(tmp_path, "format", value=3)
-    with pytest.raises(ResultError, match="is of format 3, and this version reads 2: make the report with"):
+    path = write_changed_result(tmp_path, "format", value=2)
+    with pytest.raises(ResultError, match="is of format 2, and this version reads 3: make the report with"):
         results.read_result(STORAGE, path)
 
 

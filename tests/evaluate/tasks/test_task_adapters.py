@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+from unittest import mock
 
 import pytest
 import torch
@@ -24,6 +25,7 @@ from bioshards.evaluate.benchmarks.record_types import (
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
 from bioshards.evaluate.modeling import batches, pretrained
 from bioshards.evaluate.modeling.batches import EncoderOutput, TokenizedExample
+from bioshards.evaluate.modeling.heads import SpanHead
 from bioshards.evaluate.modeling.tokenization import ModelError, ModelTokenizer
 from bioshards.evaluate.tasks import question_answering
 from bioshards.evaluate.tasks.classification import Classification, find_window_start, truncate_pair
@@ -352,10 +354,12 @@ def test_windows_cover_the_passage_and_mark_the_answer(
         assert answer == ("X" * size if has_answer else "")
 
 
-def test_head_learns_windows_without_an_answer(tokenizers: dict[str, ModelTokenizer]) -> None:
-    adapter = QuestionAnswering(
-        tokenizers["bert"], FineTuneRecipe(max_seq_length=16, stride=8), is_per_question=False
-    )
+@pytest.mark.parametrize("answer_head", ["independent", "joint"])
+def test_head_learns_windows_without_an_answer(
+    tokenizers: dict[str, ModelTokenizer], answer_head: Literal["independent", "joint"]
+) -> None:
+    recipe = FineTuneRecipe(max_seq_length=16, stride=8, answer_head=answer_head)
+    adapter = QuestionAnswering(tokenizers["bert"], recipe, is_per_question=False)
     windows = adapter.make_examples(
         [make_question("of the drug in the cells " + "the " * 20, "drug")], is_training=True
     )
@@ -372,6 +376,12 @@ def test_head_learns_windows_without_an_answer(tokenizers: dict[str, ModelTokeni
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
     assert float(loss.detach()) < 0.2
+    with_answer = [index for index, window in enumerate(windows) if window.target != (0, 0)]
+    predictions = adapter.predict(head, EncoderOutput(hidden, hidden[:, 0]), batch)
+    for index in with_answer:
+        first, last = windows[index].target
+        offsets = windows[index].offsets
+        assert predictions[index][0][:2] == (offsets[first][0], offsets[last][1])
 
 
 def test_answer_is_scored_in_the_window_with_most_context() -> None:
@@ -395,7 +405,9 @@ def test_answer_is_scored_in_the_window_with_most_context() -> None:
     def return_logits(hidden: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
         return logits.masked_fill(~allowed[:, :, None], torch.finfo(torch.float32).min)
 
-    first, second = adapter.predict(return_logits, EncoderOutput(logits, logits[:, 0]), batch)
+    head = SpanHead(2)
+    with mock.patch.object(head, "forward", return_logits):
+        first, second = adapter.predict(head, EncoderOutput(logits, logits[:, 0]), batch)
     assert max(score for _, _, score in [*first, *second]) == 0
     assert {start for start, _, _ in first} <= set(range(6))
 

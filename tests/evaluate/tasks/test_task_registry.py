@@ -13,6 +13,7 @@ import torch
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.benchmarks.definition import SPLITS
 from bioshards.evaluate.benchmarks.record_types import TaggedSentence
+from bioshards.evaluate.config import suites
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, override_recipe
 from bioshards.evaluate.config.suites import SUITES
 from bioshards.evaluate.modeling import batches, pretrained
@@ -74,6 +75,46 @@ def test_blurb_recipes_equal_the_published_script() -> None:
     }
 
 
+def test_bioalbert_recipe_has_alberts_optimizer_and_the_papers_checkpoints() -> None:
+    """SOURCES: Naseem et al. 2020, table III; google-research/albert, optimization.py."""
+    [task] = plan_tasks(["bioalbert/s800"], {})
+    recipe = task.recipe
+    assert (recipe.schedule, recipe.bias_correction, recipe.epsilon) == ("bert", False, 1e-6)
+    assert (recipe.weight_decay, recipe.grad_clip, recipe.checkpoint_interval) == (0.01, 1.0, 200)
+    [changed] = plan_tasks(["bioalbert/s800"], {"epochs": 2})
+    assert changed.recipe.checkpoint_interval == 0, "the interval belongs to the steps"
+
+
+def test_electramed_recipes_have_no_weight_decay() -> None:
+    """SOURCE: Miolo et al. 2021, table 5."""
+    assert {recipe.weight_decay for recipe in SUITES["electramed"].values()} == {0.0}
+    assert suites.SQUAD_RECIPE.weight_decay == 0.0
+
+
+def test_electras_code_answers_questions_with_its_joint_head() -> None:
+    [question_task, other_task] = plan_tasks(["bio-electra/factoid-8b", "bio-electra/gad"], {})
+    assert question_task.recipe.answer_head == "joint"
+    assert other_task.recipe.answer_head == "independent", "no setting that has no effect is recorded"
+    [factoid_7b] = plan_tasks(["electramed/factoid-7b"], {})
+    assert factoid_7b.recipe.answer_head == "independent", "its run_factoid.py has BERT's head"
+
+
+@pytest.mark.parametrize(
+    ("task", "seeds"),
+    [
+        ("blurb/gad", 5),
+        ("blurb/biosses", 10),
+        ("blurb/pubmedqa", 10),
+        ("blurb/bioasq-yesno", 10),
+        ("bio-electra/gad", 10),
+        ("electramed/factoid-7b", 5),
+        ("bioalbert/s800", 5),
+    ],
+)
+def test_seeds_are_as_many_as_the_paper_has(task: str, seeds: int) -> None:
+    assert suites.find_num_seeds(*task.split("/")) == seeds
+
+
 def test_legacy_modes_apply_to_entity_tasks_only() -> None:
     assert {"gad", "hoc", "ebm-pico", "reranker", "factoid-8b", "chemprot"} <= {*TASKS_WITHOUT_LEGACY_MODES}
     assert all(
@@ -88,7 +129,8 @@ def test_legacy_modes_leave_other_tasks_unchanged(tmp_path: Path) -> None:
     legacy_modes: tuple[LegacyMode, ...] = get_args(LegacyMode)
     tasks = plan_tasks(["gad", "ebm-pico"], {"epochs": 1})
     job = EvaluateJob(
-        *(checkpoint, str(BENCHMARK_SAMPLE), str(tmp_path / "out"), tasks, [0], torch.device("cpu")),
+        *(checkpoint, str(BENCHMARK_SAMPLE), str(tmp_path / "out"), tasks, torch.device("cpu")),
+        num_seeds=1,
         progress=notes.append,
         log=notes.append,
         legacy_modes=legacy_modes,
@@ -96,7 +138,8 @@ def test_legacy_modes_leave_other_tasks_unchanged(tmp_path: Path) -> None:
     assert run_evaluation(job).written == 2, notes
     second_run = run_evaluation(
         EvaluateJob(
-            *(checkpoint, str(BENCHMARK_SAMPLE), job.output, tasks, [0], job.device),
+            *(checkpoint, str(BENCHMARK_SAMPLE), job.output, tasks, job.device),
+            num_seeds=1,
             progress=print,
             log=print,
         )
@@ -121,11 +164,26 @@ def test_sampled_squad_is_recorded(tmp_path: Path) -> None:
 
 
 @needs_data
-def test_provenance_says_whether_counts_are_published() -> None:
-    [task, other_task] = plan_tasks(["bc5-disease", "jnlpba"], {})
-    splits = SPLITS
-    assert load_task_data(str(BENCHMARKS), task, 0, splits).provenance["verified"]
-    assert not load_task_data(str(BENCHMARKS), other_task, 0, splits).provenance["verified"]
+@pytest.mark.parametrize(
+    ("task_name", "file_status"),
+    [("bc5-disease", "verified"), ("biosses", "counts agree"), ("jnlpba", "differs")],
+)
+def test_provenance_says_what_is_known_of_the_files(task_name: str, file_status: str) -> None:
+    [task] = plan_tasks([task_name], {})
+    assert load_task_data(str(BENCHMARKS), task, 0, SPLITS).provenance["file_status"] == file_status
+
+
+def test_squad_that_is_not_as_published_spoils_the_status_of_a_task(tmp_path: Path) -> None:
+    data = shutil.copytree(BENCHMARK_SAMPLE, tmp_path / "data")
+    [task] = plan_tasks(["electramed/factoid-7b"], {})
+    assert load_task_data(str(data), task, 0, ("train", "test")).provenance["file_status"] == "invented"
+    for path in data.glob("electramed/QA/BioASQ/*.json"):
+        path.write_text(path.read_text() + "\n")
+    assert load_task_data(str(data), task, 0, ("train", "test")).provenance["file_status"] == "invented"
+    squad = data / "squad" / "train-v1.1.json"
+    squad.write_text(squad.read_text() + "\n")
+    (data / "squad" / "dev-v1.1.json").unlink()
+    assert load_task_data(str(data), task, 0, ("train", "test")).provenance["file_status"] == "differs"
 
 
 def test_examples_sha256_depends_on_the_gold_labels(tmp_path: Path) -> None:
@@ -137,7 +195,10 @@ def test_examples_sha256_depends_on_the_gold_labels(tmp_path: Path) -> None:
         path = str(tmp_path / name)
         tasks = plan_tasks(["ncbi-disease"], {"epochs": 1})
         job = EvaluateJob(
-            checkpoint, str(data), path, tasks, [0], torch.device("cpu"), progress=print, log=print
+            *(checkpoint, str(data), path, tasks, torch.device("cpu")),
+            num_seeds=1,
+            progress=print,
+            log=print,
         )
         assert run_evaluation(job).failed == {}
         result = results.read_result(LocalStorage(), results.result_path(path, "blurb", "ncbi-disease", 0))
