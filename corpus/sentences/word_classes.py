@@ -37,7 +37,7 @@ WORD_FAMILIES: Final[dict[str, str]] = {
     "journal": """
         Acad Acta Adv Am Anal Anat Angew Ann Annu Antimicrob Appl Arch Assoc Aust Bacteriol Behav Belg
         Biochem Bioeng Bioinf Biol Biomed Biometr Biophys Biosci Biotechnol Bot Br Bull Can Cardiol Chem
-        Chemother Chim Chir Chromatogr Circ Clin Cogn Commun Comput Contrib Crit Curr Cytochem Cytol
+        Chemother Chim Chir Chromatogr Circ Clin Cogn Commun Comp Comput Contrib Crit Curr Cytochem Cytol
         Dent Dermatol Dev Diabetol Dis Ecol Embryol Endocr Endocrinol Eng Engl Entomol Environ Epidemiol Eur
         Evol Exp Expt Fed Forsch Fr Funct Gastroenterol Genet Ger Gerontol Gynecol Haematol Hematol Hepatol
         Histochem Histol Hosp Hum Hyg Immunol Inf Infect Int Intern Invest Ital Jpn Lett Lond Magn Mech Med

@@ -21,6 +21,8 @@ from typing import Final
 from bioshards.corpus.errors import InvalidValueError
 
 from . import mojibake, notices
+from .reference_numbers import remove_reference_numbers
+from .run_in_labels import split_at_labels
 
 LabelledText = tuple[str | None, str]
 """A section: label (or None) and text."""
@@ -106,11 +108,16 @@ def _extract_non_ascii(text: str) -> str:
 
 # Titles and abstracts
 
+_REFERENCES_RULE: Final = "reference-numbers"
+_RUN_IN_RULE: Final = "run-in-labels"
+_STRAYS_RULE: Final = "stray-marks"
 CLEANING_RULES: Final[tuple[str, ...]] = (
     _MOJIBAKE_RULE,
-    *(*_CHARACTER_RULES, _NFC_RULE, "in-process", "author-translation", "translated-titles"),
+    *(*_CHARACTER_RULES, _NFC_RULE, _REFERENCES_RULE, _RUN_IN_RULE, _STRAYS_RULE),
+    *("in-process", "author-translation", "translated-titles"),
     "truncation-notes",
     "copyright",
+    "journal-notes",
     "empty-labels",
     "stubs",
 )
@@ -148,6 +155,9 @@ class Cleaner:
         self._replaces_spaces, self._composes_characters = _SPACES_RULE in enabled, _NFC_RULE in enabled
         self._title_rules = [rule for rule in notices.TITLE_RULES.items() if rule[0] in enabled]
         self._end_rules = [rule for rule in notices.END_RULES.items() if rule[0] in enabled]
+        self._removes_reference_numbers = _REFERENCES_RULE in enabled
+        self._splits_at_labels = _RUN_IN_RULE in enabled
+        self._removes_stray_marks = _STRAYS_RULE in enabled
         self._removes_empty_labels = "empty-labels" in enabled
         self._removes_stubs = "stubs" in enabled
 
@@ -191,17 +201,28 @@ class Cleaner:
         Character rules apply to labels too. White space before removed notes is removed with them.
         """
         cleaned = list(sections)
-        may_have_empty_label = False
         for index, (label, text) in enumerate(sections):
+            if not (text.isascii() and (label is None or label.isascii())) or (
+                "\x7f" in text or (label is not None and "\x7f" in label)
+            ):
+                text = self._clean_section(cleaned, index, removed_characters)
+            if self._removes_reference_numbers:
+                shortened = remove_reference_numbers(text)
+                if shortened != text:
+                    cleaned[index] = (cleaned[index][0], shortened)
+                    _add_to_count(removed_characters, _REFERENCES_RULE, len(text) - len(shortened))
+        if self._splits_at_labels:
+            cleaned = _split_at_labels(cleaned, removed_characters)
+        may_have_empty_label = False
+        for index, (label, text) in enumerate(cleaned):
+            if self._removes_stray_marks and text and (text[0] in " .,;:" or text[-1] in " (["):
+                text = _count_change(_STRAYS_RULE, text, notices.strip_stray_marks(text), removed_characters)
+                cleaned[index] = (label, text)
             if label is None:
-                if not text.isascii() or "\x7f" in text:
-                    text = self._clean_section(cleaned, index, removed_characters)
                 may_have_empty_label = may_have_empty_label or (
                     text.find(":", 0, 60) > 0 and notices.begins_with_label(text)
                 )
             else:
-                if not (text.isascii() and label.isascii()) or "\x7f" in text or "\x7f" in label:
-                    text = self._clean_section(cleaned, index, removed_characters)
                 may_have_empty_label = (
                     may_have_empty_label
                     or len(text) < len(label) + 4
@@ -278,6 +299,22 @@ def _count_change(rule_name: str, before: str, after: str, removed_characters: d
         return before
     _add_to_count(removed_characters, rule_name, len(before) - len(after))
     return after
+
+
+def _split_at_labels(sections: list[LabelledText], removed_characters: dict[str, int]) -> list[LabelledText]:
+    """Make sections of the run-in labels of unlabelled ones."""
+    if all(label is not None or ":" not in text for label, text in sections):
+        return sections
+    cleaned: list[LabelledText] = []
+    for label, text in sections:
+        parts: list[LabelledText] = split_at_labels(text) if label is None else [(label, text)]
+        if len(parts) != 1 or parts[0] != (label, text):
+            removed = _count_characters([(label, text)]) - _count_characters(parts)
+            _add_to_count(removed_characters, _RUN_IN_RULE, removed)
+            cleaned += parts
+        else:
+            cleaned.append((label, text))
+    return cleaned
 
 
 def _remove_empty_labels(

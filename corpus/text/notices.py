@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from .journal_notes import find_journal_note, may_end_in_journal_note
+
 # Copyright
 
 _MAX_NOTICE_LENGTH: Final = 800
@@ -174,6 +176,8 @@ def may_end_in_note(text: str) -> bool:
             and any(hint in tail for hint in _BRACKETED_NOTE_HINTS)
         )
         or text[text.rfind(" ") + 1 :] in _NOTE_LAST_WORDS
+        or text[-1] in "(["
+        or may_end_in_journal_note(text)
         or ("(" in tail and "(c) " in tail)
     )
 
@@ -189,7 +193,7 @@ _SECTION_NAME = (
 _SECTION_LABEL = rf"(?<![\w-]){_SECTION_NAME}(?:(?: AND | & |/|, ){_SECTION_NAME}){{0,3}}\s*:"
 EMPTY_LABELS: Final = re.compile(rf"(?:{_SECTION_LABEL}\s*)+(?={_SECTION_LABEL})")
 _SECTION_LABEL_AT_END = re.compile(rf"{_SECTION_LABEL}\s*\Z")
-_COLON = re.compile(r"\s*:\s*")
+_COLON = re.compile(r"\s*:\s*(?:[.,;:]\s+)*")
 _BLANKS_AND_PUNCTUATION: Final = " \t\r\n.,:;*-–—…"
 
 
@@ -209,6 +213,19 @@ def strip_label(label: str, text: str) -> str:
         start = colon.end()
     rest = text[start:] if text[:start].strip() else text
     return "" if rest.strip(_BLANKS_AND_PUNCTUATION).lower() in ("", label.lower()) else rest
+
+
+# Stray marks
+
+_STRAY_MARKS_AT_START = re.compile(r"\s*(?:[.,;:]\s+)+(?=[^\W_])")
+_STRAY_MARKS_AT_END = re.compile(r"(?<=[^\s(\[])(?:\s+[(\[])+\s*\Z")
+
+
+def strip_stray_marks(text: str) -> str:
+    """Remove marks that stand alone at the start of a text, and opening brackets at its end."""
+    start = _STRAY_MARKS_AT_START.match(text)
+    end = _STRAY_MARKS_AT_END.search(text, max(0, len(text) - _MAX_NOTE_LENGTH))
+    return text[start.end() if start else 0 : end.start() if end else len(text)]
 
 
 # Stubs
@@ -250,6 +267,7 @@ def is_stub(abstract: str) -> bool:
 # Titles
 
 _BRACKET = re.compile(r"[\[\]]")
+_DOUBLED_OPENING = re.compile(r"\[\s*(?:\[\s*)+")
 
 
 def _parse_bracketed_title(text: str) -> tuple[str, str] | None:
@@ -265,12 +283,23 @@ def _parse_bracketed_title(text: str) -> tuple[str, str] | None:
     return None
 
 
+def _drop_doubled_opening(text: str) -> str:
+    """Remove those of two or more opening brackets at the start that nothing closes."""
+    opening = _DOUBLED_OPENING.match(text)
+    num_unclosed = text.count("[") - text.count("]")
+    if opening is None or num_unclosed <= 0:
+        return text
+    num_kept = max(0, opening[0].count("[") - num_unclosed)
+    return "[" * num_kept + text[opening.end() :]
+
+
 def _strip_title_brackets(title: str) -> str:
     """Remove NLM's brackets of a translated title; "[3H]thymidine and [14C]uridine" stays."""
-    bracketed = _parse_bracketed_title(title.strip())
+    text = _drop_doubled_opening(title.strip())
+    bracketed = _parse_bracketed_title(text)
     # Leave a title in two pairs of brackets unchanged.
     if bracketed is None or _parse_bracketed_title(bracketed[0]):
-        return title
+        return title if title.strip() == text else text
     inner, end_mark = bracketed
     return inner if inner.endswith((".", "?", "!", "…")) else inner + end_mark
 
@@ -292,6 +321,8 @@ END_RULES: Final[dict[str, Callable[[str, int], int]]] = {
     "author-translation": _make_end_rule(_TRANSLATION_NOTE_AT_END),
     "truncation-notes": _make_end_rule(_TRUNCATION_NOTE),
     "copyright": _find_copyright_start,
+    "journal-notes": find_journal_note,
+    "stray-marks": _make_end_rule(_STRAY_MARKS_AT_END),
     "empty-labels": _make_end_rule(_SECTION_LABEL_AT_END),
 }
 """Rules for the end of a text, by name: each returns where a match at the end of ``text[:end]`` starts, or

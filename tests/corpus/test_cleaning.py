@@ -119,6 +119,10 @@ TITLE_RULES = {
         ("[Sleep of mice. A trial.]", "Sleep of mice. A trial."),
         ("[[3H]thymidine in sleeping mice].", "[3H]thymidine in sleeping mice."),
         ("[Mice in [13C]urea]", "Mice in [13C]urea"),
+        ("[[Sleep of mice].", "Sleep of mice."),
+        ("[[Sleep of mice.", "Sleep of mice."),
+        ("[[3H]Thymidine in mice.", "[3H]Thymidine in mice."),
+        ("[ [Do mice sleep?].", "Do mice sleep?"),
     ],
     "author-translation": [
         ("Sleep of mice (author's transl).", "Sleep of mice."),
@@ -199,6 +203,26 @@ END_NOTES = {
     ],
     "author-translation": [" (author's transl)", "(author's transl.).", " (Author’s transl)"],
     "in-process": [" [In Process Citation]", "[In Process Citation].", "\n[in process citation]"],
+    "journal-notes": [
+        " Mouse Cancer Res; 16(2); 286-95.",
+        " Mouse Cancer Ther; 1-11.",
+        " Hum Mouse 18:251, 2001.",
+        " J Am Mouse Soc 67:2568-2573, 2019.",
+        " J. Comp. Neurol. 2018.",
+        " J Comp Neurol, 2018.",
+        " Am. J. Mouse Genet. Part A 170A: 12–20, 2016.",
+        " Mouse Defects Research 109:000-000, 2017.",
+        " (Sleepology 2017;65:123-130).",
+        " Muscle of Mice, 2017; 12: e123.",
+        " (Arq Mouse Cardiol. 2020; [online].ahead print, PP.0-0)",
+        " Cite this article: Bone Mouse J 2017;99-B:1–5.",
+        " Laryngoscope, 130:12-20, 2020.",
+        " https://doi.org/10.0000/MOUSE4849.",
+        "See related commentary by Mouse, p. 123.",
+        " See related articles by Mouse et al., p. 12 and Rat, p. 34.",
+        " This article is highlighted in the In This Issue feature, p. 1.",
+        " This article is categorized under: Mice > Sleep Rats > Sleep and Food.",
+    ],
     "empty-labels": [" CONCLUSIONS:", "\nRESULTS AND DISCUSSION: ", " MATERIALS & METHODS :"],
 }
 
@@ -239,11 +263,111 @@ LABEL_CASES: list[tuple[list[LabelledText], list[LabelledText]]] = [
 
 @pytest.mark.parametrize(("before", "after"), LABEL_CASES)
 def test_labels_without_text(before: list[LabelledText], after: list[LabelledText]) -> None:
-    for cleaner in (Cleaner(["empty-labels"]), ALL_RULES):
+    cleaners = [Cleaner(["empty-labels"]), omit_rule("run-in-labels")]
+    for cleaner in cleaners:
         removed: dict[str, int] = {}
         assert cleaner.clean_abstract(before, removed) == after
         assert removed == {"empty-labels": count_characters(before) - count_characters(after)}
-    assert omit_rule("empty-labels").clean_abstract(before, {}) == before
+    without = Cleaner(set(CLEANING_RULES) - {"empty-labels", "run-in-labels"})
+    assert without.clean_abstract(before, {}) == before
+
+
+RUN_IN_CASES: list[tuple[str, list[LabelledText]]] = [
+    (f"Methods: {SENTENCES}", [("Methods", SENTENCES)]),
+    (f"AIM: {SENTENCES} RESULTS: {SENTENCES}", [("AIM", SENTENCES), ("RESULTS", SENTENCES)]),
+    (
+        f"{SENTENCES} Materials and methods : {SENTENCES}",
+        [(None, SENTENCES), ("Materials and methods", SENTENCES)],
+    ),
+    (
+        f"Background: to sleep.Study Design: {SENTENCES}",
+        [("Background", "to sleep."), ("Study Design", SENTENCES)],
+    ),
+    (
+        f"Aims & Objectives: {SENTENCES} (See below.) Main Outcome Measure(s): Sleep.",
+        [("Aims & Objectives", f"{SENTENCES} (See below.)"), ("Main Outcome Measure(s)", "Sleep.")],
+    ),
+    (
+        f"SEARCH STRATEGY: {SENTENCES} DATA COLLECTION AND ANALYSIS: None. AUTHORS' CONCLUSIONS: Sleep.",
+        [
+            ("SEARCH STRATEGY", SENTENCES),
+            ("DATA COLLECTION AND ANALYSIS", "None."),
+            ("AUTHORS' CONCLUSIONS", "Sleep."),
+        ],
+    ),
+    (f"METHODS: RESULTS: {SENTENCES}", [("RESULTS", SENTENCES)]),
+    (f"Results: Results: {SENTENCES}", [("Results", SENTENCES)]),
+]
+
+
+@pytest.mark.parametrize(("text", "after"), RUN_IN_CASES)
+def test_run_in_labels_become_labels_of_sections(text: str, after: list[LabelledText]) -> None:
+    for cleaner in (Cleaner(["run-in-labels"]), ALL_RULES):
+        removed: dict[str, int] = {}
+        assert cleaner.clean_abstract([(None, text)], removed) == after
+        assert removed == {"run-in-labels": len(text) - count_characters(after)}
+    assert omit_rule("run-in-labels").clean_abstract([(None, text)], {})[0][0] is None
+    assert ALL_RULES.clean_abstract([("FINDINGS", text)], {})[0] == ("FINDINGS", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "They had three aims: to sleep, to eat, and to sleep.",
+        "The mice had these Results: sleep.",
+        "Ratio of methods: 12:1. Cells: 12.",
+        "We asked for the following. Methods:sleep",
+        "Patients:12 mice.",
+        "Sleep is good. Methods were these: sleep and food.",
+        "Background: ",
+    ],
+)
+def test_colons_within_sentences_make_no_labels(text: str) -> None:
+    assert Cleaner(["run-in-labels"]).clean_abstract([(None, text)], {}) == [(None, text)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (". Mice slept.", "Mice slept."),
+        ("; , Mice slept.", "Mice slept."),
+        ("Mice slept. (", "Mice slept."),
+        (": Mice slept [ ", "Mice slept"),
+    ],
+)
+def test_stray_marks_around_a_section_are_removed(before: str, after: str) -> None:
+    for cleaner in (Cleaner(["stray-marks"]), ALL_RULES):
+        removed: dict[str, int] = {}
+        assert cleaner.clean_abstract([("AIM", before), (None, SENTENCES)], removed) == [
+            ("AIM", after),
+            (None, SENTENCES),
+        ]
+        assert removed == {"stray-marks": len(before) - len(after)}
+    assert omit_rule("stray-marks").clean_abstract([(None, before), (None, SENTENCES)], {})[0][1] == before
+
+
+@pytest.mark.parametrize("text", [".05 is the limit.", "... and mice slept.", "(Mice) slept", ".", "( ."])
+def test_marks_of_the_text_are_kept(text: str) -> None:
+    sections: list[LabelledText] = [("AIM", text), (None, SENTENCES)]
+    assert Cleaner(["stray-marks"]).clean_abstract(sections, {}) == sections
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("They live in a workplace.1 They sleep.", "They live in a workplace. They sleep."),
+        ("Mice sleep well.2,3 They drink.4–6", "Mice sleep well. They drink."),
+        ("It was shown previously3-5.", "It was shown previously."),
+        ("As reported1,2, mice sleep, in a cancer3–5 too.", "As reported, mice sleep, in a cancer too."),
+        ("The risk of arthritis12,13 (gout) rose.", "The risk of arthritis (gout) rose."),
+    ],
+)
+def test_reference_numbers_glued_to_words_are_removed(before: str, after: str) -> None:
+    for cleaner in (Cleaner(["reference-numbers"]), ALL_RULES):
+        removed: dict[str, int] = {}
+        assert cleaner.clean_abstract([(None, before)], removed) == [(None, after)]
+        assert removed == {"reference-numbers": len(before) - len(after)}
+    assert omit_rule("reference-numbers").clean_abstract([(None, before)], {}) == [(None, before)]
 
 
 @pytest.mark.parametrize(
@@ -338,7 +462,19 @@ SCIENTIFIC_TEXTS = [
     "Truncated at 250 words, the letters were sent to Elsevier",
     "They slept well (Sleep of Mice 1999;12:34-56).",
     "A phrase of Kant's (author's translation) is the motto of this paper.",
-    "RESULTS: Mice slept. CONCLUSION: They do.",
+    "The sirtuin1-7 and arrestin1,2 genes, groups1-3, days1,3 and Mcm2-7.",
+    "Cells were grown at approx.5 The rest at temp.37 C. Info.3 was used, version.2 was not.",
+    "We used p53.2 Then cells were seen in Table.2 as in Fig.1 The rest was lost",
+    "It was made in Osaka, Japan, 2018.",
+    "Last search: September 2000. Data were read from January to October 2014.",
+    "See Table 2: 10-12",
+    "The ratio was high. Level of evidence: 4.",
+    "Mice slept in Phase 2: 10-12.",
+    "Registered. ISRCTN 63718836.",
+    'This corrects the article "Sleep of mice" (doi: 10.0000/mice.12).',
+    "It sleeps (M. Mouse, J. Leah, and J. Virol, J. Virol. 65:12-34, 1991).",
+    "It sleeps, as Singh and Mouse say, J. Biol. Chem. 12:3-4, 1995.",
+    "See related work by Ito, who slept on p. 12.",
     "Three questions remain: WHO AIMS: what, and where",
     "None of the mice slept.",
     "No abstract theory is available.",
@@ -368,6 +504,7 @@ def test_scientific_text_is_unchanged(text: str) -> None:
         "[Sleep of mice",
         "Sleep of mice].",
         "[[Sleep of mice]].",
+        "[[3H]Thymidine] in mice.",
         "[IGFBP7]·[TIMP2] in mice",
         "Translational sleep (transl. by hand)",
         "Sleep[In Process Citation]of mice",
@@ -401,6 +538,10 @@ PARTS = st.sampled_from(
             "AIM",
             "AIM:",
             "METHODS: ",
+            "Results: ",
+            "Hum Mutat 18:251, 2001. ",
+            "well.2,3 They",
+            "reported1,2",
             "[",
             "]",
             "].",
@@ -510,6 +651,11 @@ HOSTILE_PARTS = [
     "AIM:",
     "AIM : ",
     "METHODS AND ",
+    "x. Methods: y. ",
+    "Mice slept in cages. Cancer Res; 1(1); 1-2. ",
+    "well.1,",
+    "reported1,2 ",
+    ". ( ",
     "(ABSTRACT TRUNCATED)",
     "(abstract truncated ",
     " (author's transl)",
@@ -553,7 +699,8 @@ def test_cleaner_without_rules_changes_nothing() -> None:
 
 
 def test_every_rule_has_three_cases() -> None:
-    assert set(CLEANING_RULES) == {*CHARACTER_RULES, *TITLE_RULES, *END_NOTES}
+    others = {"run-in-labels", "stray-marks", "reference-numbers"}
+    assert set(CLEANING_RULES) == {*CHARACTER_RULES, *TITLE_RULES, *END_NOTES, *others}
     assert all(
         len(lines) >= 3 for table in (CHARACTER_RULES, TITLE_RULES, END_NOTES) for lines in table.values()
     )

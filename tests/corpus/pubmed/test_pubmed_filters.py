@@ -403,3 +403,16 @@ def test_presets_have_the_settings_of_the_papers() -> None:
         "bio-electra": PubMedConfig().to_dict() | {"min_pmid": 10_000_000},
         "pubmedbert": PubMedConfig().to_dict() | {"min_abstract_words": 128, "titles": False},
     }
+
+
+def test_run_in_labels_are_treated_as_labels_of_sections() -> None:
+    text = "Background: Mice sleep. We asked why. Methods: they were tired."
+    citation = build_citation(abstract=(AbstractSection(None, text),))
+    document = build_document(citation, PubMedConfig(titles=False))
+    assert document.sentences == ["Mice sleep.", "We asked why.", "they were tired."]
+    assert document.sections == [
+        (f"Abstract{HEADING_SEPARATOR}Background", 0),
+        (f"Abstract{HEADING_SEPARATOR}Methods", 2),
+    ]
+    labelled = build_document(citation, PubMedConfig(titles=False, section_labels=True))
+    assert " ".join(labelled.sentences) == text
