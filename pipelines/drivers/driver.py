@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TextIO, TypeVar
 
@@ -75,8 +75,7 @@ class Driver(ABC, Generic[OptionsT, JobT]):
         if self.options.dry_run:
             self._print_plan(self.complete_job(job, context), job_spec, context, notices)
             return OK
-        for notice in self.list_notices(job):
-            print(escape_controls(f"notice: {notice}"), file=sys.stderr)
+        self.print_notices(self.list_notices(job))
         prepare_run(context, job_spec)
         with self.claim_output(job):
             if self.is_up_to_date(job):
@@ -119,6 +118,11 @@ class Driver(ABC, Generic[OptionsT, JobT]):
     def list_notices(self, job: JobT) -> Sequence[str]:
         """Return what a person should know before the job runs."""
         return ()
+
+    def print_notices(self, notices: Iterable[str]) -> None:
+        """Print notices, each on a line."""
+        for notice in notices:
+            print(escape_controls(f"notice: {notice}"), file=sys.stderr)
 
     def claim_output(self, job: JobT) -> AbstractContextManager[None]:
         """Lock the output directory and mark it as started.

@@ -78,11 +78,7 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
         with translate_output_errors(output_dir.path):
             output_layout.check_config(storage, output_dir, config)
         run_inputs = self.find_inputs(storage, output_dir.path, context.is_local_run)
-        notices = [
-            *options.document_config.describe_unknown_values(),
-            *run_inputs.notices,
-            *describe_missing_inputs(storage, output_dir, run_inputs.available, run_inputs.names_to_fetch),
-        ]
+        notices = [*options.document_config.describe_unknown_values(), *run_inputs.notices]
         run_inputs = dataclasses.replace(run_inputs, notices=notices)
         return ShardsJob(
             storage=storage,
@@ -131,6 +127,21 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
             job.output_dir.path,
             job.run_inputs.num_items,
             library_versions=job.config["library_versions"],
+        )
+
+    def complete_job(self, job: ShardsJob, context: RunContext) -> ShardsJob:
+        """Return the job with notices on the inputs of an earlier run that are gone, and print these."""
+        run_inputs = job.run_inputs
+        notices = describe_missing_inputs(
+            job.storage, job.output_dir, run_inputs.available, run_inputs.names_to_fetch
+        )
+        if not self.options.dry_run:
+            self.print_notices(notices)
+        notices = [*run_inputs.notices, *notices]
+        return dataclasses.replace(
+            job,
+            run_inputs=dataclasses.replace(run_inputs, notices=notices),
+            run_info=dataclasses.replace(job.run_info, notices=tuple(notices)),
         )
 
     def plan(self, job: ShardsJob) -> DryRunPlan:
