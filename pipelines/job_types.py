@@ -76,6 +76,7 @@ class ShardsJob:
         exclusion_list: digest of the ids of documents to drop; the ids are in the work folder.
         abstracts_digest: digest of the abstracts in ``overlap_with``.
         excluded_ids: the ids of documents to drop, to be written to the work folder.
+        verify_inputs: read all sources again, also unchanged ones.
     """
 
     storage: Storage
@@ -94,6 +95,7 @@ class ShardsJob:
     run_info: DocumentsRun
     abstracts_digest: str | None = None
     excluded_ids: ExcludedIds | None = None
+    verify_inputs: bool = False
 
     @property
     def article_plan(self) -> PmcArticlePlan | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.lifecycle.part_lists import load_parts
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.checksums import md5_of_file
-from bioshards.corpus.storage.parallel import prefetch_map
+from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile, SourcePart, open_source
 from bioshards.corpus.storage.storage_protocol import Storage
 
@@ -42,6 +43,13 @@ def compute_input_md5(storage: Storage, output_dir: OutputDir, source: SourceFil
             )
     storage.write_json(cache_path, {"md5": digest, "path": source.path})
     return digest
+
+
+def forget_digests(storage: Storage, output_dir: OutputDir, sources: Iterable[SourceFile]) -> None:
+    """Remove the cached MD5s of sources, so that these are read again."""
+    cached = set(storage.list_names(output_dir.input_digests_folder))
+    paths = [output_dir.input_digest_path(source.path, source.stamp) for source in sources]
+    parallel_for_each(storage, storage.remove, [path for path in paths if path.rpartition("/")[2] in cached])
 
 
 def _digest_parts(storage: Storage, source: SourceFile) -> str:

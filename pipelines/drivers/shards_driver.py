@@ -13,6 +13,7 @@ from bioshards.corpus.download.source_parser import parse_source_spec
 from bioshards.corpus.errors import TransientStorageError, UsageError, escape_controls
 from bioshards.corpus.lifecycle import exclusion_list, full_text_overlap, part_lists
 from bioshards.corpus.lifecycle.exclusion_list import ExcludedIds
+from bioshards.corpus.lifecycle.input_digests import forget_digests
 from bioshards.corpus.lifecycle.previous_inputs import describe_missing_inputs
 from bioshards.corpus.lifecycle.publish import is_up_to_date
 from bioshards.corpus.manifest import DocumentsManifest, DocumentsRun, ManifestError
@@ -96,6 +97,7 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
             max_rejected=options.max_rejected,
             max_bad_files=options.max_bad_files,
             config=config,
+            verify_inputs=options.verify_inputs,
             run_info=DocumentsRun(
                 command=self.command,
                 listed_at=run_inputs.listed_at,
@@ -155,8 +157,8 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
         return job.run_inputs.notices
 
     def is_up_to_date(self, job: ShardsJob) -> bool:
-        """Return True if nothing is to be downloaded and the output is complete and of the same inputs."""
-        if job.run_inputs.to_fetch or job.article_plan:
+        """Return True if nothing is to be fetched or verified and the output is complete and unchanged."""
+        if job.run_inputs.to_fetch or job.article_plan or self.options.verify_inputs:
             return False
         return is_up_to_date(
             job.storage,
@@ -173,6 +175,8 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
     def reset_output(self, job: ShardsJob) -> None:
         """Reset the output and write the lists that workers read."""
         super().reset_output(job)
+        if self.options.verify_inputs:
+            forget_digests(job.storage, job.output_dir, job.sources)
         part_lists.save_part_lists(job.storage, job.output_dir, job.run_inputs.available)
         if job.excluded_ids is not None:
             exclusion_list.write(job.storage, job.output_dir.exclusion_list_path, job.excluded_ids)

@@ -83,6 +83,8 @@ def plan_shards(job: ShardsJob) -> DryRunPlan:
             f"  processed: {len(cached_reports):,} {noun} before, "
             f"{len(to_stage) + len(run_inputs.to_fetch):,} {noun} to do",
         ]
+    if job.verify_inputs and run_inputs.available:
+        lines.append(f"  verified:  {_format_files(run_inputs.available)}")
     to_do: list[SourceFile | RemoteFile] = [*to_stage, *run_inputs.to_fetch]
     seconds, rate_source = (
         sum(_estimate_core_seconds(job, file) for file in to_do),

@@ -34,6 +34,7 @@ class ShardsOptions(RunOptions):
         max_rejected: fraction of records that may be rejected.
         max_bad_files: fraction of files that may be unusable.
         max_shard_mb: largest shard in megabytes.
+        verify_inputs: read all inputs again, also those of unchanged size and time.
         document_config: parsing, filters and text processing.
         downloads: how named sources are downloaded.
     """
@@ -48,6 +49,7 @@ class ShardsOptions(RunOptions):
     max_rejected: float
     max_bad_files: float
     max_shard_mb: int
+    verify_inputs: bool
     document_config: TextConfig
     downloads: DownloadOptions
 
@@ -107,6 +109,12 @@ def add_shard_options(parser: Parser, presets: Sequence[str], input_help: str) -
         "--keep-dropped",
         action="store_true",
         help="also write the dropped documents, with reasons, to DIR/dropped",
+    )
+    group.add_argument(
+        "--verify-inputs",
+        action="store_true",
+        help="compute the MD5 of every input file again; without it, a file of the same size and time as in "
+        "the last run counts as unchanged",
     )
     group.add_argument(
         "--max-shard-mb",

@@ -145,3 +145,30 @@ def test_second_run_into_a_locked_output_is_refused(
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert run("--output", tmp_path) == 2
     assert "another run is writing" in capsys.readouterr().err
+
+
+def test_file_replaced_with_the_same_size_and_time_is_found_on_request(
+    tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs, output = tmp_path / "in", tmp_path / "out"
+    inputs.mkdir()
+    kept, replaced = inputs / "pubmed26n0001.xml", inputs / "pubmed26n0002.xml"
+    kept.write_bytes(pubmed_set_xml(citation_xml(1)))
+    replaced.write_bytes(pubmed_set_xml(citation_xml(2)))
+    arguments = ("--input", inputs, "--output", output)
+    assert run(*arguments) == 0
+    status = replaced.stat()
+    replaced.write_bytes(pubmed_set_xml(citation_xml(3)))
+    os.utime(replaced, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert replaced.stat().st_size == status.st_size
+    assert run(*arguments) == 0
+    assert "nothing to do" in capsys.readouterr().out
+    assert run(*arguments, "--verify-inputs", "--dry-run") == 0
+    assert "  verified:  2 files" in capsys.readouterr().out
+    assert run(*arguments, "--verify-inputs") == 0
+    assert set(load_documents(output)) == {"pubmed:1", "pubmed:3"}
+    shards = [*output.glob("*.arrow"), *output.glob(".bioshards/staged/*.arrow")]
+    before = {path: path.stat().st_mtime_ns for path in shards}
+    assert run(*arguments, "--verify-inputs") == 0
+    assert {path: path.stat().st_mtime_ns for path in before} == before, "unchanged files are not parsed"
+    assert load_manifest(output)["run"]["steps"]["stage"]["bytes_in"] > 2 * status.st_size
