@@ -14,7 +14,9 @@ to do. ``corpus/ui/error_report.py`` turns any exception into a message and an e
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from typing import ClassVar, Final, NamedTuple
 
@@ -36,6 +38,11 @@ def escape_controls(text: str) -> str:
     Messages quote strangers: servers, file names, archives.  A terminal would obey what they wrote.
     """
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+def escape_line(text: str) -> str:
+    r"""Return text for one line, line feeds and other control characters written as ``\n``, ``\x1b``."""
+    return escape_controls(text).replace("\n", "\\n")
 
 
 class BioshardsError(Exception):
@@ -116,6 +123,19 @@ class TransientStorageError(RunError, OSError):
     """
 
     hint = "Completed work is kept; when the store answers, run the same command again to continue"
+
+
+class DiskFullError(RunError, OSError):
+    """A disk of this machine has no room; the message names the folder and the free bytes."""
+
+    hint = "Free some space there and run the same command again: it continues"
+
+    def __init__(self, message: str, number: int = errno.ENOSPC) -> None:
+        super().__init__(message)
+        self.errno, self.strerror = number, os.strerror(number)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class CredentialsError(TransientStorageError, PermissionError):

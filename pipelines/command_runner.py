@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 
 from bioshards.corpus.download.http_client import DownloadError, UnreachableError
 from bioshards.corpus.errors import UsageError
@@ -19,8 +22,9 @@ def run_command(name: str, argv: Sequence[str]) -> int:
     command = get_command(name)
     parser = command.load_parser()
     try:
-        args, beam_args = parser.parse_known_args(list(argv))
-        return command.load_driver()(parser, args, beam_args, argv).run()
+        with _interrupt_on_sigterm():
+            args, beam_args = parser.parse_known_args(list(argv))
+            return command.load_driver()(parser, args, beam_args, argv).run()
     except SystemExit as parse_exit:  # --help
         return int(parse_exit.code or 0)
     except KeyboardInterrupt as interrupt:
@@ -40,6 +44,19 @@ def run_command(name: str, argv: Sequence[str]) -> int:
                 f"--input {mirror}"
             )
         return _print_error(*report_error(error))
+
+
+@contextlib.contextmanager
+def _interrupt_on_sigterm() -> Iterator[None]:
+    """Let a termination signal end the command as Ctrl-C does, from the first listing on."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous_handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous_handler)
 
 
 def _print_error(message: str, code: int) -> int:

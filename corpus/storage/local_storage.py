@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, ClassVar, Final
 
 from . import resumable_file
+from .disk_space import locate_full_disk
 from .file_lock import open_locked, remove_unlocked
 from .glob_pattern import matches_glob
 from .resumable_file import ResumableFile
@@ -133,14 +134,15 @@ class LocalStorage(Storage):
     @contextlib.contextmanager
     def write(self, path: str) -> Iterator[BinaryIO]:
         folder = os.path.dirname(path) or "."
-        os.makedirs(folder, exist_ok=True)
         temporary = os.path.join(folder, f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
         try:
-            with open_locked(temporary) as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-                os.replace(temporary, path)
+            with locate_full_disk(folder):
+                os.makedirs(folder, exist_ok=True)
+                with open_locked(temporary) as file:
+                    yield file
+                    file.flush()
+                    os.fsync(file.fileno())
+                    os.replace(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.remove(temporary)

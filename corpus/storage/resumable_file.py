@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import BinaryIO, Final, Protocol
 
+from .disk_space import locate_full_disk
 from .file_lock import open_locked, remove_unlocked
 
 PARTIAL_PREFIX: Final = ".part-"
@@ -60,7 +61,7 @@ def open_local_resumable(path: str, version: str) -> Iterator[ResumableFile]:
             and sibling != os.path.basename(partial_path)
         ):
             remove_unlocked(os.path.join(folder, sibling))
-    with open_locked(partial_path) as file:
+    with locate_full_disk(folder), open_locked(partial_path) as file:
         yield _LocalResumableFile(file, partial_path, path)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Final, TypeAlias
 
-from bioshards.corpus.errors import BadFileError, InputUnreadableError, TransientStorageError
+from bioshards.corpus.errors import BadFileError, DiskFullError, InputUnreadableError, TransientStorageError
 
 from .parallel import prefetch_map
 from .storage_protocol import FileInfo, Storage
@@ -198,7 +198,7 @@ def open_source(storage: Storage, path: str) -> Iterator[BinaryIO]:
     try:
         with storage.open(path) as file:
             yield file
-    except TransientStorageError:
+    except (DiskFullError, TransientStorageError):
         raise
     except OSError as error:
         raise bad_file_from_os_error(error) from error

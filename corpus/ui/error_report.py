@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import errno
 import os
+import shutil
 import sys
 import traceback
 from typing import NamedTuple
 
 from bioshards.corpus.errors import DISK_FULL, BioshardsError, WorkerError, escape_controls
 from bioshards.corpus.exit_codes import FAILED
+from bioshards.corpus.storage.disk_space import DISK_FULL_ERRORS, get_temporary_folder, make_disk_full_error
 
-_NO_SPACE = os.strerror(errno.ENOSPC)
+_NO_SPACE = tuple(os.strerror(number) for number in DISK_FULL_ERRORS)
 
 
 class ErrorReport(NamedTuple):
@@ -39,13 +40,15 @@ def report_error(error: Exception, out_of_memory: str = "give a machine with mor
 
 def _make_report(error: Exception, out_of_memory: str) -> ErrorReport:
     if isinstance(error, WorkerError):
-        if _NO_SPACE in error.detail.message:
-            return ErrorReport(DISK_FULL, FAILED)
+        if is_disk_full(error.detail.message) and not error.detail.is_ours:
+            return ErrorReport(describe_full_disk(), FAILED)
         return ErrorReport(_with_hint(error.detail.description, error.detail.hint), FAILED)
     if isinstance(error, BioshardsError):
         return ErrorReport(_with_hint(str(error), error.hint), error.exit_code)
-    if _NO_SPACE in str(error):  # also as text, from a library
-        return ErrorReport(DISK_FULL, FAILED)
+    if isinstance(error, OSError) and error.errno in DISK_FULL_ERRORS and isinstance(error.filename, str):
+        return _make_report(make_disk_full_error(error.filename, error.errno), out_of_memory)
+    if is_disk_full(str(error)):  # also as text, from a library
+        return ErrorReport(describe_full_disk(), FAILED)
     if isinstance(error, OSError):
         location = f"{error.filename}: " if error.filename else ""
         return ErrorReport(f"{location}{error.strerror or error}", FAILED)
@@ -53,6 +56,20 @@ def _make_report(error: Exception, out_of_memory: str) -> ErrorReport:
         return ErrorReport(f"memory ran out: {out_of_memory}", FAILED)
     hint = "BIOSHARDS_TRACEBACK=1 shows where it failed"
     return ErrorReport(_with_hint(f"{type(error).__name__}: {error}", hint), FAILED)
+
+
+def is_disk_full(text: str) -> bool:
+    """Return True if the text of an error says that a disk is full."""
+    return any(message in text for message in _NO_SPACE)
+
+
+def describe_full_disk() -> str:
+    """Return the message for a full disk whose place the error does not say."""
+    folder = get_temporary_folder()
+    try:
+        return f"{DISK_FULL}. The temporary folder {folder} has {shutil.disk_usage(folder).free:,} bytes free"
+    except OSError:
+        return DISK_FULL
 
 
 def _with_hint(message: str, hint: str) -> str:

@@ -5,18 +5,16 @@ The job continues when this process ends, so the message of Ctrl-C says how to w
 
 from __future__ import annotations
 
-import errno
-import os
 from typing import Any, Final
 
 from bioshards.corpus.errors import (
-    DISK_FULL,
     RESUME,
     BioshardsError,
     OutputMismatchError,
     RunError,
     WorkerError,
 )
+from bioshards.corpus.ui.error_report import describe_full_disk, is_disk_full
 from bioshards.pipelines.context import JobSpec, RunContext
 
 
@@ -146,8 +144,8 @@ def error_from_runner(context: RunContext, pipeline_result: Any, error: Exceptio
     text = str(error)
     if worker_error := WorkerError.find(text):
         return worker_error
-    if os.strerror(errno.ENOSPC) in text:
-        return RunError(DISK_FULL)
+    if is_disk_full(text):
+        return RunError(describe_full_disk())
     if type(error).__name__ == "FutureTimeoutError":  # grpc's, which comes with Beam
         return RunError(
             "the runner's job service does not answer. Look at --job_endpoint, and whether it is running"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TextIO, TypeVar
 
-from bioshards.corpus.errors import escape_controls
+from bioshards.corpus.errors import escape_controls, escape_line
 from bioshards.corpus.exit_codes import NOT_PUBLISHED, OK
 from bioshards.corpus.output import output_layout
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext
@@ -122,7 +122,7 @@ class Driver(ABC, Generic[OptionsT, JobT]):
     def print_notices(self, notices: Iterable[str]) -> None:
         """Print notices, each on a line."""
         for notice in notices:
-            print(escape_controls(f"notice: {notice}"), file=sys.stderr)
+            print(escape_line(f"notice: {notice}"), file=sys.stderr)
 
     def claim_output(self, job: JobT) -> AbstractContextManager[None]:
         """Lock the output directory and mark it as started.

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from bioshards.corpus.download.source_parser import parse_source_spec
-from bioshards.corpus.errors import TransientStorageError, UsageError, escape_controls
+from bioshards.corpus.errors import TransientStorageError, UsageError, escape_line
 from bioshards.corpus.lifecycle import exclusion_list, full_text_overlap, part_lists
 from bioshards.corpus.lifecycle.exclusion_list import ExcludedIds
 from bioshards.corpus.lifecycle.input_digests import forget_digests
@@ -190,15 +190,14 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
     def describe_result(self, job: ShardsJob, result: Mapping[str, Any]) -> list[str]:
         """Print every bad file with its reason."""
         for path, detail in result["bad_files"]:
-            line = escape_controls(f"bad file: {path}: {detail}").replace("\n", "\\n")
-            print(line, file=sys.stderr)
+            print(escape_line(f"bad file: {path}: {detail}"), file=sys.stderr)
         return []
 
     def summarize(self, job: ShardsJob, result: Mapping[str, Any]) -> list[str]:
         """Print the manifest's warnings and return lines on documents, drops and rejected records."""
         manifest = read_documents_manifest(job.storage, job.output_dir.path)
         for warning in manifest.warnings:
-            print(escape_controls(f"warning: {warning}"), file=sys.stderr)
+            print(escape_line(f"warning: {warning}"), file=sys.stderr)
         lines = [
             f"{result['documents']:,} documents, {result['sentences']:,} sentences in "
             f"{len(manifest.outputs)} shards",

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, inventory_manifest
 from bioshards.corpus.download.remote_file import RemoteFile
-from bioshards.corpus.errors import escape_controls
+from bioshards.corpus.errors import escape_line
 from bioshards.corpus.jats.inputs import is_article_list
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.parallel import prefetch_map
@@ -70,7 +70,7 @@ def plan_shards(job: ShardsJob) -> DryRunPlan:
     cached_reports = _load_staged_reports(job.storage, job.output_dir, run_inputs.available)
     to_stage = [source for source in run_inputs.available if source not in cached_reports]
     lines = ["dry run: nothing is fetched, nothing is written"]
-    lines += [escape_controls(f"notice: {notice}") for notice in run_inputs.notices]
+    lines += [escape_line(f"notice: {notice}") for notice in run_inputs.notices]
     mirror_folders = {listing.download_plan.mirror.folder for listing in run_inputs.listings.values()}
     lines += [f"mirror:      {folder}" for folder in mirror_folders]
     for source, listing in run_inputs.listings.items():

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from bioshards.corpus.errors import OutputMismatchError, TransientStorageError, UsageError
+from bioshards.corpus.errors import DiskFullError, OutputMismatchError, TransientStorageError, UsageError
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.lock import lock_output
 from bioshards.corpus.output.output_layout import OutputDir
@@ -150,7 +150,7 @@ def translate_output_errors(output: str, option: str = "--output") -> Iterator[N
     """Failures to read and write are the output folder's in here; ``option``: what it was given as."""
     try:
         yield
-    except TransientStorageError:
+    except (DiskFullError, TransientStorageError):
         raise
     except OSError as error:
         raise OutputMismatchError(

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Final, cast
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from bioshards.corpus.storage.disk_space import get_temporary_folder, locate_full_disk
 from bioshards.corpus.storage.glob_pattern import matches_glob
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.resumable_file import ResumableFile
@@ -80,9 +81,11 @@ def _make_store(scheme: str, options: PipelineOptions) -> ObjectStore:
     return BeamFileSystemStore()
 
 
-def _open_spool_file() -> BinaryIO:
+@contextlib.contextmanager
+def _open_spool_file() -> Iterator[BinaryIO]:
     """Open a temporary file that buffers an object until its upload."""
-    return cast(BinaryIO, tempfile.SpooledTemporaryFile(_SPOOL_BYTES))
+    with locate_full_disk(get_temporary_folder()), tempfile.SpooledTemporaryFile(_SPOOL_BYTES) as file:
+        yield cast(BinaryIO, file)
 
 
 def _is_hidden(path: str) -> bool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from bioshards.corpus.errors import (
     RESUME,
     BadFileError,
+    DiskFullError,
     InvalidValueError,
     RunError,
     TransientStorageError,
@@ -21,7 +24,9 @@ from bioshards.corpus.ui.error_report import report_error
 
 HOSTILE = "\x1b]0;mine\x07\x1b[2J\x9b31m\r\x08\u202egnp.exe\u2028\udc80"
 ESCAPED = r"\x1b]0;mine\x07\x1b[2J\x9b31m\r\x08\u202egnp.exe\u2028\udc80"
-NO_SPACE = OSError(errno.ENOSPC, "No space left on device", "x")
+NO_SPACE = OSError(errno.ENOSPC, "No space left on device")
+NO_SPACE_AT = OSError(errno.ENOSPC, "No space left on device", "/nowhere/x")
+DISK_FULL = DiskFullError("the disk is full: No space left on device in /a, where 0 bytes are free")
 
 
 @pytest.mark.parametrize(
@@ -33,6 +38,8 @@ NO_SPACE = OSError(errno.ENOSPC, "No space left on device", "x")
         (BadFileError("checksum", "a is damaged"), "checksum: a is damaged", FAILED),
         (TransientStorageError("s3://a: silence"), "s3://a: silence. Completed work is kept; when", FAILED),
         (NO_SPACE, "the disk is full. Free some space", FAILED),
+        (NO_SPACE_AT, "the disk is full: No space left on device in /, where ", FAILED),
+        (DISK_FULL, f"{DISK_FULL}. Free some space there and run the same command again", FAILED),
         (RuntimeError(f"worker: {NO_SPACE}"), "the disk is full. Free some space", FAILED),
         (PermissionError(errno.EACCES, "Permission denied", "a/b"), "a/b: Permission denied", FAILED),
         (OSError("no number"), "no number", FAILED),
@@ -64,7 +71,7 @@ def test_traceback_is_printed_on_request(
         (RunError("no answer from s3"), f"no answer from s3. {RESUME}"),
         (TransientStorageError("silence"), f"silence. {TransientStorageError.hint}"),
         (KeyError('a "quoted"\nkey'), f"the run failed: KeyError: 'a \"quoted\"\\nkey'. {RESUME}"),
-        (NO_SPACE, "the disk is full. Free some space and run the same command again: it continues"),
+        (DISK_FULL, f"{DISK_FULL}. {DiskFullError.hint}"),
     ],
 )
 def test_worker_error_is_restored_from_a_traceback(error: Exception, message: str) -> None:
@@ -75,6 +82,19 @@ def test_worker_error_is_restored_from_a_traceback(error: Exception, message: st
     worker_error = WorkerError.find(text)
     assert worker_error is not None
     assert report_error(worker_error) == (message, FAILED)
+
+
+def test_full_disk_of_unknown_place_is_reported_with_the_temporary_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for error in (NO_SPACE, WorkerError.wrap(NO_SPACE), RuntimeError(f"worker: {NO_SPACE}")):
+        message = report_error(error).message
+        assert message.startswith(
+            "the disk is full. Free some space and run the same command again: it continues. The temporary "
+            f"folder {tmp_path} has "
+        )
+        assert message.endswith(" bytes free")
 
 
 @pytest.mark.parametrize(

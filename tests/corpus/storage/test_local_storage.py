@@ -8,12 +8,14 @@ import hashlib
 import io
 import json
 import os
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
 
+from bioshards.corpus.errors import DiskFullError
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX, FileInfo
@@ -133,6 +135,46 @@ def test_disk_fault_leaves_the_folder_unchanged(
             file.write(b"twelve bytes")
     assert list_all_files(tmp_path) == ([] if old_content is None else ["a.bin"])
     assert old_content is None or path.read_bytes() == old_content
+
+
+@pytest.mark.parametrize("fault", [fail_at_write, fail_at_flush])
+def test_full_disk_is_named_with_its_free_bytes(
+    tmp_path: Path, fault: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    """The folder is made before the disk is full."""
+    with pytest.MonkeyPatch.context() as patch:
+        fault(patch)
+        patch.setattr(os, "statvfs", lambda _: os.statvfs_result((4096, 4096, 99, 9, 3, 9, 9, 9, 0, 255)))
+        with pytest.raises(DiskFullError) as error_info, FILES.write(f"{tmp_path}/new/a.bin") as file:
+            file.write(b"twelve bytes")
+    assert str(error_info.value) == (
+        f"the disk is full: No space left on device in {tmp_path}/new, where 12,288 bytes are free"
+    )
+    assert error_info.value.errno == errno.ENOSPC
+    assert str(pickle.loads(pickle.dumps(error_info.value))) == str(error_info.value)
+
+
+def test_disk_without_inodes_or_quota_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    monkeypatch.setattr(os, "makedirs", refuse)
+    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((4096, 4096, 99, 9, 3, 9, 0, 0, 0, 255)))
+    with pytest.raises(DiskFullError) as error_info, FILES.write(f"{tmp_path}/new/a.bin"):
+        pass
+    assert str(error_info.value) == (
+        f"the disk is full: Disk quota exceeded in {tmp_path}, where 12,288 bytes are free and no further "
+        "file can be made"
+    )
+
+
+def test_full_disk_of_an_inner_file_keeps_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_both() -> None:
+        with FILES.write(f"{tmp_path}/outer/a"), FILES.write(f"{tmp_path}/inner/b"):
+            monkeypatch.setattr(os, "fsync", raise_no_space)
+
+    with pytest.raises(DiskFullError, match=f"in {tmp_path}/inner, where"):
+        write_both()
 
 
 def write_and_raise(file: BinaryIO, error: type[BaseException]) -> None:

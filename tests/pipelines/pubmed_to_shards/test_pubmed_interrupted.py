@@ -92,6 +92,31 @@ def test_ctrl_c_stops_cleanly_and_the_next_run_continues(tmp_path: Path) -> None
     assert len(load_documents(tmp_path / "out")) == 12_000
 
 
+LISTING_INTERRUPTED = """
+import os, signal, sys, time
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.pipelines import cli
+
+def walk_until_stopped(*_):
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(60)
+
+LocalStorage.walk = walk_until_stopped
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("pipeline", ["pubmed_to_shards", "pmc_to_shards"])
+def test_sigterm_while_inputs_are_listed_ends_as_ctrl_c(pipeline: str, tmp_path: Path) -> None:
+    arguments = ["run", pipeline, "--input", str(tmp_path), "--output", str(tmp_path / "out")]
+    completed = subprocess.run(
+        [sys.executable, "-c", LISTING_INTERRUPTED, *arguments], capture_output=True, text=True, timeout=60
+    )
+    assert completed.returncode == 130
+    assert "run the same command again to continue" in completed.stderr
+    assert "Traceback" not in completed.stderr
+
+
 def test_killed_worker_ends_the_run_with_an_error(tmp_path: Path) -> None:
     arguments, process = _start_run(tmp_path)
     staged = tmp_path / "out" / ".bioshards" / "staged"
