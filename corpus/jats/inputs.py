@@ -63,7 +63,7 @@ def discover(
     )
     for listing in listings:
         others = [path for path in listing.others if not path.startswith(mirror_prefixes)]
-        if notice := replace(listing, others=others).describe_others("articles, packages or archives"):
+        if notice := replace(listing, others=others).describe_others("articles, packages and archives"):
             on_notice(notice)
     article_prefixes = tuple(f"{prefix}xml/" for prefix in mirror_prefixes)
     article_files = []

@@ -66,7 +66,7 @@ def discover_sources(
                 f"--input {input_path} {problem}. Give a folder, a file or a quoted glob of PubMed XML "
                 "(pubmed26n0001.xml.gz ...)."
             )
-        if notice := listing.describe_others("*.xml or *.xml.gz"):
+        if notice := listing.describe_others("*.xml and *.xml.gz"):
             on_notice(notice)
         for file_info in listing.files:
             sources_by_path[file_info.path] = source_from_file(file_info)

@@ -122,8 +122,7 @@ class InputListing:
         ]
         shown = ", ".join(kinds[:_MAX_SHOWN]) + (" ..." if len(kinds) > _MAX_SHOWN else "")
         plural = "1 file is" if len(others) == 1 else f"{len(others):,} files are"
-        reason = "it is" if len(others) == 1 else "they are"
-        return f"--input {self.input_path}: {plural} not read, because {reason} not {wanted}: {shown}"
+        return f"--input {self.input_path}: {plural} not read (only {wanted} are): {shown}"
 
 
 def list_input_files(

@@ -306,8 +306,8 @@ def collect_notices(*paths: str) -> list[str]:
 def test_files_of_a_folder_that_are_not_read_are_counted() -> None:
     assert collect_notices("PMC1.xml", "a.tar.gz", "a.tar.gz.md5") == []
     assert collect_notices("PMC1.xml", "list.csv", "pubmed26n0001.xml.gz", "PUBMED26N0002.XML") == [
-        "--input /in: 3 files are not read, because they are not articles, packages or archives: 1 *.csv, "
-        "1 *.gz, 1 *.xml"
+        "--input /in: 3 files are not read (only articles, packages and archives are): 1 *.csv, 1 *.gz, "
+        "1 *.xml"
     ]
 
 
