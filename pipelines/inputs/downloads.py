@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
@@ -18,9 +18,10 @@ from bioshards.corpus.download.http_client import (
     RefusedError,
     Server,
 )
-from bioshards.corpus.download.listing import MAX_PAGE_BYTES, SelectedFiles
+from bioshards.corpus.download.listing import MAX_PAGE_BYTES, ListingError, SelectedFiles
 from bioshards.corpus.download.mirror import Mirror, MirroredFile
 from bioshards.corpus.download.outage import OutageDetector
+from bioshards.corpus.download.pmc.removals import is_large_removal
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.download.rate_limit import RateLimiter
 from bioshards.corpus.download.remote_file import RemoteFile
@@ -40,6 +41,9 @@ UNREACHABLE: Final = "unreachable"
 
 _MAX_SHOWN: Final = 5
 """Files named in a notice; the others are counted."""
+
+_MIN_SIZE_RATIO: Final = 0.5
+"""A file of less than this fraction of the mirror's copy has lost content; listed sizes are rounded."""
 
 REMOTE_SLOTS: Final = 4
 """Parallel downloads on a cluster, whose machines share no rate limiter: as many as NCBI allows.
@@ -130,25 +134,53 @@ def list_source(
     assert listing, source_name
     url = options.urls.get(source_name, SOURCES[source_name].url)
     server = make_server(url, options.contact, listing.MAX_CONNECTIONS, listing.REQUESTS_PER_SECOND)
-    mirrored_paths = {
-        f"{folder}/{name}"
+    mirrored_infos = {
+        info.path.removeprefix(f"{mirror.folder}/"): info
         for folder in listing.MIRROR_FOLDERS
-        for name in mirror.storage.list_names(f"{mirror.folder}/{folder}")
+        for info in mirror.storage.walk(f"{mirror.folder}/{folder}")
+        if not info.path.endswith(".md5")
     }
     with with_interactive_retry(server).connect() as connection:
         listed_at = utc_now()
         selected, notices, unlisted_paths = _merge_selections(
-            listing.list_files(connection, server.base_url, spec, mirrored_paths, options.allow_removals)
+            listing.list_files(
+                connection, server.base_url, spec, mirrored_infos.keys(), options.allow_removals
+            )
             for spec in specs
         )
         mirrored = mirror.find_mirrored(connection, selected, is_read_only=options.dry_run)
     to_fetch = [remote_file for remote_file in selected if remote_file not in mirrored]
-    unlisted = [info for path in unlisted_paths for info in mirror.storage.glob(f"{mirror.folder}/{path}")]
+    if not options.allow_removals:
+        _check_sizes(server.base_url, to_fetch, mirrored_infos)
+    unlisted = [mirrored_infos[path] for path in unlisted_paths]
     notices += _describe_unlisted(source_name, unlisted_paths)
     notices += _describe_undated(mirrored)
     notices += check_free_space(mirror.folder, sum(remote_file.size for remote_file in to_fetch))
     download_plan = make_download_plan(mirror, server, options.workers, is_local_run)
     return SourceListing(selected, mirrored, to_fetch, download_plan, notices, listed_at, unlisted)
+
+
+def _check_sizes(
+    base_url: str, to_fetch: Iterable[RemoteFile], mirrored_infos: Mapping[str, FileInfo]
+) -> None:
+    """Check that few files of the mirror would be replaced by far smaller ones.
+
+    Raises:
+        ListingError: a large part of them would.
+    """
+    shrunken = [
+        remote_file
+        for remote_file in to_fetch
+        if remote_file.path in mirrored_infos
+        and 0 < remote_file.size < _MIN_SIZE_RATIO * mirrored_infos[remote_file.path].size
+    ]
+    if is_large_removal(len(shrunken), len(mirrored_infos)):
+        names = ", ".join(remote_file.name for remote_file in shrunken[:_MAX_SHOWN])
+        raise ListingError(
+            f"{len(shrunken):,} files of {base_url} have less than half of the size of the mirror's copies, "
+            f"which they would replace ({names} ...). Repeat the command later; if the new files are right, "
+            "add --allow-removals"
+        )
 
 
 def _describe_unlisted(source_name: str, paths: Sequence[str]) -> list[str]:

@@ -260,6 +260,26 @@ def test_removal_of_many_articles_needs_a_word(
     assert list_mirrored_articles(tmp_path) == before - {article.name for article in articles[1:7]}
 
 
+def test_replacement_of_many_files_by_small_ones_needs_a_word(
+    servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = " ".join(str(number) for number in range(1000))
+    names = [f"PMC{number}01_PMC{number}99.xml.gz" for number in range(1, 8)]
+    create_europepmc_server(
+        servers.root, {name: [f"<article><body><p>{text}</p></body></article>"] for name in names}
+    )
+    assert fetch("europepmc:") == 0
+    before = {path: path.read_bytes() for path in (tmp_path / "mirror/europepmc").glob("*.gz")}
+    assert len(before) == 9
+    create_europepmc_server(servers.root, {name: ["<article/>"] for name in names[:6]})
+    assert fetch("europepmc:") == 1
+    assert "6 files of " in (stderr := capsys.readouterr().err)
+    assert "--allow-removals" in stderr
+    assert {path: path.read_bytes() for path in (tmp_path / "mirror/europepmc").glob("*.gz")} == before
+    assert fetch("europepmc:", options=("--allow-removals",)) == 0
+    assert (tmp_path / "mirror/europepmc" / names[0]).stat().st_size < 100
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe"])
 def test_damaged_manifest_of_the_mirror_is_named(
     fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes

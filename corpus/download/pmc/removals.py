@@ -66,7 +66,7 @@ def find_removals(
     metadata cannot be read, nothing is removed.
 
     Raises:
-        UnreachableError: the bucket does not answer.
+        OutageError: the bucket does not answer.
     """
     update, selected = article_ranges.select_articles(
         storage, mirror, base_url, pool, range_number, article_filter, today
@@ -103,7 +103,7 @@ def check_removals(range_removals: Iterable[RangeRemovals], mirror: str) -> None
     ranges = list(range_removals)
     mirrored = sum(removals.mirrored for removals in ranges)
     removed = sum(removals.removed for removals in ranges)
-    if removed <= max(MAX_REMOVED_ARTICLES, MAX_REMOVED_FRACTION * mirrored):
+    if not is_large_removal(removed, mirrored):
         return
     examples = sorted(example for removals in ranges for example in removals.examples)[:_MAX_SHOWN]
     more = f"; and {removed - len(examples):,} more" if removed > len(examples) else ""
@@ -113,6 +113,11 @@ def check_removals(range_removals: Iterable[RangeRemovals], mirror: str) -> None
         "for example by other --licences, repeat the command with --allow-removals, or choose another "
         "--mirror. If not, the bucket's inventory or metadata may be wrong: repeat the command tomorrow"
     )
+
+
+def is_large_removal(removed: int, mirrored: int) -> bool:
+    """Return True if so many of the mirror's articles or files are removed only with ``--allow-removals``."""
+    return removed > max(MAX_REMOVED_ARTICLES, MAX_REMOVED_FRACTION * mirrored)
 
 
 def _list_versions(table: pa.Table) -> set[tuple[int, int]]:
