@@ -118,7 +118,10 @@ class Server:
     @contextlib.contextmanager
     def connect(self) -> Iterator[Connection]:
         """Open a connection, which takes one of the slots of the rate limiter."""
-        with self.rate_limiter.acquire_slot(), contextlib.closing(Connection(self)) as connection:
+        with (
+            self.rate_limiter.acquire_slot(self.report_wait),
+            contextlib.closing(Connection(self)) as connection,
+        ):
             yield connection
 
 

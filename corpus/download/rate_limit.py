@@ -18,7 +18,7 @@ import re
 import struct
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import BinaryIO, Final, NamedTuple
 
@@ -31,6 +31,8 @@ _TIMES_STRUCT: Final = struct.Struct("<dd")
 _SPACING: Final = 1.15
 """Time between two requests, as a multiple of an even share of a second.  Requests take unequal times to
 reach the server: with an even share, the ninth of eight a second arrives within a second of the first."""
+_MIN_REPORTED_SECONDS: Final = 3.0
+"""A wait for a slot that takes this long is reported."""
 _NOTE_INTERVAL_SECONDS: Final = 10.0
 """A wait is noted this often at most."""
 
@@ -65,8 +67,13 @@ class RateLimiter:
         )
 
     @contextlib.contextmanager
-    def acquire_slot(self) -> Iterator[None]:
-        """Hold one of the connection slots; wait until one is free."""
+    def acquire_slot(self, report_wait: Callable[[str], None] | None = None) -> Iterator[None]:
+        """Hold one of the connection slots; wait until one is free.
+
+        Args:
+            report_wait: tells the user why it takes so long.
+        """
+        waited = 0.0
         with contextlib.ExitStack() as stack:
             while True:
                 first_slot = random.randrange(self.max_connections)
@@ -78,7 +85,14 @@ class RateLimiter:
                         break
                     file.close()
                 else:
-                    time.sleep(_POLL_SECONDS * random.uniform(0.5, 1.5))
+                    pause = _POLL_SECONDS * random.uniform(0.5, 1.5)
+                    if report_wait and waited < _MIN_REPORTED_SECONDS <= waited + pause:
+                        report_wait(
+                            f"the connections to {self.server_name} ({self.max_connections}) are all in use "
+                            "by other runs on this machine"
+                        )
+                    waited += pause
+                    time.sleep(pause)
                     continue
                 break
             yield

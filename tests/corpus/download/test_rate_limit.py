@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import random
@@ -120,6 +121,16 @@ def test_killed_process_releases_its_slot() -> None:
     with RateLimiter("server", 1, 1000).acquire_slot():
         assert time.monotonic() - started > 0.25
         assert child.wait() == -signal.SIGKILL
+
+
+def test_long_wait_for_a_slot_is_reported_once(clock: Clock) -> None:
+    limiter, reports = RateLimiter("server", 1, 1000), list[str]()
+    with contextlib.ExitStack() as holder:
+        holder.enter_context(limiter.acquire_slot(reports.append))
+        clock.before_sleep = lambda: holder.close() if clock.slept > 20 else None
+        with limiter.acquire_slot(reports.append):
+            pass
+    assert reports == ["the connections to server (1) are all in use by other runs on this machine"]
 
 
 def test_error_releases_the_slot() -> None:
