@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 import requests
@@ -125,15 +125,7 @@ class Server:
             yield connection
 
 
-if TYPE_CHECKING:
-    _RawReader = io.RawIOBase
-    _BufferedReader = io.BufferedReader[io.RawIOBase]
-else:
-    _RawReader = io.RawIOBase
-    _BufferedReader = io.BufferedReader
-
-
-class _SteadyReader(_RawReader):
+class _SteadyReader(io.RawIOBase):
     """The bytes of a response, measured as they arrive.
 
     The socket's time-out bounds the wait for the next byte only; a byte a second would keep a request for
