@@ -36,7 +36,7 @@ class ArticleMetadata(NamedTuple):
         year: year of publication as PubMed cites it; see :data:`_DATE_TYPES`.
         journal: journal title as printed, in one line.
         article_type: ``article-type`` in lower case.
-        language: MARC code.
+        language: MARC code; None if the article declares none.
         licence: code in ``licences.LICENCES``; never ``unknown``.
         retracted: True if the article itself is retracted; False of a retraction's notice.
         notice: ``correction``, ``retraction`` or ``expression-of-concern`` if the article is such a notice.
@@ -51,7 +51,7 @@ class ArticleMetadata(NamedTuple):
     year: int | None
     journal: str | None
     article_type: str | None
-    language: str
+    language: str | None
     licence: str | None
     retracted: bool
     notice: str | None
@@ -91,7 +91,7 @@ def parse_metadata(article: etree._Element) -> ArticleMetadata:
         year=_find_publication_year(children.get("pub-date", [])),
         journal=_parse_journal(_find_child(front_element, "journal-meta")),
         article_type=article_type,
-        language=to_marc_code((article.get(XML_LANG) or "").strip() or "en"),
+        language=to_marc_code(article.get(XML_LANG) or "") or None,
         licence=_find_licence(children, properties),
         retracted=notice is None and _is_retracted(children),
         notice=notice,

@@ -13,6 +13,7 @@ from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.sentences import collapse_whitespace, count_line_words, split_line
 from bioshards.corpus.sentences.splitters import load_splitter
 from bioshards.corpus.text.cleaning import Cleaner
+from bioshards.corpus.text.language_detection import ENGLISH, detect_language
 
 from .article_metadata import ArticleMetadata
 from .filters import DROPPED_PART_PREFIX, PmcConfig, find_text_drop_reason
@@ -59,8 +60,10 @@ class ArticleDocumentBuilder:
         sections: list[tuple[str, int]] = []
         num_words = count_line_words(title) if self._config.titles else 0
         current_heading = None
+        texts: list[str] = []
         for heading, label, text in self._iter_texts(blocks, removed_characters):
             num_words += count_line_words(text)
+            texts.append(text)
             new_sentences = self._split_and_format(text, removed_characters)
             if not new_sentences:
                 continue
@@ -82,7 +85,7 @@ class ArticleDocumentBuilder:
             year=metadata.year,
             journal=metadata.journal,
             article_type=metadata.article_type,
-            language=metadata.language,
+            language=_find_language(metadata, texts),
             licence=metadata.licence,
             retracted=metadata.retracted,
             flags=_list_flags(metadata, has_body),
@@ -183,6 +186,13 @@ def identify_article(metadata: ArticleMetadata) -> tuple[str, int]:
         raise BadRecordError("no-id", "it has no PMCID, no DOI and no PMID")
     digest = hashlib.blake2b(document_id.encode(), digest_size=8).digest()
     return document_id, int.from_bytes(digest) >> 1 | _NON_PMC_NUMBER_BIT
+
+
+def _find_language(metadata: ArticleMetadata, texts: list[str]) -> str:
+    """Return the declared language, or that of the text if this is English or absent and the text is not."""
+    if metadata.language in (None, ENGLISH):
+        return detect_language(texts) or ENGLISH
+    return str(metadata.language)
 
 
 def _list_flags(metadata: ArticleMetadata, has_body: bool) -> list[str]:

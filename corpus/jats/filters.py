@@ -71,6 +71,7 @@ class PmcConfig(TextConfig):
         "ocr",
         "no-body",
         "no-text",
+        "language-of-text",
         "short",
         "duplicate",
         "excluded",
@@ -129,7 +130,7 @@ def find_drop_reason(metadata: ArticleMetadata, has_body: bool, config: PmcConfi
     """
     if (metadata.licence or UNKNOWN_LICENCE) not in config.licences:
         return "licence"
-    if config.languages and metadata.language not in config.languages:
+    if config.languages and metadata.language and metadata.language not in config.languages:
         return "language"
     if metadata.article_type in {name.lower() for name in config.drop_article_types}:
         return "article-type"
@@ -155,6 +156,8 @@ def find_text_drop_reason(document: Document, config: PmcConfig, num_words: int)
     """
     if not document.sections:
         return "no-text"
+    if config.languages and document.language not in config.languages:
+        return "language-of-text"
     if num_words < config.min_words:
         return "short"
     return None

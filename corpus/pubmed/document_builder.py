@@ -48,12 +48,13 @@ class CitationDocumentBuilder:
         if line_formatter:
             sentences = line_formatter(sentences, removed_characters)
         sections: list[tuple[str, int]] = []
-        abstract_words = 0
+        abstract: list[str] = []
         for label, text in self._cleaner.clean_abstract(citation.abstract, removed_characters):
             text = collapse_whitespace(text)
             if not text:
                 continue
-            abstract_words += count_line_words(text)
+            abstract.append(text)
+            num_words += count_line_words(text)
             heading = "Abstract"
             if label is not None:
                 label = collapse_whitespace(label)
@@ -86,8 +87,8 @@ class CitationDocumentBuilder:
             sections=sections,
             file=file,
             position=position,
-            num_words=sum(map(count_line_words, sentences)) if line_formatter else num_words + abstract_words,
+            num_words=sum(map(count_line_words, sentences)) if line_formatter else num_words,
             num_characters=sum(map(len, sentences)),
             removed_characters=removed_characters,
         )
-        return find_drop_reason(citation, config, document, abstract_words), document
+        return find_drop_reason(citation, config, document, abstract), document

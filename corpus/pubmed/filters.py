@@ -7,12 +7,15 @@ PMC.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.languages import to_marc_code
+from bioshards.corpus.sentences import count_line_words
+from bioshards.corpus.text.language_detection import ENGLISH, detect_language
 from bioshards.corpus.text_config import TextConfig, describe_unknown_names
 
 from .citation import Citation
@@ -47,6 +50,7 @@ class PubMedConfig(TextConfig):
         "no-text",
         "stub",
         "no-abstract",
+        "language-of-text",
         "short-abstract",
         "duplicate",
         "excluded",
@@ -82,7 +86,7 @@ class PubMedConfig(TextConfig):
 
 
 def find_drop_reason(
-    citation: Citation, config: PubMedConfig, document: Document, abstract_words: int
+    citation: Citation, config: PubMedConfig, document: Document, abstract: Sequence[str]
 ) -> str | None:
     """Apply the filters to a citation.
 
@@ -90,7 +94,7 @@ def find_drop_reason(
         citation: the parsed record.
         config: the filters.
         document: the document built from it.
-        abstract_words: words of the cleaned abstract, without labels.
+        abstract: texts of the cleaned abstract, without labels.
 
     Returns:
         The first drop reason that applies, or None.
@@ -110,6 +114,8 @@ def find_drop_reason(
             return "no-text"
         if not config.keep_title_only:
             return "stub" if "stubs" in document.removed_characters else "no-abstract"
-    if abstract_words < config.min_abstract_words:
+    if config.languages and (detect_language(abstract) or ENGLISH) not in (ENGLISH, *config.languages):
+        return "language-of-text"
+    if config.min_abstract_words and sum(map(count_line_words, abstract)) < config.min_abstract_words:
         return "short-abstract"
     return None

@@ -37,6 +37,13 @@ def get_drop_reason(
     )
 
 
+FRENCH = (
+    "Les souris ont dormi dans des cages pendant la nuit et le sommeil a été mesuré par une caméra. Dans le "
+    "groupe sans sucre, la durée du sommeil est plus courte que celle des autres souris au réveil."
+)
+"""An invented paragraph."""
+
+
 def test_drop_reasons_apply_in_their_order() -> None:
     config = PmcConfig(drop_article_types=("letter",), drop_retracted=True, min_words=6)
     metadata = ACCEPTED_ARTICLE._replace(
@@ -54,6 +61,7 @@ def test_drop_reasons_apply_in_their_order() -> None:
         metadata = metadata._replace(**changes)
         reasons.append(get_drop_reason(metadata, config, blocks, has_body))
     reasons.append(get_drop_reason(metadata, config, blocks, has_body=True))
+    reasons.append(get_drop_reason(metadata, config, [*blocks, TextBlock("body", (), FRENCH)]))
     reasons.append(get_drop_reason(metadata, config, [*blocks, TextBlock("body", (), "One two three four.")]))
     reasons.append(
         get_drop_reason(metadata, config, [*blocks, TextBlock("body", (), "One two three four five.")])
@@ -92,6 +100,24 @@ def test_unrecognized_licence_is_dropped() -> None:
         get_drop_reason(ACCEPTED_ARTICLE._replace(licence="CC-BY-XX"), PmcConfig(licences=tuple(LICENCES)))
         == "licence"
     )
+
+
+def test_language_of_the_text_decides_where_none_or_english_is_declared() -> None:
+    blocks = [*BLOCKS[:1], TextBlock("body", (), FRENCH)]
+    for declared in (None, "eng"):
+        metadata = ACCEPTED_ARTICLE._replace(language=declared)
+        builder = ArticleDocumentBuilder(PmcConfig(languages=()))
+        assert builder.build_document(metadata, True, blocks, "a.xml", 0)[1].language == "fre"
+        assert get_drop_reason(metadata, PmcConfig(), blocks) == "language-of-text"
+        assert get_drop_reason(metadata, PmcConfig(languages=("fre",)), blocks) == (
+            "language" if declared else None
+        )
+        assert get_drop_reason(metadata, PmcConfig(languages=()), blocks) is None
+        assert get_drop_reason(metadata, PmcConfig(), BLOCKS) is None
+    undeclared = ACCEPTED_ARTICLE._replace(language=None)
+    assert get_drop_reason(undeclared, PmcConfig(languages=("fre",)), BLOCKS) == "language-of-text"
+    german = ACCEPTED_ARTICLE._replace(language="ger")
+    assert get_drop_reason(german, PmcConfig(languages=("ger",)), blocks) is None
 
 
 def test_languages_option() -> None:

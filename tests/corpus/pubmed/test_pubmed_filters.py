@@ -54,6 +54,13 @@ def build_document(citation: Citation, config: PubMedConfig | None = None) -> Do
 # Drop reasons
 
 
+FRENCH = (
+    "Les souris ont dormi dans des cages pendant la nuit et le sommeil a été mesuré par une caméra. Dans le "
+    "groupe sans sucre, la durée du sommeil est plus courte que celle des autres souris au réveil."
+)
+"""An invented abstract."""
+
+
 def test_drop_reasons_apply_in_their_order() -> None:
     config = PubMedConfig(
         min_pmid=100,
@@ -77,6 +84,7 @@ def test_drop_reasons_apply_in_their_order() -> None:
         {"retracted": False},
         {"title": "A title.", "abstract": (AbstractSection(None, "No abstract available."),)},
         {"abstract": (AbstractSection("AIM", " "),)},
+        {"abstract": (AbstractSection("AIM", FRENCH),)},
         {"abstract": (AbstractSection("AIM", "One two three four."),)},
         {"abstract": (AbstractSection("AIM", "One two three four."), AbstractSection(None, "Five."))},
     ]
@@ -85,6 +93,22 @@ def test_drop_reasons_apply_in_their_order() -> None:
         fields |= changes
         reasons.append(get_drop_reason(build_citation(**fields), config))
     assert reasons == [*PubMedConfig.drop_reasons[3:-2], None]
+
+
+def test_abstract_in_another_language_is_dropped_if_languages_are_selected() -> None:
+    half = len(FRENCH) // 2
+    for languages in (("eng",), ("fre", "eng")):
+        citation = build_citation(
+            languages=languages,
+            abstract=(AbstractSection("BUT", FRENCH[:half]), AbstractSection(None, FRENCH[half:])),
+        )
+        assert get_drop_reason(citation, PubMedConfig(languages=("eng",))) == "language-of-text"
+        assert get_drop_reason(citation, PubMedConfig(languages=("eng", "fre"))) is None
+        assert get_drop_reason(citation, PubMedConfig()) is None
+    english = build_citation(
+        languages=("fre",), abstract=(AbstractSection(None, "Some mice slept well. " * 20),)
+    )
+    assert get_drop_reason(english, PubMedConfig(languages=("fre",))) is None
 
 
 def test_drop_reasons_of_other_steps_come_first_and_last() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bioshards.pipelines import cli
+from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.corpus.jats_articles import article_xml, write_files
 from tests.support.fork_server import run_beam
 from tests.support.outputs import load_documents, load_manifest, published_digests
@@ -235,3 +236,28 @@ def test_help_shows_the_defaults_of_rules(capsys: Capture) -> None:
     stdout = " ".join(capsys.readouterr().out.split())
     assert "read from scanned pages (default: no)" in stdout
     assert "(default: CC-BY,CC-BY-SA,CC0, which permit" in stdout
+
+
+def test_articles_in_the_words_of_another_language_are_dropped(
+    tmp_path: Path, run_pmc: Run, capsys: Capture
+) -> None:
+    french = (
+        "Les souris ont dormi dans des cages pendant la nuit et le sommeil a été mesuré par une caméra. "
+        "Dans le groupe sans sucre, la durée du sommeil est plus courte que celle des autres souris."
+    )
+    articles = {"PMC1.xml": article_xml(1, french, language=""), "PMC2.xml": article_xml(2, french)}
+    articles["PMC3.xml"] = article_xml(3, language="")
+    folder = write_files(tmp_path / "in", articles)
+    assert run_pmc("--input", folder, "--output", tmp_path / "out", "--keep-dropped") == 0
+    assert "2  dropped: language-of-text" in capsys.readouterr().out
+    assert list(load_documents(tmp_path / "out")) == ["pmc:PMC3.1"]
+    manifest = load_manifest(tmp_path / "out")
+    assert manifest["funnel"] == {"records": 3, "dropped: language-of-text": 2, "kept": 1}
+    assert manifest["languages"] == {"eng": 1}
+    dropped = load_with_datasets(tmp_path / "out" / "dropped")
+    assert [(row["id"], row["reason"], row["language"]) for row in dropped] == [
+        ("pmc:PMC1.1", "language-of-text", "fre"),
+        ("pmc:PMC2.1", "language-of-text", "fre"),
+    ]
+    assert run_pmc("--input", folder, "--output", tmp_path / "all", "--languages", "") == 0
+    assert load_manifest(tmp_path / "all")["languages"] == {"eng": 1, "fre": 2}
