@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 import torch
 import torch.distributed as distributed
@@ -47,6 +47,12 @@ class ProcessGroup:
         distributed.all_reduce(tensor)
         totals: list[float] = tensor.tolist()
         return totals
+
+    def all_gather(self, value: Mapping[str, str]) -> list[dict[str, str]]:
+        """Return the values of all processes, by rank."""
+        values: list[Any] = [None] * self.world_size
+        distributed.all_gather_object(values, dict(value))
+        return values
 
     def barrier(self) -> None:
         """Wait for all processes."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import transformers
@@ -21,7 +23,8 @@ from bioshards.train.data.loader import StepLoader
 from bioshards.train.data.pretraining_dataset import PretrainingDataset
 from bioshards.train.models import factory, flops
 
-from . import checkpoint, distributed, run_dir, tokenizer_files
+from . import agreement, checkpoint, distributed, model_card, run_dir, tokenizer_files
+from .agreement import StartFacts
 from .checkpoint import MODEL_FOLDER, STATE_FILE, LoopState
 from .distributed import ProcessGroup
 from .metrics_log import MetricsLog
@@ -46,23 +49,38 @@ def train(job: TrainJob, progress: Callable[[str], None], stop: Event) -> str:
         KeyboardInterrupt: ``stop`` was set; a checkpoint is saved.
         DivergedError: the gradients of several steps in a row were not finite.
         CheckpointError: a checkpoint could not be written.
+        ProcessMismatchError: other processes begin with other data, another recipe, step or model.
     """
     transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # progress() is the live line
     processes = distributed.initialize(job.device)
-    plan = plan_training(job, processes)
-    if processes.is_main:
-        with run_dir.claim_run_dir(job.output):
-            run_dir.check_identity(job.output, plan.identity)
-            result = _TrainingRun(job, plan, processes, progress).train(stop)
-    else:
-        _TrainingRun(job, plan, processes, _ignore_progress).train(stop)
-        result = ""
+    with contextlib.ExitStack() as stack:
+
+        def start() -> tuple[_StartedRun, StartFacts | None]:
+            plan = plan_training(job, processes)
+            if processes.is_main:
+                stack.enter_context(run_dir.claim_run_dir(job.output))
+                run_dir.check_identity(job.output, plan.identity)
+            run = _TrainingRun(job, plan, processes, progress if processes.is_main else _ignore_progress)
+            started_run = run.start()
+            return started_run, run.list_facts(started_run) if processes.world_size > 1 else None
+
+        started_run = agreement.start_together(processes, start, job.output)
+        result = started_run.run.train(started_run, stop)
     processes.close()  # only after success: after an error it would wait for processes that wait for this one
-    return result
+    return result if processes.is_main else ""
 
 
 def _ignore_progress(_line: str) -> None:
     """Drop the progress of all processes but the main one."""
+
+
+class _StartedRun(NamedTuple):
+    """A run whose model is ready to train; ``trainer`` is None if the run is finished."""
+
+    run: _TrainingRun
+    last_checkpoint: str | None
+    trainer: Trainer | None
+    state: LoopState
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +90,46 @@ class _TrainingRun:
     processes: ProcessGroup
     progress: Callable[[str], None]
 
-    def train(self, stop: Event) -> str:
-        job, processes = self.job, self.processes
-        if os.path.exists(f"{job.output}/{run_dir.MANIFEST_FILE}"):
-            return f"{job.output} is finished: there is nothing to do\n{self._format_loading_hint()}"
+    def start(self) -> _StartedRun:
+        """Build or restore the model; nothing is written."""
+        job = self.job
         last_checkpoint = checkpoint.find_latest(job.output)
-        processes.barrier()  # no process writes before all have looked for a checkpoint
-        if last_checkpoint is None and processes.is_main and job.verify_checksums:
+        if os.path.exists(f"{job.output}/{run_dir.MANIFEST_FILE}"):
+            return _StartedRun(self, last_checkpoint, None, LoopState())
+        if last_checkpoint is None and self.processes.is_main and job.verify_checksums:
             for dataset in (self.plan.dataset, self._open_validation_set()):
                 if dataset is not None:
                     dataset.verify(self.progress)
         trainer = self._build_trainer(last_checkpoint)
-        state = self._restore_state(trainer, last_checkpoint)
+        return _StartedRun(self, last_checkpoint, trainer, self._restore_state(trainer, last_checkpoint))
+
+    def list_facts(self, started_run: _StartedRun) -> StartFacts:
+        """Return what all processes must share."""
+        plan, trainer = self.plan, started_run.trainer
+        validation_set = self._open_validation_set()
+        return StartFacts(
+            recipe=agreement.digest_json(
+                [
+                    plan.recipe.to_dict(),
+                    dataclasses.asdict(plan.intervals),
+                    plan.partition.micro_batch_size,
+                    self.job.max_validation_rows,
+                ]
+            ),
+            pretraining_set=agreement.digest_json(
+                [plan.dataset.fingerprint, validation_set and validation_set.fingerprint]
+            ),
+            vocabulary=agreement.digest_json(plan.dataset.vocabulary_sha256),
+            step=f"{started_run.state.steps_done:,}" if trainer else "finished",
+            weights=agreement.digest_weights(trainer.objective.state_dict()) if trainer else "finished",
+        )
+
+    def train(self, started_run: _StartedRun, stop: Event) -> str:
+        """Train to the last step, and return the summary."""
+        job, processes = self.job, self.processes
+        _, last_checkpoint, trainer, state = started_run
+        if trainer is None:
+            return f"{job.output} is finished: there is nothing to do\n{self._format_loading_hint()}"
         if last_checkpoint is None and processes.is_main:
             LocalStorage().write_json(
                 f"{job.output}/{run_dir.RUN_FILE}", {**self._build_run_info(state), "started_at": utc_now()}
@@ -251,9 +297,16 @@ class _TrainingRun:
         """Write the files of a checkpoint into a folder."""
         model_folder = f"{folder}/{MODEL_FOLDER}"
         trainer.objective.save(model_folder)
-        tokenizer_files.copy_to(self.plan.vocabulary, model_folder, self.plan.recipe.max_positions)
-        with open(f"{folder}/{STATE_FILE}", "wb") as file:
-            torch.save({**trainer.state_dict(), **state.to_dict()}, file)
+        for subfolder, _, names in os.walk(model_folder):
+            if "config.json" in names:  # the model, and ELECTRA's generator
+                tokenizer_files.copy_to(self.plan.vocabulary, subfolder, self.plan.recipe.max_positions)
+        card = model_card.format_model_card(
+            trainer.objective, self.plan.recipe, self.plan.dataset, state.steps_done, state.tokens_seen
+        )
+        with open(f"{model_folder}/{model_card.FILE}", "w", encoding="utf-8") as file:
+            file.write(card)
+        with open(f"{folder}/{STATE_FILE}", "wb") as state_file:
+            torch.save({**trainer.state_dict(), **state.to_dict()}, state_file)
         run_info = {
             **self._build_run_info(state),
             "step": state.steps_done,

@@ -109,6 +109,9 @@ class AdversarialObjective(Objective):
             2 + flops.TRAINING_TO_FORWARD_RATIO
         ) * self.objective.count_forward_flops(counts)
 
+    def describe_heads(self) -> list[str]:
+        return self.objective.describe_heads()
+
     def save(self, folder: str) -> None:
         self.objective.save(folder)
 

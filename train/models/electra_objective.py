@@ -155,6 +155,16 @@ class ElectraObjective(Objective):
         )
         return flops.TRAINING_TO_FORWARD_RATIO * forward_flops
 
+    def describe_heads(self) -> list[str]:
+        return [
+            "The discriminator's head, which finds replaced tokens: `AutoModelForPreTraining`. This model "
+            "does not predict tokens: **`AutoModelForMaskedLM` on this folder adds a head that is not "
+            "trained.**",
+            f"The generator in `{GENERATOR_FOLDER}/`, with its head that predicts masked tokens: "
+            f"`AutoModelForMaskedLM` on `{GENERATOR_FOLDER}/`. It is the smaller model of the two, and "
+            "shares its embeddings with the discriminator.",
+        ]
+
     def save(self, folder: str) -> None:
         """Write the discriminator into the folder, the generator into its subfolder ``generator``."""
         self.discriminator.save_pretrained(folder)

@@ -106,6 +106,16 @@ class MlmObjective(Objective):
         pair_flops = counts.labelled * 2 * hidden_size * (hidden_size + 2) if self.pair_task else 0
         return flops.TRAINING_TO_FORWARD_RATIO * (self.count_forward_flops(counts) + pair_flops)
 
+    def describe_heads(self) -> list[str]:
+        pair_head = "next sentences" if self.pair_loss == "nsp" else "the order of sentences"
+        return [
+            "The head that predicts masked tokens: `AutoModelForMaskedLM` and `AutoModelForPreTraining`.",
+            f"The pooler and the head for {pair_head}: `AutoModelForPreTraining`."
+            if self.pair_task
+            else f"The pooler and the head for {pair_head} were **not trained in this run**: the rows of its "
+            "pretraining set have no labels.",
+        ]
+
     def save(self, folder: str) -> None:
         """Write the encoder with both heads; a pair head without labels keeps its initial weights."""
         self.model.save_pretrained(folder)

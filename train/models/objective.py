@@ -128,6 +128,13 @@ class Objective(nn.Module, ABC):
         """Count the FLOPs of a training step, forward and backward, of all models."""
 
     @abstractmethod
+    def describe_heads(self) -> list[str]:
+        """Return a sentence for each head that :meth:`save` writes: is it trained, and which class loads it.
+
+        For the model card, in Markdown.
+        """
+
+    @abstractmethod
     def save(self, folder: str) -> None:
         """Write the encoder and its heads for Hugging Face's ``from_pretrained``."""
 

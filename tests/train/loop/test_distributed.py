@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 from collections.abc import Mapping, Sequence
@@ -201,8 +202,10 @@ def test_failure_of_the_main_process_ends_the_other(
         with call_after_step(2, send_signal):
             assert run_trainer(data, out, "--seed", 3) == 130
         children = start_processes(data, out)
-        assert [child.wait() for child in children] == [2, 1]
+        assert [child.wait() for child in children] == [2, 2]
         assert "was started with --seed 3, not 0" in children[0].read_output()
+        assert "process 0 cannot start: " in children[1].read_output()
+        assert "was started with --seed 3, not 0" in children[1].read_output()
     else:
         children = start_processes(data, out, contexts={0: patch_full_disk})
         assert [child.wait() for child in children] == [1, 1]
@@ -228,6 +231,81 @@ def test_finished_run_ends_all_processes(pretraining_sets: dict[str, Path], tmp_
     children = start_processes(data, out)
     assert wait_for_exit_codes(children) == [0, 0]
     assert "is finished" in children[0].read_output()
+
+
+# Machines without a shared folder
+
+
+def start_machines(*commands: Sequence[object]) -> list[TrainerProcess]:
+    """Start a run of several machines; each has its pretraining set, its folder of runs and its options."""
+    return [
+        TrainerProcess(
+            trainer_options(Path(str(data)), Path(str(out)), *OPTIONS, *options),
+            Path(f"{out} says"),
+            contextlib.nullcontext,
+            env,
+        )
+        for (data, out, *options), env in zip(commands, make_environments(len(commands)), strict=True)
+    ]
+
+
+def test_machines_without_a_shared_folder_train_and_resume_from_copies(
+    pretraining_sets: dict[str, Path], tmp_path: Path
+) -> None:
+    data, copy = pretraining_sets["bert"], tmp_path / "copy"
+    shutil.copytree(data, copy)
+    first, second = tmp_path / "first", tmp_path / "second"
+    with call_after_step(4, send_signal):
+        assert run_trainer(data, first, *OPTIONS, *NO_DROPOUT) == 130
+    commands = [(data, first, *NO_DROPOUT), (copy, second, *NO_DROPOUT)]
+    children = start_machines(*commands)
+    assert wait_for_exit_codes(children) == [2, 2]
+    for child in children:
+        message = child.read_output()
+        assert "step 4 in process 0 and 0 in process 1" in message
+        assert "as a shared folder or a copy" in message
+    assert not second.exists()
+    shutil.copytree(first, second)
+    assert wait_for_exit_codes(start_machines(*commands)) == [0, 0]
+    assert [path.name for path in second.glob("step-*")] == ["step-0000004"]
+    assert run_trainer(data, tmp_path / "one", *OPTIONS, *NO_DROPOUT) == 0
+    assert_runs_close(tmp_path / "one", first, 1e-5)
+
+
+def test_machines_with_other_inputs_do_not_start(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
+    data, outs = pretraining_sets["bert"], (tmp_path / "first", tmp_path / "second")
+    weights = tmp_path / "weights"
+    assert run_trainer(data, tmp_path / "run", "--steps", 1, "--warmup", 0) == 0
+    shutil.copytree(last_checkpoint(tmp_path / "run") / "hf", weights)
+    other_weights = tmp_path / "elsewhere" / "weights"
+    assert run_trainer(data, tmp_path / "other", "--steps", 1, "--warmup", 0, "--seed", 5) == 0
+    shutil.copytree(last_checkpoint(tmp_path / "other") / "hf", other_weights)
+    cases: list[tuple[tuple[object, ...], tuple[object, ...], str]] = [
+        ((data,), (data, "--seed", 3), "recipe "),
+        ((data,), (data, "--save-every", 5), "recipe "),
+        ((data,), (pretraining_sets["electra"], "--family", "bert"), "pretraining set "),
+        ((data, "--init-checkpoint", weights), (data, "--init-checkpoint", other_weights), "weights "),
+    ]
+    for number, (left, right, expected) in enumerate(cases):
+        commands = [
+            (folder, Path(f"{out}-{number}"), *options)
+            for (folder, *options), out in zip((left, right), outs, strict=True)
+        ]
+        children = start_machines(*commands)
+        assert wait_for_exit_codes(children) == [2, 2]
+        for child in children:
+            assert "the processes do not begin with the same: " in child.read_output()
+            assert expected in child.read_output()
+    assert not [path for path in tmp_path.glob("first-*/*") if path.name != ".lock"]
+
+
+def test_error_of_one_machine_is_that_of_all(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
+    data = pretraining_sets["bert"]
+    children = start_machines((data, tmp_path / "first"), (tmp_path / "nowhere", tmp_path / "second"))
+    assert wait_for_exit_codes(children) == [2, 2]
+    assert "nowhere" in children[1].read_output()
+    assert "process 1 cannot start: " in children[0].read_output()
+    assert "nowhere" in children[0].read_output()
 
 
 # Process groups

@@ -61,6 +61,41 @@ def load_model(name: str, folder: Path) -> tuple[Any, dict[str, Any]]:
     return model_and_report[0], model_and_report[1]
 
 
+# Model cards
+
+
+def test_model_card_says_which_heads_are_trained(runs: dict[str, Path]) -> None:
+    cards = {family: (runs[family] / LAST / "hf" / "README.md").read_text() for family in FAMILIES}
+    for family, card in cards.items():
+        assert card.startswith("---\nlibrary_name: transformers\n---\n")
+        assert f"# {family}, 2 layers of 32" in card
+        assert "after 12 of\n12 steps" in card
+    assert "**`AutoModelForMaskedLM` on this folder adds a head that is not trained.**" in cards["electra"]
+    assert "`AutoModelForMaskedLM` on `generator/`" in cards["electra"]
+    assert "head for next sentences: `AutoModelForPreTraining`" in cards["bert"]
+    assert "head for the order of sentences: `AutoModelForPreTraining`" in cards["albert"]
+
+
+def test_model_card_names_a_head_without_labels_as_untrained(
+    pretraining_sets: dict[str, Path], tmp_path: Path
+) -> None:
+    data = pretraining_sets["electra"]
+    assert run_trainer(data, tmp_path / "run", "--family", "bert", "--steps", 1, "--warmup", 0) == 0
+    card = (tmp_path / "run" / "step-0000001" / "hf" / "README.md").read_text()
+    assert "The pooler and the head for next sentences were **not trained in this run**" in card
+
+
+def test_generator_has_the_tokenizer_of_the_model(runs: dict[str, Path]) -> None:
+    hf = runs["electra"] / LAST / "hf"
+    text = "naloxone binds the [MASK] receptor"
+    ids = [AutoTokenizer.from_pretrained(folder)(text)["input_ids"] for folder in (hf, hf / "generator")]
+    assert ids[0] == ids[1]
+    for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt"):
+        assert (hf / "generator" / name).read_bytes() == (hf / name).read_bytes()
+    fill = transformers.pipeline("fill-mask", model=str(hf / "generator"))
+    assert len(fill("the [MASK] receptor", top_k=3)) == 3
+
+
 # Models
 
 
