@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ from typing import Any, Final
 from tokenizers import Tokenizer
 
 from bioshards.train.data.piece_table import VocabularyError
+from bioshards.train.models.factory import InitialWeightsError
 
 FILES: Final = ("tokenizer.json", "vocab.txt", "spiece.model")
 """Tokenizer files of a vocabulary, except its configuration; a vocabulary has some of them."""
@@ -42,6 +44,22 @@ def read_config(vocabulary: str) -> dict[str, Any]:
             "python -m bioshards.vocab"
         ) from error
     return config
+
+
+def check_spiece_model(vocabulary: str, checkpoint: str) -> None:
+    """Check that a checkpoint whose only tokenizer file is a spiece.model has that of the vocabulary.
+
+    Raises:
+        InitialWeightsError: it is another one.
+    """
+    own, other = (f"{folder}/spiece.model" for folder in (vocabulary, checkpoint))
+    if os.path.exists(f"{checkpoint}/{FILES[0]}") or not (os.path.exists(own) and os.path.exists(other)):
+        return
+    if not filecmp.cmp(own, other, shallow=False):
+        raise InitialWeightsError(
+            f"{other} is not the model of the pretraining set's vocabulary. Make it yours (python -m "
+            f"bioshards.vocab adopt {checkpoint}) and build the set with it, or give another folder"
+        )
 
 
 def read_vocabulary(vocabulary: str) -> dict[str, int]:

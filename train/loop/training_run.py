@@ -151,7 +151,10 @@ class _TrainingRun:
         if init_checkpoint and last_checkpoint:  # a resumed run does not need the initial checkpoint any more
             init_checkpoint = f"{last_checkpoint}/{MODEL_FOLDER}"
         torch.manual_seed(recipe.seed)
-        vocabulary = tokenizer_files.read_vocabulary(self.plan.vocabulary) if init_checkpoint else None
+        vocabulary = None
+        if init_checkpoint:
+            vocabulary = tokenizer_files.read_vocabulary(self.plan.vocabulary)
+            tokenizer_files.check_spiece_model(self.plan.vocabulary, init_checkpoint)
         objective = factory.build_objective(
             recipe.model_config, self.plan.dataset, init_checkpoint, vocabulary
         )

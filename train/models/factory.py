@@ -52,7 +52,8 @@ def build_objective(
     Args:
         init_checkpoint: folder written by ``save_pretrained``.  Its encoder and those of its heads that the
             objective has are loaded; for ELECTRA also the generator in its subfolder ``generator``.
-        vocabulary: ids by piece, to compare with the ``tokenizer.json`` of the checkpoint, if it has one.
+        vocabulary: ids by piece, to compare with the ``tokenizer.json`` or ``vocab.txt`` of the checkpoint,
+            if it has one.
 
     Raises:
         InitialWeightsError: the checkpoint is of another model or another vocabulary.
@@ -103,7 +104,7 @@ def _build_model(model_class: type[_Model], config: PreTrainedConfig, folder: st
 
 
 def _load_matching_config(folder: str, config: PreTrainedConfig) -> PreTrainedConfig:
-    """Load the configuration of a folder, check its sizes, and set the dropout of ``config``."""
+    """Load the configuration of a folder, check its sizes, and set [PAD] and the dropout of ``config``."""
     loaded_config = _load_config(folder)
     if loaded_config.model_type != config.model_type:
         raise InitialWeightsError(
@@ -120,6 +121,7 @@ def _load_matching_config(folder: str, config: PreTrainedConfig) -> PreTrainedCo
             f"{folder} has a model of other sizes: {'; '.join(differences)}. "
             "Give another folder, or a preset of these sizes"
         )
+    loaded_config.pad_token_id = config.pad_token_id  # the row of the embedding that is not trained
     loaded_config.hidden_dropout_prob = config.hidden_dropout_prob
     loaded_config.attention_probs_dropout_prob = config.attention_probs_dropout_prob
     return loaded_config
@@ -133,21 +135,44 @@ def _check_vocabulary(folder: str, data_spec: DataSpec, vocabulary: Mapping[str,
             f"{folder} has a model with a vocabulary of {size:,} pieces; the pretraining set has "
             f"{data_spec.vocabulary_size:,}. Build the set with its vocabulary, or give another folder"
         )
-    path = os.path.join(folder, "tokenizer.json")
-    if vocabulary is None or not os.path.exists(path):
+    if vocabulary is None:
         return
-    try:
-        loaded_vocabulary = Tokenizer.from_file(path).get_vocab()
-    except Exception as error:  # tokenizers raises plain Exception
-        raise InitialWeightsError(f"{path} cannot be read ({error}). Give another folder") from error
+    loaded = _read_vocabulary(folder)
+    if loaded is None:
+        return
+    path, loaded_vocabulary = loaded
     if loaded_vocabulary != dict(vocabulary):
         num_differing = sum(
             vocabulary.get(piece) != token_id for piece, token_id in loaded_vocabulary.items()
         )
         raise InitialWeightsError(
             f"{path}: {num_differing:,} of its {len(loaded_vocabulary):,} pieces differ from the pretraining "
-            "set's vocabulary. Build the set with this vocabulary, or give another folder"
+            f"set's vocabulary. Make it yours (python -m bioshards.vocab adopt {folder}) and build the set "
+            "with it, or give another folder"
         )
+
+
+def _read_vocabulary(folder: str) -> tuple[str, dict[str, int]] | None:
+    """Read the ids by piece of a checkpoint's tokenizer.json, or of the vocab.txt of an older one.
+
+    Returns:
+        The path and the ids; None if the folder has neither.
+    """
+    path = os.path.join(folder, "tokenizer.json")
+    if os.path.exists(path):
+        try:
+            return path, Tokenizer.from_file(path).get_vocab()
+        except Exception as error:  # tokenizers raises plain Exception
+            raise InitialWeightsError(f"{path} cannot be read ({error}). Give another folder") from error
+    path = os.path.join(folder, "vocab.txt")
+    if not os.path.exists(path):
+        return None
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            lines = file.read().split("\n")
+    except (OSError, ValueError) as error:
+        raise InitialWeightsError(f"{path} cannot be read ({error}). Give another folder") from error
+    return path, {piece: token_id for token_id, piece in enumerate(lines) if piece}
 
 
 def _load_config(folder: str) -> PreTrainedConfig:

@@ -269,6 +269,20 @@ def test_vocabulary_with_other_pieces_is_refused(tmp_path: Path) -> None:
     assert "cannot be read" in read_load_error("bert", tmp_path, pieces)
 
 
+def test_vocab_txt_of_a_checkpoint_is_compared(tmp_path: Path) -> None:
+    save_objective("bert", tmp_path)
+    pieces = make_wordpiece(*WORDS).get_vocab()
+    by_id = sorted(pieces, key=pieces.__getitem__)
+    (tmp_path / "vocab.txt").write_text("\r\n".join(by_id) + "\r\n")
+    build_objective(make_model_config("bert"), DatasetInfo(), str(tmp_path), pieces)
+    (tmp_path / "vocab.txt").write_text("\n".join([*by_id[:5], *reversed(by_id[5:])]))
+    message = read_load_error("bert", tmp_path, pieces)
+    assert "vocab.txt: 56 of its 61 pieces differ" in message
+    assert f"bioshards.vocab adopt {tmp_path}" in message
+    (tmp_path / "vocab.txt").write_bytes(b"\xff\n")
+    assert "vocab.txt cannot be read" in read_load_error("bert", tmp_path, pieces)
+
+
 # Sizes
 
 
