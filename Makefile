@@ -3,7 +3,7 @@
 #   make vocab     a vocabulary from what make run made
 #   make examples  a pretraining set from both
 #   make train     a tiny model on the pretraining set
-#   make evaluate  its scores on invented benchmarks, two seeds a task, as a report
+#   make evaluate  its scores on invented benchmarks, two seeds a task, beside the majority class, and a report
 #   make test      the tests of every change, in minutes    make test-all  all tests
 #   make lint      format, types, import contracts          make check     lint and test
 #   make bench     speed and memory against peers           make clean     remove what make made
@@ -33,7 +33,7 @@ DATA ?= evaluate/sample
 TASKS ?= blurb
 SEEDS ?= 2
 SCORES ?= $(OUT)/scores
-RECIPE ?= $(if $(filter evaluate/sample,$(DATA)),--epochs 3 --batch-size 4 --learning-rate 0.001 --max-seq-length 128)
+RECIPE ?= $(if $(filter evaluate/sample,$(DATA)),--epochs 6 --batch-size 8 --learning-rate 0.005 --max-seq-length 128)
 REGISTRY ?=
 TAG ?= $(VERSION)
 DOCKER ?= docker

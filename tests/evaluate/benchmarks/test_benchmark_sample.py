@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import re
 from collections import Counter
 from functools import cache
 
@@ -10,6 +12,8 @@ import pytest
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 from bioshards.evaluate.benchmarks.definition import SPLITS, RecordsBySplit, load_records, locate_benchmark
 from bioshards.evaluate.benchmarks.record_types import LabelledText, Relation, TaggedSentence
+from bioshards.evaluate.metrics.tag_f1 import entity_f1
+from bioshards.evaluate.tasks.majority import predict_majority
 from bioshards.evaluate.tasks.task_registry import TASKS, Task
 from tests.support.evaluate.sample.benchmark_sample import sample_contents
 from tests.support.paths import BENCHMARK_SAMPLE
@@ -85,3 +89,46 @@ def test_corpus_sample_shares_a_sentence_with_bc5_chem() -> None:
         for record in load_sample("bc5-chem")["test"]
         if isinstance(record, TaggedSentence)
     )
+
+
+def read_words(text: LabelledText) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", f"{text.text} {text.text_pair or ''}".lower()))
+
+
+@pytest.mark.parametrize("name", ["gad", "chemprot-blue", "ddi-blue", "pubmedqa", "bioasq-yesno"])
+def test_words_of_train_tell_the_classes_of_test(name: str) -> None:
+    """The sample can be learned: the text of train that shares most words has the right class."""
+    records_by_split = load_sample(name)
+    train, test = (
+        [
+            (read_words(record), record.label)
+            for record in records_by_split[split]
+            if isinstance(record, LabelledText)
+        ]
+        for split in ("train", "test")
+    )
+    labels = [label for _, label in test]
+    majority = predict_majority("single_label", [label for _, label in train], labels)
+    nearest = [
+        max(train, key=lambda known, words=words: len(known[0] & words) / len(known[0] | words))[1]
+        for words, _ in test
+    ]
+    accuracies = [sum(map(operator.eq, labels, predicted)) / len(labels) for predicted in (nearest, majority)]
+    assert accuracies[0] > max(0.8, accuracies[1] + 0.2)
+
+
+@pytest.mark.parametrize("name", ["bc5-chem", "bc5-disease", "ncbi-disease", "bc2gm", "jnlpba", "s800"])
+def test_tags_of_train_tell_the_tags_of_test(name: str) -> None:
+    """The sample can be learned: most words of test have the tag that they have in train."""
+    records_by_split = load_sample(name)
+    tag_counts: dict[str, Counter[str]] = {}
+    for record in records_by_split["train"]:
+        assert isinstance(record, TaggedSentence)
+        for word, tag in zip(record.words, record.tags, strict=True):
+            tag_counts.setdefault(word.lower(), Counter())[tag] += 1
+    sentences = [record for record in records_by_split["test"] if isinstance(record, TaggedSentence)]
+    predicted = [
+        [tag_counts.get(word.lower(), Counter("O")).most_common(1)[0][0] for word in sentence.words]
+        for sentence in sentences
+    ]
+    assert entity_f1().compute_scores([list(one.tags) for one in sentences], predicted)["F1"] > 0.8

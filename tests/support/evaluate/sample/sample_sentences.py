@@ -15,23 +15,15 @@ from bioshards.evaluate.benchmarks.record_types import Mention
 
 ENTITY_NAMES: Final[Mapping[str, Sequence[str]]] = {
     "drug": (
-        *("talmedrine", "spirelactone", "ovirastane", "quelonide", "bremaxine", "fenoxadil", "carbivastol"),
-        *("pirodexan", "nelumicin", "oxabradone", "sertivane", "dolquinast", "amivorin", "lestrapine"),
-        *("zumepril acetate", "halcitrone", "5-hydroxyvexamide", "cibrolone"),
+        *("talmedrine", "spirelactone", "ovirastane", "quelonide", "bremaxine", "zumepril acetate"),
+        "5-hydroxyvexamide",
     ),
-    "gene": (
-        *("KLT7R", "BRF12", "NXP4A", "SOLV1", "TMQ3", "PARX2", "GLIM5", "CDV9", "HRK8B", "ZFQ11", "LUMA3"),
-        *("ferrokinase 2", "lumen adhesion factor", "tubulose synthase", "piezin receptor"),
-    ),
+    "gene": (*("KLT7R", "BRF12", "GLIM5", "lumen adhesion factor", "tubulose synthase", "piezin receptor"),),
     "disease": (
         *("Ansel fever", "Marlow syndrome", "pale kidney disease", "hollow lung syndrome", "tarsitis"),
-        *("brackwater colitis", "harbour asthma", "Ostrander ataxia", "glassblower's neuropathy"),
-        *("late rickety anaemia", "winter hepatitis", "omental fibrosis"),
+        *("harbour asthma", "glassblower's neuropathy"),
     ),
-    "species": (
-        *("Murella portansis", "Bacillus anselii", "Candida marlowensis", "dock sponge", "mice", "rats"),
-        *("Quercella halophila", "M. portansis", "tidal newt"),
-    ),
+    "species": (*("Murella portansis", "Bacillus anselii", "dock sponge", "mice", "rats", "M. portansis"),),
     "protein": ("KLT7R", "BRF12", "lumen adhesion factor", "piezin receptor", "GLIM5", "tubulose synthase"),
     "DNA": ("BRF12 promoter", "TMQ3 enhancer", "second exon of NXP4A", "lactose operator"),
     "RNA": ("KLT7R mRNA", "miR-9981", "SOLV1 transcripts", "GLIM5 mRNA"),
@@ -60,12 +52,10 @@ CHEMPROT: Final[Mapping[str, Sequence[str]]] = {
     "CPR:3": (
         "{drug} raised the activity of {gene} within {n} min.",
         "{gene} was activated by {drug} in goblet cells.",
-        "Exposure to {drug} increased the expression of {gene} {n}-fold.",
     ),
     "CPR:4": (
         "{drug} inhibited {gene} with an IC50 of {n} nM.",
         "{gene} was blocked by {drug} at {n} mg/kg.",
-        "Treatment with {drug} lowered {gene} in serum by {n}%.",
     ),
     "CPR:5": (
         "{drug} is a full agonist of {gene}.",
@@ -79,7 +69,6 @@ CHEMPROT: Final[Mapping[str, Sequence[str]]] = {
     "false": (
         "{drug} was given {n} min before {gene} was measured.",
         "Neither {drug} nor {gene} was found in urine.",
-        "Samples without {drug} served as controls for {gene}.",
     ),
 }
 DDI: Final[Mapping[str, Sequence[str]]] = {
@@ -112,6 +101,11 @@ GAD: Final[Mapping[str, Sequence[str]]] = {
         "Variants of {gene} did not alter the risk of {disease}.",
     ),
 }
+UNCLEAR: Final = (
+    "It remains unclear whether {gene} plays a part in {disease}.",
+    "Whether {gene} matters in {disease} remains to be shown.",
+)
+"""Answers to the questions that :data:`GAD` answers with yes and no."""
 FACTS: Final = (
     "{drug} relieved {disease} in {n} of 98 patients.",
     "{disease} and {disease} followed the first dose of {drug}.",
@@ -176,14 +170,7 @@ FACTOIDS: Final = (
 
 _SLOT: Final = re.compile(r"\{(\w+)(?:=([^}]*))?\}")
 _WORD: Final = re.compile(r"\w+(?:[-.']\w+)*|[^\w\s]")
-_LEAD_INS: Final = (
-    "",
-    "",
-    "In this open trial, ",
-    "As expected, ",
-    "By contrast, ",
-    "In the Port Ansel cohort, ",
-)
+_LEAD_INS: Final = ("", "", "", "As expected, ")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from tests.support.evaluate.sample.sample_sentences import (
     HALLMARKS,
     NEUTRAL,
     PARAPHRASES,
+    UNCLEAR,
     AnnotatedText,
     add_lead_in,
     fill_template,
@@ -23,7 +24,7 @@ from tests.support.evaluate.sample.sample_sentences import (
 )
 from tests.support.evaluate.sample.sample_tagging import FileContents
 
-_YES_NO: Final = ("yes", "no")
+_YES_NO: Final = ("yes", "yes", "no")
 
 
 def text_files() -> FileContents:
@@ -46,7 +47,7 @@ def _json_line(value: Any) -> str:
 
 
 def _biosses_tsv() -> str:
-    """100 pairs from the same fact told twice (4) to two facts of nothing in common (0)."""
+    """100 pairs from the same fact told twice (4) to a fact and a remark that is none (0)."""
     rng = Random("biosses")
     rows = []
     for index in range(100):
@@ -55,7 +56,7 @@ def _biosses_tsv() -> str:
         first = fill_template(rng, template)
         names = {one.type: first.text[one.start : one.end] for one in first.mentions}
         shared_names = dict(list(names.items())[: 3 if level > 2 else level])
-        second = fill_template(rng, retold if level > 1 else PARAPHRASES[(index + 1) % 4][1], shared_names)
+        second = fill_template(rng, retold if level > 1 else NEUTRAL[index % 4], shared_names)
         scores = [min(4.0, max(0.0, level + rng.choice((-1.0, 0.0, 0.0, 1.0)))) for _ in "ABCDE"]
         mean = sum(scores) / 5
         rows.append([str(index + 1), first.text, second.text, ",".join(map(str, scores)), f"{mean:.2f}"])
@@ -63,13 +64,13 @@ def _biosses_tsv() -> str:
 
 
 def _hallmark_files() -> FileContents:
-    """Abstracts of three sentences, none to two of them with a hallmark, and BLURB's lists."""
+    """Abstracts of three sentences, each with one hallmark or two or none, and BLURB's lists."""
     rng = Random("hallmarks")
     labels = list(HALLMARKS)
     files: FileContents = {}
     lists: dict[str, list[str]] = {"test": [], "train": [], "dev": []}
     for at, pmid in zip(range(40), count(90000096), strict=False):
-        chosen_labels = ["", labels[at % 10], ("", labels[(at * 3 + 1) % 10])[at % 2]]
+        chosen_labels = [labels[at % 10], labels[at % 10], labels[(at if at % 4 else at * 3 + 1) % 10]]
         if at % 13 == 12:
             chosen_labels = ["", "", ""]
         texts = [
@@ -88,12 +89,15 @@ def _hallmark_files() -> FileContents:
 # Questions
 
 
-def _draw_yes_no_questions(name: str, size: int) -> Iterator[tuple[str, str, list[AnnotatedText]]]:
-    """Yes/no questions, their answers, and sentences that answer them."""
+def _draw_questions(
+    name: str, size: int, answers: Sequence[str]
+) -> Iterator[tuple[str, str, list[AnnotatedText]]]:
+    """Draw questions with yes, no or maybe for an answer, in turn, and sentences that answer them."""
     rng = Random(name)
+    templates_by_answer = {"yes": GAD["1"], "no": GAD["0"], "maybe": UNCLEAR}
     for at in range(size):
-        answer = "no" if at % 3 == 2 else "yes"
-        templates = GAD["1" if answer == "yes" else "0"]
+        answer = answers[at % len(answers)]
+        templates = templates_by_answer[answer]
         first = fill_template(rng, add_lead_in(rng, templates[at % 2]))
         names = {one.type: first.text[one.start : one.end] for one in first.mentions}
         question = fill_template(rng, "Is {gene} linked to {disease}?", names).text
@@ -107,16 +111,15 @@ def _draw_yes_no_questions(name: str, size: int) -> Iterator[tuple[str, str, lis
 def _pubmedqa_files() -> FileContents:
     """Questions, some of which have no clear answer, and the answers of those to be tested."""
     questions = {}
-    for at, (pmid, (question, answer, said)) in enumerate(
-        zip(count(90000090), _draw_yes_no_questions("pubmedqa", 40), strict=False)
-    ):
+    drawn = _draw_questions("pubmedqa", 44, ("yes", "no", "yes", "yes", "no", "maybe"))
+    for pmid, (question, answer, said) in zip(count(90000090), drawn, strict=False):
         questions[str(pmid)] = {
             "QUESTION": question,
-            "CONTEXTS": [said[0].text, said[2].text],
+            "CONTEXTS": [said[0].text, said[1].text],
             "LABELS": ["RESULTS", "CONCLUSIONS"],
             "YEAR": "2020",
-            "LONG_ANSWER": said[1].text,
-            "final_decision": "maybe" if at % 5 == 4 else answer,
+            "LONG_ANSWER": said[0].text,
+            "final_decision": answer,
         }
     answers = {pmid: str(one["final_decision"]) for pmid, one in questions.items()}
     _, _, test = pubmedqa.split_ids(answers)
@@ -144,7 +147,7 @@ def _yes_no_files() -> FileContents:
     """BioASQ's training file, with a question of another kind, and BLURB's lists."""
     questions = [
         _make_bioasq_question(f"training{at:02}", 90000200 + at, "yesno", question, answer, said[:2])
-        for at, (question, answer, said) in enumerate(_draw_yes_no_questions("yes or no", 30))
+        for at, (question, answer, said) in enumerate(_draw_questions("yes or no", 30, _YES_NO))
     ]
     names = [question["id"] for question in questions]
     summary = _make_bioasq_question("summary00", 90000199, "summary", "What is Ansel fever?", None, [])
@@ -160,7 +163,7 @@ def _ideal_answer_files() -> FileContents:
     for part, size in (("train", 24), ("test", 9)):
         rows = [
             [str(int(answer == "yes")), question, join_texts(said[:2]).text]
-            for question, answer, said in _draw_yes_no_questions(f"ideal {part}", size)
+            for question, answer, said in _draw_questions(f"ideal {part}", size, _YES_NO)
         ]
         files[f"bio_electra/yesno/{part}.tsv"] = format_tsv(("yesno_label", "question", "ideal_answer"), rows)
     return files
@@ -221,7 +224,7 @@ def _bioasq_files() -> FileContents:
     folder = "electramed/QA/BioASQ"
     train = _squad_paragraphs_of_questions("factoid 7b", 12, "train{:02}_{{:03}}")
     files = {f"{folder}/BioASQ-train-factoid-7b-full-annotated.json": _squad_json(train)}
-    yes_no = _draw_yes_no_questions("golden", 15)
+    yes_no = _draw_questions("golden", 15, _YES_NO)
     pmids = count(90000098)
     for batch in range(1, 6):
         golden, paragraphs = [], []
