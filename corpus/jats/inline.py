@@ -34,10 +34,40 @@ _KEPT_XREF_TAG: Final = "kept-xref"
 _MAX_FOOTNOTE_MARK_LENGTH: Final = 3  # characters of a footnote's number or symbol
 _LOOKBACK_CHARACTERS: Final = 20
 _LOOKBACK_PIECES: Final = 8
+_FOOTNOTE_WORD = re.compile(r"\b(?:foot)?notes?\s*[(\[]?\s*$", re.I)
+"""Text before a footnote's mark that is a word of its sentence: "see footnote a"."""
+WORD_GAP: Final = "\n"
+"""A blank that words need; join_pieces removes it at the inner side of brackets and before punctuation."""
 _NUMBERED_ITEM_NAME = re.compile(
     r"\b(?:fig|figs|figure|figures|table|tables|eq|eqs|equation|section|box|file|part|step)\.?\s*[(\[]?$",
     re.I,
 )
+
+
+_TAXPUB_NAMESPACE: Final = "http://www.plazi.org/taxpub"
+_NAME_PARTS: Final = (
+    *("taxon-name", "taxon-name-part", "taxon-authority", "taxon-status"),
+    *("surname", "given-names", "prefix", "suffix", "string-name", "name", "collab", "institution"),
+    *("addr-line", "city", "state", "country", "postal-code", "funding-source", "award-id"),
+)
+"""Elements that are words on their own when nothing is between them."""
+_BLOCK_ELEMENTS: Final = (
+    *(
+        "p",
+        "title",
+        "caption",
+        "disp-quote",
+        "preformat",
+        "code",
+        "address",
+        "statement",
+        "speech",
+        "speaker",
+    ),
+    *("list", "list-item", "def-list", "def-item", "term", "verse-group", "verse-line", "sec", "boxed-text"),
+    *("fig", "fig-group", "table-wrap", "table-wrap-group", "chem-struct-wrap", "question", "answer"),
+)
+"""Elements of paragraphs that may be nested in inline elements, where their text is no block of its own."""
 
 
 def extract_text(element: etree._Element) -> str:
@@ -155,8 +185,8 @@ def _append_xref(xref: etree._Element, pieces: TextPieces) -> None:
             text = in_text_citations.mark_trailing_number(text)
     elif (
         ref_type in _FOOTNOTE_TYPES
-        and len(text) <= _MAX_FOOTNOTE_MARK_LENGTH
-        and not (pieces and pieces[-1][-1:].isspace())
+        and len(text.strip()) <= _MAX_FOOTNOTE_MARK_LENGTH
+        and not _FOOTNOTE_WORD.search("".join(pieces[-_LOOKBACK_PIECES:])[-_LOOKBACK_CHARACTERS:])
     ):
         text = CITATION_MARK
     if text:
@@ -196,6 +226,38 @@ def _strip_line_break(pieces: TextPieces) -> None:
             pieces[-1] = stripped
 
 
+def _append_block(element: etree._Element, pieces: TextPieces) -> None:
+    """Append the text of an element that is apart from the text around it."""
+    pieces.append(WORD_GAP)
+    append_text(element, pieces)
+    pieces.append(WORD_GAP)
+
+
+def _append_explanation(element: etree._Element, pieces: TextPieces) -> None:
+    """Append the explanation of the text before it in brackets."""
+    if text := extract_text(element):
+        pieces.append(f" ({text})")
+
+
+def _append_alternatives(element: etree._Element, pieces: TextPieces) -> None:
+    """Append the first alternative that has text."""
+    for child in element:
+        inner_pieces: TextPieces = []
+        append_inline(child, inner_pieces)
+        if "".join(inner_pieces).strip(f" \t\n{REMOVAL_MARK}"):
+            pieces += inner_pieces
+            return
+    pieces.append(REMOVAL_MARK)
+
+
+def _append_name_part(element: etree._Element, pieces: TextPieces) -> None:
+    """Append a part of a name, with a blank if the part before it ends where it begins."""
+    previous = element.getprevious()
+    if previous is not None and not previous.tail and _HANDLERS.get(previous.tag) is _append_name_part:
+        pieces.append(" ")
+    append_text(element, pieces)
+
+
 def _append_formula(element: etree._Element, pieces: TextPieces) -> None:
     """Append a formula from its MathML, or its text without LaTeX and graphics."""
     math = element.find(f".//{MATHML_NAMESPACE}math")
@@ -204,12 +266,27 @@ def _append_formula(element: etree._Element, pieces: TextPieces) -> None:
         append_text(element, inner_pieces)
         text = "".join(inner_pieces)
     else:
-        text = formula.formula_to_text(math)
+        text = _format_math(math)
     pieces.append(text if text.strip() else REMOVAL_MARK)
 
 
 def _append_math(element: etree._Element, pieces: TextPieces) -> None:
-    pieces.append(formula.formula_to_text(element))
+    pieces.append(_format_math(element))
+
+
+def _format_math(math: etree._Element) -> str:
+    """Return the text of a formula, with the blanks at its edges that its source has."""
+    text = formula.formula_to_text(math)
+    leaves = [leaf for leaf in math.iter(etree.Element) if not len(leaf)]
+    edges = [WORD_GAP if text and leaves and _is_blank_at(leaves[end], end) else "" for end in (0, -1)]
+    return f"{edges[0]}{text}{edges[1]}"
+
+
+def _is_blank_at(leaf: etree._Element, end: int) -> bool:
+    name = str(leaf.tag).rpartition("}")[2]
+    if name == "mspace":
+        return not leaf.get("width", "").startswith(("-", "0"))
+    return name == "mtext" and bool(leaf.text) and leaf.text[end].isspace()
 
 
 _HANDLERS: Final[dict[object, Callable[[etree._Element, TextPieces], None]]] = {
@@ -218,7 +295,12 @@ _HANDLERS: Final[dict[object, Callable[[etree._Element, TextPieces], None]]] = {
     _KEPT_XREF_TAG: _append_kept_citation,
     "sup": _append_superscript,
     "sub": _append_subscript,
-    "break": _append_blank,
+    **dict.fromkeys(("break", "table", "array", "disp-formula", "disp-formula-group"), _append_blank),
+    **dict.fromkeys(("def", "rt"), _append_explanation),
+    **dict.fromkeys(("alternatives", "block-alternatives"), _append_alternatives),
+    **dict.fromkeys(_BLOCK_ELEMENTS, _append_block),
+    **dict.fromkeys(_NAME_PARTS, _append_name_part),
+    **dict.fromkeys((f"{{{_TAXPUB_NAMESPACE}}}{name}" for name in _NAME_PARTS), _append_name_part),
     **dict.fromkeys(("ext-link", "uri"), _append_link),
     "inline-formula": _append_formula,
     f"{MATHML_NAMESPACE}math": _append_math,
@@ -233,8 +315,6 @@ _HANDLERS: Final[dict[object, Callable[[etree._Element, TextPieces], None]]] = {
             "supplementary-material",
             "index-term",
             "fn",
-            "table",
-            "array",
             "mixed-citation",
             "element-citation",
             "nlm-citation",
@@ -249,6 +329,9 @@ _HANDLERS: Final[dict[object, Callable[[etree._Element, TextPieces], None]]] = {
             "contrib-group",
             "permissions",
             "label-alternatives",
+            "label",
+            "attrib",
+            "rp",
         ),
         _skip,
     ),

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 from lxml import etree
 
-from . import caption_notes
+from . import caption_notes, reference_lists
 from .boilerplate import is_boilerplate, is_supplement_title, starts_with_boilerplate_title
-from .inline import TextPieces, append_inline, extract_text, join_pieces
+from .inline import WORD_GAP, TextPieces, append_inline, extract_text, join_pieces
 
 Headings = tuple[str, ...]
 
@@ -87,6 +87,7 @@ class SectionWalker:
 
     def add_block(self, part: str, headings: Headings, text: str) -> None:
         """Add a block, unless the text is only punctuation, which a paragraph with one link leaves."""
+        text = reference_lists.remove_html_references(text)
         if len(text) > 2 or any(map(str.isalnum, text)):
             self.blocks.append(TextBlock(part, headings, text))
 
@@ -124,8 +125,16 @@ class SectionWalker:
         self._walk_under_title(section, part, headings, _element_title(section) or default_title)
 
     def _walk_under_title(self, section: etree._Element, part: str, headings: Headings, title: str) -> None:
+        first_block = len(self.blocks)
         self.walk_children(section, part, (*headings, title) if title else headings)
         self.add_pending_captions()
+        self._drop_references(first_block, title)
+
+    def _drop_references(self, first_block: int, title: str) -> None:
+        """Drop the blocks of a section or list if they are references."""
+        texts = [block.text for block in self.blocks[first_block:]]
+        if texts and reference_lists.is_reference_title(title) and reference_lists.are_references(texts):
+            del self.blocks[first_block:]
 
     def _walk_box(self, box: etree._Element, part: str, headings: Headings) -> None:
         """Walk boxed text as a section of the body, even if it floats."""
@@ -159,8 +168,10 @@ class SectionWalker:
 
     def _walk_list(self, items: etree._Element, part: str, headings: Headings) -> None:
         title = _element_title(items)
+        first_block = len(self.blocks)
         for item in items.iterchildren("list-item"):
             self.walk_children(item, part, (*headings, title) if title else headings)
+        self._drop_references(first_block, title)
 
     def _walk_definitions(self, definitions: etree._Element, part: str, headings: Headings) -> None:
         for child in definitions:
@@ -193,15 +204,16 @@ class SectionWalker:
         footnotes = []
         for child in paragraph:
             handler = _HANDLERS.get(child.tag)
-            if handler is None:
+            if handler is None or child.tag == "alternatives":
                 append_inline(child, pieces)
             elif child.tag == "fn":
                 footnotes.append(child)
             elif handler is SectionWalker._skip:
-                pieces.append(" ")
+                pieces.append(WORD_GAP)
             elif handler is SectionWalker._add_displayed_formula:
-                pieces.append(f" {self.formula_placeholder} ")
+                pieces += (WORD_GAP, self.formula_placeholder, WORD_GAP)
             elif handler is SectionWalker._handle_float:
+                pieces.append(WORD_GAP)
                 self._pending_floats.append((child, headings))
             else:
                 self.add_block(part, headings, join_pieces(pieces, self.captions_in_place))
@@ -214,6 +226,14 @@ class SectionWalker:
             self._add_footnote(footnote, part, headings)
         if self.captions_in_place:
             self.add_pending_captions()
+
+    def _walk_first_alternative(self, element: etree._Element, part: str, headings: Headings) -> None:
+        """Walk the first alternative that has text."""
+        first_block = len(self.blocks)
+        for child in element:
+            self.walk_children((child,), part, headings)
+            if len(self.blocks) > first_block:
+                return
 
     # Figures, tables, footnotes
 
@@ -312,6 +332,8 @@ _HANDLERS: Final[dict[object, Callable[[SectionWalker, etree._Element, str, Head
     "app": SectionWalker._walk_appendix,
     "ack": SectionWalker._walk_acknowledgements,
     "boxed-text": SectionWalker._walk_box,
+    "block-alternatives": SectionWalker._walk_first_alternative,
+    **dict.fromkeys(("disp-quote", "question-wrap", "question", "answer"), SectionWalker.walk_children),
     "statement": SectionWalker._walk_titled_block,
 }
 """Handlers by element name; other elements are walked."""

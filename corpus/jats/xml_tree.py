@@ -65,6 +65,10 @@ def parse_article(xml: bytes, flatten: bool = True) -> etree._Element:
             element.tag = _JATS_NAMESPACE.sub("", element.tag)
     if trimmed is xml:  # none found as bytes: none there, prefixed, or malformed
         etree.strip_elements(root, *map(bytes.decode, _UNREAD_ELEMENTS), with_tail=False)
+    if b":table" in trimmed:  # OASIS tables
+        for table in list(root.iter("{*}table")):
+            table.clear(keep_tail=True)
+            table.tag = "table"
     return root
 
 
@@ -90,6 +94,8 @@ def _cut_elements(xml: bytes, name: bytes) -> bytes:
         if end < 0 or xml.rfind(b"<", 0, start) > xml.rfind(b">", 0, start):
             return xml
         chunks.append(xml[position:start])
+        if start > position and xml[start - 1] not in b" \t\r\n>" and xml[end : end + 1] not in b" \t\r\n<":
+            chunks.append(b"\n")  # the words around it stay apart
         position = end
     return b"".join([*chunks, xml[position:]]) if chunks else xml
 

@@ -16,7 +16,10 @@ MATHML = 'xmlns:m="http://www.w3.org/1998/Math/MathML"'
 
 
 def parse_paragraph(inside: str) -> etree._Element:
-    return etree.fromstring(f'<p xmlns:xlink="http://www.w3.org/1999/xlink" {MATHML}>{inside}</p>', PARSER)
+    taxpub = 'xmlns:t="http://www.plazi.org/taxpub"'
+    return etree.fromstring(
+        f'<p {taxpub} xmlns:xlink="http://www.w3.org/1999/xlink" {MATHML}>{inside}</p>', PARSER
+    )
 
 
 def extract_text(inside: str) -> str:
@@ -49,6 +52,24 @@ def build_xref(number: str) -> str:
         ("as\n  <italic>Larus</italic>\n  . Terns", "as Larus. Terns"),
         ("the <sup>14</sup>C of shells", "the 14C of shells"),
         ("the\n   <sup>14</sup>C of shells", "the 14C of shells"),
+        # Elements that are apart from the words around them.
+        ("the <abbrev>WHO<def><p>World Health</p></def></abbrev> says", "the WHO (World Health) says"),
+        ("as <alternatives><inline-graphic/><textual-form>α</textual-form></alternatives>, so", "as α, so"),
+        ("a<styled-content><p>b</p><p>c</p></styled-content>, d", "a b c, d"),
+        ("the <name><surname>Ode</surname><given-names>A</given-names></name>", "the Ode A"),
+        (
+            "the <t:taxon-name><t:taxon-name-part>Larus</t:taxon-name-part><t:taxon-name-part>argentatus"
+            "</t:taxon-name-part></t:taxon-name> nests",
+            "the Larus argentatus nests",
+        ),
+        (
+            "<t:taxon-name-part>L</t:taxon-name-part>. <t:taxon-name-part>canus</t:taxon-name-part>",
+            "L. canus",
+        ),
+        (
+            "for<m:math><m:mtext> all </m:mtext><m:mi>x</m:mi><m:mspace width='1em'/></m:math>in",
+            "for all x in",
+        ),
         # Links, and links without a text.
         ("see <ext-link xlink:href='https://example.org'>our pages</ext-link>.", "see our pages."),
         ("the programme <ext-link xlink:href='https://example.org'/>.", "the programme."),
@@ -94,6 +115,9 @@ def test_inline_elements_are_joined_without_gaps(inside: str, text: str) -> None
         ("cliffs<xref ref-type='fn'><sup>1</sup></xref> and", "cliffs and"),
         ("cliffs<xref ref-type='table-fn'>a</xref>", "cliffs"),
         ("see footnote <xref ref-type='fn'>a</xref> of Table 1", "see footnote a of Table 1"),
+        ("cliffs <xref ref-type='fn'>1</xref> and", "cliffs and"),
+        ("cliffs\n  <xref ref-type='fn'><sup>a</sup></xref>\n  and", "cliffs and"),
+        ("cliffs\n  <sup>\n    <xref ref-type='table-fn'>a</xref>\n  </sup>\n  .", "cliffs."),
     ],
 )
 def test_citations_and_footnote_marks_are_removed(inside: str, text: str) -> None:

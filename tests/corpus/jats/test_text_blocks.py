@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from lxml import etree
 
-from bioshards.corpus.jats import text_blocks
+from bioshards.corpus.jats import text_blocks, xml_tree
 from bioshards.corpus.jats.section_walker import TextBlock
 
 PARSER = etree.XMLParser(
@@ -100,6 +100,55 @@ def test_captions_in_place() -> None:
         "At sea.",
         "3",
     ]
+
+
+def test_quotations_and_alternatives_are_blocks_of_their_own() -> None:
+    assert extract_texts("<p>Ode<disp-quote><p>Gulls.</p><attrib>O.</attrib></disp-quote>said</p>") == [
+        *("Ode", "Gulls.", "said"),
+    ]
+    alternatives = "<block-alternatives><graphic/><p>Gulls.</p><p>Mouettes.</p></block-alternatives>"
+    assert extract_texts(f"{alternatives}<p>a{alternatives}b</p>") == ["Gulls.", "a", "Gulls.", "b"]
+
+
+@pytest.mark.parametrize(
+    "references",
+    [
+        "<sec><title>6. References</title><p>Ode A. Gulls. 2011.</p><p>Roe B. Terns. In press.</p></sec>",
+        "<sec><title>REFERENCES</title><list><list-item><p>Ode A. Gulls. 2011a.</p></list-item></list></sec>",
+        "<list><title>Literature cited</title><list-item><p>Ode A. Gulls. 1999.</p></list-item></list>",
+        "<app><title>Bibliografía</title><p>Ode A. Gulls. 1999.</p></app>",
+        "<p>&lt;h3&gt;References&lt;/h3&gt; &lt;ol&gt;&lt;li&gt;Ode A. Gulls.&lt;/li&gt;&lt;/ol&gt;</p>",
+    ],
+)
+def test_references_without_a_ref_list_are_dropped(references: str) -> None:
+    assert extract_texts(f"<p>Gulls nest.</p>{references}") == ["Gulls nest."]
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        "<sec><title>References</title><p>All references are in one list.</p></sec>",
+        "<sec><title>Results</title><p>In 2011, gulls nested.</p></sec>",
+        "<sec><title>Reference genome</title><p>That of 2011.</p></sec>",
+        "<p>&lt;b&gt;References&lt;/b&gt; are cited.</p>",
+    ],
+)
+def test_text_about_references_is_kept(section: str) -> None:
+    assert len(extract_texts(section)) == 1
+
+
+@pytest.mark.parametrize("is_wrapped", [True, False])
+def test_cells_of_oasis_tables_are_no_text(is_wrapped: bool) -> None:
+    table = (
+        '<o:table xmlns:o="http://www.niso.org/standards/z39-96/ns/oasis-exchange/table"><o:tgroup><o:row>'
+        "<o:entry>cell</o:entry><o:entry><p>cell</p></o:entry></o:row></o:tgroup></o:table>"
+    )
+    table = f"<table-wrap><caption><p>Counts.</p></caption>{table}</table-wrap>" if is_wrapped else table
+    for article in (f"<p>a{table}b</p>", f"<p>a b</p>{table}"):
+        tree = xml_tree.parse_article(f"<article><body>{article}</body></article>".encode())
+        assert [block.text for block in text_blocks.extract_blocks(tree)] == ["a b", "Counts."][
+            : 1 + is_wrapped
+        ]
 
 
 def test_figure_leaves_no_gap_in_its_sentence() -> None:

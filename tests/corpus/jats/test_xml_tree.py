@@ -196,7 +196,7 @@ def test_undeclared_prefix_is_malformed() -> None:
         ("<p>a <X>b</X> c</p>", "<p>a  c</p>"),
         ("<X/>tail", "tail"),
         ("<X />tail", "tail"),
-        ('<X a="1"/>tail<X\n a="/">b</X\n>tail', "tailtail"),
+        ('<X a="1"/>tail<X\n a="/">b</X\n>tail', "tail\ntail"),
         ("<X>a<X>b</X>c<X/>d</X>e", "e"),
         ('<X a="x > y">b</X>c', "c"),
         ('<X a="/>">b</X>c', "c"),
@@ -230,7 +230,7 @@ def test_nested_skipped_elements_are_removed() -> None:
 def test_skipped_elements_with_prefixes_or_comments_are_removed() -> None:
     prefixed = f'<j:article xmlns:j="{JATS[0]}"><j:p>a<j:table><j:tr/></j:table>b</j:p></j:article>'
     assert etree.tostring(parse_tree(prefixed.encode()), method="text") == b"ab"
-    assert serialize_tree("a<table><tr/> /> <!-- --></table>b<ref-list/>c") == "abc"
+    assert serialize_tree("a<table><tr/> /> <!-- --></table>b<ref-list/>c") == "a\nb\nc"
 
 
 def test_names_in_text_and_attributes_are_kept() -> None:
@@ -284,14 +284,20 @@ def build_element(parts: Any) -> etree._Element:
 
 
 def remove_skipped_elements(root: etree._Element) -> etree._Element:
-    """Return a copy without the skipped elements, their tails kept, made by lxml alone."""
+    """Return a copy without the skipped elements, their tails kept, made by lxml alone.
+
+    A line break replaces an element between two words.
+    """
     root = copy.deepcopy(root)
     etree.strip_tags(root, etree.Comment)
-    for element in list(root.iter(*SKIPPED_ELEMENTS)):
-        for child in list(element):
-            element.remove(child)
-        element.text, element.tag = None, "gone"
-    etree.strip_tags(root, "gone")
+    for name in SKIPPED_ELEMENTS:
+        while (element := root.find(f".//{name}")) is not None:
+            before, parent = element.getprevious(), element.getparent()
+            text = (parent.text if before is None else before.tail) or ""
+            is_between_words = bool(text[-1:].strip(" \t\r\n") and (element.tail or "")[:1].strip(" \t\r\n"))
+            etree.strip_elements(element, "*")
+            element.text, element.tag = "\n" if is_between_words else None, "gone"
+            etree.strip_tags(root, "gone")
     return root
 
 
