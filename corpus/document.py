@@ -53,8 +53,8 @@ class Document(NamedTuple):
             document is English whatever the article's language.
         licence: code in ``licences.LICENCES``; PMC only; None if the article names none.
         retracted: True if the article is retracted.
-        flags: of a PMC article: ``manuscript``, ``ocr``, ``no-body``, and ``correction``, ``retraction`` or
-            ``expression-of-concern`` for a notice.
+        flags: of a PMC article: ``manuscript``, ``ocr``, ``no-body``, ``translation``, and ``correction``,
+            ``retraction`` or ``expression-of-concern`` for a notice.
         title: as printed, in one line. ``sentences`` starts with its sentences unless titles are excluded.
         sentences: the text, in order.
         sections: (heading path joined by " > ", index of the section's first sentence).

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadRecordError
 
-from . import article_metadata, article_stream, text_blocks, xml_tree
+from . import article_metadata, article_stream, text_blocks, translations, xml_tree
 from .document_builder import ArticleDocumentBuilder, identify_article
 from .filters import PmcConfig
 from .section_walker import TextBlock
@@ -34,6 +34,7 @@ def document(xml: bytes, config: PmcConfig | None = None) -> Document:
     tree = xml_tree.parse_article(_extract_article(xml), flatten=config.flattens_markup)
     metadata = article_metadata.parse_metadata(tree)
     identify_article(metadata)
+    tree, metadata = translations.select_text(tree, metadata, config)
     blocks = text_blocks.extract_blocks(
         tree,
         formula_placeholder=config.formula_placeholder,

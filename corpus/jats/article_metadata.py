@@ -42,6 +42,7 @@ class ArticleMetadata(NamedTuple):
         notice: ``correction``, ``retraction`` or ``expression-of-concern`` if the article is such a notice.
         manuscript: True if it is an author manuscript.
         ocr: True if the text was read from scanned pages.
+        translated: True if the text is a translation into ``language`` (translations.py).
     """
 
     pmcid: str | None
@@ -57,6 +58,7 @@ class ArticleMetadata(NamedTuple):
     notice: str | None
     manuscript: bool
     ocr: bool
+    translated: bool = False
 
 
 NOTICE_TYPES: Final = {

@@ -196,5 +196,8 @@ def _find_language(metadata: ArticleMetadata, texts: list[str]) -> str:
 
 
 def _list_flags(metadata: ArticleMetadata, has_body: bool) -> list[str]:
-    flags = (("manuscript", metadata.manuscript), ("ocr", metadata.ocr), ("no-body", not has_body))
+    flags = (
+        *(("manuscript", metadata.manuscript), ("ocr", metadata.ocr), ("no-body", not has_body)),
+        ("translation", metadata.translated),
+    )
     return [*([metadata.notice] if metadata.notice else []), *(name for name, is_set in flags if is_set)]

@@ -45,6 +45,7 @@ class PmcConfig(TextConfig):
         keep_ocr: keep articles that were read from scanned pages.
         keep_abstract_only: keep articles whose body PMC lacks.
         author_year_citations: keep citations by name and year ("Ode, 2011").
+        translations: read an article in another language as its full translation into one of ``languages``.
         citations: what becomes of numeric citations, one of ``in_text_citations.CITATION_MODES``.
         formula_placeholder: replacement for displayed formulas; '' for none.
         salvage: use the whole articles of damaged archives and packages.
@@ -58,6 +59,7 @@ class PmcConfig(TextConfig):
     keep_ocr: bool = False
     keep_abstract_only: bool = False
     author_year_citations: bool = True
+    translations: bool = True
     citations: str = "mask"
     formula_placeholder: str = ""
     salvage: bool = False

@@ -22,7 +22,7 @@ from bioshards.corpus.storage.source_file import SourceFile, open_source
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.xml.decoder import BLOCK_BYTES, ByteStream, DecodingReport
 
-from . import article_metadata, article_stream, text_blocks, xml_tree
+from . import article_metadata, article_stream, text_blocks, translations, xml_tree
 from .article_metadata import ArticleMetadata
 from .document_builder import ArticleDocumentBuilder, identify_article
 from .filters import PmcConfig, find_drop_reason
@@ -119,6 +119,7 @@ class ArticleReader:
         metadata = article_metadata.parse_metadata(tree)
         if article.listed:
             metadata = _update_metadata(metadata, article.listed)
+        tree, metadata = translations.select_text(tree, metadata, self._config)
         has_body = text_blocks.has_body(tree)
         _, article_number = identify_article(metadata)
         drop_reason = find_drop_reason(metadata, has_body, self._config)

@@ -86,6 +86,11 @@ def make_parser() -> Parser:
         ("drop-retracted", "drop retracted articles (default: keep them, marked in the column retracted)"),
         ("keep-ocr", "keep articles that were read from scanned pages (default: no)"),
         ("keep-abstract-only", "keep articles of which there is an abstract only (default: no)"),
+        (
+            "translations",
+            "read an article in another language in its full translation into one of --languages, if it has "
+            "one (default: yes; its id and metadata stay the article's)",
+        ),
         ("titles", "begin the text with the title (default: yes; the title column is there either way)"),
         ("section-labels", "give each section's heading a line of its own in the text (default: no)"),
         (

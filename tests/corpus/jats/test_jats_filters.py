@@ -251,6 +251,7 @@ def test_config_as_json() -> None:
         "keep_abstract_only": False,
         "author_year_citations": True,
         "citations": "mask",
+        "translations": True,
         "formula_placeholder": "[FORMULA]",
         "salvage": False,
     }
