@@ -10,10 +10,11 @@ import copy
 
 from lxml import etree
 
+from bioshards.corpus.languages import to_marc_code
+
 from . import text_blocks
 from .article_metadata import ArticleMetadata
 from .filters import PmcConfig
-from .languages import to_marc_code
 from .xml_tree import XML_LANG
 
 
