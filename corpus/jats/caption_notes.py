@@ -57,6 +57,29 @@ def remove_file_notes(text: str, is_supplement: bool) -> str:
     return text
 
 
+_LINK_NOTE = re.compile(
+    r"""
+    \W* (?: doi \s? :? \s? )? (?: https?:// | 10\.\d{4,9}/ ) \S+ \W*
+  | (?: the \s )? online \s version \b .* \b contains \s supplementa (?:l|ry) \s .*
+  | (?: the \s | for \s )? supplementa (?:l|ry) \s (?: data | information | materials? | files? ) \b .*
+    \b (?: accompan (?:y|ies|ying) | available | found | visit ) \b .*
+    (?: \b online \b | https?:// | doi | \b10\.\d ) .*
+    """,
+    _FLAGS,
+)
+_SENTENCE_END = re.compile(r"\w\S*[.!?] [A-Z]")
+_MAX_LINK_NOTE: Final = 300
+
+
+def is_link_note(text: str) -> bool:
+    """Return True if a text is only a link, or only says where the supplements are."""
+    return (
+        len(text) <= _MAX_LINK_NOTE
+        and _LINK_NOTE.fullmatch(text) is not None
+        and _SENTENCE_END.search(text) is None
+    )
+
+
 # Notes about colour
 
 _ELSEWHERE: Final = r"\b (?: online | web | viewed | wileyonlinelibrary )"

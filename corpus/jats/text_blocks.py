@@ -56,7 +56,7 @@ def extract_blocks(
     walker = SectionWalker(captions_in_place, formula_placeholder)
     _walk_article(walker, article)
     mask = in_text_citations.CITATION_MASK if citations == "mask" else ""
-    return [_fill_gaps(block, mask) for block in _drop_labels(walker.blocks)]
+    return [_fill_gaps(block, mask) for block in _drop_notes(walker.blocks)]
 
 
 def _fill_gaps(block: TextBlock, mask: str) -> TextBlock:
@@ -66,9 +66,14 @@ def _fill_gaps(block: TextBlock, mask: str) -> TextBlock:
     return block._replace(headings=headings, text=in_text_citations.fill_gaps(block.text, mask))
 
 
-def _drop_labels(blocks: list[TextBlock]) -> list[TextBlock]:
-    """Drop the paragraphs that are only a label ("Figure 3."), unless there is no other text."""
-    others = [block for block in blocks if block.part == "title" or not caption_notes.is_label(block.text)]
+def _drop_notes(blocks: list[TextBlock]) -> list[TextBlock]:
+    """Drop paragraphs that are only a label ("Figure 3.") or a link, unless there is no other text."""
+    others = [
+        block
+        for block in blocks
+        if block.part == "title"
+        or not (caption_notes.is_label(block.text) or caption_notes.is_link_note(block.text))
+    ]
     return others if any(block.part != "title" for block in others) else blocks
 
 

@@ -258,6 +258,37 @@ def test_labels_are_no_paragraphs_unless_there_is_no_other_text() -> None:
     assert len(extract_blocks(parse_article(f"{build_front(title)}<body>{labels}</body>"))) == 3
 
 
+@pytest.mark.parametrize(
+    "note",
+    [
+        "DOI: http://dx.doi.org/10.5555/gulls.016",
+        "https://example.org/gulls?term=1",
+        "The online version of this article (doi:10.5555/1) contains supplementary material, which is there.",
+        "The Supplementary Material for this article can be found online at: https://example.org/gulls#s",
+        "Supplementary Information accompanies this paper at 10.5555/s41598-018-1.",
+        "Supplementary data are available at Gulls online.",
+    ],
+)
+def test_paragraphs_of_links_are_dropped(note: str) -> None:
+    assert extract_texts(f"<p>Gulls.</p><sec><title>Electronic notes</title><p>{note}</p></sec>") == [
+        "Gulls."
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The data are available online at https://example.org/gulls.",
+        "See https://example.org/gulls for the counts.",
+        "Supplementary material of gulls. It is available online.",
+        "Supplementary files are found at http://example.org/19/s1. The gulls were counted.",
+        "Supplementary feeding of gulls is available online.",
+    ],
+)
+def test_sentences_with_links_are_kept(text: str) -> None:
+    assert extract_texts(f"<p>Gulls.</p><p>{text}</p>") == ["Gulls.", text]
+
+
 def test_signs_of_links_are_removed() -> None:
     assert extract_texts("<p>▸ Gulls (Ode, 2001 ▸; Fig. 4 ▸<italic>a</italic>).</p>") == [
         "Gulls (Ode, 2001; Fig. 4a)."
