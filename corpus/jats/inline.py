@@ -286,7 +286,8 @@ def _is_blank_at(leaf: etree._Element, end: int) -> bool:
     name = str(leaf.tag).rpartition("}")[2]
     if name == "mspace":
         return not leaf.get("width", "").startswith(("-", "0"))
-    return name == "mtext" and bool(leaf.text) and leaf.text[end].isspace()
+    text = leaf.text or ""
+    return name == "mtext" and bool(text) and text[end].isspace()
 
 
 _HANDLERS: Final[dict[object, Callable[[etree._Element, TextPieces], None]]] = {

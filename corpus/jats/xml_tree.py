@@ -67,8 +67,9 @@ def parse_article(xml: bytes, flatten: bool = True) -> etree._Element:
         etree.strip_elements(root, *map(bytes.decode, _UNREAD_ELEMENTS), with_tail=False)
     if b":table" in trimmed:  # OASIS tables
         for table in list(root.iter("{*}table")):
-            table.clear(keep_tail=True)
-            table.tag = "table"
+            tail = table.tail
+            table.clear()
+            table.tag, table.tail = "table", tail
     return root
 
 

@@ -293,6 +293,7 @@ def remove_skipped_elements(root: etree._Element) -> etree._Element:
     for name in SKIPPED_ELEMENTS:
         while (element := root.find(f".//{name}")) is not None:
             before, parent = element.getprevious(), element.getparent()
+            assert parent is not None
             text = (parent.text if before is None else before.tail) or ""
             is_between_words = bool(text[-1:].strip(" \t\r\n") and (element.tail or "")[:1].strip(" \t\r\n"))
             etree.strip_elements(element, "*")
