@@ -275,7 +275,7 @@ class SectionWalker:
         for block in captions:
             text = caption_notes.remove_file_notes(block.text, is_supplement)
             text = caption_notes.remove_colour_notes(text)
-            label, rest = caption_notes.split_label(text)
+            label, rest = ("", text) if self.captions_in_place else caption_notes.split_label(text)
             if label and rest:
                 text = rest
             if label:

@@ -47,7 +47,7 @@ def extract_blocks(
     Args:
         article: result of :func:`xml_tree.parse_article`.
         captions_in_place: as in PMC's plain text: captions at their figures and tables instead of after the
-            section, and "(see)" where a citation was.
+            section, with their labels, paragraphs that are links, and "(see)" where a citation was.
         formula_placeholder: replacement for a displayed formula in its paragraph; "" for none.
         author_year_citations: keep citations by name and year.
         citations: one of ``in_text_citations.CITATION_MODES``, for numeric citations.
@@ -56,7 +56,8 @@ def extract_blocks(
     walker = SectionWalker(captions_in_place, formula_placeholder)
     _walk_article(walker, article)
     mask = in_text_citations.CITATION_MASK if citations == "mask" else ""
-    return [_fill_gaps(block, mask) for block in _drop_notes(walker.blocks)]
+    blocks = walker.blocks if captions_in_place else _drop_notes(walker.blocks)
+    return [_fill_gaps(block, mask) for block in blocks]
 
 
 def _fill_gaps(block: TextBlock, mask: str) -> TextBlock:

@@ -1,7 +1,8 @@
 """Fidelity of article text: word 5-grams against CRAFT's hand-checked text of the same articles.
 
 CRAFT's corpus has 97 articles of PMC as text that people have read (67 of them in the data for development).
-Numeric citations in brackets are left out on both sides, as the text has them and ours has not.
+Numeric citations in brackets are left out on both sides, as the text has them and ours has not. Powers are
+compared without their mark: the text has "106" for 10 to the power of 6.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 _CITATIONS = re.compile(r"\s*[\[(]\s*\d+(?:\s*[-,;–]\s*\d+)*\s*[\])]")
+_POWER_MARK = re.compile(r"(?<=\d)\^(?=[\d−–-])")
 _N = 5
 
 NGramCounts = collections.Counter[tuple[str, ...]]
@@ -19,7 +21,7 @@ NGramCounts = collections.Counter[tuple[str, ...]]
 
 def count_ngrams(text: str) -> NGramCounts:
     """Count the word 5-grams of a text."""
-    words = re.findall(r"\w+", _CITATIONS.sub("", text))
+    words = re.findall(r"\w+", _POWER_MARK.sub("", _CITATIONS.sub("", text)))
     return collections.Counter(zip(*[words[start:] for start in range(_N)], strict=False))
 
 
