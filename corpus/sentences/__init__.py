@@ -24,6 +24,14 @@ BOUNDARY_CANDIDATE: Final = re.compile(rf"[.!?] {_CLOSING_MARKS}", re.VERBOSE)
 _FULL_STOP: Final = re.compile(rf"\. {_CLOSING_MARKS}", re.VERBOSE)
 """The same for full stops only: twice as fast, as the regular expression starts with one character."""
 
+_MAX_LABEL_LENGTH: Final = 32
+FIGURE_LABEL: Final = re.compile(
+    r"(?:Suppl(?:ementa(?:ry|l))?\.? |Supporting |Extended Data )?"
+    r"(?:Figs?\.|Figures?|Tabs?\.|Tables?|Schemes?|Charts?|Box|Movies?|Videos?|Plates?) "
+    r"S?\d{1,3}[A-Za-z]?\Z"
+)
+"""Label of a figure or table, which stays with its caption, as list numbers stay with what they number."""
+_WORD_CHARACTER: Final = re.compile(r"[^\W_]")
 _PARAGRAPH_BREAK: Final = re.compile(r"\n\s*\n")
 
 
@@ -77,27 +85,39 @@ def spans(text: str) -> list[tuple[int, int]]:
 
 def split_line(text: str) -> list[str]:
     """Split a line whose white space is single blanks."""
+    sentence_ends = find_sentence_ends(text)
+    if not sentence_ends:
+        return [text] if text else []
     sentences = []
     start = 0
-    for end in find_sentence_ends(text):
+    for end in sentence_ends:
         sentences.append(text[start:end])
         start = end + 1
-    if start < len(text):
-        sentences.append(text[start:])
+    sentences.append(text[start:])
     return sentences
 
 
 def find_sentence_ends(text: str) -> list[int]:
     """Return the offsets of the blanks between the sentences of such a line."""
-    sentence_ends = []
+    sentence_ends: list[int] = []
     start = 0
     pattern = BOUNDARY_CANDIDATE if "?" in text or "!" in text else _FULL_STOP
+    class_before, certain_classes, capitals = CLASS_BEFORE_STOP, CERTAIN_CLASSES, CAPITALS
     for match in pattern.finditer(text):
         stop, after = match.span()
-        class_before = CLASS_BEFORE_STOP[text[text.rfind(" ", start, stop) + 1 or start : stop]]
-        if (class_before in CERTAIN_CLASSES and text[after] in CAPITALS) or IS_BOUNDARY[
-            extract_context(text, start, stop, after)
-        ]:
+        if (
+            class_before[text[text.rfind(" ", start, stop) + 1 or start : stop]] in certain_classes
+            and text[after] in capitals
+        ) or IS_BOUNDARY[extract_context(text, start, stop, after)]:
+            if stop < start + _MAX_LABEL_LENGTH and _is_no_sentence(text, start, stop):
+                continue
             sentence_ends.append(after - 1)
             start = after
+    if len(text) - start < _MAX_LABEL_LENGTH and sentence_ends and not _WORD_CHARACTER.search(text, start):
+        del sentence_ends[-1]
     return sentence_ends
+
+
+def _is_no_sentence(text: str, start: int, stop: int) -> bool:
+    """Return True if only marks, or the label of a figure, are between the offsets."""
+    return not _WORD_CHARACTER.search(text, start, stop) or bool(FIGURE_LABEL.match(text, start, stop))

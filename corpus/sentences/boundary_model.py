@@ -6,25 +6,31 @@ abstracts with annotated sentences.
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 from typing import Final
 
 from .word_classes import (
     CLASS_AFTER_STOP,
     CLASS_BEFORE_STOP,
+    CLASS_OF_SECOND_WORD_AFTER,
+    CLASS_OF_SECOND_WORD_BEFORE,
     MAX_CACHED,
-    class_of_second_word_after,
-    class_of_second_word_before,
 )
 
 CERTAIN_CLASSES: Final = frozenset({"word", "closed", "ACRONYM", "other"})
 CAPITALS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 """A mark between a word of :data:`CERTAIN_CLASSES` and one of these letters is a boundary without the model;
-in the training texts this is wrong for 14 of 19,974.
+in the training texts this is wrong for 14 of 19,950.
 """
 
 _CLAUSE_STARTS: Final = frozenset({"none", ":", ";", "Name:", "Name;"})
 """Classes after which a word starts its sentence or clause: the position of list numbers."""
+_PANELS: Final = re.compile(r"(?:\(?[A-Za-z](?:[,–-][A-Za-z])*\)?,? (?:and |& )?){1,8}")
+"""Letters of panels before the last one at the start of a legend: A, B and C. Cells were grown."""
+_MAX_PANELS_LENGTH: Final = 30
+_PANEL_IN_BRACKETS: Final = re.compile(r"[A-Za-z](?:[,–-][A-Za-z])*\)")
+"""Panel before a closing bracket, which may have no opening one: A). Cells were grown."""
 _MAX_WORD_LENGTH: Final = 40
 """Characters of a word after the mark that are used."""
 _BRACKET_LOOKBACK: Final = 200
@@ -45,26 +51,36 @@ def extract_context(text: str, start: int, stop: int, after: int) -> BoundaryCon
         stop: offset of the mark.
         after: offset of the word after the mark.
     """
-    word = _find_last_word(text, start, stop)
-    word_start = stop - len(word)
+    # Text that was cut into tokens has a blank before the mark.
+    word_end = stop - 1 if text[stop - 1] == " " and stop - 1 > start else stop
+    word_start = text.rfind(" ", start, word_end) + 1 or start
+    word = text[word_start:word_end]
     next_words = text[after : after + 2 * _MAX_WORD_LENGTH].split(" ", 2)
-    previous_class = class_of_second_word_before(
-        _find_last_word(text, start, word_start - 1) if word_start > start else ""
+    previous_class = CLASS_OF_SECOND_WORD_BEFORE[
+        text[text.rfind(" ", start, word_start - 1) + 1 or start : word_start - 1]
+        if word_start > start
+        else ""
+    ]
+    is_at_start = previous_class in _CLAUSE_STARTS or (
+        word_start < start + _MAX_PANELS_LENGTH and _PANELS.fullmatch(text, start, word_start)
     )
-    is_first = previous_class in _CLAUSE_STARTS and not _is_in_brackets(text, start, word_start)
-    position = "first" if is_first else "inside" if _is_in_brackets(text, start, stop) else ""
+    if is_at_start and not _is_in_brackets(text, start, word_start):
+        position = "first"
+    elif _is_in_brackets(text, start, stop):
+        position = "alone" if word[:1] in ("(", "[") else "inside"
+    elif word[-1:] == ")" and _PANEL_IN_BRACKETS.fullmatch(word):
+        is_opened = text.count("(", start, stop) >= text.count(")", start, stop)
+        position = "closed" if is_opened else "unopened"
+    else:
+        position = ""
     return (
         previous_class,
         CLASS_BEFORE_STOP[word] if text[stop] == "." else "asked",
         _classify_mark(text, stop, after),
         CLASS_AFTER_STOP[next_words[0][:_MAX_WORD_LENGTH]],
-        class_of_second_word_after(next_words[1] if len(next_words) > 1 else ""),
+        CLASS_OF_SECOND_WORD_AFTER[next_words[1] if len(next_words) > 1 else ""],
         position,
     )
-
-
-def _find_last_word(text: str, start: int, end: int) -> str:
-    return text[text.rfind(" ", start, end) + 1 or start : end]
 
 
 def _classify_mark(text: str, stop: int, after: int) -> str:
@@ -77,9 +93,11 @@ def _classify_mark(text: str, stop: int, after: int) -> str:
 def _is_in_brackets(text: str, start: int, stop: int) -> bool:
     """Return True if a bracket is open at ``stop``; only the last ones nearby are checked."""
     start = max(start, stop - _BRACKET_LOOKBACK)
-    return text.rfind("(", start, stop) > text.rfind(")", start, stop) or text.rfind(
-        "[", start, stop
-    ) > text.rfind("]", start, stop)
+    opening = text.rfind("(", start, stop)
+    if opening >= 0 and opening > text.rfind(")", opening, stop):
+        return True
+    opening = text.rfind("[", start, stop)
+    return opening >= 0 and opening > text.rfind("]", opening, stop)
 
 
 def extract_features(context: BoundaryContext) -> list[str]:

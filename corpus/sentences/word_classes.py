@@ -8,6 +8,7 @@ teach the splitter a word, add it to its family and refit.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 WORD_FAMILIES: Final[dict[str, str]] = {
@@ -15,24 +16,34 @@ WORD_FAMILIES: Final[dict[str, str]] = {
     "title": "Dr Drs Mr Mrs Ms Prof Profs prof Sir St Mt Ft Hon Capt Lt Col Rev Messrs Mme Mlle",
     # A number or letter follows: of a figure, a volume, an accession, a chromosome, a UniGene cluster.
     "reference": """
-        Fig Figs fig figs Eq Eqs eq eqs Eqn Eqns Ref Refs ref refs No Nos no nos Nr nr Vol Vols vol vols Tab
-        Tabs Suppl suppl Supp supp Sect Sects Sec Chap chap pp Ser Cat acc Acc Chr Chrs chr chrs
+        Fig Figs fig figs Eq Eqs eq eqs Eqn Eqns Ref Refs ref refs No Nos no nos Nr nr Nb Vol Vols vol vols
+        Tab Tabs Suppl suppl Supp supp Sect Sects Sec Chap chap pp Ser Cat acc Acc Chr Chrs chr chrs
         chrom Ver ver Pt Art Lot Mm Hs Rn Sch Cat.No Acc.No v p
     """,
     # In the middle of a clause by what they mean: for example, compare, and others, approximately.
     "latin": """
-        cal cf c.f Cf vs v.s viz e.g i.e eg ie E.g I.e ca circa approx appr incl esp sensu q.v ibid op
+        cal cf c.f Cf vs v.s viz e.g i.e eg ie E.g I.e ca circa approx appr incl elev esp sensu q.v ibid op
         loc cit seq a.k.a aka aff pers comm unpubl orig i.a s.l s.s calcd Calcd
     """,
     # "And others", "respectively": at the end of a sentence or not.
     "others": "al et.al etc resp",
-    # Ranks and marks of taxonomy; a name follows, but they can end a sentence ("Pseudomonas sp.").
+    # A strain follows, or the sentence ends: "Pseudomonas sp. MB1".
+    "species": "sp spp Sp Spp",
+    # Ranks and marks of taxonomy; a name follows.
     "rank": """
-        sp spp ssp subsp var vars subvar cv cvs pv pvs pvar bv biovar f.sp sv serov ser str gen nov comb fam
-        ord sect n.sp sp.nov
+        ssp subsp var vars subvar cv cvs pv pvs pvar bv biovar f.sp sv serov ser str gen nov comb fam
+        ord sect Var n.sp sp.nov
     """,
     # A genus of which two or three letters are left; the species follows in lower case.
     "genus": "Ae An Cx Cs Th Lm Lb Lc Tr Ps Pl Sm Sc Pa Bl Cu Mn Ix Xe Str Staph Strep Psa Bac",
+    # Authors of names of plants, as in IPNI; a family in brackets, another author or a verb follows.
+    "author": """
+        Adans Ait Arg Aubl Baill Benth Boiss Burm Cass Cav Cham Coss Decne Desf Ehrh Ehrenb Endl Forssk Forst
+        Gaertn Griseb Haw Hemsl Hochst Hoffm Hook Jacq Juss Lam Ledeb Lehm Lindl Lour Maxim Merr Michx Mill
+        Miq Moench Muell Müll Nutt Oliv Pers Planch Poir Radlk Retz Roem Roxb Rupr Salisb Schrad Schreb Schult
+        Schum Schumach Schweinf Sieb Sond Spreng Steud Thonn Thunb Torr Turcz Vell Vent Vill Wall Walp Wedd
+        Welw Willd Zucc
+    """,
     # Abbreviated words of journal names, as in MEDLINE's list of journals.
     "journal": """
         Acad Acta Adv Am Anal Anat Angew Ann Annu Antimicrob Appl Arch Assoc Aust Bacteriol Behav Belg
@@ -93,10 +104,14 @@ _SENTENCE_OPENER_LIST: Final = """
     Based Compared Using Following Prior Results Result Methods Method Conclusion Conclusions Background
     Objective Objectives Aim Aims Purpose Introduction Discussion Data Patients Cells Mice Values Samples
     Arrows Arrowheads Asterisks Bars Scale Error Note See Can Could May Might Must Should Would Do Does Did
-    Is Are Was Were Has Have Had Having Let
+    Is Are Was Were Has Have Had Having Let Activities Activity Analyses Animals Antibodies Blots
+    Children Controls Domain Domains Embryos Experiments Extracts Females Genes Images Infants Larvae
+    Levels Littermates Males Men Mutants Neurons Participants Plants Proteins Rats Sections Seeds
+    Strains Students Subjects Tissues Tumors Tumours Women
 """
 SENTENCE_OPENERS: Final = frozenset(_SENTENCE_OPENER_LIST.split())
-"""Capitalised openers of sentences other than names: function words, and openers of abstracts and legends."""
+"""Capitalised openers of sentences other than names: function words, and openers of abstracts and
+legends, of which some look like surnames."""
 
 _FIGURE_WORD_LIST: Final = "Figure Figures Fig Figs Table Tables Scheme Section Box Appendix Supplementary Eq"
 """Targets of references: they open sentences and occur in brackets (``cf. Table 2``)."""
@@ -115,7 +130,8 @@ _PATTERNS_BEFORE_STOP: Final = {
     "initials": r"(?:[A-Z][a-z]?\.?[-–]?){1,4}[.–-][A-Z][a-z]?",  # J.M  A.-K.H  J.-I
     "capital": r"[A-Z]",  # an initial, a vitamin, a panel, the genus of a species
     "letter": r"[a-z]",
-    "item": r"\d{1,2}|\(?(?:\d{1,2}|[A-Za-z]|[ivx]{2,4})\)|[ivx]{2,4}",  # of a list: 1  2)  (a)  ii
+    # of a list or a legend: 1  2)  (a)  ii  A,B  (C-E)
+    "item": r"\d{1,2}|\(?(?:\d{1,2}|[A-Za-z]|[ivx]{2,4})\)|[ivx]{2,4}|\(?[A-Za-z](?:[,–-][A-Za-z])+\)?",
     "number": r"[<>=~≥≤±+−-]*[\d.,·–-]*\d%?",
     "dotted": r"[A-Za-z](?:\.[A-Za-z])+",
     "short": r"[a-z]{2,3}",
@@ -143,13 +159,14 @@ _PATTERNS_AFTER_STOP: Final = {
     "Name,": r"[A-Z][\w'’-]*[,;]",
     "Word": r"[A-Z][a-z]*(?:[st]ion|ment|ing|[^aeiou]ed|[sl]is|ness|[ae]nce|ity|[ai]ry|logy|gen|ase|in|ic|al"
     r"|ous|ive|ly|s)s?[.)]?",  # no surname, by its ending
-    "Name": r"[A-Z][a-z'’]+[.)]?",
+    "Name": r"[A-Z][a-z'’]+(?:[-–][A-Z][a-z]+)*[.)]?",
     "ACRONYM": r"[A-Z]{2,}s?",
     "Mixed": r"[A-Z].*",
     "greek": r"(?:alpha|beta|gamma|delta|epsilon|zeta|theta|kappa|lambda|sigma|omega|[α-ω])(?:[^a-z].*)?",
     "gene": r"[a-z]{1,6}-?[A-Z0-9].*",  # p53  mRNA  cDNA  iPSC  miR-21
     "prefixed": r"[a-z]{1,2}-.*",  # c-jun  m-calpain  n-3
     "letter": r"[a-z]",
+    "code": r"[a-z]{2,4}[,:=]",  # of a key: ac, anterior crista; lc, lateral crista
     "small": r"[^\W\d_].*",
     "(Word": r"[(\[{][A-Z].*",
     "(small": r"[(\[{][a-z].*",
@@ -159,8 +176,8 @@ _PATTERNS_AFTER_STOP: Final = {
     "“Word": r"[\"'“‘«][A-Z].*",
     "“": r"[\"'“‘«].*",
     "genotype": r"[+−–-]+/.*",
-    "mark": r"[*†‡§¶#•●■]+.*",
-    "sign": r"[±×÷<>=~≈≤≥%‰°/+–−-].*",
+    "mark": r"[*†‡§¶•●■]+.*",
+    "sign": r"[#±×÷<>=~≈≤≥%‰°/+–−-].*",
 }
 """Classes of words after a full stop outside the tables."""
 
@@ -214,14 +231,31 @@ CLASS_AFTER_STOP: Final = WordClasses(
         **{word + mark: f"Opener{mark}" for word in SENTENCE_OPENERS for mark in ("", ",")},
         **{word + mark: "common" for word in COMMON_WORDS for mark in ("", ",")},
         **dict.fromkeys(_FIGURE_WORD_LIST.split(), "Figure"),
+        **{
+            word + mark: "author" for word in WORD_FAMILIES["author"].split() for mark in ("", ".", ",", ".,")
+        },
     },
     _PATTERNS_AFTER_STOP,
 )
 """Class of a word after a full stop."""
 
 
-def class_of_second_word_before(word: str) -> str:
-    """Return the class of the second word before a full stop: what an initial or a number belongs to."""
+class SecondWordClasses(dict[str, str]):
+    """Cache from the second word before or after a full stop to its class."""
+
+    def __init__(self, classify: Callable[[str], str]) -> None:
+        self._classify = classify
+
+    def __missing__(self, word: str) -> str:
+        word_class = self._classify(word)
+        if len(word) <= _MAX_WORD_LENGTH:
+            if len(self) >= MAX_CACHED:
+                self.clear()
+            self[word] = word_class
+        return word_class
+
+
+def _classify_second_word_before(word: str) -> str:
     if not word:
         return "none"
     if word in (".", "...", "…"):
@@ -239,10 +273,16 @@ def class_of_second_word_before(word: str) -> str:
     return "Name" if word.istitle() and word.isalpha() else "other"
 
 
-def class_of_second_word_after(word: str) -> str:
-    """Return the class of the second word after a full stop."""
+def _classify_second_word_after(word: str) -> str:
     if not word:
         return "none"
     if word[0].isupper():
         return "initial" if word[1:2] == "." else "Name," if word[-1] in ",;" else "Name"
     return "small" if word[0].islower() else "number" if word[0].isdigit() else "other"
+
+
+CLASS_OF_SECOND_WORD_BEFORE: Final = SecondWordClasses(_classify_second_word_before)
+"""Class of the second word before a full stop: what an initial or a number belongs to."""
+
+CLASS_OF_SECOND_WORD_AFTER: Final = SecondWordClasses(_classify_second_word_after)
+"""Class of the second word after a full stop."""

@@ -41,6 +41,8 @@ def _clear_caches() -> None:
     for remembered in (
         word_classes.CLASS_BEFORE_STOP,
         word_classes.CLASS_AFTER_STOP,
+        word_classes.CLASS_OF_SECOND_WORD_BEFORE,
+        word_classes.CLASS_OF_SECOND_WORD_AFTER,
         boundary_model.IS_BOUNDARY,
     ):
         remembered.clear()

@@ -66,7 +66,9 @@ def load_craft(folder: Path) -> list[Paragraph]:
         for line in re.finditer(r"[^\n]+", text):
             inside = sorted((s, e) for s, e in spans if line.start() <= s and e <= line.end())
             if inside and sum(e - s for s, e in inside) >= MIN_COVERAGE * len(line[0]):
-                paragraphs.append(Paragraph(document, line[0], sentence_ends(text[s:e] for s, e in inside)))
+                # Some characters belong to no sentence: ends are counted in the line, from its start.
+                ends = [len("".join(text[line.start() : end].split())) for _, end in inside[:-1]]
+                paragraphs.append(Paragraph(document, line[0], frozenset(ends)))
     return paragraphs
 
 

@@ -19,6 +19,8 @@ from bioshards.corpus.sentences.boundary_model import IS_BOUNDARY
 from bioshards.corpus.sentences.word_classes import (
     CLASS_AFTER_STOP,
     CLASS_BEFORE_STOP,
+    CLASS_OF_SECOND_WORD_AFTER,
+    CLASS_OF_SECOND_WORD_BEFORE,
     MAX_CACHED,
     WORD_FAMILIES,
 )
@@ -205,7 +207,9 @@ def test_hostile_text_is_split_without_loss(case: str) -> None:
 @pytest.mark.thorough
 def test_caches_are_bounded() -> None:
     for number in range(200_000):
-        split(f"w{number}x. y{number}z")
-    assert max(len(CLASS_BEFORE_STOP), len(CLASS_AFTER_STOP), len(IS_BOUNDARY)) <= MAX_CACHED
-    split("x" * 1_000_000 + ". The end")
-    assert max(map(len, CLASS_BEFORE_STOP)) <= 40
+        split(f"v{number} w{number}x. y{number}z u{number}")
+    caches = (CLASS_BEFORE_STOP, CLASS_AFTER_STOP, CLASS_OF_SECOND_WORD_BEFORE, CLASS_OF_SECOND_WORD_AFTER)
+    assert max(len(IS_BOUNDARY), *map(len, caches)) <= MAX_CACHED
+    split("y" * 1_000_000 + " " + "x" * 1_000_000 + ". The " + "z" * 1_000_000)
+    for cache in caches:
+        assert max(map(len, cache)) <= 40
