@@ -113,8 +113,8 @@ def add_shard_options(parser: Parser, presets: Sequence[str], input_help: str) -
     group.add_argument(
         "--verify-inputs",
         action="store_true",
-        help="compute the MD5 of every input file again; without it, a file of the same size and time as in "
-        "the last run counts as unchanged",
+        help="compute the MD5 of every input file again (of a mirror's PMC articles: of their lists); "
+        "without it, a file of the same size and time as in the last run counts as unchanged",
     )
     group.add_argument(
         "--max-shard-mb",
