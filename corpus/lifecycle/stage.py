@@ -102,7 +102,8 @@ def stage_source(
         report_path = output_dir.staged_path(output_name, "json")
         report = storage.read_json(report_path) if storage.exists(report_path) else None
         if report is None or MENDABLE_REASONS & report["result"]["rejected"].keys():
-            storage.remove(output_dir.final_report_path(output_name))  # of shards of the former staging
+            if report is not None:  # its final shards are of the former staging
+                storage.remove(output_dir.final_report_path(output_name))
             stager = _Stager(
                 storage,
                 output_dir,

@@ -110,7 +110,7 @@ def test_words_of_train_tell_the_classes_of_test(name: str) -> None:
     labels = [label for _, label in test]
     majority = predict_majority("single_label", [label for _, label in train], labels)
     nearest = [
-        max(train, key=lambda known, words=words: len(known[0] & words) / len(known[0] | words))[1]
+        max((len(known & words) / len(known | words), label) for known, label in train)[1]
         for words, _ in test
     ]
     accuracies = [sum(map(operator.eq, labels, predicted)) / len(labels) for predicted in (nearest, majority)]

@@ -72,13 +72,15 @@ def save_published_model(family: str, folder: Path, vocabulary_size: int) -> dic
     torch.manual_seed(4)
     model: Any
     if family == "albert":
-        config = AlbertConfig(vocab_size=vocabulary_size, embedding_size=32, bos_token_id=2, **MODEL_SIZES)
-        model = AlbertForPreTraining(config)
+        model = AlbertForPreTraining(
+            AlbertConfig(vocab_size=vocabulary_size, embedding_size=32, bos_token_id=2, **MODEL_SIZES)
+        )
     elif family == "bert":
         model = BertForPreTraining(BertConfig(vocab_size=vocabulary_size, **MODEL_SIZES))
     else:
-        config = ElectraConfig(vocab_size=vocabulary_size, embedding_size=32, **MODEL_SIZES)
-        model = ElectraForPreTraining(config)
+        model = ElectraForPreTraining(
+            ElectraConfig(vocab_size=vocabulary_size, embedding_size=32, **MODEL_SIZES)
+        )
         generator_sizes = {**MODEL_SIZES, "num_attention_heads": 1, "intermediate_size": 128}
         generator = ElectraConfig(vocab_size=vocabulary_size, embedding_size=32, **generator_sizes)
         ElectraForMaskedLM(generator).save_pretrained(folder / "generator")
