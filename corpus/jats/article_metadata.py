@@ -93,7 +93,7 @@ def parse_metadata(article: etree._Element) -> ArticleMetadata:
         year=_find_publication_year(children.get("pub-date", [])),
         journal=_parse_journal(_find_child(front_element, "journal-meta")),
         article_type=article_type,
-        language=to_marc_code(article.get(XML_LANG) or "") or None,
+        language=_parse_language(article),
         licence=_find_licence(children, properties),
         retracted=notice is None and _is_retracted(children),
         notice=notice,
@@ -101,6 +101,12 @@ def parse_metadata(article: etree._Element) -> ArticleMetadata:
         ocr=properties.get("pmc-prop-is-scanned-article") == "yes"
         or _has_ocr_body(_find_child(article, "body")),
     )
+
+
+def _parse_language(article: etree._Element) -> str | None:
+    """Return the MARC code of the declared language, None for none and for ``und``, MARC's undetermined."""
+    code = to_marc_code(article.get(XML_LANG) or "")
+    return None if code in ("", "und") else code
 
 
 _ChildrenByName = dict[str, list[etree._Element]]

@@ -312,6 +312,7 @@ def test_journal_is_the_first_title_without_markup() -> None:
         ("", None),
         ('xml:lang=""', None),
         ('xml:lang=" "', None),
+        ('xml:lang="und"', None),
         ("xml:lang='EN'", "eng"),
         ('xml:lang="de-CH"', "ger"),
         ('xml:lang="fra"', "fre"),
