@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from bioshards.corpus.document_presets import PUBMED_PRESETS
 from bioshards.corpus.download.source_registry import SOURCES, list_source_names
+from bioshards.corpus.pubmed.citation import OTHER_ABSTRACT_TYPES
 from bioshards.corpus.pubmed.discovery import source_from_file
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.pipelines.options.argument_types import (
     int_at_least,
     language_list,
+    name_list,
     publication_type_list,
 )
 from bioshards.pipelines.options.common import add_download_options, add_server_options
@@ -129,6 +131,13 @@ def make_parser() -> Parser:
         type=publication_type_list,
         metavar="TYPES",
         help='drop records of any of these types, comma-separated ("Published Erratum,Comment")',
+    )
+    documents.add_argument(
+        "--other-abstract-types",
+        type=name_list,
+        metavar="TYPES",
+        help="use the English OtherAbstract of a record without an abstract if it has one of these types, "
+        f"comma-separated ({','.join(OTHER_ABSTRACT_TYPES)}; default: none)",
     )
     for option, help_text in (
         ("drop-retracted", "drop retracted articles (default: keep them, marked in the column retracted)"),

@@ -33,6 +33,20 @@ class AbstractSection(NamedTuple):
     text: str
 
 
+OTHER_ABSTRACT_TYPES: Final = (
+    *("AAMC", "AIDS", "KIE", "NASA", "PIP", "Publisher", "plain-language-summary"),
+)
+"""Types of ``OtherAbstract``: databases that wrote it, its publisher, or a summary for laymen."""
+
+
+class OtherAbstract(NamedTuple):
+    """One ``OtherAbstract``: type, language (MARC code) and sections."""
+
+    type: str
+    language: str
+    sections: tuple[AbstractSection, ...]
+
+
 class Citation(NamedTuple):
     """The parsed fields of a PubMed record. Text is joined as written, powers as ``10^6``."""
 
@@ -46,6 +60,8 @@ class Citation(NamedTuple):
     retracted: bool
     pmcid: str | None
     doi: str | None
+    other_abstracts: tuple[OtherAbstract, ...] = ()
+    """Other abstracts of a record without an abstract; of other records they are not parsed."""
 
 
 class _UnusualLayoutError(Exception):
@@ -171,6 +187,7 @@ def _parse_text(text: str) -> Citation:
         or _has_retraction_link(text, after_types, end),
         pmcid=pmcid[0] if pmcid else None,
         doi=ids.get("doi") or _parse_elocation_doi(text, start, end),
+        other_abstracts=() if abstract else _parse_other_abstracts(text, after_types, end),
     )
 
 
@@ -219,6 +236,7 @@ def _find_content(text: str, name: str, start: int, end: int) -> tuple[int, int]
 _TITLE = re.compile(rf"<ArticleTitle{_START_TAG_ATTRIBUTES}(?:/>|>([^<]*)</ArticleTitle\s*>)")
 _SEGMENT = re.compile(rf"\s*<AbstractText({_START_TAG_ATTRIBUTES})(?:/>|>([^<]*)</AbstractText\s*>)\s*")
 _ABSTRACT = re.compile(rf"<Abstract{_START_TAG_ATTRIBUTES}>")
+_OTHER_ABSTRACT = re.compile(rf"<OtherAbstract{_START_TAG_ATTRIBUTES}/?>")
 _COPYRIGHT = re.compile(r"\s*<CopyrightInformation>[^<]*</CopyrightInformation>\s*")
 _LABEL = re.compile(_attribute_pattern("Label"))
 _UNLABELLED: Final = "UNLABELLED"
@@ -302,6 +320,25 @@ def _parse_abstract(text: str, start: int, end: int) -> tuple[AbstractSection, .
     if has_markup or _has_forbidden_character(text[abstract_start:position]):
         sections = _parse_marked_up_abstract(text[abstract_start:abstract_end])
     return tuple(sections)
+
+
+def _parse_other_abstracts(text: str, start: int, end: int) -> tuple[OtherAbstract, ...]:
+    """Return the other abstracts between the offsets, in order."""
+    others = []
+    while (match := _OTHER_ABSTRACT.search(text, start, end)) is not None:
+        start = (
+            match.end() if match[0].endswith("/>") else _find_end_tag(text, "OtherAbstract", match.end())[1]
+        )
+        other = text[match.start() : start]
+        attributes = _parse_xml(other).attrib
+        others.append(
+            OtherAbstract(
+                attributes.get("Type", ""),
+                attributes.get("Language", "eng"),
+                tuple(_parse_marked_up_abstract(other)),
+            )
+        )
+    return tuple(others)
 
 
 def _parse_marked_up_abstract(abstract: str) -> list[AbstractSection]:

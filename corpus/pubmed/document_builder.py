@@ -12,7 +12,7 @@ from bioshards.corpus.sentences import collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
 from bioshards.corpus.text.cleaning import Cleaner
 
-from .citation import Citation
+from .citation import AbstractSection, Citation
 from .filters import PubMedConfig, find_drop_reason
 
 
@@ -49,16 +49,17 @@ class CitationDocumentBuilder:
             sentences = line_formatter(sentences, removed_characters)
         sections: list[tuple[str, int]] = []
         abstract: list[str] = []
-        for label, text in self._cleaner.clean_abstract(citation.abstract, removed_characters):
+        part, citation_sections = self._choose_abstract(citation)
+        for label, text in self._cleaner.clean_abstract(citation_sections, removed_characters):
             text = collapse_whitespace(text)
             if not text:
                 continue
             abstract.append(text)
             num_words += count_line_words(text)
-            heading = "Abstract"
+            heading = part
             if label is not None:
                 label = collapse_whitespace(label)
-                heading = f"Abstract{HEADING_SEPARATOR}{label}"
+                heading = f"{part}{HEADING_SEPARATOR}{label}"
                 if config.section_labels:
                     text = f"{label}: {text}"
                     num_words += count_line_words(label)
@@ -92,3 +93,15 @@ class CitationDocumentBuilder:
             removed_characters=removed_characters,
         )
         return find_drop_reason(citation, config, document, abstract), document
+
+    def _choose_abstract(self, citation: Citation) -> tuple[str, tuple[AbstractSection, ...]]:
+        """Return heading and sections of the abstract, or of the first other abstract of a chosen type."""
+        if not citation.abstract:
+            for other in citation.other_abstracts:
+                if (
+                    other.type in self._config.other_abstract_types
+                    and other.language == "eng"
+                    and any(section.text.strip() for section in other.sections)
+                ):
+                    return f"Abstract ({other.type})", other.sections
+        return "Abstract", citation.abstract

@@ -18,7 +18,7 @@ from bioshards.corpus.sentences import count_line_words
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
 from bioshards.corpus.text_config import TextConfig, describe_unknown_names
 
-from .citation import Citation
+from .citation import OTHER_ABSTRACT_TYPES, Citation
 from .publication_types import PUBLICATION_TYPES
 
 
@@ -32,12 +32,14 @@ class PubMedConfig(TextConfig):
         drop_publication_types: drop records of any of these types, named as in the DTD's ``PublicationType``
             ("Published Erratum"), in any case.
         keep_title_only: keep records without an abstract; their text is the title.
+        other_abstract_types: types of English ``OtherAbstract`` that replace a missing abstract.
     """
 
     min_abstract_words: int = 0
     min_pmid: int = 0
     drop_publication_types: tuple[str, ...] = ()
     keep_title_only: bool = False
+    other_abstract_types: tuple[str, ...] = ()
 
     drop_reasons: ClassVar[tuple[str, ...]] = (
         "deleted",
@@ -66,6 +68,11 @@ class PubMedConfig(TextConfig):
 
     def __post_init__(self) -> None:
         TextConfig.__post_init__(self)
+        if not set(self.other_abstract_types) <= set(OTHER_ABSTRACT_TYPES):
+            raise InvalidValueError(
+                f"other_abstract_types is {', '.join(self.other_abstract_types)}; it must be some of "
+                f"{', '.join(OTHER_ABSTRACT_TYPES)}"
+            )
         if self.keep_title_only and not self.titles:
             raise InvalidValueError("keep_title_only keeps titles as text, but titles are left out")
         if self.keep_title_only and self.min_abstract_words:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.pubmed.citation import AbstractSection, Citation
+from bioshards.corpus.pubmed.citation import AbstractSection, Citation, OtherAbstract
 from tests.support.corpus.citation_strategies import (
     MARKUP_PIECE,
     MATHML,
@@ -177,6 +177,25 @@ def test_abstract_consists_of_its_abstract_texts() -> None:
     assert parse_record(small_record_xml(abstract_xml=text, extra_xml=other)).abstract == expected
     assert parse_record(small_record_xml(abstract_xml="", extra_xml=other)).abstract == ()
     assert parse_record(small_record_xml(abstract_xml="<Abstract/>", extra_xml=other)).abstract == ()
+
+
+OTHER_ABSTRACTS = (
+    "<OtherAbstract Type='Publisher' Language='ger'><AbstractText>Anders.</AbstractText></OtherAbstract>"
+    "\n<OtherAbstract Language = 'eng' Type='PIP' ><AbstractText Label='AIM'>To <i>see</i>.</AbstractText>"
+    "<AbstractText>Else.</AbstractText></OtherAbstract><OtherAbstract Type='NASA'/>"
+)
+
+
+@pytest.mark.parametrize("abstract_xml", ["", "<Abstract/>"])
+def test_other_abstracts_of_a_record_without_an_abstract(abstract_xml: str) -> None:
+    record = small_record_xml(abstract_xml=abstract_xml, extra_xml=OTHER_ABSTRACTS)
+    assert parse_record(record).other_abstracts == (
+        OtherAbstract("Publisher", "ger", (AbstractSection(None, "Anders."),)),
+        OtherAbstract("PIP", "eng", (AbstractSection("AIM", "To see."), AbstractSection(None, "Else."))),
+        OtherAbstract("NASA", "eng", ()),
+    )
+    with_abstract = small_record_xml(extra_xml=OTHER_ABSTRACTS)
+    assert parse_record(with_abstract).other_abstracts == ()
 
 
 @pytest.mark.parametrize("copyright_", ["© Us", "© Us &amp; you", "<i>©</i> us", ""])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
 from bioshards.corpus.document_presets import PUBMED_PRESETS
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.pubmed.citation import AbstractSection, Citation
+from bioshards.corpus.pubmed.citation import AbstractSection, Citation, OtherAbstract
 from bioshards.corpus.pubmed.document_builder import CitationDocumentBuilder
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.pubmed.publication_types import parse_publication_types
@@ -384,6 +384,7 @@ def test_drop_reason_depends_on_the_words_of_the_abstract(
         ({"cleaning": ("x",)}, "cleaning is x; it must be some of these"),
         ({"cleaning": CLEANING_RULES[1::-1]}, "in this order"),
         ({"splitter": "nltk"}, "splitter is nltk; it must be one of rules, scispacy, none"),
+        ({"other_abstract_types": ("pip",)}, "other_abstract_types is pip; it must be some of AAMC, AIDS"),
         ({"keep_title_only": True, "titles": False}, "titles are left out"),
         ({"keep_title_only": True, "min_abstract_words": 1}, "min_abstract_words drops them"),
     ],
@@ -407,6 +408,7 @@ def test_config_as_json() -> None:
         "drop_publication_types": [],
         "drop_retracted": False,
         "keep_title_only": False,
+        "other_abstract_types": [],
         "titles": True,
         "section_labels": False,
         "cleaning": list(CLEANING_RULES),
@@ -440,3 +442,26 @@ def test_run_in_labels_are_treated_as_labels_of_sections() -> None:
     ]
     labelled = build_document(citation, PubMedConfig(titles=False, section_labels=True))
     assert " ".join(labelled.sentences) == text
+
+
+def test_other_abstract_types_option() -> None:
+    others = (
+        OtherAbstract("Publisher", "ger", (AbstractSection(None, "Mäuse schliefen."),)),
+        OtherAbstract("PIP", "eng", (AbstractSection(None, ""),)),
+        OtherAbstract("PIP", "eng", (AbstractSection("AIM", "Mice slept."),)),
+        OtherAbstract("NASA", "eng", (AbstractSection(None, "Mice flew."),)),
+    )
+    citation = build_citation(abstract=(), other_abstracts=others)
+
+    def build(*types: str) -> tuple[str | None, list[tuple[str, int]], list[str]]:
+        builder = CitationDocumentBuilder(PubMedConfig(titles=False, other_abstract_types=types))
+        reason, document = builder.build_document(citation, "f", 0)
+        return reason, document.sections, document.sentences
+
+    assert build() == build("KIE") == build("Publisher") == ("no-abstract", [], [])
+    assert build("PIP") == (None, [(f"Abstract (PIP){HEADING_SEPARATOR}AIM", 0)], ["Mice slept."])
+    assert build("NASA") == (None, [("Abstract (NASA)", 0)], ["Mice flew."])
+    assert build("NASA", "PIP")[2] == ["Mice slept."]
+    with_abstract = build_citation(other_abstracts=others)
+    config = PubMedConfig(other_abstract_types=("PIP",))
+    assert build_document(with_abstract, config) == build_document(build_citation())

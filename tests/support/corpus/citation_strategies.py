@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from bioshards.corpus.pubmed import citation as medline
-from bioshards.corpus.pubmed.citation import AbstractSection, Citation
+from bioshards.corpus.pubmed.citation import AbstractSection, Citation, OtherAbstract
 from bioshards.corpus.pubmed.record_stream import iter_records
 
 MATHML = "http://www.w3.org/1998/Math/MathML"
@@ -27,6 +27,14 @@ def first_year(date: etree._Element | None) -> int | None:
         return None
     found = re.search(r"\d{4}", date.findtext("Year") or date.findtext("MedlineDate") or "")
     return int(found[0]) if found else None
+
+
+def list_sections(parts: list[etree._Element]) -> tuple[AbstractSection, ...]:
+    labels = [(part.get("Label") or "").strip() for part in parts]
+    return tuple(
+        AbstractSection(None if label.upper() in ("", "UNLABELLED") else label, text_of(part))
+        for label, part in zip(labels, parts, strict=True)
+    )
 
 
 def parse_with_lxml(record: etree._Element) -> Citation:
@@ -49,23 +57,28 @@ def parse_with_lxml(record: etree._Element) -> Citation:
         "|CommentsCorrectionsList/RetractionIn|CommentsCorrections/RetractionIn"
     )
     pmcid = re.search(r"PMC\d+", ids.get("pmc") or ids.get("pmcid") or "")
-    sections = []
-    for part in citation.findall("Article/Abstract/AbstractText"):
-        label = (part.get("Label") or "").strip()
-        sections.append(
-            AbstractSection(None if label.upper() in ("", "UNLABELLED") else label, text_of(part))
-        )
+    sections = list_sections(citation.findall("Article/Abstract/AbstractText"))
     return Citation(
         pmid=int(text_of(pmid)),
         version=int(pmid.get("Version", "1")),
         title=text_of(citation.find("Article/ArticleTitle")),
-        abstract=tuple(sections),
+        abstract=sections,
         year=first_year(citation.find("Article/Journal/JournalIssue/PubDate")),
         languages=tuple(text_of(item).strip() for item in citation.findall("Article/Language")),
         publication_types=types,
         retracted=bool(retraction) or "Retracted Publication" in types,
         pmcid=pmcid[0] if pmcid else None,
         doi=ids.get("doi") or (locations[0] if locations else None),
+        other_abstracts=()
+        if sections
+        else tuple(
+            OtherAbstract(
+                other.get("Type", ""),
+                other.get("Language", "eng"),
+                list_sections(other.findall("AbstractText")),
+            )
+            for other in citation.findall("OtherAbstract")
+        ),
     )
 
 
