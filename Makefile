@@ -28,6 +28,9 @@ EXAMPLES ?= $(OUT)/examples
 VALIDATION ?= $(if $(filter $(OUT)/%,$(SHARDS)),0.1,0.01)
 MODEL ?= tiny
 RUN ?= $(OUT)/$(MODEL)
+# On the 100 rows of the sample: as many tokens as the preset in smaller steps, so that losses fall visibly.
+TRAIN_RECIPE ?= $(if $(filter tiny,$(MODEL)),$(if $(filter $(OUT)/%,$(EXAMPLES)),--steps 400 --batch-size 8 \
+  --learning-rate 0.002 --dropout 0 --attention-dropout 0 --log-every 20))
 CHECKPOINT ?= $$(ls -d $(RUN)/step-*/hf | tail -1)
 DATA ?= evaluate/sample
 TASKS ?= blurb
@@ -71,7 +74,7 @@ examples: $(VENV)/.vocab $(if $(filter $(OUT)/%,$(VOCAB)),vocab)
 	  --preset $(PRESET) --validation-fraction $(VALIDATION) --output $(EXAMPLES)
 
 train: $(VENV)/.train $(if $(filter $(OUT)/%,$(EXAMPLES)),examples)
-	$(BIN)/python -m bioshards.train $(EXAMPLES) --vocab $(VOCAB) --preset $(MODEL) --output $(RUN)
+	$(BIN)/python -m bioshards.train $(EXAMPLES) --vocab $(VOCAB) --preset $(MODEL) --output $(RUN) $(TRAIN_RECIPE)
 
 evaluate: $(VENV)/.train $(if $(filter $(OUT)/%,$(CHECKPOINT)),train)
 	$(BIN)/python -m bioshards.evaluate run $(CHECKPOINT) --benchmarks $(DATA) --tasks $(TASKS) --seeds $(SEEDS) \

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import shlex
+import subprocess
 import typing
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +28,7 @@ from bioshards.train.models.electra_objective import ElectraObjective
 from bioshards.train.models.factory import build_objective
 from bioshards.train.models.mlm_objective import MlmObjective
 from bioshards.train.optim.schedules import learning_rate
+from tests.support.paths import REPOSITORY
 
 Capture = pytest.CaptureFixture[str]
 FIELDS = {
@@ -464,6 +468,29 @@ def test_bioalbert_pmc_goes_on_by_the_schedule_of_all_steps(size: str, peak: flo
     assert dataclasses.replace(recipe, steps=first.steps, start_from=first.start_from) == first
     rate = learning_rate(recipe.schedule, first.steps, recipe.steps, recipe.warmup_steps, peak)
     assert rate == pytest.approx(peak * 270 / 470)
+
+
+def test_make_train_sees_as_many_tokens_of_the_sample_as_the_preset(parse_recipe: Any) -> None:
+    """Its options apply to ``tiny`` on the sample alone."""
+
+    def read_options(*variables: str) -> list[str]:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+        completed = subprocess.run(
+            ["make", "--dry-run", "train", *variables],
+            cwd=REPOSITORY,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        [line] = [line for line in completed.stdout.splitlines() if "bioshards.train" in line]
+        return shlex.split(line.partition("--output")[2])[1:]
+
+    recipe = parse_recipe(*read_options())
+    assert recipe.steps * recipe.batch_size == PRESETS["tiny"].steps * PRESETS["tiny"].batch_size
+    assert (recipe.steps, recipe.dropout) == (400, 0)
+    assert not read_options("EXAMPLES=elsewhere")
+    assert not read_options("MODEL=bio-electra")
 
 
 # The presets' models

@@ -93,8 +93,8 @@ def test_casing_options_of_vocab_txt(tmp_path: Path) -> None:
         )
     ):
         folder = adopt(source, tmp_path / str(number), *options)
-        tokenizer_class: Any = BertTokenizer
-        own_tokenizer = tokenizer_class.from_pretrained(str(tmp_path), **settings)
+        own_class: Any = BertTokenizer
+        own_tokenizer = own_class.from_pretrained(str(tmp_path), **settings)
         assert encode_texts(folder) == own_tokenizer(TEXTS, add_special_tokens=False)["input_ids"]
 
 
