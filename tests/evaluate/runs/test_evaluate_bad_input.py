@@ -161,7 +161,7 @@ def test_result_of_another_model_or_other_files_is_refused(
         (lambda text: text[:200], "is damaged ("),
         (lambda _: "", "is damaged ("),
         (lambda _: "[1]", "is not a result of bioshards.evaluate"),
-        (lambda text: text.replace('"format": 2', '"format": 3'), "is of format 3, and this version reads 2"),
+        (lambda text: text.replace('"format": 3', '"format": 2'), "is of format 2, and this version reads 3"),
         (
             lambda text: text.replace('"main_score": "F1"', '"main_score": "F2"'),
             "it has no F2 of the test set",

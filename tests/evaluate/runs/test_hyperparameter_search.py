@@ -6,7 +6,6 @@ import builtins
 import json
 import signal
 import tomllib
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -157,9 +156,12 @@ def test_random_search_is_determined_by_the_seed(
 def test_interrupted_search_resumes(checkpoint_dir: Path, grid: Path, tmp_path: Path) -> None:
     assert run_search(checkpoint_dir, tmp_path / "whole", grid, "--max-trials", 3) == 0
     output_dir = tmp_path / "stopped"
-    with call_after_update(
-        6, partial(send_signal, signal.SIGTERM)
-    ):  # in the second trial; the first has four updates
+
+    def stop_in_the_second_trial() -> None:
+        if load_trials(output_dir):
+            send_signal(signal.SIGTERM)
+
+    with call_after_update(0, stop_in_the_second_trial):
         assert run_search(checkpoint_dir, output_dir, grid, "--max-trials", 3) == 130
     assert len(load_trials(output_dir)) == 1
     assert not list_temporary_files(output_dir)

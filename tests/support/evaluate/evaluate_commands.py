@@ -72,14 +72,14 @@ def copy_benchmarks(folder: Path, *names: str) -> Path:
 
 @contextlib.contextmanager
 def call_after_update(number: int, action: Callable[[], object]) -> Iterator[None]:
-    """Call a function after a number of optimizer updates."""
+    """Call a function after a number of optimizer updates; 0: after each."""
     step, updates = fine_tuner._ScheduledOptimizer.step, 0
 
     def patched(self: Any, loss: Any) -> None:
         nonlocal updates
         step(self, loss)
         updates += 1
-        if updates == number:
+        if number in (0, updates):
             action()
 
     with mock.patch.object(fine_tuner._ScheduledOptimizer, "step", patched):
