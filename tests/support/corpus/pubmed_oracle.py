@@ -105,7 +105,7 @@ class PubMedOracle:
             "doi": doi.strip() if doi else None,
             "pmcid": (ids.get("pmc") or "").strip() or None,
             "year": int(year[0]) if year else None,
-            "language": ",".join(item.text for item in citation.findall("Article/Language")) or None,
+            "language": ",".join(item.text.lower() for item in citation.findall("Article/Language")) or None,
             "retracted": bool(retraction or old_retraction or "Retracted Publication" in types),
             "labels": [
                 item.get("Label")
