@@ -28,6 +28,7 @@ _GAP: Final = r"[\s,;:/|–-]* [(\[]?"
 _TYPE_AND_SIZE: Final = rf"(?: {_TYPE} {_GAP} {_SIZE} | {_SIZE} {_GAP} {_TYPE} ) [)\]]?"
 _IN_BRACKETS: Final = rf"\s* [(\[] \s* {_TYPE_AND_SIZE} \s* [)\]]"
 _BRACKETED_NOTE = re.compile(rf"(?<= [.!?] ) {_IN_BRACKETS} \.? | {_IN_BRACKETS}", _FLAGS)
+_SIZE_HINT = re.compile(r"\d\s?(?:[kmg]i?b|(?:kilo|mega)?bytes|[kmg]\b)", re.IGNORECASE)
 _SUPPLEMENT_NOTE = re.compile(
     rf"""
     (?: ^ | (?<= [.!?:)\]] ) \s+ )
@@ -49,7 +50,7 @@ def remove_file_notes(text: str, is_supplement: bool) -> str:
         text: a paragraph in one line.
         is_supplement: the paragraph belongs to a supplement, so that "(TIF)" and "(12 kb)" are notes too.
     """
-    if "(" in text or "[" in text:
+    if _SIZE_HINT.search(text):
         text = _BRACKETED_NOTE.sub("", text)
     if is_supplement:
         text = _SUPPLEMENT_NOTE.sub("", text).strip()
@@ -75,6 +76,7 @@ def is_link_note(text: str) -> bool:
     """Return True if a text is only a link, or only says where the supplements are."""
     return (
         len(text) <= _MAX_LINK_NOTE
+        and ("://" in text or "10." in text or "upplement" in text)
         and _LINK_NOTE.fullmatch(text) is not None
         and _SENTENCE_END.search(text) is None
     )
@@ -120,6 +122,46 @@ _NUMBERED_LABEL: Final = (
 _LABEL = re.compile(
     rf"{_NUMBERED_LABEL} (?: [\s:,;.—–-]+ {_NUMBERED_LABEL} )* \s? (?: [.:|] (?= \s | $ ) | $ ) \s*", _FLAGS
 )
+_LABEL_STARTS: Final = frozenset(
+    (
+        *(
+            "fig",
+            "tab",
+            "fil",
+            "dat",
+            "mov",
+            "vid",
+            "aud",
+            "tex",
+            "box",
+            "cod",
+            "mat",
+            "inf",
+            "app",
+            "sch",
+            "not",
+        ),
+        *(
+            "pro",
+            "met",
+            "ima",
+            "pre",
+            "pla",
+            "map",
+            "cha",
+            "gra",
+            "add",
+            "sup",
+            "ext",
+            "onl",
+            "ele",
+            "web",
+            "sou",
+        ),
+    )
+)
+"""First letters of labels, a fast prefilter; "e" may be before them."""
+_ID_START = re.compile("[a-z]{1,2}[0-9]")
 _MAX_LABEL: Final = 200
 
 
@@ -133,5 +175,8 @@ def split_label(text: str) -> tuple[str, str]:
 
     "Fig. 1. Counts" is ("Fig. 1", "Counts"); "Figure 1 shows" has no label.
     """
+    start = text[:5].lower()
+    if start[:3] not in _LABEL_STARTS and start[1:4] not in _LABEL_STARTS and not _ID_START.match(start):
+        return "", text
     label = _LABEL.match(text)
     return ("", text) if label is None else (label[0].rstrip(" .:|"), text[label.end() :])

@@ -80,6 +80,28 @@ _GOVERNING_WORD = re.compile(
     r"|\bRef(?:erence)?s?\.?|\b(?:in|by|from|of|to|and|see) ref(?:erence)?s?\.?)$"
 )
 """Words before a citation that is their object. Of 70 that were read in real articles all were."""
+_LAST_WORDS: Final = frozenset(
+    (
+        *(
+            "in",
+            "by",
+            "from",
+            "of",
+            "to",
+            "with",
+            "per",
+            "than",
+            "following",
+            "after",
+            "on",
+            "see",
+            "e.g",
+            "eg",
+        ),
+        *("example", "ref", "refs", "reference", "references"),
+    )
+)
+"""Last words of :data:`_GOVERNING_WORD`, a fast prefilter."""
 _LOOKBACK_CHARACTERS: Final = 30
 _STRIPPED_IN_BRACKET: Final = " \t\n,;:"
 
@@ -150,7 +172,12 @@ def _close_gaps(text: str) -> str:
                 and (right_character.isalnum() or right_character in "([")
                 else ""
             )
-        is_noun = CITATION_MARK in run[0] and _GOVERNING_WORD.search(kept[-_LOOKBACK_CHARACTERS:])
+        before = kept[-_LOOKBACK_CHARACTERS:]
+        is_noun = (
+            before.rpartition("\n")[2].rpartition(" ")[2].lower().strip("([.,") in _LAST_WORDS
+            and CITATION_MARK in run[0]
+            and _GOVERNING_WORD.search(before)
+        )
         parts += [kept, f" {GAP_MARK}" if is_noun else "", gap]
         position = end
     return "".join([*parts, text[position:]])

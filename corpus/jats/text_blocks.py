@@ -61,7 +61,9 @@ def extract_blocks(
 
 
 def _fill_gaps(block: TextBlock, mask: str) -> TextBlock:
-    if not any(in_text_citations.GAP_MARK in text for text in (block.text, *block.headings)):
+    if in_text_citations.GAP_MARK not in block.text and in_text_citations.GAP_MARK not in "".join(
+        block.headings
+    ):
         return block
     headings = tuple(in_text_citations.fill_gaps(heading, mask) for heading in block.headings)
     return block._replace(headings=headings, text=in_text_citations.fill_gaps(block.text, mask))

@@ -105,6 +105,7 @@ def test_citations_are_removed_with_their_punctuation(before: str, after: str) -
         ("gulls (counted as in [¶]) nest", "gulls (counted as in _) nest"),
         ("Reference [¶] and ref. [¶]", "Reference _ and ref. _"),
         ("see, e.g., [¶] for terns", "see, e.g., _ for terns"),
+        ("as described\nin\n[¶]. Terns", "as described\nin _. Terns"),
         ("gulls (see [¶]) nest", "gulls nest"),
         ("gulls nest [¶]. Terns¶ do not.", "gulls nest. Terns do not."),
         ("gulls, terns and so on [¶].", "gulls, terns and so on."),
