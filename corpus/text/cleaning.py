@@ -303,7 +303,7 @@ def _count_change(rule_name: str, before: str, after: str, removed_characters: d
 
 def _split_at_labels(sections: list[LabelledText], removed_characters: dict[str, int]) -> list[LabelledText]:
     """Make sections of the run-in labels of unlabelled ones."""
-    if all(label is not None or ":" not in text for label, text in sections):
+    if all(label is not None for label, _ in sections):
         return sections
     cleaned: list[LabelledText] = []
     for label, text in sections:

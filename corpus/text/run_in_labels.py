@@ -2,7 +2,7 @@
 
 "Background: Mice sleep. Methods: We asked why." has the sections of a structured abstract, which PubMed and
 JATS mark as such in others. A label is one or more names of sections at the start of a sentence, with a
-colon and a blank after it.
+colon and a blank after it, or with a dash before a capital or a digit (``Methods- We``).
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ _NAME = r"""(?: (?:
     | Interpretation | Summary | Limitation | (?:Practical\s|Clinical\s)? (?:Implication | Relevance)
     ) (?:s|\(s\))? )"""
 _LABEL = re.compile(
-    rf"(?:\A|(?<=[.?!\"'”’)\]:]))\s*((?-i:(?=[A-Z])){_NAME}(?:(?:\sand\s|\s?&\s?|\s?/\s?|,\s){_NAME}){{0,4}})\s?:\Z",
+    rf"(?:\A|(?<=[.?!\"'”’)\]:]))\s*((?-i:(?=[A-Z])){_NAME}(?:(?:\sand\s|\s?&\s?|\s?/\s?|,\s){_NAME}){{0,4}})\s?[:–—-]\Z",
     re.VERBOSE | re.IGNORECASE,
 )
 _MAX_LABEL_LENGTH: Final = 80
+_LABEL_ENDS: Final = (":", "- ", "– ", "—")
 _TEXT_AFTER_COLON = re.compile(r"\s+\S")
+_TEXT_AFTER_DASH = re.compile(r"\s*[A-Z\d]")
 _WORD_CHARACTER = re.compile(r"[^\W_]")
 
 
@@ -41,12 +43,12 @@ def split_at_labels(text: str) -> list[tuple[str | None, str]]:
     Parts without a word are omitted.
     """
     labels: list[re.Match[str]] = []
-    colon = text.find(":")
-    while colon >= 0:
-        # A search before each colon is several times as fast as one over the text.
+    for position in _find_label_ends(text):
+        # A search before each mark is several times as fast as one over the text.
+        has_text = _TEXT_AFTER_COLON if text[position] == ":" else _TEXT_AFTER_DASH
         label = (
-            _LABEL.search(text, max(0, colon - _MAX_LABEL_LENGTH), colon + 1)
-            if _TEXT_AFTER_COLON.match(text, colon + 1)
+            _LABEL.search(text, max(0, position - _MAX_LABEL_LENGTH), position + 1)
+            if has_text.match(text, position + 1)
             else None
         )
         # After a colon, a name is a label only if the colon is that of a label.
@@ -54,10 +56,20 @@ def split_at_labels(text: str) -> list[tuple[str | None, str]]:
             not text.endswith(":", 0, label.start()) or (labels and labels[-1].end() == label.start())
         ):
             labels.append(label)
-        colon = text.find(":", colon + 1)
     if not labels:
         return [(None, text)]
     parts: list[tuple[str | None, str]] = [(None, text[: labels[0].start()])]
     for label, next_start in zip(labels, [*(label.start() for label in labels[1:]), len(text)], strict=True):
         parts.append((label[1], text[label.end() : next_start].strip()))
     return [part for part in parts if _WORD_CHARACTER.search(part[1])] or [(None, text)]
+
+
+def _find_label_ends(text: str) -> list[int]:
+    """Return the offsets of colons and of dashes that may end a label."""
+    positions = []
+    for mark in _LABEL_ENDS:
+        position = text.find(mark)
+        while position >= 0:
+            positions.append(position)
+            position = text.find(mark, position + 1)
+    return sorted(positions)

@@ -295,6 +295,10 @@ RUN_IN_CASES: list[tuple[str, list[LabelledText]]] = [
             ("AUTHORS' CONCLUSIONS", "Sleep."),
         ],
     ),
+    (
+        f"Background and Purpose- {SENTENCES} Methods - {SENTENCES} RESULTS—12 mice slept.",
+        [("Background and Purpose", SENTENCES), ("Methods", SENTENCES), ("RESULTS", "12 mice slept.")],
+    ),
     (f"METHODS: RESULTS: {SENTENCES}", [("RESULTS", SENTENCES)]),
     (f"Results: Results: {SENTENCES}", [("Results", SENTENCES)]),
 ]
@@ -318,6 +322,8 @@ def test_run_in_labels_become_labels_of_sections(text: str, after: list[Labelled
         "Ratio of methods: 12:1. Cells: 12.",
         "We asked for the following. Methods:sleep",
         "Patients:12 mice.",
+        "Patients- and mice-related data. Methods-based sleep. Results - good ones - were few.",
+        "The Results- Section was read.",
         "Sleep is good. Methods were these: sleep and food.",
         "Background: ",
     ],
