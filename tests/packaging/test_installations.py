@@ -79,6 +79,7 @@ def test_wheel_has_one_top_level_package_and_the_sample(distributions: tuple[Pat
         "corpus/sample/pmc/PMC9990001.1.xml",
         "evaluate/metrics/tag_f1.py",
         "evaluate/benchmarks/formats/iob.py",
+        "evaluate/benchmarks/known_files.sha256",
         "evaluate/sample/README.md",
         *(f"evaluate/sample/{name}" for name in benchmark_sample.sample_contents()),
     ):
