@@ -36,9 +36,12 @@ def is_exponent(before: str, script: str) -> bool:
         script: the text of the superscript.
     """
     base = _BASE.search(before)
-    return base is not None and (
-        _NUMBER.fullmatch(script) is not None
-        or (base[1] == "2" and _FOLD_CHANGE.fullmatch(script) is not None)
+    if base is None:
+        return False
+    if script.strip() == "0":  # else a degree sign: 37<sup>0</sup>C
+        return base[1] == "10"
+    return _NUMBER.fullmatch(script) is not None or (
+        base[1] == "2" and _FOLD_CHANGE.fullmatch(script) is not None
     )
 
 

@@ -20,6 +20,7 @@ from bioshards.corpus.xml import exponents
         ("2<sup>−ΔΔCt</sup>, 2<sup>-DDCT</sup>, 2<sup>4.2</sup>", "2^−ΔΔCt, 2^-DDCT, 2^4.2"),
         ("a 2<sup>6-1</sup> design", "a 2^6-1 design"),
         ("1 − 0.9<sup>22</sup>", "1 − 0.9^22"),
+        ("10<sup>0</sup> to 10<sup>3</sup>", "10^0 to 10^3"),
     ],
 )
 def test_powers_are_marked(xml: str, expected: str) -> None:
@@ -38,6 +39,7 @@ def test_powers_are_marked(xml: str, expected: str) -> None:
         "12<sup>a</sup>, 7<sup>*</sup> and 37<sup>°</sup>",
         "Gulltime 10<sup>TM</sup>",
         "cm<sup>2</sup> and s<sup>−1</sup>",
+        "37<sup>0</sup>C",
         "log10<sup>8</sup>",
         "5<sup>−</sup>",
         "3<sup>−ΔΔCt</sup>",

@@ -123,7 +123,7 @@ def fetch_range(
         today: date of retrieval.
 
     Raises:
-        UnreachableError: the bucket does not answer.
+        OutageError: the bucket does not answer.
         OSError: the mirror cannot be written.
     """
     update, selected = select_articles(storage, mirror, base_url, pool, range_number, article_filter, today)

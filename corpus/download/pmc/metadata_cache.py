@@ -170,7 +170,7 @@ def update_metadata(
         versions: read the newest version of each article, or all.
 
     Raises:
-        UnreachableError: the bucket does not answer; metadata read so far is saved.
+        OutageError: the bucket does not answer; metadata read so far is saved.
     """
     previous = read_metadata(storage, mirror, range_number)
     difference = compare_with_inventory(inventory_rows, previous, versions)
