@@ -71,7 +71,6 @@ def save_published_model(family: str, folder: Path, vocabulary_size: int) -> dic
     """Save a model as on Hugging Face's hub: weights and configuration; return its weights."""
     torch.manual_seed(4)
     model: Any
-    config: Any
     if family == "albert":
         model = AlbertForPreTraining(
             AlbertConfig(vocab_size=vocabulary_size, embedding_size=32, bos_token_id=2, **MODEL_SIZES)
