@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.xml.decoder import DecodingReport
 from tests.support.corpus.jats_articles import (
     article_xml,
     europepmc_package_xml,
@@ -275,8 +276,8 @@ def test_article_that_changes_during_reading_is_refused(
 
     inputs = write_files(tmp_path / "in", GOOD_ARTICLES)
 
-    def iter_articles_and_change(file: Any) -> Iterator[bytes]:
-        yield from article_stream.iter_articles(file)
+    def iter_articles_and_change(file: Any, report: DecodingReport) -> Iterator[bytes]:
+        yield from article_stream.iter_articles(file, report)
         write_files(inputs, {"PMC12.xml": article_xml(12, "It was changed. Yes.")})
 
     class PatchedModule:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from bioshards.corpus.xml.decoder import ByteStream, DecodingReport
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import run_beam
 from tests.support.outputs import load_documents, load_manifest, published_digests
@@ -101,8 +102,8 @@ def test_file_that_changes_during_reading_is_a_bad_file(
     source = tmp_path / "pubmed26n0001.xml"
     source.write_bytes(pubmed_set_xml(citation_xml(1)))
 
-    def iter_records_and_change(file: object) -> object:
-        yield from record_stream.iter_records(file)  # type: ignore[arg-type]
+    def iter_records_and_change(file: ByteStream, report: DecodingReport) -> Iterator[tuple[str, bytes]]:
+        yield from record_stream.iter_records(file, report)
         source.write_bytes(pubmed_set_xml(citation_xml(1), citation_xml(2)))
 
     with monkeypatch.context() as patched:
