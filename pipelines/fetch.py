@@ -64,7 +64,7 @@ def build(pipeline: beam.Pipeline, job: FetchJob) -> None:
         PublishMirror,
     )
 
-    file_collections, range_collections = [], []
+    file_collections, removal_collections, range_collections = [], [], []
     for source, listing in job.listings.items():
         file_slots = split_into_slots(listing.to_fetch, listing.download_plan)
         file_collections.append(
@@ -75,15 +75,20 @@ def build(pipeline: beam.Pipeline, job: FetchJob) -> None:
     if job.article_plan:
         range_slots = split_into_slots(job.article_plan.ranges, job.article_plan.download_plan)
         range_removals = pipeline | "FindRemovals" >> FindRemovals(job.article_plan)
+        removal_collections.append(range_removals)
         range_collections.append(
             pipeline | "Ranges" >> beam.Create(range_slots) | FetchRanges(job.article_plan, range_removals)
         )
     all_files = (*file_collections, pipeline | "No files" >> beam.Create([])) | "Files" >> beam.Flatten()
+    all_removals = (
+        *removal_collections,
+        pipeline | "No removals" >> beam.Create([]),
+    ) | "Removals" >> beam.Flatten()
     all_ranges = (
         *range_collections,
         pipeline | "No ranges" >> beam.Create([]),
     ) | "Articles" >> beam.Flatten()
-    pipeline | "Publish" >> PublishMirror(job, all_files, all_ranges)
+    pipeline | "Publish" >> PublishMirror(job, all_files, all_removals, all_ranges)
 
 
 def make_parser() -> Parser:

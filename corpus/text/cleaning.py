@@ -168,7 +168,7 @@ class Cleaner:
             # Without the ASCII between them, marks follow other letters. Marks that combine with ASCII
             # letters count as unusual; others can only look less normalised than they are.
             return text
-        if self._mends_mojibake and mojibake.PATTERN.search(text):
+        if self._mends_mojibake and mojibake.PATTERN.search(non_ascii):
             text = _count_change(_MOJIBAKE_RULE, text, mojibake.mend(text), removed_characters)
             non_ascii = _extract_non_ascii(text)
         if self._replaces_spaces and (wide_spaces := _WIDE_SPACES.intersection(non_ascii)):
@@ -303,7 +303,7 @@ def _count_change(rule_name: str, before: str, after: str, removed_characters: d
 
 def _split_at_labels(sections: list[LabelledText], removed_characters: dict[str, int]) -> list[LabelledText]:
     """Make sections of the run-in labels of unlabelled ones."""
-    if all(label is not None for label, _ in sections):
+    if None not in [label for label, _ in sections]:
         return sections
     cleaned: list[LabelledText] = []
     for label, text in sections:

@@ -31,7 +31,10 @@ _LABEL = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _MAX_LABEL_LENGTH: Final = 80
-_LABEL_ENDS: Final = (":", "- ", "– ", "—")
+_MAX_LABEL_ENDS: Final = 1_000
+"""Marks of a text in which labels are looked for; no abstract has as many."""
+_ASCII_LABEL_ENDS: Final = (":", "- ")
+_LABEL_ENDS: Final = (*_ASCII_LABEL_ENDS, "– ", "—")
 _TEXT_AFTER_COLON = re.compile(r"\s+\S")
 _TEXT_AFTER_DASH = re.compile(r"\s*[A-Z\d]")
 _WORD_CHARACTER = re.compile(r"[^\W_]")
@@ -43,7 +46,8 @@ def split_at_labels(text: str) -> list[tuple[str | None, str]]:
     Parts without a word are omitted.
     """
     labels: list[re.Match[str]] = []
-    for position in _find_label_ends(text):
+    positions = _find_label_ends(text)
+    for position in positions if len(positions) <= _MAX_LABEL_ENDS else ():
         # A search before each mark is several times as fast as one over the text.
         has_text = _TEXT_AFTER_COLON if text[position] == ":" else _TEXT_AFTER_DASH
         label = (
@@ -67,7 +71,7 @@ def split_at_labels(text: str) -> list[tuple[str | None, str]]:
 def _find_label_ends(text: str) -> list[int]:
     """Return the offsets of colons and of dashes that may end a label."""
     positions = []
-    for mark in _LABEL_ENDS:
+    for mark in _ASCII_LABEL_ENDS if text.isascii() else _LABEL_ENDS:
         position = text.find(mark)
         while position >= 0:
             positions.append(position)

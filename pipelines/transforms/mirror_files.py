@@ -185,6 +185,7 @@ class PublishMirror(beam.PTransform):
 
     job: FetchJob
     files: beam.PCollection[StepResult[FetchedFile]]
+    range_removals: beam.PCollection[StepResult[RangeRemovals]]
     ranges: beam.PCollection[StepResult[RangeReport]]
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[None]:
@@ -192,16 +193,22 @@ class PublishMirror(beam.PTransform):
             pipeline
             | "Once" >> beam.Create([None])
             | "Manifest"
-            >> beam.Map(self._publish, beam.pvalue.AsList(self.files), beam.pvalue.AsList(self.ranges))
+            >> beam.Map(
+                self._publish,
+                beam.pvalue.AsList(self.files),
+                beam.pvalue.AsList(self.range_removals),
+                beam.pvalue.AsList(self.ranges),
+            )
         )
 
     def _publish(
         self,
         _: None,
         file_results: list[StepResult[FetchedFile]],
+        removal_results: list[StepResult[RangeRemovals]],
         range_results: list[StepResult[RangeReport]],
     ) -> None:
-        steps = sum_metrics(file_results, range_results)
+        steps = sum_metrics(file_results, removal_results, range_results)
 
         def publish_mirror(storage: Storage) -> dict[str, Any]:
             return _publish_mirror(

@@ -208,7 +208,7 @@ def test_number_of_workers_changes_no_byte_with_many_options(tmp_path: Path, run
         (["--include-part", "body"], "unknown option --include-part (did you mean --include-parts?)"),
         (["--licenses", "CC0"], "did you mean --licences?"),
         (["--min-abstract-words", "5"], "unknown option --min-abstract-words"),
-        (["--preset", "pubmedbert"], "invalid choice: 'pubmedbert'"),
+        (["--preset", "scibert"], "invalid choice: 'scibert'"),
         (["--input", "pubmed:"], "pmc: and europepmc: and files"),
         (["--input", "pmc:since=2026-11-01"], "has no need of since="),
         (["--input", "pmc:[-3:]"], "no newest ones"),

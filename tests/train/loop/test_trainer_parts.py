@@ -45,7 +45,9 @@ def test_progressive_masking_budgets_follow_the_rate(preset: str) -> None:
 def test_only_bioalbert_limits_predictions() -> None:
     assert {name for name in PRESETS if PRESETS[name].max_predictions_per_seq} == {
         "bioalbert-base",
+        "bioalbert-base-pmc",
         "bioalbert-large",
+        "bioalbert-large-pmc",
     }
 
 
