@@ -48,9 +48,6 @@ Single tests of other files that take seconds have the mark ``thorough`` themsel
 """
 
 
-FOLDERS_BY_TIME: Final = ("smoke", "vocab", "pipelines", "packaging", "train", "corpus", "evaluate")
-"""Folders in the order of their runs: the slowest files begin first, so that two processes end together."""
-
 STDERR: Final = 2
 RUN_TIMEOUT_SECONDS: Final = 40 * 60
 """Time limit of a whole run.  A test has its own limit (``timeout`` in pyproject.toml)."""
@@ -81,12 +78,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="scispaCy is not installed: make test-scispacy"))
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("property")
-    items.sort(key=_get_folder_rank)
-
-
-def _get_folder_rank(item: pytest.Item) -> int:
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    return FOLDERS_BY_TIME.index(folder) if folder in FOLDERS_BY_TIME else len(FOLDERS_BY_TIME)
 
 
 @pytest.fixture(autouse=True)
