@@ -47,8 +47,5 @@ def _decode_sequence(sequence: re.Match[str]) -> str:
     codes = b"".join(
         character.encode("latin-1" if character <= "\xff" else "windows-1252") for character in sequence[0]
     )
-    try:
-        character = codes.decode()
-    except UnicodeDecodeError:
-        return sequence[0]
+    character = codes.decode()  # every sequence of the pattern is valid UTF-8
     return character if _MENDED.fullmatch(character) else sequence[0]

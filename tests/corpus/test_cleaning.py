@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 import unicodedata
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bioshards.corpus.text import mojibake
 from bioshards.corpus.text.cleaning import CLEANING_RULES, Cleaner, LabelledText
 from tests.support.hypothesis_profiles import examples
 
@@ -710,3 +712,20 @@ def test_every_rule_has_three_cases() -> None:
     assert all(
         len(lines) >= 3 for table in (CHARACTER_RULES, TITLE_RULES, END_NOTES) for lines in table.values()
     )
+
+
+def test_every_sequence_of_mojibake_is_valid_utf_8() -> None:
+    characters = {
+        code.decode(encoding, "ignore")
+        for code in map(bytes, zip(range(0x80, 0x100), strict=True))
+        for encoding in ("latin-1", "windows-1252")
+    } - {""}
+    sequences = [
+        "".join(letters)
+        for length in (2, 3)
+        for letters in itertools.product(sorted(characters), repeat=length)
+        if mojibake.PATTERN.fullmatch("".join(letters))
+    ]
+    assert len(sequences) == 2320
+    for sequence in sequences:
+        assert len(mojibake.mend(sequence)) in (1, len(sequence))
