@@ -303,17 +303,14 @@ def _count_change(rule_name: str, before: str, after: str, removed_characters: d
 
 def _split_at_labels(sections: list[LabelledText], removed_characters: dict[str, int]) -> list[LabelledText]:
     """Make sections of the run-in labels of unlabelled ones."""
-    if None not in [label for label, _ in sections]:
-        return sections
     cleaned: list[LabelledText] = []
     for label, text in sections:
-        parts: list[LabelledText] = split_at_labels(text) if label is None else [(label, text)]
-        if len(parts) != 1 or parts[0] != (label, text):
-            removed = _count_characters([(label, text)]) - _count_characters(parts)
-            _add_to_count(removed_characters, _RUN_IN_RULE, removed)
-            cleaned += parts
-        else:
+        parts = split_at_labels(text) if label is None else None
+        if parts is None:
             cleaned.append((label, text))
+            continue
+        _add_to_count(removed_characters, _RUN_IN_RULE, len(text) - _count_characters(parts))
+        cleaned += parts
     return cleaned
 
 

@@ -11,12 +11,12 @@ from typing import Final
 
 from bioshards.corpus.sentences.word_classes import CLASS_BEFORE_STOP
 
-_NUMBERS = r"\d{1,2}(?:[,–-]\d{1,2})*"
+_MORE_NUMBERS = r"(?:[,–-]\d{1,2})*"
 # Patterns that begin with a mark are searched several times as fast: nearly all texts have no such number.
-_AFTER_STOP = re.compile(rf"\.(?<=[a-z][a-z][a-z][a-z]\.){_NUMBERS}(?=\s*\Z|\s+[^\sa-z\d])")
-_LIST = re.compile(r",(?:(?<=[a-z]\d,)|(?<=[a-z]\d\d,))\d")
-_RANGE = re.compile(r"-(?:(?<=[a-z]\d-)|(?<=[a-z]\d\d-))\d")
-_AFTER_WORD = re.compile(rf"\b([a-z]+)(?=\d{{1,2}}[,–-]){_NUMBERS}(?=[.,;:]?(?:\s|\Z))")
+_AFTER_STOP = re.compile(rf"\.\d(?<=[a-z][a-z][a-z][a-z]\.\d)\d?{_MORE_NUMBERS}(?=\s*\Z|\s+[^\sa-z\d])")
+_LIST = re.compile(r",\d(?:(?<=[a-z]\d,\d)|(?<=[a-z]\d\d,\d))")
+_RANGE = re.compile(r"-\d(?:(?<=[a-z]\d-\d)|(?<=[a-z]\d\d-\d))")
+_AFTER_WORD = re.compile(rf"\b([a-z]+)(?=\d{{1,2}}[,–-])\d{{1,2}}{_MORE_NUMBERS}(?=[.,;:]?(?:\s|\Z))")
 _WORD_ENDING = re.compile(
     r"[a-z]{3,}(?:cancers?|diseases?|disorders?|ed|emia|itis|ly|ness|omas?|osis|therap(?:y|ies)|tumou?rs?)"
     r"|cancers?|diseases?|disorders?|tumou?rs?"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_NAME = r"""(?: (?:
+SECTION_NAME: Final = r"""(?: (?:
     Abstract | Backgrounds? | Introduction | Context | Rationale | Hypothes[ie]s | Importance
     | Significance(?:\sStatement)? | (?:Summary\sof\s)? Background\sData | Purpose\sof\sReview
     | (?:(?:Study|Main|Primary|Secondary|Specific|Research)\s)? (?:Objective|Aim|Purpose|Goal|Question)
@@ -26,54 +26,67 @@ _NAME = r"""(?: (?:
     | Discussion | (?:(?:Main|Authors?['’]s?|Authors['’]|Reviewers?['’]s?)\s)? Conclusion
     | Interpretation | Summary | Limitation | (?:Practical\s|Clinical\s)? (?:Implication | Relevance)
     ) (?:s|\(s\))? )"""
+"""Pattern of a section's name, in verbose syntax."""
 _LABEL = re.compile(
-    rf"(?:\A|(?<=[.?!\"'”’)\]:]))\s*((?-i:(?=[A-Z])){_NAME}(?:(?:\sand\s|\s?&\s?|\s?/\s?|,\s){_NAME}){{0,4}})\s?[:–—-]\Z",
+    rf"(?:\A|(?<=[.?!\"'”’)\]:]))\s*((?-i:(?=[A-Z])){SECTION_NAME}"
+    rf"(?:(?:\sand\s|\s?&\s?|\s?/\s?|,\s){SECTION_NAME}){{0,4}})\s?[:–—-]\Z",
     re.VERBOSE | re.IGNORECASE,
 )
+_LAST_WORD_LIST = """
+    abstract background introduction context rationale hypothesis hypotheses importance significance statement
+    data review objective aim purpose goal question design setting population patient participant subject
+    animal material method methodology outcome measure measurement intervention exposure procedure strategy
+    criteria source extraction collection synthesis acquisition analysis result finding report presentation
+    description summary discussion conclusion interpretation limitation implication relevance
+"""
+_LAST_WORDS: Final = frozenset(word.rstrip("s") for word in _LAST_WORD_LIST.split())
+"""Last words of labels without their final s: a mark after another word needs no search for a label."""
+_MAX_LAST_WORD: Final = 20
+_WORD_SEPARATORS: Final = str.maketrans("/&,", "   ")
 _MAX_LABEL_LENGTH: Final = 80
 _MAX_LABEL_ENDS: Final = 1_000
-"""Marks of a text in which labels are looked for; no abstract has as many."""
-_ASCII_LABEL_ENDS: Final = (":", "- ")
-_LABEL_ENDS: Final = (*_ASCII_LABEL_ENDS, "– ", "—")
-_TEXT_AFTER_COLON = re.compile(r"\s+\S")
-_TEXT_AFTER_DASH = re.compile(r"\s*[A-Z\d]")
+"""Marks after a last word up to which labels are looked for; no abstract has as many."""
+# A pattern for each mark is several times as fast as one for all, or as a search for two characters.
+_ASCII_LABEL_ENDS: Final = (re.compile(r":(?=\s+\S)"), re.compile(r"-(?= \s*[A-Z\d])"))
+_OTHER_LABEL_ENDS: Final = (re.compile(r"–(?= \s*[A-Z\d])"), re.compile(r"—(?=\s*[A-Z\d])"))
 _WORD_CHARACTER = re.compile(r"[^\W_]")
 
 
-def split_at_labels(text: str) -> list[tuple[str | None, str]]:
-    """Split a text at its run-in labels into sections, (label or None, text); one if it has none.
+def split_at_labels(text: str) -> list[tuple[str | None, str]] | None:
+    """Split a text at its run-in labels into sections, (label or None, text); return None if it has none.
 
     Parts without a word are omitted.
     """
     labels: list[re.Match[str]] = []
-    positions = _find_label_ends(text)
-    for position in positions if len(positions) <= _MAX_LABEL_ENDS else ():
+    for position in _find_label_ends(text):
         # A search before each mark is several times as fast as one over the text.
-        has_text = _TEXT_AFTER_COLON if text[position] == ":" else _TEXT_AFTER_DASH
-        label = (
-            _LABEL.search(text, max(0, position - _MAX_LABEL_LENGTH), position + 1)
-            if has_text.match(text, position + 1)
-            else None
-        )
+        label = _LABEL.search(text, max(0, position - _MAX_LABEL_LENGTH), position + 1)
         # After a colon, a name is a label only if the colon is that of a label.
         if label and (
             not text.endswith(":", 0, label.start()) or (labels and labels[-1].end() == label.start())
         ):
             labels.append(label)
     if not labels:
-        return [(None, text)]
+        return None
     parts: list[tuple[str | None, str]] = [(None, text[: labels[0].start()])]
     for label, next_start in zip(labels, [*(label.start() for label in labels[1:]), len(text)], strict=True):
         parts.append((label[1], text[label.end() : next_start].strip()))
-    return [part for part in parts if _WORD_CHARACTER.search(part[1])] or [(None, text)]
+    return [part for part in parts if _WORD_CHARACTER.search(part[1])] or None
 
 
 def _find_label_ends(text: str) -> list[int]:
-    """Return the offsets of colons and of dashes that may end a label."""
-    positions = []
-    for mark in _ASCII_LABEL_ENDS if text.isascii() else _LABEL_ENDS:
-        position = text.find(mark)
-        while position >= 0:
-            positions.append(position)
-            position = text.find(mark, position + 1)
-    return sorted(positions)
+    """Return the offsets of colons, and of dashes that may end a label, after the last word of one."""
+    positions = [
+        mark.start()
+        for pattern in (_ASCII_LABEL_ENDS if text.isascii() else _ASCII_LABEL_ENDS + _OTHER_LABEL_ENDS)
+        for mark in pattern.finditer(text)
+        if _ends_in_last_word(text, mark.start())
+    ]
+    return sorted(positions) if len(positions) <= _MAX_LABEL_ENDS else []
+
+
+def _ends_in_last_word(text: str, end: int) -> bool:
+    """Return True if the word before an offset is the last one of a label."""
+    before = text[max(0, end - _MAX_LAST_WORD) : end].lower().rstrip().removesuffix("(s)")
+    words = before.translate(_WORD_SEPARATORS).split()
+    return bool(words) and words[-1].rstrip("s") in _LAST_WORDS

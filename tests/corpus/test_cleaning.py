@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 import time
 import unicodedata
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.text import mojibake
 from bioshards.corpus.text.cleaning import CLEANING_RULES, Cleaner, LabelledText
+from bioshards.corpus.text.run_in_labels import SECTION_NAME
 from tests.support.hypothesis_profiles import examples
 
 ALL_RULES = Cleaner()
@@ -314,6 +316,15 @@ def test_run_in_labels_become_labels_of_sections(text: str, after: list[Labelled
         assert removed == {"run-in-labels": len(text) - count_characters(after)}
     assert omit_rule("run-in-labels").clean_abstract([(None, text)], {})[0][0] is None
     assert ALL_RULES.clean_abstract([("FINDINGS", text)], {})[0] == ("FINDINGS", text)
+
+
+@settings(max_examples=examples(2000))
+@given(st.from_regex(re.compile(SECTION_NAME, re.VERBOSE | re.ASCII), fullmatch=True))
+def test_every_section_name_is_a_run_in_label(name: str) -> None:
+    for label in (name, name.upper(), name.capitalize()):
+        assert Cleaner(["run-in-labels"]).clean_abstract([(None, f"{label}: {SENTENCES}")], {}) == [
+            (label, SENTENCES)
+        ]
 
 
 @pytest.mark.parametrize(
