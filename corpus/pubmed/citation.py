@@ -233,8 +233,11 @@ def _find_content(text: str, name: str, start: int, end: int) -> tuple[int, int]
     return tag_end + 1, content_end
 
 
-_TITLE = re.compile(rf"<ArticleTitle{_START_TAG_ATTRIBUTES}(?:/>|>([^<]*)</ArticleTitle\s*>)")
-_SEGMENT = re.compile(rf"\s*<AbstractText({_START_TAG_ATTRIBUTES})(?:/>|>([^<]*)</AbstractText\s*>)\s*")
+# Text with inline mark-up that is not nested, as nearly all titles and abstracts have; lxml parses the others.
+_CONTENT = r"([^<]*(?:<(?P<tag>b|i|sub|sup|u)>[^<]*</(?P=tag)>[^<]*)*)"
+_INLINE_TAG = re.compile(r"</?(?:b|i|sub|sup|u)>")
+_TITLE = re.compile(rf"<ArticleTitle{_START_TAG_ATTRIBUTES}(?:/>|>{_CONTENT}</ArticleTitle\s*>)")
+_SEGMENT = re.compile(rf"\s*<AbstractText({_START_TAG_ATTRIBUTES})(?:/>|>{_CONTENT}</AbstractText\s*>)\s*")
 _ABSTRACT = re.compile(rf"<Abstract{_START_TAG_ATTRIBUTES}>")
 _OTHER_ABSTRACT = re.compile(rf"<OtherAbstract{_START_TAG_ATTRIBUTES}/?>")
 _COPYRIGHT = re.compile(r"\s*<CopyrightInformation>[^<]*</CopyrightInformation>\s*")
@@ -249,7 +252,7 @@ def _parse_title(text: str, start: int) -> tuple[str, int]:
         return "", start
     match = _TITLE.match(text, title_start)
     if match and not _has_forbidden_character(match[0]):
-        return _unescape(match[1] or ""), match.end()
+        return _read_content(match[1] or ""), match.end()
     title_end = _find_end_tag(text, "ArticleTitle", title_start)[1]
     title = exponents.mark_exponents(text[title_start:title_end])
     return text_content(_parse_xml(title)), title_end
@@ -312,7 +315,7 @@ def _parse_abstract(text: str, start: int, end: int) -> tuple[AbstractSection, .
     while section_match := _SEGMENT.match(text, position, end):
         label_match = _LABEL.match(section_match[1]) if section_match[1] else None
         label_text = _unescape(label_match[1] or label_match[2] or "") if label_match else None
-        sections.append(_make_section(label_text, _unescape(section_match[2] or "")))
+        sections.append(_make_section(label_text, _read_content(section_match[2] or "")))
         position = section_match.end()
     has_markup = (
         position != end and not _COPYRIGHT.fullmatch(text, position, end) and text[position:end].strip()
@@ -368,6 +371,13 @@ def _parse_article_ids(text: str, data_start: int) -> dict[str, str]:
         if value.strip():
             ids.setdefault(double or single, _unescape(value).strip())
     return ids
+
+
+def _read_content(xml: str) -> str:
+    """Return the text of :data:`_CONTENT`."""
+    if "<" not in xml:
+        return _unescape(xml)
+    return "".join(map(_unescape, _INLINE_TAG.split(exponents.mark_exponents(xml))))
 
 
 def _unescape(text: str) -> str:

@@ -304,10 +304,11 @@ def _count_change(rule_name: str, before: str, after: str, removed_characters: d
 def _split_at_labels(sections: list[LabelledText], removed_characters: dict[str, int]) -> list[LabelledText]:
     """Make sections of the run-in labels of unlabelled ones."""
     cleaned: list[LabelledText] = []
-    for label, text in sections:
+    for section in sections:
+        label, text = section
         parts = split_at_labels(text) if label is None else None
         if parts is None:
-            cleaned.append((label, text))
+            cleaned.append(section)
             continue
         _add_to_count(removed_characters, _RUN_IN_RULE, len(text) - _count_characters(parts))
         cleaned += parts
