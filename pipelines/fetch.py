@@ -58,32 +58,32 @@ def build(pipeline: beam.Pipeline, job: FetchJob) -> None:
 
     from bioshards.pipelines.inputs.downloads import split_into_slots
     from bioshards.pipelines.transforms.mirror_files import (
+        CheckRemovals,
         FetchFiles,
         FetchRanges,
         FindRemovals,
         PublishMirror,
     )
 
-    file_collections, removal_collections, range_collections = [], [], []
+    removal_collections = [pipeline | "No removals" >> beam.Create([])]
+    if job.article_plan:
+        removal_collections.append(pipeline | "FindRemovals" >> FindRemovals(job.article_plan))
+    all_removals = removal_collections | "Removals" >> beam.Flatten()
+    checked = all_removals | "CheckRemovals" >> CheckRemovals(job.mirror, job.output_dir)
+    file_collections, range_collections = [], []
     for source, listing in job.listings.items():
         file_slots = split_into_slots(listing.to_fetch, listing.download_plan)
         file_collections.append(
             pipeline
             | f"Slots of {source}" >> beam.Create(file_slots)
-            | FetchFiles(source, listing.download_plan)
+            | FetchFiles(source, listing.download_plan, checked)
         )
     if job.article_plan:
         range_slots = split_into_slots(job.article_plan.ranges, job.article_plan.download_plan)
-        range_removals = pipeline | "FindRemovals" >> FindRemovals(job.article_plan)
-        removal_collections.append(range_removals)
         range_collections.append(
-            pipeline | "Ranges" >> beam.Create(range_slots) | FetchRanges(job.article_plan, range_removals)
+            pipeline | "Ranges" >> beam.Create(range_slots) | FetchRanges(job.article_plan, checked)
         )
     all_files = (*file_collections, pipeline | "No files" >> beam.Create([])) | "Files" >> beam.Flatten()
-    all_removals = (
-        *removal_collections,
-        pipeline | "No removals" >> beam.Create([]),
-    ) | "Removals" >> beam.Flatten()
     all_ranges = (
         *range_collections,
         pipeline | "No ranges" >> beam.Create([]),

@@ -36,7 +36,7 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
         StageFiles,
     )
     from bioshards.pipelines.transforms.full_text import ExtractKeys, FetchAndStageRanges, FindOverlap
-    from bioshards.pipelines.transforms.mirror_files import FindRemovals
+    from bioshards.pipelines.transforms.mirror_files import CheckRemovals, FindRemovals
 
     stage_files = StageFiles(
         job.storage, job.output_dir, job.document_config, job.keep_dropped, has_digests=job.dedup == "exact"
@@ -60,9 +60,11 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
             split_into_slots(job.article_plan.ranges, job.article_plan.download_plan), reshuffle=False
         )
         range_removals = pipeline | "FindRemovals" >> FindRemovals(job.article_plan)
+        checked = range_removals | "CheckRemovals" >> CheckRemovals(
+            job.article_plan.download_plan.mirror, job.output_dir
+        )
         staged_collections.append(
-            range_slots
-            | "FetchAndStageRanges" >> FetchAndStageRanges(job.article_plan, stage_files, range_removals)
+            range_slots | "FetchAndStageRanges" >> FetchAndStageRanges(job.article_plan, stage_files, checked)
         )
     staged = staged_collections | "Staged" >> beam.Flatten()
     decisions = staged | "ResolveVersions" >> ResolveVersions(

@@ -198,20 +198,27 @@ def mark_started(storage: Storage, output_dir: OutputDir, config: dict[str, Any]
 
 
 def reset(storage: Storage, output_dir: OutputDir) -> None:
-    """Mark an output directory as incomplete, and remove the temporary files of a killed run."""
+    """Mark an output directory as incomplete, and remove what a killed run left."""
+    mark_incomplete(storage, output_dir)
+    remove_leftovers(storage, output_dir)
+
+
+def mark_incomplete(storage: Storage, output_dir: OutputDir) -> None:
+    """Remove the manifest and the files by which ``datasets`` opens an output directory."""
     dataset_files = ("state.json", "dataset_info.json", "dataset_dict.json")  # by which datasets finds shards
     dataset_paths = [
         f"{output_dir.path}{subfolder}/{name}"
         for subfolder in ("", *(f"/{split}" for split in SPLITS))
         for name in dataset_files
     ]
-    for path in (
-        output_dir.manifest_path,
-        output_dir.result_path,
-        output_dir.exclusion_list_path,
-        *dataset_paths,
-    ):
+    for path in (output_dir.manifest_path, *dataset_paths):
         storage.remove(path)
+
+
+def remove_leftovers(storage: Storage, output_dir: OutputDir) -> None:
+    """Remove the result, the list of excluded ids and the temporary files of an earlier run."""
+    storage.remove(output_dir.result_path)
+    storage.remove(output_dir.exclusion_list_path)
     folders = [*(f"/{subfolder}" if subfolder else "" for subfolder in _OUTPUT_FOLDERS), "/.bioshards"]
     work_folders = (
         "input_digests",

@@ -151,8 +151,7 @@ class FetchDriver(Driver[FetchOptions, FetchJob]):
         return "its sources are unchanged"
 
     def reset_output(self, job: FetchJob) -> None:
-        """Remove the manifest and the result of the previous run."""
-        job.storage.remove(job.output_dir.manifest_path)
+        """Remove the result of the previous run; the graph removes the manifest, after the check of removals."""
         job.storage.remove(job.output_dir.result_path)
 
     def count_workers(self, job: FetchJob) -> int:

@@ -173,8 +173,14 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
         return f"its {len(job.sources)} input files are unchanged"
 
     def reset_output(self, job: ShardsJob) -> None:
-        """Reset the output and write the lists that workers read."""
-        super().reset_output(job)
+        """Reset the output and write the lists that workers read.
+
+        With a mirror of PMC's articles the graph removes the manifest, after the check of removals.
+        """
+        if job.article_plan:
+            output_layout.remove_leftovers(job.storage, job.output_dir)
+        else:
+            super().reset_output(job)
         if self.options.verify_inputs:
             forget_digests(job.storage, job.output_dir, job.sources)
         part_lists.save_part_lists(job.storage, job.output_dir, job.run_inputs.available)

@@ -12,7 +12,6 @@ import apache_beam as beam
 
 from bioshards.corpus.download.pmc import article_ranges
 from bioshards.corpus.download.pmc.article_ranges import RangeReport
-from bioshards.corpus.download.pmc.removals import RangeRemovals
 from bioshards.corpus.jats import inputs
 from bioshards.corpus.lifecycle import checks, full_text_overlap, shard_keys
 from bioshards.corpus.lifecycle.finalize import FinalizeResult
@@ -42,21 +41,21 @@ class FetchAndStageRanges(beam.PTransform):
 
     article_plan: PmcArticlePlan
     stage_files: StageFiles
-    range_removals: beam.PCollection[StepResult[RangeRemovals]]
+    checked: beam.PCollection[None]
 
     def expand(self, slots: beam.PCollection[list[int]]) -> beam.PCollection[StepResult[StageResult | None]]:
         return (
             slots
             | "OneSlotEach" >> beam.Reshuffle()
             | "FetchAndStageRanges"
-            >> beam.FlatMap(self._process_slot, beam.pvalue.AsList(self.range_removals))
+            >> beam.FlatMap(self._process_slot, beam.pvalue.AsList(self.checked))
         )
 
     def _process_slot(
-        self, numbers: list[int], range_removals: list[StepResult[RangeRemovals]]
+        self, numbers: list[int], _checked: list[None]
     ) -> Iterator[StepResult[StageResult | None]]:
         with wrap_worker_errors():
-            for fetched in _prefetch_one(fetch_ranges(self.article_plan, numbers, range_removals)):
+            for fetched in _prefetch_one(fetch_ranges(self.article_plan, numbers)):
                 staged, metrics = None, fetched.metrics
                 if list_file := self._find_list_file(fetched.result):
                     stage_result = self.stage_files.stage_one(inputs.source_from_file(list_file))

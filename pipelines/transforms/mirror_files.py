@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import apache_beam as beam
 
 from bioshards.corpus.download import mirror_manifest
-from bioshards.corpus.download.mirror import MirroredFile
+from bioshards.corpus.download.mirror import Mirror, MirroredFile
 from bioshards.corpus.download.mirror_manifest import FetchedFile
 from bioshards.corpus.download.pmc import article_ranges, removals
 from bioshards.corpus.download.pmc.article_ranges import RangeReport
@@ -22,6 +22,9 @@ from bioshards.corpus.download.pmc.s3_bucket import range_label
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.manifest import Steps, encode, utc_now
+from bioshards.corpus.output import output_layout
+from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.storage.retry import retry
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines.inputs.downloads import DownloadPlan, split_into_slots, stream_downloads
 from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
@@ -46,14 +49,21 @@ class FetchFiles(beam.PTransform):
 
     source: str
     download_plan: DownloadPlan
+    checked: beam.PCollection[None]
 
     def expand(self, slots: beam.PCollection[list[RemoteFile]]) -> beam.PCollection[StepResult[FetchedFile]]:
-        return slots | "OneSlotEach" >> beam.Reshuffle() | "Fetch" >> beam.FlatMap(self._process_slot)
+        return (
+            slots
+            | "OneSlotEach" >> beam.Reshuffle()
+            | "Fetch" >> beam.FlatMap(self._process_slot, beam.pvalue.AsList(self.checked))
+        )
 
     def default_label(self) -> str:
         return f"Fetch {self.source}"
 
-    def _process_slot(self, remote_files: list[RemoteFile]) -> Iterator[StepResult[FetchedFile]]:
+    def _process_slot(
+        self, remote_files: list[RemoteFile], _checked: list[None]
+    ) -> Iterator[StepResult[FetchedFile]]:
         with wrap_worker_errors():
             for remote_file, outcome in stream_downloads(self.download_plan, remote_files):
                 if isinstance(outcome, MirroredFile):
@@ -105,37 +115,52 @@ class FindRemovals(beam.PTransform):
 
 
 @dataclass
+class CheckRemovals(beam.PTransform):
+    """All :class:`RangeRemovals` to one None, if few of the mirror's articles would be removed.
+
+    The output is marked as incomplete only then, so that a run that is stopped here leaves it finished.
+    Whatever removes or replaces something waits for this step.
+    """
+
+    mirror: Mirror
+    output_dir: OutputDir
+
+    def expand(self, range_removals: beam.PCollection[StepResult[RangeRemovals]]) -> beam.PCollection[None]:
+        return (
+            range_removals.pipeline
+            | "Once" >> beam.Create([None])
+            | "Check" >> beam.Map(self._check, beam.pvalue.AsList(range_removals))
+        )
+
+    def _check(self, _: None, range_removals: list[StepResult[RangeRemovals]]) -> None:
+        with wrap_worker_errors():
+            removals.check_removals(unwrap_results(range_removals), self.mirror.folder)
+            retry(lambda: output_layout.mark_incomplete(self.mirror.storage, self.output_dir))
+
+
+@dataclass
 class FetchRanges(beam.PTransform):
     """Slots of ranges of PMC ids to a :class:`RangeReport` for each; its articles are in the mirror."""
 
     article_plan: PmcArticlePlan
-    range_removals: beam.PCollection[StepResult[RangeRemovals]]
+    checked: beam.PCollection[None]
 
     def expand(self, slots: beam.PCollection[list[int]]) -> beam.PCollection[StepResult[RangeReport]]:
         return (
             slots
             | "OneSlotEach" >> beam.Reshuffle()
-            | "Fetch" >> beam.FlatMap(self._process_slot, beam.pvalue.AsList(self.range_removals))
+            | "Fetch" >> beam.FlatMap(self._process_slot, beam.pvalue.AsList(self.checked))
         )
 
-    def _process_slot(
-        self, numbers: list[int], range_removals: list[StepResult[RangeRemovals]]
-    ) -> Iterator[StepResult[RangeReport]]:
+    def _process_slot(self, numbers: list[int], _checked: list[None]) -> Iterator[StepResult[RangeReport]]:
         with wrap_worker_errors():
-            for result in fetch_ranges(self.article_plan, numbers, range_removals):
+            for result in fetch_ranges(self.article_plan, numbers):
                 yield report_metrics(result)
 
 
-def fetch_ranges(
-    article_plan: PmcArticlePlan, numbers: list[int], range_removals: list[StepResult[RangeRemovals]]
-) -> Iterator[StepResult[RangeReport]]:
-    """Download ranges into the mirror, one after the other, and write each one's report there.
-
-    Raises:
-        RemovalError: too much of the mirror would be removed, in these ranges and all others.
-    """
+def fetch_ranges(article_plan: PmcArticlePlan, numbers: list[int]) -> Iterator[StepResult[RangeReport]]:
+    """Download ranges into the mirror, one after the other, and write each one's report there."""
     server, mirror = article_plan.download_plan.server, article_plan.download_plan.mirror
-    removals.check_removals(unwrap_results(range_removals), mirror.folder)
     pool = _make_pool(article_plan.download_plan, numbers)
 
     def fetch_range(storage: Storage, number: int) -> RangeReport:

@@ -243,19 +243,22 @@ def test_removal_of_many_articles_needs_a_word(
         bucket.put_article(article)
     bucket.publish_inventory(DAY)
     assert fetch("pmc:") == 0
-    before = list_mirrored_articles(tmp_path)
+    before, manifest_path = list_mirrored_articles(tmp_path), tmp_path / "mirror/manifest.json"
+    manifest = manifest_path.read_bytes()
     # Each range loses few of its articles; a licence in another notation is unknown.
     for article in articles[1:7]:
         bucket.put_article(article, license_code="Creative Commons Attribution")
     bucket.publish_inventory(NEXT_DAY)
-    for _ in range(2):
-        assert fetch("pmc:") == 1
+    for inputs in (("pmc:",), ("pmc:", "europepmc:")):
+        assert fetch(*inputs) == 1
         stderr = capsys.readouterr().err
         assert f"6 of the {len(before)} articles in {tmp_path}/mirror/pmc would be removed from it" in stderr
         assert "PMC1200011.1: licence:unknown" in stderr
         assert "--allow-removals" in stderr
         assert "Nothing was removed" in stderr
         assert list_mirrored_articles(tmp_path) == before
+        assert manifest_path.read_bytes() == manifest
+        assert not (tmp_path / "mirror/europepmc").exists()
     assert fetch("pmc:", options=("--allow-removals",)) == 0
     assert list_mirrored_articles(tmp_path) == before - {article.name for article in articles[1:7]}
 

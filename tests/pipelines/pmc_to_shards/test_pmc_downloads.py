@@ -189,17 +189,21 @@ def test_removal_of_many_articles_needs_a_word(
     bucket.publish_inventory(DAY)
     assert run_pipeline("pmc:") == 0
     mirrored = sorted((tmp_path / "mirror/pmc/xml").rglob("*.xml"))
+    published = published_digests(tmp_path / "out")
     for article in articles:
         bucket.put_article(article, xml_url=None)
+    bucket.put_article(FakeArticle(12900002))
     bucket.publish_inventory(NEXT_DAY)
     assert run_pipeline("pmc:") == 1
     stderr = capsys.readouterr().err
+    assert published_digests(tmp_path / "out") == published, "the finished output is complete"
+    assert len(load_documents(tmp_path / "out")) == 11
     assert "7 of the 11 articles" in stderr
     assert "PMC1200020.1: no-xml" in stderr
     assert "--allow-removals" in stderr
     assert sorted((tmp_path / "mirror/pmc/xml").rglob("*.xml")) == mirrored
     assert run_pipeline("pmc:", options=("--allow-removals",)) == 0
-    assert list(load_documents(tmp_path / "out")) == KEPT_IDS
+    assert list(load_documents(tmp_path / "out")) == [*KEPT_IDS, "pmc:PMC12900002.1"]
 
 
 def test_withdrawn_article_is_removed(servers: FakeServer, tmp_path: Path, run_pipeline: Run) -> None:
