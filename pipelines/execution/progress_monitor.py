@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -94,10 +95,9 @@ class _StepProgress:
         self._storage, self._folder, self._total = storage, folder, total
         self._out = out or sys.stderr
         self._is_live = self._out.isatty()
-        report_names = set(self._list_reports())
-        self._done_names = {name for name in report_names if is_expected(name)}
-        self._ignored_names = report_names - self._done_names  # of inputs of former runs
-        self._num_done_before = len(self._done_names)
+        self._known_names = set(self._list_reports())
+        self._done_before = Counter(self._get_item(name) for name in self._known_names if is_expected(name))
+        self._num_done_before = self._num_done = self._done_before.total()
         self._num_units = 0
         self._start_time = time.monotonic()
         self._last_line_time = -_LINE_INTERVAL_SECONDS + self._start_time
@@ -105,27 +105,31 @@ class _StepProgress:
     def _list_reports(self) -> list[str]:
         return [name for name in self._storage.list_names(self._folder) if name.endswith(".json")]
 
+    def _get_item(self, name: str) -> str:
+        """Return the item of a report by the report's name; a file that has changed has a new report."""
+        return name
+
     def _describe(self, name: str, report: Any) -> tuple[str, int]:
         """Return the name of a report's item and its number of units."""
         raise NotImplementedError
 
     def update(self) -> None:
         """Print what is done since the last call."""
-        new_names = [
-            name
-            for name in self._list_reports()
-            if name not in self._done_names and name not in self._ignored_names
-        ]
+        new_names = [name for name in self._list_reports() if name not in self._known_names]
         reports = prefetch_map(
             self._storage, self._storage.read_json, [f"{self._folder}/{name}" for name in new_names]
         )
         for name, report in zip(new_names, reports, strict=True):
-            self._done_names.add(name)
+            self._known_names.add(name)
+            if self._done_before[self._get_item(name)]:  # an earlier version of it was done
+                self._done_before[self._get_item(name)] -= 1
+            else:
+                self._num_done += 1
             item, units = self._describe(name, report)
             self._num_units += units
             if not self._is_live and self._should_print_line(report["seconds"]):
                 print(
-                    f"{len(self._done_names)}/{self._total} {item}: {units:,} {self.UNITS} "
+                    f"{self._num_done}/{self._total} {item}: {units:,} {self.UNITS} "
                     f"in {report['seconds']:.1f} s",
                     file=self._out,
                     flush=True,
@@ -136,7 +140,7 @@ class _StepProgress:
     def _should_print_line(self, seconds: float) -> bool:
         """Of many small items in a row a few lines say enough, with the last one."""
         now = time.monotonic()
-        is_last = len(self._done_names) == self._total
+        is_last = self._num_done == self._total
         if (
             seconds < _FAST_ITEM_SECONDS
             and now - self._last_line_time < _LINE_INTERVAL_SECONDS
@@ -148,13 +152,13 @@ class _StepProgress:
 
     def _format_line(self) -> str:
         seconds = time.monotonic() - self._start_time
-        num_new = len(self._done_names) - self._num_done_before
-        num_left = self._total - len(self._done_names)
+        num_new = self._num_done - self._num_done_before
+        num_left = self._total - self._num_done
         eta = f", {_format_remaining(num_left * seconds / num_new)} left" if num_new else ""
         if num_left <= 0:
             eta = f", {self.NEXT_STEP}"
         rate = f", {self._num_units / seconds:,.0f} {self.UNITS}/s" if self._num_units else ""
-        return f"{len(self._done_names)}/{self._total} {self.ITEMS}{rate}{eta}"
+        return f"{self._num_done}/{self._total} {self.ITEMS}{rate}{eta}"
 
     def close(self) -> None:
         """Leave the live line, so that what follows begins on its own."""
@@ -186,8 +190,11 @@ class ShardsProgress(_StepProgress):
         self._wait_notices = _WaitNotices(_list_download_plans(run_inputs.listings, run_inputs.article_plan))
         self._last_line, self._last_log_time = "", self._start_time
 
+    def _get_item(self, name: str) -> str:
+        return name[:_REPORT_SUFFIX_START]
+
     def _describe(self, name: str, report: Any) -> tuple[str, int]:
-        return name[:_REPORT_SUFFIX_START], report["result"]["records"]
+        return self._get_item(name), report["result"]["records"]
 
     def update(self) -> None:
         """Print the files staged since the last call, and why downloads wait."""
