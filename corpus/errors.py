@@ -18,6 +18,7 @@ import errno
 import json
 import os
 import re
+from collections.abc import Sequence
 from typing import ClassVar, Final, NamedTuple
 
 from .exit_codes import FAILED, USAGE_ERROR
@@ -43,6 +44,22 @@ def escape_controls(text: str) -> str:
 def escape_line(text: str) -> str:
     r"""Return text for one line, line feeds and other control characters written as ``\n``, ``\x1b``."""
     return escape_controls(text).replace("\n", "\\n")
+
+
+MAX_SHOWN: Final = 5
+"""Items that a message lists; the others are counted."""
+
+
+def shorten_list(items: Sequence[str], num_items: int | None = None, separator: str = ", ") -> str:
+    """Return the first items for a message, and how many more there are: ``a, b, c, d, e (and 2 more)``.
+
+    Args:
+        items: the items, or the first of them.
+        num_items: number of all items, if not ``len(items)``.
+        separator: what stands between them.
+    """
+    more = (len(items) if num_items is None else num_items) - len(items[:MAX_SHOWN])
+    return separator.join(items[:MAX_SHOWN]) + (f" (and {more:,} more)" if more else "")
 
 
 class BioshardsError(Exception):

@@ -9,6 +9,7 @@ from typing import Final
 
 from bioshards.corpus.download.pmc.article_ranges import RangeReport
 from bioshards.corpus.download.pmc.s3_bucket import range_label
+from bioshards.corpus.errors import shorten_list
 from bioshards.corpus.manifest import (
     FailedArticle,
     MirrorArticles,
@@ -105,17 +106,17 @@ def find_problem(manifest: MirrorManifest, max_rejected: float) -> str | None:
     """Return the reason why the mirror is incomplete, or None."""
     missing_files = manifest.not_fetched
     if missing_files:
-        details = "; ".join(file.problem for file in missing_files[:5])
-        more = f" (and {len(missing_files) - 5} more)" if len(missing_files) > 5 else ""
+        details = shorten_list([file.problem for file in missing_files], separator="; ")
         return (
-            f"{len(missing_files)} files could not be fetched ({details}{more}). All others are in the "
+            f"{len(missing_files)} files could not be fetched ({details}). All others are in the "
             "mirror; rerun the command to fetch them"
         )
     article_counts = manifest.articles
     if article_counts and article_counts.failed > max_rejected * (
         article_counts.selected + article_counts.failed
     ):
-        details = "; ".join(article.detail for article in article_counts.failed_articles[:5])
+        failures = [article.detail for article in article_counts.failed_articles]
+        details = shorten_list(failures, article_counts.failed, "; ")
         return (
             f"{article_counts.failed} articles could not be fetched ({details}), more than --max-rejected "
             f"{max_rejected:g} allows. All others are in the mirror; rerun the command, or raise "

@@ -21,6 +21,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from bioshards.corpus.errors import shorten_list
+
 from .http_client import Connection, DownloadError
 from .listing import (
     MAX_PAGE_BYTES,
@@ -48,7 +50,6 @@ _FILE_NAME = re.compile(r"(pubmed([0-9]{2})n([0-9]{4,6})\.xml\.gz)(\.md5)?")
 _README_RANGE = re.compile(
     r"pubmed([0-9]{2})n[0-9]{4,6}(?:\.xml)?(?:\.gz)?\s{1,9}through\s{1,9}pubmed\1n([0-9]{4,6})(?![0-9])"
 )
-_MAX_SHOWN: Final = 5
 """Ranges or names listed in a notice; the others are counted."""
 
 
@@ -280,16 +281,15 @@ def _check_gaps(year: int, folder: str, files: Iterable[ListedFile], start: int)
             gaps.append((start, number - 1))
         start = max(start, number + 1)
     if gaps:
-        shown = [
+        gap_names = [
             _format_stem(year, low)
             if low == high
             else f"{_format_stem(year, low)} to {_format_stem(year, high)}"
-            for low, high in gaps[:_MAX_SHOWN]
+            for low, high in gaps
         ]
-        more = f" and {len(gaps) - _MAX_SHOWN:,} more gaps" if len(gaps) > _MAX_SHOWN else ""
         missing = sum(high - low + 1 for low, high in gaps)
         yield (
-            f"The listing of pubmed/{folder}/ has no {', '.join(shown)}{more}: {missing:,} file(s) before "
+            f"The listing of pubmed/{folder}/ has no {shorten_list(gap_names)}: {missing:,} file(s) before "
             f"{_format_stem(year, start - 1)}. Their citations will be missing until NLM posts "
             "them."
         )
@@ -299,9 +299,8 @@ def _check_md5_files(files: Iterable[ListedFile]) -> Iterator[str]:
     """Yield a notice if the ``.md5`` of a file is not listed."""
     names = [file.remote_file.name for file in files if not file.remote_file.is_md5_listed]
     if names:
-        more = f" and {len(names) - _MAX_SHOWN:,} more" if len(names) > _MAX_SHOWN else ""
         yield (
-            f"No .md5 is listed for {', '.join(names[:_MAX_SHOWN])}{more}: NLM may be posting them just now. "
+            f"No .md5 is listed for {shorten_list(names)}: NLM may be posting them just now. "
             "These files are fetched without a check of their MD5."
         )
 

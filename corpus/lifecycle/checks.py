@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from bioshards.corpus.errors import shorten_list
 from bioshards.corpus.manifest import DocumentsManifest
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.source_record import LOSS_PREFIX
@@ -21,9 +22,6 @@ _SALVAGEABLE_REASONS: Final = frozenset(
     {"truncated-archive", "corrupt-archive", "bomb", "truncated-gzip", "truncated-xml"}
 )
 """Why an archive or a package is rejected of which ``--salvage`` may use a part."""
-
-MAX_SHOWN: Final = 5
-"""Errors shown in a message; the others are counted."""
 
 _BASELINE_PATH = re.compile(r"/baseline/[^/]*$")
 """A file in a folder of this name, as on NLM's server."""
@@ -81,9 +79,8 @@ def _format_counts(counts: Mapping[str, int]) -> str:
 
 
 def _list_names(stage_results: list[StageResult]) -> str:
-    """Return the names of the first five sources."""
-    names = [stage_result.source.name for stage_result in stage_results]
-    return ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
+    """Return the names of the first sources."""
+    return shorten_list([stage_result.source.name for stage_result in stage_results])
 
 
 def collect_exclusion_warnings(exclusion_list: ExclusionList, matched: int) -> list[str]:
@@ -131,11 +128,10 @@ def _check_baseline_sizes(stage_results: list[StageResult]) -> list[str]:
     ]
     if not incomplete:
         return []
-    more = " ..." if len(incomplete) > 5 else ""
     return [
         f"{len(incomplete)} baseline files do not have {RECORDS_PER_BASELINE_FILE:,} records, as expected of "
         "all but the last: "
-        f"{', '.join(incomplete[:5])}{more}; they may be incomplete"
+        f"{shorten_list(incomplete)}; they may be incomplete"
     ]
 
 
@@ -211,16 +207,15 @@ def _count_bad_files(bad_files: list[StageResult], stage_results: list[StageResu
 
 def _describe_fetch_errors(stage_results: list[StageResult]) -> str:
     """Describe the first articles that could not be fetched."""
-    errors = [error for stage_result in stage_results for error in stage_result.fetch_errors][:MAX_SHOWN]
-    more = sum(stage_result.not_fetched for stage_result in stage_results) - len(errors)
-    return "; ".join(errors) + (f" (and {more:,} more)" if more else "")
+    errors = [error for stage_result in stage_results for error in stage_result.fetch_errors]
+    return shorten_list(errors, sum(stage_result.not_fetched for stage_result in stage_results), "; ")
 
 
 def _describe_files(bad_files: list[StageResult]) -> str:
-    """Describe the first five bad files."""
-    descriptions = "; ".join(
+    """Describe the first bad files."""
+    descriptions = [
         f"{stage_result.source.path}: {stage_result.rejection[1]}"
-        for stage_result in bad_files[:5]
+        for stage_result in bad_files
         if stage_result.rejection
-    )
-    return descriptions + (f" (and {len(bad_files) - 5} more)" if len(bad_files) > 5 else "")
+    ]
+    return shorten_list(descriptions, separator="; ")

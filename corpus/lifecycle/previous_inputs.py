@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from bioshards.corpus.errors import shorten_list
 from bioshards.corpus.manifest import DocumentsManifest, find_manifest
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile, SourcePart, stem_from_name
 from bioshards.corpus.storage.storage_protocol import Storage
 
-_MAX_SHOWN: Final = 5
 _ARTICLE_GROUP: Final = re.compile(r"PMC\d{4,}xxxx|articles-\d{3,}-of-\d{3,}")
 """Stem of a group of single articles (jats/inputs.py)."""
 
@@ -66,10 +66,9 @@ def _list_replaced_parts(storage: Storage, output_dir: OutputDir, sources: Itera
 
 
 def _describe(kind: str, names: list[str], output_dir: OutputDir) -> str:
-    shown = ", ".join(names[:_MAX_SHOWN]) + (" ..." if len(names) > _MAX_SHOWN else ".")
     count = f"1 {kind}" if len(names) == 1 else f"{len(names):,} {kind}s"
     return (
         f"{count} that an earlier run into {output_dir.path} has read {'is' if len(names) == 1 else 'are'} "
-        f"not among the inputs: {shown} The result will be without {'its' if len(names) == 1 else 'their'} "
-        "documents, and with the versions that these replaced"
+        f"not among the inputs: {shorten_list(names)}. The result will be without "
+        f"{'its' if len(names) == 1 else 'their'} documents, and with the versions that these replaced"
     )

@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bioshards.corpus.errors import OutputMismatchError
+from bioshards.corpus.errors import OutputMismatchError, shorten_list
 from bioshards.corpus.manifest import config_of
 from bioshards.corpus.storage.storage_protocol import Storage
 
@@ -177,7 +177,7 @@ def check_config(storage: Storage, output_dir: OutputDir, config: dict[str, Any]
     if foreign_files := list_output_files(storage, output_dir.path):
         raise OutputMismatchError(
             f"{output_dir.path} is not empty and was not written by this version of bioshards (it has "
-            f"{', '.join(foreign_files[:3])}{' ...' if len(foreign_files) > 3 else ''}). "
+            f"{shorten_list(foreign_files)}). "
             "Choose another --output or empty that folder."
         )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from bioshards.corpus.errors import InputNotFoundError
+from bioshards.corpus.errors import InputNotFoundError, shorten_list
 from bioshards.corpus.storage.source_file import (
     UNORDERED_YEAR,
     OnNotice,
@@ -103,15 +103,14 @@ def _group_numbers(names: Iterable[str]) -> dict[str, set[int]]:
 
 def _describe_gaps(series: str, numbers: Sequence[int]) -> str:
     gaps = [(low + 1, high - 1) for low, high in pairwise(numbers) if high > low + 1]
-    shown = [
+    gap_names = [
         f"{series}n{low:04d}" if low == high else f"{series}n{low:04d} to {series}n{high:04d}"
-        for low, high in gaps[:_MAX_SHOWN]
+        for low, high in gaps
     ]
-    more = f" and {len(gaps) - _MAX_SHOWN:,} more" if len(gaps) > _MAX_SHOWN else ""
     num_missing = sum(high - low + 1 for low, high in gaps)
     verb, pronoun = ("is", "its") if num_missing == 1 else ("are", "their")
     return (
-        f"The inputs have no {', '.join(shown)}{more}: {num_missing:,} of the files up to "
+        f"The inputs have no {shorten_list(gap_names)}: {num_missing:,} of the files up to "
         f"{series}n{numbers[-1]:04d} {verb} missing. The result is without {pronoun} citations, {pronoun} "
         f"revisions and {pronoun} deletions: older versions of citations stay, and deleted ones"
     )
@@ -130,10 +129,7 @@ def _describe_years(numbers_by_series: Mapping[str, set[int]]) -> str:
     )
 
 
-_MAX_SHOWN: Final = 5
-"""Gaps that a notice lists; the others are counted."""
-
-_NUMBERED_NAME = _NUMBERED_NAME = re.compile(r"(\d\d)n(\d{4,6})(?!\d)", re.IGNORECASE)
+_NUMBERED_NAME = re.compile(r"(\d\d)n(\d{4,6})(?!\d)", re.IGNORECASE)
 
 
 _SAMPLE_NAME = re.compile(r"medsamp20(\d\d)(?!\d)", re.IGNORECASE)

@@ -14,16 +14,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Final, TypeAlias
 
-from bioshards.corpus.errors import BadFileError, DiskFullError, InputUnreadableError, TransientStorageError
+from bioshards.corpus.errors import (
+    BadFileError,
+    DiskFullError,
+    InputUnreadableError,
+    TransientStorageError,
+    shorten_list,
+)
 
 from .parallel import prefetch_map
 from .storage_protocol import FileInfo, Storage
 
 UNORDERED_YEAR: Final = 10**9
 """Year of a file whose name has none: sorts after all others."""
-
-_MAX_SHOWN: Final = 5
-"""Kinds of files that a message lists."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -120,9 +123,8 @@ class InputListing:
             f"{count:,} {f'*{extension}' if extension else 'without an extension'}"
             for extension, count in sorted(extensions.items(), key=lambda item: (-item[1], item[0] or "~"))
         ]
-        shown = ", ".join(kinds[:_MAX_SHOWN]) + (" ..." if len(kinds) > _MAX_SHOWN else "")
         plural = "1 file is" if len(others) == 1 else f"{len(others):,} files are"
-        return f"--input {self.input_path}: {plural} not read (only {wanted} are): {shown}"
+        return f"--input {self.input_path}: {plural} not read (only {wanted} are): {shorten_list(kinds)}"
 
 
 def list_input_files(

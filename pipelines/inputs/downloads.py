@@ -27,7 +27,7 @@ from bioshards.corpus.download.rate_limit import RateLimiter
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.download.source_registry import SOURCES
 from bioshards.corpus.download.source_spec import SourceSpec
-from bioshards.corpus.errors import BadFileError, UsageError, escape_controls
+from bioshards.corpus.errors import BadFileError, UsageError, escape_controls, shorten_list
 from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.storage.retry import INTERACTIVE_RETRY_POLICY, MAX_REFUSED_FILES, retry
 from bioshards.corpus.storage.storage_protocol import FileInfo
@@ -38,9 +38,6 @@ Item = TypeVar("Item")
 REFUSED: Final = "refused"
 UNREACHABLE: Final = "unreachable"
 """Reasons of a file that its server refuses, or does not give."""
-
-_MAX_SHOWN: Final = 5
-"""Files named in a notice; the others are counted."""
 
 _MIN_SIZE_RATIO: Final = 0.5
 """A file of less than this fraction of the mirror's copy has lost content; listed sizes are rounded."""
@@ -175,10 +172,10 @@ def _check_sizes(
         and 0 < remote_file.size < _MIN_SIZE_RATIO * mirrored_infos[remote_file.path].size
     ]
     if is_large_removal(len(shrunken), len(mirrored_infos)):
-        names = ", ".join(remote_file.name for remote_file in shrunken[:_MAX_SHOWN])
+        names = shorten_list([remote_file.name for remote_file in shrunken])
         raise ListingError(
             f"{len(shrunken):,} files of {base_url} have less than half of the size of the mirror's copies, "
-            f"which they would replace ({names} ...). Repeat the command later; if the new files are right, "
+            f"which they would replace ({names}). Repeat the command later; if the new files are right, "
             "add --allow-removals"
         )
 
@@ -187,10 +184,9 @@ def _describe_unlisted(source_name: str, paths: Sequence[str]) -> list[str]:
     """Return a notice on the files that the mirror has and the listing lacks."""
     if not paths:
         return []
-    names = ", ".join(path.rpartition("/")[2] for path in paths[:_MAX_SHOWN])
-    more = " ..." if len(paths) > _MAX_SHOWN else ""
+    names = shorten_list([path.rpartition("/")[2] for path in paths])
     return [
-        f"The listing has no {names}{more}, which the mirror holds: {len(paths):,} files are used as they "
+        f"The listing has no {names}, which the mirror holds: {len(paths):,} files are used as they "
         f"are. If {source_name} has withdrawn them, delete them from the mirror"
     ]
 

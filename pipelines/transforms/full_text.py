@@ -12,8 +12,9 @@ import apache_beam as beam
 
 from bioshards.corpus.download.pmc import article_ranges
 from bioshards.corpus.download.pmc.article_ranges import RangeReport
+from bioshards.corpus.errors import MAX_SHOWN
 from bioshards.corpus.jats import inputs
-from bioshards.corpus.lifecycle import checks, full_text_overlap, shard_keys
+from bioshards.corpus.lifecycle import full_text_overlap, shard_keys
 from bioshards.corpus.lifecycle.finalize import FinalizeResult
 from bioshards.corpus.lifecycle.stage import StageResult
 from bioshards.corpus.manifest import OverlapFile, Shard
@@ -47,8 +48,7 @@ class FetchAndStageRanges(beam.PTransform):
         return (
             slots
             | "OneSlotEach" >> beam.Reshuffle()
-            | "FetchAndStageRanges"
-            >> beam.FlatMap(self._process_slot, beam.pvalue.AsList(self.checked))
+            | "FetchAndStageRanges" >> beam.FlatMap(self._process_slot, beam.pvalue.AsList(self.checked))
         )
 
     def _process_slot(
@@ -63,7 +63,7 @@ class FetchAndStageRanges(beam.PTransform):
                     staged = dataclasses.replace(
                         stage_result.result,
                         not_fetched=len(failures),
-                        fetch_errors=tuple(failure.detail for failure in failures[: checks.MAX_SHOWN]),
+                        fetch_errors=tuple(failure.detail for failure in failures[:MAX_SHOWN]),
                     )
                     if DAMAGED_COPY in staged.rejected:
                         self._remove_damaged(fetched.result.range_number)

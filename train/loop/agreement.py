@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 import torch
 
-from bioshards.corpus.errors import UserError
+from bioshards.corpus.errors import UserError, shorten_list
 
 from .distributed import ProcessGroup
 
@@ -79,10 +79,10 @@ def start_together(
         if report[name] != reports[0][name]
     ]
     if differences:
-        more = f" (and {len(differences) - 5} more differences)" if len(differences) > 5 else ""
         raise ProcessMismatchError(
-            f"the processes do not begin with the same: {'; '.join(differences[:5])}{more}. Give every "
-            f"machine the same command, pretraining set and vocabulary; {run} as a shared folder or a copy"
+            f"the processes do not begin with the same: {shorten_list(differences, separator='; ')}. "
+            f"Give every machine the same command, pretraining set and vocabulary; "
+            f"{run} as a shared folder or a copy"
         )
     return result
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bioshards.corpus.errors import shorten_list
 from bioshards.corpus.manifest import (
     InputDocuments,
     PrunedWords,
@@ -239,11 +240,10 @@ def _find_problem(shard_counts: Sequence[ShardCounts], totals: WordTotals, min_c
     """Return the reason why these counts cannot be published, or None."""
     failures = sorted(shard.failure for shard in shard_counts if shard.failure)
     if failures:
-        more = f" (and {len(failures) - 5} more)" if len(failures) > 5 else ""
         return (
             f"{len(failures)} of {len(shard_counts)} shards cannot be read "
-            f"({'; '.join(failures[:5])}{more}). All others are counted. Delete them and rerun the command "
-            "that made them; then rerun this one"
+            f"({shorten_list(failures, separator='; ')}). All others are counted. Delete them and rerun "
+            "the command that made them; then rerun this one"
         )
     if totals.distinct_words == totals.pruned.distinct_words:
         return (

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bioshards.corpus.errors import shorten_list
 from bioshards.corpus.manifest import (
     PretrainingConfig,
     PretrainingCounts,
@@ -212,11 +213,10 @@ def _find_problem(
     """Return the reason why these rows cannot be published, or None."""
     failures = sorted(failure for result in build_results for failure in result.failures)
     if failures:
-        more = f" (and {len(failures) - 5} more)" if len(failures) > 5 else ""
         return (
             f"{len(failures)} shard{'s' if len(failures) > 1 else ''} cannot be read "
-            f"({'; '.join(failures[:5])}{more}). All others are done. Delete them and rerun the command that "
-            "made them; then rerun this one"
+            f"({shorten_list(failures, separator='; ')}). All others are done. Delete them and rerun the "
+            "command that made them; then rerun this one"
         )
     rejected = sum(totals.rejected.values())
     if rejected > max_rejected * totals.documents:

@@ -400,7 +400,7 @@ def test_many_gaps_are_counted() -> None:
         parse_spec("pubmed:baseline"), list_pubmed_files(31, *range(1, 999, 2)), []
     ).notices
     assert notice.count(",") == 4
-    assert "and 493 more gaps: 498 file(s)" in notice
+    assert "(and 493 more): 498 file(s)" in notice
 
 
 README = "The complete baseline consists of files pubmed31n0001.xml through pubmed31n{0}.xml. It is ..."
@@ -446,7 +446,7 @@ def test_missing_md5_files_are_reported_for_selected_files() -> None:
     assert all(file.remote_file.has_md5_file for file in without_md5)
     [notice] = pubmed.select_files(parse_spec("pubmed:baseline"), without_md5, []).notices
     assert "No .md5 is listed for pubmed31n0001.xml.gz, " in notice
-    assert "pubmed31n0005.xml.gz and 2 more" in notice
+    assert "pubmed31n0005.xml.gz (and 2 more)" in notice
     assert pubmed.select_files(parse_spec("pubmed:baseline[8]"), without_md5, []).notices == ()
 
 

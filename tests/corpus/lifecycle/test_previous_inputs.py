@@ -68,6 +68,6 @@ def test_files_of_the_manifest_are_compared(tmp_path: Path) -> None:
     assert describe_missing_inputs(FILES, output_dir, sources, ()) == []
     assert describe_missing_inputs(FILES, output_dir, sources[:1], ()) == [
         f"6 files that an earlier run into {output_dir.path} has read are not among the inputs: PMC2_PMC3, "
-        "PMC3_PMC4, PMC4_PMC5, PMC5_PMC6, PMC6_PMC7 ... The result will be without their documents, and with "
-        "the versions that these replaced"
+        "PMC3_PMC4, PMC4_PMC5, PMC5_PMC6, PMC6_PMC7 (and 1 more). The result will be without their "
+        "documents, and with the versions that these replaced"
     ]
