@@ -113,7 +113,9 @@ class FetchDriver(Driver[FetchOptions, FetchJob]):
             servers={**job.config.servers, "pmc": article_plan.download_plan.server.base_url},
             inventory=InventoryIdentity(inventory.date, inventory.md5) if inventory else None,
         )
-        return dataclasses.replace(job, article_plan=article_plan, config=config)
+        self.print_notices(article_plan.notices)
+        run_info = dataclasses.replace(job.run_info, notices=(*job.run_info.notices, *article_plan.notices))
+        return dataclasses.replace(job, article_plan=article_plan, config=config, run_info=run_info)
 
     def make_job_spec(self, job: FetchJob) -> JobSpec:
         """Return the specification of a job with a few download slots for each source."""
@@ -151,7 +153,7 @@ class FetchDriver(Driver[FetchOptions, FetchJob]):
         return "its sources are unchanged"
 
     def reset_output(self, job: FetchJob) -> None:
-        """Remove the result of the previous run; the graph removes the manifest, after the check of removals."""
+        """Remove the result of the previous run; the graph removes the manifest, after its checks."""
         job.storage.remove(job.output_dir.result_path)
 
     def count_workers(self, job: FetchJob) -> int:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, inventory_manifest
+from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, inventory_manifest, removals
+from bioshards.corpus.download.pmc.removals import RangeRemovals
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.errors import escape_line
 from bioshards.corpus.jats.inputs import is_article_list
@@ -151,9 +152,11 @@ def _plan_articles(article_plan: PmcArticlePlan) -> DryRunPlan:
         article_plan.download_plan.slots,
     )
     with with_interactive_retry(server).connect() as connection:
-        newest_manifest = inventory_manifest.find_newest(connection, server.base_url)
+        notices: list[str] = []
+        newest_manifest = inventory_manifest.find_newest(connection, server.base_url, notices.append)
     cached_inventory = bucket_inventory.read_inventory(mirror.storage, mirror.folder)
-    lines = [f"pmc:         {server.base_url}, newest inventory {newest_manifest.date}"]
+    lines = [f"notice: {notice}" for notice in notices]
+    lines += [f"pmc:         {server.base_url}, newest inventory {newest_manifest.date}"]
     if cached_inventory is None:
         packed_bytes = sum(data.size for data in newest_manifest.files)
         num_articles = packed_bytes / INVENTORY_BYTES_PER_ARTICLE
@@ -185,6 +188,13 @@ def _plan_articles(article_plan: PmcArticlePlan) -> DryRunPlan:
     )
     num_to_fetch = counts.selected - counts.mirrored
     seconds = (2 * counts.without_metadata + num_to_fetch) / ARTICLES_PER_SECOND
+
+    def forecast_removals(number: int) -> RangeRemovals:
+        return removals.forecast_removals(mirror.storage, mirror.folder, number, article_plan.article_filter)
+
+    range_removals = prefetch_map(mirror.storage, forecast_removals, article_plan.ranges_to_check)
+    if problem := removals.describe_removals(range_removals, mirror.folder):
+        lines.append(f"notice: a run would stop: {problem}")
     lines += [
         f"  articles:  {counts.num_articles:,} in {len(article_plan.ranges):,} ranges of ids",
         f"  unknown:   {counts.without_metadata:,}, whose metadata is read first",

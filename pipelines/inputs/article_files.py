@@ -56,6 +56,7 @@ def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_l
         to_fetch_paths.update(
             article_ranges.selected_path(mirror.folder, number) for number in article_plan.ranges
         )
+        notices += article_plan.notices
     return RunInputs(
         available=sorted(source for path, source in sources_by_path.items() if path not in to_fetch_paths),
         listings=listings,

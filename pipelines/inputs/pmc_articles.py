@@ -28,6 +28,7 @@ class PmcArticlePlan:
     Attributes:
         inventory: the one that was read when the run began; None where the bucket was not asked.
         ranges_to_check: ranges in the mirror, of which no more than a small part may be removed.
+        notices: messages on the inventory.
     """
 
     download_plan: DownloadPlan
@@ -35,6 +36,7 @@ class PmcArticlePlan:
     article_filter: ArticleFilter
     inventory: Inventory | None = None
     ranges_to_check: list[int] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
 
 
 def check_specs(specs: Iterable[SourceSpec]) -> None:
@@ -65,13 +67,19 @@ def plan_articles(
     url = options.urls.get("pmc", s3_bucket.URL)
     server = make_server(url, options.contact, options.connections, REQUESTS_PER_SECOND)
     inventory = None
+    notices: list[str] = []
     if not options.dry_run:
         for subfolder in ("", "/inventory", "/metadata", "/selected", "/reports"):
             remove_temporaries(mirror.storage, f"{mirror.folder}/pmc{subfolder}")
         print(f"reading the newest inventory of {server.base_url} ...", file=sys.stderr)
         with with_interactive_retry(server).connect() as connection:
             inventory = bucket_inventory.update_inventory(
-                mirror.storage, mirror.folder, connection, server.base_url, options.allow_removals
+                mirror.storage,
+                mirror.folder,
+                connection,
+                server.base_url,
+                options.allow_removals,
+                notices.append,
             )
     ranges = [
         number
@@ -93,4 +101,5 @@ def plan_articles(
         article_filter,
         inventory,
         [] if options.allow_removals else [number for number in ranges if number in mirrored_ranges],
+        notices,
     )

@@ -29,6 +29,7 @@ from tests.support.servers.fake_server import (
     FixedBody,
     NotFound,
     ServiceUnavailable,
+    TruncatedBody,
 )
 from tests.support.servers.server_pages import (
     apache_listing,
@@ -338,6 +339,34 @@ def test_copied_package_is_not_fetched_again(servers: FakeServer, fetch: Fetch, 
     before = len(servers.requests)
     assert fetch("europepmc:") == 0
     assert [request.path for request in servers.requests[before:]] == ["europepmc/"]
+
+
+def test_broken_transfer_of_an_inventory_is_resumed(
+    servers: FakeServer, fetch: Fetch, tmp_path: Path
+) -> None:
+    pattern = "bucket/inventory-reports/*-0.csv.gz"
+    servers.schedule_fault(pattern, TruncatedBody(20), times=1)
+    assert fetch("pmc:") == 0
+    assert [request.range for request in servers.requests_for(pattern)] == ["", "bytes=20-"]
+    FakeBucket(servers.root / "bucket").publish_inventory(NEXT_DAY)
+    servers.schedule_fault(pattern, TruncatedBody(30), times=1)
+    servers.schedule_fault(pattern, ServiceUnavailable(), times=4)
+    assert fetch("pmc:") == 1
+    servers.clear_faults()
+    assert fetch("pmc:") == 0
+    assert [request.range for request in servers.requests_for(pattern)][-1] == "bytes=30-"
+    assert not list((tmp_path / "mirror/pmc/inventory").iterdir())
+
+
+def test_inventory_without_a_checksum_is_named(
+    servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in (servers.root / "bucket").rglob("manifest.checksum"):
+        path.unlink()
+    assert fetch("pmc:") == 0
+    assert "notice: PMC's inventory of 2026-11-01T01-00Z has no manifest.checksum" in capsys.readouterr().err
+    [notice] = load_mirror_manifest(tmp_path)["run"]["notices"]
+    assert "has no manifest.checksum" in notice
 
 
 def test_damaged_mirror_record_is_rewritten(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:

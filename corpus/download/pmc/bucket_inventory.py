@@ -26,6 +26,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from bioshards.corpus.download.http_client import Connection
+from bioshards.corpus.storage.source_file import OnNotice, ignore_notice
 from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import inventory_manifest
@@ -138,7 +139,12 @@ def mask_last_of_each(sorted_values: pa.ChunkedArray) -> pa.Array:
 
 
 def update_inventory(
-    storage: Storage, mirror: str, connection: Connection, base_url: str, allow_removals: bool = False
+    storage: Storage,
+    mirror: str,
+    connection: Connection,
+    base_url: str,
+    allow_removals: bool = False,
+    on_notice: OnNotice = ignore_notice,
 ) -> Inventory:
     """Fetch the newest inventory, unless it is in the mirror.
 
@@ -148,6 +154,7 @@ def update_inventory(
         connection: connection to the bucket.
         base_url: URL of the bucket, with a trailing slash.
         allow_removals: accept an inventory that has far fewer rows than the one in the mirror.
+        on_notice: is told of an inventory whose manifest cannot be checked.
 
     Raises:
         InventoryError: there is no inventory, its format is unknown, or it has far fewer rows.
@@ -155,7 +162,7 @@ def update_inventory(
         ChecksumError: a file of the inventory has the wrong MD5.
         DownloadError: the request failed.
     """
-    manifest = inventory_manifest.find_newest(connection, base_url)
+    manifest = inventory_manifest.find_newest(connection, base_url, on_notice)
     previous = read_inventory(storage, mirror)
     if previous and (previous.md5 == manifest.md5 or previous.date > manifest.date):
         return previous

@@ -26,9 +26,10 @@ from bioshards.corpus.download.http_client import Connection, NotFoundError
 from bioshards.corpus.download.listing import ListingError
 from bioshards.corpus.storage.checksums import md5_of_bytes
 from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS
+from bioshards.corpus.storage.source_file import OnNotice, ignore_notice
 from bioshards.corpus.storage.storage_protocol import Storage
 
-from .s3_bucket import BUCKET_NAME, INVENTORY_FOLDER, list_folders, read_verified
+from .s3_bucket import BUCKET_NAME, INVENTORY_FOLDER, list_folders, make_checksum_error
 
 REQUIRED_COLUMNS: Final = ("Key", "LastModifiedDate", "ETag")
 """Columns that an inventory must have."""
@@ -73,12 +74,15 @@ class InventoryManifest:
     files: tuple[DataFile, ...]
 
 
-def find_newest(connection: Connection, base_url: str) -> InventoryManifest:
-    """Find the newest complete inventory.
+def find_newest(
+    connection: Connection, base_url: str, on_notice: OnNotice = ignore_notice
+) -> InventoryManifest:
+    """Find the newest complete inventory: one whose manifest has the MD5 in manifest.checksum.
 
     Args:
         connection: connection to the bucket.
         base_url: URL of the bucket, with a trailing slash.
+        on_notice: is told if no inventory has a checksum, so that the newest manifest is taken unchecked.
 
     Raises:
         InventoryError: there is no inventory, or its format is unknown.
@@ -91,11 +95,23 @@ def find_newest(connection: Connection, base_url: str) -> InventoryManifest:
             if (match := _DATED_FOLDER.fullmatch(name))
         }
     )
+    unchecked: list[InventoryManifest] = []
     for date in reversed(dates[-_MAX_INVENTORIES:]):
         try:
-            return _parse_manifest(_read_manifest(connection, f"{base_url}{INVENTORY_FOLDER}{date}/"), date)
+            body, is_checked = _read_manifest(connection, f"{base_url}{INVENTORY_FOLDER}{date}/")
         except NotFoundError:
             continue
+        manifest = _parse_manifest(body, date)
+        if is_checked:
+            return manifest
+        unchecked.append(manifest)
+    if unchecked:
+        on_notice(
+            f"PMC's inventory of {unchecked[0].date} has no manifest.checksum, nor has any of the last "
+            f"{_MAX_INVENTORIES}: it names {len(unchecked[0].files):,} files, and nothing shows that these "
+            "are all. Articles that it lacks would not be fetched"
+        )
+        return unchecked[0]
     raise InventoryError(
         f"{base_url}{INVENTORY_FOLDER} lists {len(dates)} inventories, and none of the newest "
         f"{_MAX_INVENTORIES} has a manifest. "
@@ -103,8 +119,8 @@ def find_newest(connection: Connection, base_url: str) -> InventoryManifest:
     )
 
 
-def _read_manifest(connection: Connection, folder: str) -> bytes:
-    """Read manifest.json and check its MD5 against manifest.checksum, if that exists."""
+def _read_manifest(connection: Connection, folder: str) -> tuple[bytes, bool]:
+    """Read manifest.json and check its MD5 against manifest.checksum; return False if that does not exist."""
     for _ in range(MAX_READ_ATTEMPTS):
         manifest = connection.read(f"{folder}manifest.json", _MAX_MANIFEST_BYTES).body
         try:
@@ -112,9 +128,9 @@ def _read_manifest(connection: Connection, folder: str) -> bytes:
                 connection.read(f"{folder}manifest.checksum", _MIN_READ_BYTES).body.decode("latin-1").lower()
             )
         except NotFoundError:
-            return manifest
+            return manifest, False
         if md5_of_bytes(manifest) in _MD5_PATTERN.findall(checksum):
-            return manifest
+            return manifest, True
     raise InventoryError(
         f"{folder}manifest.json has the MD5 {md5_of_bytes(manifest)}, and manifest.checksum is "
         f"{checksum[:100]!r}. Rerun the command later."
@@ -155,7 +171,7 @@ def _parse_file_entry(entry: Any) -> DataFile:
 def read_data_file(
     storage: Storage, folder: str, connection: Connection, base_url: str, data_file: DataFile
 ) -> bytes:
-    """Read a compressed CSV file and check its MD5, caching it in ``folder``.
+    """Read a compressed CSV file and check its MD5, caching it in ``folder``; a broken transfer is resumed.
 
     Raises:
         ChecksumError: it has another MD5 than in the manifest, on every read.
@@ -167,10 +183,18 @@ def read_data_file(
             body = file.read()
         if md5_of_bytes(body) == data_file.md5:
             return body
-    max_bytes = max(data_file.size, _MIN_READ_BYTES)
-    body = read_verified(
-        connection, f"{base_url}{INVENTORY_FOLDER}data/{data_file.name}", max_bytes, data_file.md5
-    )
-    with storage.write(path) as file:
-        file.write(body)
-    return body
+    url = f"{base_url}{INVENTORY_FOLDER}data/{data_file.name}"
+    for _ in range(MAX_READ_ATTEMPTS):
+        with storage.open_resumable(path, data_file.md5[:8]) as resumable:
+            for offset, block in connection.stream(url, resumable.size):
+                if offset != resumable.size:
+                    resumable.restart()
+                resumable.write(block)
+                if resumable.size > data_file.size:
+                    break
+            body = b"".join(resumable.read_blocks())
+            if md5_of_bytes(body) == data_file.md5:
+                resumable.commit()
+                return body
+            resumable.discard()
+    raise make_checksum_error(url, data_file.md5, body)

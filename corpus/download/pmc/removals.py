@@ -6,7 +6,7 @@ incomplete, the metadata have another format, or the filter is not the one of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import date
 from typing import Final
@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus.download.pool import DownloadPool
-from bioshards.corpus.errors import RunError
+from bioshards.corpus.errors import MAX_SHOWN, RunError, shorten_list
 from bioshards.corpus.storage.storage_protocol import Storage
 
-from . import article_ranges
+from . import article_ranges, bucket_inventory, metadata_cache
 from .article_filter import ArticleFilter
 from .s3_bucket import version_name
 
@@ -26,7 +26,6 @@ MAX_REMOVED_FRACTION: Final = 0.01
 MAX_REMOVED_ARTICLES: Final = 5
 """Without ``--allow-removals`` a run removes at most so many articles, or this fraction of the mirror's."""
 
-_MAX_SHOWN: Final = 5
 _NOT_LISTED: Final = "not in the bucket"
 
 
@@ -71,47 +70,86 @@ def find_removals(
     update, selected = article_ranges.select_articles(
         storage, mirror, base_url, pool, range_number, article_filter, today
     )
-    mirrored_versions = _list_versions(article_ranges.read_selected(storage, mirror, range_number))
-    selected_versions = _list_versions(selected.table)
-    new_versions = dict(sorted(selected_versions - mirrored_versions))  # the highest of each article
     failed_ids = {failure.pmcid for failure in update.failures}
+    mirrored = article_ranges.read_selected(storage, mirror, range_number)
+    return _compare_with_mirror(mirrored, selected.table, failed_ids, update.table, article_filter)
+
+
+def forecast_removals(
+    storage: Storage, mirror: str, range_number: int, article_filter: ArticleFilter
+) -> RangeRemovals:
+    """Find what of a range would be removed, by the inventory and the metadata that the mirror has.
+
+    Of an article whose metadata must be read first, nothing is counted.
+    """
+    rows = bucket_inventory.read_range(storage, mirror, range_number)
+    metadata = metadata_cache.read_metadata(storage, mirror, range_number)
+    difference = metadata_cache.compare_with_inventory(rows, metadata, article_filter.versions)
+    return _compare_with_mirror(
+        article_ranges.read_selected(storage, mirror, range_number),
+        article_filter.select(difference.current).table,
+        set(difference.missing["pmcid"].to_pylist()),
+        difference.current,
+        article_filter,
+    )
+
+
+def _compare_with_mirror(
+    mirrored: pa.Table,
+    selected: pa.Table,
+    unknown_ids: Collection[int],
+    metadata: pa.Table,
+    article_filter: ArticleFilter,
+) -> RangeRemovals:
+    """Return the mirrored articles that are not selected, nor unknown, nor replaced by a newer version."""
+    mirrored_versions, selected_versions = _list_versions(mirrored), _list_versions(selected)
+    new_versions = dict(sorted(selected_versions - mirrored_versions))  # the highest of each article
     removed = sorted(
         (pmcid, version)
         for pmcid, version in mirrored_versions - selected_versions
-        if pmcid not in failed_ids and new_versions.get(pmcid, 0) < version
+        if pmcid not in unknown_ids and new_versions.get(pmcid, 0) < version
     )
-    shown = removed[:_MAX_SHOWN]
+    shown = removed[:MAX_SHOWN]
     is_shown = pc.is_in(
-        update.table["pmcid"], value_set=pa.array(sorted({pmcid for pmcid, _ in shown}), pa.int32())
+        metadata["pmcid"], value_set=pa.array(sorted({pmcid for pmcid, _ in shown}), pa.int32())
     )
-    reasons = article_filter.find_drop_reasons(update.table.filter(is_shown))
+    reasons = article_filter.find_drop_reasons(metadata.filter(is_shown))
     examples = (f"{version_name(*version)}: {reasons.get(version[0], _NOT_LISTED)}" for version in shown)
     return RangeRemovals(len(mirrored_versions), len(removed), tuple(examples))
 
 
 def check_removals(range_removals: Iterable[RangeRemovals], mirror: str) -> None:
-    """Check that an update removes few of the mirror's articles.
+    """Check that an update removes few of the mirror's articles; arguments as of :func:`describe_removals`.
+
+    Raises:
+        RemovalError: it removes many.
+    """
+    if problem := describe_removals(range_removals, mirror):
+        raise RemovalError(problem)
+
+
+def describe_removals(range_removals: Iterable[RangeRemovals], mirror: str) -> str | None:
+    """Return why an update needs ``--allow-removals``, or None.
+
+    It does if it removes more than :data:`MAX_REMOVED_ARTICLES` of the mirror's articles, and more than
+    :data:`MAX_REMOVED_FRACTION` of them.
 
     Args:
         range_removals: those of all ranges.
         mirror: folder of the mirror.
-
-    Raises:
-        RemovalError: it removes more than :data:`MAX_REMOVED_ARTICLES`, and more than
-            :data:`MAX_REMOVED_FRACTION` of them.
     """
     ranges = list(range_removals)
     mirrored = sum(removals.mirrored for removals in ranges)
     removed = sum(removals.removed for removals in ranges)
     if not is_large_removal(removed, mirrored):
-        return
-    examples = sorted(example for removals in ranges for example in removals.examples)[:_MAX_SHOWN]
-    more = f"; and {removed - len(examples):,} more" if removed > len(examples) else ""
-    raise RemovalError(
+        return None
+    examples = sorted(example for removals in ranges for example in removals.examples)
+    return (
         f"{removed:,} of the {mirrored:,} articles in {mirror}/pmc would be removed from it "
-        f"({'; '.join(examples)}{more}), which is more than {MAX_REMOVED_FRACTION:.0%}. If this is meant, "
-        "for example by other --licences, repeat the command with --allow-removals, or choose another "
-        "--mirror. If not, the bucket's inventory or metadata may be wrong: repeat the command tomorrow"
+        f"({shorten_list(examples, removed, '; ')}), which is more than {MAX_REMOVED_FRACTION:.0%}. If this "
+        "is meant, for example by other --licences, repeat the command with --allow-removals, or choose "
+        "another --mirror. If not, the bucket's inventory or metadata may be wrong: repeat the command "
+        "tomorrow"
     )
 
 

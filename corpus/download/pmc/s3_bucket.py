@@ -173,11 +173,15 @@ def read_verified(connection: Connection, url: str, max_bytes: int, md5: str) ->
     """
     for _ in range(MAX_READ_ATTEMPTS):
         body = connection.read(url, max_bytes).body
-        actual_md5 = md5_of_bytes(body)
-        if actual_md5 == md5:
+        if md5_of_bytes(body) == md5:
             return body
-    raise ChecksumError(
-        f"{url}: its MD5 should be {md5} and is {actual_md5} ({len(body)} bytes), "
+    raise make_checksum_error(url, md5, body)
+
+
+def make_checksum_error(url: str, md5: str, body: bytes) -> ChecksumError:
+    """Return the error of an object that has another MD5 on every read."""
+    return ChecksumError(
+        f"{url}: its MD5 should be {md5} and is {md5_of_bytes(body)} ({len(body)} bytes), "
         f"read {MAX_READ_ATTEMPTS} times"
     )
 

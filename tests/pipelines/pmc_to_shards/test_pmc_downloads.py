@@ -206,6 +206,35 @@ def test_removal_of_many_articles_needs_a_word(
     assert list(load_documents(tmp_path / "out")) == [*KEPT_IDS, "pmc:PMC12900002.1"]
 
 
+def test_dry_run_says_that_a_removal_needs_a_word(tmp_path: Path, run_pipeline: Run, capsys: Capture) -> None:
+    bucket = open_bucket(tmp_path)
+    for number in range(1200020, 1200027):
+        bucket.put_article(FakeArticle(number))
+    bucket.publish_inventory(DAY)
+    assert run_pipeline("pmc:") == 0
+    capsys.readouterr()
+    options = ("--licences", "CC0", "--dry-run")
+    assert run_pipeline("pmc:", options=options, output="dry") == 0
+    stdout = capsys.readouterr().out
+    assert "notice: a run would stop: 10 of the 11 articles" in stdout
+    assert "PMC1200001.1: licence:CC-BY; " in stdout
+    assert "--allow-removals" in stdout
+    for options in (("--dry-run",), ("--licences", "CC0", "--allow-removals", "--dry-run")):
+        assert run_pipeline("pmc:", options=options, output="dry") == 0
+        assert "--allow-removals" not in capsys.readouterr().out
+
+
+def test_inventory_without_a_checksum_is_named(tmp_path: Path, run_pipeline: Run, capsys: Capture) -> None:
+    for path in (tmp_path / "servers/bucket").rglob("manifest.checksum"):
+        path.unlink()
+    assert run_pipeline("pmc:", options=("--dry-run",)) == 0
+    assert "notice: PMC's inventory of 2026-11-01T01-00Z has no manifest.checksum" in capsys.readouterr().out
+    assert run_pipeline("pmc:") == 0
+    assert "notice: PMC's inventory of 2026-11-01T01-00Z has no manifest.checksum" in capsys.readouterr().err
+    [notice] = load_manifest(tmp_path / "out")["run"]["notices"]
+    assert "has no manifest.checksum" in notice
+
+
 def test_withdrawn_article_is_removed(servers: FakeServer, tmp_path: Path, run_pipeline: Run) -> None:
     open_bucket(tmp_path).put_article(FakeArticle(1200020))
     for number in range(

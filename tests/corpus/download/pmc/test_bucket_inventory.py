@@ -316,11 +316,31 @@ def test_damaged_manifest_is_retried(mirror: str, connection: FolderConnection) 
         update_inventory(mirror, connection)
 
 
-def test_manifest_without_checksum_file_is_accepted(
+def test_manifest_without_checksum_file_is_accepted_with_a_notice(
     bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
     (bucket.root / f"{INVENTORY_PREFIX}{DAY}T01-00Z/manifest.checksum").unlink()
-    assert update_inventory(mirror, connection).rows == 10
+    notices: list[str] = []
+    for _ in range(2):
+        inventory = bucket_inventory.update_inventory(
+            FILES, mirror, connection, BASE_URL, on_notice=notices.append
+        )
+        assert inventory.rows == 10
+    assert len(notices) == 2
+    assert f"inventory of {DAY}T01-00Z has no manifest.checksum" in notices[0]
+    assert "names 2 files" in notices[0]
+
+
+def test_inventory_with_a_checksum_is_preferred(
+    bucket: FakeBucket, mirror: str, connection: FolderConnection
+) -> None:
+    bucket.publish_inventory("2026-09-05", edit_manifest=lambda manifest: manifest["files"].pop())
+    (bucket.root / f"{INVENTORY_PREFIX}2026-09-05T01-00Z/manifest.checksum").unlink()
+    notices: list[str] = []
+    inventory = bucket_inventory.update_inventory(
+        FILES, mirror, connection, BASE_URL, on_notice=notices.append
+    )
+    assert (inventory.date, inventory.rows, notices) == (f"{DAY}T01-00Z", 10, [])
 
 
 def test_columns_are_found_by_the_schema(
