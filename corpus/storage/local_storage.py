@@ -42,7 +42,10 @@ def _get_info(path: str) -> FileInfo:
 
 
 def _walk_folders(
-    tops: list[str], has_hidden: bool = False, on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder
+    tops: list[str],
+    with_hidden_folders: bool = False,
+    with_hidden_files: bool = False,
+    on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder,
 ) -> Iterator[FileInfo]:
     """Yield the files of folders at any depth, each folder once, in no order.
 
@@ -67,11 +70,14 @@ def _walk_folders(
         except (FileNotFoundError, NotADirectoryError):  # removed since its parent was listed
             continue
         for entry in entries:
-            if entry.name.startswith(".") and not has_hidden:
+            is_folder = entry.is_dir(follow_symlinks=False)
+            is_link_to_folder = entry.is_symlink() and os.path.isdir(entry.path)
+            is_wanted = with_hidden_folders if is_folder or is_link_to_folder else with_hidden_files
+            if entry.name.startswith(".") and not is_wanted:
                 continue
-            if entry.is_dir(follow_symlinks=False):
+            if is_folder:
                 folders.append(entry.path)
-            elif entry.is_symlink() and os.path.isdir(entry.path):
+            elif is_link_to_folder:
                 heapq.heappush(links, entry.path)
             else:
                 yield _get_info(entry.path)
@@ -89,7 +95,7 @@ def _glob_at_any_depth(pattern: str) -> Iterator[FileInfo]:
     _check_globbed_folders(top_pattern)
     tops = glob.glob(top_pattern) if top_pattern else ["./"]
     tops.sort(key=lambda top: (os.path.islink(top.rstrip("/")), top))
-    for info in _walk_folders(tops, is_hidden_wanted):
+    for info in _walk_folders(tops, is_hidden_wanted, is_hidden_wanted):
         path = info.path if top_pattern else info.path.removeprefix("./")
         if matches_glob(path.split("/"), parts):
             yield FileInfo(path, info.size, info.stamp)
@@ -185,7 +191,10 @@ class LocalStorage(Storage):
         return [_get_info(path) for path in sorted(glob.glob(pattern)) if not os.path.isdir(path)]
 
     def walk(
-        self, folder: str, on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder
+        self,
+        folder: str,
+        on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder,
+        with_hidden_files: bool = False,
     ) -> list[FileInfo]:
-        infos = _walk_folders([folder], on_repeated_folder=on_repeated_folder)
+        infos = _walk_folders([folder], False, with_hidden_files, on_repeated_folder)
         return sorted(infos, key=lambda item: item.path)

@@ -23,7 +23,8 @@ from bioshards.corpus.errors import (
 )
 
 from .parallel import prefetch_map
-from .storage_protocol import FileInfo, Storage
+from .resumable_file import PARTIAL_PREFIX
+from .storage_protocol import TEMPORARY_PREFIX, FileInfo, Storage
 
 UNORDERED_YEAR: Final = 10**9
 """Year of a file whose name has none: sorts after all others."""
@@ -99,7 +100,7 @@ class InputListing:
     Attributes:
         input_path: value of ``--input``.
         files: the files to read.
-        others: paths of the other files of a folder.
+        others: paths of the other files of a folder; of hidden files, those that would be read otherwise.
     """
 
     input_path: str
@@ -107,7 +108,7 @@ class InputListing:
     others: list[str]
 
     def describe_others(self, wanted: str) -> str:
-        """Return how many other files there are, by extension; '' if there are none.
+        """Return how many other files there are, by extension or as hidden; '' if there are none.
 
         Checksums of the files to read are not counted.
 
@@ -118,13 +119,22 @@ class InputListing:
         others = [path for path in self.others if path not in checksum_paths]
         if not others:
             return ""
-        extensions = Counter(os.path.splitext(path)[1].lower() for path in others)
+        kind_counts = Counter(map(_describe_kind, others))
         kinds = [
-            f"{count:,} {f'*{extension}' if extension else 'without an extension'}"
-            for extension, count in sorted(extensions.items(), key=lambda item: (-item[1], item[0] or "~"))
+            f"{count:,} {kind}"
+            for kind, count in sorted(kind_counts.items(), key=lambda item: (-item[1], item[0]))
         ]
         plural = "1 file is" if len(others) == 1 else f"{len(others):,} files are"
         return f"--input {self.input_path}: {plural} not read (only {wanted} are): {shorten_list(kinds)}"
+
+
+def _is_hidden(path: str) -> bool:
+    return os.path.basename(path).startswith(".")
+
+
+def _describe_kind(path: str) -> str:
+    extension = os.path.splitext(path)[1].lower()
+    return "hidden" if _is_hidden(path) else f"*{extension}" if extension else "without an extension"
 
 
 def list_input_files(
@@ -152,7 +162,7 @@ def list_input_files(
     try:
         if not storage.is_folder(input_path):
             return InputListing(input_path, [_make_absolute(info) for info in storage.glob(input_path)], [])
-        infos = [_make_absolute(info) for info in storage.walk(input_path, report_repeated)]
+        infos = [_make_absolute(info) for info in storage.walk(input_path, report_repeated, True)]
     except TransientStorageError:
         raise
     except OSError as error:
@@ -161,10 +171,17 @@ def list_input_files(
             f"({error.strerror or error}), so that its files would be missing. Permit this user to read it, "
             "or give the folders and files beside it"
         ) from error
-    files = [info for info in infos if info.path.lower().endswith(extensions)]
-    others = [info.path for info in infos if not info.path.lower().endswith(extensions)]
-    for path in others:
-        _check_link(input_path, path)
+    files, others = [], []
+    for info in infos:
+        has_extension = info.path.lower().endswith(extensions)
+        if _is_hidden(info.path):
+            is_temporary = os.path.basename(info.path).startswith((TEMPORARY_PREFIX, PARTIAL_PREFIX))
+            others += [info.path] if has_extension and not is_temporary else []
+        elif has_extension:
+            files.append(info)
+        else:
+            _check_link(input_path, info.path)
+            others.append(info.path)
     return InputListing(input_path, files, others)
 
 

@@ -79,11 +79,19 @@ class Storage(Protocol):
         """Return the files that match a path or a glob (``**``: any depth), sorted by path."""
 
     def walk(
-        self, folder: str, on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder
+        self,
+        folder: str,
+        on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder,
+        with_hidden_files: bool = False,
     ) -> list[FileInfo]:
-        """Return the files of a folder at any depth, without hidden ones, sorted by path.
+        """Return the files of a folder at any depth, without those of hidden folders, sorted by path.
 
         Links to folders are followed, each folder once.
+
+        Args:
+            folder: path of the folder.
+            on_repeated_folder: is told of a folder that is found twice.
+            with_hidden_files: return hidden files too.
 
         Raises:
             OSError: a folder below cannot be listed.

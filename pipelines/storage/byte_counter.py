@@ -79,10 +79,13 @@ class CountingStorage(Storage):
         return self._inner.glob(pattern)
 
     def walk(
-        self, folder: str, on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder
+        self,
+        folder: str,
+        on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder,
+        with_hidden_files: bool = False,
     ) -> list[FileInfo]:
         """Return the files below a folder, sorted by path."""
-        return self._inner.walk(folder, on_repeated_folder)
+        return self._inner.walk(folder, on_repeated_folder, with_hidden_files)
 
     def remove_temporaries(self, folder: str) -> None:
         """Remove what killed runs left in a folder."""

@@ -167,16 +167,23 @@ class RoutedStorage(LocalStorage):
         return sorted(matches, key=lambda info: info.path)
 
     def walk(
-        self, folder: str, on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder
+        self,
+        folder: str,
+        on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder,
+        with_hidden_files: bool = False,
     ) -> list[FileInfo]:
         if not _is_remote(folder):
-            return super().walk(folder, on_repeated_folder)
+            return super().walk(folder, on_repeated_folder, with_hidden_files)
         object_store = get_store(folder)
         infos: list[FileInfo] = []
         pending_folders = [folder.rstrip("/")]
         while pending_folders:
             files, folders = object_store.list_folder(pending_folders.pop())
-            infos += [item for item in _without_folder_markers(files) if not _is_hidden(item.path)]
+            infos += [
+                item
+                for item in _without_folder_markers(files)
+                if with_hidden_files or not _is_hidden(item.path)
+            ]
             pending_folders += [subfolder for subfolder in folders if not _is_hidden(subfolder)]
         return sorted(infos, key=lambda item: item.path)
 

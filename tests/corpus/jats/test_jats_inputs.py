@@ -36,7 +36,10 @@ class NameOnlyStorage(LocalStorage):
         return path not in self.paths
 
     def walk(
-        self, folder: str, on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder
+        self,
+        folder: str,
+        on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder,
+        with_hidden_files: bool = False,
     ) -> list[FileInfo]:
         return [FileInfo(path, 10, "1-1") for path in self.paths if path.startswith(f"{folder}/")]
 
@@ -69,6 +72,15 @@ def discover_parts_of_paths(*paths: str) -> dict[str, list[str]]:
 
 
 # Discovery
+
+
+def test_hidden_articles_are_counted_as_not_read(tmp_path: Path) -> None:
+    write_files(tmp_path, "PMC1.xml", ".PMC2.nxml.gz", "a/.b.zip", ".tmp-01", ".c/PMC3.xml")
+    notices: list[str] = []
+    discover(FILES, [str(tmp_path)], notices.append)
+    assert notices == [
+        f"--input {tmp_path}: 2 files are not read (only articles, packages and archives are): 2 hidden"
+    ]
 
 
 def test_folder_is_searched_recursively_without_hidden_files(tmp_path: Path) -> None:
@@ -381,9 +393,9 @@ def test_file_names_that_are_not_utf_8(tmp_path: Path) -> None:
 @settings(max_examples=examples(200))
 @given(
     st.lists(
-        st.text(st.characters(exclude_characters="/", exclude_categories=["Cs"]), max_size=8).map(
-            lambda name: f"/in/{name}.xml"
-        ),
+        st.text(st.characters(exclude_characters="/", exclude_categories=["Cs"]), max_size=8)
+        .map(lambda name: f"/in/{name}.xml")
+        .filter(lambda path: not path.startswith("/in/.")),
         min_size=1,
         unique=True,
     ),

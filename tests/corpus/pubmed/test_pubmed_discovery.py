@@ -290,6 +290,21 @@ def test_files_of_a_folder_that_are_not_read_are_counted(tmp_path: Path) -> None
     ]
 
 
+def test_hidden_files_are_counted_as_not_read(tmp_path: Path) -> None:
+    """Not those of a folder that is hidden itself, nor temporary files, nor a link of an editor's lock."""
+    write_files(
+        tmp_path,
+        *("pubmed26n0001.xml.gz", ".pubmed26n0002.xml.gz", "a/._pubmed26n0003.XML", ".hidden.txt"),
+        *(".b/pubmed26n0004.xml", ".tmp-c.xml", ".part-1234-pubmed26n0005.xml.gz"),
+    )
+    (tmp_path / ".#pubmed26n0001.xml").symlink_to("nobody@nowhere")
+    assert collect_notices(tmp_path) == [
+        f"--input {tmp_path}: 3 files are not read (only *.xml and *.xml.gz are): 3 hidden"
+    ]
+    (tmp_path / "README").touch()
+    assert collect_notices(tmp_path)[0].endswith("are): 3 hidden, 1 without an extension")
+
+
 def test_linked_folders_are_read_once(tmp_path: Path) -> None:
     write_files(tmp_path, "in/pubmed26n0001.xml", "elsewhere/pubmed26n0002.xml")
     (tmp_path / "in/more").symlink_to(tmp_path / "elsewhere")
@@ -366,7 +381,10 @@ def test_unreadable_folder_is_an_error(tmp_path: Path) -> None:
 
     class LockedStorage(LocalStorage):
         def walk(
-            self, folder: str, on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder
+            self,
+            folder: str,
+            on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder,
+            with_hidden_files: bool = False,
         ) -> list[FileInfo]:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), f"{folder}/locked")
 

@@ -117,6 +117,8 @@ def test_folders_are_derived_from_object_names(folder: str) -> None:
         assert FILES.list_names(name) == ["a.txt", "b.txt"]
         found = [item.path.removeprefix(f"{folder}/") for item in FILES.walk(name)]
         assert found == ["a.txt", "b.txt", "deep/c.txt", "deeper/f/g.txt"]
+        with_hidden = {item.path for item in FILES.walk(name, with_hidden_files=True)}
+        assert with_hidden - {item.path for item in FILES.walk(name)} == {f"{folder}/deep/.e"}
         assert FILES.is_folder(name)
     assert not FILES.list_names(f"{folder}/none")
     assert not FILES.walk(f"{folder}/none")
