@@ -22,7 +22,7 @@ from bioshards.corpus.xml import exponents, tag_balance
 from bioshards.corpus.xml.element_text import text_content
 from bioshards.corpus.xml.entities import resolve_entities
 
-RETRACTED_PUBLICATION_TYPE: Final = "Retracted Publication"
+_RETRACTED_PUBLICATION_TYPE: Final = "Retracted Publication".casefold()
 """Publication type of a retracted article (D016441). D016440 marks the notice of the retraction."""
 
 
@@ -33,9 +33,7 @@ class AbstractSection(NamedTuple):
     text: str
 
 
-OTHER_ABSTRACT_TYPES: Final = (
-    *("AAMC", "AIDS", "KIE", "NASA", "PIP", "Publisher", "plain-language-summary"),
-)
+OTHER_ABSTRACT_TYPES: Final = ("AAMC", "AIDS", "KIE", "NASA", "PIP", "Publisher", "plain-language-summary")
 """Types of ``OtherAbstract``: databases that wrote it, its publisher, or a summary for laymen."""
 
 
@@ -183,7 +181,7 @@ def _parse_text(text: str) -> Citation:
         year=int(date_match[1] or date_match[2]) if date_match else None,
         languages=languages,
         publication_types=publication_types,
-        retracted=RETRACTED_PUBLICATION_TYPE in publication_types
+        retracted=_RETRACTED_PUBLICATION_TYPE in map(str.casefold, publication_types)
         or _has_retraction_link(text, after_types, end),
         pmcid=pmcid[0] if pmcid else None,
         doi=ids.get("doi") or _parse_elocation_doi(text, start, end),

@@ -281,6 +281,7 @@ def test_blanks_inside_tags_are_ignored(tags: Sequence[str], field: str, expecte
     ("types", "comments", "retracted"),
     [
         ("Retracted Publication", "", True),
+        ("RETRACTED PUBLICATION", "", True),
         ("Retraction of Publication", "", False),
         ("Review", '<CommentsCorrections RefType="RetractionIn"><PMID>9</PMID></CommentsCorrections>', True),
         ("Review", "<CommentsCorrections RefType = 'RetractionIn'/>", True),
