@@ -14,9 +14,11 @@ from bioshards.corpus.xml.decoder import MAX_FILE_BYTES, BoundedGunzip
 
 _MAX_HEAD_BYTES: Final = 1 << 16
 """Number of bytes in which the root element must begin."""
-_PROLOG = re.compile(
-    rb"(?:\xef\xbb\xbf)?(?:\s++|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*+(?:\[[^\]]*+\]\s*+)?>)*+", re.DOTALL
-)
+_IGNORED: Final = rb"<\?.*?\?>|<!--.*?-->"
+_LITERAL: Final = rb"\"[^\"]*+\"|'[^']*+'"
+_SUBSET: Final = rb"\[(?:[^\]\"'<]|" + _LITERAL + rb"|" + _IGNORED + rb"|<(?!!--|\?))*+\]\s*+"
+_DOCTYPE: Final = rb"<!DOCTYPE(?:[^\"'\[>]|" + _LITERAL + rb")*+(?:" + _SUBSET + rb")?>"
+_PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s++|" + _IGNORED + rb"|" + _DOCTYPE + rb")*+", re.DOTALL)
 _ROOT_TAG = re.compile(rb"<(?:[\w.-]++:)?([A-Za-z_][\w.-]*+)[\s/>]")
 
 

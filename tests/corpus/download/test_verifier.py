@@ -142,6 +142,8 @@ def test_zero_padding_is_accepted_and_other_trailing_data_rejected() -> None:
         b'<!DOCTYPE Set PUBLIC "-//NLM//DTD" "https://dtd.example.org/set.dtd">\n<Set>',
         b"<!DOCTYPE Set [ <!ENTITY a 'b'> <!ELEMENT Other ANY> ]><Set>",
         b"<!DOCTYPE Set SYSTEM 'x' [ <!ENTITY a 'b'> ] >\n<!-- --><Set>",
+        b"<!DOCTYPE Set SYSTEM 'a[>b' [ <!ENTITY a ']>'> <!-- ]> isn't --> <?do ']' ?> ]><Set>",
+        b"""<!DOCTYPE Set [ <!ENTITY a "]><Other>'"> ]><Set>""",
     ],
 )
 def test_root_element_after_any_prolog(head: bytes) -> None:
@@ -186,7 +188,15 @@ def test_wrong_root_element_is_detected_before_the_end() -> None:
 
 
 @pytest.mark.parametrize(
-    "head", [b"<!--" * 20_000, b"<?" * 40_000, b"<!DOCTYPE a [" * 8000, b" " * 90_000, b"<a:" * 30_000]
+    "head",
+    [
+        b"<!--" * 20_000,
+        b"<?" * 40_000,
+        b"<!DOCTYPE a [" * 8000,
+        b"<!DOCTYPE a ['" + b"]<!--" * 20_000,
+        b" " * 90_000,
+        b"<a:" * 30_000,
+    ],
 )
 def test_hostile_prolog_is_parsed_in_linear_time(head: bytes) -> None:
     assert parse_root_name(head) is None
