@@ -7,6 +7,7 @@ damaged archive is rejected as a whole, or salvaged: whole members are read, and
 
 from __future__ import annotations
 
+import functools
 import re
 import stat
 import struct
@@ -98,7 +99,7 @@ def iter_members(file: BinaryIO, name: str, salvage: bool = False) -> Iterator[A
     """
     bomb_detector = _BombDetector(MAX_SKIPPED_BYTES if salvage else 0)
     if name.lower().endswith(".zip"):
-        article_members = _iter_zip_members(file, bomb_detector)
+        article_members = _iter_zip_members(file, bomb_detector, salvage)
     elif salvage:
         article_members = _iter_salvaged_tar_members(file, bomb_detector)
     else:
@@ -216,7 +217,7 @@ def _iter_salvaged_tar_members(file: BinaryIO, bomb_detector: _BombDetector) -> 
             last_name = member.name
             has_whole_member = has_whole_member or member.is_whole
     except BadFileError as error:
-        if not has_whole_member or stream.is_corrupt():
+        if not has_whole_member or stream.drain() == "corrupt-archive":
             raise
         lost = f"{error.detail}; what follows {last_name[:200]!r} is lost"
         yield ArchiveMember("", BadRecordError(error.reason, lost), _read_nothing)
@@ -252,14 +253,14 @@ class _DecompressedFile:
         self._position += len(chunk)
         return chunk
 
-    def is_corrupt(self) -> bool:
-        """Read the rest; return True if the compressed data, as far as it is there, is damaged."""
+    def drain(self) -> str | None:
+        """Read the rest; return the reason of damage in it, or None."""
         try:
             while self.read(BLOCK_BYTES):
                 pass
         except BadFileError as error:
-            return error.reason == "corrupt-archive"
-        return False
+            return error.reason
+        return None
 
 
 _ARCHIVE_REASON_BY_GZIP_REASON: Final = {
@@ -295,6 +296,13 @@ def _iter_decompressed_blocks(file: BinaryIO, bomb_detector: _BombDetector) -> I
 # zip
 
 _ENCRYPTED_FLAGS: Final = 0x1 | 0x40
+_SIZES_FOLLOW_FLAG: Final = 0x8
+_UTF_8_FLAG: Final = 0x800
+_LOCAL_HEADER: Final = struct.Struct("<4s2xHH4xLLLHH")
+"""Header before a member: magic, flags, method, CRC, compressed size, size, lengths of name and extra field
+(https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, 4.3.7)."""
+_ZIP64_SIZE: Final = 0xFFFFFFFF
+_NO_DIRECTORY: Final = "the archive's directory, at its end, is missing"
 _ZIP_ERRORS: Final = (
     zipfile.BadZipFile,
     zlib.error,
@@ -307,7 +315,7 @@ _ZIP_ERRORS: Final = (
 """Exceptions of zipfile for damaged archives. OSError is excluded: it is an error of the disk."""
 
 
-def _iter_zip_members(file: BinaryIO, bomb_detector: _BombDetector) -> Iterator[ArchiveMember]:
+def _iter_zip_members(file: BinaryIO, bomb_detector: _BombDetector, salvage: bool) -> Iterator[ArchiveMember]:
     bomb_detector.packed_bytes = file.seek(0, 2)
     file.seek(0)
     magic = file.read(4)
@@ -319,23 +327,73 @@ def _iter_zip_members(file: BinaryIO, bomb_detector: _BombDetector) -> Iterator[
         if isinstance(error.__context__, OSError):  # zipfile reports a disk error as end of file
             raise error.__context__ from None
         if str(error) == "File is not a zip file":  # it has no end
-            raise BadFileError(
-                "truncated-archive", "the archive's directory, at its end, is missing"
-            ) from error
+            if salvage:
+                yield from _iter_salvaged_zip_members(file, bomb_detector)
+                return
+            raise BadFileError("truncated-archive", _NO_DIRECTORY) from error
         raise BadFileError("corrupt-archive", f"its directory cannot be read: {error}") from error
     with archive:
         infos = archive.infolist()
         if infos and min(info.header_offset for info in infos) != 0:
             raise BadFileError("corrupt-archive", "its directory is not that of its first member")
         for info in infos:
-            name = info.orig_filename
-            if _is_article_name(name):
-                member_error = _check_zip_member(info)
-                reader = _ZipMemberReader(archive, info, bomb_detector)
-                member = ArchiveMember(name, member_error, _read_nothing if member_error else reader.read)
-                yield member
-                if not member.is_whole:
-                    bomb_detector.skipped_bytes += reader.num_bytes_read
+            yield from _iter_zip_member(info, functools.partial(archive.open, info), bomb_detector)
+
+
+def _iter_zip_member(
+    info: zipfile.ZipInfo, open_member: Callable[[], IO[bytes]], bomb_detector: _BombDetector
+) -> Iterator[ArchiveMember]:
+    """Yield the member if it is an article file."""
+    if _is_article_name(info.orig_filename):
+        member_error = _check_zip_member(info)
+        reader = _ZipMemberReader(open_member, info, bomb_detector)
+        read = _read_nothing if member_error else reader.read
+        member = ArchiveMember(info.orig_filename, member_error, read)
+        yield member
+        if not member.is_whole:
+            bomb_detector.skipped_bytes += reader.num_bytes_read
+
+
+def _iter_salvaged_zip_members(file: BinaryIO, bomb_detector: _BombDetector) -> Iterator[ArchiveMember]:
+    """Yield the members of an archive without its directory by the header before each, then the loss.
+
+    A member is found by the size of the one before. A writer that cannot seek states no sizes there, so
+    that the members after such a one are lost.
+    """
+    position, last_name, has_whole_member, problem = 0, "", False, _NO_DIRECTORY
+    while len(header := _read_at(file, position, _LOCAL_HEADER.size)) == _LOCAL_HEADER.size:
+        magic, flags, method, crc, packed_size, size, name_size, extra_size = _LOCAL_HEADER.unpack(header)
+        if magic != b"PK\3\4":
+            break
+        name = file.read(name_size).decode("utf-8" if flags & _UTF_8_FLAG else "cp437", "replace")
+        if flags & _SIZES_FOLLOW_FLAG or _ZIP64_SIZE in (packed_size, size):
+            problem = f"{_NO_DIRECTORY}, and {name[:200]!r} does not state its size before its data"
+            break
+        info = zipfile.ZipInfo(name)
+        info.flag_bits, info.compress_type, info.CRC = flags, method, crc
+        info.compress_size, info.file_size = packed_size, size
+        position += _LOCAL_HEADER.size + name_size + extra_size
+        for member in _iter_zip_member(
+            info, functools.partial(_open_at, file, position, info), bomb_detector
+        ):
+            yield member
+            last_name = member.name
+            has_whole_member = has_whole_member or member.is_whole
+        position += packed_size
+    if not has_whole_member:
+        raise BadFileError("truncated-archive", problem)
+    lost = f"{problem}; what follows {last_name[:200]!r} is lost"
+    yield ArchiveMember("", BadRecordError("truncated-archive", lost), _read_nothing)
+
+
+def _read_at(file: BinaryIO, position: int, size: int) -> bytes:
+    file.seek(position)
+    return file.read(size)
+
+
+def _open_at(file: BinaryIO, position: int, info: zipfile.ZipInfo) -> IO[bytes]:
+    file.seek(position)
+    return zipfile.ZipExtFile(file, "r", info)
 
 
 def _check_zip_member(info: zipfile.ZipInfo) -> BadRecordError | None:
@@ -355,8 +413,10 @@ def _check_zip_member(info: zipfile.ZipInfo) -> BadRecordError | None:
 class _ZipMemberReader:
     """Reader of a zip member; the member is opened at the first read."""
 
-    def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, bomb_detector: _BombDetector) -> None:
-        self._archive, self._info, self._bomb_detector = archive, info, bomb_detector
+    def __init__(
+        self, open_member: Callable[[], IO[bytes]], info: zipfile.ZipInfo, bomb_detector: _BombDetector
+    ) -> None:
+        self._open_member, self._info, self._bomb_detector = open_member, info, bomb_detector
         self._file: IO[bytes] | None = None
         self._bytes_left = info.file_size
 
@@ -367,7 +427,7 @@ class _ZipMemberReader:
     def read(self, size: int) -> bytes:
         try:
             if self._file is None:
-                self._file = self._archive.open(self._info)
+                self._file = self._open_member()
             chunk = self._file.read(size)
         except _ZIP_ERRORS as error:
             raise BadFileError("corrupt-archive", f"{self._info.orig_filename[:200]!r}: {error}") from error

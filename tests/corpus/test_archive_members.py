@@ -630,6 +630,19 @@ def test_disk_error_is_raised_unchanged() -> None:
 # Salvage
 
 
+class TrickleWriter(io.RawIOBase):
+    """A writer that cannot seek, such as a pipe."""
+
+    def __init__(self, out: io.BytesIO) -> None:
+        self._out = out
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        return self._out.write(data)
+
+
 def salvage(data: bytes, name: str) -> tuple[ArchiveFiles, list[tuple[str, str]]]:
     """Return the whole members, and the name and reason of each loss."""
     whole: ArchiveFiles = []
@@ -735,6 +748,45 @@ def test_other_files_are_not_salvaged(case: str, name: str) -> None:
         salvage(NOT_ARCHIVES[case], name)
 
 
-def test_zip_without_its_directory_is_not_salvaged() -> None:
-    with pytest.raises(BadFileError, match="truncated-archive"):
-        salvage(pack_zip(FILES)[:-30], "a.zip")
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_members_before_the_end_of_a_truncated_zip_are_salvaged(method: int) -> None:
+    files = [(f"PMC{number}.xml", random.Random(number).randbytes(700)) for number in range(3)]
+    data = pack_zip([("x.pdf", b"1" * 50), *files], method)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        ends = [info.header_offset + 38 + info.compress_size for info in archive.infolist()[1:]]
+    num_whole = set()
+    for length in (*range(4, data.index(b"PK\1\2"), 97), len(data) - 30):
+        if length < ends[0]:
+            with pytest.raises(BadFileError, match="truncated-archive"):
+                salvage(data[:length], "a.zip")
+            continue
+        whole, lost = salvage(data[:length], "a.zip")
+        assert whole == files[: sum(end <= length for end in ends)]
+        assert lost[-1] == ("", "truncated-archive")
+        assert lost[:-1] in ([], [(f"PMC{len(whole)}.xml", "corrupt-archive")])
+        num_whole.add(len(whole))
+    assert num_whole == {1, 2, 3}
+
+
+def test_members_of_a_zip_without_its_directory_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(members, "RATIO_EXEMPT_BYTES", 1 << 20)
+    bomb = ("PMC2.xml", bytes(20_000_000))
+    files = [("PMC1.xml", FIRST_ARTICLE), bomb, ("../PMC3.xml", b""), ("PMC4.xml", SECOND_ARTICLE)]
+    expected = [files[0], files[3]], [("PMC2.xml", "bomb"), ("../PMC3.xml", "hostile-name")]
+    data = pack_zip(files)
+    whole, lost = salvage(data[:-30], "a.zip")
+    assert (whole, lost[:-1]) == expected
+    assert measure_peak_memory(lambda: salvage(data[:-30], "a.zip")) < 9_000_000
+    encrypted = bytearray(pack_zip(FILES)[:-30])
+    encrypted[6] |= 1
+    assert salvage(bytes(encrypted), "a.zip")[1][0][1] == "encrypted"
+
+
+def test_zip_whose_members_do_not_state_their_sizes_needs_its_directory() -> None:
+    """A writer that cannot seek writes the sizes after the data."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(TrickleWriter(out), "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("PMC1.xml", FIRST_ARTICLE)
+    assert unpack(out.getvalue(), "a.zip") == [("PMC1.xml", FIRST_ARTICLE)]
+    with pytest.raises(BadFileError, match=r"'PMC1\.xml' does not state its size"):
+        salvage(out.getvalue()[:-30], "a.zip")
