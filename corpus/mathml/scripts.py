@@ -82,6 +82,7 @@ def _is_charge_or_unit_power(
     return bool(_POWER.fullmatch(sup) and _UNIT.fullmatch(base_text)) and is_upright()
 
 
+_BRACES: Final = "⏞⏟︷︸⎴⎵⏜⏝︵︶"
 ACCENTS: Final = {
     **dict.fromkeys("¯‾―_-−–\u0304\u0305", "\u0304"),
     **dict.fromkeys("^ˆ\u0302", "\u0302"),
@@ -94,10 +95,10 @@ ACCENTS: Final = {
     **dict.fromkeys("´\u0301", "\u0301"),
     **dict.fromkeys("`\u0300", "\u0300"),
     **dict.fromkeys("˚\u030a", "\u030a"),
-    **dict.fromkeys("⏞⏟︷︸⎴⎵⏜⏝", ""),
+    **dict.fromkeys(_BRACES, ""),
 }
 """Combining character of each mark over a base; braces have none."""
-UNDERLINES: Final = dict.fromkeys("¯‾―_-−–\u0332", "\u0332") | dict.fromkeys("⏞⏟︷︸⎴⎵⏜⏝", "")
+UNDERLINES: Final = dict.fromkeys("¯‾―_-−–\u0332", "\u0332") | dict.fromkeys(_BRACES, "")
 _LETTER = re.compile(r"[^\W\d_][\u0300-\u036f\u20d0-\u20ff]*(?![^_^])")
 
 

@@ -34,10 +34,10 @@ _SYMBOL_CLASSES: Final = {
     **dict.fromkeys(["", "\u2062", "\u200b", "\u2060", "\ufeff"], _NOTHING),
     **dict.fromkeys([" "], _BLANK),
     **dict.fromkeys([SOFT_BLANK, "\u2064"], _SOFT),  # 2064: invisible plus, of 2 1/2
-    **dict.fromkeys("([{⟨〈⟦⌊⌈", _OPEN),
-    **dict.fromkeys(")]}⟩〉⟧⌋⌉.:!′″‴°", _CLOSE),
+    **dict.fromkeys("([{⟨〈\u2329⟦〚⌊⌈", _OPEN),
+    **dict.fromkeys(")]}⟩〉\u232a⟧〛⌋⌉.:!′″‴°", _CLOSE),
     **dict.fromkeys(["|", "‖", "∥", "∣", "||"], _BAR),
-    **dict.fromkeys("=<>≤≥≦≧⩽⩾≪≫≠≡≈≅≃≐≜≝∼∝→←↔⇒⇐⇔⟶⟵⟷⟹⇌⇋↦∈∉∋⊂⊃⊆⊇⊥≺≻⊢", _RELATION),
+    **dict.fromkeys("=<>≤≥≦≧⩽⩾≪≫≠≡≈≅≍≃≐≜≝∼∝→←↔⇒⇐⇔⟶⟵⟷⟹⇌⇋↦∈∉∋⊂⊃⊆⊇⊥≺≻⊢", _RELATION),
     **dict.fromkeys([":=", "==", "<=", ">=", "<<", ">>", "~", "->", "<-", "!="], _RELATION),
     **dict.fromkeys("×∗*⁎÷∩∪∖∧∨⊕⊗⊙", _BINARY),
     **dict.fromkeys("+−-–±∓", _SIGN),
@@ -190,7 +190,7 @@ def continues_in(pieces: Sequence[str], following: Sequence[str]) -> bool:
     return last_class in _EXPECTS_OPERAND or first_class in _SPACED_CLASSES or first_class == _SEPARATOR
 
 
-_STRUCTURE = re.compile(r"([(\[{⟨〈⌊⌈])|([)\]}⟩〉⌋⌉])|(?<![_^(])[ /∕+−±×·⋅=<>≤≥,;-]")
+_STRUCTURE = re.compile(r"([(\[{⟨〈\u2329⌊⌈])|([)\]}⟩〉\u232a⌋⌉])|(?<![_^(])[ /∕+−±×·⋅=<>≤≥,;-]")
 
 
 def is_compound(text: str) -> bool:

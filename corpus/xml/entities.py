@@ -2,7 +2,8 @@
 
 The DTDs declare the character entities of ISO 8879, ISO 9573-13 and MathML, and some of their own. HTML 5 has
 adopted those of the standards (https://www.w3.org/TR/xml-entity-names/), so that the standard library's table
-has them, except ISO's own names of Greek letters (``&agr;`` and ``&b.alpha;`` beside ``&alpha;``).
+has them, except ISO's own names of Greek letters (``&agr;`` and ``&b.alpha;`` beside ``&alpha;``). Where the
+DTDs have another character than HTML 5, theirs is taken: it is what an author has seen.
 """
 
 from __future__ import annotations
@@ -26,23 +27,39 @@ b.Upsi:1D6BC b.Upsilon:1D6BC b.Phi:1D6BD b.Psi:1D6BF b.Omega:1D6C0 b.alpha:1D6C2
 b.gamma:1D6C4 b.delta:1D6C5 b.epsi:1D6C6 b.zeta:1D6C7 b.eta:1D6C8 b.thetas:1D6C9 b.iota:1D6CA
 b.kappa:1D6CB b.lambda:1D6CC b.mu:1D6CD b.nu:1D6CE b.xi:1D6CF b.pi:1D6D1 b.rho:1D6D2 b.sigmav:1D6D3
 b.sigma:1D6D4 b.tau:1D6D5 b.upsi:1D6D6 b.phi:1D6D7 b.phis:1D6D7 b.chi:1D6D8 b.psi:1D6D9 b.omega:1D6DA
-b.epsiv:1D6DC b.thetav:1D6DD b.kappav:1D6DE b.phiv:1D6DF b.rhov:1D6E0 b.piv:1D6E1 b.Gammad:1D7CA
-b.gammad:1D7CB
+b.epsiv:1D6DC b.thetav:1D6DD b.kappav:1D6DE b.phiv:1D6DF b.rhov:1D6E0 b.piv:1D6E1 b.Gammad:3DC
+b.gammad:3DD
 """
 """Names and code points of ISOgrk1, ISOgrk2 and ISOgrk4, as isogrk1.ent, isogrk2.ent and isogrk4.ent of
-https://www.w3.org/2003/entities/2007/ map them. ``b.Upsilon`` and ``b.phis`` are names of NLM's older
-isogrk4.ent (https://dtd.nlm.nih.gov/archiving/1.0/).
+https://www.w3.org/2003/entities/2007/ map them; the digammas are NLM's. ``b.Upsilon`` and ``b.phis`` are
+names of NLM's older isogrk4.ent (https://dtd.nlm.nih.gov/archiving/1.0/).
 """
-_NLM_CHARACTERS: Final = {"Hmacr": "H\u0304", "franc": "\u20a3", "gcaron": "\u01e7"}
-"""Entities of NLM's chars.ent, of every version, that no standard has."""
+_NLM_CHARACTERS: Final = """
+Hmacr:48+304 franc:20A3 gcaron:1E7
+angst:212B ohm:2126 asymp:224D race:29DA bsolhsub:5C+2282 suphsol:2283+2F jmath:6A
+epsi:3F5 epsiv:3B5 varepsilon:3B5 phi:3D5 phiv:3C6 varphi:3C6
+lang:2329 langle:2329 LeftAngleBracket:2329 rang:232A rangle:232A RightAngleBracket:232A Lang:300A Rang:300B
+lbbrk:3014 rbbrk:3015 loang:3018 roang:3019 lobrk:301A robrk:301B LeftDoubleBracket:301A
+RightDoubleBracket:301B OverBar:AF UnderBar:332 OverBrace:FE37 UnderBrace:FE38 OverParenthesis:FE35
+UnderParenthesis:FE36 ThickSpace:2009+200A+200A
+"""
+"""Entities of NLM's chars.ent that no standard has, and those of its ISO and MathML files that differ from
+HTML 5, in all versions from 2.2 (https://dtd.nlm.nih.gov/archiving/2.2/) to JATS 1.2
+(https://jats.nlm.nih.gov/archiving/1.2/). Left out are two for U+FFFD, ``elinters`` and ``trpezium``, and
+``NotGreaterFullEqual``, which has the sign for less-than.
+"""
+
+
+def _parse_characters(table: str) -> dict[str, str]:
+    """Return the characters of a table's ``name:code+code`` by name."""
+    pairs = (entry.split(":") for entry in table.split())
+    return {name: "".join(chr(int(code, 16)) for code in codes.split("+")) for name, codes in pairs}
+
 
 _CHARACTERS_BY_NAME: Final = {
     **{name[:-1]: characters for name, characters in html.entities.html5.items() if name.endswith(";")},
-    **{
-        name: chr(int(code_point, 16))
-        for name, code_point in (pair.split(":") for pair in _GREEK_LETTERS.split())
-    },
-    **_NLM_CHARACTERS,
+    **_parse_characters(_GREEK_LETTERS),
+    **_parse_characters(_NLM_CHARACTERS),
 }
 _NAMED_ENTITY = re.compile(r"&(?!(?:lt|gt|amp|quot|apos);)([^\W\d][\w.:-]*);")
 

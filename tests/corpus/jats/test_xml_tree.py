@@ -95,9 +95,55 @@ def test_greek_letters_of_iso_are_resolved() -> None:
     assert tree[0].get("a") == tree[0].text
 
 
+NLM_ENTITIES = {
+    "angst": "\u212b",
+    "ohm": "\u2126",
+    "asymp": "≍",
+    "jmath": "j",
+    "race": "⧚",
+    "bsolhsub": "\\⊂",
+    "suphsol": "⊃/",
+    "epsi": "ϵ",
+    "epsiv": "ε",
+    "varepsilon": "ε",
+    "phi": "ϕ",
+    "phiv": "φ",
+    "varphi": "φ",
+    "b.Gammad": "Ϝ",
+    "b.gammad": "ϝ",
+    "ThickSpace": "\u2009\u200a\u200a",
+    "OverBar": "¯",
+    "UnderBar": "\u0332",
+    "OverBrace": "︷",
+    "UnderBrace": "︸",
+    "OverParenthesis": "︵",
+    "UnderParenthesis": "︶",
+    "Lang": "《",
+    "Rang": "》",
+    "lbbrk": "〔",
+    "rbbrk": "〕",
+    "loang": "〘",
+    "roang": "〙",
+    "lobrk": "〚",
+    "robrk": "〛",
+    "LeftDoubleBracket": "〚",
+    "RightDoubleBracket": "〛",
+    **dict.fromkeys(["lang", "langle", "LeftAngleBracket"], "\u2329"),
+    **dict.fromkeys(["rang", "rangle", "RightAngleBracket"], "\u232a"),
+}
+"""What differs from HTML 5 in the entity files of NLM's DTDs 2.2 to JATS 1.2."""
+
+
+@pytest.mark.parametrize(("name", "text"), NLM_ENTITIES.items())
+def test_entities_of_nlm_are_preferred(name: str, text: str) -> None:
+    assert parse_tree(build_article(f"<p>&{name};</p>"))[0].text == text
+
+
 def test_every_html5_entity_is_resolved() -> None:
     tree = parse_tree(build_article("".join(f"<p>&{name};</p>" for name in ENTITIES)))
-    assert [p.text for p in tree] == [html.entities.html5[f"{name};"] for name in ENTITIES]
+    expected = {name: html.entities.html5[f"{name};"] for name in ENTITIES}
+    expected |= {name: text for name, text in NLM_ENTITIES.items() if name in expected}
+    assert [p.text for p in tree] == list(expected.values())
 
 
 @pytest.mark.parametrize("name", ["nonesuch", "foo-bar", "x.y", "Alphaa", "agrr", "_x", "a" * 5000])
