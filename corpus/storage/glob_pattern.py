@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
@@ -21,3 +23,9 @@ def matches_glob(names: Sequence[str], pattern: Sequence[str]) -> bool:
     return (bool(rest) and matches_glob(names, rest)) or (
         is_visible and matches_glob(names[1:], rest_of_pattern)
     )
+
+
+def ignore_extension_case(pattern: str) -> str:
+    """Return a pattern that matches the extension in any case: ``*.[xX][mM][lL]`` for ``*.xml``."""
+    stem, extension = os.path.splitext(pattern)
+    return stem + re.sub("[A-Za-z]", lambda letter: f"[{letter[0].lower()}{letter[0].upper()}]", extension)

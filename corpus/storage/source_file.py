@@ -159,18 +159,10 @@ def list_input_files(
         paths = f"{os.path.abspath(path)} is the same folder as {os.path.abspath(first_path)}"
         on_notice(f"--input {input_path}: {paths} and is read once")
 
-    try:
+    with explain_unreadable(f"--input {input_path}"):
         if not storage.is_folder(input_path):
             return InputListing(input_path, [_make_absolute(info) for info in storage.glob(input_path)], [])
         infos = [_make_absolute(info) for info in storage.walk(input_path, report_repeated, True)]
-    except TransientStorageError:
-        raise
-    except OSError as error:
-        raise InputUnreadableError(
-            f"--input {input_path}: {error.filename or input_path} cannot be read "
-            f"({error.strerror or error}), so that its files would be missing. Permit this user to read it, "
-            "or give the folders and files beside it"
-        ) from error
     files, others = [], []
     for info in infos:
         has_extension = info.path.lower().endswith(extensions)
@@ -183,6 +175,27 @@ def list_input_files(
             _check_link(input_path, info.path)
             others.append(info.path)
     return InputListing(input_path, files, others)
+
+
+@contextlib.contextmanager
+def explain_unreadable(name: str) -> Iterator[None]:
+    """Turn the error of a folder that cannot be listed into one that says what to do.
+
+    Args:
+        name: what is listed, in the message.
+
+    Raises:
+        InputUnreadableError: inside the block, a folder cannot be listed.
+    """
+    try:
+        yield
+    except TransientStorageError:
+        raise
+    except OSError as error:
+        raise InputUnreadableError(
+            f"{name}: {error.filename or 'a folder'} cannot be read ({error.strerror or error}), so that its "
+            "files would be missing. Permit this user to read it, or give the folders and files beside it"
+        ) from error
 
 
 def _check_link(input_path: str, path: str) -> None:

@@ -5,15 +5,18 @@ The catalogue (catalogue/) lists the benchmarks. ``verify`` compares every reade
 
 from __future__ import annotations
 
-import glob
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Final, Literal
 
 from bioshards.corpus.errors import InputNotFoundError, UserError
+from bioshards.corpus.storage.glob_pattern import ignore_extension_case, matches_glob
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.source_file import explain_unreadable
 
 from .record_types import LabelledText, Question, Record, Relation, TaggedSentence
 
@@ -204,19 +207,24 @@ def locate_benchmark(folder: str, benchmark: Benchmark) -> BenchmarkFiles | None
 
     Raises:
         InputNotFoundError: the directory does not exist.
+        InputUnreadableError: a folder in it cannot be listed.
     """
     if not os.path.isdir(folder):
         raise InputNotFoundError(f"there is no folder {folder} with benchmarks: give --benchmarks FOLDER")
-    candidates = [_match_layout(folder, benchmark, layout) for layout in benchmark.layouts]
+    with explain_unreadable(folder):
+        paths = [info.path for info in LocalStorage().walk(folder)]
+    candidates = [_match_layout(folder, paths, benchmark, layout) for layout in benchmark.layouts]
     best = max(candidates, key=lambda candidate: len(candidate.splits))
     return best if best.splits else None
 
 
-def _match_layout(folder: str, benchmark: Benchmark, layout: FileLayout) -> BenchmarkFiles:
+def _match_layout(
+    folder: str, paths: Sequence[str], benchmark: Benchmark, layout: FileLayout
+) -> BenchmarkFiles:
     paths_by_name = {
-        name: paths
+        name: matches
         for name, pattern in layout.patterns.items()
-        if (paths := sorted(glob.glob(os.path.join(glob.escape(folder), pattern), recursive=True)))
+        if (matches := _match_paths(folder, paths, pattern))
     }
     splits = tuple(
         split
@@ -225,6 +233,18 @@ def _match_layout(folder: str, benchmark: Benchmark, layout: FileLayout) -> Benc
         and all(name in paths_by_name for name in layout.files_by_split[split])
     )
     return BenchmarkFiles(benchmark, folder, layout, paths_by_name, splits)
+
+
+def _match_paths(folder: str, paths: Sequence[str], pattern: str) -> list[str]:
+    """Return the paths that match a pattern below the folder, extensions in any case."""
+    parts = ignore_extension_case(pattern).split("/")
+    prefix = os.path.join(folder, "")
+    return [
+        path
+        for path in paths
+        if fnmatchcase(os.path.basename(path), parts[-1])
+        and matches_glob(path.removeprefix(prefix).split("/"), parts)
+    ]
 
 
 def load_records(benchmark_files: BenchmarkFiles) -> RecordsBySplit:

@@ -12,6 +12,7 @@ import numpy
 
 from bioshards.corpus.errors import InputNotFoundError, UserError
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.source_file import explain_unreadable
 from bioshards.evaluate.benchmarks.known_files import FILE_STATUSES
 
 FORMAT: Final = 3
@@ -155,12 +156,14 @@ def find_results(storage: LocalStorage, sources: Iterable[str]) -> dict[str, Res
 
     Raises:
         InputNotFoundError: a path does not exist.
+        InputUnreadableError: a directory cannot be listed.
         ResultError: a file is not a result, or a directory has none.
     """
     results_by_path: dict[str, Result] = {}
     for source in sources:
         if storage.is_folder(source):
-            paths = [info.path for info in storage.walk(source) if _is_result_file(info.path)]
+            with explain_unreadable(source):
+                paths = [info.path for info in storage.walk(source) if _is_result_file(info.path)]
             if not paths:
                 raise ResultError(
                     f"{source} has no results (seed-*.json, at any depth): give the --output of a run"

@@ -18,6 +18,9 @@ from typing import Final
 from xml.etree import ElementTree
 
 from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
+from bioshards.corpus.storage.glob_pattern import ignore_extension_case
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.source_file import explain_unreadable
 
 ModelInput = tuple[str, ...]
 """Input of a model: one text, or two (question and context, two sentences)."""
@@ -115,7 +118,7 @@ def read_ddi(data: bytes) -> Iterator[ModelInput]:
     """Yield a sentence for each pair of drugs in the DDI archive, both replaced by @DRUG$, as in BLURB."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for name in archive.namelist():
-            if name.endswith(".xml") and "DrugNER" not in name:
+            if name.lower().endswith(".xml") and "DrugNER" not in name:
                 for sentence in ElementTree.fromstring(archive.read(name)).iter("sentence"):
                     yield from _inputs_from_pairs(sentence)
 
@@ -247,21 +250,25 @@ def find_benchmark_texts(
 
     Raises:
         FileNotFoundError: the folder is missing.
+        InputUnreadableError: a folder in it cannot be listed.
         ValueError: a file has another format, or no input.
     """
     if not os.path.isdir(folder):
         raise InputNotFoundError(f"There is no folder {folder} with benchmarks.")
     for benchmark in benchmarks:
-        by_pattern = {
-            pattern: sorted(glob.glob(os.path.join(glob.escape(folder), pattern)))
-            for pattern in benchmark.files
-        }
+        with explain_unreadable(folder):
+            by_pattern = {pattern: _find_files(folder, pattern) for pattern in benchmark.files}
         paths = [path for paths in by_pattern.values() for path in paths]
         inputs = [model_input for path in paths for model_input in _read_inputs(benchmark, path)]
         names = tuple(os.path.relpath(path, folder) for path in paths)
         yield BenchmarkTexts(
             benchmark, names, tuple(pattern for pattern, paths in by_pattern.items() if not paths), inputs
         )
+
+
+def _find_files(folder: str, pattern: str) -> list[str]:
+    full_pattern = os.path.join(glob.escape(folder), ignore_extension_case(pattern))
+    return [info.path for info in LocalStorage().glob(full_pattern)]
 
 
 def load_benchmark_texts(folder: str) -> list[BenchmarkTexts]:

@@ -91,11 +91,11 @@ def load_published_vocabulary(path: str, options: CasingOptions = CasingOptions(
     file = _find_vocabulary_file(path)
     content = _read_bytes(file)
     config = _read_config(path)
-    if file.endswith(".model"):
+    if file.lower().endswith(".model"):
         tokenizer, casing = _tokenizer_from_spiece_model(file, content, config, options)
         return PublishedVocabulary(tokenizer, casing, file, content)
     text = _decode_text(file, content)
-    if text.lstrip().startswith("{") and not file.endswith(".txt"):
+    if text.lstrip().startswith("{") and not file.lower().endswith(".txt"):
         tokenizer, casing = _tokenizer_from_json(file, text, config, options)
     else:
         tokenizer, casing = _tokenizer_from_vocab_txt(file, text, config, options)

@@ -172,10 +172,11 @@ def test_damaged_benchmark_is_named_and_others_are_checked(tmp_path: Path) -> No
     assert "ncbi-disease: NCBI-disease - damaged" in format_table(checks)
 
 
-def test_folder_in_place_of_a_file_is_damaged(tmp_path: Path) -> None:
+def test_folder_in_place_of_a_file_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "BC2GM-IOB" / "test.tsv").mkdir(parents=True)
     [check] = verification.verify_benchmarks(str(tmp_path), ["bc2gm"])
-    assert check.verdict == "damaged"
+    assert check.verdict == "missing"
+    assert has_failures([check])
 
 
 def test_unknown_names_and_missing_folders_are_refused(tmp_path: Path) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bioshards.corpus.errors import InputUnreadableError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.runs import results
 from bioshards.evaluate.runs.results import ResultError
@@ -171,6 +174,15 @@ def test_results_are_found_at_any_depth_and_only_once(tmp_path: Path) -> None:
 
 def test_folder_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ResultError, match="has no results"):
+        results.find_results(STORAGE, [str(tmp_path)])
+
+
+def test_unreadable_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object, folder: str) -> NoReturn:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), f"{folder}/locked")
+
+    monkeypatch.setattr(LocalStorage, "walk", refuse)
+    with pytest.raises(InputUnreadableError, match=r"/locked cannot be read \(Permission denied\)"):
         results.find_results(STORAGE, [str(tmp_path)])
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import zipfile
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from bioshards.corpus.errors import InputUnreadableError
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.report.benchmark_texts import (
     BENCHMARKS,
     BenchmarkSpec,
@@ -138,6 +143,22 @@ def test_loading_returns_all_texts_or_lists_expected_files(tmp_path: Path) -> No
         load_benchmark_texts(str(tmp_path))
     with pytest.raises(FileNotFoundError, match="nowhere"):
         load_benchmark_texts(str(tmp_path / "nowhere"))
+
+
+def test_files_are_found_by_links_and_in_any_case(tmp_path: Path) -> None:
+    write_file(tmp_path, "elsewhere/text/1.TXT", "First.\n")
+    write_file(tmp_path, "in/biosses/biosses.txt", "")
+    (tmp_path / "in/hallmarks-of-cancer").symlink_to(tmp_path / "elsewhere")
+    assert load_single_benchmark(tmp_path / "in", "HoC").inputs == [("First.",)]
+
+
+def test_unreadable_folder_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object, pattern: str) -> NoReturn:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), pattern)
+
+    monkeypatch.setattr(LocalStorage, "glob", refuse)
+    with pytest.raises(InputUnreadableError, match=r"cannot be read \(Permission denied\)"):
+        list(find_benchmark_texts(str(tmp_path)))
 
 
 def test_missing_directory_is_an_error(tmp_path: Path) -> None:
