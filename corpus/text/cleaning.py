@@ -113,8 +113,14 @@ _RUN_IN_RULE: Final = "run-in-labels"
 _STRAYS_RULE: Final = "stray-marks"
 CLEANING_RULES: Final[tuple[str, ...]] = (
     _MOJIBAKE_RULE,
-    *(*_CHARACTER_RULES, _NFC_RULE, _REFERENCES_RULE, _RUN_IN_RULE, _STRAYS_RULE),
-    *("in-process", "author-translation", "translated-titles"),
+    *_CHARACTER_RULES,
+    _NFC_RULE,
+    _REFERENCES_RULE,
+    _RUN_IN_RULE,
+    _STRAYS_RULE,
+    "in-process",
+    "author-translation",
+    "translated-titles",
     "truncation-notes",
     "copyright",
     "journal-notes",
