@@ -14,7 +14,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from typing import IO, BinaryIO, Final
+from typing import IO, BinaryIO, Final, TypeAlias
 
 from bioshards.corpus.errors import BadFileError, BadRecordError
 from bioshards.corpus.xml.decoder import BLOCK_BYTES, BoundedGunzip
@@ -302,6 +302,7 @@ _LOCAL_HEADER: Final = struct.Struct("<4s2xHH4xLLLHH")
 """Header before a member: magic, flags, method, CRC, compressed size, size, lengths of name and extra field
 (https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, 4.3.7)."""
 _ZIP64_SIZE: Final = 0xFFFFFFFF
+_OpenMember: TypeAlias = Callable[[], "IO[bytes] | zipfile.ZipExtFile"]
 _NO_DIRECTORY: Final = "the archive's directory, at its end, is missing"
 _ZIP_ERRORS: Final = (
     zipfile.BadZipFile,
@@ -341,7 +342,9 @@ def _iter_zip_members(file: BinaryIO, bomb_detector: _BombDetector, salvage: boo
 
 
 def _iter_zip_member(
-    info: zipfile.ZipInfo, open_member: Callable[[], IO[bytes]], bomb_detector: _BombDetector
+    info: zipfile.ZipInfo,
+    open_member: _OpenMember,
+    bomb_detector: _BombDetector,
 ) -> Iterator[ArchiveMember]:
     """Yield the member if it is an article file."""
     if _is_article_name(info.orig_filename):
@@ -391,7 +394,7 @@ def _read_at(file: BinaryIO, position: int, size: int) -> bytes:
     return file.read(size)
 
 
-def _open_at(file: BinaryIO, position: int, info: zipfile.ZipInfo) -> IO[bytes]:
+def _open_at(file: BinaryIO, position: int, info: zipfile.ZipInfo) -> zipfile.ZipExtFile:
     file.seek(position)
     return zipfile.ZipExtFile(file, "r", info)
 
@@ -414,10 +417,13 @@ class _ZipMemberReader:
     """Reader of a zip member; the member is opened at the first read."""
 
     def __init__(
-        self, open_member: Callable[[], IO[bytes]], info: zipfile.ZipInfo, bomb_detector: _BombDetector
+        self,
+        open_member: _OpenMember,
+        info: zipfile.ZipInfo,
+        bomb_detector: _BombDetector,
     ) -> None:
         self._open_member, self._info, self._bomb_detector = open_member, info, bomb_detector
-        self._file: IO[bytes] | None = None
+        self._file: IO[bytes] | zipfile.ZipExtFile | None = None
         self._bytes_left = info.file_size
 
     @property

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from bioshards.corpus.errors import InputUnreadableError
-from bioshards.corpus.storage import local_storage
 from tests.support.evaluate.benchmark_files import find_benchmark_files, write_file
 
 
@@ -45,7 +44,7 @@ def test_unreadable_folder_is_an_error(tmp_path: Path, monkeypatch: pytest.Monke
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return scandir(path)
 
-    monkeypatch.setattr(local_storage.os, "scandir", refuse)
+    monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(InputUnreadableError) as caught:
         find_benchmark_files(tmp_path, "hoc")
     assert str(caught.value) == (
