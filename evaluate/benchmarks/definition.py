@@ -201,6 +201,12 @@ class BenchmarkFiles:
         )
         return frozenset(split for policy in policies for split in policy.affected_splits)
 
+    @property
+    def missing_splits(self) -> tuple[Split, ...]:
+        """Splits that the authors distribute and these files lack."""
+        distributed = {split for layout in self.benchmark.layouts for split in layout.files_by_split}
+        return tuple(split for split in SPLITS if split in distributed.difference(self.splits))
+
 
 def locate_benchmark(folder: str, benchmark: Benchmark) -> BenchmarkFiles | None:
     """Find the files of a benchmark in a directory; None if no split is complete.

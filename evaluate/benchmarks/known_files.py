@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Final, Literal, get_args
 
-from .definition import BenchmarkFiles
+from .definition import SPLITS, BenchmarkFiles, Split
 
-FileStatus = Literal["verified", "counts agree", "differs", "invented"]
-"""``verified``: all files are known ones; ``counts agree``: a file is unknown, the counts are the published
-ones; ``differs``: a count or a split is another; ``invented``: files of the bundled sample."""
+FileStatus = Literal["verified", "counts agree", "partial", "differs", "invented"]
+"""``verified``: all files are there and known; ``counts agree``: a file is unknown, the counts are the
+published ones; ``partial``: a split has no file, and nothing differs in the others; ``differs``: a count or a
+split is another; ``invented``: files of the bundled sample."""
 FILE_STATUSES: Final[tuple[FileStatus, ...]] = get_args(FileStatus)
 """From the most to the least comparable."""
 _GROUP_SIZE: Final = 20
@@ -35,19 +36,24 @@ class FileJudgement:
         checksums: SHA-256 of each file by relative path, of a large group by its folder.
         sources: origins of the known files.
         unknown_files: keys of ``checksums`` that are no known files.
+        missing_splits: needed splits of the benchmark without a file.
     """
 
     status: FileStatus
     checksums: Mapping[str, str]
     sources: tuple[str, ...]
     unknown_files: tuple[str, ...]
+    missing_splits: tuple[Split, ...]
 
 
-def judge_files(benchmark_files: BenchmarkFiles, do_counts_agree: bool) -> FileJudgement:
+def judge_files(
+    benchmark_files: BenchmarkFiles, do_counts_agree: bool, needed_splits: Collection[Split] = SPLITS
+) -> FileJudgement:
     """Compare the files of a benchmark with the known ones.
 
     Args:
         do_counts_agree: True if split and counts are the published ones.
+        needed_splits: splits without which the files are partial.
     """
     known_sources, sample_digests = _load_known_sources(), _hash_sample()
     checksums: dict[str, str] = {}
@@ -57,17 +63,20 @@ def judge_files(benchmark_files: BenchmarkFiles, do_counts_agree: bool) -> FileJ
         is_invented |= sample_digests.issuperset(digests.values())
         checksums |= _combine_digests(digests, benchmark_files.folder)
     unknown_files = tuple(name for name, digest in checksums.items() if digest not in known_sources)
+    missing_splits = tuple(split for split in benchmark_files.missing_splits if split in needed_splits)
     status: FileStatus = (
         "invented"
         if is_invented
         else "differs"
         if not do_counts_agree
+        else "partial"
+        if missing_splits
         else "counts agree"
         if unknown_files
         else "verified"
     )
     sources = dict.fromkeys(known_sources[digest] for digest in checksums.values() if digest in known_sources)
-    return FileJudgement(status, checksums, tuple(sources), unknown_files)
+    return FileJudgement(status, checksums, tuple(sources), unknown_files, missing_splits)
 
 
 def worse_status(first: FileStatus, second: FileStatus) -> FileStatus:

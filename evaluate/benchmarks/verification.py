@@ -134,17 +134,28 @@ def do_counts_agree(benchmark_files: BenchmarkFiles, checks: Sequence[CountCheck
 def _format_file_note(judgement: FileJudgement) -> str:
     match judgement.status:
         case "verified":
-            return f"files verified by SHA-256: {'; '.join(judgement.sources)}"
+            return _format_known_files(judgement)
         case "counts agree":
-            first_name, *others = judgement.unknown_files
-            return (
-                f"only the counts agree: the SHA-256 of {first_name}"
-                f"{f' and {len(others)} more' if others else ''} is none that is known"
-            )
+            return _format_unknown_files(judgement)
+        case "partial":
+            others = (_format_unknown_files if judgement.unknown_files else _format_known_files)(judgement)
+            return f"no {' and no '.join(judgement.missing_splits)} in these files; of the others, {others}"
         case "differs":
             return "not the published files or split"
         case "invented":
             return "invented: the sample bundled with bioshards"
+
+
+def _format_known_files(judgement: FileJudgement) -> str:
+    return f"files verified by SHA-256: {'; '.join(judgement.sources)}"
+
+
+def _format_unknown_files(judgement: FileJudgement) -> str:
+    first_name, *others = judgement.unknown_files
+    return (
+        f"only the counts agree: the SHA-256 of {first_name}"
+        f"{f' and {len(others)} more' if others else ''} is none that is known"
+    )
 
 
 def compare_counts(benchmark_files: BenchmarkFiles, records_by_split: RecordsBySplit) -> list[CountCheck]:
@@ -263,6 +274,8 @@ def _format_summary(checks: Sequence[CountCheck]) -> str:
         "for a known reason)",
         f"{benchmark_counts['missing']} benchmarks missing",
     ]
+    if statuses["partial"]:
+        phrases.insert(2, f"{statuses['partial']} partial")
     if verdict_counts["own split"]:
         phrases.append(f"{verdict_counts['own split']} not comparable (own split)")
     if verdict_counts["missing"]:

@@ -30,6 +30,7 @@ from .table import (
 _FILE_STATUS_TEXTS: Final[Mapping[FileStatus, str]] = {
     "verified": "verified (SHA-256)",
     "counts agree": "counts agree",
+    "partial": "partial",
     "differs": "not as published",
     "invented": "invented",
 }

@@ -28,6 +28,7 @@ FOOTNOTE_SYMBOLS: Final = {
     INVENTED_SYMBOL: "On invented text, the sample bundled with bioshards: a score on it means nothing, "
     "and is not comparable with published scores.",
     "\u00b0": "Only the counts agree with the published ones: the SHA-256 of a file is none that is known.",
+    "\u2016": "A split has no file and is made of another one: not quite comparable with published scores.",
     "\u00b6": "With settings that are not the suite's: they are listed below.",
     "\u00a7": "Counted as a paper does, for comparison with it.",
 }
@@ -105,6 +106,7 @@ def get_footnote_symbols(scores: ModelScores) -> str:
         status == "differs",
         status == "invented",
         status == "counts agree",
+        status == "partial",
         bool(scores["changed_settings"]),
         bool(scores["legacy"]),
     )

@@ -58,7 +58,7 @@ def load_task_data(
         [split for split in needed_splits if split != "dev"],
     )
     all_records = definition.load_records(benchmark_files)
-    provenance = _describe_provenance(benchmark_files, all_records)
+    provenance = _describe_provenance(benchmark_files, all_records, needed_splits)
     records_by_split: dict[Split, Sequence[Record]] = {
         split: all_records[split] for split in needed_splits if split in all_records
     }
@@ -73,7 +73,7 @@ def load_task_data(
         squad_by_split = definition.load_records(squad_files)
         squad_records, squad_provenance = (
             squad_by_split["train"],
-            _describe_provenance(squad_files, squad_by_split),
+            _describe_provenance(squad_files, squad_by_split, ("train",)),
         )
         provenance["files"] |= squad_provenance["files"]
         provenance["file_status"] = worse_status(provenance["file_status"], squad_provenance["file_status"])
@@ -114,14 +114,17 @@ def _require_files(
     return benchmark_files
 
 
-def _describe_provenance(benchmark_files: BenchmarkFiles, records_by_split: RecordsBySplit) -> dict[str, Any]:
+def _describe_provenance(
+    benchmark_files: BenchmarkFiles, records_by_split: RecordsBySplit, needed_splits: Sequence[Split]
+) -> dict[str, Any]:
     """Return files with SHA-256, counts, what is known of the files, and notes."""
     checks = [
         check
         for check in verification.compare_counts(benchmark_files, records_by_split)
         if check.verdict != "missing"
     ]
-    judgement = judge_files(benchmark_files, verification.do_counts_agree(benchmark_files, checks))
+    do_counts_agree = verification.do_counts_agree(benchmark_files, checks)
+    judgement = judge_files(benchmark_files, do_counts_agree, needed_splits)
     counts: dict[str, dict[str, int]] = {}
     for split, records in records_by_split.items():
         for unit, count in benchmark_files.benchmark.count_records(records).items():

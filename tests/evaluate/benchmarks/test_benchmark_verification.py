@@ -69,6 +69,20 @@ def test_published_counts_are_ok(tmp_path: Path) -> None:
     assert not has_failures(checks)
 
 
+def test_missing_split_is_said(tmp_path: Path) -> None:
+    files = {name: text for name, text in TOY_FILES.items() if name != "toy/train.tsv"}
+    checks = check_benchmark(str(write_benchmark_files(tmp_path, files)), TOY_BENCHMARK)
+    assert {check.file_status for check in checks} == {"partial"}
+    assert checks[1].notes[0] == (
+        "no train in these files; of the others, only the counts agree: the SHA-256 of toy/dev.tsv and 1 more is "
+        "none that is known"
+    )
+    assert not has_failures(checks)
+    table = format_table(checks)
+    assert "toy: Toys - partial" in table
+    assert "0 benchmarks verified by SHA-256, 0 only by their counts, 1 partial," in table
+
+
 def test_additional_mention_differs(tmp_path: Path) -> None:
     checks = check_benchmark(
         str(write_benchmark_files(tmp_path, {**TOY_FILES, "toy/dev.tsv": f"{CRICHTON_SAMPLE}more\tB-X\n"})),

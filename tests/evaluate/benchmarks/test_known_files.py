@@ -65,6 +65,22 @@ def test_files_are_verified_if_each_is_known_and_the_counts_agree(
     assert judgement.sources == (("somewhere",) if known_words else ())
 
 
+def test_known_files_without_those_of_a_split_are_partial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A split that a task does not need, or that the authors do not distribute, is not missed."""
+    monkeypatch.setattr(
+        known_files, "_load_known_sources", lambda: {hashlib.sha256(b"a\tO\n").hexdigest(): "somewhere"}
+    )
+    write_tagged_files(tmp_path, "a", "a", "a")
+    (tmp_path / "NCBI-disease-IOB" / "devel.tsv").unlink()
+    judgement = judge_files(locate(tmp_path, "ncbi-disease"), do_counts_agree=True)
+    assert (judgement.status, judgement.missing_splits) == ("partial", ("dev",))
+    assert judge_files(locate(tmp_path, "ncbi-disease"), do_counts_agree=False).status == "differs"
+    assert judge_files(locate(tmp_path, "ncbi-disease"), True, ("train", "test")).status == "verified"
+    assert locate(BENCHMARK_SAMPLE, "yesno-ideal").missing_splits == ()
+
+
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_bundled_sample_is_invented(name: str, tmp_path: Path) -> None:
     copy = copy_benchmarks(tmp_path / "elsewhere", name)
@@ -103,6 +119,7 @@ def test_digest_of_many_files_depends_on_names_and_contents_alone(tmp_path: Path
 
 def test_worse_status_is_the_less_comparable_one() -> None:
     assert worse_status("verified", "counts agree") == "counts agree"
+    assert worse_status("partial", "counts agree") == "partial"
     assert worse_status("invented", "differs") == "invented"
 
 
@@ -114,6 +131,7 @@ def test_worse_status_is_the_less_comparable_one() -> None:
         *((name, "verified") for name in ("chemprot-lim-kang", "chemprot-scibert", "bc5cdr-merged")),
         ("biosses", "counts agree"),
         ("bc5cdr-pubtator", "counts agree"),
+        *((name, "partial") for name in ("chemprot-blue", "ddi-blue", "reranker", "factoid-8b", "squad")),
     ],
 )
 def test_real_files_are_known(name: str, expected: FileStatus) -> None:
