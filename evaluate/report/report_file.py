@@ -67,7 +67,10 @@ def _format_scores(suite: SuiteReport) -> Iterator[str]:
     rows = [(suite["title"], "model", "score", "", "majority class", "")]
     for task, label, scores in iter_scores(suite):
         name = scores["main_score"]
-        status = "" if scores["file_status"] == "verified" else f"({scores['file_status']})"
+        limits = [scores["file_status"]] if scores["file_status"] != "verified" else []
+        limits += ["changed settings"] if scores["changed_settings"] else []
+        limits += ["sample of the data"] if scores["sample_sizes"] is not None else []
+        status = f"({', '.join(limits)})" if limits else ""
         numbers = (f"{scores['score']['mean']:.2f}", f"{scores['majority'][name]:.2f}")
         rows.append((f"  {get_task_title(task)}", label, name, numbers[0], numbers[1], status))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -13,6 +13,7 @@ from .report_types import BlurbReport, ModelScores, PublishedReport, PublishedRo
 from .table import (
     FOOTNOTE_SYMBOLS,
     INVENTED,
+    INVENTED_SYMBOL,
     NO_SCORE,
     Cell,
     Footnotes,
@@ -104,8 +105,14 @@ def _make_blurb_rows(
 ) -> Iterator[list[Cell]]:
     """Yield the means by task type, the BLURB score, and a partial average if tasks are missing."""
     our_labels, published_models = list_model_labels(suite), published["models"]
-    is_invented = any(scores["file_status"] == "invented" for _, _, scores in iter_scores(suite))
-    below = INVENTED if is_invented else ""
+
+    def make_row(
+        title: str, our_cells: list[Cell], published_scores: Iterable[float], marks: str = ""
+    ) -> list[Cell]:
+        is_invented = any(INVENTED_SYMBOL in cell.marks for cell in our_cells)
+        title_cell = Cell(title, marks, INVENTED if is_invented else "")
+        published_cells = [Cell(f"{score:.2f}") for score in published_scores]
+        return [title_cell, Cell(""), *our_cells, Cell(NO_SCORE), *published_cells]
 
     def add_marks(label: str, tasks: Sequence[str], texts: Sequence[str] = ()) -> str:
         marked_scores = [
@@ -124,15 +131,16 @@ def _make_blurb_rows(
 
     for type_name, tasks in TASKS_BY_TYPE.items():
         type_title = f"{type_name}, mean of {len(tasks)}" if len(tasks) > 1 else type_name
-        row = [Cell(type_title, below=below), Cell("")]
+        our_cells = []
         for label in our_labels:
             type_mean = blurb_report["models"][label]["type_means"][type_name]
-            row.append(_make_blurb_cell(type_mean, add_marks(label, tasks) if type_mean is not None else ""))
-        yield [*row, Cell(NO_SCORE)] + [
-            Cell(f"{blurb_report['published'][model]['type_means'][type_name]:.2f}")
-            for model in published_models
+            marks = add_marks(label, tasks) if type_mean is not None else ""
+            our_cells.append(_make_blurb_cell(type_mean, marks))
+        published_means = [
+            blurb_report["published"][model]["type_means"][type_name] for model in published_models
         ]
-    row = [Cell("BLURB score", below=below), Cell("")]
+        yield make_row(type_title, our_cells, published_means)
+    our_cells = []
     for label in our_labels:
         model_report = blurb_report["models"][label]
         missing_notes = (
@@ -140,14 +148,13 @@ def _make_blurb_rows(
             if model_report["missing_tasks"]
             else []
         )
-        row.append(
+        our_cells.append(
             _make_blurb_cell(
                 model_report["score"],
                 add_marks(label, list(suite["tasks"]) if not missing_notes else [], missing_notes),
             )
         )
-    row.append(Cell(NO_SCORE))
-    yield row + [Cell(f"{score:.2f}") for score in (published["blurb_scores"] or {}).values()]
+    yield make_row("BLURB score", our_cells, (published["blurb_scores"] or {}).values())
     shared_tasks = blurb_report["shared_tasks"]["tasks"]
     if shared_tasks and any(model_entry["missing_tasks"] for model_entry in blurb_report["models"].values()):
         explanation = [
@@ -155,13 +162,10 @@ def _make_blurb_rows(
             f"{', '.join(map(get_task_title, shared_tasks))}."
         ]
         means = blurb_report["shared_tasks"]["models"]
-        row = [
-            Cell(f"Average over {len(shared_tasks)} of 13 tasks", footnotes.add("", explanation), below),
-            Cell(""),
-        ]
-        row += [_make_blurb_cell(means[label], add_marks(label, shared_tasks)) for label in our_labels]
-        row.append(Cell(NO_SCORE))
-        yield row + [Cell(f"{means[model]:.2f}") for model in published_models]
+        title_marks = footnotes.add("", explanation)
+        our_cells = [_make_blurb_cell(means[label], add_marks(label, shared_tasks)) for label in our_labels]
+        title = f"Average over {len(shared_tasks)} of 13 tasks"
+        yield make_row(title, our_cells, [means[model] for model in published_models], title_marks)
 
 
 def _make_blurb_cell(value: float | None, marks: str) -> Cell:

@@ -74,8 +74,8 @@ def test_missing_split_is_said(tmp_path: Path) -> None:
     checks = check_benchmark(str(write_benchmark_files(tmp_path, files)), TOY_BENCHMARK)
     assert {check.file_status for check in checks} == {"partial"}
     assert checks[1].notes[0] == (
-        "no train in these files; of the others, only the counts agree: the SHA-256 of toy/dev.tsv and 1 more is "
-        "none that is known"
+        "no train in these files; of the others, only the counts agree: the SHA-256 of toy/dev.tsv and 1 "
+        "more is none that is known"
     )
     assert not has_failures(checks)
     table = format_table(checks)

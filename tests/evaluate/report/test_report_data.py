@@ -233,6 +233,17 @@ def test_json_report_is_reproducible(tmp_path: Path) -> None:
     assert json.loads(texts[0])["suites"][0]["tasks"]["bc5-chem"]["models"]["tiny"]["seeds"] == [0, 1]
 
 
+def test_printed_scores_name_what_limits_them(tmp_path: Path) -> None:
+    changed = {**DEFAULTS, "epochs": 1}
+    invented = {"file_status": "invented", "notes": [], "files": {}, "counts": {}}
+    run = make_result(rows=draw_rows(0, 0.5), settings=changed, provenance=invented)
+    path = results.result_path(str(tmp_path / "runs"), "blurb", "bc5-chem", run["seed"])
+    results.write_result(STORAGE, path, run)
+    output = str(tmp_path / "report.md")
+    message = report_file.write_report(STORAGE, [str(tmp_path / "runs")], output, metric_of, defaults_of)
+    assert message.splitlines()[1].endswith("(invented, changed settings)")
+
+
 def test_keys_of_the_json_report() -> None:
     """The keys of the JSON report are an interface for scripts."""
     (suite,) = build_test_report(make_result())["suites"]

@@ -30,6 +30,7 @@ from tests.support.hypothesis_profiles import examples
 SAMPLED = {"train": 200, "dev": 100, "test": 2}
 UNVERIFIED = {"file_status": "differs", "notes": ["The split is ours."], "files": {}, "counts": {}}
 COUNTED = {"file_status": "counts agree", "notes": [], "files": {}, "counts": {}}
+PARTIAL = {"file_status": "partial", "notes": [], "files": {}, "counts": {}}
 INVENTED = {"file_status": "invented", "notes": [], "files": {}, "counts": {}}
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -208,6 +209,7 @@ def test_partial_mean_is_not_called_blurb_score() -> None:
         ({"provenance": UNVERIFIED}, "‡", "are not the published ones"),
         ({"provenance": INVENTED}, "¤", "a score on it means nothing"),
         ({"provenance": COUNTED}, "°", "the SHA-256 of a file is none that is known"),
+        ({"provenance": PARTIAL}, "‖", "A split has no file"),
         ({"settings": {**DEFAULTS, "epochs": 1}}, "¶", "settings that are not the suite's"),
         ({"legacy": ["lower-case"]}, "§", "Counted as a paper does"),
     ],
@@ -253,6 +255,14 @@ def test_row_with_one_model_on_the_invented_sample_says_so() -> None:
     assert row["Task"].endswith("<br>invented sample")
     assert "¤" not in row["tiny"]
     assert "¤" in row["other"]
+
+
+def test_mean_without_a_score_of_ours_is_not_called_invented() -> None:
+    """Published means stood in rows that said "invented sample", as soon as one task was on the sample."""
+    text = render_markdown(build_test_report(make_result(task="biosses", provenance=INVENTED)))
+    _, *rows = parse_table(text, "## BLURB")
+    titles = {cells[0].partition("<")[0].strip() for cells in rows if "invented sample" in cells[0]}
+    assert titles == {"BIOSSES", "Sentence similarity", "Average over 1 of 13 tasks"}
 
 
 def test_changed_settings_are_marked_in_the_score_table() -> None:
