@@ -110,6 +110,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench.bench_sentences
 	$(BIN)/python -m tests.bench.bench_pubmed
 	$(BIN)/python -m tests.bench.bench_articles
+	$(BIN)/python -m tests.bench.bench_text
 	$(BIN)/python -m tests.bench.bench_download
 	$(BIN)/python -m tests.bench.bench_words
 	$(BIN)/python -m tests.bench.bench_encode

@@ -67,9 +67,12 @@ def _format_scores(suite: SuiteReport) -> Iterator[str]:
     rows = [(suite["title"], "model", "score", "", "majority class", "")]
     for task, label, scores in iter_scores(suite):
         name = scores["main_score"]
-        limits = [scores["file_status"]] if scores["file_status"] != "verified" else []
-        limits += ["changed settings"] if scores["changed_settings"] else []
-        limits += ["sample of the data"] if scores["sample_sizes"] is not None else []
+        flags = {
+            scores["file_status"]: scores["file_status"] != "verified",
+            "changed settings": bool(scores["changed_settings"]),
+            "sample of the data": scores["sample_sizes"] is not None,
+        }
+        limits = [name for name, is_set in flags.items() if is_set]
         status = f"({', '.join(limits)})" if limits else ""
         numbers = (f"{scores['score']['mean']:.2f}", f"{scores['majority'][name]:.2f}")
         rows.append((f"  {get_task_title(task)}", label, name, numbers[0], numbers[1], status))

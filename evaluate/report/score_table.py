@@ -107,7 +107,7 @@ def _make_blurb_rows(
     our_labels, published_models = list_model_labels(suite), published["models"]
 
     def make_row(
-        title: str, our_cells: list[Cell], published_scores: Iterable[float], marks: str = ""
+        title: str, our_cells: list[Cell], published_scores: Iterable[float | None], marks: str = ""
     ) -> list[Cell]:
         is_invented = any(INVENTED_SYMBOL in cell.marks for cell in our_cells)
         title_cell = Cell(title, marks, INVENTED if is_invented else "")

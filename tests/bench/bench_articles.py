@@ -3,6 +3,7 @@
 As in bench_pubmed.py whole processes are timed, those of other libraries and of bioshards in turns, and their
 start-up is subtracted.  The articles are those of BIOSHARDS_DATA, packed with new PMC ids into packages like
 Europe PMC's.  Without it they are those of the bundled sample, and the figures are only indicative.
+bench_text.py measures the text itself.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ import os
 import sys
 from pathlib import Path
 
-from bioshards.corpus import jats
-from tests.bench.harness import text_fidelity, timing
+from tests.bench.harness import timing
 from tests.bench.harness.article_packages import PACKAGE_COUNT
 from tests.bench.harness.bench_runner import TRIES, BenchRunner, ratios_by_round, subtract_startup
 from tests.bench.harness.timing import MB, Figure
@@ -110,39 +110,6 @@ def make_figures(bench: BenchRunner, articles: int, count: int, xml: int, peer: 
     return rows
 
 
-def extract_with_pubmed_parser(path: Path) -> str:
-    """Extract title, abstract, paragraphs and captions of an article with pubmed_parser."""
-    import pubmed_parser
-
-    parsed = pubmed_parser.parse_pubmed_xml(str(path))
-    paragraphs = pubmed_parser.parse_pubmed_paragraph(str(path), all_paragraph=True)
-    captions = pubmed_parser.parse_pubmed_caption(str(path)) or []
-    return "\n".join(
-        [
-            *(parsed.get("full_title") or "", parsed.get("abstract") or ""),
-            *(paragraph["text"] for paragraph in paragraphs),
-            *(caption.get("fig_caption") or "" for caption in captions),
-        ]
-    )
-
-
-def measure_fidelity(data: Path, peer: bool) -> list[Figure]:
-    """Measure precision and recall of the text on CRAFT."""
-    articles = text_fidelity.load_craft_articles(data)
-    extractors = {"ours": lambda path: "\n".join(jats.paragraphs(path.read_bytes()))}
-    if peer:
-        extractors["pubmed_parser"] = extract_with_pubmed_parser
-    rows = []
-    for name, extract in extractors.items():
-        for score_name, value in zip(
-            ("precision", "recall"), text_fidelity.score_extractor(articles, extract), strict=True
-        ):
-            goals = (">=", 99.6, 99.8) if name == "ours" else ("", None, None)
-            title = f"CRAFT, {len(articles)} articles, {name}: {score_name}"
-            rows.append(Figure(title, [100 * value], "%", *goals))
-    return rows
-
-
 def main() -> None:
     """Run the benchmark and print its table."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_articles", description=__doc__)
@@ -168,8 +135,6 @@ def main() -> None:
     run_rounds(bench, str(paths_file), package_list.split(), options.articles, options.repeats, peer)
     xml = sum(path.stat().st_size for path in paths)
     rows = make_figures(bench, options.articles, len(paths), xml, peer)
-    if data:
-        rows = measure_fidelity(Path(data), peer) + rows
     print(
         f"{len(paths):,} articles, {xml / MB:.0f} MB of XML; packages of {options.articles:,}; "
         f"{os.cpu_count()} cores, Python {sys.version.split()[0]}."

@@ -68,24 +68,29 @@ def find_source_folder() -> tuple[Path, bool]:
     return Path(str(resources.files("bioshards.corpus") / "sample" / "pubmed")), True
 
 
-def load_templates(folder: Path) -> list[Template]:
-    """The folder's ``PubmedArticle`` records, one for each PMID, one with an abstract first.
+def load_records(folder: Path) -> list[etree._Element]:
+    """Load the folder's ``PubmedArticle`` records, one for each PMID.
 
     Some are fragments that other projects test with: without an article in it or with an entity that
     only a DTD explains, a record is not one that PubMed would send.
     """
-    templates_by_pmid: dict[str, Template] = {}
+    records_by_pmid: dict[str, etree._Element] = {}
     for path in sorted(path for path in folder.rglob("*") if _XML.search(path.name) and path.is_file()):
         for article in _articles(path):
             pmid = article.findtext("MedlineCitation/PMID")
             usable = article.find("MedlineCitation/Article") is not None and not any(
                 True for _ in article.iter(etree.Entity)
             )
-            if pmid and pmid not in templates_by_pmid and usable:
-                templates_by_pmid[pmid] = _cut_template(article)
-    if not templates_by_pmid:
+            if pmid and pmid not in records_by_pmid and usable:
+                records_by_pmid[pmid] = article
+    if not records_by_pmid:
         raise SystemExit(f"no PubmedArticle in {folder}: set BIOSHARDS_DATA to a folder with pubmed/ in it")
-    template_list = list(templates_by_pmid.values())
+    return list(records_by_pmid.values())
+
+
+def load_templates(folder: Path) -> list[Template]:
+    """The records of :func:`load_records`, one with an abstract first."""
+    template_list = list(map(_cut_template, load_records(folder)))
     # The record of a file of one record, which measures the start-up, must become a document.
     first = next(
         (index for index, parts in enumerate(template_list) if b"<AbstractText" in b"".join(parts)), 0

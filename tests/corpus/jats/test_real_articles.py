@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from lxml import etree
@@ -110,7 +110,7 @@ def iter_headings(blocks: list[TextBlock]) -> Iterator[str]:
 
 def find_displaced_blocks(xml: bytes, blocks: list[TextBlock]) -> Iterator[str]:
     """Yield blocks whose words do not occur in the article in this order and close together."""
-    stream = oracle.normalised_words(join_text(oracle.parse_article(xml)))
+    stream = oracle.normalised_words(oracle.join_text(oracle.parse_article(xml)))
     places = collections.defaultdict(list)
     for place, pair in enumerate(pairwise(stream)):
         places[pair].append(place)
@@ -121,15 +121,6 @@ def find_displaced_blocks(xml: bytes, blocks: list[TextBlock]) -> Iterator[str]:
             for place in places[words[0], words[1]]
         ):
             yield block.text
-
-
-def join_text(root: Any) -> str:
-    """Return all text of an element, with a blank around each citation and at the edges of blocks."""
-    for node in root.iter("xref", *oracle.BLOCK_TAGS):
-        if node.tag != "xref" or node.get("ref-type") in ("bibr", "fn", "table-fn"):
-            node.text = f" {node.text or ''}"
-            node.tail = f" {node.tail or ''}"
-    return "".join(root.itertext())
 
 
 def is_subsequence(words: list[str], stream: list[str]) -> bool:

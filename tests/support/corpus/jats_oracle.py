@@ -93,14 +93,14 @@ def replace_node_with_text(node: Any, text: str) -> None:
     parent.remove(node)
 
 
-def copy_without(element: Any, names: set[str], *, bibliography: bool = False) -> Any:
-    """Copy a tree without given elements and without xrefs to references; tails are kept."""
+def copy_without(element: Any, names: set[str], *, bibliography: bool = False, mark: str = "") -> Any:
+    """Copy a tree without given elements and without xrefs to references; tails are kept, after a mark."""
     copied = copy.deepcopy(element)
     copied.tail = None
     for node in list(copied.iter()):
         is_citation = bibliography and node.tag == "xref" and node.get("ref-type") == "bibr"
         if (node.tag in names or is_citation) and node is not copied and node.getparent() is not None:
-            replace_node_with_text(node, (" " if node.tag in BLOCK_TAGS else "") + (node.tail or ""))
+            replace_node_with_text(node, mark + (" " if node.tag in BLOCK_TAGS else "") + (node.tail or ""))
     return copied
 
 
@@ -112,6 +112,15 @@ def text_of(element: Any) -> str:
             parts.append(" ")
         parts.append((node.text if event == "start" else node.tail if node is not element else "") or "")
     return "".join(parts)
+
+
+def join_text(root: Any) -> str:
+    """Return all text of an element, with a blank around each citation and at the edges of blocks."""
+    for node in root.iter("xref", *BLOCK_TAGS):
+        if node.tag != "xref" or node.get("ref-type") in ("bibr", "fn", "table-fn"):
+            node.text = f" {node.text or ''}"
+            node.tail = f" {node.tail or ''}"
+    return "".join(root.itertext())
 
 
 def normalised_words(text: str) -> list[str]:
