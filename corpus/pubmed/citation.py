@@ -231,7 +231,7 @@ def _find_content(text: str, name: str, start: int, end: int) -> tuple[int, int]
     return tag_end + 1, content_end
 
 
-# Text with inline mark-up that is not nested, as nearly all titles and abstracts have; lxml parses the others.
+# Text with inline mark-up that is not nested, as nearly all titles and abstracts have; lxml parses the rest.
 _CONTENT = r"([^<]*(?:<(?P<tag>b|i|sub|sup|u)>[^<]*</(?P=tag)>[^<]*)*)"
 _INLINE_TAG = re.compile(r"</?(?:b|i|sub|sup|u)>")
 _TITLE = re.compile(rf"<ArticleTitle{_START_TAG_ATTRIBUTES}(?:/>|>{_CONTENT}</ArticleTitle\s*>)")
