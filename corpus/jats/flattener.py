@@ -20,6 +20,7 @@ from .in_text_citations import (
     has_only_citations,
     is_numeric_citation,
 )
+from .note_marks import CLAUSE_ENDS, FRAME, is_mark
 
 _PRESENTATION_TAG = re.compile(r'</?(?:italic(?: toggle="yes")?|sub|bold|sc|underline|monospace)>')
 _INDENTED_SCRIPT = re.compile(r"\n(?:[ \t]|<[^<>]*>)*?<su[bp][\s>]")
@@ -27,6 +28,8 @@ _XREF = re.compile(
     r'<xref\s(?:[^<>]*?\s)?ref-type="([^"<>]*)"[^<>]*(?<!/)>(?:([^<>]*)|<sup>([^<>]*)</sup>)</xref>'
 )
 _SUPERSCRIPT = re.compile(r"<sup>([^<>]*)</sup>")
+_NOTE_START = re.compile(rf"(?:[{CLAUSE_ENDS}]\s+|(?!<(?:xref|aff|label)\b)<[^<>]*>\s*)$")
+_MAX_TAG_LENGTH: Final = 300
 _NUMBER_AFTER_TAG = re.compile(r">[\d.,xX]*$")
 
 _TEXT_XREF_TYPES: Final = frozenset(
@@ -52,7 +55,7 @@ def flatten_inline_markup(text: str) -> str:
 
     XML with line breaks before scripts is returned unchanged, as these breaks must not become blanks.
     """
-    for mark in RESERVED_MARKS:
+    for mark in (*RESERVED_MARKS, FRAME):
         text = text.replace(mark, "\ufffd")
     if _INDENTED_SCRIPT.search(text):
         return text
@@ -73,8 +76,14 @@ def _flatten_superscript(superscript: re.Match[str]) -> str:
     text = _unescape(superscript[1])
     if CITATION_MARK in text and has_only_citations(text):
         return CITATION_MARK
+    start = superscript.start()
+    if (
+        superscript.string[start - 1] in " \t\n>"
+        and is_mark(text)
+        and _NOTE_START.search(superscript.string, max(0, start - _MAX_TAG_LENGTH), start)
+    ):  # decided with the whole paragraph
+        return superscript[0]
     if exponents.may_be_exponent(text):
-        start = superscript.start()
         before = superscript.string[max(0, start - exponents.LOOKBACK_CHARACTERS) : start]
         if _NUMBER_AFTER_TAG.search(before):  # the base may begin in another element
             return superscript[0]

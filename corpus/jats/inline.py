@@ -18,7 +18,7 @@ from bioshards.corpus.sentences import collapse_whitespace
 from bioshards.corpus.xml import exponents
 from bioshards.corpus.xml.element_text import text_content
 
-from . import in_text_citations
+from . import in_text_citations, note_marks
 from .in_text_citations import CITATION_MARK, CITATION_XREF_TYPES, REMOVAL_MARK
 
 TextPieces = list[str]
@@ -44,6 +44,8 @@ _NUMBERED_ITEM_NAME = re.compile(
 )
 
 
+_PRESENTATION_ELEMENTS: Final = frozenset({"italic", "bold", "sub", "sc", "underline", "monospace"})
+"""Elements that flattener.py removes."""
 _TAXPUB_NAMESPACE: Final = "http://www.plazi.org/taxpub"
 _NAME_PARTS: Final = (
     "taxon-name",
@@ -115,6 +117,8 @@ def join_pieces(pieces: TextPieces, keep_introductions: bool = False) -> str:
     text = "".join(pieces)
     if CITATION_MARK in text or REMOVAL_MARK in text:
         text = in_text_citations.remove_marks(text, keep_introductions)
+    if note_marks.FRAME in text:
+        text = note_marks.remove_note_marks(text)
     if _LINK_ARROW in text:
         text = re.sub(rf"\s*{_LINK_ARROW}", "", text)
     return collapse_whitespace(_remove_indentation(text) if "\n" in text else text)
@@ -201,7 +205,7 @@ def _append_xref(xref: etree._Element, pieces: TextPieces) -> None:
     ref_type = xref.get("ref-type")
     inner_pieces: TextPieces = []
     append_text(xref, inner_pieces)
-    text = "".join(inner_pieces)
+    text = "".join(inner_pieces).replace(note_marks.FRAME, "")
     if ref_type in CITATION_XREF_TYPES or not ref_type:
         if in_text_citations.is_numeric_citation(text.replace(CITATION_MARK, "")):
             if ref_type or not (
@@ -228,6 +232,9 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
     if next(element.iterchildren(_KEPT_XREF_TAG), None) is not None:
         pieces.append(f" [{text.strip()}]")
         return
+    if _may_start_note(element, text, pieces):
+        pieces.append(f"{note_marks.FRAME}{text}{note_marks.FRAME}")
+        return
     is_isotope = text.isdigit() and (element.tail or "")[:1].isupper()
     if not is_isotope:  # the blank before <sup>14</sup>C is intended
         _strip_line_break(pieces)
@@ -239,6 +246,25 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
         pieces.append(f"^{text.lstrip()}")
     elif text:
         pieces.append(text)
+
+
+def _may_start_note(element: etree._Element, text: str, pieces: TextPieces) -> bool:
+    """Return True if a superscript may be the mark of a note: first in a paragraph, or after a clause."""
+    last_character = pieces[-1][-1:] if pieces else ""
+    if (last_character and last_character not in " \t\n") or not note_marks.is_mark(text):
+        return False
+    before = "".join(pieces[-_LOOKBACK_PIECES:]).rstrip()
+    if before:
+        return last_character != "" and before[-1] in note_marks.CLAUSE_ENDS
+    return _is_in_paragraph(element)
+
+
+def _is_in_paragraph(element: etree._Element) -> bool:
+    """Return True if only presentation is between an element and its paragraph."""
+    parent = element.getparent()
+    while parent is not None and parent.tag in _PRESENTATION_ELEMENTS:
+        parent = parent.getparent()
+    return parent is not None and parent.tag == "p"
 
 
 def _append_subscript(element: etree._Element, pieces: TextPieces) -> None:

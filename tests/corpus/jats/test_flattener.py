@@ -102,6 +102,8 @@ WORDS = st.sampled_from(
         "&lt;",
         "é",
         "\u2009",
+        "<sup>a</sup>",
+        "\n<sup>13</sup>C",
     ]
 )
 INLINE = st.recursive(
