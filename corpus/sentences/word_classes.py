@@ -23,7 +23,7 @@ WORD_FAMILIES: Final[dict[str, str]] = {
     # In the middle of a clause by what they mean: for example, compare, and others, approximately.
     "latin": """
         cal cf c.f Cf vs v.s viz e.g i.e eg ie E.g I.e ca circa approx appr incl elev esp sensu q.v ibid op
-        loc cit seq a.k.a aka aff pers comm unpubl orig i.a s.l s.s calcd Calcd
+        loc cit seq a.k.a aka aff pers comm unpubl orig i.a s.l s.s calcd Calcd Exc Exch exch
     """,
     # "And others", "respectively": at the end of a sentence or not.
     "others": "al et.al etc resp",
