@@ -117,3 +117,23 @@ def starts_with_boilerplate_title(text: str) -> bool:
     """Return True if a footnote starts with a boilerplate title ("Funding: none.")."""
     end = re.search(r"[:.]", text[:_MAX_TITLE_LENGTH])
     return end is not None and is_boilerplate(text[: end.start()])
+
+
+_RUN_IN_HEADING = re.compile(
+    r"(?:Acknowledge?ments?|Aims?|Authors?['’]? [Cc]ontributions?|Background|Competing [Ii]nterests?|Conclusions?"
+    r"|Conflicts? of [Ii]nterest(?: [Ss]tatement)?|Data [Aa]vailability|Disclaimer|Discussion|Funding"
+    r"|Introduction|(?:Materials and |Patients and )?[Mm]ethods|Notes?|Objectives?|Purpose|Results?"
+    r"|Statistical [Aa]nalys[ei]s)"
+)
+_MAX_RUN_IN_HEADING: Final = 32
+
+
+def split_run_in_heading(text: str) -> tuple[str, str]:
+    """Split a paragraph into a heading that is its first sentence, and its other text: "Funding. We thank".
+
+    The heading is empty if there is none, or no other text.
+    """
+    end = text.find(". ", 0, _MAX_RUN_IN_HEADING)
+    if end < 0 or _RUN_IN_HEADING.fullmatch(text, 0, end) is None:
+        return "", text
+    return text[:end], text[end + 2 :]

@@ -50,8 +50,7 @@ def remove_note_marks(text: str) -> str:
         if not after:
             return ""
         is_at_note = is_note or (
-            before[-1] in _SENTENCE_ENDS
-            and (after[:2].isalpha() or (mark.isalpha() and after[0].isupper()))
+            before[-1] in _SENTENCE_ENDS and (after[:2].isalpha() or (mark.isalpha() and after[0].isupper()))
         )
         if (
             not is_at_note

@@ -212,6 +212,10 @@ class SectionWalker:
                 pieces.append(WORD_GAP)
             elif handler is SectionWalker._add_displayed_formula:
                 pieces += (WORD_GAP, self.formula_placeholder, WORD_GAP)
+                if not self.captions_in_place and (child.tail or "").lstrip()[:1].isupper():
+                    # A sentence ends in the formula, whose stop is removed with it.
+                    self.add_block(part, headings, join_pieces(pieces))
+                    pieces = []
             elif handler is SectionWalker._handle_float:
                 pieces.append(WORD_GAP)
                 self._pending_floats.append((child, headings))

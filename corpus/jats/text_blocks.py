@@ -12,6 +12,7 @@ from typing import Final
 from lxml import etree
 
 from . import caption_notes, in_text_citations, inline
+from .boilerplate import split_run_in_heading
 from .inline import extract_text
 from .section_walker import SectionWalker, TextBlock
 
@@ -47,7 +48,7 @@ def extract_blocks(
     Args:
         article: result of :func:`xml_tree.parse_article`.
         captions_in_place: as in PMC's plain text: captions at their figures and tables instead of after the
-            section, with their labels, paragraphs that are links, and "(see)" where a citation was.
+            section, with their labels, run-in headings, paragraphs that are links, and "(see)" where a citation was.
         formula_placeholder: replacement for a displayed formula in its paragraph; "" for none.
         author_year_citations: keep citations by name and year.
         citations: one of ``in_text_citations.CITATION_MODES``, for numeric citations.
@@ -56,8 +57,17 @@ def extract_blocks(
     walker = SectionWalker(captions_in_place, formula_placeholder)
     _walk_article(walker, article)
     mask = in_text_citations.CITATION_MASK if citations == "mask" else ""
-    blocks = walker.blocks if captions_in_place else _drop_notes(walker.blocks)
+    blocks = walker.blocks if captions_in_place else map(_split_heading, _drop_notes(walker.blocks))
     return [_fill_gaps(block, mask) for block in blocks]
+
+
+def _split_heading(block: TextBlock) -> TextBlock:
+    """Make the first sentence of a paragraph a heading if it is one ("Funding.")."""
+    heading, text = split_run_in_heading(block.text)
+    if not heading:
+        return block
+    headings = block.headings if block.headings[-1:] == (heading,) else (*block.headings, heading)
+    return block._replace(headings=headings, text=text)
 
 
 def _fill_gaps(block: TextBlock, mask: str) -> TextBlock:

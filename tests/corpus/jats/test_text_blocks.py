@@ -360,6 +360,24 @@ def test_displayed_formulas_become_a_blank_or_the_placeholder() -> None:
     assert extract_texts(between) == []
 
 
+def test_capital_after_a_displayed_formula_begins_a_sentence() -> None:
+    formula = "<disp-formula><tex-math>$x$</tex-math></disp-formula>"
+    inside = f"<p>Gulls are counted by {formula}{formula} The terns are counted since{formula} they nest.</p>"
+    assert extract_texts(inside) == ["Gulls are counted by", "The terns are counted since they nest."]
+
+
+def test_run_in_heading_is_no_sentence() -> None:
+    assert extract_body("<p><bold>Funding.</bold> None. Gulls. </p><p>Methods. <xref/>We saw.</p>") == [
+        ("body", "Funding", "None. Gulls."),
+        ("body", "Methods", "We saw."),
+    ]
+    assert extract_texts("<p>Funding.</p><p>Gulls. Terns.</p><p>Results.Terns</p>") == [
+        "Funding.",
+        "Gulls. Terns.",
+        "Results.Terns",
+    ]
+
+
 # Footnotes
 
 
