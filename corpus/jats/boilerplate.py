@@ -120,9 +120,9 @@ def starts_with_boilerplate_title(text: str) -> bool:
 
 
 _RUN_IN_HEADING = re.compile(
-    r"(?:Acknowledge?ments?|Aims?|Authors?['’]? [Cc]ontributions?|Background|Competing [Ii]nterests?|Conclusions?"
-    r"|Conflicts? of [Ii]nterest(?: [Ss]tatement)?|Data [Aa]vailability|Disclaimer|Discussion|Funding"
-    r"|Introduction|(?:Materials and |Patients and )?[Mm]ethods|Notes?|Objectives?|Purpose|Results?"
+    r"(?:Acknowledge?ments?|Aims?|Authors?['’]? [Cc]ontributions?|Background|Competing [Ii]nterests?"
+    r"|Conclusions?|Conflicts? of [Ii]nterest(?: [Ss]tatement)?|Data [Aa]vailability|Disclaimer|Discussion"
+    r"|Funding|Introduction|(?:Materials and |Patients and )?[Mm]ethods|Notes?|Objectives?|Purpose|Results?"
     r"|Statistical [Aa]nalys[ei]s)"
 )
 _MAX_RUN_IN_HEADING: Final = 32

@@ -1,9 +1,9 @@
 """Remove the marks of notes: the letter or number that a note of a table begins with.
 
-``<p><sup>a</sup>Adjusted for age. <sup>b</sup>At birth.</p>`` becomes "Adjusted for age. At birth.", as if the
-marks were labels. Isotopes and prefixes of chemical names (``<sup>14</sup>C``, ``<sup>t</sup>BuOH``) stay, and
-so do marks that are explained ("a = mean", "a indicates"). inline.py frames what may be a mark; this module
-decides once the whole paragraph is there.
+``<p><sup>a</sup>Adjusted for age. <sup>b</sup>At birth.</p>`` becomes "Adjusted for age. At birth.", as if
+the marks were labels. Isotopes and prefixes of chemical names (``<sup>14</sup>C``, ``<sup>t</sup>BuOH``)
+stay, and so do marks that are explained ("a = mean", "a indicates"). inline.py frames what may be a mark;
+this module decides once the whole paragraph is there.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 
 from lxml import etree
 
+from bioshards.corpus.text.escaped_markup import remove_escaped_markup
+
 from . import caption_notes, reference_lists
 from .boilerplate import is_boilerplate, is_supplement_title, starts_with_boilerplate_title
 from .inline import WORD_GAP, TextPieces, append_inline, extract_text, join_pieces
@@ -87,7 +89,8 @@ class SectionWalker:
 
     def add_block(self, part: str, headings: Headings, text: str) -> None:
         """Add a block, unless the text is only punctuation, which a paragraph with one link leaves."""
-        text = reference_lists.remove_html_references(text)
+        if "</" in text:
+            text = remove_escaped_markup(reference_lists.remove_html_references(text))
         if len(text) > 2 or any(map(str.isalnum, text)):
             self.blocks.append(TextBlock(part, headings, text))
 

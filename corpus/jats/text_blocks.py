@@ -48,7 +48,8 @@ def extract_blocks(
     Args:
         article: result of :func:`xml_tree.parse_article`.
         captions_in_place: as in PMC's plain text: captions at their figures and tables instead of after the
-            section, with their labels, run-in headings, paragraphs that are links, and "(see)" where a citation was.
+            section, with their labels, run-in headings, paragraphs that are links, and "(see)" where a
+            citation was.
         formula_placeholder: replacement for a displayed formula in its paragraph; "" for none.
         author_year_citations: keep citations by name and year.
         citations: one of ``in_text_citations.CITATION_MODES``, for numeric citations.

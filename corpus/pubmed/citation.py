@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from lxml import etree
 
 from bioshards.corpus.errors import BadRecordError
+from bioshards.corpus.mathml.formula import MATHML_NAMESPACE, formula_to_text
 from bioshards.corpus.xml import exponents, tag_balance
 from bioshards.corpus.xml.element_text import text_content
 from bioshards.corpus.xml.entities import resolve_entities
@@ -46,7 +47,10 @@ class OtherAbstract(NamedTuple):
 
 
 class Citation(NamedTuple):
-    """The parsed fields of a PubMed record. Text is joined as written, powers as ``10^6``."""
+    """The parsed fields of a PubMed record.
+
+    Text is joined as written, powers as ``10^6``, formulas as those of articles.
+    """
 
     pmid: int
     version: int
@@ -253,7 +257,7 @@ def _parse_title(text: str, start: int) -> tuple[str, int]:
         return _read_content(match[1] or ""), match.end()
     title_end = _find_end_tag(text, "ArticleTitle", title_start)[1]
     title = exponents.mark_exponents(text[title_start:title_end])
-    return text_content(_parse_xml(title)), title_end
+    return _extract_text(_parse_xml(title)), title_end
 
 
 _XML_BYTES: Final = bytes(set(range(256)) - set(range(0x20)) | set(b"\t\n\r"))
@@ -345,9 +349,18 @@ def _parse_other_abstracts(text: str, start: int, end: int) -> tuple[OtherAbstra
 def _parse_marked_up_abstract(abstract: str) -> list[AbstractSection]:
     """Return the sections of an Abstract that contains markup."""
     return [
-        _make_section(part.get("Label"), text_content(part))
+        _make_section(part.get("Label"), _extract_text(part))
         for part in _parse_xml(exponents.mark_exponents(abstract)).iterchildren("AbstractText")
     ]
+
+
+def _extract_text(element: etree._Element) -> str:
+    """Return the text of an element, its formulas as those of articles: "η_p^2 = 0.15"."""
+    for math in list(element.iter(f"{MATHML_NAMESPACE}math")):
+        formula_text = formula_to_text(math)
+        math.clear(keep_tail=True)
+        math.text = formula_text
+    return text_content(element)
 
 
 def _make_section(label: str | None, text: str) -> AbstractSection:

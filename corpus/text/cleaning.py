@@ -21,6 +21,7 @@ from typing import Final
 from bioshards.corpus.errors import InvalidValueError
 
 from . import mojibake, notices
+from .escaped_markup import remove_escaped_markup
 from .reference_numbers import remove_reference_numbers
 from .run_in_labels import split_at_labels
 
@@ -108,6 +109,7 @@ def _extract_non_ascii(text: str) -> str:
 
 # Titles and abstracts
 
+_MARKUP_RULE: Final = "markup"
 _REFERENCES_RULE: Final = "reference-numbers"
 _RUN_IN_RULE: Final = "run-in-labels"
 _STRAYS_RULE: Final = "stray-marks"
@@ -115,6 +117,7 @@ CLEANING_RULES: Final[tuple[str, ...]] = (
     _MOJIBAKE_RULE,
     *_CHARACTER_RULES,
     _NFC_RULE,
+    _MARKUP_RULE,
     _REFERENCES_RULE,
     _RUN_IN_RULE,
     _STRAYS_RULE,
@@ -157,6 +160,7 @@ class Cleaner:
             for name, (characters, replacement) in _CHARACTER_RULES.items()
             if name in enabled
         ]
+        self._removes_markup = _MARKUP_RULE in enabled
         self._mends_mojibake = _MOJIBAKE_RULE in enabled
         self._replaces_spaces, self._composes_characters = _SPACES_RULE in enabled, _NFC_RULE in enabled
         self._title_rules = [rule for rule in notices.TITLE_RULES.items() if rule[0] in enabled]
@@ -194,6 +198,8 @@ class Cleaner:
         """Clean a title; return "" if it only states that there is no title."""
         if not text.isascii() or "\x7f" in text:
             text = self.clean_text(text, removed_characters)
+        if self._removes_markup and "</" in text:
+            text = _count_change(_MARKUP_RULE, text, remove_escaped_markup(text), removed_characters)
         if "[" in text or len(text) < notices.MAX_TITLE_STUB_LENGTH or "transl" in text:
             for rule_name, rule in self._title_rules:
                 text = _count_change(rule_name, text, rule(text), removed_characters)
@@ -212,6 +218,9 @@ class Cleaner:
                 "\x7f" in text or (label is not None and "\x7f" in label)
             ):
                 text = self._clean_section(cleaned, index, removed_characters)
+            if "<" in text and "</" in text and self._removes_markup:
+                text = _count_change(_MARKUP_RULE, text, remove_escaped_markup(text), removed_characters)
+                cleaned[index] = (cleaned[index][0], text)
             if self._removes_reference_numbers:
                 shortened = remove_reference_numbers(text)
                 if shortened != text:

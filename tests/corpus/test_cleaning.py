@@ -701,6 +701,38 @@ def test_hostile_text_is_cleaned_in_seconds(part: str) -> None:
     assert time.process_time() - started < 20
 
 
+# Escaped markup
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("10<sup>6</sup> <i>E. coli</i> in 5 mm<PRE>3</PRE>", "10^6 E. coli in 5 mm3"),
+        ("<p>Mice sleep.</p>. We asked<br/>why.", "Mice sleep. We asked why."),
+        ("<ul><li>mice,</li><li class='x'>rats</li></ul>", "mice, rats"),
+        ('as <link rid="b1">2011</link; Ode 2012)', "as 2011; Ode 2012)"),
+    ],
+)
+def test_escaped_tags_are_removed(before: str, after: str) -> None:
+    removed: dict[str, int] = {}
+    assert Cleaner(["markup"]).clean_abstract([("AIM", before)], removed) == [("AIM", after)]
+    assert removed == {"markup": len(before) - len(after)}
+    assert Cleaner(["markup"]).clean_title(before, {}) == after
+    assert omit_rule("markup").clean_abstract([("AIM", before)], {}) == [("AIM", before)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "p<0.05 and a>b, <a> and <c+a> slip, <p> alone",
+        "the elements <contrib> and </contrib>, <sup> and x</y",
+        "<r.m.s. deviation>bb",
+    ],
+)
+def test_angle_brackets_of_text_stay(text: str) -> None:
+    assert Cleaner(["markup"]).clean_abstract([(None, text)], {}) == [(None, text)]
+
+
 # Names
 
 
@@ -718,7 +750,7 @@ def test_cleaner_without_rules_changes_nothing() -> None:
 
 
 def test_every_rule_has_three_cases() -> None:
-    others = {"run-in-labels", "stray-marks", "reference-numbers"}
+    others = {"markup", "run-in-labels", "stray-marks", "reference-numbers"}
     assert set(CLEANING_RULES) == {*CHARACTER_RULES, *TITLE_RULES, *END_NOTES, *others}
     assert all(
         len(lines) >= 3 for table in (CHARACTER_RULES, TITLE_RULES, END_NOTES) for lines in table.values()

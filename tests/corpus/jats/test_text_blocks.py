@@ -366,6 +366,13 @@ def test_capital_after_a_displayed_formula_begins_a_sentence() -> None:
     assert extract_texts(inside) == ["Gulls are counted by", "The terns are counted since they nest."]
 
 
+def test_tags_that_are_text_are_removed() -> None:
+    inside = (
+        "<p>a <![CDATA[<b>gull</b><br>at 10<sup>3</sup> m]]>, &lt;i&gt;Larus&lt;/i&gt; and &lt;sec&gt;</p>"
+    )
+    assert extract_texts(inside) == ["a gull at 10^3 m, Larus and <sec>"]
+
+
 def test_run_in_heading_is_no_sentence() -> None:
     assert extract_body("<p><bold>Funding.</bold> None. Gulls. </p><p>Methods. <xref/>We saw.</p>") == [
         ("body", "Funding", "None. Gulls."),

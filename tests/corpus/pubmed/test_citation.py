@@ -94,6 +94,11 @@ def test_spellings_of_pmid_and_version(pmid_xml: str, expected: tuple[int, int])
         ("&#945;-helix &amp; &quot;co&quot;", 'α-helix & "co"'),
         (f'<mml:math xmlns:mml="{MATHML}"><mml:mi>k</mml:mi></mml:math>-th', "k-th"),
         ("the <mml:math><mml:mi>k</mml:mi></mml:math>-th", "the k-th"),
+        (
+            f'to <mml:math xmlns:mml="{MATHML}">\n <mml:msup> <mml:mn>10</mml:mn> <mml:mn>6</mml:mn>'
+            " </mml:msup>\n</mml:math>, <i>n</i>",
+            "to 10^6, n",
+        ),
         ("<i>a</i> /> b", "a /> b"),
         ("a /> b", "a /> b"),
         ("", ""),

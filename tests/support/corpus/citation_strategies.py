@@ -8,6 +8,7 @@ import re
 from hypothesis import strategies as st
 from lxml import etree
 
+from bioshards.corpus.mathml.formula import formula_to_text
 from bioshards.corpus.pubmed import citation as medline
 from bioshards.corpus.pubmed.citation import AbstractSection, Citation, OtherAbstract
 from bioshards.corpus.pubmed.record_stream import iter_records
@@ -19,7 +20,12 @@ MATHML = "http://www.w3.org/1998/Math/MathML"
 
 
 def text_of(element: etree._Element | None) -> str:
-    return "" if element is None else "".join(map(str, element.itertext()))
+    """Return the text of an element, its formulas as those of articles (tests/corpus/test_formula.py)."""
+    if element is None:
+        return ""
+    if element.tag == f"{{{MATHML}}}math":
+        return formula_to_text(element)
+    return (element.text or "") + "".join(text_of(child) + (child.tail or "") for child in element)
 
 
 def first_year(date: etree._Element | None) -> int | None:

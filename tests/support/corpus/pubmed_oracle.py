@@ -33,6 +33,11 @@ def element_words(element: Any) -> list[str]:
     return [] if element is None else "".join(element.itertext(etree.Element)).split()
 
 
+def has_formula(element: Any) -> bool:
+    """Return True if a record has MathML, whose text is a formula and not its characters."""
+    return next(element.iter("{*}math"), None) is not None
+
+
 def without_power_marks(text: str) -> str:
     """Return a text in which powers have no mark: "106" for "10^6" and "10(6)"."""
     return re.sub(r"10\(([^()]*)\)", r"10\1", text).replace("^", "")
@@ -44,6 +49,7 @@ class PubMedOracle:
     def __init__(self, paths: list[Path]) -> None:
         self.live: dict[str, tuple[list[str], list[str]]] = {}
         self.facts: dict[str, dict[str, object]] = {}
+        self.with_formulas: set[str] = set()
         self.records = 0
         seen_files = set()
         for path in sorted(paths, key=file_order):
@@ -69,6 +75,8 @@ class PubMedOracle:
                 if version >= versions_in_file.get(pmid.text, 0):
                     versions_in_file[pmid.text] = version
                     self.live[pmid.text] = self.title_and_abstract(citation)
+                    if has_formula(citation):
+                        self.with_formulas.add(pmid.text)
                     self.facts[pmid.text] = self.metadata(record, citation)
 
     def title_and_abstract(self, citation: Any) -> tuple[list[str], list[str]]:
