@@ -2,7 +2,8 @@
 
 "Background: Mice sleep. Methods: We asked why." has the sections of a structured abstract, which PubMed and
 JATS mark as such in others. A label is one or more names of sections at the start of a sentence, with a
-colon and a blank after it, or with a dash before a capital or a digit (``Methods- We``).
+colon and a blank after it, or with a dash before a capital or a digit (``Methods- We``). Three or more labels
+are found without a mark too, if the first begins the text: "Aim To see. Methods We looked. Results None."
 """
 
 from __future__ import annotations
@@ -42,13 +43,22 @@ _LAST_WORD_LIST = """
 _LAST_WORDS: Final = frozenset(word.rstrip("s") for word in _LAST_WORD_LIST.split())
 """Last words of labels without their final s: a mark after another word needs no search for a label."""
 _MAX_LAST_WORD: Final = 20
-_WORD_SEPARATORS: Final = str.maketrans("/&,", "   ")
+_WORD_SEPARATORS: Final = str.maketrans(dict.fromkeys("/&,.?!:\"'”’)]", " "))
 _MAX_LABEL_LENGTH: Final = 80
 _MAX_LABEL_ENDS: Final = 1_000
 """Marks after a last word up to which labels are looked for; no abstract has as many."""
 # A pattern for each mark is several times as fast as one for all, or as a search for two characters.
 _ASCII_LABEL_ENDS: Final = (re.compile(r":(?=\s+\S)"), re.compile(r"-(?= \s*[A-Z\d])"))
 _OTHER_LABEL_ENDS: Final = (re.compile(r"–(?= \s*[A-Z\d])"), re.compile(r"—(?=\s*[A-Z\d])"))
+_OPENERS: Final = frozenset(("aim ", "aims", "back", "cont", "goal", "impo", "intr", "obje", "purp"))
+_OPENER_LENGTH: Final = 4
+"""First letters of the first label of abstracts whose labels have no mark, or a full stop."""
+_UNMARKED_LABEL = re.compile(
+    rf"(?:\A|(?<=[.?!]\s)|(?<=[.?!]\)\s))((?-i:(?=[A-Z])){SECTION_NAME}"
+    rf"(?:(?:\sand\s|\s?&\s?|\s?/\s?|,\s){SECTION_NAME}){{0,2}})\.?\s+(?-i:(?=[A-Z][A-Za-z]|[A-Z]\s|\d))",
+    re.VERBOSE | re.IGNORECASE,
+)
+_MIN_UNMARKED_LABELS: Final = 3
 _WORD_CHARACTER = re.compile(r"[^\W_]")
 
 
@@ -66,12 +76,27 @@ def split_at_labels(text: str) -> list[tuple[str | None, str]] | None:
             not text.endswith(":", 0, label.start()) or (labels and labels[-1].end() == label.start())
         ):
             labels.append(label)
+    if not labels and text[:_OPENER_LENGTH].lower() in _OPENERS:
+        labels = _find_unmarked_labels(text)
     if not labels:
         return None
     parts: list[tuple[str | None, str]] = [(None, text[: labels[0].start()])]
     for label, next_start in zip(labels, [*(label.start() for label in labels[1:]), len(text)], strict=True):
         parts.append((label[1], text[label.end() : next_start].strip()))
     return [part for part in parts if _WORD_CHARACTER.search(part[1])] or None
+
+
+def _find_unmarked_labels(text: str) -> list[re.Match[str]]:
+    """Return labels without a mark: "Objective To see. Methods We ...".
+
+    They are three or more, all in the same case, the first at the start of the text.
+    """
+    labels = [
+        label
+        for label in _UNMARKED_LABEL.finditer(text)
+        if label[1].isupper() == text[:_OPENER_LENGTH].isupper()
+    ]
+    return labels if len(labels) >= _MIN_UNMARKED_LABELS and labels[0].start() == 0 else []
 
 
 def _find_label_ends(text: str) -> list[int]:

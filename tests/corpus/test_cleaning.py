@@ -304,6 +304,27 @@ RUN_IN_CASES: list[tuple[str, list[LabelledText]]] = [
         [("Background and Purpose", SENTENCES), ("Methods", SENTENCES), ("RESULTS", "12 mice slept.")],
     ),
     (f"METHODS: RESULTS: {SENTENCES}", [("RESULTS", SENTENCES)]),
+    ("Aim: To see.Methods: We looked.", [("Aim", "To see."), ("Methods", "We looked.")]),
+    (
+        "Objective To see (it). Patients and Methods We looked (twice.) Results 12 mice slept.",
+        [
+            ("Objective", "To see (it)."),
+            ("Patients and Methods", "We looked (twice.)"),
+            ("Results", "12 mice slept."),
+        ],
+    ),
+    (
+        "BACKGROUND Mice sleep. CASE REPORT A mouse. RESULTS It slept. Results were good.",
+        [
+            ("BACKGROUND", "Mice sleep."),
+            ("CASE REPORT", "A mouse."),
+            ("RESULTS", "It slept. Results were good."),
+        ],
+    ),
+    (
+        "Purpose. To see. Methods. We looked. Conclusions. They sleep.",
+        [("Purpose", "To see."), ("Methods", "We looked."), ("Conclusions", "They sleep.")],
+    ),
     (f"Results: Results: {SENTENCES}", [("Results", SENTENCES)]),
 ]
 
@@ -339,6 +360,10 @@ def test_every_section_name_is_a_run_in_label(name: str) -> None:
         "The Results- Section was read.",
         "Sleep is good. Methods were these: sleep and food.",
         "Background: ",
+        "Objective Mice sleep. Methods Were used. They sleep.",
+        "Mice sleep. Methods We looked. Results They sleep. Conclusion Good.",
+        "BACKGROUND Mice sleep. Methods We looked. Results They sleep.",
+        "Background noise was low. Methods were used. Results were good.",
     ],
 )
 def test_colons_within_sentences_make_no_labels(text: str) -> None:
