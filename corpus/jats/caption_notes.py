@@ -105,6 +105,25 @@ def remove_colour_notes(text: str) -> str:
     return _COLOUR_NOTE.sub("", text).strip() if "olo" in text or "OLO" in text else text
 
 
+# Panels
+
+_FIRST_PANEL = re.compile(r"(?<=[\w)%]\.) (?=a,? [A-Z(])")
+_SECOND_PANEL = re.compile(r"\bb,? [A-Z(a-z]")
+
+
+def split_at_first_panel(text: str) -> list[str]:
+    """Split a caption between its title and the first panel: "Map of OsCNT2. a Genes. b Gulls".
+
+    The full stop may be that of an abbreviation for the sentence splitter, as a small letter follows.
+    """
+    if ". a" not in text:
+        return [text]
+    panel = _FIRST_PANEL.search(text)
+    if panel is None or _SECOND_PANEL.search(text, panel.end()) is None:
+        return [text]
+    return [text[: panel.start()], text[panel.end() :]]
+
+
 # Labels
 
 _NUMBER: Final = r"(?: (?: [a-z]{1,2} [.-]? )? \d+ (?: [.-] \d+ )? [a-z]? | [ivx]+ ) \b"

@@ -89,7 +89,7 @@ def _flatten_superscript(superscript: re.Match[str]) -> str:
             return superscript[0]
         if exponents.is_exponent(before, text):
             return f"^{superscript[1].lstrip()}"
-    return superscript[1]
+    return "™" if text == "TM" else superscript[1]
 
 
 def _unescape(text: str) -> str:

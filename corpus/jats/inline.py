@@ -245,7 +245,7 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
     ):
         pieces.append(f"^{text.lstrip()}")
     elif text:
-        pieces.append(text)
+        pieces.append("™" if text == "TM" else text)
 
 
 def _may_start_note(element: etree._Element, text: str, pieces: TextPieces) -> bool:

@@ -288,7 +288,8 @@ class SectionWalker:
             if label:
                 label_headings = headings if headings[-1:] == (label,) else (*headings, label)
             path = label_headings if block.headings == headings else block.headings
-            self.add_block(block.part, path if rest else block.headings, text)
+            for part_text in [text] if self.captions_in_place else caption_notes.split_at_first_panel(text):
+                self.add_block(block.part, path if rest else block.headings, part_text)
 
     def walk_footnotes(self, group: etree._Element, part: str, headings: Headings) -> None:
         """Walk a group of footnotes. Notes about a person's address are skipped."""

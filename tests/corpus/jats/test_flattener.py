@@ -103,6 +103,7 @@ WORDS = st.sampled_from(
         "é",
         "\u2009",
         "<sup>a</sup>",
+        "<sup>TM</sup>",
         "\n<sup>13</sup>C",
     ]
 )

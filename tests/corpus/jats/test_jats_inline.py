@@ -46,6 +46,7 @@ def build_xref(number: str) -> str:
         ("over\n  two\tlines ", "over two lines"),
         ("a\u00a0b\u2009c", "a b c"),
         ("gulls &amp; terns &lt; auks", "gulls & terns < auks"),
+        ("Gulltime<sup>TM</sup> and Gull<italic><sup>TM</sup></italic>", "Gulltime™ and Gull™"),
         # Indented XML.
         ("Ca\n    <sup>2+</sup>\n    ions", "Ca2+ ions"),
         ("(\n  <xref ref-type='fig'>Fig. 1</xref>\n  ), and", "(Fig. 1), and"),

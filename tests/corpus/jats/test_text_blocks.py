@@ -373,6 +373,19 @@ def test_tags_that_are_text_are_removed() -> None:
     assert extract_texts(inside) == ["a gull at 10^3 m, Larus and <sec>"]
 
 
+def test_first_panel_of_a_caption_begins_a_sentence() -> None:
+    def extract_caption(text: str) -> list[str]:
+        return extract_texts(f"<fig><caption><p>{text}</p></caption></fig>")
+
+    assert extract_caption("Map of OsG2. <bold>a</bold> Gulls. <bold>b</bold> Terns (P &lt; 0.05).") == [
+        "Map of OsG2.",
+        "a Gulls. b Terns (P < 0.05).",
+    ]
+    assert extract_caption("Map (of OsG2). a, Gulls; b, terns") == ["Map (of OsG2).", "a, Gulls; b, terns"]
+    for text in ("Map of cv. a gull. b gulls", "Map of OsG2. a Gulls were alone.", "a Gulls. b Terns"):
+        assert extract_caption(text) == [text]
+
+
 def test_run_in_heading_is_no_sentence() -> None:
     assert extract_body("<p><bold>Funding.</bold> None. Gulls. </p><p>Methods. <xref/>We saw.</p>") == [
         ("body", "Funding", "None. Gulls."),
