@@ -72,10 +72,12 @@ def split_at_labels(text: str) -> list[tuple[str | None, str]] | None:
         # A search before each mark is several times as fast as one over the text.
         label = _LABEL.search(text, max(0, position - _MAX_LABEL_LENGTH), position + 1)
         # After a colon, a name is a label only if the colon is that of a label.
-        if label and (
-            not text.endswith(":", 0, label.start()) or (labels and labels[-1].end() == label.start())
-        ):
+        if label is None or (labels and labels[-1].end() == label.start()):
+            labels += [label] if label else []
+        elif not text.endswith(":", 0, label.start()):
             labels.append(label)
+        elif previous := _LABEL.search(text, max(0, label.start() - _MAX_LABEL_LENGTH), label.start()):
+            labels += [] if text.endswith(":", 0, previous.start()) else [previous, label]
     if not labels and text[:_OPENER_LENGTH].lower() in _OPENERS:
         labels = _find_unmarked_labels(text)
     if not labels:
