@@ -69,6 +69,8 @@ _NAME_PARTS: Final = (
     "award-id",
 )
 """Elements that are words on their own when nothing is between them."""
+_GENUS_TYPES: Final = frozenset({"genus", "subgenus", "species"})
+"""Values of ``content-type`` of the parts of a species' name but the last."""
 _BLOCK_ELEMENTS: Final = (
     "p",
     "title",
@@ -312,6 +314,14 @@ def _append_name_part(element: etree._Element, pieces: TextPieces) -> None:
     append_text(element, pieces)
 
 
+def _append_named_content(element: etree._Element, pieces: TextPieces) -> None:
+    """Append marked-up text, with a blank before the species if the genus ends where it begins."""
+    previous = element.getprevious()
+    if previous is not None and not previous.tail and previous.get("content-type") in _GENUS_TYPES:
+        pieces.append(" ")
+    append_text(element, pieces)
+
+
 def _append_formula(element: etree._Element, pieces: TextPieces) -> None:
     """Append a formula from its MathML, or its text without LaTeX and graphics."""
     math = element.find(f".//{MATHML_NAMESPACE}math")
@@ -356,6 +366,7 @@ _HANDLERS: Final[dict[object, Callable[[etree._Element, TextPieces], None]]] = {
     **dict.fromkeys(_BLOCK_ELEMENTS, _append_block),
     **dict.fromkeys(_NAME_PARTS, _append_name_part),
     **dict.fromkeys((f"{{{_TAXPUB_NAMESPACE}}}{name}" for name in _NAME_PARTS), _append_name_part),
+    "named-content": _append_named_content,
     **dict.fromkeys(("ext-link", "uri"), _append_link),
     "inline-formula": _append_formula,
     f"{MATHML_NAMESPACE}math": _append_math,

@@ -179,7 +179,7 @@ class SectionWalker:
     def _walk_definitions(self, definitions: etree._Element, part: str, headings: Headings) -> None:
         for child in definitions:
             if child.tag == "def-item":
-                term = "".join(map(extract_text, child.iterchildren("term")))
+                term = "".join(map(extract_text, child.iterchildren("term"))).removesuffix(":")
                 meaning = " ".join(
                     extract_text(p)
                     for definition in child.iterchildren("def")

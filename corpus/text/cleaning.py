@@ -22,6 +22,7 @@ from bioshards.corpus.errors import InvalidValueError
 
 from . import mojibake, notices
 from .escaped_markup import remove_escaped_markup
+from .journal_notes import find_citation_end
 from .reference_numbers import remove_reference_numbers
 from .run_in_labels import split_at_labels
 
@@ -112,6 +113,7 @@ def _extract_non_ascii(text: str) -> str:
 _MARKUP_RULE: Final = "markup"
 _REFERENCES_RULE: Final = "reference-numbers"
 _RUN_IN_RULE: Final = "run-in-labels"
+_JOURNAL_RULE: Final = "journal-notes"
 _STRAYS_RULE: Final = "stray-marks"
 CLEANING_RULES: Final[tuple[str, ...]] = (
     _MOJIBAKE_RULE,
@@ -126,7 +128,7 @@ CLEANING_RULES: Final[tuple[str, ...]] = (
     "translated-titles",
     "truncation-notes",
     "copyright",
-    "journal-notes",
+    _JOURNAL_RULE,
     "empty-labels",
     "stubs",
 )
@@ -167,6 +169,7 @@ class Cleaner:
         self._end_rules = [rule for rule in notices.END_RULES.items() if rule[0] in enabled]
         self._removes_reference_numbers = _REFERENCES_RULE in enabled
         self._splits_at_labels = _RUN_IN_RULE in enabled
+        self._removes_journal_notes = _JOURNAL_RULE in enabled
         self._removes_stray_marks = _STRAYS_RULE in enabled
         self._removes_empty_labels = "empty-labels" in enabled
         self._removes_stubs = "stubs" in enabled
@@ -226,6 +229,9 @@ class Cleaner:
                 if shortened != text:
                     cleaned[index] = (cleaned[index][0], shortened)
                     _add_to_count(removed_characters, _REFERENCES_RULE, len(text) - len(shortened))
+        if self._removes_journal_notes and cleaned and (citation_end := find_citation_end(cleaned[0][1])):
+            _add_to_count(removed_characters, _JOURNAL_RULE, citation_end)
+            cleaned[0] = (cleaned[0][0], cleaned[0][1][citation_end:])
         if self._splits_at_labels:
             cleaned = _split_at_labels(cleaned, removed_characters)
         may_have_empty_label = False

@@ -49,11 +49,27 @@ _CITATION_AT_END = re.compile(
 _POINTER_AT_END = re.compile(
     rf"{_START} ([(\[]? (?: {_POINTER} ) [\s.,;)\]]*) \Z", re.VERBOSE | re.DOTALL | re.IGNORECASE
 )
+_MAX_CITATION_AT_START: Final = 1000
+_CITING_JOURNAL: Final = "J Strength Cond Res "
+"""The journal whose abstracts begin with their own citation: "Ito, E. Title. J ... 2(1): 3-9, 2019-Mice"."""
+_CITATION_AT_START = re.compile(
+    rf"[^\W\d_][^.?!:;]*,\s[A-Z]{{1,4}}\b.*?\b{_CITING_JOURNAL}"
+    rf"[\dX]+\([\dX]+\):\s?[\dX]+-[\dX]+,\s{_YEAR}\s?[-–—]+\s?",
+    re.DOTALL,
+)
 _ABBREVIATION_CLASSES: Final = frozenset(
     {"capital", "genus", "initials", "journal", "latin", "letter", "others", "reference", "title"}
 )
 _MAX_WORD_LENGTH: Final = 40
 _JOURNAL_WORDS: Final = frozenset({"J", "Laryngoscope", *WORD_FAMILIES["journal"].split()})
+
+
+def find_citation_end(text: str) -> int:
+    """Return the end of the citation of the article at the start of its abstract; 0 if there is none."""
+    if _CITING_JOURNAL not in text[:_MAX_CITATION_AT_START]:
+        return 0
+    citation = _CITATION_AT_START.match(text, 0, _MAX_CITATION_AT_START)
+    return citation.end() if citation else 0
 
 
 def may_end_in_journal_note(text: str) -> bool:

@@ -304,6 +304,7 @@ RUN_IN_CASES: list[tuple[str, list[LabelledText]]] = [
         [("Background and Purpose", SENTENCES), ("Methods", SENTENCES), ("RESULTS", "12 mice slept.")],
     ),
     (f"METHODS: RESULTS: {SENTENCES}", [("RESULTS", SENTENCES)]),
+    (f"METHODS:RESULTS: {SENTENCES}", [("RESULTS", SENTENCES)]),
     ("Aim: To see.Methods: We looked.", [("Aim", "To see."), ("Methods", "We looked.")]),
     (
         "Objective To see (it). Patients and Methods We looked (twice.) Results 12 mice slept.",
@@ -724,6 +725,23 @@ def test_hostile_text_is_cleaned_in_seconds(part: str) -> None:
         ALL_RULES.clean_title(hostile, {})
         ALL_RULES.clean_abstract([("AIM", hostile), (None, hostile)], {})
     assert time.process_time() - started < 20
+
+
+# Citations at the start
+
+
+def test_citation_of_the_article_at_the_start_is_removed() -> None:
+    citation = "Ito, E, O'Kwan, RS, and Lin, A. Sleep? A study. J Strength Cond Res XX(X): 000-000, 2019-"
+    removed: dict[str, int] = {}
+    assert Cleaner(["journal-notes"]).clean_abstract([(None, citation + SENTENCES)], removed) == [
+        (None, SENTENCES)
+    ]
+    assert removed == {"journal-notes": len(citation)}
+    assert (
+        omit_rule("journal-notes").clean_abstract([(None, citation + SENTENCES)], {})[0][1].startswith("Ito")
+    )
+    for text in (f"{SENTENCES} See J Strength Cond Res 3(2): 1-9, 2019-2020.", "Ito, E. J Strength Cond Res"):
+        assert Cleaner(["journal-notes"]).clean_abstract([(None, text)], {}) == [(None, text)]
 
 
 # Escaped markup

@@ -54,6 +54,12 @@ def build_xref(number: str) -> str:
         ("the <sup>14</sup>C of shells", "the 14C of shells"),
         ("the\n   <sup>14</sup>C of shells", "the 14C of shells"),
         # Elements that are apart from the words around them.
+        (
+            "<named-content content-type='genus'>Larus</named-content><named-content content-type='species'>"
+            "canus</named-content>, <named-content content-type='x'>a</named-content>"
+            "<named-content content-type='genus'>b</named-content>",
+            "Larus canus, ab",
+        ),
         ("the <abbrev>WHO<def><p>World Health</p></def></abbrev> says", "the WHO (World Health) says"),
         ("as <alternatives><inline-graphic/><textual-form>α</textual-form></alternatives>, so", "as α, so"),
         ("a<styled-content><p>b</p><p>c</p></styled-content>, d", "a b c, d"),

@@ -331,7 +331,7 @@ def test_list_splits_its_paragraph() -> None:
 
 def test_definitions_have_term_and_meaning() -> None:
     assert extract_texts(
-        "<def-list><def-item><term>GUL</term><def><p>a gull</p></def></def-item>"
+        "<def-list><def-item><term>GUL:</term><def><p>a gull</p></def></def-item>"
         "<def-item><term>TRN</term></def-item></def-list>"
     ) == ["GUL: a gull", "TRN"]
 
