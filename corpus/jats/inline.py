@@ -44,7 +44,7 @@ _NUMBERED_ITEM_NAME = re.compile(
 )
 
 
-_PRESENTATION_ELEMENTS: Final = frozenset({"italic", "bold", "sub", "sc", "underline", "monospace"})
+PRESENTATION_ELEMENTS: Final = frozenset({"italic", "bold", "sub", "sc", "underline", "monospace"})
 """Elements that flattener.py removes."""
 _TAXPUB_NAMESPACE: Final = "http://www.plazi.org/taxpub"
 _NAME_PARTS: Final = (
@@ -264,7 +264,7 @@ def _may_start_note(element: etree._Element, text: str, pieces: TextPieces) -> b
 def _is_in_paragraph(element: etree._Element) -> bool:
     """Return True if only presentation is between an element and its paragraph."""
     parent = element.getparent()
-    while parent is not None and parent.tag in _PRESENTATION_ELEMENTS:
+    while parent is not None and parent.tag in PRESENTATION_ELEMENTS:
         parent = parent.getparent()
     return parent is not None and parent.tag == "p"
 

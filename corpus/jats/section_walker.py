@@ -13,10 +13,11 @@ from typing import Final, NamedTuple
 from lxml import etree
 
 from bioshards.corpus.text.escaped_markup import remove_escaped_markup
+from bioshards.corpus.xml.element_text import text_content
 
 from . import caption_notes, reference_lists
 from .boilerplate import is_boilerplate, is_supplement_title, starts_with_boilerplate_title
-from .inline import WORD_GAP, TextPieces, append_inline, extract_text, join_pieces
+from .inline import PRESENTATION_ELEMENTS, WORD_GAP, TextPieces, append_inline, extract_text, join_pieces
 
 Headings = tuple[str, ...]
 
@@ -215,7 +216,7 @@ class SectionWalker:
                 pieces.append(WORD_GAP)
             elif handler is SectionWalker._add_displayed_formula:
                 pieces += (WORD_GAP, self.formula_placeholder, WORD_GAP)
-                if not self.captions_in_place and (child.tail or "").lstrip()[:1].isupper():
+                if not self.captions_in_place and _text_after(child)[:1].isupper():
                     # A sentence ends in the formula, whose stop is removed with it.
                     self.add_block(part, headings, join_pieces(pieces))
                     pieces = []
@@ -317,6 +318,15 @@ class SectionWalker:
             and (is_boilerplate("", footnote_types) or starts_with_boilerplate_title(footnote_blocks[0].text))
         ):
             self.blocks[first_block:] = [block._replace(part="boilerplate") for block in footnote_blocks]
+
+
+def _text_after(element: etree._Element) -> str:
+    """Return the text after an element, up to the next element that is more than presentation."""
+    text = (element.tail or "").lstrip()
+    following = element.getnext()
+    if text or following is None or following.tag not in PRESENTATION_ELEMENTS:
+        return text
+    return text_content(following).lstrip() or _text_after(following)
 
 
 def _element_title(section: etree._Element) -> str:

@@ -357,9 +357,9 @@ def _parse_marked_up_abstract(abstract: str) -> list[AbstractSection]:
 def _extract_text(element: etree._Element) -> str:
     """Return the text of an element, its formulas as those of articles: "η_p^2 = 0.15"."""
     for math in list(element.iter(f"{MATHML_NAMESPACE}math")):
-        formula_text = formula_to_text(math)
-        math.clear(keep_tail=True)
-        math.text = formula_text
+        formula_text, tail = formula_to_text(math), math.tail
+        math.clear()
+        math.text, math.tail = formula_text, tail
     return text_content(element)
 
 

@@ -364,6 +364,8 @@ def test_capital_after_a_displayed_formula_begins_a_sentence() -> None:
     formula = "<disp-formula><tex-math>$x$</tex-math></disp-formula>"
     inside = f"<p>Gulls are counted by {formula}{formula} The terns are counted since{formula} they nest.</p>"
     assert extract_texts(inside) == ["Gulls are counted by", "The terns are counted since they nest."]
+    for italic in ("<italic>N</italic>", "<italic toggle='no'>N</italic>"):  # flattened, and not
+        assert extract_texts(f"<p>Gulls are {formula} {italic} is it.</p>") == ["Gulls are", "N is it."]
 
 
 def test_tags_that_are_text_are_removed() -> None:
