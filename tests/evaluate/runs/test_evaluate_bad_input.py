@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from transformers import BertConfig, BertModel, GPT2Config, GPT2Model, T5Config, T5EncoderModel
 
 from bioshards.evaluate.__main__ import main
+from bioshards.evaluate.benchmarks.formats import text_files
 from bioshards.evaluate.config.suites import SUITES
 from tests.support.evaluate.evaluate_commands import (
     copy_benchmarks,
@@ -328,11 +331,20 @@ def test_damaged_file_fails_only_its_task_and_is_named_with_its_line(
 
 
 def test_unreadable_file_fails_only_its_task(
-    checkpoint_dir: Path, tmp_path: Path, run_expecting_error: RunExpectingError
+    checkpoint_dir: Path,
+    tmp_path: Path,
+    run_expecting_error: RunExpectingError,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     data = copy_benchmarks(tmp_path / "data", "gad", "biosses")
-    (data / "bio_electra/gad/test.tsv").unlink()
-    (data / "bio_electra/gad/test.tsv").mkdir()
+    unreadable = str(data / "bio_electra/gad/test.tsv")
+
+    def refuse(path: str, *arguments: Any, **options: Any) -> Any:
+        if path == unreadable:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return open(path, *arguments, **options)
+
+    monkeypatch.setattr(text_files, "open", refuse, raising=False)
     output = run_expecting_error(
         checkpoint_dir, tmp_path / "out", "--tasks", "gad", "biosses", "--seeds", 1, data=data, code=1
     )

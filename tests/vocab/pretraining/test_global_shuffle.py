@@ -474,9 +474,10 @@ def test_merged_shards_are_independent_of_group_order(tmp_path: Path, encoder: E
     )
 
 
-def read_inodes(out: Path) -> dict[str, int]:
-    """Return the inode of each shard; a rewritten file has another one."""
-    return {path.name: path.stat().st_ino for path in (out / "train").iterdir()}
+def read_inodes(out: Path) -> dict[str, tuple[int, int]]:
+    """Return inode and time of each shard: a rewritten file may get the inode of a removed one."""
+    states = {path.name: path.stat() for path in (out / "train").iterdir()}
+    return {name: (state.st_ino, state.st_mtime_ns) for name, state in states.items()}
 
 
 def test_bucket_is_rebuilt_only_for_other_spill_files(tmp_path: Path, encoder: Encoder) -> None:
