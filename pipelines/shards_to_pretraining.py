@@ -36,7 +36,6 @@ class PretrainingOptions(DocumentsOptions):
     Attributes:
         vocab: folder with a tokenizer.json.
         shuffle: ``shard`` or ``global``.
-        tfrecord: also write TFRecord files.
         max_shard_mb: largest shard in megabytes.
         max_rejected: fraction of documents that may be rejected.
     """
@@ -48,13 +47,11 @@ class PretrainingOptions(DocumentsOptions):
     short_seq_prob: float | None
     single_segment_prob: float | None
     dupe_factor: int | None
-    max_predictions_per_seq: int | None
     keep_overflow: bool
     as_published: bool
     validation_fraction: float
     shuffle: str
     seed: int
-    tfrecord: bool
     max_shard_mb: int
     max_rejected: float
 
@@ -154,18 +151,6 @@ def make_parser() -> Parser:
         metavar="N",
         default=0,
         help="of all chances, with documents' ids (default: %(default)s)",
-    )
-    rows.add_argument(
-        "--tfrecord",
-        action="store_true",
-        help="also write the rows for google-research's own trainers of ELECTRA, BERT and ALBERT (these two "
-        "masked, once and for all), to DIR/pretrain_tfrecords",
-    )
-    rows.add_argument(
-        "--max-predictions-per-seq",
-        type=int_at_least(1),
-        metavar="N",
-        help="with --tfrecord: tokens of a row to predict at most (bert: 15 %% of the length; albert: 20)",
     )
     rows.add_argument(
         "--max-shard-mb",

@@ -68,8 +68,6 @@ class Encoder:
         unknown_id: id of the unknown token; -1 if there is none.
         pad_id: id of the padding token; -1 if there is none.
         is_sentencepiece: True if pieces are SentencePiece's, which include the blank before a word.
-        is_continuation: for each id, 1 if its piece continues a word, 0 if it starts one or is an added
-            token.
     """
 
     def __init__(self, folder: str, special_as_text: bool = False, storage: Storage | None = None) -> None:
@@ -111,7 +109,6 @@ class Encoder:
         self.unknown_id = _find_unknown_id(tokenizer_json["model"], ids)
         self.pad_id = next((self.special_ids[name] for name in _PAD_TOKENS if name in self.special_ids), -1)
         self.is_sentencepiece: bool = tokenizer_json["model"]["type"] == "Unigram"
-        self.is_continuation = _continuation_flags(tokenizer_json, ids, self.size)
         self._typecode = "H" if self.size <= 1 << 16 else "I"
         text_json, text_tokenizer = tokenizer_json, self._hf_tokenizer
         if special_as_text and self.is_sentencepiece:
@@ -189,18 +186,6 @@ def _read_tokenizer_file(storage: Storage, folder: str, path: str) -> bytes:
 def _find_unknown_id(model: Mapping[str, Any], ids: dict[str, int]) -> int:
     token_id: int | None = ids[model["unk_token"]] if model["type"] == "WordPiece" else model["unk_id"]
     return -1 if token_id is None else token_id
-
-
-def _continuation_flags(tokenizer_json: TokenizerJson, ids: dict[str, int], size: int) -> bytes:
-    added = {token["content"] for token in tokenizer_json["added_tokens"]}
-    prefix = tokenizer_json["model"].get("continuing_subword_prefix")
-    flags = bytearray(size)
-    for piece, token_id in ids.items():
-        is_continuation = (
-            piece.startswith(prefix) if prefix is not None else not piece.startswith(SENTENCEPIECE_SPACE)
-        )
-        flags[token_id] = is_continuation and piece not in added
-    return bytes(flags)
 
 
 def _hide_special_pieces(tokenizer_json: TokenizerJson) -> dict[str, Any]:

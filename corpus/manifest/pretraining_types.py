@@ -41,10 +41,6 @@ class PretrainingConfig:
     """True if tokens that do not fit into a row begin the next one."""
     as_published: bool
     """True if the reference code is reproduced with its defects."""
-    whole_words: bool
-    """True if whole words are masked in TFRecord files."""
-    max_predictions_per_seq: int
-    """Maximum number of masked tokens of a row in TFRecord files; 0: 15 % of the length."""
     seed: int
     """Seed of all random choices."""
     validation_fraction: float
@@ -53,8 +49,6 @@ class PretrainingConfig:
     """Value of ``--shuffle``."""
     max_shard_mb: int
     """Approximate size limit of a shard in megabytes."""
-    tfrecord: bool
-    """True if TFRecord files are written too."""
     vocabulary: VocabularyIdentity
     """Vocabulary."""
     library_versions: Mapping[str, str]
@@ -144,7 +138,7 @@ class PretrainingManifest:
     inputs: tuple[PretrainingInput, ...]
     """Directories that were read."""
     outputs: tuple[Shard, ...]
-    """Shards of rows, and TFRecord files."""
+    """Shards of rows."""
     counts: PretrainingCounts
     """Totals."""
     run: PretrainingRun

@@ -18,15 +18,11 @@ from bioshards.corpus.storage.storage_protocol import Storage
 SPLITS: Final = ("train", "validation")
 """Folders of a pretraining set, each a directory of shards; ``datasets`` opens both as a DatasetDict."""
 
-TFRECORD_FOLDERS: Final = {"train": "pretrain_tfrecords", "validation": "validation_tfrecords"}
-"""Folders of TFRecord files for the original trainers; the first is the default of ELECTRA's
-(configure_pretraining.py of google-research/electra)."""
-
 FORMAT: Final = 5
 """Version of the data files.  Raise it whenever the same inputs and options give other bytes, so that
 results of an older version are not reused."""
 
-_OUTPUT_FOLDERS: Final = ("", "dropped", "rejected", *SPLITS, *TFRECORD_FOLDERS.values())
+_OUTPUT_FOLDERS: Final = ("", "dropped", "rejected", *SPLITS)
 """Folders of an output directory that runs write to and sweep; the first is the directory itself."""
 
 

@@ -38,8 +38,6 @@ from bioshards.vocab.pretraining import overlap_filter, pretraining_dir, shard_g
 from bioshards.vocab.pretraining.build import BuildConfig
 from bioshards.vocab.pretraining.objectives import example_recipes
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
-from bioshards.vocab.pretraining.shard_writer import ShardWriter
-from bioshards.vocab.pretraining.tfrecord.record_encoder import make_record_encoder
 
 from .documents_driver import DocumentsDriver
 
@@ -99,7 +97,6 @@ class PretrainingDriver(DocumentsDriver[PretrainingOptions, PretrainingJob, Pret
             if options.shuffle == "global"
             else {},
             max_shard_bytes=options.max_shard_mb * 1_000_000,
-            writer=_make_writer(options, encoder, example_recipe),
         )
         return PretrainingJob(
             storage=storage,
@@ -125,7 +122,6 @@ class PretrainingDriver(DocumentsDriver[PretrainingOptions, PretrainingJob, Pret
                 "validation_fraction": options.validation_fraction,
                 "shuffle": options.shuffle,
                 "max_shard_mb": options.max_shard_mb,
-                "tfrecord": options.tfrecord,
                 "vocabulary": {"sha256": vocabulary_sha256, "size": encoder.size},
                 "library_versions": {"tokenizers": importlib.metadata.version("tokenizers")},
             },
@@ -190,14 +186,11 @@ def make_recipe(options: PretrainingOptions) -> ExampleRecipe:
             )
     else:
         base = example_recipes.DEFAULTS[options.objective or "electra"]
-    if options.max_predictions_per_seq and not options.tfrecord:
-        raise UsageError("--max-predictions-per-seq needs --tfrecord: other rows are not masked")
     overrides: dict[str, Any] = {
         "max_seq_length": options.max_seq_length,
         "short_seq_prob": options.short_seq_prob,
         "single_segment_prob": options.single_segment_prob,
         "dupe_factor": options.dupe_factor,
-        "max_predictions_per_seq": options.max_predictions_per_seq,
     }
     given = {name: value for name, value in overrides.items() if value is not None}
     try:
@@ -239,13 +232,6 @@ def _load_vocabulary(storage: LocalStorage, folder: str) -> tuple[Encoder, str]:
                 "the two has been changed. Build the vocabulary again"
             )
     return encoder, digest
-
-
-def _make_writer(options: PretrainingOptions, encoder: Encoder, example_recipe: ExampleRecipe) -> ShardWriter:
-    try:
-        return ShardWriter(make_record_encoder(encoder, example_recipe) if options.tfrecord else None)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
 
 
 def _count_shuffled_shards(

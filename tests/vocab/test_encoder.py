@@ -397,11 +397,7 @@ def test_pickled_encoder_has_no_cache(
     assert len(pickled) < len(library.to_str(pretty=True).encode()) + 1_000
     again = pickle.loads(pickled)
     assert not again._chunk_cache
-    assert (again.size, again.special_ids, again.is_continuation) == (
-        encoder.size,
-        encoder.special_ids,
-        encoder.is_continuation,
-    )
+    assert (again.size, again.special_ids) == (encoder.size, encoder.special_ids)
     assert_same_ids((library, again), HOSTILE[:60])
 
 
@@ -418,26 +414,12 @@ def test_special_tokens_in_text_are_encoded_as_text_on_request(kind: str, tmp_pa
     )
 
 
-def test_size_special_ids_and_continuations(tokenizer_pairs: dict[str, tuple[Tokenizer, Encoder]]) -> None:
+def test_size_and_special_ids(tokenizer_pairs: dict[str, tuple[Tokenizer, Encoder]]) -> None:
     library, encoder = tokenizer_pairs["dummies"]
     assert encoder.size == library.get_vocab_size()
     assert encoder.special_ids == {
         token: library.token_to_id(token) for token in [*SPECIAL, "@GENE$", "unused1", "[x]"]
     }
-    pieces = library.get_vocab()
-    assert {piece for piece, number in pieces.items() if encoder.is_continuation[number]} == {
-        piece for piece in pieces if piece.startswith("##")
-    }
-    library, encoder = tokenizer_pairs["unigram"]
-    pieces = library.get_vocab()
-    begin = {piece for piece in pieces if piece.startswith("▁")} | {
-        "<pad>",
-        "<unk>",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-    }
-    assert {piece for piece, number in pieces.items() if not encoder.is_continuation[number]} == begin
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -446,7 +428,7 @@ def test_vocabulary_and_unknown_id_equal_those_of_the_library(
 ) -> None:
     library, encoder = tokenizer_pairs[kind]
     assert encoder.get_vocab() == library.get_vocab(with_added_tokens=True)
-    assert 1 + max(encoder.get_vocab().values()) == encoder.size == len(encoder.is_continuation)
+    assert 1 + max(encoder.get_vocab().values()) == encoder.size
     name = "<unk>" if "unigram" in kind else "[UNK]"
     assert encoder.unknown_id == library.token_to_id(name)
     assert encoder.encode("\U000f0000a 𓀀𓀁").count(encoder.unknown_id) >= 1

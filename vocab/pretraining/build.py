@@ -48,7 +48,6 @@ class BuildConfig:
         validation_fraction: fraction of documents in the validation split.
         num_buckets: number of buckets of a global shuffle by split; empty if rows stay in their group.
         max_shard_bytes: approximate size limit of a shard; building takes this memory, writing as much again.
-        writer: writer of shards.
     """
 
     recipe: ExampleRecipe
@@ -58,7 +57,6 @@ class BuildConfig:
     validation_fraction: float
     num_buckets: dict[str, int]
     max_shard_bytes: int
-    writer: shard_writer.ShardWriter
 
 
 def build_group(
@@ -211,9 +209,10 @@ class _Builder:
             self._result.spill_files[split].append(file)
         else:
             batches = row_plan.iter_batches(order, schema)
-            self._result.outputs += build_config.writer.write(
-                self._storage, self._output_dir.path, split, f"data-{name}", schema, batches, keys
+            shard = shard_writer.write_shard(
+                self._storage, self._output_dir.path, f"{split}/data-{name}.arrow", schema, batches
             )
+            self._result.outputs.append(shard)
 
 
 def make_schema(build_config: BuildConfig, split: str, rows: int, tokens: int) -> pa.Schema:

@@ -27,7 +27,7 @@ from bioshards.corpus.manifest import (
     utc_now,
     write_manifest,
 )
-from bioshards.corpus.output.output_layout import SPLITS, TFRECORD_FOLDERS, OutputDir
+from bioshards.corpus.output.output_layout import SPLITS, OutputDir
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.parallel import parallel_for_each
@@ -79,9 +79,9 @@ def merge_bucket(
     if rows := len(shuffle_bucket.rows):
         schema = make_schema(build_config, split, rows, len(shuffle_bucket.rows["input_ids"].flatten()))
         batches = global_shuffle.iter_batches(shuffle_bucket, schema)
-        outputs = build_config.writer.write(
-            storage, output_dir.path, split, name, schema, batches, shuffle_bucket.keys
-        )
+        outputs = [
+            shard_writer.write_shard(storage, output_dir.path, f"{split}/{name}.arrow", schema, batches)
+        ]
     storage.write_json(report_path, {"cache_key": cache_key, "outputs": encode(outputs)})
     return MergeResult(split, bucket, outputs)
 
@@ -260,9 +260,9 @@ def _remove_stale_files(
     merge_results: Sequence[MergeResult],
 ) -> None:
     """Remove files of other inputs."""
-    folders = [f"{output_dir.path}/{folder}" for folder in (*SPLITS, *TFRECORD_FOLDERS.values())]
+    folders = [f"{output_dir.path}/{folder}" for folder in SPLITS]
     keep = {f"{output_dir.path}/{listed.file}" for listed in outputs}
-    sweep(storage, folders, keep, lambda name: name.startswith(("data-", "pretrain_data.")))
+    sweep(storage, folders, keep, lambda name: name.startswith("data-"))
     current_paths = {output_dir.build_report_path(result.name, "json") for result in build_results}
     current_paths |= {
         output_dir.merged_bucket_path(merge_result.bucket, f"{merge_result.split}.json")

@@ -1,70 +1,34 @@
-"""Write the files of a shard of rows: Arrow, and TFRecord if requested."""
+"""Write a shard of rows, and check the files of cached results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
 
 import pyarrow as pa
 
-from bioshards.corpus.output.output_layout import TFRECORD_FOLDERS
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.vocab.pretraining.tfrecord.record_encoder import RecordEncoder
-
-from .row_keys import KeyArray
 
 
-@dataclass(frozen=True, slots=True)
-class ShardWriter:
-    """Writer of shards.
+def write_shard(
+    storage: Storage, output: str, file: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> Shard:
+    """Write one shard, and return it as listed in the manifest.
 
-    Attributes:
-        record_encoder: encoder of TFRecord files; None writes none.
+    Args:
+        file: path of the shard in the output directory.
+        schema: schema of the shard (``pretraining_schema.make_schema``).
+        batches: record batches of the rows.
     """
-
-    record_encoder: RecordEncoder | None = None
-
-    def write(
-        self,
-        storage: Storage,
-        output: str,
-        split: str,
-        name: str,
-        schema: pa.Schema,
-        batches: Iterator[pa.RecordBatch],
-        keys: KeyArray,
-    ) -> list[Shard]:
-        """Write one shard of a split, and return its files as listed in the manifest.
-
-        Args:
-            schema: schema of the shard (``pretraining_schema.make_schema``).
-            batches: record batches of the rows.
-            keys: sort key of each row.
-        """
-        rows = num_records = 0
-        with ExitStack() as stack:
-            arrow_file = _OutputFile(storage, output, f"{split}/{name}.arrow", stack)
-            record_file = None
-            if self.record_encoder:
-                path = f"{TFRECORD_FOLDERS[split]}/pretrain_data.tfrecord-{name.removeprefix('data-')}"
-                record_file = _OutputFile(storage, output, path, stack)
-            stream = stack.enter_context(pa.ipc.new_stream(pa.PythonFile(arrow_file.writer, "w"), schema))
+    rows = 0
+    with storage.write(f"{output}/{file}") as shard_file:
+        writer = HashingWriter(shard_file)
+        with pa.ipc.new_stream(pa.PythonFile(writer, "w"), schema) as stream:
             for batch in batches:
                 stream.write_batch(batch)
-                if self.record_encoder and record_file:
-                    record_bytes, count = self.record_encoder.encode_batch(
-                        batch, keys[rows : rows + len(batch)]
-                    )
-                    record_file.writer.write(record_bytes)
-                    num_records += count
                 rows += len(batch)
-        return [
-            arrow_file.to_manifest_entry(rows),
-            *([record_file.to_manifest_entry(num_records)] if record_file else []),
-        ]
+    return Shard(file, rows, writer.size, writer.sha256)
 
 
 def has_all_outputs(storage: Storage, output: str, outputs: Iterable[Shard]) -> bool:
@@ -73,14 +37,3 @@ def has_all_outputs(storage: Storage, output: str, outputs: Iterable[Shard]) -> 
         [file_info.size for file_info in storage.glob(f"{output}/{entry.file}")] == [entry.bytes]
         for entry in outputs
     )
-
-
-class _OutputFile:
-    """A file being written, and its manifest entry once it is complete."""
-
-    def __init__(self, storage: Storage, output: str, path: str, stack: ExitStack) -> None:
-        self._path = path
-        self.writer = HashingWriter(stack.enter_context(storage.write(f"{output}/{path}")))
-
-    def to_manifest_entry(self, rows: int) -> Shard:
-        return Shard(self._path, rows, self.writer.size, self.writer.sha256)

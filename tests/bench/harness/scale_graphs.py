@@ -44,7 +44,6 @@ from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining import shard_groups
 from bioshards.vocab.pretraining.build import BuildConfig
 from bioshards.vocab.pretraining.objectives import example_recipes
-from bioshards.vocab.pretraining.shard_writer import ShardWriter
 from tests.support.vocab.tiny_tokenizers import make_wordpiece
 
 MAX_GRAPH_BYTES: Final = 10_000_000
@@ -107,7 +106,6 @@ def pretraining_graph(shards: int, vocabulary: Path) -> BuildGraph:
         validation_fraction=0.01,
         num_buckets={"train": 1200, "validation": 12},
         max_shard_bytes=128_000_000,
-        writer=ShardWriter(None),
     )
     job = PretrainingJob(
         storage=FILES,

@@ -18,9 +18,8 @@ from typing import Any
 from bioshards.corpus.shards import input_dirs
 from bioshards.pipelines import cli
 from bioshards.vocab.encode import Encoder
-from bioshards.vocab.pretraining import build, global_shuffle, pretraining_dir, row_planner
+from bioshards.vocab.pretraining import build, global_shuffle, pretraining_dir, row_planner, shard_writer
 from bioshards.vocab.pretraining.row_plan import RowPlan
-from bioshards.vocab.pretraining.shard_writer import ShardWriter
 
 
 class StepTimer:
@@ -87,7 +86,7 @@ def main() -> None:
     timer.time_iterator("gathering their tokens", RowPlan, "batches")
     timer.time_calls("dealing them out", global_shuffle, "deal")
     timer.time_calls("merging what was dealt out", pretraining_dir, "merge")
-    timer.time_calls("writing, with SHA-256", ShardWriter, "write")
+    timer.time_calls("writing, with SHA-256", shard_writer, "write_shard")
     code = cli.main(["run", "shards_to_pretraining", "--workers", "1", *sys.argv[1:]])
     timer.start("")
     total = sum(timer.seconds.values())

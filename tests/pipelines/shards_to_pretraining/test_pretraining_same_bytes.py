@@ -310,14 +310,14 @@ def test_second_run_into_a_locked_output_is_refused(
 ) -> None:
     """The second run starts while the first one writes its first shard."""
     arguments = (*pretraining_inputs.make_arguments("shard"), "--output", tmp_path / "out")
-    original_write, codes = shard_writer.ShardWriter.write, list[int]()
+    original_write, codes = shard_writer.write_shard, list[int]()
 
     def write_and_run_again(*write_arguments: Any) -> Any:
         if not codes:
             codes.append(run_shards_to_pretraining(*arguments))
         return original_write(*write_arguments)
 
-    monkeypatch.setattr(shard_writer.ShardWriter, "write", write_and_run_again)
+    monkeypatch.setattr(shard_writer, "write_shard", write_and_run_again)
     assert run_shards_to_pretraining(*arguments) == 0
     assert codes == [2]
     assert "another run is writing" in capsys.readouterr().err

@@ -504,13 +504,10 @@ def test_manifest_lists_config_inputs_and_outputs(
         "dupe_factor": 3,
         "keep_overflow": False,
         "as_published": False,
-        "whole_words": False,
-        "max_predictions_per_seq": 0,
         "seed": 0,
         "validation_fraction": 0.2,
         "shuffle": "shard",
         "max_shard_mb": 128,
-        "tfrecord": False,
     }
     inputs = {item["pipeline"]: item for item in manifest["inputs"]}
     for folder, name, documents in zip(

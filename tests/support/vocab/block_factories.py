@@ -21,7 +21,6 @@ from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import input_dirs, pretraining_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.encode import EncodedBatch, Encoder
-from bioshards.vocab.pretraining import shard_writer
 from bioshards.vocab.pretraining.build import BuildConfig, build_group
 from bioshards.vocab.pretraining.build_result import BuildResult
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
@@ -123,7 +122,6 @@ def make_build_config(encoder: Encoder, recipe: ExampleRecipe | None = None, **o
         "validation_fraction": 0.25,
         "num_buckets": {},
         "max_shard_bytes": UNLIMITED_BYTES,
-        "writer": shard_writer.ShardWriter(),
     }
     return BuildConfig(
         recipe=recipe or ExampleRecipe("electra", 16, 0.05, 0.1), encoder=encoder, **(defaults | overrides)

@@ -11,8 +11,6 @@ from tokenizers import AddedToken, Tokenizer
 from tokenizers.models import BPE, WordPiece
 
 from bioshards.train.data.piece_table import PieceTable, VocabularyError
-from bioshards.vocab.encode import Encoder
-from bioshards.vocab.pretraining.tfrecord.static_masks import find_sentencepiece_continuations
 from tests.support.vocab.tiny_tokenizers import SPECIAL_TOKENS, make_unigram, make_wordpiece
 
 WORDS = ("cell", "##s", "##", "-", "##-", "β", "##β", "3", "#", "[unused1]")
@@ -49,7 +47,6 @@ def test_wordpiece_continuations_have_the_prefix(tmp_path: Path) -> None:
     assert pieces.size == size == 15
     assert pieces.mask_id == tokenizer.token_to_id("[MASK]")
     assert list_selected(pieces.is_continuation, tokenizer) == {"##s", "##", "##-", "##β"}
-    assert pieces.is_continuation.tolist() == list(map(bool, Encoder(folder).is_continuation))
 
 
 def test_sentencepiece_continuations_equal_albert_code(tmp_path: Path) -> None:
@@ -57,9 +54,6 @@ def test_sentencepiece_continuations_equal_albert_code(tmp_path: Path) -> None:
     folder, size, sha256 = save_vocabulary(tmp_path, tokenizer)
     pieces = PieceTable.load(folder, size, sha256)
     assert list_selected(pieces.is_continuation, tokenizer) == {"s", "ing", ").", "IL", "a-b", "K", "..."}
-    ids = tokenizer.get_vocab()
-    added = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
-    assert pieces.is_continuation.tolist() == list(map(bool, find_sentencepiece_continuations(ids, added)))
 
 
 def test_special_pieces_exclude_the_unknown_token(tmp_path: Path) -> None:

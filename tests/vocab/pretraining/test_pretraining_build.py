@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
+from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.pretraining_schema import metadata_from_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
@@ -24,8 +24,7 @@ from bioshards.vocab.pretraining.build_result import BuildResult
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 from bioshards.vocab.pretraining.row_plan import RowPlan
 from bioshards.vocab.pretraining.shard_groups import ShardGroup
-from bioshards.vocab.pretraining.shard_writer import ShardWriter, has_all_outputs
-from bioshards.vocab.pretraining.tfrecord.record_encoder import make_record_encoder
+from bioshards.vocab.pretraining.shard_writer import has_all_outputs, write_shard
 from tests.support.full_disk import FullDiskStorage
 from tests.support.vocab.block_factories import (
     NO_TOKENS,
@@ -333,7 +332,6 @@ def test_damaged_input_shard_is_a_failure_without_report(
         ("/train/", 0, {}),
         ("/train/", 3_000, {}),
         ("/validation/", 500, {}),
-        ("/pretrain_tfrecords/", 2_000, {}),
         ("/shuffle_spill/", 3_000, BUCKETS),
         ("/rejected/", 10, {}),
         ("/build_reports/", 100, {}),
@@ -349,9 +347,7 @@ def test_full_disk_leaves_only_whole_files_and_no_report(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "MAX_DOCUMENT_TOKENS", 20)
-    recipe = ExampleRecipe("electra", 16)
-    writer = ShardWriter(make_record_encoder(encoder, recipe))
-    config = make_build_config(encoder, recipe, num_buckets=buckets, writer=writer)
+    config = make_build_config(encoder, num_buckets=buckets)
     fresh = build_from_group(out / "fresh", shard_group, config)
     assert fresh.rejected["too-long"]
     with pytest.raises(OSError, match="No space left"):
@@ -410,28 +406,18 @@ def iter_row_batches(error: Exception | None = None) -> Iterator[pa.RecordBatch]
         raise error
 
 
-def test_written_shard_is_listed_with_size_and_checksum(out: Path, encoder: Encoder) -> None:
-    writer = ShardWriter(make_record_encoder(encoder, ExampleRecipe("electra", 8)))
-    keys = np.arange(4, dtype=np.uint64)
-    listed = writer.write(FILES, str(out), "validation", "data-x", make_schema(), iter_row_batches(), keys)
-    assert [shard.file for shard in listed] == [
-        "validation/data-x.arrow",
-        "validation_tfrecords/pretrain_data.tfrecord-x",
-    ]
-    for shard in listed:
-        data = (out / shard.file).read_bytes()
-        assert shard.rows == 4
-        assert (shard.bytes, shard.sha256) == (len(data), hashlib.sha256(data).hexdigest())
-    assert has_all_outputs(FILES, str(out), listed)
+def test_written_shard_is_listed_with_size_and_checksum(out: Path) -> None:
+    shard = write_shard(FILES, str(out), "validation/data-x.arrow", make_schema(), iter_row_batches())
+    data = (out / "validation/data-x.arrow").read_bytes()
+    assert shard == Shard("validation/data-x.arrow", 4, len(data), hashlib.sha256(data).hexdigest())
+    assert has_all_outputs(FILES, str(out), [shard])
     assert has_all_outputs(FILES, str(out), [])
-    (out / listed[1].file).write_bytes(b"")
-    assert not has_all_outputs(FILES, str(out), listed)
+    (out / shard.file).write_bytes(b"")
+    assert not has_all_outputs(FILES, str(out), [shard])
 
 
 @pytest.mark.parametrize("error", [ValueError("no rows"), KeyboardInterrupt()])
-def test_failing_row_source_leaves_no_file(error: Exception, out: Path, encoder: Encoder) -> None:
-    writer = ShardWriter(make_record_encoder(encoder, ExampleRecipe("electra", 8)))
-    keys = np.arange(4, dtype=np.uint64)
+def test_failing_row_source_leaves_no_file(error: Exception, out: Path) -> None:
     with pytest.raises(type(error)):
-        writer.write(FILES, str(out), "train", "data-x", make_schema(), iter_row_batches(error), keys)
+        write_shard(FILES, str(out), "train/data-x.arrow", make_schema(), iter_row_batches(error))
     assert list_files(out) == set()

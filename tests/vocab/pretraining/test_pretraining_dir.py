@@ -23,8 +23,6 @@ from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
 from bioshards.vocab.pretraining.pretraining_dir import MergeResult
 from bioshards.vocab.pretraining.shard_groups import ShardGroup
-from bioshards.vocab.pretraining.shard_writer import ShardWriter
-from bioshards.vocab.pretraining.tfrecord.record_encoder import make_record_encoder
 from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.corpus.manifests import of_pretraining
 from tests.support.vocab.block_factories import (
@@ -250,8 +248,6 @@ def test_publishing_removes_only_stale_files(out: Path, shard_group: ShardGroup,
         f"train/data-{other}-00000.arrow",
         f"train/data-{shard_group.name}-00007.arrow",
         "validation/data-00000-of-00001.arrow",
-        f"pretrain_tfrecords/pretrain_data.tfrecord-{other}-00000",
-        f"validation_tfrecords/pretrain_data.tfrecord-{other}-00000",
         f".bioshards/build_reports/{other}.json",
         ".bioshards/merged_buckets/00000-train.json",
         f".bioshards/shuffle_spill/train-{other}-00000.arrow",
@@ -315,20 +311,14 @@ def test_set_is_up_to_date_while_inputs_and_files_are_unchanged(
     out: Path, shard_group: ShardGroup, encoder: Encoder
 ) -> None:
     assert not is_finished(out)
-    result = build_from_group(
-        out,
-        shard_group,
-        make_build_config(
-            encoder, writer=ShardWriter(make_record_encoder(encoder, ExampleRecipe("electra", 16)))
-        ),
-    )
+    result = build_from_group(out, shard_group, make_build_config(encoder))
     assert not is_finished(out)
     assert publish(out, result) is None
     assert is_finished(out)
     assert not is_finished(out, [])
     assert not is_finished(out, [*INPUTS, *INPUTS])
     assert not is_finished(out, [replace(INPUTS[0], documents=2)])
-    assert len(result.outputs) == 4
+    assert len(result.outputs) == 2
     for shard in result.outputs:
         path = out / shard.file
         data = path.read_bytes()

@@ -31,8 +31,6 @@ class ExampleRecipe:
             lost.
         as_published: reproduce the reference code with its defects: for ``albert``, a chunk of one sentence
             is paired with the text of a random document.
-        whole_words: mask whole words in TFRecord files.
-        max_predictions_per_seq: maximum number of masked tokens in TFRecord files; 0 is 15 % of the length.
     """
 
     objective: str = "electra"
@@ -42,8 +40,6 @@ class ExampleRecipe:
     dupe_factor: int = 1
     keep_overflow: bool = False
     as_published: bool = False
-    whole_words: bool = False
-    max_predictions_per_seq: int = 0
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
@@ -64,8 +60,6 @@ class ExampleRecipe:
         ):
             if not 0 <= value <= 1:
                 raise InvalidValueError(f"--{name} {value} is not between 0 and 1")
-        if self.max_predictions_per_seq < 0:
-            raise InvalidValueError(f"--max-predictions-per-seq {self.max_predictions_per_seq} is below 0")
         if self.dupe_factor < 1:
             raise InvalidValueError(f"--dupe-factor {self.dupe_factor} is below 1")
         for option, value in (
@@ -73,7 +67,6 @@ class ExampleRecipe:
             ("--single-segment-prob", self.single_segment_prob),
             ("--keep-overflow", self.keep_overflow),
             ("--as-published", self.as_published),
-            ("--max-predictions-per-seq", self.max_predictions_per_seq),
         ):
             if value and option not in OBJECTIVES[self.objective].options:
                 accepting = [name for name, objective in OBJECTIVES.items() if option in objective.options]
@@ -112,13 +105,10 @@ PRESETS: Final[dict[str, ExampleRecipe]] = {
     # BioALBERT (Naseem et al. 2020, tables I and II): sequence length 512, and "dup-factor as five" for its
     # best model.  Short sequences are not mentioned: ALBERT's.  The paper calls sentence-order negatives
     # segments of different documents; ALBERT's code, which it uses, swaps two segments, as here.
-    # 20 predictions (table I) are 4 % of 512.
     "bioalbert": replace(DEFAULTS["albert"], max_seq_length=512, dupe_factor=5),
     # PubMedBERT (Gu et al. 2020): masked tokens and next-sentence prediction; lengths, short sequences and
     # the dupe factor are not mentioned.  The code it builds on (NVIDIA's BERT for TensorFlow, data/) makes
     # sequences of 128 and then of 512, a dupe factor of 5, short_seq_prob 0.1.  Here the second phase; the
-    # first: --max-seq-length 128.  The paper masks whole words; 80 predictions are NVIDIA's.
-    "pubmedbert": replace(
-        DEFAULTS["bert"], max_seq_length=512, dupe_factor=5, whole_words=True, max_predictions_per_seq=80
-    ),
+    # first: --max-seq-length 128.
+    "pubmedbert": replace(DEFAULTS["bert"], max_seq_length=512, dupe_factor=5),
 }

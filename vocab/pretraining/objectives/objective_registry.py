@@ -57,8 +57,6 @@ class RecipeDefaults:
     max_seq_length: int
     short_seq_prob: float = 0.0
     single_segment_prob: float = 0.0
-    whole_words: bool = False
-    max_predictions_per_seq: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,23 +120,22 @@ OBJECTIVES: Final[dict[str, PretrainingObjective]] = {
     "bert": PretrainingObjective(
         build_rows=_for_each_document(sentence_pairs.build_rows),
         # google-research/bert, create_pretraining_data.py: max_seq_length 128, short_seq_prob 0.1.  Its
-        # dupe_factor of 10 gives other masks, which our trainer draws for every epoch; so one pass.  Its
-        # max_predictions_per_seq of 20 is 15 % of 128, and do_whole_word_mask False.
+        # dupe_factor of 10 gives other masks, which our trainer draws for every epoch; so one pass.
         defaults=RecipeDefaults(128, short_seq_prob=0.1),
         has_labels=True,
         loss_reason="truncated",
         cost=BuildCost(6_740, 12.9, extra_pass_seconds_per_megabyte=0.0212),
-        options=frozenset({"--short-seq-prob", "--max-predictions-per-seq"}),
+        options=frozenset({"--short-seq-prob"}),
     ),
     "albert": PretrainingObjective(
         build_rows=_for_each_document(sentence_pairs.build_rows),
         # google-research/albert, create_pretraining_data.py: max_seq_length 512, short_seq_prob 0.1.  Its
-        # dupe_factor is 40, as for bert; max_predictions_per_seq 20, do_whole_word_mask True.
-        defaults=RecipeDefaults(512, short_seq_prob=0.1, whole_words=True, max_predictions_per_seq=20),
+        # dupe_factor is 40, as for bert.
+        defaults=RecipeDefaults(512, short_seq_prob=0.1),
         has_labels=True,
         loss_reason="truncated",
         cost=BuildCost(6_990, 13.4, extra_pass_seconds_per_megabyte=0.0138),
-        options=frozenset({"--short-seq-prob", "--max-predictions-per-seq", "--as-published"}),
+        options=frozenset({"--short-seq-prob", "--as-published"}),
     ),
     "plain": PretrainingObjective(
         build_rows=_pack_in_key_order,

@@ -56,19 +56,11 @@ def test_dupe_factor_is_at_least_1(passes: int) -> None:
         ExampleRecipe(dupe_factor=passes)
 
 
-@pytest.mark.parametrize("objective", ["bert", "albert"])
-def test_max_predictions_may_exceed_the_row_length(objective: Any) -> None:
-    assert ExampleRecipe(objective, 16, max_predictions_per_seq=20).max_predictions_per_seq == 20
-    with pytest.raises(ValueError, match="--max-predictions-per-seq -1 is below 0"):
-        ExampleRecipe(objective, max_predictions_per_seq=-1)
-
-
 NOT_APPLICABLE = {
     "short_seq_prob": (0.1, {"plain"}),
     "single_segment_prob": (0.1, {"bert", "albert", "plain"}),
     "keep_overflow": (True, {"bert", "albert", "plain"}),
     "as_published": (True, {"electra", "bert", "plain"}),
-    "max_predictions_per_seq": (9, {"electra", "plain"}),
 }
 
 
@@ -116,12 +108,7 @@ def test_default_recipes_are_those_of_the_reference_code() -> None:
         "bert": (128, {"short_seq_prob": 0.1}),
         "albert": (
             512,
-            {
-                "max_seq_length": 512,
-                "short_seq_prob": 0.1,
-                "whole_words": True,
-                "max_predictions_per_seq": 20,
-            },
+            {"max_seq_length": 512, "short_seq_prob": 0.1},
         ),
         "plain": (512, {"max_seq_length": 512}),
     }
@@ -145,23 +132,11 @@ def test_preset_recipes_are_those_of_the_papers() -> None:
         ),
         "bioalbert": (
             "albert",
-            {
-                "max_seq_length": 512,
-                "short_seq_prob": 0.1,
-                "dupe_factor": 5,
-                "whole_words": True,
-                "max_predictions_per_seq": 20,
-            },
+            {"max_seq_length": 512, "short_seq_prob": 0.1, "dupe_factor": 5},
         ),
         "pubmedbert": (
             "bert",
-            {
-                "max_seq_length": 512,
-                "short_seq_prob": 0.1,
-                "dupe_factor": 5,
-                "whole_words": True,
-                "max_predictions_per_seq": 80,
-            },
+            {"max_seq_length": 512, "short_seq_prob": 0.1, "dupe_factor": 5},
         ),
     }
 

@@ -1,1 +1,0 @@
-"""TFRecord files of pretraining rows for the original TensorFlow trainers."""
