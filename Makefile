@@ -41,9 +41,8 @@ REGISTRY ?=
 TAG ?= $(VERSION)
 DOCKER ?= docker
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' pipelines/_root/__init__.py)
-PIPELINES := $(patsubst docker/metadata/%.json,%,$(wildcard docker/metadata/*.json))
 BUILD = $(DOCKER) build --file docker/Dockerfile --build-arg VERSION=$(VERSION)
-IMAGES := worker trainer $(subst _,-,$(PIPELINES))
+IMAGES := worker launcher trainer
 NAME = $(REGISTRY:%=%/)bioshards-$(1):$(TAG)
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
@@ -121,16 +120,12 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench.bench_contamination
 	$(BIN)/python -m tests.bench.bench_scale
 
-# A worker, a trainer, and of each pipeline a launcher: the worker with two more small layers.
-image: image/worker image/trainer $(PIPELINES:%=image/%)
+image: $(IMAGES:%=image/%)
 	@echo 'Built: $(foreach image,$(IMAGES),$(call NAME,$(image)))'
 	@echo '$(if $(REGISTRY),make push brings,With REGISTRY=HOST/PROJECT/REPOSITORY make push brings) them there.'
 
-image/worker image/trainer: image/%:
+$(IMAGES:%=image/%): image/%:
 	$(BUILD) --target $* --tag $(call NAME,$*) .
-
-$(PIPELINES:%=image/%): image/%: image/worker
-	$(BUILD) --target launcher --build-arg PIPELINE=$* --tag $(call NAME,$(subst _,-,$*)) .
 
 push: $(IMAGES:%=push/%)
 

@@ -1,51 +1,19 @@
-"""Argparse types: what options take, each with a regular expression for forms (flex_metadata.py)."""
+"""Argparse types: what options take."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
-import functools
 import re
 from collections.abc import Callable, Sequence
-from typing import Final, Generic, Literal, TypeVar
+from typing import Literal
 from urllib.parse import urlsplit
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.languages import MARC_CODES, parse_language
+from bioshards.corpus.languages import parse_language
 from bioshards.corpus.pubmed.publication_types import parse_publication_types
 
-_CONTACT_PATTERN: Final = "[!-'*-~]{3,200}"
 
-T = TypeVar("T")
-
-
-class PatternType(Generic[T]):
-    """An argparse type with a regular expression beside it, for forms that look before we do
-    (flex_metadata.py).
-
-    Attributes:
-        pattern: what matches it, whole, is taken; some of what does not may be, too.
-    """
-
-    def __init__(self, parse: Callable[[str], T], pattern: str) -> None:
-        functools.update_wrapper(self, parse)
-        self._parse, self.pattern = parse, pattern
-
-    def __call__(self, text: str) -> T:
-        return self._parse(text)
-
-
-def with_pattern(pattern: str) -> Callable[[Callable[[str], T]], PatternType[T]]:
-    """Make an argparse type of a function that takes what matches the pattern."""
-    return lambda parse: PatternType(parse, pattern)
-
-
-def _make_list_pattern(known: Sequence[str]) -> str:
-    name_pattern = f"({'|'.join(known)})"
-    return f"{name_pattern}(,{name_pattern})*"
-
-
-@with_pattern(r"0(\.[0-9]+)?|\.[0-9]+|1(\.0+)?")
 def fraction(text: str) -> float:
     """Parse a number from 0 to 1."""
     value = float(text)
@@ -54,7 +22,7 @@ def fraction(text: str) -> float:
     return value
 
 
-def int_at_least(lowest: Literal[0, 1]) -> PatternType[int]:
+def int_at_least(lowest: Literal[0, 1]) -> Callable[[str], int]:
     """Return an argparse type that parses a whole number of at least ``lowest``."""
 
     def parse_integer(text: str) -> int:
@@ -64,16 +32,14 @@ def int_at_least(lowest: Literal[0, 1]) -> PatternType[int]:
         return value
 
     parse_integer.__name__ = "whole number"
-    return PatternType(parse_integer, "[1-9][0-9]{0,17}" if lowest else "0|[1-9][0-9]{0,17}")
+    return parse_integer
 
 
-@with_pattern(r"[^\r\n]*")
 def name_list(text: str) -> tuple[str, ...]:
     """Parse a comma-separated list."""
     return tuple(sorted({name.strip() for name in text.split(",") if name.strip()}))
 
 
-@with_pattern(f"({_make_list_pattern(MARC_CODES)})?")
 def language_list(text: str) -> tuple[str, ...]:
     """Parse a comma-separated list of languages into MARC codes."""
     try:
@@ -82,22 +48,19 @@ def language_list(text: str) -> tuple[str, ...]:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-@with_pattern(r"[^\r\n]*")
 def publication_type_list(text: str) -> tuple[str, ...]:
     """Parse a comma-separated list of publication types, which may contain commas."""
     return parse_publication_types(text)
 
 
-@with_pattern(r"[^\r\n]*")
 def article_type_list(text: str) -> tuple[str, ...]:
     """Parse a comma-separated list of values of JATS ``article-type``, which are compared in lower case."""
     return name_list(text.lower())
 
 
-def nonempty_subset_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
+def nonempty_subset_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
     """Return an argparse type like :func:`subset_of` that rejects an empty selection."""
 
-    @with_pattern(f"all|{_make_list_pattern(known)}")
     def parse_names(text: str) -> tuple[str, ...]:
         selected = subset_of(known)(text)
         if not selected:
@@ -107,13 +70,12 @@ def nonempty_subset_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
     return parse_names
 
 
-def subset_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
+def subset_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
     """Return an argparse type of comma-separated names, in any case, ``all`` or ``none``.
 
     The order is that of ``known``.
     """
 
-    @with_pattern(f"all|none|{_make_list_pattern(known)}")
     def parse_names(text: str) -> tuple[str, ...]:
         if text in ("all", "none"):
             return tuple(known) if text == "all" else ()
@@ -134,10 +96,9 @@ def subset_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
     return parse_names
 
 
-def complement_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
+def complement_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
     """Return an argparse type that parses names as :func:`subset_of` does and selects all others."""
 
-    @with_pattern(subset_of(known).pattern)
     def parse_names(text: str) -> tuple[str, ...]:
         excluded = subset_of(known)(text)
         return tuple(name for name in known if name not in excluded)
@@ -145,7 +106,6 @@ def complement_of(known: Sequence[str]) -> PatternType[tuple[str, ...]]:
     return parse_names
 
 
-@with_pattern(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?")
 def server_url(text: str) -> str:
     """Parse a server's URL, https, or http on this machine; add a trailing slash."""
     parts = urlsplit(text)
@@ -158,9 +118,8 @@ def server_url(text: str) -> str:
     return text if text.endswith("/") else f"{text}/"
 
 
-@with_pattern(_CONTACT_PATTERN)
 def contact_address(text: str) -> str:
     """Parse a mail or web address that an HTTP header can hold."""
-    if not re.fullmatch(_CONTACT_PATTERN, text):
+    if not re.fullmatch("[!-'*-~]{3,200}", text):
         raise argparse.ArgumentTypeError(f"{text!r} is no mail or web address")
     return text

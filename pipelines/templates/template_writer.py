@@ -1,8 +1,7 @@
 """``beam template``: a job to be started later on Dataflow, by people who have nothing of ours installed.
 
 A classic template is a job as it is: its options, and the inputs that were found when it was made.  A flex
-template is an image (docker/) with a form; the job is made when it is started, of the inputs that are there
-then.
+template is an image (docker/); the job is made when it is started, of the inputs that are there then.
 """
 
 from __future__ import annotations
@@ -18,8 +17,18 @@ from bioshards.corpus.exit_codes import OK, USAGE_ERROR
 from bioshards.pipelines.dataflow import settings
 from bioshards.pipelines.execution.session import FILESYSTEM_OPTION_PREFIXES, make_absolute, make_context
 from bioshards.pipelines.options.parser import Parser
+from bioshards.pipelines.registry import load_parser
 
-from .flex_metadata import REQUIRED_PARAMETERS, make_metadata
+ARGUMENTS_PARAMETER: Final = "arguments"
+"""The parameter of flex templates: what follows ``beam run``."""
+_REQUIRED_OPTIONS: Final = {
+    "fetch": ("input", "mirror"),
+    "pubmed_to_shards": ("input", "output"),
+    "pmc_to_shards": ("input", "output"),
+    "shards_to_words": ("input", "output"),
+    "shards_to_pretraining": ("input", "output", "vocab"),
+}
+"""Options that a job on Dataflow cannot be without."""
 
 DESCRIPTION: Final = """\
 Write a template, from which Google Cloud Dataflow starts jobs.
@@ -29,18 +38,18 @@ inputs are frozen: files that come later are not in it, so that it is of use to 
 elsewhere, not to update an output. Making it begins the output: a manifest.json of before is taken away.
 Make it anew if another run has written the output since.
 
-With --image a flex one: the image to start, what its form asks for, and our defaults for workers. Each start
-finds its inputs anew; options are given then."""
+With --image a flex one: the image to start, and our defaults for workers. Each start finds its inputs anew;
+options are given then, as its parameter "arguments"."""
 EPILOG: Final = """\
-  beam template {0} --template-file gs://BUCKET/{0}.json {2} \\
+  beam template {0} --template-file gs://BUCKET/{0}.json {1} \\
       --project=P --region=R --temp_location=gs://BUCKET/tmp
   gcloud dataflow jobs run NAME --region=R --gcs-location=gs://BUCKET/{0}.json
 
   beam template {0} --template-file gs://BUCKET/{0}.json \\
-      --image R-docker.pkg.dev/P/REPOSITORY/bioshards-{1}:TAG
+      --image R-docker.pkg.dev/P/REPOSITORY/bioshards-launcher:TAG
   gcloud dataflow flex-template run NAME --region=R --template-file-gcs-location=gs://BUCKET/{0}.json \\
       --staging-location=gs://BUCKET/tmp --temp-location=gs://BUCKET/tmp \\
-      --parameters='^~^{3}'"""
+      --parameters='^~^{2}={0} {1}'"""
 
 _IMAGE_PATTERN: Final = re.compile(
     r"[a-z0-9][\w.-]*(:[0-9]+)?(/[a-z0-9][\w.-]*)+(:[\w.-]+)?(@sha256:[0-9a-f]{64})?"
@@ -77,22 +86,22 @@ def _print_usage_error(message: str) -> int:
 
 def _make_parser(pipeline: str) -> Parser:
     parser = Parser(f"beam template {pipeline}", DESCRIPTION.format(pipeline))
-    example_values = {name: f"gs://BUCKET/{name}" for name in REQUIRED_PARAMETERS[pipeline]}
-    if pipeline == "fetch":
-        example_values["input"] = "pubmed:"
-    parser.epilog = EPILOG.format(
-        pipeline,
-        pipeline.replace("_", "-"),
-        " ".join(f"--{name}={value}" for name, value in example_values.items()),
-        "~".join(f"{name}={value}" for name, value in example_values.items()),
-    )
+    parser.epilog = EPILOG.format(pipeline, _make_example_options(pipeline), ARGUMENTS_PARAMETER)
     parser.add_argument("--template-file", metavar="FILE", help="the template to write, local or gs://")
     parser.add_argument(
         "--image",
         metavar="NAME",
-        help="of the launcher of this pipeline, as it was pushed (docker/README.md); workers run it too",
+        help="of the launcher, as it was pushed (docker/README.md); workers run it too",
     )
     return parser
+
+
+def _make_example_options(pipeline: str) -> str:
+    """Return the required options as words of a command line."""
+    return " ".join(
+        f"--{name}={'pubmed:' if (pipeline, name) == ('fetch', 'input') else f'gs://BUCKET/{name}'}"
+        for name in _REQUIRED_OPTIONS[pipeline]
+    )
 
 
 def _write_classic_template(
@@ -146,12 +155,9 @@ def _write_flex_template(
             raise UsageError(f"{arg} says nothing with --image: it is given when the template is started")
     if not _IMAGE_PATTERN.fullmatch(image):
         raise UsageError(f"--image {image} is no image like R-docker.pkg.dev/P/REPOSITORY/NAME:TAG")
-    expected_name = f"bioshards-{pipeline.replace('_', '-')}"
-    if (name := re.split("[:@]", image.rpartition("/")[2])[0]) != expected_name and name.startswith(
-        "bioshards-"
-    ):
+    if re.split("[:@]", image.rpartition("/")[2])[0] in ("bioshards-worker", "bioshards-trainer"):
         raise UsageError(
-            f"--image {image} does not start {pipeline}: {expected_name} does (docker/README.md)"
+            f"--image {image} does not start pipelines: bioshards-launcher does (docker/README.md)"
         )
     make_context(parser, beam_args, 1, [template_path]).storage.write_json(
         template_path, make_container_spec(pipeline, image)
@@ -159,11 +165,11 @@ def _write_flex_template(
     template_location = (
         template_path if "://" in template_path else f"gs://BUCKET/... (a copy of {template_path})"
     )
-    parameters = "~".join(f"{name}=..." for name in REQUIRED_PARAMETERS[pipeline])
     print(
         f"template: {template_path}\nTo start it: gcloud dataflow flex-template run NAME --region=REGION "
         f"--template-file-gcs-location={template_location} --staging-location=gs://BUCKET/tmp "
-        f"--temp-location=gs://BUCKET/tmp --parameters='^~^{parameters}'"
+        f"--temp-location=gs://BUCKET/tmp "
+        f"--parameters='^~^{ARGUMENTS_PARAMETER}={pipeline} {_make_example_options(pipeline)}'"
     )
     return OK
 
@@ -176,10 +182,27 @@ def make_container_spec(pipeline: str, image: str) -> dict[str, Any]:
     return {
         "image": image,
         "sdkInfo": {"language": "PYTHON"},
-        "metadata": make_metadata(pipeline),
+        "metadata": _make_metadata(pipeline),
         "defaultEnvironment": {
             "sdkContainerImage": image,
             "machineType": settings.DEFAULTS.machine_type,
             "diskSizeGb": settings.DEFAULTS.disk_size_gb,
         },
+    }
+
+
+def _make_metadata(pipeline: str) -> dict[str, Any]:
+    """Build the TemplateMetadata of Dataflow's API, v1b3, as plain JSON."""
+    parser = load_parser(pipeline)
+    return {
+        "name": f"bioshards {pipeline}",
+        "description": " ".join((parser.description or "").split()),
+        "parameters": [
+            {
+                "name": ARGUMENTS_PARAMETER,
+                "label": f"Arguments of beam run, beginning with {pipeline}",
+                "helpText": f"such as: {pipeline} {_make_example_options(pipeline)}. Folders and files are "
+                f"on gs:// or s3://. {parser.format_help()}",
+            }
+        ],
     }

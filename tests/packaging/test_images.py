@@ -117,17 +117,12 @@ def test_no_secrets_no_remote_files_and_no_unneeded_root() -> None:
         assert not stages[name].values("USER")
 
 
-def test_launchers_differ_only_in_a_build_argument() -> None:
-    """All launchers share the worker's layers, and each image is both launcher and worker."""
+def test_launcher_is_a_worker_too() -> None:
     launcher = parse_stages()["launcher"]
     assert launcher.base == "worker"
     assert not launcher.values("RUN")
     assert not launcher.values("ENTRYPOINT")
     assert parse_stages()["worker"].values("ENTRYPOINT") == ['["/opt/apache/beam/boot"]']
-    instructions = [instruction for instruction, _ in launcher.steps]
-    assert instructions.index("ARG") > max(
-        i for i, instruction in enumerate(instructions) if instruction == "COPY"
-    )
 
 
 def test_make_image_builds_each_image_once() -> None:
@@ -136,9 +131,7 @@ def test_make_image_builds_each_image_once() -> None:
     completed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     build_commands = [line for line in completed.stdout.splitlines() if line.startswith("docker build ")]
     names = [re.search(r"--tag (\S+)", line)[1] for line in build_commands]  # type: ignore[index]
-    expected = ["worker", "trainer", *(name.replace("_", "-") for name in PIPELINES)]
-    assert sorted(names) == sorted(f"host/lab/bioshards-{name}:7" for name in expected)
-    assert names[0] == "host/lab/bioshards-worker:7"
+    assert names == [f"host/lab/bioshards-{name}:7" for name in ("worker", "launcher", "trainer")]
     assert all(f"--build-arg VERSION={__version__} " in line for line in build_commands)
     for line in build_commands:
         assert re.search(r"--target (\S+)", line)[1] in STAGES  # type: ignore[index]
@@ -212,8 +205,7 @@ def test_worker_has_the_pipelines_and_no_trainer(images: StageEnvironments) -> N
 def test_launcher_creates_the_dataflow_job(images: StageEnvironments, tmp_path: Path) -> None:
     """The launcher accepts the options of Dataflow's launcher, and the job's workers use the image."""
     variables = images.environment("launcher")
-    assert variables["BIOSHARDS_PIPELINE"] == "${PIPELINE}"
-    image = "host/lab/bioshards-pubmed-to-shards:7"
+    image = "host/lab/bioshards-launcher:7"
     imports = "import google.auth as a; from google.auth.credentials import AnonymousCredentials as C; "
     script = (
         f"{imports}a.default = lambda *_, **__: (C(), 'test'); import runpy, sys; del sys.argv[0]; "
@@ -223,9 +215,8 @@ def test_launcher_creates_the_dataflow_job(images: StageEnvironments, tmp_path: 
         for path in PUBMED_SAMPLE.iterdir():
             store_emulators.upload_object(store, f"in/{path.name}", path.read_bytes())
         options = [
-            f"--input={store.url}/in/pubmed26n0001.xml;{store.url}/in/pubmed26n0003.xml",
-            f"--output={store.url}/out",
-            "--titles=false",
+            f"--arguments=pubmed_to_shards --input={store.url}/in/pubmed26n0001.xml "
+            f"--input={store.url}/in/pubmed26n0003.xml --output={store.url}/out --no-titles",
             "--runner=DataflowRunner",
             "--job_name=abstracts",
             "--project=my-lab",
@@ -240,7 +231,7 @@ def test_launcher_creates_the_dataflow_job(images: StageEnvironments, tmp_path: 
             images,
             "launcher",
             *("python", "-c", script, variables["FLEX_TEMPLATE_PYTHON_PY_FILE"], *options, *store.options),
-            **{**store.environment, "BIOSHARDS_PIPELINE": "pubmed_to_shards"},
+            **store.environment,
         )
         assert completed.returncode == 0, completed.stderr
         job = json.loads(store_emulators.download_object(store, "staging/job_object"))
