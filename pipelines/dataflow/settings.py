@@ -49,8 +49,6 @@ class Defaults:
 DEFAULTS: Final = Defaults()
 DEFAULT_VCPUS: Final = 4
 """Of the default machine: so many items are done at a time on one."""
-DEFAULT_MEMORY_GB: Final = 16
-"""Of the default machine."""
 MAX_WORKERS: Final = 25
 """Machines at most if no other number is given, 100 vCPUs; the service's own is 2,000
 (horizontal-autoscaling).  A file of PubMed takes a process 3 to 5 seconds, so 1,600 take 100 processes about

@@ -27,7 +27,7 @@ from bioshards.pipelines.options.parser import Parser
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from bioshards.pipelines.dry_run.source_plans import DryRunPlan
+    from bioshards.pipelines.dry_run.cost import DryRunPlan
 
 OptionsT = TypeVar("OptionsT", bound=RunOptions)
 JobT = TypeVar("JobT", bound=Job)
@@ -165,9 +165,9 @@ class Driver(ABC, Generic[OptionsT, JobT]):
         """Return lines on the published output."""
 
     def _print_plan(self, job: JobT, job_spec: JobSpec, context: RunContext, notices: Sequence[str]) -> None:
-        from bioshards.pipelines.dry_run import estimates
+        from bioshards.pipelines.dry_run.cost import format_plan
 
-        estimate = estimates.format_estimate(
+        report = format_plan(
             self.plan(job),
             notices=notices,
             context=context,
@@ -175,7 +175,7 @@ class Driver(ABC, Generic[OptionsT, JobT]):
             workers=self.options.workers,
             build=lambda root: self.build(root, job),
         )
-        print(escape_controls(estimate))
+        print(escape_controls(report))
 
     def _execute(self, job: JobT, job_spec: JobSpec, context: RunContext) -> int:
         self.reset_output(job)

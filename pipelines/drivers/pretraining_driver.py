@@ -26,7 +26,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import shards_to_pretraining
 from bioshards.pipelines.context import PathOption
 from bioshards.pipelines.dry_run import document_plans
-from bioshards.pipelines.dry_run.source_plans import DryRunPlan
+from bioshards.pipelines.dry_run.cost import DryRunPlan
 from bioshards.pipelines.execution.executor import ProgressMonitor
 from bioshards.pipelines.execution.progress_monitor import PretrainingProgress
 from bioshards.pipelines.execution.session import make_absolute

@@ -37,7 +37,7 @@ from .driver import Driver
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from bioshards.pipelines.dry_run.source_plans import DryRunPlan
+    from bioshards.pipelines.dry_run.cost import DryRunPlan
 
 
 class ShardsDriver(Driver[ShardsOptions, ShardsJob]):

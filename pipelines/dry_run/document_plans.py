@@ -10,7 +10,7 @@ from bioshards.pipelines.job_types import PretrainingJob, WordsJob
 from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
 
 from . import cost
-from .source_plans import DryRunPlan
+from .cost import DryRunPlan
 
 
 def plan_words(job: WordsJob) -> DryRunPlan:
@@ -24,9 +24,8 @@ def plan_words(job: WordsJob) -> DryRunPlan:
         f"  counted:   {len(all_shards) - len(to_do):,} shards before, {len(to_do):,} to do",
     ]
     store_wait_seconds = cost.estimate_store_wait(cost.STORE_CALLS_PER_SHARD * len(to_do), size)
-    return DryRunPlan(
-        lines, cost.WORD_COUNT_RATE.estimate_core_seconds(size), size, len(to_do), store_wait_seconds
-    )
+    seconds = size / 1e6 / cost.WORD_COUNT_MB_PER_CORE_SECOND
+    return DryRunPlan(lines, seconds, size, len(to_do), store_wait_seconds)
 
 
 def plan_pretraining(job: PretrainingJob) -> DryRunPlan:

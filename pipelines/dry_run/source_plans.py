@@ -1,12 +1,8 @@
-"""``--dry-run`` of what is made of sources: what a run would fetch and process.
-
-What it takes, here or elsewhere, and what it costs, is said by estimates.py.
-"""
+"""``--dry-run`` of what is made of sources: what a run would fetch and process."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, inventory_manifest, removals
@@ -28,6 +24,7 @@ from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
 from bioshards.pipelines.job_types import FetchJob, ShardsJob
 
 from . import cost
+from .cost import DryRunPlan, format_duration
 
 DOWNLOAD_MEGABYTES_PER_SECOND: Final = 20.0
 """Megabytes fetched a second over all connections: a guess, for want of a measurement.  From 4 connections
@@ -40,29 +37,6 @@ ARTICLES_PER_SECOND: Final = 60.0
 """Objects of PMC's bucket fetched a second: a guess for 64 connections, at 0.6 to 1.6 seconds an object, as
 people report for one connection."""
 _PACKED_SUFFIXES: Final = (".gz", ".tgz", ".zip")
-
-
-@dataclass(frozen=True, slots=True)
-class DryRunPlan:
-    """What a run would do.
-
-    Attributes:
-        lines: what there is and what is to be done, for a person.
-        core_seconds: what processing takes on one core; ``size``: bytes that it reads.
-        at_a_time: so many items there are that can be done at the same time.
-        waiting: seconds that a store is waited for, if all lies on one.
-        fetching: seconds that what is fetched meanwhile takes, and ``meanwhile``, a line about it.
-        whence: where the rate is from.
-    """
-
-    lines: list[str]
-    core_seconds: float
-    size: float
-    parallelism: int
-    store_wait_seconds: float = 0
-    fetch_seconds: float = 0
-    fetch_note: str = ""
-    rate_source: str = "as measured on one machine"
 
 
 def plan_shards(job: ShardsJob) -> DryRunPlan:
@@ -130,7 +104,7 @@ def plan_mirror(job: FetchJob) -> DryRunPlan:
             *_format_listing(source, listing),
             f"  estimate:  {line}",
         ]
-        seconds += _total_size(listing.to_fetch) / 1e6 / cost.DOWNLOAD_MEGABYTES_PER_CORE_SECOND
+        seconds += _total_size(listing.to_fetch) / 1e6 / cost.DOWNLOAD_MB_PER_CORE_SECOND
         fetch_seconds = max(fetch_seconds, source_seconds)
         parallelism += min(len(listing.to_fetch), listing.download_plan.slots)
     if job.article_plan:
@@ -172,7 +146,7 @@ def _plan_articles(article_plan: PmcArticlePlan) -> DryRunPlan:
         fetch_seconds = 2 * num_articles / ARTICLES_PER_SECOND
         return DryRunPlan(
             lines,
-            cost.ARTICLE_RATE.estimate_core_seconds(size),
+            size / 1e6 / cost.ARTICLE_MB_PER_CORE_SECOND,
             size,
             slots,
             store_wait_seconds,
@@ -215,7 +189,7 @@ def _plan_articles(article_plan: PmcArticlePlan) -> DryRunPlan:
     store_wait_seconds = cost.estimate_source_wait(len(article_plan.ranges), size, num_articles)
     return DryRunPlan(
         lines,
-        cost.ARTICLE_RATE.estimate_core_seconds(size),
+        size / 1e6 / cost.ARTICLE_MB_PER_CORE_SECOND,
         size,
         min(len(article_plan.ranges), slots),
         store_wait_seconds,
@@ -277,11 +251,12 @@ def _estimate_single_articles(job: ShardsJob, source: SourceFile) -> float:
 def _estimate_core_seconds(job: ShardsJob, file: SourceFile | RemoteFile) -> float:
     """How long one core stages and finishes a file, by what was measured elsewhere."""
     if job.config["pipeline"] == "pubmed_to_shards":
-        return cost.PUBMED_RATE.estimate_core_seconds(_input_bytes(job, file))
-    core_rate = (
-        cost.PACKED_ARTICLE_RATE if file.name.lower().endswith(_PACKED_SUFFIXES) else cost.ARTICLE_RATE
-    )
-    return core_rate.estimate_core_seconds(_input_bytes(job, file))
+        rate = cost.PUBMED_MB_PER_CORE_SECOND
+    elif file.name.lower().endswith(_PACKED_SUFFIXES):
+        rate = cost.PACKED_ARTICLE_MB_PER_CORE_SECOND
+    else:
+        rate = cost.ARTICLE_MB_PER_CORE_SECOND
+    return _input_bytes(job, file) / 1e6 / rate
 
 
 def _format_listing(source: str, listing: SourceListing) -> list[str]:
@@ -304,11 +279,3 @@ def _estimate_download(listing: SourceListing) -> tuple[float, str]:
         )
     seconds = _total_size(listing.to_fetch) / 1e6 / megabytes_per_second
     return seconds, f"{format_duration(seconds)} of fetching, {megabytes_per_second:.1f} MB/s ({rate_source})"
-
-
-def format_duration(seconds: float) -> str:
-    """Seconds for a person: ``1 h 05 min``."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"

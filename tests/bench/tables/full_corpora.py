@@ -13,7 +13,7 @@ from typing import Final
 
 from bioshards.pipelines.dataflow import settings
 from bioshards.pipelines.dry_run import cost
-from bioshards.pipelines.dry_run.cost import WorkerPool
+from bioshards.pipelines.dry_run.cost import DryRunPlan
 from bioshards.pipelines.dry_run.source_plans import MEAN_ARTICLE_BYTES
 from bioshards.vocab.pretraining.objectives.example_recipes import PRESETS
 from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
@@ -31,9 +31,6 @@ ABSTRACT_BYTES: Final = 28_300_000 * 1_950
 ARTICLE_TEXT_BYTES: Final = 0.334 * ARTICLE_COUNT * MEAN_ARTICLE_BYTES
 """Bytes of documents: so much of their XML articles' text takes, of 2,254 real ones."""
 SHARD_BYTES: Final = 256_000_000
-MACHINES: Final = WorkerPool(
-    settings.MAX_WORKERS, settings.DEFAULT_VCPUS, settings.DEFAULT_MEMORY_GB, settings.DEFAULTS.disk_size_gb
-)
 TABLE_HEADER: Final = (
     "| pipeline | input | core hours | hours of waiting | worker hours | time | money |\n"
     "|---|---|---|---|---|---|---|"
@@ -58,21 +55,21 @@ def iter_jobs() -> Iterator[CostedJob]:
     yield CostedJob(
         "pubmed_to_shards",
         f"40 million citations, {CITATION_BYTES / 1e9:.0f} GB",
-        cost.PUBMED_RATE.estimate_core_seconds(CITATION_BYTES),
+        CITATION_BYTES / 1e6 / cost.PUBMED_MB_PER_CORE_SECOND,
         cost.estimate_source_wait(PUBMED_FILES, CITATION_BYTES),
         PUBMED_FILES,
     )
     yield CostedJob(
         "pmc_to_shards",
         f"{ARTICLE_COUNT / 1e6:.0f} million articles, {ARTICLE_COUNT * MEAN_ARTICLE_BYTES / 1e12:.1f} TB",
-        cost.ARTICLE_RATE.estimate_core_seconds(ARTICLE_COUNT * MEAN_ARTICLE_BYTES),
+        ARTICLE_COUNT * MEAN_ARTICLE_BYTES / 1e6 / cost.ARTICLE_MB_PER_CORE_SECOND,
         cost.estimate_source_wait(PMC_RANGES, ARTICLE_COUNT * MEAN_ARTICLE_BYTES, ARTICLE_COUNT),
         PMC_RANGES,
     )
     yield CostedJob(
         "shards_to_words",
         f"all documents, {document_bytes / 1e9:.0f} GB",
-        cost.WORD_COUNT_RATE.estimate_core_seconds(document_bytes),
+        document_bytes / 1e6 / cost.WORD_COUNT_MB_PER_CORE_SECOND,
         cost.estimate_store_wait(cost.STORE_CALLS_PER_SHARD * shards, document_bytes),
         shards,
     )
@@ -96,9 +93,10 @@ def make_table() -> str:
     """Make the Markdown table."""
     rows = []
     for job in iter_jobs():
-        job_cost = cost.estimate_cost(job.core_seconds, job.items, MACHINES, job.waiting)
+        plan = DryRunPlan([], job.core_seconds, 0, job.items, job.waiting)
+        job_cost = cost.estimate_cost(plan, settings.MAX_WORKERS, settings.DEFAULT_VCPUS)
         rows.append(
-            f"| {job.name} | {job.what} | {job_cost.core_hours:.1f} | {job.waiting / 3600:.1f} | "
+            f"| {job.name} | {job.what} | {job.core_seconds / 3600:.1f} | {job.waiting / 3600:.1f} | "
             f"{job_cost.worker_hours:.1f} | {job_cost.seconds / 60:.0f} min | ${job_cost.dollars:.2f} |"
         )
     return "\n".join([TABLE_HEADER, *rows])

@@ -439,7 +439,7 @@ def test_dry_run_on_a_mirror_sums_the_sizes_of_listed_articles(
     storage = LocalStorage()
     assert sum(article_ranges.sum_selected_bytes(storage, info.path) for info in storage.glob(lists)) == size
     assert run_pmc("--input", tmp_path / "mirror/pmc", "--output", tmp_path / "x", "--dry-run") == 0
-    assert f"{cost.ARTICLE_RATE.megabytes_per_second:.1f} MB/s each" in capsys.readouterr().out
+    assert f"{cost.ARTICLE_MB_PER_CORE_SECOND:.1f} MB/s each" in capsys.readouterr().out
     assert not (tmp_path / "x").exists()
 
 
