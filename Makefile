@@ -8,6 +8,7 @@
 #   make lint      format, types, import contracts          make check     lint and test
 #   make bench     speed and memory against peers           make clean     remove what make made
 #   make test-scispacy  the tests of --splitter scispacy, in an environment of their own
+#   make wheel     the package, for workers of Dataflow without an image
 #   make image     container images: needs Docker, and nothing else of this (docker/README.md)
 # make vocab SHARDS="abstracts fulltext" SIZE=30522 VOCAB=vocabulary builds one from your own shards,
 # make examples SHARDS=... VOCAB=... PRESET=pubmedbert EXAMPLES=examples a pretraining set, and
@@ -59,7 +60,8 @@ NO_PYTHON = bioshards needs Python 3.11 to 3.14 with its venv module, and none o
   $(or $(PYTHON),$(PYTHONS)). Install one (on Debian and Ubuntu: python3 and python3-venv), or name one: \
   make PYTHON=/path/to/python3
 
-.PHONY: run vocab examples train evaluate test test-all test-thorough test-scispacy lint types check bench image push clean
+.PHONY: run vocab examples train evaluate test test-all test-thorough test-scispacy lint types check bench wheel image
+.PHONY: push clean
 
 run: $(VENV)/.core
 	$(BIN)/beam run pubmed_to_shards --output $(OUT)/pubmed
@@ -120,6 +122,9 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench.bench_contamination
 	$(BIN)/python -m tests.bench.bench_scale
 
+wheel: $(VENV)/.dev
+	$(BIN)/python -m build --wheel --outdir dist .
+
 image: $(IMAGES:%=image/%)
 	@echo 'Built: $(foreach image,$(IMAGES),$(call NAME,$(image)))'
 	@echo '$(if $(REGISTRY),make push brings,With REGISTRY=HOST/PROJECT/REPOSITORY make push brings) them there.'
@@ -134,7 +139,7 @@ push/%:
 	$(DOCKER) push $(call NAME,$*)
 
 clean:
-	rm -rf $(VENV) $(VENV)-scispacy build out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-scispacy build dist out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # An environment is made once, and again only when what it is made from has changed.
 $(VENV)/.python:

@@ -1,1 +1,1 @@
-"""Running on Dataflow: settings, the wheel for workers, the state of jobs."""
+"""Running on Dataflow: settings, the workers' package, the state of jobs."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 
 from bioshards.corpus.errors import UsageError
 from bioshards.pipelines.context import JobSpec, RunContext
-from bioshards.pipelines.dataflow import job_status, settings, wheel
+from bioshards.pipelines.dataflow import job_status, settings, worker_package
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -42,9 +41,10 @@ def prepare_run(context: RunContext, job_spec: JobSpec) -> None:
     """
     if context.is_on_dataflow:
         settings.set_defaults(context.beam_options, job_spec)
-        if not wheel.has_worker_package(context.beam_options):
-            wheel.pin_versions(job_spec.extras, context.paths, job_spec.library_versions)
-            wheel.check_s3_credentials(context.beam_options, context.paths)
+        worker_package.check_worker_package(context.beam_options)
+        if not worker_package.has_image(context.beam_options):
+            worker_package.pin_versions(job_spec.extras, context.paths, job_spec.library_versions)
+            worker_package.check_s3_credentials(context.beam_options, context.paths)
         job_status.check_not_running(context, job_spec)
     elif context.has_runner:
         _check_job_service(context)
@@ -107,7 +107,7 @@ def execute(
             progress.update()
 
     def run_pipeline() -> None:
-        with _provide_wheel(context, job_spec):
+        with _pin_libraries(context, job_spec):
             pipeline = beam.Pipeline(runner=runner, options=beam_options)
             build(pipeline)
             result = pipeline.run()
@@ -140,20 +140,13 @@ def execute(
 
 
 @contextlib.contextmanager
-def _provide_wheel(context: RunContext, job_spec: JobSpec) -> Iterator[None]:
-    """Inside, the options of a job on Dataflow name a wheel of this package for its workers to install."""
-    if not context.is_on_dataflow or wheel.has_worker_package(context.beam_options):
+def _pin_libraries(context: RunContext, job_spec: JobSpec) -> Iterator[None]:
+    """Inside, workers on Dataflow without an image install the versions of libraries that are here."""
+    if not context.is_on_dataflow or worker_package.has_image(context.beam_options):
         yield
         return
-    from apache_beam.options.pipeline_options import SetupOptions
-
-    logging.getLogger("apache_beam.runners.portability.stager").setLevel(
-        logging.ERROR
-    )  # it warns of any wheel
-    with tempfile.TemporaryDirectory() as folder:
-        wheel_path = wheel.build_wheel(
-            folder, wheel.pin_versions(job_spec.extras, context.paths, job_spec.library_versions)
-        )
-        setup_options = context.beam_options.view_as(SetupOptions)
-        setup_options.extra_packages = [*(setup_options.extra_packages or ()), wheel_path]
+    # It warns of any wheel.
+    logging.getLogger("apache_beam.runners.portability.stager").setLevel(logging.ERROR)
+    versions = worker_package.pin_versions(job_spec.extras, context.paths, job_spec.library_versions)
+    with worker_package.pin_libraries(context.beam_options, versions):
         yield

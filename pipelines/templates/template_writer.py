@@ -42,7 +42,7 @@ With --image a flex one: the image to start, and our defaults for workers. Each 
 options are given then, as its parameter "arguments"."""
 EPILOG: Final = """\
   beam template {0} --template-file gs://BUCKET/{0}.json {1} \\
-      --project=P --region=R --temp_location=gs://BUCKET/tmp
+      --project=P --region=R --temp_location=gs://BUCKET/tmp --extra_package=WHEEL
   gcloud dataflow jobs run NAME --region=R --gcs-location=gs://BUCKET/{0}.json
 
   beam template {0} --template-file gs://BUCKET/{0}.json \\

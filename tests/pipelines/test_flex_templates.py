@@ -204,11 +204,12 @@ def test_commands_shown_by_help_are_valid(pipeline: str, capsys: pytest.CaptureF
         if f"beam template {pipeline} --template-file" in line and "--project" in line
     ]
     _, rest = load_parser(pipeline).parse_known_args(classic[5:])
-    assert rest == ["--project=P", "--region=R", "--temp_location=gs://BUCKET/tmp"]
+    assert rest == classic[-4:]
+    assert rest[-1] == "--extra_package=WHEEL"
     [flex] = re.findall(r"--parameters='\^~\^arguments=(.*)'", stdout)
     name, *options = flex.split()
     assert name == pipeline
-    assert options == classic[5:-3]
+    assert options == classic[5:-4]
 
 
 def test_help_says_what_each_kind_freezes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Tests of jobs on a fake Dataflow: staged wheel, failures, interruption, refusal, templates."""
+"""Tests of jobs on a fake Dataflow: the wheel on workers, failures, interruption, refusal, templates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
 import threading
 import time
 import urllib.parse
@@ -66,9 +65,14 @@ def use_fake_store_and_short_polls(store: EmulatedStore, monkeypatch: pytest.Mon
     monkeypatch.setattr(dataflow_runner, "time", short_time)
 
 
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fake_dataflow.build_wheel(tmp_path_factory.mktemp("dist"))
+
+
 @pytest.fixture
-def service(store: EmulatedStore, tmp_path: Path) -> Iterator[FakeDataflow]:
-    with fake_dataflow.run_fake_dataflow(tmp_path / "machines", store) as service:
+def service(store: EmulatedStore, wheel: Path, tmp_path: Path) -> Iterator[FakeDataflow]:
+    with fake_dataflow.run_fake_dataflow(tmp_path / "machines", store, wheel) as service:
         yield service
 
 
@@ -120,7 +124,7 @@ def digest_without_input_paths(folder: str | Path) -> dict[str, str]:
 
 
 @pytest.mark.timeout(600)
-def test_jobs_run_on_the_staged_wheel_and_publish_the_same_bytes(
+def test_jobs_run_on_the_wheel_and_publish_the_same_bytes(
     store: EmulatedStore,
     service: FakeDataflow,
     citations: str,
@@ -161,16 +165,6 @@ def test_jobs_run_on_the_staged_wheel_and_publish_the_same_bytes(
     local_arguments = (str(tmp_path / "examples"), "--input", str(tmp_path / "abstracts"), "--workers", "1")
     assert cli.main([*examples_command, *local_arguments]) == 0
     assert digest_without_input_paths(examples) == digest_without_input_paths(tmp_path / "examples")
-
-    # A wheel built from the installed package on a worker has the same bytes.
-    staged = python.parent.parent.parent / "bioshards-0.1.0-py3-none-any.whl"
-    code = (
-        "import sys; from bioshards.pipelines.dataflow import wheel; "
-        "wheel.build_wheel(sys.argv[1], wheel.pin_versions((), (), {}))"
-    )
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    subprocess.run([python, "-c", code, tmp_path], cwd=tmp_path, env=environment, check=True)
-    assert (tmp_path / staged.name).read_bytes() == staged.read_bytes()
 
 
 # Failed, refused and interrupted jobs
@@ -294,6 +288,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeServer]:
 )
 def test_every_pipeline_can_be_a_template(
     store: EmulatedStore,
+    wheel: Path,
     servers: FakeServer,
     abstracts: str,
     vocabulary: Path,
@@ -318,6 +313,7 @@ def test_every_pipeline_can_be_a_template(
         "--dataflow_endpoint=http://localhost:1",
     ]
     arguments += ["--experiments=disable_logging_submission_environment"]  # a second of pip freeze
+    arguments += [f"--extra_package={wheel}"]
 
     assert cli.main(["run", pipeline, *arguments, f"--template_location={template}"]) == 0
     stdout = capsys.readouterr().out
@@ -335,7 +331,7 @@ def test_every_pipeline_can_be_a_template(
     assert job["labels"] == {"bioshards": "0-1-0", "pipeline": pipeline}
     assert job["name"] == settings.make_job_name(JobSpec(pipeline, output, 1))
     staged = {package["name"] for package in pool["packages"]}
-    assert staged == {"bioshards-0.1.0-py3-none-any.whl", "extra_packages.txt"}
+    assert staged == {wheel.name, "extra_packages.txt", "requirements.txt"}
     if pipeline in ("pubmed_to_shards", "fetch"):
         _assert_downloads_are_bounded(RoutedStorage(), job)
 

@@ -274,6 +274,6 @@ def test_lost_connection_to_a_job_is_no_failure() -> None:
 
 
 def test_dataflow_modules_import_beam_lazily() -> None:
-    for module in ("settings", "job_status", "wheel"):
+    for module in ("settings", "job_status", "worker_package"):
         text = (Path(settings.__file__).parent / f"{module}.py").read_text()
         assert not re.search(r"^(import|from) apache_beam", text, re.MULTILINE)

@@ -1,11 +1,11 @@
 """A fake of Google Cloud Dataflow on this machine, with the part of its interface that Beam's client uses.
 
-    with run_fake_dataflow(folder, store) as service:
+    with run_fake_dataflow(folder, store, build_wheel(folder)) as service:
         run_beam("run", ..., *service.options)
 
 It accepts a job as the service does.  Its worker does what a worker's container does: it downloads the
-staged files, installs the extra packages into a new environment that has the third-party packages but
-nothing of this checkout, and runs the staged pipeline there, from another folder.
+staged files, installs the requirements and the extra packages into a new environment that has the
+third-party packages but nothing of this checkout, and runs the staged pipeline there, from another folder.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.cloud.store_emulators import EmulatedStore
+from tests.support.paths import REPOSITORY
 
 WORKER_SCRIPT = Path(__file__).parent / "fake_dataflow_worker.py"
 PROJECT, REGION = "bioshards-test", "us-central1"
@@ -40,6 +41,7 @@ class FakeDataflow:
     Attributes:
         folder: the folder of the worker machine.
         store: the object store where jobs are staged.
+        wheel: the package for workers.
         jobs: submitted jobs by id, with their states.
         jobs_released: jobs wait for this event before they run.
         failure_message: if not empty, every job fails with this message.
@@ -49,6 +51,7 @@ class FakeDataflow:
 
     folder: Path
     store: EmulatedStore
+    wheel: Path
     port: int = 0
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     jobs_released: threading.Event = field(default_factory=threading.Event)
@@ -63,6 +66,7 @@ class FakeDataflow:
             *("--runner=DataflowRunner", f"--project={PROJECT}", f"--region={REGION}"),
             *(f"--temp_location={self.store.url}/tmp", f"--dataflow_endpoint=http://localhost:{self.port}"),
             *self.store.options,
+            f"--extra_package={self.wheel}",
             "--experiments=disable_logging_submission_environment",  # a second of pip freeze
         ]
 
@@ -120,37 +124,18 @@ class FakeDataflow:
         [site_packages] = environment_dir.glob("lib/python*/site-packages")
         host_packages = next(path for path in sys.path if path.endswith("site-packages"))
         (site_packages / "lent.pth").write_text(host_packages + "\n")
-        pip = [
-            sys.executable,
-            "-m",
-            "pip",
-            "--python",
-            str(environment_dir / "bin/python"),
-            "install",
-            "--quiet",
-            "--no-index",
-        ]
-        for name in (staging_dir / "extra_packages.txt").read_text().split():
-            for pip_flags in (["--upgrade", "--force-reinstall", "--no-deps"], []):
-                command = [
-                    *pip,
-                    "--disable-pip-version-check",
-                    "--no-cache-dir",
-                    "--no-compile",
-                    *pip_flags,
-                    str(staging_dir / name),
-                ]
-                clean_environment = {
-                    name: value for name, value in os.environ.items() if name != "PYTHONPATH"
-                }
-                subprocess.run(
-                    command,
-                    cwd=staging_dir,
-                    env=clean_environment,
-                    capture_output=True,
-                    text=True,
-                    check=True,
-                )
+        pip = [sys.executable, "-m", "pip", "--python", str(environment_dir / "bin/python"), "install"]
+        pip += ["--quiet", "--no-index", "--disable-pip-version-check", "--no-cache-dir", "--no-compile"]
+        clean_environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        packages = (staging_dir / "extra_packages.txt").read_text().split()
+        for arguments in (
+            ["-r", "requirements.txt"],
+            *(["--upgrade", "--force-reinstall", "--no-deps", package] for package in packages),
+            *([package] for package in packages),
+        ):
+            subprocess.run(
+                [*pip, *arguments], cwd=staging_dir, env=clean_environment, capture_output=True, check=True
+            )
         return self.python_of_job(staging_dir.name)
 
     def python_of_job(self, job: str) -> Path:
@@ -166,10 +151,21 @@ class FakeDataflow:
         return data
 
 
+def build_wheel(folder: Path) -> Path:
+    """Build the wheel of this checkout, as ``make wheel`` does."""
+    subprocess.run(
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, REPOSITORY],
+        check=True,
+        capture_output=True,
+    )
+    [wheel] = folder.glob("*.whl")
+    return wheel
+
+
 @contextlib.contextmanager
-def run_fake_dataflow(folder: Path, store: EmulatedStore) -> Iterator[FakeDataflow]:
+def run_fake_dataflow(folder: Path, store: EmulatedStore, wheel: Path) -> Iterator[FakeDataflow]:
     """Run the service; jobs start without waiting."""
-    service = FakeDataflow(folder, store)
+    service = FakeDataflow(folder, store, wheel)
     service.jobs_released.set()
 
     class Handler(BaseHTTPRequestHandler):
