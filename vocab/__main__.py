@@ -5,12 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import os
 import signal
 import sys
-import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.exit_codes import INTERRUPTED, OK
@@ -36,57 +33,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if arguments is None else arguments)
     args = _make_parser().parse_args(argv)
     progress = ProgressLine()
-
-    def run_command() -> str:
-        report_options = ReportOptions(tuple(args.compare), args.benchmarks)
-        if args.command == "report":
-            return commands.run_report(LocalStorage(), args.folder, report_options, progress)
-        if args.command == "adopt":
-            adopt_options = AdoptOptions(
-                path=args.path,
-                output=args.output,
-                casing=CasingOptions(None if args.cased is None else not args.cased, args.strip_accents),
-                report=report_options,
-                command=tuple(argv),
-            )
-            return adopt.run_adopt(LocalStorage(), adopt_options, progress)
-        build_options = BuildOptions(
-            folders=tuple(args.folders),
-            output=args.output,
-            recipe=_recipe_from_args(args),
-            min_count=args.min_count,
-            validation_fraction=args.validation_fraction,
-            seed=args.seed,
-            report=report_options,
-            command=tuple(argv),
-        )
-        return commands.run_build(LocalStorage(), build_options, progress)
-
     try:
-        return _print_result(progress, _run_interruptibly(run_command))
+        return _print_result(progress, _run_command(args, argv, progress))
     except KeyboardInterrupt:
-        _print_result(progress, "stopped. No partial output is left: run the same command again", INTERRUPTED)
-        os._exit(INTERRUPTED)  # the training thread would run to its end
+        message = "stopped. No partial output is left: run the same command again"
+        return _print_result(progress, message, INTERRUPTED)
     except Exception as error:
         memory_hint = "give a higher --min-count, or a machine with more"
         return _print_result(progress, *report_error(error, memory_hint))
 
 
-def _run_interruptibly(function: Callable[[], str]) -> str:
-    """Run a function in a thread, and return its result or raise its exception.
-
-    The training libraries block signals of the main thread for minutes, Ctrl-C among them.
-    """
-    future: Future[str] = Future()
-
-    def run_in_thread() -> None:
-        try:
-            future.set_result(function())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run_in_thread, daemon=True).start()
-    return future.result()
+def _run_command(args: argparse.Namespace, argv: Sequence[str], progress: ProgressLine) -> str:
+    report_options = ReportOptions(tuple(args.compare), args.benchmarks)
+    if args.command == "report":
+        return commands.run_report(LocalStorage(), args.folder, report_options, progress)
+    if args.command == "adopt":
+        adopt_options = AdoptOptions(
+            path=args.path,
+            output=args.output,
+            casing=CasingOptions(None if args.cased is None else not args.cased, args.strip_accents),
+            report=report_options,
+            command=tuple(argv),
+        )
+        return adopt.run_adopt(LocalStorage(), adopt_options, progress)
+    build_options = BuildOptions(
+        folders=tuple(args.folders),
+        output=args.output,
+        recipe=_recipe_from_args(args),
+        min_count=args.min_count,
+        validation_fraction=args.validation_fraction,
+        seed=args.seed,
+        report=report_options,
+        command=tuple(argv),
+    )
+    return commands.run_build(LocalStorage(), build_options, progress)
 
 
 def _print_result(progress: ProgressLine, message: str, exit_code: int = OK) -> int:

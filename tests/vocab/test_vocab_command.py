@@ -24,7 +24,7 @@ from bioshards.vocab.counting import count_inputs, word_counts
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.tokenizer import alphabet
 from bioshards.vocab.tokenizer.pretokenizer import Casing, Pretokenizer
-from bioshards.vocab.training import subword_trainers
+from bioshards.vocab.training import subword_trainers, trainer_process
 from bioshards.vocab.training.vocabulary_recipes import PRESETS
 from tests.support.corpus.manifests import put_documents
 from tests.support.outputs import load_manifest, published_digests
@@ -636,13 +636,20 @@ def test_interrupted_build_completes_when_rerun(
     assert published_digests(tmp_path / "v") == published_digests(vocabulary)
 
 
-def test_ctrl_c_stops_training_inside_a_library(shards: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("sent_signal", [signal.SIGINT, signal.SIGTERM])
+def test_signal_stops_training_inside_a_library(
+    sent_signal: signal.Signals, shards: list[str], tmp_path: Path
+) -> None:
     """A minute of hashing stands for the library; neither checks for signals."""
+    library = (
+        "import hashlib, os; print(os.getpid(), flush=True); "
+        "hashlib.pbkdf2_hmac('sha256', b'', b'', 500_000_000)"
+    )
     script = (
-        "import hashlib, sys; from bioshards.vocab import __main__ as vocab; "
-        "from bioshards.vocab import commands;"
-        "commands.build_vocabulary = lambda *_: (print('training', flush=True),"
-        " hashlib.pbkdf2_hmac('sha256', b'', b'', 500_000_000));"
+        "import signal, sys; from bioshards.vocab import __main__ as vocab; "
+        "from bioshards.vocab.training import trainer_process; "
+        f"trainer_process._COMMAND = [sys.executable, '-c', {library!r}]; "
+        "signal.signal(signal.SIGTERM, signal.default_int_handler); "
         "sys.exit(vocab.main(sys.argv[1:]))"
     )
     process = subprocess.Popen(
@@ -652,11 +659,22 @@ def test_ctrl_c_stops_training_inside_a_library(shards: list[str], tmp_path: Pat
         text=True,
     )
     assert process.stdout is not None
-    assert process.stdout.readline() == "training\n"
-    process.send_signal(signal.SIGINT)
+    trainer = int(process.stdout.readline())
+    process.send_signal(sent_signal)
     stderr = process.communicate(timeout=30)[1]
     assert process.returncode == 130
     assert "run the same command again" in stderr
+    with pytest.raises(ProcessLookupError):
+        os.kill(trainer, 0)
+
+
+def test_killed_training_process_is_a_failure(
+    shards: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]
+    monkeypatch.setattr(trainer_process, "_COMMAND", command)
+    assert run_build(*shards, "--output", tmp_path / "v", "--size", SIZE) == 1
+    assert "the training process ended with code -9 (out of memory?)" in capsys.readouterr().err
 
 
 def test_missing_library_error_names_the_extra(tmp_path: Path) -> None:

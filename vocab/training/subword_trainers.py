@@ -10,30 +10,23 @@ with the same versions of the libraries.
 
 from __future__ import annotations
 
-import io
 import itertools
-import os
-import tempfile
+import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final, Literal
 
 import sentencepiece
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.vocab.tokenizer import model_proto
-from bioshards.vocab.tokenizer.wordpiece import MAX_WORD_LENGTH, SENTENCEPIECE_SPACE, UNK
+from bioshards.vocab.tokenizer.wordpiece import MAX_WORD_LENGTH, SENTENCEPIECE_SPACE
 
+from .trainer_process import train_in_process
 from .unigram_seeds import find_seeds
 
 DEFAULT_MAX_PIECE_LENGTH: Final = 16
 """Default maximum characters of a piece, the word-start sign included (``max_sentencepiece_length``)."""
-NUM_THREADS: Final = 16
-"""SentencePiece's default.  It is fixed because the rounding of sums depends on it."""
-CHARACTERS_PER_STRING: Final = 1 << 16
-"""Characters of each string passed to the WordPiece trainer, which counts each string in one thread."""
-
 NUM_SPECIAL_PIECES: Final = 2
 """``<pad>`` and ``<unk>``, the first pieces of every model."""
 _FIRST_PRIVATE_CODE_POINT: Final = 0xF0000
@@ -104,11 +97,11 @@ def train_sentencepiece(
         "control_symbols": list(control_symbols),
     }
     if algorithm == "unigram":
-        model = _train_from_seeds(
-            training_words, options, find_seeds(training_words, max_piece_length, characters=characters)
-        )
+        seeds = find_seeds(training_words, max_piece_length, characters=characters)
+        model = train_in_process("sentencepiece", training_words, options, seeds)
+        model = model_proto.remove_option(model, b"seeds.tsv")
     else:
-        model = _train_model(training_words, options)
+        model = train_in_process("sentencepiece", training_words, options)
     num_pieces = len(read_pieces(model))
     if num_pieces < size:
         raise VocabSizeError(size, num_pieces)
@@ -170,7 +163,7 @@ def train_bpe_wordpieces(
         "add_dummy_prefix": False,
         "split_by_unicode_script": False,  # symbols of first characters have no script
     }
-    model = _train_model(training_words, options)
+    model = train_in_process("sentencepiece", training_words, options)
     character_by_symbol = {symbol: character for character, symbol in start_symbols.items()}
     names = [name for name, _ in read_pieces(model)[NUM_SPECIAL_PIECES:]]
     wordpieces = [
@@ -188,7 +181,8 @@ def train_wordpieces(words: Mapping[str, int], size: int, alphabet: Collection[s
     The alphabet comes first, in its order: all characters at the start of a word, then all as continuations.
     It is passed to the trainer as special tokens, because it otherwise assigns the ids of continuations at
     random and breaks ties by id.  Left out are words with other characters, words of more than
-    :data:`~.wordpiece.MAX_WORD_LENGTH` characters, which are [UNK] anyway, and words with a blank.
+    :data:`~.wordpiece.MAX_WORD_LENGTH` characters, which are [UNK] anyway, and words with a blank or a
+    line break.
 
     The library counts 3.6 million occurrences per second and core; memory depends on distinct words only.
 
@@ -207,21 +201,14 @@ def train_wordpieces(words: Mapping[str, int], size: int, alphabet: Collection[s
             f"a vocabulary of {size:,} pieces has no room for {len(characters):,} characters in two forms: "
             f"ask for {2 * len(characters):,} or more, or for a smaller alphabet"
         )
-    known_characters = frozenset(characters) - {" "}
+    known_characters = frozenset(characters) - {" ", "\n"}
     training_words = _sort_usable_words(words, known_characters.issuperset)
-    tokenizer = Tokenizer(models.WordPiece(unk_token=UNK))
-    tokenizer.pre_tokenizer = pre_tokenizers.CharDelimiterSplit(" ")
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=size,
-        min_frequency=1,
-        show_progress=False,
-        special_tokens=[*characters, *(f"##{character}" for character in characters)],
-    )
-    tokenizer.train_from_iterator(_repeat_words(training_words), trainer)
-    ids = tokenizer.get_vocab()
-    if len(ids) < size:
-        raise VocabSizeError(size, len(ids))
-    return sorted(ids, key=ids.__getitem__)
+    special_tokens = [*characters, *(f"##{character}" for character in characters)]
+    options = {"vocab_size": size, "special_tokens": special_tokens}
+    pieces: list[str] = json.loads(train_in_process("tokenizers", training_words, options))
+    if len(pieces) < size:
+        raise VocabSizeError(size, len(pieces))
+    return pieces
 
 
 def _sort_usable_words(words: Mapping[str, int], is_usable: Callable[[str], bool]) -> list[tuple[str, int]]:
@@ -253,58 +240,3 @@ def _select_characters(words: Sequence[tuple[str, int]], character_coverage: flo
         num_kept = sum(1 for preceding in itertools.chain([0], cumulative_counts) if preceding < target_count)
         return set(most_frequent[:num_kept]) - {SENTENCEPIECE_SPACE}
     return set(counts) - {SENTENCEPIECE_SPACE}
-
-
-def _train_from_seeds(
-    words: Sequence[tuple[str, int]], options: Mapping[str, Any], seed_counts: Sequence[tuple[str, int]]
-) -> bytes:
-    """Train a unigram model from seeds, which are passed in a file of lines ``PIECE<tab>COUNT``."""
-    with tempfile.TemporaryDirectory(prefix="bioshards-") as folder:
-        path = os.path.join(folder, "seeds.tsv")
-        with open(path, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{piece}\t{count}\n" for piece, count in seed_counts)
-        model = _train_model(words, {**options, "seed_sentencepieces_file": path})
-    return model_proto.remove_option(model, path.encode())
-
-
-def _train_model(words: Sequence[tuple[str, int]], options: Mapping[str, Any]) -> bytes:
-    """Train SentencePiece on words as they are.
-
-    Raises:
-        ValueError: SentencePiece rejects them; the message is its own.
-    """
-    model = io.BytesIO()
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=(f"{word}\t{count}" for word, count in words),
-            input_format="tsv",
-            model_writer=model,
-            normalization_rule_name="identity",
-            pad_id=0,
-            unk_id=1,
-            bos_id=-1,
-            eos_id=-1,
-            num_threads=NUM_THREADS,
-            minloglevel=3,  # silent
-            **options,
-        )
-    except (RuntimeError, OSError) as error:
-        raise InvalidValueError(
-            f"SentencePiece cannot train on these {len(words):,} words: {error}"
-        ) from error
-    return model.getvalue()
-
-
-def _repeat_words(words: Sequence[tuple[str, int]]) -> Iterator[str]:
-    """Yield each word as often as it occurs, in strings of about :data:`CHARACTERS_PER_STRING` characters."""
-    strings: list[str] = []
-    size = 0
-    for word, count in words:
-        while count:
-            repetitions = min(count, 1 + (CHARACTERS_PER_STRING - size) // (len(word) + 1))
-            strings.append(f"{word} " * repetitions)
-            count, size = count - repetitions, size + repetitions * (len(word) + 1)
-            if size > CHARACTERS_PER_STRING:
-                yield "".join(strings)
-                strings, size = [], 0
-    yield "".join(strings)

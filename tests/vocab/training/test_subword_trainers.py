@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.vocab.tokenizer import model_proto
-from bioshards.vocab.training import subword_trainers
+from bioshards.vocab.training import subword_trainers, trainer_process
 from bioshards.vocab.training.subword_trainers import (
     VocabSizeError,
     read_pieces,
@@ -101,9 +101,9 @@ def test_wordpieces_are_trained_on_each_occurrence() -> None:
 
 
 def test_words_are_repeated_by_their_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subword_trainers, "CHARACTERS_PER_STRING", 20)
+    monkeypatch.setattr(trainer_process, "CHARACTERS_PER_STRING", 20)
     words = [("a", 100), ("bcd", 7), ("x" * 50, 3), ("e", 1)]
-    texts = list(subword_trainers._repeat_words(words))
+    texts = list(trainer_process.repeat_words(words))
     assert Counter(" ".join(texts).split()) == Counter(dict(words))
     assert max(map(len, texts)) <= 20 + 51
     assert len(texts) > 10
