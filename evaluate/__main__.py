@@ -33,6 +33,7 @@ try:
         load_grid,
         search_hyperparameters,
     )
+    from bioshards.evaluate.tasks.input_texts import write_input_texts
     from bioshards.evaluate.tasks.task_registry import LegacyMode, plan_tasks
     from bioshards.train.config import dataclass_options
 
@@ -95,6 +96,11 @@ def _verify_command(args: argparse.Namespace, _progress: ProgressLine) -> Comman
     return CommandResult(
         verification.format_table(checks), FAILED if verification.has_failures(checks) else OK
     )
+
+
+def _texts_command(args: argparse.Namespace, progress: ProgressLine) -> CommandResult:
+    message = write_input_texts(args.benchmarks, args.output, BENCHMARKS.values(), progress)
+    return CommandResult(message, OK)
 
 
 def _report_command(args: argparse.Namespace, _progress: ProgressLine) -> CommandResult:
@@ -198,6 +204,12 @@ def _build_parser() -> argparse.ArgumentParser:
     )
     verify_parser.set_defaults(command=_verify_command)
     verify_parser.add_argument("benchmarks", metavar="DIR", help="directory of the benchmarks")
+    texts_parser = commands.add_parser("texts", help="write the benchmarks' texts, for a vocabulary's report")
+    texts_parser.set_defaults(command=_texts_command)
+    texts_parser.add_argument("benchmarks", metavar="DIR", help="directory of the benchmarks")
+    texts_parser.add_argument(
+        "--output", required=True, metavar="DIR", help="directory to write: NAME.jsonl of each benchmark"
+    )
     report_parser = commands.add_parser("report", help="compare results with published scores")
     report_parser.set_defaults(command=_report_command)
     report_parser.add_argument(

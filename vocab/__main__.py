@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_command(args: argparse.Namespace, argv: Sequence[str], progress: ProgressLine) -> str:
-    report_options = ReportOptions(tuple(args.compare), args.benchmarks)
+    report_options = ReportOptions(tuple(args.compare), args.benchmark_texts)
     if args.command == "report":
         return commands.run_report(LocalStorage(), args.folder, report_options, progress)
     if args.command == "adopt":
@@ -129,9 +129,9 @@ def _make_parser() -> argparse.ArgumentParser:
             "them; repeatable",
         )
         group.add_argument(
-            "--benchmarks",
+            "--benchmark-texts",
             metavar="DIR",
-            help="evaluation sets as their authors distribute them, to measure input lengths",
+            help="texts of evaluation sets, by python -m bioshards.evaluate texts, to measure input lengths",
         )
     return parser
 

@@ -488,7 +488,7 @@ def write_documents(folder: Path, sentences: list[str]) -> Path:
         (["--size", -5], "no room"),
         (["--preset", "bioalbert", "--size", 50], "no room"),
         (["--compare", "X=/nowhere/vocab.txt"], "/nowhere/vocab.txt"),
-        (["--benchmarks", "/nowhere"], "/nowhere"),
+        (["--benchmark-texts", "/nowhere"], "/nowhere"),
     ],
 )
 def test_invalid_options_are_refused(

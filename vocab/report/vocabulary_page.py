@@ -222,7 +222,6 @@ def _render_benchmarks(report: dict[str, Any]) -> str:
     rows = [
         [
             escape_html(benchmark["name"]),
-            escape_html(benchmark["input"]),
             f"{benchmark['inputs']:,}",
             format_percent(benchmark["too_long"][0]),
             f"{benchmark['lengths'][0]:.1f}",
@@ -231,20 +230,9 @@ def _render_benchmarks(report: dict[str, Any]) -> str:
         ]
         for benchmark in evaluation["sets"]
     ]
-    absent_note = "".join(
-        f" Of {escape_html(benchmark['name'])} there is no {escape_html(', '.join(benchmark['absent']))}."
-        for benchmark in evaluation["sets"]
-        if benchmark["absent"]
-    )
-    missing_note = (
-        f" Sets without files: {escape_html(', '.join(evaluation['missing']))}."
-        if evaluation["missing"]
-        else ""
-    )
     own_name, *baseline_names = _render_names(report)
     header = [
         "Set",
-        "Input",
         "Inputs",
         f"{own_name}, inputs over {MAX_INPUT_LENGTH}",
         own_name,
@@ -258,11 +246,11 @@ def _render_benchmarks(report: dict[str, Any]) -> str:
         "one piece where the vocabulary reserves it, [CLS] first, [SEP] after each text. In brackets: how "
         "many times as long as with the first vocabulary, "
         "and in the published columns as PubMedBERT’s.</p>"
-        + render_table(header, rows, left_aligned=[1])
+        + render_table(header, rows)
         + '<p class="note">The published columns are table 8 of Gu et al. 2020, which does not say whether '
         "[CLS] and [SEP] are counted, nor on which splits. Its texts were prepared by other code, and its "
-        f"BioASQ has questions that are not here: compare the ratios in brackets "
-        f"rather than lengths.{absent_note}{missing_note}</p>"
+        "BioASQ has questions that are not here: compare the ratios in brackets "
+        "rather than lengths.</p>"
     )
 
 

@@ -14,7 +14,7 @@ from bioshards.corpus.errors import InvalidValueError
 from bioshards.vocab.tokenizer.pieces import Pieces
 
 from . import vocabulary_metrics
-from .benchmark_texts import BenchmarkTexts, ModelInput
+from .benchmark_texts import PUBLISHED_LENGTHS, BenchmarkTexts, ModelInput
 
 DEFAULT_NAME: Final = "this vocabulary"
 """Name of a vocabulary in its own report, unless ``about`` has one."""
@@ -177,9 +177,7 @@ def _describe_benchmarks(
                 ],
             )
             for benchmark in benchmark_texts
-            if benchmark.inputs
         ],
-        "missing": [benchmark.benchmark.name for benchmark in benchmark_texts if not benchmark.inputs],
     }
 
 
@@ -193,14 +191,10 @@ def _input_lengths(inputs: Sequence[ModelInput], chunk_lengths: Mapping[str, int
 
 
 def _describe_benchmark(benchmark_texts: BenchmarkTexts, lengths: list[list[int]]) -> dict[str, Any]:
-    published = benchmark_texts.benchmark.published
+    published = PUBLISHED_LENGTHS.get(benchmark_texts.name)
     return {
-        "name": benchmark_texts.benchmark.name,
-        "input": benchmark_texts.benchmark.input_description,
+        "name": benchmark_texts.name,
         "inputs": len(benchmark_texts.inputs),
-        "files": len(benchmark_texts.files),
-        "of": list(benchmark_texts.benchmark.files),
-        "absent": list(benchmark_texts.missing_patterns),
         "lengths": [
             vocabulary_metrics.rounded_ratio(sum(input_lengths), len(input_lengths))
             for input_lengths in lengths
