@@ -13,7 +13,6 @@ from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
 
 from .argument_types import (
     article_type_list,
-    complement_of,
     int_at_least,
     language_list,
     nonempty_subset_of,
@@ -54,22 +53,14 @@ def make_parser() -> Parser:
         help="keep articles in any of these languages: MARC codes, comma-separated; '' for all "
         "(default: eng)",
     )
-    parts = documents.add_mutually_exclusive_group()
-    parts.add_argument(
+    documents.add_argument(
         "--include-parts",
         type=subset_of(OPTIONAL_ARTICLE_PARTS),
         dest="parts",
         metavar="NAMES",
         help=f"these parts only, comma-separated, or all (default: all but "
         f"{', '.join(part for part in OPTIONAL_ARTICLE_PARTS if part not in DEFAULT_ARTICLE_PARTS)}): "
-        f"{', '.join(OPTIONAL_ARTICLE_PARTS)}",
-    )
-    parts.add_argument(
-        "--exclude-parts",
-        type=complement_of(DEFAULT_ARTICLE_PARTS),
-        dest="parts",
-        metavar="NAMES",
-        help="the default parts but these (boilerplate: who did what, who paid, who approved, where data "
+        f"{', '.join(OPTIONAL_ARTICLE_PARTS)} (boilerplate: who did what, who paid, who approved, where data "
         "are)",
     )
     documents.add_argument(

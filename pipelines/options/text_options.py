@@ -11,7 +11,7 @@ from bioshards.corpus.sentences import splitters
 from bioshards.corpus.text import cleaning
 from bioshards.corpus.text_config import TextConfig
 
-from .argument_types import complement_of, int_at_least, subset_of
+from .argument_types import complement_of, int_at_least
 from .parser import Parser
 
 ConfigT = TypeVar("ConfigT", bound=TextConfig)
@@ -59,21 +59,13 @@ def add_exclusion_option(group: argparse._ArgumentGroup) -> None:
 def add_text_options(parser: Parser) -> None:
     """Add the options of text processing: cleaning, sentence splitting and formatting."""
     text = parser.add_argument_group("what becomes of the text (default: cleaned and split, else as written)")
-    clean = text.add_mutually_exclusive_group()
-    clean.add_argument(
-        "--enable-cleaning",
-        type=subset_of(cleaning.CLEANING_RULES),
-        dest="cleaning",
-        metavar="NAMES",
-        help="apply only these cleaning rules, comma-separated, or none (default: all: "
-        f"{', '.join(cleaning.CLEANING_RULES)})",
-    )
-    clean.add_argument(
+    text.add_argument(
         "--disable-cleaning",
         type=complement_of(cleaning.CLEANING_RULES),
         dest="cleaning",
         metavar="NAMES",
-        help="apply all cleaning rules but these",
+        help="leave out these cleaning rules, comma-separated, or all (default: none): "
+        f"{', '.join(cleaning.CLEANING_RULES)}",
     )
     text.add_argument(
         "--splitter",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bioshards.corpus.jats.filters import DEFAULT_ARTICLE_PARTS
 from bioshards.pipelines import cli
 from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.corpus.jats_articles import article_xml, write_files
@@ -40,6 +41,10 @@ def find_sample_numbers(documents: dict[str, Any]) -> set[int]:
 
 
 DEFAULT_NUMBERS = {1, 2, 4, 5, 6, 8, 9, 10, 12, 14, 15, 16, 19}
+
+
+def list_parts_but(*names: str) -> str:
+    return ",".join(part for part in DEFAULT_ARTICLE_PARTS if part not in names)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +121,7 @@ def test_article_parts_selected_by_the_options(build_documents: BuildDocuments, 
         "A referee says so.",
     ]
     assert get_only_sentences(
-        build_documents("--exclude-parts", "boilerplate,caption", folder=parts_folder)
+        build_documents("--include-parts", list_parts_but("boilerplate", "caption"), folder=parts_folder)
     ) == [
         *all_lines[:4],
         all_lines[6],
@@ -139,7 +144,15 @@ def test_how_citations_formulas_and_headings_are_written(
 
 def test_excluded_parts_are_counted(tmp_path: Path, run_pmc: Run, parts_folder: Path) -> None:
     assert (
-        run_pmc("--input", parts_folder, "--output", tmp_path / "out", "--exclude-parts", "boilerplate") == 0
+        run_pmc(
+            "--input",
+            parts_folder,
+            "--output",
+            tmp_path / "out",
+            "--include-parts",
+            list_parts_but("boilerplate"),
+        )
+        == 0
     )
     dropped = load_manifest(tmp_path / "out")["dropped_parts"]
     assert dropped["boilerplate"] == {"documents": 1, "characters": len("None are declared.")}
@@ -197,11 +210,6 @@ def test_number_of_workers_changes_no_byte_with_many_options(tmp_path: Path, run
         (["--include-parts", "bodi"], "unknown name bodi (did you mean body?)"),
         (["--include-parts", "references"], "unknown name references; the names are abstract"),
         (["--include-parts", ""], "no name is given"),
-        (
-            ["--include-parts", "body", "--exclude-parts", "caption"],
-            "not allowed with argument --include-parts",
-        ),
-        (["--exclude-parts", "sub-article"], "unknown name sub-article"),
         (["--licences", "CC-BYE"], "did you mean CC-BY?"),
         (["--licences", "none"], "none selects nothing"),
         (["--min-words", "-1"], "-1 is below 0"),

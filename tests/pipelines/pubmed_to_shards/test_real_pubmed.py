@@ -53,7 +53,7 @@ def all_documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("real") / "out"
     completed = run_beam(
         *("run", "pubmed_to_shards", "--workers", 1, "--output", output, "--keep-title-only"),
-        *("--enable-cleaning", "none"),
+        *("--disable-cleaning", "all"),
         *("--max-rejected", 0.01, "--input", f"{DATA}/pubmed", "--input", f"{DATA}/pubmed/**/*.@*"),
     )
     assert completed.returncode == 0, completed.stderr
@@ -106,8 +106,8 @@ def test_a_baseline_and_its_update_with_deletions_and_revisions(tmp_path: Path, 
             "--output",
             tmp_path,
             "--keep-title-only",
-            "--enable-cleaning",
-            "none",
+            "--disable-cleaning",
+            "all",
         )
         == 0
     )
@@ -128,7 +128,7 @@ def test_newest_of_several_yearly_sample_sets_wins(tmp_path: Path, run: Run) -> 
     files = [*_list_pubmed_files("**/medsamp20*.xml"), *_list_pubmed_files("**/pubmedsample18n0001.xml.gz")]
     assert len(files) == 4
     inputs = [word for path in files for word in ("--input", str(path))]
-    assert run(*inputs, "--output", tmp_path, "--keep-title-only", "--enable-cleaning", "none") == 0
+    assert run(*inputs, "--output", tmp_path, "--keep-title-only", "--disable-cleaning", "all") == 0
     oracle = PubMedOracle(files)
     _assert_equals_oracle(tmp_path, oracle)
     origin = collections.Counter(row["origin"]["file"] for row in load_documents(tmp_path).values())

@@ -166,8 +166,8 @@ def test_manifest_counts_removed_characters_of_kept_documents(tmp_path: Path, ru
         "--ascii-only",
         "--min-line-characters",
         5,
-        "--enable-cleaning",
-        "soft-hyphens,truncation-notes",
+        "--disable-cleaning",
+        list_rules_but("soft-hyphens", "truncation-notes"),
     )
     for workers in (1, 2):
         output = tmp_path / f"out{workers}"
@@ -186,20 +186,23 @@ def test_manifest_counts_removed_characters_of_kept_documents(tmp_path: Path, ru
     assert load_manifest(tmp_path / "out1")["cleaning"]["soft-hyphens"] == {"documents": 1, "characters": 1}
 
 
+def list_rules_but(*names: str) -> str:
+    return ",".join(rule for rule in CLEANING_RULES if rule not in names)
+
+
 def test_manifest_lists_the_enabled_rules(tmp_path: Path, run: Run) -> None:
     def list_counted_rules(*options: str) -> set[str]:
         output = tmp_path / "-".join(["out", *options])
         assert run("--input", PUBMED_SAMPLE / "pubmed26n0003.xml", *options, "--output", output) == 0
         return set(load_manifest(output)["cleaning"])
 
-    assert list_counted_rules() == list_counted_rules("--enable-cleaning", "all") == set(CLEANING_RULES)
-    assert list_counted_rules("--enable-cleaning", "none") == set()
-    assert list_counted_rules("--enable-cleaning", "soft-hyphens") == {"soft-hyphens"}
+    assert list_counted_rules() == list_counted_rules("--disable-cleaning", "none") == set(CLEANING_RULES)
+    assert list_counted_rules("--disable-cleaning", "all") == set()
     assert list_counted_rules("--disable-cleaning", "soft-hyphens") == set(CLEANING_RULES) - {"soft-hyphens"}
     assert list_counted_rules("--preset", "bioalbert") == {"short-lines"}
     assert list_counted_rules(
-        "--preset", "bioalbert", "--enable-cleaning", "soft-hyphens", "--min-line-characters", "0"
-    ) == {"soft-hyphens"}
+        "--preset", "bioalbert", "--disable-cleaning", "soft-hyphens", "--min-line-characters", "0"
+    ) == set(CLEANING_RULES) - {"soft-hyphens"}
 
 
 def test_cleaning_rules_can_be_disabled(tmp_path: Path, run: Run) -> None:
@@ -207,9 +210,9 @@ def test_cleaning_rules_can_be_disabled(tmp_path: Path, run: Run) -> None:
     source.write_bytes(pubmed_set_xml(citation_xml(1, "So\u00adme text. (ABSTRACT TRUNCATED AT 250 WORDS)")))
     for options, expected in (
         ((), "Some text."),
-        (("--enable-cleaning", "none"), "So\u00adme text. (ABSTRACT TRUNCATED AT 250 WORDS)"),
+        (("--disable-cleaning", "all"), "So\u00adme text. (ABSTRACT TRUNCATED AT 250 WORDS)"),
         (("--disable-cleaning", "soft-hyphens"), "So\u00adme text."),
-        (("--enable-cleaning", "soft-hyphens"), "Some text. (ABSTRACT TRUNCATED AT 250 WORDS)"),
+        (("--disable-cleaning", "truncation-notes"), "Some text. (ABSTRACT TRUNCATED AT 250 WORDS)"),
     ):
         output = tmp_path / "-".join(["out", *options])
         assert run("--input", source, "--output", output, *options) == 0
@@ -243,7 +246,7 @@ def test_preset_electramed_is_lower_case_ascii_treebank(tmp_path: Path, run: Run
 
 def test_preset_bioalbert_has_no_line_below_20_characters(tmp_path: Path, run: Run) -> None:
     assert run("--preset", "bioalbert", "--output", tmp_path / "a") == 0
-    assert run("--enable-cleaning", "none", "--output", tmp_path / "b") == 0
+    assert run("--disable-cleaning", "all", "--output", tmp_path / "b") == 0
     all_documents = load_documents(tmp_path / "b")
     short_characters = 0
     for id_, row in load_documents(tmp_path / "a").items():
@@ -257,7 +260,7 @@ def test_preset_bioalbert_has_no_line_below_20_characters(tmp_path: Path, run: R
 def test_options_override_a_preset(tmp_path: Path, run: Run) -> None:
     options = ("--preset", "electramed", "--no-lower-case", "--no-treebank", "--no-ascii-only")
     assert run(*options, "--output", tmp_path / "a") == 0
-    assert run("--enable-cleaning", "none", "--output", tmp_path / "b") == 0
+    assert run("--disable-cleaning", "all", "--output", tmp_path / "b") == 0
     assert load_documents(tmp_path / "a") == load_documents(tmp_path / "b")
 
 
@@ -281,17 +284,13 @@ def test_the_number_of_workers_changes_no_byte_with_every_option_on(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--enable-cleaning", "soft-hyphen"], "unknown name soft-hyphen (did you mean soft-hyphens?)"),
+        (["--disable-cleaning", "soft-hyphen"], "unknown name soft-hyphen (did you mean soft-hyphens?)"),
         (
             ["--disable-cleaning", "truncation,soft-hyphens"],
             "unknown name truncation (did you mean truncation-notes?)",
         ),
-        (["--enable-cleaning", "qqq"], f"unknown name qqq; the names are {', '.join(CLEANING_RULES)}"),
-        (["--enable-cleaning", ","], "no name is given"),
-        (
-            ["--enable-cleaning", CLEANING_RULES[0], "--disable-cleaning", CLEANING_RULES[0]],
-            "not allowed with argument --enable-cleaning",
-        ),
+        (["--disable-cleaning", "qqq"], f"unknown name qqq; the names are {', '.join(CLEANING_RULES)}"),
+        (["--disable-cleaning", ","], "no name is given"),
         (["--splitter", "scispac"], "invalid choice: 'scispac'"),
         (["--min-line-characters", "-1"], "-1 is below 0"),
         (["--lowercase"], "did you mean --lower-case?"),
