@@ -14,11 +14,12 @@ to do. ``corpus/ui/error_report.py`` turns any exception into a message and an e
 
 from __future__ import annotations
 
+import difflib
 import errno
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final, NamedTuple
 
 from .exit_codes import FAILED, USAGE_ERROR
@@ -31,6 +32,23 @@ _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 """Characters that a terminal obeys, or that turn the direction of a line; not the tab and the line feed."""
+
+
+def find_nearest(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
+    """Return the known name that is most similar to this one, in any case; '' if none is.
+
+    Args:
+        cutoff: lowest ratio of difflib that counts as similar.
+    """
+    name_by_folded = {known_name.casefold(): known_name for known_name in known}
+    matches = difflib.get_close_matches(name.casefold(), name_by_folded, 1, cutoff)
+    return name_by_folded[matches[0]] if matches else ""
+
+
+def suggest_nearest(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
+    """Return `` (did you mean NAME?)`` with the nearest known name, for a message; '' if there is none."""
+    nearest = find_nearest(name, known, cutoff)
+    return f" (did you mean {nearest}?)" if nearest else ""
 
 
 def escape_controls(text: str) -> str:

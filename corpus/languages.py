@@ -6,12 +6,11 @@ two letters of ISO 639-1 where they exist (https://www.rfc-editor.org/info/bcp47
 
 from __future__ import annotations
 
-import difflib
 import re
 from functools import lru_cache
 from typing import Final
 
-from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.errors import InvalidValueError, find_nearest
 
 _ISO_639_1_TO_MARC: Final = """
 aa:aar ab:abk ae:ave af:afr ak:aka am:amh an:arg ar:ara as:asm av:ava ay:aym az:aze ba:bak be:bel
@@ -149,9 +148,11 @@ def parse_language(text: str) -> str:
     code = to_marc_code(text)
     if code in _NAME_BY_CODE:
         return code
-    code_by_name = {name.lower(): code for code, name in _NAME_BY_CODE.items()}
-    nearest = difflib.get_close_matches(text.lower(), code_by_name, 1, 0.7)
-    codes = [code_by_name[name] for name in nearest] or difflib.get_close_matches(code, _NAME_BY_CODE, 3, 0.6)
-    matches = ", ".join(f"{code} ({_NAME_BY_CODE[code]})" for code in codes)
-    hint = f"did you mean {matches}?" if codes else "eng is English, fre French, ger German"
+    code_by_name = {name: code for code, name in _NAME_BY_CODE.items()}
+    nearest = code_by_name.get(find_nearest(text, code_by_name, 0.7)) or find_nearest(
+        code, _NAME_BY_CODE, 0.6
+    )
+    hint = "eng is English, fre French, ger German"
+    if nearest:
+        hint = f"did you mean {nearest} ({_NAME_BY_CODE[nearest]})?"
     raise InvalidValueError(f"{text} is no code of a language: {hint}")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 from bioshards.corpus.languages import parse_language
 from bioshards.corpus.sentences import splitters
 from bioshards.corpus.text.cleaning import CLEANING_RULES
@@ -106,10 +105,7 @@ def describe_unknown_names(
         place: option and, behind the name, what it is not: ``--drop-article-types: {} is no type``.
         effect: what follows nevertheless.
     """
-    name_by_folded = {name.casefold(): name for name in known}
+    folded_names = {name.casefold() for name in known}
     for name in names:
-        if name.casefold() in name_by_folded:
-            continue
-        nearest = difflib.get_close_matches(name.casefold(), name_by_folded, 1, 0.5)
-        hint = f" (did you mean {name_by_folded[nearest[0]]}?)" if nearest else ""
-        yield f"{place.format(name)}{hint}. {effect}"
+        if name.casefold() not in folded_names:
+            yield f"{place.format(name)}{suggest_nearest(name, known)}. {effect}"

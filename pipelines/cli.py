@@ -5,10 +5,10 @@ Beam is imported only when a pipeline runs, so that ``beam list`` and ``--help``
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Sequence
 
+from bioshards.corpus.errors import suggest_nearest
 from bioshards.corpus.exit_codes import OK, USAGE_ERROR
 
 from .registry import PIPELINES
@@ -56,9 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _print_usage_error(message: str, unknown: str, known: list[str]) -> int:
-    matches = difflib.get_close_matches(unknown, known, 1, 0.4)
-    hint = f"did you mean {matches[0]}?" if matches else f"there are: {', '.join(known)}"
-    print(f"beam: {message}; {hint}", file=sys.stderr)
+    hint = suggest_nearest(unknown, known, 0.4) or f"; there are: {', '.join(known)}"
+    print(f"beam: {message}{hint}", file=sys.stderr)
     return USAGE_ERROR
 
 

@@ -14,11 +14,10 @@ The brackets of ``since=`` may be omitted: ``pubmed:since=2026-08-01``, ``pubmed
 
 from __future__ import annotations
 
-import difflib
 import re
 from datetime import date
 
-from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.errors import InvalidValueError, find_nearest, suggest_nearest
 
 from .source_registry import SOURCES
 from .source_spec import FileSelection, SourceSpec
@@ -107,22 +106,15 @@ def _parse_range(text: str, source: str, item: str) -> tuple[int, int | None]:
 def _describe_unknown_subset(source: str, subset: str) -> str:
     if not SOURCES[source].subsets:
         return f"{source}: has no parts such as {subset!r}, only a selection in brackets may follow"
-    close_matches = difflib.get_close_matches(subset.strip().lower(), SOURCES[source].subsets, 1, 0.5)
-    hint = f"did you mean {close_matches[0]}?" if close_matches else "numbers and the like stand in brackets"
-    return f"{source}: has no part {subset!r} ({hint})"
+    hint = suggest_nearest(subset.strip(), SOURCES[source].subsets)
+    return f"{source}: has no part {subset!r}{hint or ' (numbers and the like stand in brackets)'}"
 
 
 def _reject_misspelt(text: str, prefix: str, rest: str) -> None:
     """Raise an error for a misspelt name of a source, unless the rest looks like a path."""
-    close_matches = (
-        difflib.get_close_matches(prefix.lower(), SOURCES, 1, 0.8)
-        if re.fullmatch(r"[\w-]{1,20}", prefix)
-        else []
-    )
-    if close_matches and not re.search(r"[/\\.*?]", rest):
-        raise _make_error(
-            text, close_matches[0], f"no source is called {prefix} (did you mean {close_matches[0]}:{rest}?)"
-        )
+    nearest = find_nearest(prefix, SOURCES, 0.8) if re.fullmatch(r"[\w-]{1,20}", prefix) else ""
+    if nearest and not re.search(r"[/\\.*?]", rest):
+        raise _make_error(text, nearest, f"no source is called {prefix} (did you mean {nearest}:{rest}?)")
 
 
 def _make_error(text: str, source: str, problem: str) -> SourceSpecError:

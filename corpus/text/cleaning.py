@@ -12,13 +12,12 @@ any width into blanks, whether ``spaces`` is enabled or not; zero-width spaces s
 
 from __future__ import annotations
 
-import difflib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 
 from . import mojibake, notices
 from .escaped_markup import remove_escaped_markup
@@ -152,8 +151,7 @@ class Cleaner:
     def __init__(self, rule_names: Iterable[str] = CLEANING_RULES) -> None:
         enabled = set(rule_names)
         for name in sorted(enabled.difference(CLEANING_RULES)):
-            nearest = difflib.get_close_matches(name, CLEANING_RULES, 1)
-            hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+            hint = suggest_nearest(name, CLEANING_RULES)
             raise InvalidValueError(
                 f"unknown cleaning rule {name!r}{hint} (rules: {', '.join(CLEANING_RULES)})"
             )

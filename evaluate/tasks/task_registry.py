@@ -5,12 +5,11 @@ A benchmark's TaskSpec (benchmarks/catalogue/) defines its task. Recipes are in 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 from bioshards.evaluate.benchmarks.definition import MetricName, ProblemType, TaskSpec
 from bioshards.evaluate.benchmarks.record_types import Record, Relation
@@ -204,8 +203,7 @@ def plan_tasks(selectors: Iterable[str], overrides: Mapping[str, Any]) -> list[P
             recipes[first_suite, task_name] = find_recipe(first_suite, task_name) or FineTuneRecipe()
         else:
             known_names = [*SUITES, *TASKS]
-            matches = difflib.get_close_matches(selector, known_names, 1)
-            hint = f"; {matches[0]} is meant?" if matches else f". There are: {', '.join(known_names)}"
+            hint = suggest_nearest(selector, known_names) or f". There are: {', '.join(known_names)}"
             raise InvalidValueError(f"--tasks {selector}: there is no such suite or task{hint}")
     return [
         PlannedTask(

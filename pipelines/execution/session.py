@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from bioshards.corpus.errors import DiskFullError, OutputMismatchError, TransientStorageError, UsageError
+from bioshards.corpus.errors import (
+    DiskFullError,
+    OutputMismatchError,
+    TransientStorageError,
+    UsageError,
+    suggest_nearest,
+)
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.lock import lock_output
 from bioshards.corpus.output.output_layout import OutputDir
@@ -116,8 +121,7 @@ def _check_runner(runner: str) -> None:
         raise UsageError(f"--runner={runner} cannot be loaded: {error}") from error
     except ValueError as error:
         known_names = [name for name in StandardOptions.KNOWN_RUNNER_NAMES if "Test" not in name]
-        matches = difflib.get_close_matches(runner, known_names, 1, 0.5)
-        hint = f" (did you mean {matches[0]}?)" if matches else f"; there are {', '.join(known_names)}"
+        hint = suggest_nearest(runner, known_names) or f"; there are {', '.join(known_names)}"
         raise UsageError(f"--runner={runner} is no runner of Beam's{hint}") from error
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 from urllib.parse import urlsplit
 
-from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 from bioshards.corpus.languages import parse_language
 from bioshards.corpus.pubmed.publication_types import parse_publication_types
 
@@ -82,13 +81,11 @@ def subset_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
         selected = name_list(text)
         if not selected:
             raise argparse.ArgumentTypeError("no name is given (to mean that, say none)")
-        name_by_folded = {name.casefold(): name for name in known}
+        known_folded = {name.casefold() for name in known}
         for name in selected:
-            if name.casefold() not in name_by_folded:
-                matches = difflib.get_close_matches(name.casefold(), name_by_folded, 1, 0.5)
-                hint = f" (did you mean {name_by_folded[matches[0]]}?)" if matches else ""
+            if name.casefold() not in known_folded:
                 raise argparse.ArgumentTypeError(
-                    f"unknown name {name}{hint}; the names are {', '.join(known)}"
+                    f"unknown name {name}{suggest_nearest(name, known)}; the names are {', '.join(known)}"
                 )
         folded = {name.casefold() for name in selected}
         return tuple(name for name in known if name.casefold() in folded)

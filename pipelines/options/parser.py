@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import difflib
 import io
 import logging
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from bioshards.corpus.errors import UsageError
+from bioshards.corpus.errors import UsageError, suggest_nearest
 
 BEAM_OPTIONS_HELP: Final = """\
 Runner: without --runner the job runs on this machine, in --workers processes. Any Beam runner can be
@@ -76,7 +75,6 @@ def parse_beam_options(beam_args: Sequence[str], parser: Parser, **overrides: ob
             ),
             f"--{name}",
         )
-        matches = difflib.get_close_matches(unknown_option, [*own_options, *beam_option_names], 1, 0.5)
-        hint = f" (did you mean {matches[0]}?)" if matches else ""
+        hint = suggest_nearest(unknown_option, [*own_options, *beam_option_names])
         raise UsageError(f"unknown option {unknown_option}{hint}")
     return options

@@ -155,8 +155,8 @@ def test_config_file_with_every_field(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["stepps = 10"], "recipe.toml: unknown field stepps; did you mean steps?"),
-        (["learning-rate = 1"], "unknown field learning-rate; did you mean learning_rate?"),
+        (["stepps = 10"], "recipe.toml: unknown field stepps (did you mean steps?)"),
+        (["learning-rate = 1"], "unknown field learning-rate (did you mean learning_rate?)"),
         (["zzz = 1"], "unknown field zzz; fields: family, hidden_size, num_layers"),
         (["[train]", "steps = 1"], "unknown field train"),
         (["steps = 10.5"], "recipe.toml: --steps 10.5 is not of type int"),

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import difflib
 import tomllib
 import typing
 from typing import Any, Literal
 
-from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 
 
 def option_from_field(name: str) -> str:
@@ -76,9 +75,8 @@ def from_toml(path: str, dataclass_type: type) -> dict[str, Any]:
     field_types = typing.get_type_hints(dataclass_type)
     for name, value in values.items():
         if name not in field_types:
-            matches = difflib.get_close_matches(name, field_types, 1)
-            hint = f"did you mean {matches[0]}?" if matches else f"fields: {', '.join(field_types)}"
-            raise InvalidValueError(f"{path}: unknown field {name}; {hint}")
+            hint = suggest_nearest(name, field_types) or f"; fields: {', '.join(field_types)}"
+            raise InvalidValueError(f"{path}: unknown field {name}{hint}")
         try:
             check_type(name, value, field_types[name])
         except ValueError as error:

@@ -65,7 +65,7 @@ def run_expecting_error(capsys: Capture) -> RunExpectingError:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--tasks", "bc5chem"), "--tasks bc5chem: there is no such suite or task; bc5-chem is meant?"),
+        (("--tasks", "bc5chem"), "--tasks bc5chem: there is no such suite or task (did you mean bc5-chem?)"),
         (("--tasks", "electramed/gad"), "--tasks electramed/gad: there is no such suite or task"),
         (("--tasks", "squad"), "there is no such suite or task"),
         (("--seeds", 0), "argument --seeds: 0 is below 1"),

@@ -278,9 +278,9 @@ def test_plan_of_suites_and_tasks() -> None:
 @pytest.mark.parametrize(
     ("word", "hint"),
     [
-        ("blrub", "blurb is meant"),
+        ("blrub", "did you mean blurb"),
         ("bio-electra/hoc", "no such suite or task"),
-        ("bc5chem", "bc5-chem is meant"),
+        ("bc5chem", "did you mean bc5-chem"),
     ],
 )
 def test_unknown_task_gets_a_hint(word: str, hint: str) -> None:
