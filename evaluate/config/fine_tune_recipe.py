@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.train.config.dataclass_options import check_type, option_from_field
+from bioshards.corpus.ui.options import check_type, option_from_field
 from bioshards.train.optim.schedules import Schedule
 
 

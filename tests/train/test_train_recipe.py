@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AlbertForPreTraining, BertForPreTraining, ElectraForPreTraining
 
+from bioshards.corpus.ui.options import from_toml
 from bioshards.train.__main__ import main
-from bioshards.train.config import dataclass_options
 from bioshards.train.config.model_families import FAMILIES
 from bioshards.train.config.model_presets import PRESETS
 from bioshards.train.config.recipe import TrainRecipe
@@ -147,8 +147,7 @@ def test_config_file_with_every_field(tmp_path: Path) -> None:
         for name, value in recipe.items()
     ]
     assert (
-        TrainRecipe(**dataclass_options.from_toml(str(write_toml(tmp_path, *lines)), TrainRecipe))
-        == PRESETS["bioalbert-large"]
+        TrainRecipe(**from_toml(str(write_toml(tmp_path, *lines)), TrainRecipe)) == PRESETS["bioalbert-large"]
     )
 
 

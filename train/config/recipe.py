@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.ui.options import check_type, option_from_field
 
-from .dataclass_options import check_type, option_from_field
 from .masking_config import MaskingConfig, MaskUnit, mask_rate
 from .model_config import ModelConfig
 from .model_families import FAMILIES, FamilyName

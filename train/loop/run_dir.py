@@ -37,7 +37,7 @@ from bioshards.corpus.manifest import (
 )
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
-from bioshards.train.config.dataclass_options import option_from_field
+from bioshards.corpus.ui.options import option_from_field
 
 from . import checkpoint
 from .metrics_log import SPEED_FIELDS

@@ -96,7 +96,7 @@ class _TrainingRun:
         last_checkpoint = checkpoint.find_latest(job.output)
         if os.path.exists(f"{job.output}/{run_dir.MANIFEST_FILE}"):
             return _StartedRun(self, last_checkpoint, None, LoopState())
-        if last_checkpoint is None and self.processes.is_main and job.verify_checksums:
+        if last_checkpoint is None and self.processes.is_main and not job.no_verify:
             for dataset in (self.plan.dataset, self._open_validation_set()):
                 if dataset is not None:
                     dataset.verify(self.progress)

@@ -1,0 +1,250 @@
+"""Command lines as dataclasses: a field is an option, and the parsed command line is the dataclass.
+
+A field is ``Annotated[type, Option(...)]`` or ``Annotated[type, help text]``; ``batch_size`` is
+``--batch-size``. Without a default it is required, without an Option it is no option. Its type says what is
+taken: ``bool`` is a flag, ``bool | None`` is ``--name`` and ``--no-name``, a Literal names its values, and
+``Overrides[C]`` has an option for each field of ``C``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import inspect
+import tomllib
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+
+from bioshards.corpus.errors import InvalidValueError, suggest_nearest
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    OptionsT = TypeVar("OptionsT", bound=DataclassInstance)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One way to give a field. Several Options of a field exclude each other, unless they are repeatable.
+
+    Attributes:
+        help: help text, with ``%(default)s`` and ``%%``; of Overrides, what follows the help of each field.
+        group: title in ``--help``; of Overrides, for the fields that have none.
+        name: name of the option, if it is not the field's.
+        metavar: stands for the value in ``--help``; default: N of int, X of float, else the field's name.
+        choices: values, if the type does not name them.
+        parse: parses the value, or an item of ``many``; raises argparse.ArgumentTypeError.
+        many: a tuple is given by repeating the option (``repeat``), or by several words (``words``).
+    """
+
+    help: str = ""
+    group: str = ""
+    name: str = ""
+    metavar: str | None = None
+    choices: Sequence[str] | None = None
+    parse: Callable[[str], object] | None = None
+    many: Literal["repeat", "words"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Argument(Option):
+    """A field that is given by its position."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides(Generic[T]):
+    """Fields of a settings dataclass that were given, to override those of a preset."""
+
+    values: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def with_config(self, path: str | None, settings_type: type[T]) -> Overrides[T]:
+        """Add the fields that a TOML file gives and the command line does not."""
+        return Overrides({**from_toml(path, settings_type), **self.values}) if path else self
+
+    def apply(self, settings: T) -> T:
+        """Return the settings with these values."""
+        return dataclasses.replace(settings, **self.values)  # type: ignore[type-var]
+
+
+class OptionParser(argparse.ArgumentParser):
+    """A parser that takes options by their whole names only, also in its subcommands."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+
+    def add_options(self, options_type: type) -> None:
+        """Add an option for every field of a dataclass, group by group."""
+        fields_by_group: dict[str, list[_Field]] = {}
+        for field in _list_fields(options_type):
+            fields_by_group.setdefault(field.options[0].group, []).append(field)
+        for title, fields in fields_by_group.items():
+            group = self.add_argument_group(title) if title else self
+            for field in fields:
+                is_exclusive = len(field.options) > 1 and not field.options[0].many
+                target = group.add_mutually_exclusive_group() if is_exclusive else group
+                for option in field.options:
+                    _add_option(target, field, option)
+
+    def parse_options(self, options_type: type[OptionsT], argv: Sequence[str]) -> OptionsT:
+        """Parse a command line into a dataclass."""
+        self.add_options(options_type)
+        return from_args(options_type, self.parse_args(argv))
+
+    def parse_command(
+        self, commands: Mapping[str, tuple[type[OptionsT], str]], argv: Sequence[str]
+    ) -> OptionsT:
+        """Parse a command line whose first word is a command into the dataclass of that command.
+
+        Args:
+            commands: dataclass and help text of each command.
+        """
+        subparsers = self.add_subparsers(dest="command", required=True)
+        for name, (options_type, help_text) in commands.items():
+            subparsers.add_parser(name, help=help_text).add_options(options_type)
+        args = self.parse_args(argv)
+        return from_args(commands[args.command][0], args)
+
+
+class _Field(NamedTuple):
+    """A field that has options; its type is that without Annotated."""
+
+    name: str
+    type: Any
+    default: object
+    is_required: bool
+    options: tuple[Option, ...]
+
+
+def _list_fields(options_type: type) -> Iterator[_Field]:
+    """Yield the fields with options: a class before its bases, those of Overrides optional."""
+    hints = typing.get_type_hints(options_type, include_extras=True)
+    names = [name for each in options_type.__mro__ for name in inspect.get_annotations(each)]
+    for field in sorted(dataclasses.fields(options_type), key=lambda field: names.index(field.name)):
+        if typing.get_origin(hints[field.name]) is not typing.Annotated:
+            continue
+        field_type, *annotations = typing.get_args(hints[field.name])
+        options = tuple(one if isinstance(one, Option) else Option(one) for one in annotations)
+        if settings_type := _get_settings_type(field_type):
+            for setting in _list_fields(settings_type):
+                yield _make_optional(setting, options[0])
+            continue
+        is_required = field.default is field.default_factory is dataclasses.MISSING
+        default = None if field.default is dataclasses.MISSING else field.default
+        yield _Field(field.name, field_type, default, is_required, options)
+
+
+def _get_settings_type(field_type: Any) -> type | None:
+    """Return C for Overrides[C]."""
+    return typing.get_args(field_type)[0] if typing.get_origin(field_type) is Overrides else None
+
+
+def _make_optional(field: _Field, shared: Option) -> _Field:
+    """Return a field without a default, because a preset has another."""
+    options = (
+        dataclasses.replace(
+            option,
+            help=option.help + shared.help % {"default": field.default},
+            group=option.group or shared.group,
+        )
+        for option in field.options
+    )
+    return field._replace(
+        type=bool | None if field.type is bool else field.type, default=None, options=tuple(options)
+    )
+
+
+def _add_option(target: argparse._ActionsContainer, field: _Field, option: Option) -> None:
+    is_optional = type(None) in typing.get_args(field.type)
+    value_type = typing.get_args(field.type)[0] if is_optional else field.type
+    is_list = bool(option.many) or (isinstance(option, Argument) and typing.get_origin(value_type) is tuple)
+    if is_list:
+        value_type = typing.get_args(value_type)[0]
+    choices = typing.get_args(value_type) if typing.get_origin(value_type) is Literal else option.choices
+    parse = option.parse or (str if choices else value_type)
+    metavar = option.metavar or {int: "N", float: "X"}.get(value_type)
+    name = option_from_field(option.name or field.name)
+    if isinstance(option, Argument):
+        nargs = "+" if is_list else None
+        target.add_argument(field.name, nargs=nargs, type=parse, metavar=metavar, help=option.help)
+    elif value_type is bool:
+        action = argparse.BooleanOptionalAction if is_optional else "store_true"
+        target.add_argument(name, dest=field.name, action=action, default=field.default, help=option.help)
+    else:
+        target.add_argument(
+            name,
+            dest=field.name,
+            action={"repeat": "append", "words": "extend", None: "store"}[option.many],
+            nargs="+" if option.many == "words" else None,
+            type=parse,
+            choices=choices,
+            metavar=metavar,
+            default=None if is_list else field.default,
+            required=field.is_required,
+            help=option.help,
+        )
+
+
+def from_args(options_type: type[OptionsT], args: argparse.Namespace) -> OptionsT:
+    """Return the dataclass of parsed arguments; a field that was not given has its default."""
+    hints = typing.get_type_hints(options_type)
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(options_type):
+        if settings_type := _get_settings_type(hints[field.name]):
+            given = {setting.name: getattr(args, setting.name) for setting in _list_fields(settings_type)}
+            values[field.name] = Overrides({key: one for key, one in given.items() if one is not None})
+        elif (value := getattr(args, field.name, None)) is not None:
+            values[field.name] = tuple(value) if isinstance(value, list) else value
+    return options_type(**values)
+
+
+def option_from_field(name: str) -> str:
+    """Return the option of a field: ``--batch-size`` for ``batch_size``."""
+    return "--" + name.replace("_", "-")
+
+
+def from_toml(path: str, dataclass_type: type) -> dict[str, Any]:
+    """Read fields of a dataclass from a TOML file of ``field = value`` lines.
+
+    Raises:
+        InvalidValueError: the file cannot be read, is not valid TOML, or has an unknown field or a value of
+            another type.
+    """
+    try:
+        with open(path, "rb") as file:
+            values = tomllib.load(file)
+    except OSError as error:
+        raise InvalidValueError(f"cannot read --config {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidValueError(
+            f"{path} is not valid TOML ({error}); write lines such as learning_rate = 5e-5"
+        ) from error
+    field_types = typing.get_type_hints(dataclass_type)
+    for name, value in values.items():
+        if name not in field_types:
+            hint = suggest_nearest(name, field_types) or f"; fields: {', '.join(field_types)}"
+            raise InvalidValueError(f"{path}: unknown field {name}{hint}")
+        try:
+            check_type(name, value, field_types[name])
+        except ValueError as error:
+            raise InvalidValueError(f"{path}: {error}") from error
+    return values
+
+
+def check_type(name: str, value: object, field_type: Any) -> None:
+    """Check that a value has the type of its field.
+
+    Raises:
+        InvalidValueError: it has another type, or is not one of the choices.
+    """
+    if typing.get_origin(field_type) is Literal:
+        if value not in typing.get_args(field_type):
+            choices = ", ".join(typing.get_args(field_type))
+            raise InvalidValueError(f"{option_from_field(name)} {value} is not one of {choices}")
+    elif not isinstance(value, (int, float) if field_type is float else field_type) or (
+        field_type is not bool and isinstance(value, bool)
+    ):
+        raise InvalidValueError(f"{option_from_field(name)} {value!r} is not of type {field_type.__name__}")
