@@ -9,7 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from tokenizers.models import Unigram, WordPiece
 
@@ -19,6 +19,7 @@ from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.lock import lock_output
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.ui.options import Argument, Option
 
 from . import vocabulary_dir
 from .commands import MeasuredWords, ReportOptions, load_comparison, make_about
@@ -28,22 +29,34 @@ from .tokenizer.published_vocabulary import CasingOptions, PublishedVocabulary, 
 from .tokenizer.wordpiece import SPECIAL_TOKENS
 
 
-@dataclass(frozen=True, slots=True)
-class AdoptOptions:
-    """Options of ``adopt``, read from the command line once.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptOptions(ReportOptions):
+    """The options of ``adopt``."""
 
-    Attributes:
-        path: published vocabulary: a file, or the folder of a model.
-        output: directory to write, on this machine.
-        casing: casing, if it is not that of the files.
-        command: command line, for the manifest.
-    """
+    path: Annotated[
+        str,
+        Argument(
+            "a vocab.txt (BERT, ELECTRA), a spiece.model (ALBERT), a tokenizer.json, or the folder of a "
+            "Hugging Face model with one of them",
+            metavar="PATH",
+        ),
+    ]
+    output: Annotated[str, Option("directory to write", metavar="VOCAB")]
+    cased: Annotated[
+        bool | None,
+        "keep case (default: what tokenizer_config.json or tokenizer.json says; else lower case for "
+        "SentencePiece, and whether pieces have capitals for vocab.txt)",
+    ] = None
+    strip_accents: Annotated[
+        bool | None,
+        "strip accents from letters (default: what those files say; else yes for SentencePiece, and "
+        "for vocab.txt if it is lower case)",
+    ] = None
 
-    path: str
-    output: str
-    casing: CasingOptions
-    report: ReportOptions
-    command: tuple[str, ...]
+    @property
+    def casing(self) -> CasingOptions:
+        """Return the casing, if it is not that of the files."""
+        return CasingOptions(None if self.cased is None else not self.cased, self.strip_accents)
 
 
 def run_adopt(storage: Storage, options: AdoptOptions, progress: Callable[[str], None]) -> str:
@@ -64,7 +77,7 @@ def run_adopt(storage: Storage, options: AdoptOptions, progress: Callable[[str],
         )
     output_dir = OutputDir(os.path.abspath(options.output))
     published = _load_supported(options)
-    comparison = load_comparison(options.report)
+    comparison = load_comparison(options)
     config = _make_config(published)
     output_layout.check_config(storage, output_dir, config)
     summary = _format_summary(published)
