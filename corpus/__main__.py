@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any, TextIO
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TextIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus.stats.shard_batches import StatsError
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.ui.argument_parser import ExactArgumentParser
 from bioshards.corpus.ui.error_report import report_error
+from bioshards.corpus.ui.options import Argument, Option, OptionParser
 
 from .lifecycle import full_text_overlap
 from .shards import arrow_io
@@ -111,38 +112,56 @@ def _write_text(path: str, text: str) -> None:
         raise StatsError(f"{path} cannot be written: {error.strerror}") from error
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """The options of ``export``."""
+
+    folder: Annotated[str, Argument(metavar="DIR")]
+    exclude_overlap_with: Annotated[
+        str | None,
+        Option("exclude abstracts of which this directory of PMC articles has the full text", metavar="DIR"),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowOptions:
+    """The options of ``show``."""
+
+    folder: Annotated[str, Argument(metavar="DIR")]
+    id: Annotated[str, "document id, such as pubmed:12345678"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatsOptions:
+    """The options of ``stats``."""
+
+    folder: Annotated[str, Argument(metavar="DIR")]
+    json: Annotated[
+        str | None, Option("write all statistics as JSON; - for standard output", metavar="FILE")
+    ] = None
+    html: Annotated[str | None, Option("write an HTML report with charts", metavar="FILE")] = None
+
+
+_COMMANDS: Final[dict[str, tuple[type[ExportOptions | ShowOptions | StatsOptions], str]]] = {
+    "export": (ExportOptions, "print documents as text, one sentence a line"),
+    "show": (ShowOptions, "print one document"),
+    "stats": (StatsOptions, "print statistics of any finished directory"),
+}
+
+
 def main() -> int:
     """Run the command and return its exit code."""
-    parser = ExactArgumentParser(
-        prog="python -m bioshards.corpus", description="Inspect a finished directory."
-    )
-    subparsers = parser.add_subparsers(dest="command", required=True)
-    export_parser = subparsers.add_parser("export", help="print documents as text, one sentence a line")
-    export_parser.add_argument("folder", metavar="DIR")
-    export_parser.add_argument(
-        "--exclude-overlap-with",
-        metavar="DIR",
-        help="exclude abstracts of which this directory of PMC articles has the full text",
-    )
-    show_parser = subparsers.add_parser("show", help="print one document")
-    show_parser.add_argument("folder", metavar="DIR")
-    show_parser.add_argument("--id", required=True, help="document id, such as pubmed:12345678")
-    stats_parser = subparsers.add_parser("stats", help="print statistics of any finished directory")
-    stats_parser.add_argument("folder", metavar="DIR")
-    stats_parser.add_argument(
-        "--json", metavar="FILE", help="write all statistics as JSON; - for standard output"
-    )
-    stats_parser.add_argument("--html", metavar="FILE", help="write an HTML report with charts")
-    args = parser.parse_args()
+    parser = OptionParser(prog="python -m bioshards.corpus", description="Inspect a finished directory.")
+    options = parser.parse_command(_COMMANDS, sys.argv[1:])
     try:
-        if args.command == "stats":
-            write_stats(args.folder, args.json, args.html)
+        if isinstance(options, StatsOptions):
+            write_stats(options.folder, options.json, options.html)
             return 0
-        if args.command == "export":
-            export(args.folder, sys.stdout, args.exclude_overlap_with)
+        if isinstance(options, ExportOptions):
+            export(options.folder, sys.stdout, options.exclude_overlap_with)
             sys.stdout.flush()
             return 0
-        document = find_document(args.folder, args.id)
+        document = find_document(options.folder, options.id)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -151,7 +170,7 @@ def main() -> int:
         print(message, file=sys.stderr)
         return exit_code
     if document is None:
-        print(f"{args.folder} has no document {args.id}", file=sys.stderr)
+        print(f"{options.folder} has no document {options.id}", file=sys.stderr)
         return 1
     print("\n".join(_format_document(document)))
     return 0
