@@ -3,44 +3,76 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 from bioshards.corpus.languages import parse_language
 from bioshards.corpus.sentences import splitters
 from bioshards.corpus.text.cleaning import CLEANING_RULES
 from bioshards.corpus.text.line_format import ASCII_ONLY, SHORT_LINES, LineFormatter
+from bioshards.corpus.ui.options import Option
+from bioshards.corpus.ui.value_parsers import complement_of, int_at_least
+
+_text_option = functools.partial(
+    Option, group="what becomes of the text (default: cleaned and split, else as written)"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class TextConfig:
-    """Base class of the document configs.
+    """Base class of the document configs; the fields are options of the command line.
 
     Attributes:
         languages: keep articles in any of these MARC codes (``eng``); empty keeps all.
-        drop_retracted: drop retracted articles.
-        titles: start the text with the title. The ``title`` column is always filled.
         section_labels: start the text of a section with its label ("METHODS: ...").
         cleaning: enabled cleaning rules, in the order of ``cleaning.CLEANING_RULES``.
-        splitter: sentence splitter, one of ``splitters.SPLITTER_NAMES``.
-        lower_case: write sentences in lower case.
-        ascii_only: replace each run of non-ASCII characters by a blank.
-        treebank: write Penn Treebank tokens, separated by blanks.
-        min_line_characters: exclude shorter sentences, measured as written.
     """
 
     languages: tuple[str, ...] = ()
-    drop_retracted: bool = False
-    titles: bool = True
+    drop_retracted: Annotated[
+        bool, "drop retracted articles (default: keep them, marked in the column retracted)"
+    ] = False
+    titles: Annotated[
+        bool, "begin the text with the title (default: yes; the title column is there either way)"
+    ] = True
     section_labels: bool = False
-    cleaning: tuple[str, ...] = CLEANING_RULES
-    splitter: str = "rules"
-    lower_case: bool = False
-    ascii_only: bool = False
-    treebank: bool = False
-    min_line_characters: int = 0
+    cleaning: Annotated[
+        tuple[str, ...],
+        _text_option(
+            "leave out these cleaning rules, comma-separated, or all (default: none): "
+            f"{', '.join(CLEANING_RULES)}",
+            name="disable_cleaning",
+            metavar="NAMES",
+            parse=complement_of(CLEANING_RULES),
+        ),
+    ] = CLEANING_RULES
+    splitter: Annotated[
+        str,
+        _text_option(
+            "what finds sentences: rules (default), scispacy (needs bioshards[scispacy]; en_core_sci_sm if "
+            "that is installed), or none (a line for each paragraph)",
+            choices=splitters.SPLITTER_NAMES,
+        ),
+    ] = "rules"
+    lower_case: Annotated[bool, _text_option("write sentences in lower case (default: no)")] = False
+    ascii_only: Annotated[
+        bool, _text_option("replace each run of non-ASCII characters by a blank (default: no)")
+    ] = False
+    treebank: Annotated[
+        bool,
+        _text_option(
+            "write Penn Treebank tokens, blanks between them (default: no; needs bioshards[treebank])"
+        ),
+    ] = False
+    min_line_characters: Annotated[
+        int,
+        _text_option(
+            "leave out sentences of fewer characters, as they would be written", parse=int_at_least(0)
+        ),
+    ] = 0
 
     drop_reasons: ClassVar[tuple[str, ...]] = ()
     highest_version_wins: ClassVar[bool] = False

@@ -23,8 +23,8 @@ def run_command(name: str, argv: Sequence[str]) -> int:
     parser = command.load_parser()
     try:
         with _interrupt_on_sigterm():
-            args, beam_args = parser.parse_known_args(list(argv))
-            return command.load_driver()(parser, args, beam_args, argv).run()
+            options, beam_args = parser.parse_known_options(argv)
+            return command.load_driver()(parser, options, beam_args, argv).run()
     except SystemExit as parse_exit:  # --help
         return int(parse_exit.code or 0)
     except KeyboardInterrupt as interrupt:

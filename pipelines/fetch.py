@@ -5,24 +5,25 @@ The graph is built by :func:`build`.
 
 from __future__ import annotations
 
-import argparse
+import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from bioshards.corpus.download.pmc.article_filter import DEFAULT_SETS, SETS, ArticleFilter
+from bioshards.corpus.download.pmc.metadata_cache import Versions
 from bioshards.corpus.download.source_registry import SOURCES
+from bioshards.corpus.jats.filters import LICENCES_OPTION
 from bioshards.corpus.licences import DEFAULT_LICENCES
-from bioshards.pipelines.options.argument_types import nonempty_subset_of
+from bioshards.corpus.ui.options import Option
+from bioshards.corpus.ui.value_parsers import nonempty_subset_of
 from bioshards.pipelines.options.common import (
+    CONNECTIONS_OPTION,
     DownloadOptions,
-    RunOptions,
-    add_download_options,
-    add_run_options,
-    add_server_options,
-    download_options_from_args,
+    make_max_rejected_option,
+    make_mirror_option,
+    make_url_options,
 )
 from bioshards.pipelines.options.parser import Parser
-from bioshards.pipelines.options.pmc_options import add_connection_option, add_licence_option
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -35,21 +36,57 @@ Fetch PubMed's files, PMC's articles and Europe PMC's packages into a mirror: a 
 from which they are processed later. What is there is not fetched again."""
 
 
+_ARTICLES_GROUP: Final = "which of PMC's articles (pmc:), decided before any is fetched"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FetchOptions(RunOptions):
-    """Options of ``beam run fetch``.
+class FetchOptions(DownloadOptions):
+    """Options of ``beam run fetch``."""
 
-    Attributes:
-        input: names of sources, with what to select of them.
-        max_rejected: fraction of articles that may be missing.
-        article_filter: which of PMC's articles are downloaded.
-        downloads: mirror, servers and connections.
-    """
+    input: Annotated[
+        tuple[str, ...],
+        Option(
+            "; ".join(source.usage for source in SOURCES.values())
+            + " (numbers for pmc: are ids, in whole ranges of 10,000); repeatable",
+            group="what to fetch",
+            metavar="NAME",
+            many="repeat",
+        ),
+    ] = ()
+    max_rejected: Annotated[float, make_max_rejected_option("articles")] = 0.001
+    mirror: Annotated[str | None, make_mirror_option("mirror, in this folder")] = None
+    connections: Annotated[int, CONNECTIONS_OPTION] = 64
+    licences: Annotated[tuple[str, ...], dataclasses.replace(LICENCES_OPTION, group=_ARTICLES_GROUP)] = tuple(
+        sorted(DEFAULT_LICENCES)
+    )
+    sets: Annotated[
+        tuple[str, ...],
+        Option(
+            f"comma-separated, of {', '.join(SETS)} (default: all but ocr, scanned pages)",
+            group=_ARTICLES_GROUP,
+            metavar="NAMES",
+            parse=nonempty_subset_of(SETS),
+        ),
+    ] = tuple(sorted(DEFAULT_SETS))
+    drop_retracted: Annotated[
+        bool | None,
+        Option(
+            "leave out retracted articles (default: no; their list says which they are)",
+            group=_ARTICLES_GROUP,
+        ),
+    ] = None
+    versions: Annotated[Versions, Option("of an article (default: newest)", group=_ARTICLES_GROUP)] = "newest"
+    urls: Annotated[tuple[tuple[str, str], ...], make_url_options(SOURCES)] = ()
 
-    input: tuple[str, ...]
-    max_rejected: float
-    article_filter: ArticleFilter
-    downloads: DownloadOptions
+    @property
+    def article_filter(self) -> ArticleFilter:
+        """Return which of PMC's articles are downloaded."""
+        return ArticleFilter(
+            licences=frozenset(self.licences),
+            sets=frozenset(self.sets),
+            drop_retracted=bool(self.drop_retracted),
+            versions=self.versions,
+        )
 
 
 def build(pipeline: beam.Pipeline, job: FetchJob) -> None:
@@ -91,58 +128,6 @@ def build(pipeline: beam.Pipeline, job: FetchJob) -> None:
     pipeline | "Publish" >> PublishMirror(job, all_files, all_removals, all_ranges)
 
 
-def make_parser() -> Parser:
+def make_parser() -> Parser[FetchOptions]:
     """Make the parser of ``beam run fetch``."""
-    parser = Parser("beam run fetch", DESCRIPTION)
-    inputs = parser.add_argument_group("what to fetch")
-    inputs.add_argument(
-        "--input",
-        action="append",
-        metavar="NAME",
-        help="; ".join(source.usage for source in SOURCES.values())
-        + " (numbers for pmc: are ids, in whole ranges of 10,000); repeatable",
-    )
-    add_run_options(parser, "articles")
-    add_download_options(parser, "mirror, in this folder")
-    _add_article_options(parser)
-    add_server_options(parser, SOURCES)
-    return parser
-
-
-def options_from_args(args: argparse.Namespace) -> FetchOptions:
-    """Build the options of parsed arguments."""
-    return FetchOptions(
-        workers=args.workers,
-        dry_run=args.dry_run,
-        input=tuple(args.input or ()),
-        max_rejected=args.max_rejected,
-        article_filter=ArticleFilter(
-            licences=frozenset(args.licences),
-            sets=frozenset(args.sets),
-            drop_retracted=args.drop_retracted,
-            versions=args.versions,
-        ),
-        downloads=download_options_from_args(args),
-    )
-
-
-def _add_article_options(parser: Parser) -> None:
-    articles = parser.add_argument_group("which of PMC's articles (pmc:), decided before any is fetched")
-    add_licence_option(articles, tuple(sorted(DEFAULT_LICENCES)))
-    articles.add_argument(
-        "--sets",
-        type=nonempty_subset_of(SETS),
-        metavar="NAMES",
-        default=tuple(sorted(DEFAULT_SETS)),
-        help=f"comma-separated, of {', '.join(SETS)} (default: all but ocr, scanned pages)",
-    )
-    articles.add_argument(
-        "--drop-retracted",
-        action=argparse.BooleanOptionalAction,
-        default=False,
-        help="leave out retracted articles (default: no; their list says which they are)",
-    )
-    articles.add_argument(
-        "--versions", choices=["newest", "all"], default="newest", help="of an article (default: newest)"
-    )
-    add_connection_option(articles)
+    return Parser(f"beam run {NAME}", DESCRIPTION, FetchOptions)

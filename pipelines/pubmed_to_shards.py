@@ -5,33 +5,29 @@ The graph is built by :func:`build`.
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass, field
 from importlib import resources
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from bioshards.corpus.document_presets import PUBMED_PRESETS
 from bioshards.corpus.download.source_registry import SOURCES, list_source_names
-from bioshards.corpus.pubmed.citation import OTHER_ABSTRACT_TYPES
 from bioshards.corpus.pubmed.discovery import source_from_file
 from bioshards.corpus.pubmed.filters import PubMedConfig
-from bioshards.pipelines.options.argument_types import (
-    int_at_least,
-    language_list,
-    name_list,
-    publication_type_list,
+from bioshards.corpus.ui.options import Option, Overrides
+from bioshards.pipelines.options.common import (
+    make_max_rejected_option,
+    make_mirror_option,
+    make_url_options,
 )
-from bioshards.pipelines.options.common import add_download_options, add_server_options
 from bioshards.pipelines.options.parser import Parser
 from bioshards.pipelines.options.shard_options import (
+    Dedup,
     ShardsOptions,
-    add_reject_options,
-    add_shard_options,
-    shards_options_from_args,
-)
-from bioshards.pipelines.options.text_options import (
-    add_dedup_option,
-    add_exclusion_option,
-    add_text_options,
+    make_dedup_option,
+    make_exclusion_option,
+    make_input_option,
+    make_max_bad_files_option,
+    make_preset_option,
     override_config,
 )
 
@@ -49,6 +45,35 @@ INPUT_HELP: Final = f"""\
 a folder, a file or a quoted glob, also on gs:// or s3://; or a source to fetch, by name:
 {"; ".join(SOURCES[name].usage for name in list_source_names("citations"))};
 repeatable (default: the sample that comes with bioshards)"""
+
+
+_DOCUMENTS_GROUP: Final = "which citations, and what of them (defaults: every citation that has an abstract)"
+
+
+def sample_folder() -> str:
+    """Return the folder of the sample that comes with bioshards: 112 invented records."""
+    return str(resources.files("bioshards.corpus") / "sample" / "pubmed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PubMedOptions(ShardsOptions):
+    """Options of ``beam run pubmed_to_shards``."""
+
+    input: Annotated[tuple[str, ...], make_input_option(INPUT_HELP)] = field(
+        default_factory=lambda: (sample_folder(),)
+    )
+    preset: Annotated[str | None, make_preset_option(PUBMED_PRESETS)] = None
+    max_rejected: Annotated[float, make_max_rejected_option("records")] = 0.001
+    max_bad_files: Annotated[float, make_max_bad_files_option("files")] = 0.001
+    mirror: Annotated[str | None, make_mirror_option("mirror, beside the output")] = None
+    urls: Annotated[tuple[tuple[str, str], ...], make_url_options(list_source_names("citations"))] = ()
+    config: Annotated[Overrides[PubMedConfig], Option(group=_DOCUMENTS_GROUP)]
+    dedup: Annotated[Dedup, make_dedup_option(_DOCUMENTS_GROUP, "title and abstract", "PMID")] = "none"
+    exclude_ids: Annotated[str | None, make_exclusion_option(_DOCUMENTS_GROUP)] = None
+
+    def make_config(self) -> PubMedConfig:
+        """Return the preset's configuration, changed by the options."""
+        return override_config(self.config, PUBMED_PRESETS[self.preset] if self.preset else PubMedConfig())
 
 
 def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
@@ -105,63 +130,6 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
     )
 
 
-def make_parser() -> Parser:
+def make_parser() -> Parser[PubMedOptions]:
     """Make the parser of ``beam run pubmed_to_shards``."""
-    parser = Parser("beam run pubmed_to_shards", DESCRIPTION)
-    add_shard_options(parser, sorted(PUBMED_PRESETS), INPUT_HELP)
-    add_reject_options(parser, "records", "files")
-    add_download_options(parser, "mirror, beside the output")
-    add_server_options(parser, list_source_names("citations"))
-    documents = parser.add_argument_group(
-        "which citations, and what of them (defaults: every citation that has an abstract)"
-    )
-    documents.add_argument(
-        "--languages",
-        type=language_list,
-        metavar="CODES",
-        help="keep articles in any of these languages: MARC codes, comma-separated (eng,fre); "
-        "PubMed's titles and abstracts are English for all of them",
-    )
-    documents.add_argument(
-        "--min-abstract-words", type=int_at_least(0), metavar="WORDS", help="drop abstracts of fewer words"
-    )
-    documents.add_argument("--min-pmid", type=int_at_least(0), metavar="PMID", help="drop lower PMIDs")
-    documents.add_argument(
-        "--drop-publication-types",
-        type=publication_type_list,
-        metavar="TYPES",
-        help='drop records of any of these types, comma-separated ("Published Erratum,Comment")',
-    )
-    documents.add_argument(
-        "--other-abstract-types",
-        type=name_list,
-        metavar="TYPES",
-        help="use the English OtherAbstract of a record without an abstract if it has one of these types, "
-        f"comma-separated ({','.join(OTHER_ABSTRACT_TYPES)}; default: none)",
-    )
-    for option, help_text in (
-        ("drop-retracted", "drop retracted articles (default: keep them, marked in the column retracted)"),
-        ("keep-title-only", "keep records without an abstract, as their title alone"),
-        ("titles", "begin the text with the title (default: yes; the title column is there either way)"),
-        ("section-labels", "begin a section's text with its label, METHODS: ... (default: no)"),
-    ):
-        documents.add_argument(f"--{option}", action=argparse.BooleanOptionalAction, help=help_text)
-    add_dedup_option(documents, "title and abstract", "PMID")
-    add_exclusion_option(documents)
-    add_text_options(parser)
-    return parser
-
-
-def options_from_args(args: argparse.Namespace) -> ShardsOptions:
-    """Build the options of parsed arguments; they override the preset.
-
-    Raises:
-        UsageError: options contradict each other.
-    """
-    preset = PUBMED_PRESETS[args.preset] if args.preset else PubMedConfig()
-    return shards_options_from_args(args, override_config(preset, args), sample_folder())
-
-
-def sample_folder() -> str:
-    """Return the folder of the sample that comes with bioshards: 112 invented records."""
-    return str(resources.files("bioshards.corpus") / "sample" / "pubmed")
+    return Parser(f"beam run {NAME}", DESCRIPTION, PubMedOptions)

@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from bioshards.corpus.errors import MissingExtraError
 from bioshards.pipelines.options.parser import Parser
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 class RunnableCommand(Protocol):
@@ -28,7 +30,11 @@ class DriverFactory(Protocol):
     """Makes a command of what the command line says; a class of drivers/."""
 
     def __call__(
-        self, parser: Parser, args: argparse.Namespace, beam_args: Sequence[str], argv: Sequence[str]
+        self,
+        parser: Parser[DataclassInstance],
+        options: DataclassInstance,
+        beam_args: Sequence[str],
+        argv: Sequence[str],
     ) -> RunnableCommand: ...
 
 
@@ -50,9 +56,9 @@ class Command:
     driver_class: str
     extra: str = ""
 
-    def load_parser(self) -> Parser:
+    def load_parser(self) -> Parser[DataclassInstance]:
         """Return the options of the command."""
-        parser: Parser = _import_module(self.parser_module).make_parser()
+        parser: Parser[DataclassInstance] = _import_module(self.parser_module).make_parser()
         return parser
 
     def load_driver(self) -> DriverFactory:
@@ -122,7 +128,7 @@ def get_command(name: str) -> Command:
     return COPY if name == "copy" else PIPELINES[name]
 
 
-def load_parser(pipeline: str) -> Parser:
+def load_parser(pipeline: str) -> Parser[DataclassInstance]:
     """Return the options of a pipeline."""
     return PIPELINES[pipeline].load_parser()
 

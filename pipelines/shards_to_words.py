@@ -6,11 +6,13 @@ the driver only.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from bioshards.pipelines.options.argument_types import fraction, int_at_least
-from bioshards.pipelines.options.common import DocumentsOptions, add_io_options, add_worker_options
+from bioshards.corpus.ui.options import Option
+from bioshards.corpus.ui.value_parsers import fraction, int_at_least
+from bioshards.pipelines.options.common import DOCUMENTS_OPTION, DocumentsOptions
 from bioshards.pipelines.options.parser import Parser
 
 if TYPE_CHECKING:
@@ -24,21 +26,44 @@ Document shards to the words of the whole corpus, each with how often it occurs:
 trained on. For corpora beyond one machine; python -m bioshards.vocab build counts the same by itself."""
 
 
+_count_option = functools.partial(Option, group="what is counted")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordsOptions(DocumentsOptions):
-    """Options of ``beam run shards_to_words``.
+    """Options of ``beam run shards_to_words``."""
 
-    Attributes:
-        pretokenizer: ``bert`` or ``white-space``.
-        validation_fraction: fraction of documents whose words are counted separately.
-        seed: seed of the split.
-        min_count: rarer words are not written.
-    """
-
-    pretokenizer: str
-    validation_fraction: float
-    seed: int
-    min_count: int
+    input: Annotated[tuple[str, ...], DOCUMENTS_OPTION] = ()
+    pretokenizer: Annotated[
+        Literal["bert", "white-space"],
+        _count_option(
+            "what a word is: what BERT takes for one, every punctuation mark apart, or what stands between "
+            "white space; as written, not in lower case (default: %(default)s)"
+        ),
+    ] = "bert"
+    validation_fraction: Annotated[
+        float,
+        _count_option(
+            "fraction of documents whose words are counted apart, in validation-words.tsv (default: none)",
+            metavar="FRACTION",
+            parse=fraction,
+        ),
+    ] = 0.0
+    seed: Annotated[
+        int,
+        _count_option(
+            "with a document's PMID, or its id where it has none, it decides whether that one is held out "
+            "(default: %(default)s)",
+            parse=int_at_least(0),
+        ),
+    ] = 0
+    min_count: Annotated[
+        int,
+        _count_option(
+            "leave rarer words out of words.tsv; the manifest says how many (default: %(default)s)",
+            parse=int_at_least(1),
+        ),
+    ] = 1
 
 
 def build(pipeline: beam.Pipeline, job: WordsJob) -> None:
@@ -60,39 +85,6 @@ def build(pipeline: beam.Pipeline, job: WordsJob) -> None:
     counted | "Publish" >> PublishWords(job.storage, job.output_dir, job.config, inputs, job.run_info, merged)
 
 
-def make_parser() -> Parser:
+def make_parser() -> Parser[WordsOptions]:
     """Make the parser of ``beam run shards_to_words``."""
-    parser = Parser("beam run shards_to_words", DESCRIPTION)
-    add_io_options(parser)
-    group = parser.add_argument_group("what is counted")
-    group.add_argument(
-        "--pretokenizer",
-        choices=["bert", "white-space"],
-        default="bert",
-        help="what a word is: what BERT takes for one, every punctuation mark apart, or what stands between "
-        "white space; as written, not in lower case (default: %(default)s)",
-    )
-    group.add_argument(
-        "--validation-fraction",
-        type=fraction,
-        metavar="FRACTION",
-        default=0.0,
-        help="fraction of documents whose words are counted apart, in validation-words.tsv (default: none)",
-    )
-    group.add_argument(
-        "--seed",
-        type=int_at_least(0),
-        metavar="N",
-        default=0,
-        help="with a document's PMID, or its id where it has none, it decides whether that one is held out "
-        "(default: %(default)s)",
-    )
-    group.add_argument(
-        "--min-count",
-        type=int_at_least(1),
-        metavar="N",
-        default=1,
-        help="leave rarer words out of words.tsv; the manifest says how many (default: %(default)s)",
-    )
-    add_worker_options(parser)
-    return parser
+    return Parser(f"beam run {NAME}", DESCRIPTION, WordsOptions)

@@ -1,68 +1,127 @@
 """Document config and filters for PMC articles.
 
-To add a filter: a field of :class:`PmcConfig`, its reason in ``drop_reasons``, its condition in
-:func:`find_drop_reason` (metadata) or :func:`find_text_drop_reason` (text), and an option in
-``pipelines/options/pmc_options.py``. pubmed/filters.py has those of PubMed.
+To add a filter: a field of :class:`PmcConfig`, which is also its option, its reason in ``drop_reasons``, and
+its condition in :func:`find_drop_reason` (metadata) or :func:`find_text_drop_reason` (text).
+pubmed/filters.py has those of PubMed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES, UNKNOWN_LICENCE
 from bioshards.corpus.text_config import TextConfig, describe_unknown_names
+from bioshards.corpus.ui.options import Option
+from bioshards.corpus.ui.value_parsers import (
+    int_at_least,
+    language_list,
+    lower_case_list,
+    nonempty_subset_of,
+    subset_of,
+)
 
 from .article_metadata import ArticleMetadata
 from .article_types import ARTICLE_TYPES
-from .in_text_citations import CITATION_MODES
+from .in_text_citations import CITATION_MASK, CITATION_MODES
 from .text_blocks import ARTICLE_PARTS
 
 OPTIONAL_ARTICLE_PARTS: Final = tuple(part for part in ARTICLE_PARTS if part != "title")
+_EXTRA_ARTICLE_PARTS: Final = ("other-abstract", "translated-abstract", "sub-article")
 DEFAULT_ARTICLE_PARTS: Final = tuple(
-    part
-    for part in OPTIONAL_ARTICLE_PARTS
-    if part not in ("other-abstract", "translated-abstract", "sub-article")
+    part for part in OPTIONAL_ARTICLE_PARTS if part not in _EXTRA_ARTICLE_PARTS
 )
 DROPPED_PART_PREFIX: Final = "left out: "
 """Prefix of the names under which the characters of excluded parts are counted."""
 
 
+LICENCES_OPTION: Final = Option(
+    f"comma-separated, of {', '.join(LICENCES)}, or all (default: {','.join(sorted(DEFAULT_LICENCES))}, "
+    "which permit everybody any use, and passing on changed text)",
+    metavar="CODES",
+    parse=nonempty_subset_of(tuple(LICENCES)),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class PmcConfig(TextConfig):
-    """Filters and text settings for PMC articles.
+    """Filters and text settings for PMC articles; the fields are options of ``beam run pmc_to_shards``.
 
     The defaults keep every English article with a body and a licence that permits use, adaptation and
     redistribution, and all of its text except the references.
-
-    Attributes:
-        licences: keep articles with these licence codes (licences.py); articles without one are "unknown".
-        parts: included parts of an article (text_blocks.py); ``titles`` controls the title.
-        min_words: drop shorter documents: words at white space, after cleaning.
-        drop_article_types: drop articles of these types, named as in JATS ``article-type``.
-        keep_ocr: keep articles that were read from scanned pages.
-        keep_abstract_only: keep articles whose body PMC lacks.
-        author_year_citations: keep citations by name and year ("Ode, 2011").
-        translations: read an article in another language as its full translation into one of ``languages``.
-        citations: what becomes of numeric citations, one of ``in_text_citations.CITATION_MODES``.
-        formula_placeholder: replacement for displayed formulas; '' for none.
-        salvage: use the whole articles of damaged archives and packages.
     """
 
-    languages: tuple[str, ...] = ("eng",)
-    licences: tuple[str, ...] = tuple(code for code in LICENCES if code in DEFAULT_LICENCES)
-    parts: tuple[str, ...] = DEFAULT_ARTICLE_PARTS
-    min_words: int = 0
-    drop_article_types: tuple[str, ...] = ()
-    keep_ocr: bool = False
-    keep_abstract_only: bool = False
-    author_year_citations: bool = True
-    translations: bool = True
-    citations: str = "mask"
-    formula_placeholder: str = ""
-    salvage: bool = False
+    languages: Annotated[
+        tuple[str, ...],
+        Option(
+            "keep articles in any of these languages: MARC codes, comma-separated; '' for all (default: eng)",
+            metavar="CODES",
+            parse=language_list,
+        ),
+    ] = ("eng",)
+    section_labels: Annotated[
+        bool, "give each section's heading a line of its own in the text (default: no)"
+    ] = False
+    licences: Annotated[tuple[str, ...], LICENCES_OPTION] = tuple(
+        code for code in LICENCES if code in DEFAULT_LICENCES
+    )
+    """Licence codes (licences.py); articles without one are "unknown"."""
+    parts: Annotated[
+        tuple[str, ...],
+        Option(
+            "these parts only, comma-separated, or all (default: all but "
+            f"{', '.join(_EXTRA_ARTICLE_PARTS)}): {', '.join(OPTIONAL_ARTICLE_PARTS)} (boilerplate: who did "
+            "what, who paid, who approved, where data are)",
+            name="include_parts",
+            metavar="NAMES",
+            parse=subset_of(OPTIONAL_ARTICLE_PARTS),
+        ),
+    ] = DEFAULT_ARTICLE_PARTS
+    """Parts of an article (text_blocks.py); ``titles`` controls the title."""
+    min_words: Annotated[
+        int, Option("drop documents of fewer words", metavar="WORDS", parse=int_at_least(0))
+    ] = 0
+    """Words at white space, after cleaning."""
+    drop_article_types: Annotated[
+        tuple[str, ...],
+        Option(
+            "drop articles of any of these, comma-separated, as JATS' article-type has them "
+            "(correction,retraction,book-review)",
+            metavar="TYPES",
+            parse=lower_case_list,
+        ),
+    ] = ()
+    keep_ocr: Annotated[bool, "keep articles that were read from scanned pages (default: no)"] = False
+    keep_abstract_only: Annotated[bool, "keep articles of which there is an abstract only (default: no)"] = (
+        False
+    )
+    author_year_citations: Annotated[
+        bool, "leave citations by name and year in the text (default: yes; --citations is about numbers)"
+    ] = True
+    translations: Annotated[
+        bool,
+        "read an article in another language in its full translation into one of --languages, if it has "
+        "one (default: yes; its id and metadata stay the article's)",
+    ] = True
+    citations: Annotated[
+        str,
+        Option(
+            "what becomes of citations by number: keep them as printed, drop them all, or mask those that "
+            f"their sentence needs as a noun (as shown in {CITATION_MASK}) and drop the others "
+            "(default: mask)",
+            choices=CITATION_MODES,
+        ),
+    ] = "mask"
+    formula_placeholder: Annotated[
+        str, Option("what stands for a displayed formula (default: nothing)", metavar="TEXT")
+    ] = ""
+    salvage: Annotated[
+        bool,
+        "use the whole articles of an archive or a package that is truncated, or has damaged members or "
+        "bombs, and list what is lost in DIR/rejected (default: no; it is rejected as a whole)",
+    ] = False
 
     drop_reasons: ClassVar[tuple[str, ...]] = (
         "superseded",

@@ -1,15 +1,14 @@
 """Document config and filters for PubMed.
 
-To add a filter: a field of :class:`PubMedConfig`, its reason in ``drop_reasons``, its condition in
-:func:`find_drop_reason`, and an option in ``pipelines/pubmed_to_shards.py``. jats/filters.py has those of
-PMC.
+To add a filter: a field of :class:`PubMedConfig`, which is also its option, its reason in ``drop_reasons``,
+and its condition in :func:`find_drop_reason`. jats/filters.py has those of PMC.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import InvalidValueError
@@ -17,29 +16,56 @@ from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.sentences import count_line_words
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
 from bioshards.corpus.text_config import TextConfig, describe_unknown_names
+from bioshards.corpus.ui.options import Option
+from bioshards.corpus.ui.value_parsers import int_at_least, language_list, name_list
 
 from .citation import OTHER_ABSTRACT_TYPES, Citation
-from .publication_types import PUBLICATION_TYPES
+from .publication_types import PUBLICATION_TYPES, parse_publication_types
 
 
 @dataclass(frozen=True, slots=True)
 class PubMedConfig(TextConfig):
-    """Filters and text settings for PubMed. The defaults keep every citation with an abstract.
+    """Filters and text settings for PubMed; the fields are options of ``beam run pubmed_to_shards``.
 
-    Attributes:
-        min_abstract_words: drop shorter abstracts: words at white space, after cleaning, without labels.
-        min_pmid: drop lower PMIDs.
-        drop_publication_types: drop records of any of these types, named as in the DTD's ``PublicationType``
-            ("Published Erratum"), in any case.
-        keep_title_only: keep records without an abstract; their text is the title.
-        other_abstract_types: types of English ``OtherAbstract`` that replace a missing abstract.
+    The defaults keep every citation with an abstract.
     """
 
-    min_abstract_words: int = 0
-    min_pmid: int = 0
-    drop_publication_types: tuple[str, ...] = ()
-    keep_title_only: bool = False
-    other_abstract_types: tuple[str, ...] = ()
+    languages: Annotated[
+        tuple[str, ...],
+        Option(
+            "keep articles in any of these languages: MARC codes, comma-separated (eng,fre); "
+            "PubMed's titles and abstracts are English for all of them",
+            metavar="CODES",
+            parse=language_list,
+        ),
+    ] = ()
+    section_labels: Annotated[bool, "begin a section's text with its label, METHODS: ... (default: no)"] = (
+        False
+    )
+    min_abstract_words: Annotated[
+        int, Option("drop abstracts of fewer words", metavar="WORDS", parse=int_at_least(0))
+    ] = 0
+    """Words at white space, after cleaning, without labels."""
+    min_pmid: Annotated[int, Option("drop lower PMIDs", metavar="PMID", parse=int_at_least(0))] = 0
+    drop_publication_types: Annotated[
+        tuple[str, ...],
+        Option(
+            'drop records of any of these types, comma-separated ("Published Erratum,Comment")',
+            metavar="TYPES",
+            parse=parse_publication_types,
+        ),
+    ] = ()
+    """Named as in the DTD's ``PublicationType``, in any case."""
+    keep_title_only: Annotated[bool, "keep records without an abstract, as their title alone"] = False
+    other_abstract_types: Annotated[
+        tuple[str, ...],
+        Option(
+            "use the English OtherAbstract of a record without an abstract if it has one of these types, "
+            f"comma-separated ({','.join(OTHER_ABSTRACT_TYPES)}; default: none)",
+            metavar="TYPES",
+            parse=name_list,
+        ),
+    ] = ()
 
     drop_reasons: ClassVar[tuple[str, ...]] = (
         "deleted",

@@ -1,7 +1,7 @@
 """Command lines as dataclasses: a field is an option, and the parsed command line is the dataclass.
 
-A field is ``Annotated[type, Option(...)]`` or ``Annotated[type, help text]``; ``batch_size`` is
-``--batch-size``. Without a default it is required, without an Option it is no option. Its type says what is
+A field is ``Annotated[type, Option(...)]`` or ``Annotated[type, help text]``, with a list of Options if
+several give it; ``batch_size`` is ``--batch-size``. Without a default it is required, without an Option it is no option. Its type says what is
 taken: ``bool`` is a flag, ``bool | None`` is ``--name`` and ``--no-name``, a Literal names its values, and
 ``Overrides[C]`` has an option for each field of ``C``.
 """
@@ -22,14 +22,13 @@ from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    OptionsT = TypeVar("OptionsT", bound=DataclassInstance)
-
+OptionsT = TypeVar("OptionsT", bound="DataclassInstance")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One way to give a field. Several Options of a field exclude each other, unless they are repeatable.
+    """An option of a field.
 
     Attributes:
         help: help text, with ``%(default)s`` and ``%%``; of Overrides, what follows the help of each field.
@@ -84,10 +83,8 @@ class OptionParser(argparse.ArgumentParser):
         for title, fields in fields_by_group.items():
             group = self.add_argument_group(title) if title else self
             for field in fields:
-                is_exclusive = len(field.options) > 1 and not field.options[0].many
-                target = group.add_mutually_exclusive_group() if is_exclusive else group
                 for option in field.options:
-                    _add_option(target, field, option)
+                    _add_option(group, field, option)
 
     def parse_options(self, options_type: type[OptionsT], argv: Sequence[str]) -> OptionsT:
         """Parse a command line into a dataclass."""
@@ -116,7 +113,7 @@ class _Field(NamedTuple):
     type: Any
     default: object
     is_required: bool
-    options: tuple[Option, ...]
+    options: list[Option]
 
 
 def _list_fields(options_type: type) -> Iterator[_Field]:
@@ -126,8 +123,9 @@ def _list_fields(options_type: type) -> Iterator[_Field]:
     for field in sorted(dataclasses.fields(options_type), key=lambda field: names.index(field.name)):
         if typing.get_origin(hints[field.name]) is not typing.Annotated:
             continue
-        field_type, *annotations = typing.get_args(hints[field.name])
-        options = tuple(one if isinstance(one, Option) else Option(one) for one in annotations)
+        field_type, annotation = typing.get_args(hints[field.name])
+        options = [Option(annotation)] if isinstance(annotation, str) else annotation
+        options = options if isinstance(options, list) else [options]
         if settings_type := _get_settings_type(field_type):
             for setting in _list_fields(settings_type):
                 yield _make_optional(setting, options[0])
@@ -144,20 +142,19 @@ def _get_settings_type(field_type: Any) -> type | None:
 
 def _make_optional(field: _Field, shared: Option) -> _Field:
     """Return a field without a default, because a preset has another."""
-    options = (
+    options = [
         dataclasses.replace(
             option,
             help=option.help + shared.help % {"default": field.default},
             group=option.group or shared.group,
         )
         for option in field.options
-    )
-    return field._replace(
-        type=bool | None if field.type is bool else field.type, default=None, options=tuple(options)
-    )
+    ]
+    field_type = bool | None if field.type is bool else field.type
+    return field._replace(type=field_type, default=None, options=options)
 
 
-def _add_option(target: argparse._ActionsContainer, field: _Field, option: Option) -> None:
+def _add_option(group: argparse._ActionsContainer, field: _Field, option: Option) -> None:
     is_optional = type(None) in typing.get_args(field.type)
     value_type = typing.get_args(field.type)[0] if is_optional else field.type
     is_list = bool(option.many) or (isinstance(option, Argument) and typing.get_origin(value_type) is tuple)
@@ -169,12 +166,12 @@ def _add_option(target: argparse._ActionsContainer, field: _Field, option: Optio
     name = option_from_field(option.name or field.name)
     if isinstance(option, Argument):
         nargs = "+" if is_list else None
-        target.add_argument(field.name, nargs=nargs, type=parse, metavar=metavar, help=option.help)
+        group.add_argument(field.name, nargs=nargs, type=parse, metavar=metavar, help=option.help)
     elif value_type is bool:
         action = argparse.BooleanOptionalAction if is_optional else "store_true"
-        target.add_argument(name, dest=field.name, action=action, default=field.default, help=option.help)
+        group.add_argument(name, dest=field.name, action=action, default=field.default, help=option.help)
     else:
-        target.add_argument(
+        group.add_argument(
             name,
             dest=field.name,
             action={"repeat": "append", "words": "extend", None: "store"}[option.many],

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
+from urllib.parse import urlsplit
 
 from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 from bioshards.corpus.languages import parse_language
@@ -92,3 +94,22 @@ def complement_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
         return tuple(name for name in known if name not in excluded)
 
     return parse_names
+
+
+def server_url(text: str) -> str:
+    """Parse a server's URL, https, or http on this machine; add a trailing slash."""
+    parts = urlsplit(text)
+    if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+        raise argparse.ArgumentTypeError(f"{text} is not encrypted; give its https:// address")
+    if parts.username is not None:
+        raise argparse.ArgumentTypeError("an address with a user's name in it would be shown in manifests")
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise argparse.ArgumentTypeError(f"{text} is no address like https://SERVER/FOLDER/")
+    return text if text.endswith("/") else f"{text}/"
+
+
+def contact_address(text: str) -> str:
+    """Parse a mail or web address that an HTTP header can hold."""
+    if not re.fullmatch("[!-'*-~]{3,200}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no mail or web address")
+    return text

@@ -6,12 +6,12 @@ gs:// or s3://.  The copy is a finished directory like its original: no manifest
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import re
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from dataclasses import dataclass
+from typing import Annotated, Final
 
 from bioshards.corpus.errors import OutputMismatchError, UsageError
 from bioshards.corpus.exit_codes import OK
@@ -35,6 +35,7 @@ from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.parallel import parallel_for_each
 from bioshards.corpus.storage.retry import retry
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.ui.options import Argument
 from bioshards.corpus.ui.progress_line import ProgressLine
 from bioshards.pipelines.execution.session import (
     FILESYSTEM_OPTION_PREFIXES,
@@ -60,25 +61,34 @@ _INPUT_DEPENDENT_FILES = re.compile(
 """Files that another input may not have; all others are there whatever the input is."""
 
 
-def make_parser() -> Parser:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyOptions:
+    """Options of ``beam copy``."""
+
+    source: Annotated[str, Argument("a finished directory", metavar="SOURCE")]
+    target: Annotated[
+        str, Argument("a new folder, or an earlier copy, which is brought up to date", metavar="TARGET")
+    ]
+
+
+def make_parser() -> Parser[CopyOptions]:
     """Make the parser of ``beam copy``."""
-    parser = Parser("beam copy", _DESCRIPTION)
-    parser.epilog = "Options of Beam's file systems (--s3_endpoint_url ..., --no_auth) follow as they are."
-    parser.add_argument("source", metavar="SOURCE", help="a finished directory")
-    parser.add_argument(
-        "target", metavar="TARGET", help="a new folder, or an earlier copy, which is brought up to date"
-    )
-    return parser
+    epilog = "Options of Beam's file systems (--s3_endpoint_url ..., --no_auth) follow as they are."
+    return Parser("beam copy", _DESCRIPTION, CopyOptions, epilog)
 
 
 class CopyDriver:
     """Runs ``beam copy``."""
 
     def __init__(
-        self, parser: Parser, args: argparse.Namespace, beam_args: Sequence[str], argv: Sequence[str]
+        self,
+        parser: Parser[CopyOptions],
+        options: CopyOptions,
+        beam_args: Sequence[str],
+        _argv: Sequence[str],
     ) -> None:
         self._parser, self._beam_args = parser, beam_args
-        self._source, self._target = make_absolute(args.source), make_absolute(args.target)
+        self._source, self._target = make_absolute(options.source), make_absolute(options.target)
 
     def run(self) -> int:
         """Copy the directory and return the exit code.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,11 +46,11 @@ class Driver(ABC, Generic[OptionsT, JobT]):
     pipeline: ClassVar[str]
 
     def __init__(
-        self, parser: Parser, args: argparse.Namespace, beam_args: Sequence[str], argv: Sequence[str]
+        self, parser: Parser[OptionsT], options: OptionsT, beam_args: Sequence[str], argv: Sequence[str]
     ) -> None:
         self.parser = parser
+        self.options = options
         self.beam_args = beam_args
-        self.options = self.make_options(args)
         self.command = command_of(self.pipeline, argv)
 
     def run(self) -> int:
@@ -82,10 +81,6 @@ class Driver(ABC, Generic[OptionsT, JobT]):
                 print(f"{job.output_dir.path} is finished and {self.describe_inputs(job)}: nothing to do.")
                 return OK
             return self._execute(self.complete_job(job, context), job_spec, context)
-
-    @abstractmethod
-    def make_options(self, args: argparse.Namespace) -> OptionsT:
-        """Return the options of parsed arguments."""
 
     @abstractmethod
     def list_paths(self) -> list[PathOption]:

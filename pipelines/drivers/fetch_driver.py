@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import functools
@@ -45,10 +44,6 @@ class FetchDriver(Driver[FetchOptions, FetchJob]):
 
     pipeline = fetch.NAME
 
-    def make_options(self, args: argparse.Namespace) -> FetchOptions:
-        """Return the options of parsed arguments."""
-        return fetch.options_from_args(args)
-
     @functools.cached_property
     def specs_by_source(self) -> dict[str, list[SourceSpec]]:
         """The sources that the inputs name, with their selections."""
@@ -61,7 +56,7 @@ class FetchDriver(Driver[FetchOptions, FetchJob]):
 
     @property
     def _folder(self) -> str:
-        return resolve_mirror_folder(self.options.downloads.mirror or "mirror", "")
+        return resolve_mirror_folder(self.options.mirror or "mirror", "")
 
     def make_job(self, context: RunContext) -> FetchJob:
         """List the sources that have a listing and return the job without PMC's articles."""
@@ -69,7 +64,7 @@ class FetchDriver(Driver[FetchOptions, FetchJob]):
         article_filter = self.options.article_filter
         listed_at = utc_now()
         listings = {
-            source: list_source(mirror, source, specs, self.options.downloads, context.is_local_run)
+            source: list_source(mirror, source, specs, self.options, context.is_local_run)
             for source, specs in sorted(self.specs_by_source.items())
             if SOURCES[source].listing
         }
@@ -104,7 +99,7 @@ class FetchDriver(Driver[FetchOptions, FetchJob]):
             job.mirror,
             self.specs_by_source["pmc"],
             self.options.article_filter,
-            self.options.downloads,
+            self.options,
             context.is_local_run,
         )
         inventory = article_plan.inventory

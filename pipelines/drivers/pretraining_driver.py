@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import hashlib
 import importlib.metadata
@@ -31,7 +30,6 @@ from bioshards.pipelines.execution.executor import ProgressMonitor
 from bioshards.pipelines.execution.progress_monitor import PretrainingProgress
 from bioshards.pipelines.execution.session import make_absolute
 from bioshards.pipelines.job_types import PretrainingJob
-from bioshards.pipelines.options.common import documents_options_from_args
 from bioshards.pipelines.shards_to_pretraining import PretrainingOptions
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining import overlap_filter, pretraining_dir, shard_groups, vocabulary_checks
@@ -56,10 +54,6 @@ class PretrainingDriver(DocumentsDriver[PretrainingOptions, PretrainingJob, Pret
 
     pipeline = shards_to_pretraining.NAME
     manifest_type = PretrainingManifest
-
-    def make_options(self, args: argparse.Namespace) -> PretrainingOptions:
-        """Return the options of parsed arguments."""
-        return documents_options_from_args(PretrainingOptions, args)
 
     def list_paths(self) -> list[PathOption]:
         """Return the output, the inputs and the vocabulary, which only the driver reads."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import sys
 from abc import abstractmethod
@@ -30,6 +29,7 @@ from bioshards.pipelines.execution.session import make_absolute, translate_outpu
 from bioshards.pipelines.inputs import article_files, pubmed_files
 from bioshards.pipelines.inputs.run_inputs import RunInputs
 from bioshards.pipelines.job_types import ShardsJob
+from bioshards.pipelines.options.parser import Parser
 from bioshards.pipelines.options.shard_options import ShardsOptions
 
 from .driver import Driver
@@ -43,6 +43,16 @@ if TYPE_CHECKING:
 class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
     """Runs a pipeline that writes document shards."""
 
+    def __init__(
+        self,
+        parser: Parser[ShardsOptions],
+        options: ShardsOptions,
+        beam_args: Sequence[str],
+        argv: Sequence[str],
+    ) -> None:
+        super().__init__(parser, options, beam_args, argv)
+        self.document_config = options.make_config()
+
     @abstractmethod
     def find_inputs(self, storage: LocalStorage, output: str, is_local_run: bool) -> RunInputs:
         """Return the files that ``--input`` names: local, mirrored, and to be downloaded.
@@ -55,7 +65,7 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
     def list_paths(self) -> list[PathOption]:
         """Return output, mirror, the abstracts to compare with, the inputs and the list of ids."""
         options = self.options
-        written = {"--output": options.output, "--mirror": options.downloads.mirror}
+        written = {"--output": options.output, "--mirror": options.mirror}
         read = {"--find-overlap-with": options.find_overlap_with}
         paths = [PathOption(option, path, is_written=True) for option, path in written.items() if path]
         paths += [PathOption(option, path) for option, path in read.items() if path]
@@ -79,14 +89,14 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
         with translate_output_errors(output_dir.path):
             output_layout.check_config(storage, output_dir, config)
         run_inputs = self.find_inputs(storage, output_dir.path, context.is_local_run)
-        notices = [*options.document_config.describe_unknown_values(), *run_inputs.notices]
+        notices = [*self.document_config.describe_unknown_values(), *run_inputs.notices]
         run_inputs = dataclasses.replace(run_inputs, notices=notices)
         return ShardsJob(
             storage=storage,
             output_dir=output_dir,
             sources=part_lists.without_parts(run_inputs.available),
             run_inputs=run_inputs,
-            document_config=options.document_config,
+            document_config=self.document_config,
             keep_dropped=options.keep_dropped,
             dedup=options.dedup,
             overlap_with=make_absolute(overlap_with) if overlap_with else None,
@@ -108,14 +118,13 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
     def _make_config(self) -> dict[str, Any]:
         """Return the configuration; runs into one output directory must have the same."""
         options = self.options
-        document_config = options.document_config
         return {
             "pipeline": self.pipeline,
             "format": FORMAT,
             "preset": options.preset,
-            "document_config": document_config.to_dict(),
+            "document_config": self.document_config.to_dict(),
             "library_versions": splitters.find_library_versions(
-                document_config.splitter, document_config.treebank
+                self.document_config.splitter, self.document_config.treebank
             ),
             "keep_dropped": options.keep_dropped,
             "dedup": options.dedup,
@@ -223,10 +232,6 @@ class PubMedDriver(ShardsDriver):
 
     pipeline = pubmed_to_shards.NAME
 
-    def make_options(self, args: argparse.Namespace) -> ShardsOptions:
-        """Return the options of parsed arguments."""
-        return pubmed_to_shards.options_from_args(args)
-
     def find_inputs(self, storage: LocalStorage, output: str, is_local_run: bool) -> RunInputs:
         """Return the files of PubMed."""
         return pubmed_files.find_inputs(storage, self.options, output, is_local_run)
@@ -240,10 +245,6 @@ class PmcDriver(ShardsDriver):
     """Runs ``pmc_to_shards``."""
 
     pipeline = pmc_to_shards.NAME
-
-    def make_options(self, args: argparse.Namespace) -> ShardsOptions:
-        """Return the options of parsed arguments."""
-        return pmc_to_shards.options_from_args(args)
 
     def find_inputs(self, storage: LocalStorage, output: str, is_local_run: bool) -> RunInputs:
         """Return the article files, and PMC's articles to download."""

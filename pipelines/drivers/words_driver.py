@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
 from typing import TYPE_CHECKING, TextIO
 
@@ -18,7 +17,6 @@ from bioshards.pipelines.execution.executor import ProgressMonitor
 from bioshards.pipelines.execution.progress_monitor import WordsProgress
 from bioshards.pipelines.execution.session import make_absolute
 from bioshards.pipelines.job_types import WordsJob
-from bioshards.pipelines.options.common import documents_options_from_args
 from bioshards.pipelines.shards_to_words import WordsOptions
 from bioshards.vocab.counting import count_steps as steps
 from bioshards.vocab.counting.word_counts import CountConfig
@@ -34,10 +32,6 @@ class WordsDriver(DocumentsDriver[WordsOptions, WordsJob, WordsManifest]):
 
     pipeline = shards_to_words.NAME
     manifest_type = WordsManifest
-
-    def make_options(self, args: argparse.Namespace) -> WordsOptions:
-        """Return the options of parsed arguments."""
-        return documents_options_from_args(WordsOptions, args)
 
     def load_inputs(self, storage: LocalStorage, input_folders: list[str]) -> WordsJob:
         """Return the job of these inputs."""

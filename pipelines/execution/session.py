@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bioshards.corpus.errors import (
     DiskFullError,
@@ -23,7 +24,10 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines.context import PathOption, RunContext
 from bioshards.pipelines.dataflow import settings
-from bioshards.pipelines.options.parser import Parser, parse_beam_options
+from bioshards.pipelines.options.parser import parse_beam_options
+
+if TYPE_CHECKING:
+    from apache_beam.options.pipeline_options import PipelineOptions
 
 
 def check_reachable_by_workers(
@@ -59,7 +63,7 @@ FILESYSTEM_OPTION_PREFIXES: Final = ("--s3_", "--no_auth")
 
 
 def make_context(
-    parser: Parser,
+    parser: argparse.ArgumentParser,
     beam_args: Sequence[str],
     workers: int,
     paths: Sequence[str],
@@ -86,7 +90,7 @@ def make_context(
     has_remote_paths = any("://" in path for path in paths)
     if not beam_args and not has_remote_paths:
         return RunContext(has_runner, is_on_dataflow, None, LocalStorage(), tuple(paths))
-    beams: Any = parse_beam_options(beam_args, parser, **_make_local_options(has_runner, workers))
+    beams = parse_beam_options(beam_args, parser, **_make_local_options(has_runner, workers))
     if is_on_dataflow:
         settings.check_options(beams)
     elif has_runner:
@@ -134,7 +138,7 @@ def _make_local_options(has_runner: bool, workers: int) -> dict[str, Any]:
     return local_runner.make_local_options(workers)
 
 
-def _open_remote_storage(paths: Sequence[str], beam_options: Any) -> LocalStorage:
+def _open_remote_storage(paths: Sequence[str], beam_options: PipelineOptions) -> LocalStorage:
     """Return a storage that opens object stores by Beam's options."""
     from bioshards.pipelines.storage.probe import check_access
     from bioshards.pipelines.storage.routed import RoutedStorage, configure_stores

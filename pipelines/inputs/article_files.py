@@ -29,9 +29,9 @@ def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_l
     sources_by_path = {source.path: source for source in inputs.discover(storage, paths, notices.append)}
     if not specs_by_source and not range_specs:
         return RunInputs(list(sources_by_path.values()), notices=notices)
-    mirror = Mirror(storage, resolve_mirror_folder(options.downloads.mirror, output))
+    mirror = Mirror(storage, resolve_mirror_folder(options.mirror, output))
     listings = {
-        source: list_source(mirror, source, specs, options.downloads, is_local_run)
+        source: list_source(mirror, source, specs, options, is_local_run)
         for source, specs in specs_by_source.items()
     }
     to_fetch_paths: set[str] = set()
@@ -44,15 +44,13 @@ def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_l
             sources_by_path.setdefault(info.path, inputs.source_from_file(info))
     article_plan = None
     if range_specs:
-        document_config = options.document_config
+        document_config = options.make_config()
         assert isinstance(document_config, PmcConfig)
         sets = DEFAULT_SETS | {"ocr"} if document_config.keep_ocr else DEFAULT_SETS
         article_filter = ArticleFilter(
             frozenset(document_config.licences), sets, document_config.drop_retracted
         )
-        article_plan = pmc_articles.plan_articles(
-            mirror, range_specs, article_filter, options.downloads, is_local_run
-        )
+        article_plan = pmc_articles.plan_articles(mirror, range_specs, article_filter, options, is_local_run)
         to_fetch_paths.update(
             article_ranges.selected_path(mirror.folder, number) for number in article_plan.ranges
         )

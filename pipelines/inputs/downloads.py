@@ -129,7 +129,7 @@ def list_source(
     """
     listing = SOURCES[source_name].listing
     assert listing, source_name
-    url = options.urls.get(source_name, SOURCES[source_name].url)
+    url = options.get_url(source_name, SOURCES[source_name].url)
     server = make_server(url, options.contact, listing.MAX_CONNECTIONS, listing.REQUESTS_PER_SECOND)
     mirrored_infos = {
         info.path.removeprefix(f"{mirror.folder}/"): info

@@ -64,7 +64,7 @@ def plan_articles(
     Raises:
         EmptySelectionError, ListingError, DownloadError: an input cannot be used.
     """
-    url = options.urls.get("pmc", s3_bucket.URL)
+    url = options.get_url("pmc", s3_bucket.URL)
     server = make_server(url, options.contact, options.connections, REQUESTS_PER_SECOND)
     inventory = None
     notices: list[str] = []

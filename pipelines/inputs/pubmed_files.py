@@ -24,8 +24,8 @@ def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_l
     specs = specs_by_source.get("pubmed")
     if not specs:
         return RunInputs(available, notices=[*notices, *check_numbers(available, ())])
-    mirror = Mirror(storage, resolve_mirror_folder(options.downloads.mirror, output))
-    listing = list_source(mirror, "pubmed", specs, options.downloads, is_local_run)
+    mirror = Mirror(storage, resolve_mirror_folder(options.mirror, output))
+    listing = list_source(mirror, "pubmed", specs, options, is_local_run)
     notices += check_numbers(available, (remote_file.name for remote_file in listing.selected))
     paths_to_fetch = {mirror.path(remote_file) for remote_file in listing.to_fetch}
     available = [source for source in available if source.path not in paths_to_fetch]

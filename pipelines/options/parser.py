@@ -11,9 +11,13 @@ import contextlib
 import io
 import logging
 from collections.abc import Sequence
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, Generic, NoReturn
 
 from bioshards.corpus.errors import UsageError, suggest_nearest
+from bioshards.corpus.ui.options import OptionParser, OptionsT, from_args
+
+if TYPE_CHECKING:
+    from apache_beam.options.pipeline_options import PipelineOptions
 
 BEAM_OPTIONS_HELP: Final = """\
 Runner: without --runner the job runs on this machine, in --workers processes. Any Beam runner can be
@@ -23,23 +27,33 @@ named instead, and all its own options follow as they are, for example
 Options of Beam's file systems (--s3_endpoint_url ...) work with and without a runner."""
 
 
-class Parser(argparse.ArgumentParser):
-    """An argparse parser that raises UsageError and accepts no abbreviations."""
+class Parser(OptionParser, Generic[OptionsT]):
+    """The parser of a command of ``beam``, which raises UsageError."""
 
-    def __init__(self, prog: str, description: str) -> None:
+    def __init__(
+        self, prog: str, description: str, options_type: type[OptionsT], epilog: str = BEAM_OPTIONS_HELP
+    ) -> None:
         super().__init__(
             prog=prog,
             description=description,
-            epilog=BEAM_OPTIONS_HELP,
-            allow_abbrev=False,
+            epilog=epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        self._options_type = options_type
+        self.add_options(options_type)
+
+    def parse_known_options(self, argv: Sequence[str]) -> tuple[OptionsT, list[str]]:
+        """Parse a command line into the command's options and the other arguments, Beam's."""
+        args, beam_args = self.parse_known_args(argv)
+        return from_args(self._options_type, args), beam_args
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message)
 
 
-def parse_beam_options(beam_args: Sequence[str], parser: Parser, **overrides: object) -> object:
+def parse_beam_options(
+    beam_args: Sequence[str], parser: argparse.ArgumentParser, **overrides: object
+) -> PipelineOptions:
     """Parse the options that are not the pipeline's own as Beam's PipelineOptions.
 
     Raises:

@@ -10,10 +10,12 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
 
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.exit_codes import OK, USAGE_ERROR
+from bioshards.corpus.ui.options import Option
 from bioshards.pipelines.dataflow import settings
 from bioshards.pipelines.execution.session import FILESYSTEM_OPTION_PREFIXES, make_absolute, make_context
 from bioshards.pipelines.options.parser import Parser
@@ -56,18 +58,31 @@ _IMAGE_PATTERN: Final = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateOptions:
+    """Options of ``beam template``."""
+
+    template_file: Annotated[str | None, Option("the template to write, local or gs://", metavar="FILE")] = (
+        None
+    )
+    image: Annotated[
+        str | None,
+        Option("of the launcher, as it was pushed (docker/README.md); workers run it too", metavar="NAME"),
+    ] = None
+
+
 def run_template_command(pipeline: str, argv: Sequence[str]) -> int:
     """Run ``beam template PIPELINE`` with these arguments; returns the exit code."""
     parser = _make_parser(pipeline)
     try:
-        args, run_args = parser.parse_known_args(list(argv))
-        if not args.template_file:
+        options, run_args = parser.parse_known_options(argv)
+        if not options.template_file:
             raise UsageError("--template-file FILE is missing: the template to write")
-        template_path = make_absolute(args.template_file)
+        template_path = make_absolute(options.template_file)
         if "://" in template_path and not template_path.startswith("gs://"):
             raise UsageError(f"--template-file {template_path}: Dataflow reads templates on gs:// alone")
-        if args.image:
-            return _write_flex_template(pipeline, parser, template_path, args.image, run_args)
+        if options.image:
+            return _write_flex_template(pipeline, parser, template_path, options.image, run_args)
         return _write_classic_template(pipeline, parser, template_path, run_args)
     except SystemExit as parse_exit:  # --help
         return int(parse_exit.code or 0)
@@ -75,7 +90,7 @@ def run_template_command(pipeline: str, argv: Sequence[str]) -> int:
         return _print_usage_error(f"{error}. See beam template {pipeline} --help")
     except OSError as error:
         return _print_usage_error(
-            f"--template-file {args.template_file} cannot be written: {error.strerror or error}"
+            f"--template-file {options.template_file} cannot be written: {error.strerror or error}"
         )
 
 
@@ -84,16 +99,9 @@ def _print_usage_error(message: str) -> int:
     return USAGE_ERROR
 
 
-def _make_parser(pipeline: str) -> Parser:
-    parser = Parser(f"beam template {pipeline}", DESCRIPTION.format(pipeline))
-    parser.epilog = EPILOG.format(pipeline, _make_example_options(pipeline), ARGUMENTS_PARAMETER)
-    parser.add_argument("--template-file", metavar="FILE", help="the template to write, local or gs://")
-    parser.add_argument(
-        "--image",
-        metavar="NAME",
-        help="of the launcher, as it was pushed (docker/README.md); workers run it too",
-    )
-    return parser
+def _make_parser(pipeline: str) -> Parser[TemplateOptions]:
+    epilog = EPILOG.format(pipeline, _make_example_options(pipeline), ARGUMENTS_PARAMETER)
+    return Parser(f"beam template {pipeline}", DESCRIPTION.format(pipeline), TemplateOptions, epilog)
 
 
 def _make_example_options(pipeline: str) -> str:
@@ -105,7 +113,7 @@ def _make_example_options(pipeline: str) -> str:
 
 
 def _write_classic_template(
-    pipeline: str, parser: Parser, template_path: str, run_args: Sequence[str]
+    pipeline: str, parser: Parser[TemplateOptions], template_path: str, run_args: Sequence[str]
 ) -> int:
     """Run the pipeline with ``--template_location``, so that Beam writes the job instead of starting it."""
     from bioshards.pipelines import command_runner
@@ -147,7 +155,7 @@ def _make_staging_option(template_path: str, run_args: Sequence[str]) -> list[st
 
 
 def _write_flex_template(
-    pipeline: str, parser: Parser, template_path: str, image: str, beam_args: Sequence[str]
+    pipeline: str, parser: Parser[TemplateOptions], template_path: str, image: str, beam_args: Sequence[str]
 ) -> int:
     """Write the ContainerSpec of Dataflow's API, v1b3."""
     for arg in beam_args:
