@@ -1,9 +1,9 @@
 """Command lines as dataclasses: a field is an option, and the parsed command line is the dataclass.
 
 A field is ``Annotated[type, Option(...)]`` or ``Annotated[type, help text]``, with a list of Options if
-several give it; ``batch_size`` is ``--batch-size``. Without a default it is required, without an Option it is no option. Its type says what is
-taken: ``bool`` is a flag, ``bool | None`` is ``--name`` and ``--no-name``, a Literal names its values, and
-``Overrides[C]`` has an option for each field of ``C``.
+several give it; ``batch_size`` is ``--batch-size``. Without a default it is required, without an Option it is
+no option. Its type says what is taken: ``bool`` is a flag, ``bool | None`` is ``--name`` and ``--no-name``, a
+Literal names its values, and ``Overrides[C]`` has an option for each field of ``C``.
 """
 
 from __future__ import annotations
