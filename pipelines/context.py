@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from apache_beam.options.pipeline_options import PipelineOptions
+
     from bioshards.corpus.storage.local_storage import LocalStorage
 
 
@@ -51,8 +53,7 @@ class RunContext(NamedTuple):
     Attributes:
         has_runner: True if the command line names a runner.
         is_on_dataflow: True if that runner is Dataflow's.
-        beam_options: Beam's PipelineOptions, untyped; None if none are needed before the run, so that Beam is
-            imported late.
+        beam_options: Beam's options; None if none are needed before the run, so that Beam is imported late.
         storage: storage of the inputs and outputs.
         paths: the inputs and outputs.
         notices: limits of a dry run that has no access to some of the paths.
@@ -60,7 +61,7 @@ class RunContext(NamedTuple):
 
     has_runner: bool
     is_on_dataflow: bool
-    beam_options: Any
+    beam_options: PipelineOptions | None
     storage: LocalStorage
     paths: tuple[str, ...]
     notices: tuple[str, ...] = ()
@@ -69,3 +70,9 @@ class RunContext(NamedTuple):
     def is_local_run(self) -> bool:
         """Return True if the job runs in processes of this machine."""
         return not self.has_runner
+
+    def get_all_beam_options(self) -> dict[str, Any]:
+        """Return the values of Beam's options by name; a run with a runner has them."""
+        assert self.beam_options is not None
+        values: dict[str, Any] = self.beam_options.get_all_options()
+        return values

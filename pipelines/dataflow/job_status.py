@@ -5,7 +5,7 @@ The job continues when this process ends, so the message of Ctrl-C says how to w
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bioshards.corpus.errors import (
     RESUME,
@@ -16,6 +16,9 @@ from bioshards.corpus.errors import (
 )
 from bioshards.corpus.ui.error_report import describe_full_disk, is_disk_full
 from bioshards.pipelines.context import JobSpec, RunContext
+
+if TYPE_CHECKING:
+    from apache_beam.options.pipeline_options import PipelineOptions
 
 
 class JobFailedError(RunError):
@@ -44,7 +47,7 @@ def check_not_running(context: RunContext, job_spec: JobSpec) -> None:
     from google.auth.exceptions import GoogleAuthError
     from google.cloud import dataflow
 
-    options = context.beam_options.get_all_options()
+    options = context.get_all_beam_options()
     request = dataflow.ListJobsRequest(
         project_id=options["project"],
         location=options["region"],
@@ -70,7 +73,7 @@ def check_not_running(context: RunContext, job_spec: JobSpec) -> None:
             )
 
 
-def format_template_message(beam_options: Any) -> str:
+def format_template_message(beam_options: PipelineOptions) -> str:
     """Return the message on a job that is written as a template; '' for a job that is submitted."""
     options = beam_options.get_all_options()
     if path := options["template_location"]:
@@ -83,7 +86,7 @@ def format_template_message(beam_options: Any) -> str:
     return ""
 
 
-def format_submitted_message(beam_options: Any, pipeline_result: Any) -> str:
+def format_submitted_message(beam_options: PipelineOptions, pipeline_result: Any) -> str:
     """Return the message on a job that Dataflow has accepted."""
     options = beam_options.get_all_options()
     return (
@@ -100,7 +103,7 @@ def format_detached_message(context: RunContext, pipeline_result: Any, job_spec:
     """
     completion_hint = f"It is finished when {job_spec.output}/manifest.json is there"
     if context.is_on_dataflow:
-        options = context.beam_options.get_all_options()
+        options = context.get_all_beam_options()
         if pipeline_result is None:
             return (
                 "stopped while the job was made or handed over. See whether Dataflow has it: gcloud dataflow "
@@ -138,7 +141,7 @@ def error_from_runner(context: RunContext, pipeline_result: Any, error: Exceptio
         pipeline_result: Beam's, of the job; None if it was not handed over yet.
     """
     if context.is_on_dataflow and pipeline_result is not None:
-        return _error_from_dataflow(context.beam_options.get_all_options(), pipeline_result.job_id(), error)
+        return _error_from_dataflow(context.get_all_beam_options(), pipeline_result.job_id(), error)
     if isinstance(error, BioshardsError):
         return error
     text = str(error)

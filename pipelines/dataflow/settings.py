@@ -12,11 +12,14 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bioshards import __version__
 from bioshards.corpus.errors import UsageError
 from bioshards.pipelines.context import JobSpec
+
+if TYPE_CHECKING:
+    from apache_beam.options.pipeline_options import PipelineOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ def is_dataflow_runner(beam_args: Sequence[str]) -> bool:
     return any(re.fullmatch(r"([\w.]*\.)?dataflow(runner)?", name, re.IGNORECASE) for name in runner_names)
 
 
-def check_options(beam_options: Any) -> None:
+def check_options(beam_options: PipelineOptions) -> None:
     """See that the command line has what a job needs, before anything is asked of a network.
 
     Raises:
@@ -109,7 +112,7 @@ def check_options(beam_options: Any) -> None:
         ) from error
 
 
-def list_job_folders(beam_options: Any) -> list[str]:
+def list_job_folders(beam_options: PipelineOptions) -> list[str]:
     """Where the job's own files go, on gs://."""
     options = beam_options.get_all_options()
     return [options[name] for name in ("temp_location", "staging_location") if options[name]]
@@ -135,7 +138,7 @@ def vcpus_from_machine_type(machine_type: str) -> int:
     return int(match[1] or match[2]) if match else 1
 
 
-def set_defaults(beam_options: Any, job_spec: JobSpec) -> None:
+def set_defaults(beam_options: PipelineOptions, job_spec: JobSpec) -> None:
     """Set what the command line has not: the table's, and what follows from the run."""
     from apache_beam.options.pipeline_options import (
         DebugOptions,

@@ -12,11 +12,14 @@ import importlib.metadata
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from bioshards import __version__
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.sentences.splitters import SCISPACY_MODEL
+
+if TYPE_CHECKING:
+    from apache_beam.options.pipeline_options import PipelineOptions
 
 LIBRARIES: Final = {
     "": ("apache-beam", "lxml", "pyarrow", "requests", "urllib3"),
@@ -30,13 +33,13 @@ _ZIP_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """The time of every file in the wheel: the earliest that a zip file can say."""
 
 
-def has_image(beam_options: Any) -> bool:
+def has_image(beam_options: PipelineOptions) -> bool:
     """Return True if the options name an image for workers."""
     options = beam_options.get_all_options()
     return bool(options["sdk_container_image"] or options["worker_harness_container_image"])
 
 
-def check_worker_package(beam_options: Any) -> None:
+def check_worker_package(beam_options: PipelineOptions) -> None:
     """Check that the options say how workers get this package.
 
     Raises:
@@ -57,7 +60,7 @@ def check_worker_package(beam_options: Any) -> None:
 
 
 @contextlib.contextmanager
-def pin_libraries(beam_options: Any, pinned_versions: Mapping[str, str]) -> Iterator[None]:
+def pin_libraries(beam_options: PipelineOptions, pinned_versions: Mapping[str, str]) -> Iterator[None]:
     """Inside, the options name these versions as the requirements of workers, unless they name others."""
     from apache_beam.options.pipeline_options import SetupOptions
 
@@ -73,7 +76,7 @@ def pin_libraries(beam_options: Any, pinned_versions: Mapping[str, str]) -> Iter
         yield
 
 
-def check_s3_credentials(beam_options: Any, paths: Iterable[str]) -> None:
+def check_s3_credentials(beam_options: PipelineOptions, paths: Iterable[str]) -> None:
     """See that workers, who have none of this machine's credentials, are given those of S3 if they need them.
 
     Raises:

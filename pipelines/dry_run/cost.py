@@ -146,7 +146,7 @@ def _format_remote_estimate(
     if graph_bytes > MAX_GRAPH_MB * 1e6:
         lines.append("notice: the job is too large for Dataflow: give fewer files at a time")
     settings.set_defaults(context.beam_options, job_spec)
-    options = context.beam_options.get_all_options()
+    options = context.get_all_beam_options()
     vcpus = count_vcpus(options["machine_type"])
     cost = estimate_cost(plan, options["max_num_workers"], vcpus)
     return [

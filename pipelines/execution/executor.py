@@ -57,7 +57,7 @@ def _check_job_service(place: RunContext) -> None:
         UsageError: it is not said where it is.
         RunError: it does not answer.
     """
-    options = place.beam_options.get_all_options()
+    options = place.get_all_beam_options()
     from apache_beam.runners.portability.job_server import ExternalJobServer
 
     endpoint = options["job_endpoint"]
