@@ -1,7 +1,7 @@
 """``python -m bioshards.train``: pretrain a model, or plot training curves.
 
 DATA --output RUN   train on a finished pretraining set; rerun the command to resume
-plot RUN...         plot the curves of runs as PNG and HTML
+plot RUN...         plot the curves of runs as SVG and HTML
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if argv[:1] == ["plot"]:
             plot_parser = OptionParser(
                 prog="python -m bioshards.train plot",
-                description="Plot training curves of runs as PNG and HTML.",
+                description="Plot training curves of runs as SVG and HTML.",
             )
             plot_options = plot_parser.parse_options(PlotOptions, argv[1:])
             output = plot_options.output or f"{plot_options.runs[0]}/curves"

@@ -12,10 +12,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bioshards.corpus.ui.bar_chart import round_up_to_nice_number
+from bioshards.corpus.ui.chart import round_up_to_nice_number
 
 MAX_BINS: Final = 40
-"""Bins of a histogram without the open last one: bars of 13 pixels in a chart of 640."""
+"""Bins of a histogram without the open last one: bars of 7 pixels in a chart of 360."""
 _SUMMARY_FIELDS: Final = ("mean", "min", "p5", "median", "p95", "max", "histogram")
 
 
@@ -68,7 +68,7 @@ def _build_histogram(sorted_counts: list[tuple[int, int]], total: int) -> dict[s
     """
     least, greatest = min(1, sorted_counts[0][0]), sorted_counts[-1][0]
     span = _compute_percentile(sorted_counts, total, 99) - least + 1
-    width = round_up_to_nice_number(-(-span // MAX_BINS))
+    width = int(round_up_to_nice_number(-(-span // MAX_BINS)))
     num_bins = -(-span // width)
     bin_counts = [0] * (num_bins + 1)
     for value, occurrences in sorted_counts:

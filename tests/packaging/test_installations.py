@@ -82,6 +82,10 @@ def test_wheel_has_one_top_level_package_and_the_sample(distributions: tuple[Pat
         "evaluate/benchmarks/known_files.sha256",
         "evaluate/sample/README.md",
         *(f"evaluate/sample/{name}" for name in benchmark_sample.sample_contents()),
+        *(f"corpus/ui/{name}" for name in ("base.html", "macros.html", "palette.css", "style.css")),
+        *("corpus/stats/stats_page.html", "vocab/report/vocabulary_page.html"),
+        *("evaluate/contamination/match_page.html", "evaluate/report/evaluation_page.html"),
+        *("train/plot/curves_page.html", "train/plot/curves.svg"),
     ):
         assert f"bioshards/{expected}" in names
     with tarfile.open(distributions[0]) as sdist:
@@ -144,6 +148,9 @@ def test_sdist_works_in_a_second_environment(second_environment: Path, tmp_path:
     )
     assert completed.returncode == 0, completed.stderr
     assert "77 documents" in completed.stdout
+    stats_command = ("-m", "bioshards.corpus", "stats", "out", "--html", "stats.html")
+    subprocess.run([second_environment / "python", *stats_command], cwd=tmp_path, check=True)
+    assert "Document shards: out" in (tmp_path / "stats.html").read_text()
     location = subprocess.run(
         [second_environment / "python", "-c", "import bioshards.corpus; print(bioshards.corpus.__file__)"],
         cwd=tmp_path,

@@ -1,4 +1,4 @@
-"""Plot training curves of runs as PNG and as a self-contained HTML page.
+"""Plot training curves of runs as SVG and as a self-contained HTML page.
 
 The output is reproducible: the same logs give the same bytes.
 """
@@ -6,13 +6,19 @@ The output is reproducible: the same logs give the same bytes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.ui import html_page as html
-from bioshards.corpus.ui.html_page import escape_html
+from bioshards.corpus.ui.chart import WIDTH, Chart
+from bioshards.corpus.ui.html_page import render_page
 
+from .charts import draw_charts
 from .curves import NoLogsError, RunLog, Split, read_logs
 from .panels import SMOOTHING_DIVISOR, format_title, format_value, select_panels
+
+_COLUMNS: Final = 2
+_GAP: Final = 30
+"""Pixels between charts of the picture."""
 
 
 def plot(folders: Sequence[str], output: str) -> list[str]:
@@ -20,69 +26,65 @@ def plot(folders: Sequence[str], output: str) -> list[str]:
 
     Args:
         folders: folders of the runs, in the order of the legend.
-        output: path of the output files, with the extension ``.png`` or ``.html`` or with none.
+        output: path of the output files, with the extension ``.svg`` or ``.html`` or with none.
 
     Returns:
         the paths of the two files written.
 
     Raises:
-        NoLogsError: a folder is not a run, no run has logged a step, or matplotlib is missing.
+        NoLogsError: a folder is not a run, or no run has logged a step.
         OSError: a file cannot be written.
     """
     runs = read_logs(folders)
     selected_panels = select_panels(runs)
     if not selected_panels:
         raise NoLogsError(f"nothing to plot: no step is logged in {', '.join(folders)}")
-    try:
-        from .figure import render_pictures  # imported late: training does not need matplotlib
-    except ModuleNotFoundError as error:
-        raise NoLogsError(f"plot needs {error.name}: pip install 'bioshards[train]'") from error
-    png, svg = render_pictures(runs, selected_panels)
-    stem = output.removesuffix(".png").removesuffix(".html")
-    contents = {f"{stem}.png": png, f"{stem}.html": _render_page(runs, svg).encode()}
+    title = f"Training curves: {', '.join(run.name for run in runs)}"
+    legend, *charts = draw_charts(runs, selected_panels)
+    stem = output.removesuffix(".svg").removesuffix(".html")
+    contents = {
+        f"{stem}.svg": _render_picture(title, legend, charts),
+        f"{stem}.html": _render_page(title, runs, legend, charts),
+    }
     for path, content in contents.items():
         with LocalStorage().write(path) as file:
-            file.write(content)
+            file.write(content.encode())
     return list(contents)
 
 
-def _render_page(runs: Sequence[RunLog], svg: str) -> str:
-    title = escape_html(f"Training curves: {', '.join(run.name for run in runs)}")
-    notes = [f"<li>{escape_html(run.name)}: {escape_html(note)}.</li>" for run in runs for note in run.notes]
-    body = [
-        f"<h1>{title}</h1>",
-        f"<ul>{''.join(notes)}</ul>" if notes else "",
-        f"<figure>{svg}<figcaption>{_build_caption(runs)}</figcaption></figure>",
-        "<h2>Last values of training</h2>",
-        _render_last_values(runs, "train"),
-        "<h2>Last values of validation</h2>",
-        _render_last_values(runs, "validation"),
-    ]
-    return html.render_html_page(title, body)
+def _render_picture(title: str, legend: Chart, charts: Sequence[Chart]) -> str:
+    places, y = [(0, 0.0, legend)], legend.height + _GAP
+    for index in range(0, len(charts), _COLUMNS):
+        row = charts[index : index + _COLUMNS]
+        places += [(column * (WIDTH + _GAP), y, chart) for column, chart in enumerate(row)]
+        y += max(chart.height for chart in row) + _GAP
+    width = _COLUMNS * (WIDTH + _GAP) - _GAP
+    return render_page(__package__, "curves.svg", title=title, width=width, height=y - _GAP, places=places)
 
 
-def _build_caption(runs: Sequence[RunLog]) -> str:
-    caption = "One colour per run; solid lines: training, dashed lines with markers: validation."
-    if any(len(run.entries["train"]) >= SMOOTHING_DIVISOR for run in runs):
-        caption += (
-            f" Training lines of {SMOOTHING_DIVISOR} or more points, except the learning rate, are smoothed: "
-            "each point is the mean of its neighbours, one per cent of all points on either side and fewer "
-            "near the ends. Thin lines show the logged values."
-        )
-    return caption
+def _render_page(title: str, runs: Sequence[RunLog], legend: Chart, charts: Sequence[Chart]) -> str:
+    is_smoothed = any(len(run.entries["train"]) >= SMOOTHING_DIVISOR for run in runs)
+    header = ["", *(run.name for run in runs)]
+    return render_page(
+        __package__,
+        "curves_page.html",
+        title=title,
+        notes=[(run.name, note) for run in runs for note in run.notes],
+        smoothing=SMOOTHING_DIVISOR if is_smoothed else None,
+        legend=legend,
+        charts=charts,
+        tables=[
+            ("training", header, _list_last_values(runs, "train")),
+            ("validation", header, _list_last_values(runs, "validation")),
+        ],
+    )
 
 
-def _render_last_values(runs: Sequence[RunLog], split: Split) -> str:
-    """Render a table of the last entry of each run."""
+def _list_last_values(runs: Sequence[RunLog], split: Split) -> list[list[str]]:
+    """Return a row for each metric of the last entries, with a column for each run."""
     last_values = [run.get_last_values(split) for run in runs]
     metrics = dict.fromkeys(metric for values in last_values for metric in values)
-    if not metrics:
-        return "<p>No entries.</p>"
-    rows = [
-        [
-            escape_html(format_title(metric)),
-            *(escape_html(format_value(metric, values.get(metric))) for values in last_values),
-        ]
+    return [
+        [format_title(metric), *(format_value(metric, values.get(metric)) for values in last_values)]
         for metric in metrics
     ]
-    return html.render_table(["", *(escape_html(run.name) for run in runs)], rows)

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bioshards.corpus.ui.chart import Score, ScoreSeries, draw_scores
 from bioshards.evaluate.report.blurb import BLURB_TASKS
 from bioshards.evaluate.report.evaluation_page import render_page
 from bioshards.evaluate.report.markdown import render_markdown
 from bioshards.evaluate.report.report_data import build_report
 from bioshards.evaluate.report.report_types import Report
-from bioshards.evaluate.report.score_chart import ModelBars, ScoreBar, draw_chart
 from bioshards.evaluate.runs.results import Result
 from tests.support.evaluate.synthetic_results import (
     DEFAULTS,
@@ -243,7 +243,7 @@ def test_every_row_on_the_invented_sample_says_so() -> None:
         assert len(rows) >= len(BLURB_TASKS)
         assert [cells[0] for cells in rows if not cells[0].endswith("<br>invented sample")] == []
     page = lxml.html.document_fromstring(render_page(report))
-    chart_titles = [element.text for element in page.iter("text") if element.attrib["text-anchor"] == "end"]
+    chart_titles = [element.text for element in page.iter("text") if "font-weight" in element.attrib]
     assert len(chart_titles) == len(BLURB_TASKS)
     assert all((title or "").endswith(" ¤") for title in chart_titles)
     assert "invented sample" not in render_markdown(build_test_report(make_result(task="ddi")))
@@ -379,15 +379,15 @@ def test_page_has_no_scripts_or_external_resources() -> None:
 
 
 def test_chart_is_drawn_to_scale() -> None:
-    svg = draw_chart(
+    chart = draw_scores(
         "Scores",
         ["one", "two"],
         [
-            ModelBars("ours", [ScoreBar(50, "50.00", 40, 60), None]),
-            ModelBars("theirs", [ScoreBar(100, "100.00"), ScoreBar(-20, "-20.00")], is_published=True),
+            ScoreSeries("ours", [Score(50, "50.00", 40, 60), None]),
+            ScoreSeries("theirs", [Score(100, "100.00"), Score(-20, "-20.00")], is_hollow=True),
         ],
     )
-    tree = lxml.html.fragment_fromstring(svg)
+    tree = lxml.html.fragment_fromstring(chart.__html__())
     bars = [bar for bar in tree.iter("rect") if len(bar)]
     widths = [float(bar.attrib["width"]) for bar in bars]
     assert widths[1] == pytest.approx(2 * widths[0])

@@ -106,8 +106,8 @@ def test_plot_writes_into_the_first_run(runs: dict[str, Path], tmp_path: Path, c
     first = shutil.copytree(runs["electra"], tmp_path / "run")
     capsys.readouterr()
     assert main(["plot", str(first), str(runs["bert"])]) == 0
-    assert capsys.readouterr().out.split() == [f"{first}/curves.png", f"{first}/curves.html"]
-    assert (first / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert capsys.readouterr().out.split() == [f"{first}/curves.svg", f"{first}/curves.html"]
+    assert (first / "curves.svg").read_bytes().startswith(b"<svg xmlns=")
     assert main(["plot", str(first), "--output", str(tmp_path / "picture")]) == 0
     assert (tmp_path / "picture.html").exists()
 

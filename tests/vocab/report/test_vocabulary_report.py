@@ -18,9 +18,9 @@ from tokenizers import Tokenizer
 from tokenizers.processors import BertProcessing
 
 from bioshards.corpus.ui.html_page import format_percent, spell_out_invisible
-from bioshards.vocab.report import fertility_chart, vocabulary_metrics
+from bioshards.vocab.report import vocabulary_metrics
 from bioshards.vocab.report.benchmark_texts import load_benchmark_texts
-from bioshards.vocab.report.vocabulary_page import render_page
+from bioshards.vocab.report.vocabulary_page import draw_curve, render_page
 from bioshards.vocab.report.vocabulary_report import PROBE_WORDS, build_report
 from tests.support.paths import REPOSITORY
 from tests.support.vocab.tiny_tokenizers import SPECIAL_TOKENS, UNCASED, make_unigram, make_wordpiece
@@ -304,6 +304,10 @@ def test_page_has_no_scripts_links_or_external_resources(benchmarks: Path) -> No
         "transform",
         "d",
         "text-anchor",
+        "height",
+        "stroke-dasharray",
+        "font-size",
+        "font-weight",
     }
     position_attributes = {"x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r"}
     for element in tree.iter():
@@ -401,25 +405,27 @@ def test_invisible_characters_are_spelled_out() -> None:
 
 def test_chart_is_well_formed_with_points_inside() -> None:
     points = [{"size": 2**n * 100, "fertility": 9 - n} for n in range(8)]
-    others = [{"size": 30_000 + n, "fertility": 1.2} for n in range(7)]
+    others = [{"name": f"other {n}", "size": 30_000 + n, "fertility": 1.2} for n in range(7)]
     svg = ElementTree.fromstring(
-        fertility_chart.render_chart(points, others, "ours", [f"other {n}" for n in range(7)])
+        draw_curve({"points": points, "vocabularies": [{}, *others]}, "ours").__html__()
     )
     (line,) = svg.iter("polyline")
     coordinates = [tuple(map(float, point.split(","))) for point in line.attrib["points"].split()]
     assert coordinates == sorted(coordinates)
     assert len(coordinates) == 8
-    assert all(0 <= x <= 640 and 0 <= y <= 300 for x, y in coordinates)
+    assert all(0 <= x <= 360 and 0 <= y <= 174 for x, y in coordinates)
     steps = {round(right[0] - left[0]) for left, right in itertools.pairwise(coordinates)}
     assert len(steps) == 1  # a doubling is always as wide
     labels = [label.text for label in svg.iter("text")]
-    assert {"1,000", "2,000", "4,000", "8,000", "16,000", "32,000"} <= set(labels)
+    assert {"100", "200", "500", "1k", "2k", "5k", "10k", "20k"} <= set(labels)
     assert labels[-8:] == ["ours", *(f"other {n}" for n in range(7))]
 
 
 @pytest.mark.parametrize(("size", "fertility"), [(1, 0.0), (7, 1.0), (30_522, 1.13), (10**6, 99.0)])
 def test_a_single_point_makes_a_chart(size: int, fertility: float) -> None:
     svg = ElementTree.fromstring(
-        fertility_chart.render_chart([{"size": size, "fertility": fertility}], [], "ours", [])
+        draw_curve(
+            {"points": [{"size": size, "fertility": fertility}], "vocabularies": [{}]}, "ours"
+        ).__html__()
     )
     assert 3 <= sum(label.attrib["text-anchor"] == "end" for label in svg.iter("text")) <= 12

@@ -1,0 +1,190 @@
+"""A page of each report, of realistic size and with names that are hard to show."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from bioshards.corpus.stats import directory_stats, html_report
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.evaluate.contamination import match_page, split_summary
+from bioshards.evaluate.contamination.corpus_scan import Corpus, CorpusDocument
+from bioshards.evaluate.contamination.example_texts import BenchmarkExample, BenchmarkExamples
+from bioshards.evaluate.contamination.matches import ContaminationResult, DocumentMatch, ExampleMatch
+from bioshards.evaluate.report import evaluation_page
+from bioshards.evaluate.report.blurb import BLURB_TASKS
+from bioshards.evaluate.report.report_data import build_report as build_evaluation_report
+from bioshards.train.plot import plot
+from bioshards.vocab.report import vocabulary_metrics, vocabulary_page
+from bioshards.vocab.report.vocabulary_report import build_report as build_vocabulary_report
+from tests.support.corpus.stats_directories import (
+    make_stats_document,
+    split_counts,
+    write_counted_set,
+    write_document_shards,
+)
+from tests.support.evaluate.synthetic_results import defaults_of, make_result, metric_of, results_by_path
+from tests.support.vocab.tiny_tokenizers import SPECIAL_TOKENS, make_unigram, make_wordpiece
+
+HOSTILE: Final = (
+    "<script>alert(1)</script>",
+    '"onload="x',
+    "</style></svg></title><b>",
+    "\u202egnp",
+    "W" * 150,
+    "蛋白質" * 40,
+)
+"""Names with markup, quotes, invisible characters, and such that are too wide for any column."""
+_LETTERS: Final = [form + letter for letter in "abcdefghijklmnopqrstuvwxyzADNR.,?" for form in ("", "##")]
+
+
+def write_pages(folder: Path) -> Iterator[Path]:
+    """Write all pages; yield their paths."""
+    writers: dict[str, Callable[[Path], str]] = {
+        "documents": _make_documents_page,
+        "pretraining": _make_pretraining_page,
+        "vocabulary": lambda _: _make_vocabulary_page("Ours", "PubMedBERT", "SciBERT cased", "RoBERTa"),
+        "vocabulary-hostile": lambda _: _make_vocabulary_page(*HOSTILE),
+        "evaluation": lambda _: _make_evaluation_page("electra-small", "electra-small, 500k steps"),
+        "evaluation-hostile": lambda _: _make_evaluation_page(*HOSTILE),
+        "contamination": lambda _: _make_contamination_page("pubmed-2026", "ncbi-disease"),
+        "contamination-hostile": lambda _: _make_contamination_page(HOSTILE[0], HOSTILE[4]),
+    }
+    for name, write in writers.items():
+        path = folder / f"{name}.html"
+        path.write_text(write(folder / name))
+        yield path
+    runs = [_write_run(folder / name, number) for number, name in enumerate(("electra", "bert"))]
+    picture, page = plot(runs, str(folder / "curves"))
+    yield from (Path(page), Path(picture))
+    names = [name.replace("/", "|")[:80] for name in HOSTILE]
+    picture, page = plot(
+        [_write_run(folder / name, number) for number, name in enumerate(names)],
+        str(folder / "curves-hostile"),
+    )
+    yield from (Path(page), Path(picture))
+
+
+def _make_documents_page(folder: Path) -> str:
+    documents = [
+        make_stats_document(number, ["a b c"] * (1 + number % 37), 1946 + number % 80)
+        for number in range(2000)
+    ]
+    documents += [
+        make_stats_document(2000, ["a b"] * 3000, None),
+        *(make_stats_document(number, ["x"], 1990 + number % 3, "pmc") for number in range(2001, 2009)),
+    ]
+    write_document_shards(folder, [documents])
+    stats = directory_stats.compute_stats(LocalStorage(), str(folder))
+    stats["years"]["pubmed"]["2025"]["words"] = 3_512_345_678
+    stats["years"][HOSTILE[0]] = {HOSTILE[4]: {"documents": 1, "words": 1}}
+    return html_report.render_stats_page(stats, "abstracts")
+
+
+def _make_pretraining_page(folder: Path) -> str:
+    rows = [(1 + number % 8, 4, number % 2, ["d"]) for number in range(100)]
+    write_counted_set(
+        folder,
+        {"train": [rows], "validation": [rows[:9]]},
+        {"train": split_counts(5), "validation": split_counts(1)},
+    )
+    return html_report.render_stats_page(directory_stats.compute_stats(LocalStorage(), str(folder)), "bert-8")
+
+
+def _make_vocabulary_page(name: str, *baseline_names: str) -> str:
+    pieces = [*_LETTERS, "insulin", "heart", "DNA", "the", "##ate", HOSTILE[0]]
+    tokenizer, words = make_wordpiece(*pieces), {"the": 9, "heart": 4, "insulin": 2, ".": 5, "naïve": 1}
+    curve = vocabulary_metrics.measure_curve([*SPECIAL_TOKENS, *pieces], tokenizer, words)
+    makers = (make_wordpiece, make_unigram)
+    baselines = {
+        baseline: makers[index % 2]("the", "heart", "▁the", "h", "e", HOSTILE[4][: 40 + index])
+        for index, baseline in enumerate(baseline_names)
+    }
+    about: dict[str, Any] = {
+        "name": name,
+        "documents": 38_123_456,
+        "inputs": [{"pipeline": "pubmed_to_shards", "sha256": "0123456789abcdef" * 4}],
+        name: name,
+    }
+    return vocabulary_page.render_page(
+        build_vocabulary_report(tokenizer, words, {"the": 3, "heart": 1}, curve, baselines, None, about)
+    )
+
+
+def _make_evaluation_page(*models: str) -> str:
+    invented = {"file_status": "invented", "notes": [models[-1]], "files": {}, "counts": {}}
+    on_sample: Any = {"provenance": invented, "sample_sizes": {"train": 9, "dev": 9, "test": 2}}
+    changed: Any = {"settings": {"learning_rate": 1e-4, "batch_size": 16, "epochs": 3}}
+    results = [
+        make_result(
+            model,
+            task,
+            seed,
+            rows=[(6 + index % 4, 10, 10, 6 + seed + number % 3, 10, 10)] * 5,
+            **(on_sample if index == 3 else {}),
+            **(changed if number else {}),
+        )
+        for number, model in enumerate(models)
+        for index, task in enumerate([*BLURB_TASKS, models[-1]])
+        for seed in (0, 1)
+    ]
+    return evaluation_page.render_page(
+        build_evaluation_report(results_by_path(*results), metric_of, defaults_of)
+    )
+
+
+def _make_contamination_page(folder: str, benchmark: str) -> str:
+    matches = [
+        ExampleMatch(
+            BenchmarkExample(benchmark, split, f"{number}", "", (number,), (0,)), (), 40, 7 * number, "", 0
+        )
+        for split in ("train", "dev", "test")
+        for number in range(5)
+    ]
+    documents = [
+        DocumentMatch(
+            CorpusDocument(f"pubmed:3{number:07}", 30_000_000 + number, None),
+            number % 3 == 0,
+            1 + 977 * number % 4001,
+            False,
+            (benchmark, "bc5-chem"),
+            number % 2 == 0,
+        )
+        for number in range(120)
+    ]
+    result = ContaminationResult(
+        BenchmarkExamples([match.example for match in matches], ["a"], {benchmark: ("no dev",)}, ["hoc"]),
+        [Corpus(folder, "pubmed_to_shards", 38_123_456, "0" * 64, ())],
+        ("test",),
+        13,
+        45_678_901_234,
+        matches,
+        documents,
+    )
+    return match_page.render_page(result, split_summary.summarise_splits(matches))
+
+
+def _write_run(folder: Path, number: int) -> str:
+    folder.mkdir()
+    lines = []
+    for step in range(0, 250_001, 1000):
+        loss = 3 + number / 2 + 40 * math.exp(-step / 20_000) + math.sin(step) / 9
+        entry: dict[str, Any] = {
+            "step": step,
+            "split": "train",
+            "loss": loss,
+            "losses": {"mlm": loss / 3, "rtd": loss / 50},
+            "metrics": {"mlm_accuracy": 0.6 - loss / 100, "replaced": 0.1, "replaced_entropy": 0.33},
+            "lr": 5e-4 * (1 - step / 250_000),
+            "grad_norm": 0.4 + loss**2,
+            "tokens_per_second": 123_456 + 1000 * math.cos(step),
+            folder.name: 1.5,
+        }
+        lines.append(entry)
+        if step % 25_000 == 0:
+            lines.append({**entry, "split": "validation", "loss": loss + 0.2})
+    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return str(folder)
