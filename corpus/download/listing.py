@@ -8,14 +8,13 @@ time.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 
 from bioshards.corpus.errors import RunError, UserError
-from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS
+from bioshards.corpus.storage.retry import READ_RETRY_POLICY, retry
 
 from .http_client import Connection
 from .remote_file import RemoteFile
@@ -80,7 +79,7 @@ class SelectedFiles:
 
 
 def read_listing(connection: Connection, url: str, parse: Callable[[str], T]) -> T:
-    """Read a listing, up to :data:`MAX_READ_ATTEMPTS` times.
+    """Read a listing, as often as :data:`READ_RETRY_POLICY` says.
 
     Args:
         connection: connection to the server.
@@ -91,21 +90,18 @@ def read_listing(connection: Connection, url: str, parse: Callable[[str], T]) ->
         ListingError: the page is incomplete or no listing, on every read.
         DownloadError: the request failed.
     """
-    for attempt in range(1, MAX_READ_ATTEMPTS + 1):
+
+    def read() -> T:
         page = connection.read(url, MAX_PAGE_BYTES).body.decode("utf-8", "replace")
-        try:
-            if not is_complete(page):
-                raise ListingError(
-                    f"{url} ends in the middle of its listing, after {len(page):,} characters: "
-                    f"{page[-100:]!r}. Repeat the command later; if listings have another end now, update "
-                    f"corpus/download/listing.py. The page begins: {page[:200]!r}"
-                )
-            return parse(page)
-        except ListingError:
-            if attempt == MAX_READ_ATTEMPTS:
-                raise
-            time.sleep(attempt)
-    raise AssertionError("attempts end with a listing or an error")
+        if not is_complete(page):
+            raise ListingError(
+                f"{url} ends in the middle of its listing, after {len(page):,} characters: "
+                f"{page[-100:]!r}. Repeat the command later; if listings have another end now, update "
+                f"corpus/download/listing.py. The page begins: {page[:200]!r}"
+            )
+        return parse(page)
+
+    return retry(read, ListingError, READ_RETRY_POLICY)
 
 
 def is_complete(page: str) -> bool:

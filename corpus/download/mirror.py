@@ -23,7 +23,7 @@ from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.storage import checksums
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.resumable_file import ResumableFile
-from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS
+from bioshards.corpus.storage.retry import READ_RETRY_POLICY, retry
 from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 
 from .http_client import Connection, NotFoundError, RefusedError
@@ -131,29 +131,30 @@ class Mirror:
         """Fetch a file unless a verified copy is in the mirror.
 
         Raises:
-            BadFileError: the content is wrong, after :data:`MAX_READ_ATTEMPTS` reads.
+            BadFileError: the content is wrong, after as many reads as :data:`READ_RETRY_POLICY` allows.
             DownloadError: the request failed.
         """
-        for attempt in range(1, MAX_READ_ATTEMPTS + 1):
-            try:
-                published_md5 = self._read_published_md5(connection, remote_file)
-                if mirrored_file := self._find_verified(remote_file, published_md5):
-                    return mirrored_file
-                if remote_file.is_md5_listed and published_md5 is None:
-                    raise BadFileError("no-checksum", "its .md5 is listed and is not there")
-                return self._download(connection, remote_file, published_md5)
-            except NotFoundError as not_found:
-                raise BadFileError(
-                    "gone",
-                    f"{not_found}; it was listed when the run started. Rerun the command for the new listing",
-                ) from not_found
-            except BadFileError as error:
-                if attempt == MAX_READ_ATTEMPTS:
-                    raise BadFileError(
-                        error.reason, f"{remote_file.url}: {error.detail} (read {MAX_READ_ATTEMPTS} times)"
-                    ) from error
-                time.sleep(attempt)
-        raise AssertionError("attempts end with a file or an error")
+        try:
+            return retry(lambda: self._fetch_once(connection, remote_file), BadFileError, READ_RETRY_POLICY)
+        except NotFoundError as error:
+            raise BadFileError(
+                "gone", f"{error}; it was listed when the run started. Rerun the command for the new listing"
+            ) from error
+        except BadFileError as error:
+            raise BadFileError(
+                error.reason, f"{error.detail} (read {READ_RETRY_POLICY.max_attempts} times)"
+            ) from error
+
+    def _fetch_once(self, connection: Connection, remote_file: RemoteFile) -> MirroredFile:
+        try:
+            published_md5 = self._read_published_md5(connection, remote_file)
+            if mirrored_file := self._find_verified(remote_file, published_md5):
+                return mirrored_file
+            if remote_file.is_md5_listed and published_md5 is None:
+                raise BadFileError("no-checksum", "its .md5 is listed and is not there")
+            return self._download(connection, remote_file, published_md5)
+        except BadFileError as error:
+            raise BadFileError(error.reason, f"{remote_file.url}: {error.detail}") from error
 
     def _read_published_md5(self, connection: Connection, remote_file: RemoteFile) -> str | None:
         """Read the MD5 that the server publishes for a file; None if there is none."""

@@ -1,13 +1,14 @@
 """Retry policy: how often, and after which pauses, a failed request, read or step is repeated.
 
-Every constant of retrying is in this file.  http_client.py retries requests by :class:`RetryPolicy`,
-download/ reads damaged content again, pipelines/storage/ configures the clients of object stores, and
-:func:`retry` repeats a step on a transient storage error.
+Every constant of retrying is in this file.  A :class:`RetryPolicy` is obeyed by http_client.py, which resumes
+requests, and by :func:`retry`, for the reading of damaged content and for the steps of a pipeline.
+pipelines/storage/ configures the clients of object stores.
 """
 
 from __future__ import annotations
 
 import logging
+import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,6 +43,11 @@ class RetryPolicy:
     initial_backoff: float = 1
     max_backoff: float = 120
 
+    def draw_backoff(self, num_failures: int) -> float:
+        """Return the seconds to wait after a number of failures in a row, with up to 50 % of jitter."""
+        backoff = min(self.initial_backoff * 2 ** (num_failures - 1), self.max_backoff)
+        return backoff * random.uniform(0.5, 1.5)
+
 
 DEFAULT_RETRY_POLICY: Final = RetryPolicy()
 """Policy of downloads in a pipeline."""
@@ -55,8 +61,11 @@ MIN_PROGRESS_BYTES: Final = 4096
 MAX_RETRY_AFTER_SECONDS: Final = 300.0
 """Longest pause that a server may request (``Retry-After``); the run ends if it is longer."""
 
-MAX_READ_ATTEMPTS: Final = 3
-"""Reads of a file, page or object whose content is wrong: a bad checksum, or another format."""
+READ_RETRY_POLICY: Final = RetryPolicy(max_attempts=3)
+"""Policy of a file, page or object whose content is wrong: a bad checksum, or another format."""
+
+STEP_RETRY_POLICY = RetryPolicy(max_attempts=4, initial_backoff=6)
+"""Policy of a step that meets a transient storage error: as many attempts as Dataflow grants a bundle."""
 
 MAX_REFUSED_FILES: Final = 3
 """Files that a server refuses in a row before its listing is read, to see whether it refuses everything."""
@@ -76,26 +85,33 @@ S3_MAX_ATTEMPTS: Final = 5
 GCS_RETRY_SECONDS: Final = 1.5 * STORE_READ_TIMEOUT_SECONDS
 """Seconds for which the client of Google Cloud Storage retries: time for one retry after a read time-out."""
 
-STEP_BACKOFF_SECONDS = (2.0, 10.0, 30.0)
-"""Pauses between the attempts of a step: four attempts, as many as Dataflow grants a bundle."""
 
-
-def retry(function: Callable[[], Result]) -> Result:
-    """Retry a step on transient storage errors.
+def retry(
+    function: Callable[[], Result],
+    error_type: type[Exception] = TransientStorageError,
+    policy: RetryPolicy | None = None,
+) -> Result:
+    """Call a function until it succeeds, at most as often as the policy says.
 
     Local runners fail a job at its first exception.  Steps are idempotent: outputs are written atomically
     under their final names, with the same bytes each time.
 
+    Args:
+        function: a step, or the reading of a file.
+        error_type: error after which it is called again.
+        policy: by default :data:`STEP_RETRY_POLICY`.
+
     Raises:
-        TransientStorageError: the last attempt failed.
-        Exception: any other error of ``function``, at once.
+        Exception: of ``error_type``, by the last attempt; any other error, at once.
     """
-    for pause in STEP_BACKOFF_SECONDS:
+    policy = policy or STEP_RETRY_POLICY
+    for num_failures in range(1, policy.max_attempts):
         try:
             return function()
-        except TransientStorageError as error:
+        except error_type as error:
+            pause = policy.draw_backoff(num_failures)
             logging.getLogger(__name__).warning(
-                "%s; retrying in %g seconds", escape_controls(str(error)), pause
+                "%s; retrying in %.0f seconds", escape_controls(str(error)), pause
             )
             time.sleep(pause)
     return function()

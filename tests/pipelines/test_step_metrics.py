@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from bioshards.corpus.errors import TransientStorageError, WorkerError
 from bioshards.corpus.storage import retry
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.retry import RetryPolicy
 from bioshards.pipelines import cli
 from bioshards.pipelines.transforms.step_metrics import (
     StepMetrics,
@@ -240,7 +241,7 @@ def test_metrics_of_fetched_files_and_ranges(run_pipeline: RunPipeline, tmp_path
 
 @pytest.fixture
 def disable_retry_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "STEP_BACKOFF_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr(retry, "STEP_RETRY_POLICY", RetryPolicy(max_attempts=3, initial_backoff=0))
 
 
 @pytest.mark.usefixtures("disable_retry_pauses")

@@ -25,11 +25,11 @@ from typing import Any, Final
 from bioshards.corpus.download.http_client import Connection, NotFoundError
 from bioshards.corpus.download.listing import ListingError
 from bioshards.corpus.storage.checksums import md5_of_bytes
-from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS
+from bioshards.corpus.storage.retry import READ_RETRY_POLICY, retry
 from bioshards.corpus.storage.source_file import OnNotice, ignore_notice
 from bioshards.corpus.storage.storage_protocol import Storage
 
-from .s3_bucket import BUCKET_NAME, INVENTORY_FOLDER, list_folders, make_checksum_error
+from .s3_bucket import BUCKET_NAME, INVENTORY_FOLDER, ChecksumError, list_folders, make_checksum_error
 
 REQUIRED_COLUMNS: Final = ("Key", "LastModifiedDate", "ETag")
 """Columns that an inventory must have."""
@@ -121,7 +121,8 @@ def find_newest(
 
 def _read_manifest(connection: Connection, folder: str) -> tuple[bytes, bool]:
     """Read manifest.json and check its MD5 against manifest.checksum; return False if that does not exist."""
-    for _ in range(MAX_READ_ATTEMPTS):
+
+    def read() -> tuple[bytes, bool]:
         manifest = connection.read(f"{folder}manifest.json", _MAX_MANIFEST_BYTES).body
         try:
             checksum = (
@@ -129,12 +130,14 @@ def _read_manifest(connection: Connection, folder: str) -> tuple[bytes, bool]:
             )
         except NotFoundError:
             return manifest, False
-        if md5_of_bytes(manifest) in _MD5_PATTERN.findall(checksum):
-            return manifest, True
-    raise InventoryError(
-        f"{folder}manifest.json has the MD5 {md5_of_bytes(manifest)}, and manifest.checksum is "
-        f"{checksum[:100]!r}. Rerun the command later."
-    )
+        if md5_of_bytes(manifest) not in _MD5_PATTERN.findall(checksum):
+            raise InventoryError(
+                f"{folder}manifest.json has the MD5 {md5_of_bytes(manifest)}, and manifest.checksum is "
+                f"{checksum[:100]!r}. Rerun the command later."
+            )
+        return manifest, True
+
+    return retry(read, InventoryError, READ_RETRY_POLICY)
 
 
 def _parse_manifest(body: bytes, date: str) -> InventoryManifest:
@@ -184,7 +187,8 @@ def read_data_file(
         if md5_of_bytes(body) == data_file.md5:
             return body
     url = f"{base_url}{INVENTORY_FOLDER}data/{data_file.name}"
-    for _ in range(MAX_READ_ATTEMPTS):
+
+    def read() -> bytes:
         with storage.open_resumable(path, data_file.md5[:8]) as resumable:
             for offset, block in connection.stream(url, resumable.size):
                 if offset != resumable.size:
@@ -193,8 +197,10 @@ def read_data_file(
                 if resumable.size > data_file.size:
                     break
             body = b"".join(resumable.read_blocks())
-            if md5_of_bytes(body) == data_file.md5:
-                resumable.commit()
-                return body
-            resumable.discard()
-    raise make_checksum_error(url, data_file.md5, body)
+            if md5_of_bytes(body) != data_file.md5:
+                resumable.discard()
+                raise make_checksum_error(url, data_file.md5, body)
+            resumable.commit()
+            return body
+
+    return retry(read, ChecksumError, READ_RETRY_POLICY)

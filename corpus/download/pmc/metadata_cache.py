@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from bioshards.corpus.download.http_client import Connection, DownloadError, NotFoundError
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.storage.checksums import md5_of_bytes
-from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS
+from bioshards.corpus.storage.retry import READ_RETRY_POLICY, retry
 from bioshards.corpus.storage.storage_protocol import Storage
 
 from .bucket_inventory import make_version_keys, select_newest
@@ -226,27 +226,24 @@ def _read_object(connection: Connection, base_url: str, row: dict[str, Any], tod
     """
     pmcid, version, inventory_etag = row["pmcid"], row["version"], row["etag"]
     url = f"{base_url}metadata/{version_name(pmcid, version)}.json"
-    for _ in range(MAX_READ_ATTEMPTS):
+
+    def read() -> dict[str, Any]:
         response = connection.read(url, _MAX_OBJECT_BYTES)
         md5 = md5_of_bytes(response.body)
         is_intact = md5 in (inventory_etag, response.etag)
-        if not is_intact and _MD5_PATTERN.fullmatch(response.etag):
-            continue
         try:
-            return _make_row(
-                row,
-                response.etag or md5,
-                inventory_etag,
-                today,
-                **parse_metadata(response.body, pmcid, version),
-            )
+            if not is_intact and _MD5_PATTERN.fullmatch(response.etag):
+                raise ArticleMetadataError("its ETag is another MD5")
+            columns = parse_metadata(response.body, pmcid, version)
+            return _make_row(row, response.etag or md5, inventory_etag, today, **columns)
         except ArticleMetadataError as error:
             if is_intact:
                 raise ArticleMetadataError(f"{url}: {error}") from error
-    raise ChecksumError(
-        f"{url}: its MD5 is {md5} and its ETag {response.etag!r} ({len(response.body)} bytes), "
-        f"{MAX_READ_ATTEMPTS} times"
-    )
+            raise ChecksumError(
+                f"{url}: its MD5 is {md5} and its ETag {response.etag!r} ({len(response.body)} bytes)"
+            ) from error
+
+    return retry(read, ChecksumError, READ_RETRY_POLICY)
 
 
 def _make_row(

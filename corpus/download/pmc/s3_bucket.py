@@ -38,7 +38,7 @@ from bioshards.corpus.download.listing import ListingError
 from bioshards.corpus.download.outage import OutageDetector
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.storage.checksums import md5_of_bytes
-from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS, MAX_REFUSED_OBJECTS
+from bioshards.corpus.storage.retry import MAX_REFUSED_OBJECTS, READ_RETRY_POLICY, retry
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -135,17 +135,19 @@ def list_folders(connection: Connection, base_url: str, prefix: str) -> list[str
 
 
 def _read_listing(connection: Connection, url: str) -> etree._Element:
-    for _ in range(MAX_READ_ATTEMPTS):
+    def read() -> etree._Element:
         body = connection.read(url, _MAX_PAGE_BYTES).body
         parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
         with contextlib.suppress(etree.XMLSyntaxError):
             page = etree.fromstring(body, parser)
             if etree.QName(page).localname == "ListBucketResult" and _is_complete(page):
                 return page
-    raise BucketListingError(
-        f"{url}: not a complete listing but {body[:200]!r}. If the format of listings has changed, "
-        "corpus/download/pmc/s3_bucket.py must be updated."
-    )
+        raise BucketListingError(
+            f"{url}: not a complete listing but {body[:200]!r}. If the format of listings has changed, "
+            "corpus/download/pmc/s3_bucket.py must be updated."
+        )
+
+    return retry(read, BucketListingError, READ_RETRY_POLICY)
 
 
 def _is_complete(page: etree._Element) -> bool:
@@ -159,7 +161,7 @@ def _is_complete(page: etree._Element) -> bool:
 
 
 def read_verified(connection: Connection, url: str, max_bytes: int, md5: str) -> bytes:
-    """Read an object and check its MD5, up to :data:`MAX_READ_ATTEMPTS` times.
+    """Read an object and check its MD5, as often as :data:`READ_RETRY_POLICY` says.
 
     Args:
         connection: connection to the bucket.
@@ -171,19 +173,19 @@ def read_verified(connection: Connection, url: str, max_bytes: int, md5: str) ->
         ChecksumError: the MD5 is wrong on every read.
         DownloadError: the request failed.
     """
-    for _ in range(MAX_READ_ATTEMPTS):
+
+    def read() -> bytes:
         body = connection.read(url, max_bytes).body
-        if md5_of_bytes(body) == md5:
-            return body
-    raise make_checksum_error(url, md5, body)
+        if md5_of_bytes(body) != md5:
+            raise make_checksum_error(url, md5, body)
+        return body
+
+    return retry(read, ChecksumError, READ_RETRY_POLICY)
 
 
 def make_checksum_error(url: str, md5: str, body: bytes) -> ChecksumError:
-    """Return the error of an object that has another MD5 on every read."""
-    return ChecksumError(
-        f"{url}: its MD5 should be {md5} and is {md5_of_bytes(body)} ({len(body)} bytes), "
-        f"read {MAX_READ_ATTEMPTS} times"
-    )
+    """Return the error of an object that has another MD5 than it should."""
+    return ChecksumError(f"{url}: its MD5 should be {md5} and is {md5_of_bytes(body)} ({len(body)} bytes)")
 
 
 def map_with_errors(

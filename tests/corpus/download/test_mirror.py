@@ -23,15 +23,13 @@ from typing import Any
 
 import pytest
 
-from bioshards.corpus.download import mirror as module
 from bioshards.corpus.download.http_client import Connection, DownloadError, UnreachableError
 from bioshards.corpus.download.mirror import Mirror, MirroredFile, distrust_copy
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.errors import BadFileError
-from bioshards.corpus.storage import resumable_file
+from bioshards.corpus.storage import resumable_file, retry
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.resumable_file import PARTIAL_PREFIX
-from bioshards.corpus.storage.retry import MAX_READ_ATTEMPTS
 from tests.support.servers.fake_server import (
     ConnectionReset,
     CorruptByte,
@@ -73,7 +71,7 @@ def compute_md5(data: bytes) -> str:
 
 @pytest.fixture(autouse=True)
 def skip_retry_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: None))
+    monkeypatch.setattr(retry, "time", SimpleNamespace(sleep=lambda _: None))
 
 
 @pytest.fixture
@@ -429,7 +427,7 @@ def test_persistent_html_page_in_place_of_the_md5_file_fails(
     with pytest.raises(BadFileError, match=r"no MD5; it begins b'<html>.*read 3 times") as caught:
         mirror.fetch(connection, listed_file)
     assert listed_file.url in caught.value.detail
-    assert len(server.requests_for(SIDECAR)) == MAX_READ_ATTEMPTS
+    assert len(server.requests_for(SIDECAR)) == retry.READ_RETRY_POLICY.max_attempts
     assert server.requests_for(REMOTE_PATH) == []
     assert list_mirror(mirror) == []
 
@@ -486,8 +484,8 @@ def test_persistently_wrong_content_fails_and_leaves_no_file(
     error = caught.value
     assert error.reason in (reason, "checksum")
     assert listed_file.url in error.detail
-    assert f"read {MAX_READ_ATTEMPTS} times" in error.detail
-    assert len(server.requests_for(REMOTE_PATH)) == MAX_READ_ATTEMPTS
+    assert f"read {retry.READ_RETRY_POLICY.max_attempts} times" in error.detail
+    assert len(server.requests_for(REMOTE_PATH)) == retry.READ_RETRY_POLICY.max_attempts
     assert list_mirror(mirror) == []
 
 

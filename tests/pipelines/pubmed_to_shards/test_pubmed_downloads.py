@@ -17,9 +17,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from bioshards.corpus.download import http_client, listing
+from bioshards.corpus.download import http_client
 from bioshards.corpus.download.pubmed import MAX_CONNECTIONS, REQUESTS_PER_SECOND
 from bioshards.corpus.errors import UsageError
+from bioshards.corpus.storage import retry
 from bioshards.corpus.storage.resumable_file import PARTIAL_PREFIX
 from bioshards.corpus.storage.retry import RetryPolicy
 from bioshards.pipelines import cli
@@ -504,7 +505,7 @@ def test_listing_that_is_cut_once_is_read_again(
     page = ncbi_listing(server.root / "pubmed/updatefiles", "/pubmed/updatefiles/")
     end = page.index(b"</pre>")
     server.schedule_fault("pubmed/updatefiles/", FixedBody(page[:end]))
-    monkeypatch.setattr(listing, "time", SimpleNamespace(sleep=lambda _: None))
+    monkeypatch.setattr(retry, "time", SimpleNamespace(sleep=lambda _: None))
     assert run(*make_arguments(server, tmp_path / "out")) == 0
     assert digest_without_manifest(tmp_path / "out") == run_locally(server, tmp_path / "local")
 
@@ -518,7 +519,7 @@ def test_listing_that_is_cut_stops_a_first_run(
 ) -> None:
     page = ncbi_listing(server.root / "pubmed/updatefiles", "/pubmed/updatefiles/")
     server.schedule_fault("pubmed/updatefiles/", FixedBody(page[: page.rindex(b"<a ")]), times=None)
-    monkeypatch.setattr(listing, "time", SimpleNamespace(sleep=lambda _: None))
+    monkeypatch.setattr(retry, "time", SimpleNamespace(sleep=lambda _: None))
     assert run(*make_arguments(server, tmp_path / "out")) == 1
     assert "pubmed/updatefiles/ ends in the middle of its listing" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -9,7 +9,6 @@ import json
 import re
 import shutil
 import sys
-import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -17,10 +16,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from bioshards.corpus.download import mirror as mirror_module
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.errors import BadFileError
+from bioshards.corpus.storage import retry
 from bioshards.pipelines import cli
 from bioshards.pipelines.storage.routed import RoutedStorage
 from tests.support.cloud.memory_filesystem import MEMORY_OBJECTS
@@ -157,9 +156,7 @@ def test_interrupted_or_discarded_resumable_file_leaves_nothing() -> None:
 
 @pytest.mark.usefixtures("own_temporary_folder")
 def test_a_mirror_on_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        mirror_module, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: None)
-    )
+    monkeypatch.setattr(retry, "time", SimpleNamespace(sleep=lambda _: None))
     path = "pubmed/baseline/pubmed26n0001.xml.gz"
     publish_file(tmp_path / path, pubmed_set_xml(*map(citation_xml, range(1, 500))), md5=True)
     mirror = Mirror(RoutedStorage(), "mem://bucket/mirror")

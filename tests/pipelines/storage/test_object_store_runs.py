@@ -85,7 +85,7 @@ def proxies(
         proxy.reset()
         for name, value in proxy.store.environment.items():
             monkeypatch.setenv(name, value)
-    monkeypatch.setattr(retry, "STEP_BACKOFF_SECONDS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(retry, "STEP_RETRY_POLICY", RetryPolicy(max_attempts=4, initial_backoff=0))
     monkeypatch.setattr(lock, "LEASE_RENEWAL_SECONDS", 3600)  # renewals would add to the counted requests
     monkeypatch.setattr(gcs, "DEFAULT_RETRY", DEFAULT_RETRY.with_delay(initial=0.01))
     monkeypatch.setattr(gcs, "GCS_RETRY_SECONDS", 5.0)

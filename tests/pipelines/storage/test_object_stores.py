@@ -33,7 +33,7 @@ from bioshards.corpus.storage import checksums
 from bioshards.corpus.storage import retry as retry_module
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import parallel_for_each
-from bioshards.corpus.storage.retry import retry
+from bioshards.corpus.storage.retry import RetryPolicy, retry
 from bioshards.corpus.storage.source_file import open_source
 from bioshards.pipelines import cli
 from bioshards.pipelines.storage import gcs, object_store, s3
@@ -53,6 +53,7 @@ from tests.support.paths import PUBMED_SAMPLE
 from tests.support.servers.server_faults import ConnectionReset, ServiceUnavailable, Stall, TruncatedBody
 
 FILES = RoutedStorage()
+UNPAUSED = RetryPolicy(max_attempts=4, initial_backoff=0)
 DATA = random.Random(3).randbytes(300_000)
 
 
@@ -75,7 +76,7 @@ def proxy(store_proxy: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> Obj
     monkeypatch.setattr(s3, "S3_MAX_ATTEMPTS", 2)
     monkeypatch.setattr(object_store, "FIRST_READ_BYTES", 1 << 14)
     monkeypatch.setattr(object_store, "MAX_READ_BYTES", 1 << 16)
-    monkeypatch.setattr(retry_module, "STEP_BACKOFF_SECONDS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(retry_module, "STEP_RETRY_POLICY", UNPAUSED)
     routed.configure_stores(PipelineOptions(store_proxy.store.options))
     store_proxy.reset()
     return store_proxy
@@ -301,7 +302,7 @@ def test_connections_are_reused_by_all_threads(
 ) -> None:
     """A new connection for each call costs two round trips and logs a warning."""
     monkeypatch.setattr(
-        retry_module, "STEP_BACKOFF_SECONDS", (0.2,) * 5
+        retry_module, "STEP_RETRY_POLICY", RetryPolicy(max_attempts=6, initial_backoff=0.4, max_backoff=0.4)
     )  # the emulator refuses some of so many connections
     parallel_for_each(FILES, lambda number: retry(lambda: write_object(f"{folder}/{number}", b"")), range(60))
     assert len(FILES.list_names(folder)) == 60
@@ -574,7 +575,7 @@ def test_only_transient_storage_errors_are_retried() -> None:
             raise error
         return len(calls)
 
-    retry_module.STEP_BACKOFF_SECONDS, before = (0.0, 0.0, 0.0), retry_module.STEP_BACKOFF_SECONDS
+    retry_module.STEP_RETRY_POLICY, before = UNPAUSED, retry_module.STEP_RETRY_POLICY
     try:
         assert retry(lambda: fail_first_calls(3, TransientStorageError("busy"))) == 4
         calls.clear()
@@ -586,7 +587,7 @@ def test_only_transient_storage_errors_are_retried() -> None:
             retry(lambda: fail_first_calls(1, PermissionError("no")))
         assert len(calls) == 1
     finally:
-        retry_module.STEP_BACKOFF_SECONDS = before
+        retry_module.STEP_RETRY_POLICY = before
 
 
 def test_local_temporary_files_are_removed(tmp_path: object) -> None:
@@ -702,7 +703,7 @@ def test_run_stopped_at_any_write_resumes_to_the_same_bytes(
     source = Path(shutil.copytree(PUBMED_SAMPLE, tmp_path / "source"))
     update_path = (source / "pubmed26n0003.xml").rename(tmp_path / "later.xml")
     monkeypatch.setattr(lock, "LEASE_RENEWAL_SECONDS", 3600)
-    monkeypatch.setattr(retry_module, "STEP_BACKOFF_SECONDS", ())
+    monkeypatch.setattr(retry_module, "STEP_RETRY_POLICY", RetryPolicy(max_attempts=1))
     monkeypatch.setattr(MemoryFileSystem, "objects", {})
 
     def run_pipeline() -> int:

@@ -443,11 +443,14 @@ def test_inventory_without_articles_is_an_error_and_keeps_the_old_one(
     assert len(list_versions(mirror)) == 10
 
 
-def test_damaged_data_file_is_read_three_times(mirror: str, connection: FolderConnection) -> None:
+def test_damaged_data_file_is_read_three_times(
+    mirror: str, connection: FolderConnection, retry_pauses: list[float]
+) -> None:
     key = f"{INVENTORY_PREFIX}data/{DAY}-0.csv.gz"
     connection.faults[key] = [HTML_RESPONSE, HTML_RESPONSE]
     update_inventory(mirror, connection)
     assert len(connection.requests_containing(key)) == 3
+    assert len(retry_pauses) == 2
     FILES.remove(f"{mirror}/pmc/inventory.parquet")
     connection.faults[key] = [HTML_RESPONSE] * 3
     with pytest.raises(ChecksumError, match=f"{DAY}-0.csv.gz: its MD5 should be"):
