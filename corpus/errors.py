@@ -25,7 +25,9 @@ from typing import ClassVar, Final, NamedTuple
 from .exit_codes import FAILED, USAGE_ERROR
 
 DISK_FULL: Final = "the disk is full. Free some space and run the same command again: it continues"
-RESUME: Final = "Completed work is kept; run the same command again to continue"
+KEPT: Final = "Completed work is kept"
+RESUME: Final = f"{KEPT}; run the same command again to continue"
+MAX_QUOTED_CHARACTERS: Final = 200
 
 
 _CONTROLS = re.compile(
@@ -78,6 +80,11 @@ def shorten_list(items: Sequence[str], num_items: int | None = None, separator: 
     """
     more = (len(items) if num_items is None else num_items) - len(items[:MAX_SHOWN])
     return separator.join(items[:MAX_SHOWN]) + (f" (and {more:,} more)" if more else "")
+
+
+def quote(text: str) -> str:
+    """Return a stranger's words for a message: one line, short, without control characters."""
+    return escape_controls(" ".join(text.split()))[:MAX_QUOTED_CHARACTERS]
 
 
 class BioshardsError(Exception):

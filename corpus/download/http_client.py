@@ -3,9 +3,8 @@
 Every request waits for the rate limiter (``rate_limit.py``), sends a User-Agent, and is retried by the retry
 policy (storage/retry.py) or after ``Retry-After``.  A body that ends early is resumed by a range request, or
 read from its start if the server answers ranges wrongly.  A redirect to another host is an error.  A server
-may send its bytes slowly, or stop inside a header or a body: ``_SteadyReader`` measures them as they arrive.
-
-What a server says is quoted in messages by :func:`_quote`, without its control characters.
+may send its bytes slowly, or stop inside a header or a body: ``min_throughput.py`` measures them as they
+arrive.
 """
 
 from __future__ import annotations
@@ -13,25 +12,18 @@ from __future__ import annotations
 import contextlib
 import copy
 import email.utils
-import functools
-import http.client
-import io
 import logging
-import random
 import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
-from urllib.parse import urljoin, urlsplit
+from typing import Final, NamedTuple
 
 import requests
-import requests.adapters
 import urllib3.exceptions
-import urllib3.poolmanager
 
-from bioshards.corpus.errors import RESUME, RunError, escape_controls
+from bioshards.corpus.errors import KEPT, RunError, quote
 from bioshards.corpus.storage.retry import (
     DEFAULT_RETRY_POLICY,
     INTERACTIVE_RETRY_POLICY,
@@ -40,24 +32,15 @@ from bioshards.corpus.storage.retry import (
     RetryPolicy,
 )
 
+from .block_page import MAX_NOTICE_BYTES, find_block_notice, is_html
+from .min_throughput import MinThroughputAdapter
 from .rate_limit import RateLimiter
+from .redirects import explain_redirect, resolve_redirect
 
 _BLOCK_BYTES: Final = 1 << 17
 _RETRYABLE_STATUSES: Final = frozenset({408, 425, 429, *range(500, 600)} - {501, 505})
-_REDIRECT_STATUSES: Final = frozenset({301, 302, 303, 307, 308})
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-\d{1,18}/(?:(\d{1,18})|\*)", re.ASCII)
-_CONTENT_LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 _MAX_REDIRECTS: Final = 3
-_MAX_QUOTED_CHARACTERS: Final = 200
-_MAX_NOTICE_BYTES: Final = 1 << 14
-"""Beginning of a page in which the notice of a block is searched."""
-_HTML_START = re.compile(rb"\s{0,99}<(?:!doctype\s{1,9}html|html)\b", re.IGNORECASE)
-_MARKUP = re.compile(r"<(script|style)\b.*?(?:</\1>|\Z)|<!--.*?(?:-->|\Z)|<[^<>]{0,2000}>", re.DOTALL | re.I)
-_BLOCKED = re.compile(
-    r"\b(?:access|address|ip|network|you)\b[^<>]{0,200}?\bblocked\b|\bpossible (?:misuse|abuse)\b"
-    r"|\bblocked diagnostic\b",
-    re.IGNORECASE,
-)
 _MIN_REPORTED_SECONDS: Final = 5.0
 """A failed attempt that takes this long with the pause after it is reported to the user."""
 _MAX_DATED_SECONDS: Final = 1e10
@@ -125,97 +108,6 @@ class Server:
             yield connection
 
 
-class _SteadyReader(io.RawIOBase):
-    """The bytes of a response, measured as they arrive.
-
-    The socket's time-out bounds the wait for the next byte only; a byte a second would keep a request for
-    days.  This reader raises TimeoutError if a header takes longer than the time-out, or if a body brings
-    less than ``min_bytes_per_second`` over that time.  Only the time spent in waiting counts.
-    """
-
-    def __init__(self, raw: io.RawIOBase, policy: RetryPolicy) -> None:
-        self._raw, self._policy = raw, policy
-        self._is_header = True
-        self._seconds, self._bytes = 0.0, 0
-
-    def begin_body(self) -> None:
-        """End the header: what follows is measured by its rate."""
-        self._is_header = False
-        self._seconds, self._bytes = 0.0, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def fileno(self) -> int:
-        return self._raw.fileno()
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-    def readinto(self, buffer: Any) -> int | None:
-        started = time.monotonic()
-        size = self._raw.readinto(buffer)
-        self._seconds += time.monotonic() - started
-        self._bytes += size or 0
-        if self._seconds > self._policy.read_timeout:
-            if self._is_header:
-                raise TimeoutError(f"its header has no end after {self._seconds:.0f} seconds")
-            if self._bytes < self._policy.min_bytes_per_second * self._seconds:
-                raise TimeoutError(f"it sends only {self._bytes / self._seconds:.0f} bytes a second")
-            self._seconds, self._bytes = 0.0, 0
-        return size
-
-
-class _SteadyResponse(http.client.HTTPResponse):
-    """A response that is read by a :class:`_SteadyReader`."""
-
-    def __init__(self, policy: RetryPolicy, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._reader = _SteadyReader(self.fp.detach(), policy)
-        self.fp = io.BufferedReader(self._reader)
-
-    def begin(self) -> None:
-        super().begin()
-        self._reader.begin_body()
-
-
-class _SteadyAdapter(requests.adapters.HTTPAdapter):
-    """Opens connections whose responses are :class:`_SteadyResponse`."""
-
-    def __init__(self, policy: RetryPolicy) -> None:
-        self._policy = policy
-        super().__init__()
-
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **kwargs)
-        self._set_pool_classes(self.poolmanager)
-
-    def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
-        manager = super().proxy_manager_for(*args, **kwargs)
-        self._set_pool_classes(manager)
-        return manager
-
-    def _set_pool_classes(self, manager: Any) -> None:
-        manager.pool_classes_by_scheme = {
-            scheme: functools.partial(_make_pool, self._policy, pool_class)
-            for scheme, pool_class in urllib3.poolmanager.pool_classes_by_scheme.items()
-        }
-
-
-def _make_pool(policy: RetryPolicy, pool_class: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    pool = pool_class(*args, **kwargs)
-    connection_class = pool.ConnectionCls
-
-    def make_connection(*args: Any, **kwargs: Any) -> Any:
-        connection = connection_class(*args, **kwargs)
-        connection.response_class = functools.partial(_SteadyResponse, policy)
-        return connection
-
-    pool.ConnectionCls = make_connection
-    return pool
-
-
 class _Session(requests.Session):
     """A session that ignores redirects: requests reads their bodies even if it must not follow them."""
 
@@ -226,13 +118,11 @@ class _Session(requests.Session):
 class Connection:
     """A keep-alive connection to a server, for one thread at a time."""
 
-    _policy: RetryPolicy = DEFAULT_RETRY_POLICY
-
     def __init__(self, server: Server) -> None:
-        self._server, self._policy = server, server.retry_policy
+        self._server = server
         self._session = _Session()
         for scheme in ("http://", "https://"):
-            self._session.mount(scheme, _SteadyAdapter(server.retry_policy))
+            self._session.mount(scheme, MinThroughputAdapter(server.retry_policy))
         self._session.headers.update({"User-Agent": server.user_agent, "Accept-Encoding": "identity"})
         # Read proxies and certificates of the environment once: per request they take a fifth of its time.
         for name, value in self._session.merge_environment_settings(
@@ -247,10 +137,11 @@ class Connection:
 
     def with_few_attempts(self) -> Connection:
         """Return this connection with no more attempts than while a person waits."""
-        hurried = copy.copy(self)
-        max_attempts = min(self._policy.max_attempts, INTERACTIVE_RETRY_POLICY.max_attempts)
-        hurried._policy = replace(self._policy, max_attempts=max_attempts)
-        return hurried
+        policy = self._server.retry_policy
+        max_attempts = min(policy.max_attempts, INTERACTIVE_RETRY_POLICY.max_attempts)
+        connection = copy.copy(self)
+        connection._server = replace(self._server, retry_policy=replace(policy, max_attempts=max_attempts))
+        return connection
 
     def read(self, url: str, max_bytes: int) -> HttpResponse:
         """Read a small file of up to ``max_bytes`` bytes.
@@ -282,7 +173,7 @@ class Connection:
         validator = ""
         num_empty_ranges = 0
         for attempt in self._iter_attempts(url):
-            if num_empty_ranges >= max(2, self._policy.max_attempts // 2):
+            if num_empty_ranges >= max(2, self._server.retry_policy.max_attempts // 2):
                 offset = num_empty_ranges = 0  # the server cannot send ranges: take it from the start
             headers = {"Range": f"bytes={offset}-"} if offset else {}
             if offset and validator:
@@ -315,7 +206,7 @@ class Connection:
 
     def _iter_attempts(self, url: str) -> Iterator[_Attempt]:
         """Yield attempts until one ends without a retryable error."""
-        policy, num_failures, idle_seconds = self._policy, 0, 0.0
+        policy, num_failures, idle_seconds = self._server.retry_policy, 0, 0.0
         while True:
             attempt = _Attempt()
             yield attempt
@@ -338,8 +229,7 @@ class Connection:
                     f"{url} cannot be read: {attempt.failure} (in {idle_seconds / 60:.0f} minutes it brought "
                     "next to nothing)"
                 )
-            backoff = min(policy.initial_backoff * 2 ** (num_failures - 1), policy.max_backoff)
-            seconds = max(pause or 0, backoff * random.uniform(0.5, 1.5))
+            seconds = max(pause or 0, policy.draw_backoff(num_failures))
             if attempt.seconds + seconds >= _MIN_REPORTED_SECONDS:
                 self._report_wait(
                     f"{url}: {attempt.failure}; attempt {num_failures + 1} of {policy.max_attempts} "
@@ -364,21 +254,20 @@ class Connection:
         for _ in range(_MAX_REDIRECTS + 1):
             self._server.rate_limiter.wait_for_turn()
             with self._send(current_url, headers, attempt) as response:
-                status = response.status_code
-                if status not in _REDIRECT_STATUSES:
+                if not response.is_redirect:
                     self._raise_for_status(url, response)
                     yield response
                     return
-                location = response.headers.get("Location", "")
-                target = _resolve_redirect(current_url, location)
+                location = response.headers["Location"]
+                target = resolve_redirect(current_url, location)
                 if target is None:
-                    raise RefusedError(f"{url} is redirected to {_explain_redirect(current_url, location)}")
+                    raise RefusedError(f"{url} is redirected to {explain_redirect(current_url, location)}")
                 current_url = target
         raise RefusedError(f"{url} is redirected too often")
 
     @contextlib.contextmanager
     def _send(self, url: str, headers: dict[str, str], attempt: _Attempt) -> Iterator[requests.Response]:
-        policy = self._policy
+        policy = self._server.retry_policy
         try:
             with attempt.waiting():
                 response = self._session.get(
@@ -404,21 +293,21 @@ class Connection:
         status = response.status_code
         if status in (200, 206, 416):
             return
-        message = f"the server answers {status} {_quote(response.reason or '')}".rstrip()
+        message = f"the server answers {status} {quote(response.reason or '')}".rstrip()
         if status in (404, 410):
             raise NotFoundError(f"{url} is not there: {message}")
         with contextlib.suppress(OSError, urllib3.exceptions.HTTPError):  # it may have no page
-            _raise_if_blocked(url, response.raw.read1(_MAX_NOTICE_BYTES, decode_content=False))
+            _raise_if_blocked(url, response.raw.read1(MAX_NOTICE_BYTES, decode_content=False))
         if status in _RETRYABLE_STATUSES:
             pause = _parse_retry_after(response.headers.get("Retry-After", ""))
             if pause is None and status in (429, 503):
-                pause = self._policy.initial_backoff  # all workers wait while it is overloaded
+                pause = self._server.retry_policy.initial_backoff  # all workers wait while it is overloaded
             raise _RetryableError(message, pause)
         raise RefusedError(f"{url} is refused: {message}")
 
     def _read_blocks(self, response: requests.Response, offset: int, attempt: _Attempt) -> Iterator[bytes]:
-        """Yield the blocks of a body, and check its length against the headers."""
-        end = _find_body_end(response, offset)
+        """Yield the blocks of a body; a range must reach the end of the file."""
+        file_size = _parse_file_size(response, offset)
         while True:
             with attempt.waiting():
                 block = response.raw.read1(_BLOCK_BYTES, decode_content=False)
@@ -427,8 +316,8 @@ class Connection:
             offset += len(block)
             attempt.num_bytes += len(block)
             yield block
-        if end is not None and offset != end:
-            raise _RetryableError(f"the connection ended at byte {offset:,} of {end:,}")
+        if file_size is not None and offset != file_size:
+            raise _RetryableError(f"the connection ended at byte {offset:,} of {file_size:,}")
 
 
 class _Attempt:
@@ -465,11 +354,6 @@ class _Attempt:
         return False
 
 
-def _quote(text: str) -> str:
-    """Return a server's words for a message: one line, short, without control characters."""
-    return escape_controls(" ".join(text.split()))[:_MAX_QUOTED_CHARACTERS]
-
-
 def _make_retry_after_error(url: str, failure: Exception, pause: float) -> OutageError:
     """Return the error that ends a run whose server asks for a long pause."""
     until = datetime.fromtimestamp(time.time() + pause, UTC)
@@ -477,49 +361,22 @@ def _make_retry_after_error(url: str, failure: Exception, pause: float) -> Outag
         f"{url} cannot be read: {failure}; the server asks to wait {pause:,.0f} seconds, "
         f"until {until:%Y-%m-%d %H:%M} UTC"
     )
-    error.hint = f"Run the same command again after that. {RESUME.partition(';')[0]}"
+    error.hint = f"Run the same command again after that. {KEPT}"
     return error
 
 
-def _resolve_redirect(url: str, location: str) -> str | None:
-    """Return the target of a redirect; None if it is on another host or malformed."""
-    try:
-        target = urljoin(url, location)
-        return target if urlsplit(target)[:2] == urlsplit(url)[:2] else None
-    except ValueError:
+def _parse_file_size(response: requests.Response, offset: int) -> int | None:
+    """Return the size of a file of which a range was requested; None if the headers do not tell.
+
+    urllib3 checks the length of the response itself.
+    """
+    if response.status_code != 206:
         return None
-
-
-def _find_body_end(response: requests.Response, offset: int) -> int | None:
-    """Return the offset at which the body ends; None if the headers do not tell."""
-    if response.status_code == 206:
-        match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", "").strip())
-        if not match or int(match[1]) != offset:
-            raise _RetryableError(
-                f"the server answers with another range: {_quote(response.headers.get('Content-Range', ''))}"
-            )
-        if match[2]:
-            return int(match[2])
-    length = response.headers.get("Content-Length", "")
-    return offset + int(length) if _CONTENT_LENGTH.fullmatch(length) else None
-
-
-def _explain_redirect(url: str, location: str) -> str:
-    """Say where a redirect leads that is not followed, and what to do."""
-    options = "--pubmed-url, --pmc-url or --europepmc-url"
-    quoted = _quote(location)
-    try:
-        old, new = urlsplit(url), urlsplit(urljoin(url, location))
-    except ValueError:
-        return f"another host ({quoted})"
-    if old.hostname == new.hostname and old.scheme != new.scheme:
-        if new.scheme == "https":
-            return f"{quoted}: the server wants https. Write the address with https:// in {options}"
-        return f"an address without encryption ({quoted})"
-    return (
-        f"another host ({quoted}). If the files have moved there, name it in {options}; if it is a login "
-        "page of your network, log in with a browser first"
-    )
+    content_range = response.headers.get("Content-Range", "").strip()
+    match = _CONTENT_RANGE.fullmatch(content_range)
+    if not match or int(match[1]) != offset:
+        raise _RetryableError(f"the server answers with another range: {quote(content_range)}")
+    return int(match[2]) if match[2] else None
 
 
 def _check_page(url: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
@@ -529,8 +386,8 @@ def _check_page(url: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
         OutageError: it is the page with which a server blocks a network.
     """
     first = next(blocks, b"")
-    if _HTML_START.match(first):
-        while len(first) < _MAX_NOTICE_BYTES and (block := next(blocks, b"")):
+    if is_html(first):
+        while len(first) < MAX_NOTICE_BYTES and (block := next(blocks, b"")):
             first += block
         _raise_if_blocked(url, first)
     if first:
@@ -539,14 +396,8 @@ def _check_page(url: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _raise_if_blocked(url: str, page: bytes) -> None:
-    if not _HTML_START.match(page):
-        return
-    text = " ".join(_MARKUP.sub(" ", page[:_MAX_NOTICE_BYTES].decode("utf-8", "replace")).split())
-    if match := _BLOCKED.search(text):
-        error = OutageError(
-            f"{url}: the server blocks this network. Its page says: "
-            f"{_quote(text[max(0, match.start() - 20) :])!r}"
-        )
+    if notice := find_block_notice(page):
+        error = OutageError(f"{url}: the server blocks this network. Its page says: {quote(notice)!r}")
         error.hint = (
             "Start no other download: it would prolong the block. Wait, or write to the address on the page "
             "(NCBI: info@ncbi.nlm.nih.gov); --contact tells a server whom to ask"
@@ -574,4 +425,4 @@ def _find_innermost_reason(error: Exception) -> str:
     """Return the message of the innermost cause of an error."""
     while (inner := error.__cause__ or error.__context__) and isinstance(inner, Exception):
         error = inner
-    return _quote(str(error)) or type(error).__name__
+    return quote(str(error)) or type(error).__name__

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.download import http_client, rate_limit
+from bioshards.corpus.download import http_client, min_throughput, rate_limit
 from bioshards.corpus.download.http_client import (
     Connection,
     DownloadError,
@@ -27,6 +27,7 @@ from bioshards.corpus.download.http_client import (
     RefusedError,
     UnreachableError,
 )
+from bioshards.corpus.download.redirects import explain_redirect
 from bioshards.corpus.storage.retry import RetryPolicy
 from tests.support.hypothesis_profiles import examples
 from tests.support.servers.fake_server import (
@@ -77,8 +78,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     fake_clock = Clock()
-    monkeypatch.setattr(http_client, "time", fake_clock)
-    monkeypatch.setattr(rate_limit, "time", fake_clock)
+    for module in (http_client, min_throughput, rate_limit):
+        monkeypatch.setattr(module, "time", fake_clock)
     return fake_clock
 
 
@@ -710,7 +711,7 @@ def test_redirect_that_is_not_followed_is_explained(
 
 
 def test_redirect_away_from_https_is_explained() -> None:
-    message = http_client._explain_redirect("https://a.org/x", "http://a.org/x")
+    message = explain_redirect("https://a.org/x", "http://a.org/x")
     assert message == "an address without encryption (http://a.org/x)"
 
 

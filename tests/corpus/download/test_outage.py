@@ -27,7 +27,7 @@ class Page:
         self.error, self.readings = error, 0
 
     def __call__(self, connection: Connection) -> None:
-        assert connection._policy.max_attempts <= INTERACTIVE_RETRY_POLICY.max_attempts
+        assert connection._server.retry_policy.max_attempts <= INTERACTIVE_RETRY_POLICY.max_attempts
         self.readings += 1
         if self.error:
             raise self.error
