@@ -1,14 +1,13 @@
 """Exclusive lock on an output directory.
 
-On local disks it is flock(), on object stores a lease: a JSON object that is renewed every 30 seconds and
-expires after 120.  The lease is written without a compare-and-swap, so that two runs that start at the same
-moment both get it, and it does not cover detached cluster jobs.
+On local disks it is a locked file, on object stores a lease: a JSON object that is renewed every 30 seconds
+and expires after 120.  The lease is written without a compare-and-swap, so that two runs that start at the
+same moment both get it, and it does not cover detached cluster jobs.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import socket
 import threading
@@ -17,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from bioshards.corpus.errors import OutputMismatchError
+from bioshards.corpus.storage.folder_lock import lock_folder
 from bioshards.corpus.storage.storage_protocol import Storage
 
 from .output_layout import OutputDir
@@ -45,13 +45,8 @@ def lock_output(storage: Storage, output_dir: OutputDir) -> Iterator[None]:
             yield
         return
     os.makedirs(output_dir.work_folder, exist_ok=True)
-    with open(f"{output_dir.work_folder}/lock", "w") as lock_file:
-        try:
-            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise OutputMismatchError(
-                f"another run is writing {output_dir.path}; wait for it or stop it"
-            ) from error
+    message = f"another run is writing {output_dir.path}; wait for it or stop it"
+    with lock_folder(f"{output_dir.work_folder}/lock", message):
         yield
 
 

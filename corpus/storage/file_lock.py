@@ -11,7 +11,10 @@ from typing import BinaryIO
 
 @contextlib.contextmanager
 def open_locked(path: str) -> Iterator[BinaryIO]:
-    """Open or create a file to read and write, and wait while another process has it locked."""
+    """Open or create a file to read and write, and wait while another process has it locked.
+
+    Its writer renames or removes it, so that filelock, whose files stay in their places, does not serve here.
+    """
     while True:
         with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)

@@ -7,7 +7,6 @@ missing task does not stop the others.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 import torch
 
 from bioshards.corpus.errors import OutputMismatchError
+from bioshards.corpus.storage.folder_lock import lock_folder
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.benchmarks.definition import BenchmarkFileError, BenchmarkNotFoundError, Split
 from bioshards.evaluate.config import suites
@@ -177,7 +177,7 @@ def _describe_difference(name: str, existing: object, expected: object) -> str:
 
 @contextlib.contextmanager
 def lock_output(output: str) -> Iterator[None]:
-    """Hold an exclusive lock (flock) on the output directory, creating it if needed.
+    """Hold an exclusive lock on the output directory, creating it if needed.
 
     Raises:
         OutputMismatchError: the path is a file, or another process holds the lock.
@@ -186,11 +186,5 @@ def lock_output(output: str) -> Iterator[None]:
         os.makedirs(output, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise OutputMismatchError(f"{error.filename} is a file, and --output must be a directory") from error
-    with open(f"{output}/.lock", "w") as lock_file:
-        try:
-            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise OutputMismatchError(
-                f"another process writes to {output}; wait for it or stop it"
-            ) from error
+    with lock_folder(f"{output}/.lock", f"another process writes to {output}; wait for it or stop it"):
         yield

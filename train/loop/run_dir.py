@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import platform
@@ -35,6 +34,7 @@ from bioshards.corpus.manifest import (
     utc_now,
     write_manifest,
 )
+from bioshards.corpus.storage.folder_lock import lock_folder
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 from bioshards.corpus.ui.options import option_from_field
@@ -104,11 +104,7 @@ def claim_run_dir(run: str) -> Iterator[None]:
         raise OutputMismatchError(
             f"{run} is not empty and has no {RUN_FILE}; give another --output, or an empty folder"
         )
-    with open(f"{run}/.lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise OutputMismatchError(f"another process trains in {run}; wait for it or stop it") from error
+    with lock_folder(f"{run}/.lock", f"another process trains in {run}; wait for it or stop it"):
         checkpoint.sweep(run)
         yield
 
