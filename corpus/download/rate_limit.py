@@ -1,33 +1,36 @@
 """Machine-wide rate limiter for a server.
 
-The state is in lock files in a folder of the user, so that independent worker processes and jobs share one
-budget of connections and requests.  It is the runtime folder of the login (``XDG_RUNTIME_DIR``), or else the
-cache folder in the home; schedulers give every job another ``TMPDIR``, so that the temporary folder serves
-only where these cannot be written.  The system releases the lock of a process that dies.  On several
-machines, the width of the download step keeps the limit (pipelines/transforms/document_shards.py).
+The state is in a folder of the user, so that independent worker processes and jobs share one budget: a
+locked file for each connection, and a JSON file for the requests.  It is the runtime folder of the login
+(``XDG_RUNTIME_DIR``), or else the cache folder in the home; schedulers give every job another ``TMPDIR``, so
+that the temporary folder serves only where these cannot be written.  The system releases the lock of a
+process that dies.  On several machines, the width of the download step keeps the limit
+(pipelines/transforms/document_shards.py).
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import random
 import re
-import struct
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import BinaryIO, Final, NamedTuple
+from dataclasses import asdict, dataclass, replace
+from typing import Final, NamedTuple
+
+from filelock import FileLock, Timeout
 
 from bioshards.corpus.storage.retry import MAX_RETRY_AFTER_SECONDS
 
 _POLL_SECONDS: Final = 0.05
+"""Pause between two looks for a free slot."""
+_STATE_POLL_SECONDS: Final = 0.002
+"""The same for the shared state, which a process locks for less than a millisecond."""
 _MAX_QUEUE_SECONDS: Final = 60.0
 """Longest time ahead of a scheduled request: only processes that hold a slot schedule one."""
-_TIMES_STRUCT: Final = struct.Struct("<dd")
 _SPACING: Final = 1.15
 """Time between two requests, as a multiple of an even share of a second.  Requests take unequal times to
 reach the server: with an even share, the ninth of eight a second arrives within a second of the first."""
@@ -74,103 +77,103 @@ class RateLimiter:
             report_wait: tells the user why it takes so long.
         """
         waited = 0.0
-        with contextlib.ExitStack() as stack:
-            while True:
-                first_slot = random.randrange(self.max_connections)
-                for offset in range(self.max_connections):
-                    file = self._open_lock_file(str((first_slot + offset) % self.max_connections))
-                    with contextlib.suppress(BlockingIOError):
-                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                        stack.enter_context(file)
-                        break
-                    file.close()
-                else:
-                    pause = _POLL_SECONDS * random.uniform(0.5, 1.5)
-                    if report_wait and waited < _MIN_REPORTED_SECONDS <= waited + pause:
-                        report_wait(
-                            f"the connections to {self.server_name} ({self.max_connections}) are all in use "
-                            "by other runs on this machine"
-                        )
-                    waited += pause
-                    time.sleep(pause)
-                    continue
-                break
+        while (slot := self._acquire_free_slot()) is None:
+            pause = _POLL_SECONDS * random.uniform(0.5, 1.5)
+            if report_wait and waited < _MIN_REPORTED_SECONDS <= waited + pause:
+                report_wait(
+                    f"the connections to {self.server_name} ({self.max_connections}) are all in use "
+                    "by other runs on this machine"
+                )
+            waited += pause
+            time.sleep(pause)
+        with slot:
             yield
+
+    def _acquire_free_slot(self) -> contextlib.AbstractContextManager[object] | None:
+        for number in random.sample(range(self.max_connections), self.max_connections):
+            with contextlib.suppress(Timeout):
+                return FileLock(self._locate(str(number)), thread_local=False).acquire(timeout=0)
+        return None
 
     def wait_for_turn(self) -> None:
         """Wait until the next request may be sent."""
         while True:
-            with self._open_times() as times:
+            with self._open_state() as state:
                 now = time.time()
-                next_request_at, paused_until = times
-                if paused_until <= now:
-                    send_at = max(now, next_request_at)
-                    times[:] = [send_at + _SPACING / self.requests_per_second, paused_until]
-            if paused_until > now:
+                if state.paused_until <= now:
+                    send_at = max(now, state.next_request_at)
+                    state.next_request_at = send_at + _SPACING / self.requests_per_second
+            if state.paused_until > now:
                 # The schedule above spaces the requests of all waiting processes.
-                time.sleep(min(paused_until - now, 1.0))
+                time.sleep(min(state.paused_until - now, 1.0))
                 continue
             time.sleep(send_at - now)
-            with self._open_times() as times:
-                if times[1] <= time.time():
+            with self._open_state() as state:
+                if state.paused_until <= time.time():
                     return
 
     def pause(self, seconds: float) -> None:
         """Pause all requests of this machine to the server; a longer pause stays in effect."""
-        with self._open_times() as times:
-            times[1] = max(times[1], time.time() + min(seconds, MAX_RETRY_AFTER_SECONDS))
+        with self._open_state() as state:
+            paused_until = time.time() + min(seconds, MAX_RETRY_AFTER_SECONDS)
+            state.paused_until = max(state.paused_until, paused_until)
 
     def note_wait(self, text: str) -> None:
         """Keep the reason why a request waits for the processes that show the progress.
 
         Of many requests that wait at the same time one is noted.
         """
-        with self._open_lock_file("wait") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            noted = _parse_wait(file.read())
+        with self._open_state() as state:
             now = time.time()
-            if noted is None or not 0 <= now - noted.time < _NOTE_INTERVAL_SECONDS:
-                file.seek(0)
-                file.truncate()
-                file.write(json.dumps([now, text]).encode())
+            if not 0 <= now - state.noted_at < _NOTE_INTERVAL_SECONDS:
+                state.noted_at, state.noted_text = now, text
 
     def read_wait(self) -> NotedWait | None:
         """Return the last reason why a request of this machine waited, if there is one."""
-        with self._open_lock_file("wait") as file:
-            fcntl.flock(file, fcntl.LOCK_SH)
-            return _parse_wait(file.read())
+        with self._open_state() as state:
+            return NotedWait(state.noted_at, state.noted_text) if state.noted_text else None
 
     @contextlib.contextmanager
-    def _open_times(self) -> Iterator[list[float]]:
-        """Lock, read and write back [time of the next request, end of the pause]."""
-        with self._open_lock_file("pace") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            data = file.read(_TIMES_STRUCT.size)
-            stored = _TIMES_STRUCT.unpack(data) if len(data) == _TIMES_STRUCT.size else (0.0, 0.0)
-            # A time further ahead means that the clock was set back or the file is damaged.
-            limits = (
-                time.time() + _MAX_QUEUE_SECONDS,
-                time.time() + MAX_RETRY_AFTER_SECONDS + _MAX_QUEUE_SECONDS,
-            )
-            times = [value if value <= limit else 0.0 for value, limit in zip(stored, limits, strict=True)]
-            yield times
-            if tuple(times) != stored:
-                file.seek(0)
-                file.write(_TIMES_STRUCT.pack(*times))
-                file.flush()
+    def _open_state(self) -> Iterator[_State]:
+        """Lock and read the shared state, and write it back if it changes."""
+        path = self._locate("json")
+        with FileLock(f"{path}.lock").acquire(poll_interval=_STATE_POLL_SECONDS):
+            stored = _read_state(path)
+            state = replace(stored)
+            yield state
+            if state != stored:
+                with open(path, "w", encoding="ascii") as file:
+                    json.dump(asdict(state), file)
 
-    def _open_lock_file(self, suffix: str) -> BinaryIO:
-        name = f"{re.sub(r'[^A-Za-z0-9.-]+', '_', self.server_name)}.{suffix}"
-        path = os.path.join(_get_lock_folder(), name)
-        return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b", buffering=0)
+    def _locate(self, suffix: str) -> str:
+        name = re.sub(r"[^A-Za-z0-9.-]+", "_", self.server_name)
+        return os.path.join(_get_lock_folder(), f"{name}.{suffix}")
 
 
-def _parse_wait(data: bytes) -> NotedWait | None:
+@dataclass
+class _State:
+    """What the processes share: the times of the next request and of the end of a pause, and a noted wait."""
+
+    next_request_at: float = 0.0
+    paused_until: float = 0.0
+    noted_at: float = 0.0
+    noted_text: str = ""
+
+
+def _read_state(path: str) -> _State:
+    """Read the shared state; a missing or damaged file is that of a server that nobody has used."""
     try:
-        noted_at, text = json.loads(data)
-        return NotedWait(float(noted_at), str(text))
-    except (TypeError, ValueError):  # empty, or damaged
-        return None
+        with open(path, encoding="ascii") as file:
+            state = _State(**json.load(file))
+        # A time further ahead means that the clock was set back or the file is damaged.
+        max_queued = time.time() + _MAX_QUEUE_SECONDS
+        if not state.next_request_at <= max_queued:
+            state.next_request_at = 0.0
+        if not state.paused_until <= max_queued + MAX_RETRY_AFTER_SECONDS:
+            state.paused_until = 0.0
+        return replace(state, noted_at=float(state.noted_at), noted_text=str(state.noted_text))
+    except (FileNotFoundError, TypeError, ValueError):
+        return _State()
 
 
 def _get_lock_folder() -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import random
 import select
 import signal
-import struct
 import subprocess
 import sys
 import textwrap
@@ -256,16 +256,18 @@ def test_pause_of_another_server_has_no_effect(clock: Clock) -> None:
 
 # Damaged state and foreign folders.
 
-DAMAGED_STATES = [b"", b"short", b"\0" * 16, b"\xff" * 16, b"longer than sixteen bytes, and text"]
+DAMAGED_STATES = [b"", b"short", b"\0" * 16, b"\xff" * 16, b"[1, 2]", b"{}", b'{"other": 1}', b'{"paused_']
 DAMAGED_STATES += [
-    struct.pack("<dd", time, time) for time in (float("nan"), float("inf"), -float("inf"), 1e308, -1)
+    json.dumps({"next_request_at": time, "paused_until": time}).encode()
+    for time in (float("nan"), float("inf"), -float("inf"), 1e308, -1, None, "text")
 ]
+DAMAGED_STATES += [b'{"noted_at": "text"}', b'{"noted_at": null}']
 
 
 @pytest.mark.parametrize("content", DAMAGED_STATES)
 def test_damaged_state_file_is_ignored(content: bytes, clock: Clock, own_temporary_folder: Path) -> None:
     FOUR_SLOTS.wait_for_turn()
-    [state_file] = own_temporary_folder.glob("*/*.pace")
+    [state_file] = own_temporary_folder.glob("*/*.json")
     state_file.write_bytes(content)
     FOUR_SLOTS.pause(5)
     FOUR_SLOTS.wait_for_turn()
