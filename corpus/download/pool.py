@@ -1,6 +1,7 @@
 """Thread pool of connections to one server.
 
 A thread releases its slot of the rate limiter every 30 seconds, so that threads of other processes get one.
+They are daemon threads: the end of a process waits for those of concurrent.futures, and so for their retries.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Final, Generic, TypeVar
+from dataclasses import dataclass
+from typing import Final, TypeVar
 
 from .http_client import Connection, Server
 
@@ -38,18 +39,35 @@ class DownloadPool:
         Raises:
             Exception: the first one raised by ``function``; pending items are discarded.
         """
-        workers = _Workers(self.server, function, deque(items))
-        num_items = len(workers.pending)
+        pending = deque(items)
+        num_items = len(pending)
+        results: queue.SimpleQueue[tuple[Item, Result] | Exception] = queue.SimpleQueue()
+
+        def process_items() -> None:
+            try:
+                while pending:
+                    with self.server.connect() as connection:
+                        deadline = time.monotonic() + TURN_SECONDS
+                        while time.monotonic() < deadline:
+                            try:
+                                item = pending.popleft()
+                            except IndexError:  # another thread has taken the last one
+                                return
+                            results.put((item, function(connection, item)))
+                    time.sleep(_BETWEEN_TURNS_SECONDS if pending else 0)
+            except Exception as error:  # raised by the consuming thread
+                results.put(error)
+
         for _ in range(min(self.threads, num_items)):
-            threading.Thread(target=workers.run, name="download", daemon=True).start()
+            threading.Thread(target=process_items, name="download", daemon=True).start()
         try:
             for _ in range(num_items):
-                outcome = workers.results.get()
+                outcome = results.get()
                 if isinstance(outcome, Exception):
                     raise outcome
                 yield outcome
         finally:
-            workers.pending.clear()
+            pending.clear()
 
     def map(self, function: Callable[[Connection, Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Yield the results in the order of the items."""
@@ -65,32 +83,3 @@ class DownloadPool:
             while next_number in early_results:
                 yield early_results.pop(next_number)
                 next_number += 1
-
-
-@dataclass
-class _Workers(Generic[Item, Result]):
-    """State shared by the threads: pending items and results."""
-
-    server: Server
-    function: Callable[[Connection, Item], Result]
-    pending: deque[Item]
-    results: queue.SimpleQueue[tuple[Item, Result] | Exception] = field(default_factory=queue.SimpleQueue)
-
-    def run(self) -> None:
-        """Process items until none is pending."""
-        try:
-            while self.pending:
-                with self.server.connect() as connection:
-                    self._run_turn(connection)
-                time.sleep(_BETWEEN_TURNS_SECONDS if self.pending else 0)
-        except Exception as error:  # raised by the consuming thread
-            self.results.put(error)
-
-    def _run_turn(self, connection: Connection) -> None:
-        deadline = time.monotonic() + TURN_SECONDS
-        while time.monotonic() < deadline:
-            try:
-                item = self.pending.popleft()
-            except IndexError:
-                return
-            self.results.put((item, self.function(connection, item)))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 from collections.abc import Callable
@@ -190,6 +193,24 @@ def test_slot_that_cannot_be_acquired_is_an_error(monkeypatch: pytest.MonkeyPatc
     (tmp_path / "nothing").write_text("a file")
     with pytest.raises(OSError, match="nothing"):
         list(DownloadPool(UNUSED_SERVER, 2).map_unordered(RecordingWork(), range(5)))
+
+
+def test_process_ends_without_waiting_for_its_downloads() -> None:
+    """They may be in the middle of retries, which take minutes."""
+    code = """
+        import time
+        from bioshards.corpus.download.http_client import Server
+        from bioshards.corpus.download.pool import DownloadPool
+        from bioshards.corpus.download.rate_limit import RateLimiter
+        server = Server("http://127.0.0.1:9/", "bioshards/test", RateLimiter("nobody", 4, 1000))
+        pool = DownloadPool(server, 2)
+        next(pool.map_unordered(lambda _, seconds: time.sleep(seconds), [0, 60]))
+        print("first result")
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True, timeout=30
+    )
+    assert ended.stdout == "first result\n"
 
 
 # Slots and turns.
