@@ -14,12 +14,12 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from bioshards.corpus.errors import BadFileError
-from bioshards.corpus.manifest import utc_now
+from bioshards.corpus.manifest import decode, encode, utc_now
 from bioshards.corpus.storage import checksums
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.resumable_file import ResumableFile
@@ -33,17 +33,6 @@ from .verifier import DownloadVerifier
 _SETTLE_TIME: Final = timedelta(days=1)
 """Listings give minutes in an unknown time zone: a file that was verified sooner than this after its
 modification may have been replaced without a change of the listing."""
-_RECORD_TYPES: Final = {
-    "url": str,
-    "md5": str,
-    "md5_published": bool,
-    "stamp": str,
-    "listing_text": str,
-    "retrieved_at": str,
-    "checked_at": str,
-    "download_seconds": int | float,
-}
-"""Fields of a valid record and their types."""
 _MAX_SIDECAR_BYTES: Final = 1 << 20
 _MD5_PATTERN = re.compile(rb"\b[0-9a-fA-F]{32}\b")
 
@@ -67,6 +56,34 @@ class MirroredFile:
     retrieved_at: str
     fetched_bytes: int = 0
     download_seconds: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """Record of a verification, a JSON file beside the file.
+
+    Attributes:
+        url, listing_text: of the file on the server when it was fetched.
+        stamp: of the copy; '' if a reader found it damaged.
+        checked_at: UTC time at which it was last compared with the server.
+        md5, md5_published, bytes, retrieved_at, download_seconds: as in :class:`MirroredFile`.
+    """
+
+    url: str
+    md5: str
+    md5_published: bool
+    bytes: int
+    stamp: str
+    listing_text: str
+    retrieved_at: str
+    checked_at: str
+    download_seconds: float
+
+    def describe(self, info: FileInfo) -> MirroredFile:
+        """Return the file that is recorded."""
+        return MirroredFile(
+            info, self.md5, self.md5_published, self.retrieved_at, download_seconds=self.download_seconds
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +129,11 @@ class Mirror:
                     published_md5 = self._read_published_md5(connection, remote_file) if connection else None
                 except (BadFileError, RefusedError):  # an error page instead: `fetch` retries and reports it
                     continue
-                if published_md5 is None or published_md5 != record["md5"]:
+                if published_md5 is None or published_md5 != record.md5:
                     continue
                 if not is_read_only:
-                    self.storage.write_json(
-                        self._record_path(remote_file), {**record, "checked_at": utc_now()}
-                    )
-            mirrored[remote_file] = MirroredFile(
-                info,
-                record["md5"],
-                record["md5_published"],
-                record["retrieved_at"],
-                download_seconds=record["download_seconds"],
-            )
+                    _write_record(self.storage, info.path, replace(record, checked_at=utc_now()))
+            mirrored[remote_file] = record.describe(info)
         return mirrored
 
     def fetch(self, connection: Connection, remote_file: RemoteFile) -> MirroredFile:
@@ -177,23 +186,18 @@ class Mirror:
         if info is None:
             return None
         record = self._read_record(remote_file)
-        if record and _is_unchanged(record, info, remote_file) and published_md5 in (None, record["md5"]):
-            is_published = published_md5 is not None or record["md5_published"]
-            mirrored_file = MirroredFile(
-                info,
-                record["md5"],
-                is_published,
-                record["retrieved_at"],
-                download_seconds=record["download_seconds"],
+        if record and _is_unchanged(record, info, remote_file) and published_md5 in (None, record.md5):
+            is_published = published_md5 is not None or record.md5_published
+            return self._save_record(
+                remote_file, replace(record.describe(info), is_md5_published=is_published)
             )
-            return self._write_record(remote_file, mirrored_file)
         # The file was copied or touched: compare its MD5.
         expected_md5 = published_md5 or (
-            record["md5"] if record and _has_same_listing(record, remote_file) else None
+            record.md5 if record and _has_same_listing(record, remote_file) else None
         )
         if expected_md5 is None or self._compute_md5(info.path) != expected_md5:
             return None
-        return self._write_record(
+        return self._save_record(
             remote_file, MirroredFile(info, expected_md5, published_md5 is not None, utc_now())
         )
 
@@ -229,37 +233,34 @@ class Mirror:
             [info] = self.storage.glob(path)
             seconds = round(time.monotonic() - started, 3)
             # Write the record while this process holds the lock: a waiting process then finds the file.
-            return self._write_record(
+            return self._save_record(
                 remote_file,
                 MirroredFile(info, actual_md5, published_md5 is not None, utc_now(), fetched_bytes, seconds),
             )
 
-    def _record_path(self, remote_file: RemoteFile) -> str:
-        return _record_path(self.path(remote_file))
-
-    def _read_record(self, remote_file: RemoteFile) -> dict[str, Any] | None:
-        return _read_record(self.storage, self._record_path(remote_file))
+    def _read_record(self, remote_file: RemoteFile) -> _Record | None:
+        return _read_record(self.storage, self.path(remote_file))
 
     def _delete_record(self, remote_file: RemoteFile) -> None:
-        self.storage.remove(self._record_path(remote_file))
+        self.storage.remove(_record_path(self.path(remote_file)))
         self.storage.remove(f"{self.path(remote_file)}.md5")
 
-    def _write_record(self, remote_file: RemoteFile, mirrored_file: MirroredFile) -> MirroredFile:
+    def _save_record(self, remote_file: RemoteFile, mirrored_file: MirroredFile) -> MirroredFile:
         if mirrored_file.is_md5_published:
             with self.storage.write(f"{mirrored_file.info.path}.md5") as sidecar:
                 sidecar.write(f"MD5({remote_file.name})= {mirrored_file.md5}\n".encode())
-        record = {
-            "url": remote_file.url,
-            "md5": mirrored_file.md5,
-            "md5_published": mirrored_file.is_md5_published,
-            "bytes": mirrored_file.info.size,
-            "stamp": mirrored_file.info.stamp,
-            "listing_text": remote_file.listing_text,
-            "retrieved_at": mirrored_file.retrieved_at,
-            "checked_at": utc_now(),
-            "download_seconds": mirrored_file.download_seconds,
-        }
-        self.storage.write_json(self._record_path(remote_file), record)
+        record = _Record(
+            url=remote_file.url,
+            md5=mirrored_file.md5,
+            md5_published=mirrored_file.is_md5_published,
+            bytes=mirrored_file.info.size,
+            stamp=mirrored_file.info.stamp,
+            listing_text=remote_file.listing_text,
+            retrieved_at=mirrored_file.retrieved_at,
+            checked_at=utc_now(),
+            download_seconds=mirrored_file.download_seconds,
+        )
+        _write_record(self.storage, self.path(remote_file), record)
         return mirrored_file
 
     def _compute_md5(self, path: str) -> str:
@@ -281,9 +282,9 @@ def distrust_copy(storage: Storage, path: str) -> None:
 
     The next run compares its MD5, and downloads it again if that is wrong.
     """
-    record = _read_record(storage, _record_path(path))
+    record = _read_record(storage, path)
     if record is not None:
-        storage.write_json(_record_path(path), {**record, "stamp": ""})
+        _write_record(storage, path, replace(record, stamp=""))
 
 
 def _record_path(path: str) -> str:
@@ -292,44 +293,36 @@ def _record_path(path: str) -> str:
     return f"{folder}/.records/{name}.json"
 
 
-def _read_record(storage: Storage, path: str) -> dict[str, Any] | None:
-    if not storage.exists(path):
-        return None
+def _read_record(storage: Storage, path: str) -> _Record | None:
+    """Return the record of a file; None if it has none, or a damaged one."""
     try:
-        record: dict[str, Any] = storage.read_json(path)
-    except (FileNotFoundError, ValueError):  # another process is replacing the file, or it is damaged
+        record = decode(_Record, storage.read_json(_record_path(path)))
+        for timestamp in (record.retrieved_at, record.checked_at):
+            datetime.fromisoformat(timestamp)
+    except (FileNotFoundError, ValueError):
         return None
-    return record if _is_valid_record(record) else None
+    return record
 
 
-def _is_valid_record(record: object) -> bool:
-    if not isinstance(record, dict) or any(
-        not isinstance(record.get(name), field_type) for name, field_type in _RECORD_TYPES.items()
-    ):
-        return False
-    try:
-        for name in ("retrieved_at", "checked_at"):
-            datetime.fromisoformat(record[name])
-    except ValueError:
-        return False
-    return True
+def _write_record(storage: Storage, path: str, record: _Record) -> None:
+    storage.write_json(_record_path(path), encode(record))
 
 
-def _is_unchanged(record: dict[str, Any], info: FileInfo, remote_file: RemoteFile) -> bool:
+def _is_unchanged(record: _Record, info: FileInfo, remote_file: RemoteFile) -> bool:
     """Return True if the file and its listing have not changed since it was verified."""
-    return record["stamp"] == info.stamp and _has_same_listing(record, remote_file)
+    return record.stamp == info.stamp and _has_same_listing(record, remote_file)
 
 
-def _has_same_listing(record: dict[str, Any], remote_file: RemoteFile) -> bool:
+def _has_same_listing(record: _Record, remote_file: RemoteFile) -> bool:
     """Return True if the listing shows no change; one without a readable date shows none."""
-    return record["url"] == remote_file.url and remote_file.listing_text in ("", record["listing_text"])
+    return record.url == remote_file.url and remote_file.listing_text in ("", record.listing_text)
 
 
-def _is_settled(record: dict[str, Any], remote_file: RemoteFile) -> bool:
+def _is_settled(record: _Record, remote_file: RemoteFile) -> bool:
     """Return True if it was checked late enough for a replacement to show in the listing."""
     if remote_file.modified_at is None:
         return False
-    checked_at = datetime.fromisoformat(record["checked_at"]).replace(tzinfo=None)
+    checked_at = datetime.fromisoformat(record.checked_at).replace(tzinfo=None)
     return checked_at - remote_file.modified_at > _SETTLE_TIME
 
 

@@ -18,17 +18,16 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
-from typing import Final, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Final
 
 from filelock import FileLock, Timeout
 
+from bioshards.corpus.manifest import decode, encode
 from bioshards.corpus.storage.retry import MAX_RETRY_AFTER_SECONDS
 
 _POLL_SECONDS: Final = 0.05
 """Pause between two looks for a free slot."""
-_STATE_POLL_SECONDS: Final = 0.002
-"""The same for the shared state, which a process locks for less than a millisecond."""
 _MAX_QUEUE_SECONDS: Final = 60.0
 """Longest time ahead of a scheduled request: only processes that hold a slot schedule one."""
 _SPACING: Final = 1.15
@@ -40,7 +39,8 @@ _NOTE_INTERVAL_SECONDS: Final = 10.0
 """A wait is noted this often at most."""
 
 
-class NotedWait(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class NotedWait:
     """Why a request waited, and the time at which this was noted."""
 
     time: float
@@ -125,25 +125,35 @@ class RateLimiter:
         """
         with self._open_state() as state:
             now = time.time()
-            if not 0 <= now - state.noted_at < _NOTE_INTERVAL_SECONDS:
-                state.noted_at, state.noted_text = now, text
+            if state.noted is None or not 0 <= now - state.noted.time < _NOTE_INTERVAL_SECONDS:
+                state.noted = NotedWait(now, text)
 
     def read_wait(self) -> NotedWait | None:
         """Return the last reason why a request of this machine waited, if there is one."""
         with self._open_state() as state:
-            return NotedWait(state.noted_at, state.noted_text) if state.noted_text else None
+            return state.noted
 
     @contextlib.contextmanager
     def _open_state(self) -> Iterator[_State]:
         """Lock and read the shared state, and write it back if it changes."""
         path = self._locate("json")
-        with FileLock(f"{path}.lock").acquire(poll_interval=_STATE_POLL_SECONDS):
-            stored = _read_state(path)
+        with FileLock(f"{path}.lock").acquire(poll_interval=0.002):  # it is held for less than a millisecond
+            try:
+                with open(path, encoding="ascii") as file:
+                    stored = decode(_State, json.load(file))
+            except (FileNotFoundError, ValueError):  # the first request, or a damaged file
+                stored = _State()
             state = replace(stored)
+            # A time further ahead means that the clock was set back or the file is damaged.
+            max_queued = time.time() + _MAX_QUEUE_SECONDS
+            if not state.next_request_at <= max_queued:
+                state.next_request_at = 0.0
+            if not state.paused_until <= max_queued + MAX_RETRY_AFTER_SECONDS:
+                state.paused_until = 0.0
             yield state
             if state != stored:
                 with open(path, "w", encoding="ascii") as file:
-                    json.dump(asdict(state), file)
+                    json.dump(encode(state), file)
 
     def _locate(self, suffix: str) -> str:
         name = re.sub(r"[^A-Za-z0-9.-]+", "_", self.server_name)
@@ -156,24 +166,7 @@ class _State:
 
     next_request_at: float = 0.0
     paused_until: float = 0.0
-    noted_at: float = 0.0
-    noted_text: str = ""
-
-
-def _read_state(path: str) -> _State:
-    """Read the shared state; a missing or damaged file is that of a server that nobody has used."""
-    try:
-        with open(path, encoding="ascii") as file:
-            state = _State(**json.load(file))
-        # A time further ahead means that the clock was set back or the file is damaged.
-        max_queued = time.time() + _MAX_QUEUE_SECONDS
-        if not state.next_request_at <= max_queued:
-            state.next_request_at = 0.0
-        if not state.paused_until <= max_queued + MAX_RETRY_AFTER_SECONDS:
-            state.paused_until = 0.0
-        return replace(state, noted_at=float(state.noted_at), noted_text=str(state.noted_text))
-    except (FileNotFoundError, TypeError, ValueError):
-        return _State()
+    noted: NotedWait | None = None
 
 
 def _get_lock_folder() -> str:
@@ -184,9 +177,9 @@ def _get_lock_folder() -> str:
     """
     runtime_folder = os.environ.get("XDG_RUNTIME_DIR", "")
     cache_folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    for parent in (runtime_folder, cache_folder):
-        folder = os.path.join(parent, "bioshards")
-        if os.path.isabs(parent) and (parent == cache_folder or os.path.isdir(parent)):
+    for parent in (runtime_folder if os.path.isdir(runtime_folder) else "", cache_folder):
+        if os.path.isabs(parent):
+            folder = os.path.join(parent, "bioshards")
             with contextlib.suppress(OSError):  # no home, or one that only can be read
                 os.makedirs(folder, mode=0o700, exist_ok=True)
                 if _is_own(folder):

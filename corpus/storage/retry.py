@@ -45,7 +45,7 @@ class RetryPolicy:
 
     def draw_backoff(self, num_failures: int) -> float:
         """Return the seconds to wait after a number of failures in a row, with up to 50 % of jitter."""
-        backoff = min(self.initial_backoff * 2 ** (num_failures - 1), self.max_backoff)
+        backoff: float = min(self.initial_backoff * 2 ** (num_failures - 1), self.max_backoff)
         return backoff * random.uniform(0.5, 1.5)
 
 

@@ -751,7 +751,7 @@ def test_concurrent_threads_fetch_a_file_once(
     monkeypatch: pytest.MonkeyPatch,
     has_md5_file: bool,
 ) -> None:
-    write_record = Mirror._write_record
+    write_record = Mirror._save_record
 
     def write_record_slowly(self: Mirror, remote: RemoteFile, mirrored: MirroredFile) -> MirroredFile:
         time.sleep(0.2)
@@ -761,7 +761,7 @@ def test_concurrent_threads_fetch_a_file_once(
         with open_connection(server.url) as connection:
             results.append(mirror.fetch(connection, remote))
 
-    monkeypatch.setattr(Mirror, "_write_record", write_record_slowly)
+    monkeypatch.setattr(Mirror, "_save_record", write_record_slowly)
     remote = replace(listed_file, has_md5_file=has_md5_file)
     results: list[MirroredFile] = []
     server.bytes_per_second = 1_000_000

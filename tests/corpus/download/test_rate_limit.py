@@ -258,10 +258,10 @@ def test_pause_of_another_server_has_no_effect(clock: Clock) -> None:
 
 DAMAGED_STATES = [b"", b"short", b"\0" * 16, b"\xff" * 16, b"[1, 2]", b"{}", b'{"other": 1}', b'{"paused_']
 DAMAGED_STATES += [
-    json.dumps({"next_request_at": time, "paused_until": time}).encode()
+    json.dumps({"next_request_at": time, "paused_until": time, "noted": None}).encode()
     for time in (float("nan"), float("inf"), -float("inf"), 1e308, -1, None, "text")
 ]
-DAMAGED_STATES += [b'{"noted_at": "text"}', b'{"noted_at": null}']
+DAMAGED_STATES += [json.dumps({"next_request_at": 0, "paused_until": 0, "noted": 3}).encode()]
 
 
 @pytest.mark.parametrize("content", DAMAGED_STATES)
