@@ -24,6 +24,7 @@ from typing import Final
 from filelock import FileLock, Timeout
 
 from bioshards.corpus.manifest import decode, encode
+from bioshards.corpus.storage.file_lock import open_locked
 from bioshards.corpus.storage.retry import MAX_RETRY_AFTER_SECONDS
 
 _POLL_SECONDS: Final = 0.05
@@ -97,20 +98,21 @@ class RateLimiter:
 
     def wait_for_turn(self) -> None:
         """Wait until the next request may be sent."""
+        is_scheduled = False
         while True:
             with self._open_state() as state:
                 now = time.time()
-                if state.paused_until <= now:
-                    send_at = max(now, state.next_request_at)
-                    state.next_request_at = send_at + _SPACING / self.requests_per_second
-            if state.paused_until > now:
-                # The schedule above spaces the requests of all waiting processes.
-                time.sleep(min(state.paused_until - now, 1.0))
-                continue
-            time.sleep(send_at - now)
-            with self._open_state() as state:
-                if state.paused_until <= time.time():
+                if state.paused_until > now:
+                    # The schedule below spaces the requests of all waiting processes.
+                    is_scheduled, seconds = False, min(state.paused_until - now, 1.0)
+                elif is_scheduled:
                     return
+                else:
+                    is_scheduled, seconds = True, max(0.0, state.next_request_at - now)
+                    state.next_request_at = now + seconds + _SPACING / self.requests_per_second
+            if not seconds:
+                return
+            time.sleep(seconds)
 
     def pause(self, seconds: float) -> None:
         """Pause all requests of this machine to the server; a longer pause stays in effect."""
@@ -136,12 +138,11 @@ class RateLimiter:
     @contextlib.contextmanager
     def _open_state(self) -> Iterator[_State]:
         """Lock and read the shared state, and write it back if it changes."""
-        path = self._locate("json")
-        with FileLock(f"{path}.lock").acquire(poll_interval=0.002):  # it is held for less than a millisecond
+        with open_locked(self._locate("json")) as file:
+            data = file.read()
             try:
-                with open(path, encoding="ascii") as file:
-                    stored = decode(_State, json.load(file))
-            except (FileNotFoundError, ValueError):  # the first request, or a damaged file
+                stored = decode(_State, json.loads(data))
+            except ValueError:  # a new file, or a damaged one
                 stored = _State()
             state = replace(stored)
             # A time further ahead means that the clock was set back or the file is damaged.
@@ -152,8 +153,9 @@ class RateLimiter:
                 state.paused_until = 0.0
             yield state
             if state != stored:
-                with open(path, "w", encoding="ascii") as file:
-                    json.dump(encode(state), file)
+                file.seek(0)
+                # One write replaces the whole file, so that a killed process leaves no half of it.
+                file.write(json.dumps(encode(state)).encode().ljust(len(data)))
 
     def _locate(self, suffix: str) -> str:
         name = re.sub(r"[^A-Za-z0-9.-]+", "_", self.server_name)
