@@ -156,7 +156,7 @@ def _write_mirror(folder: Path, url: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"\x1f\x8b")
         [found] = mirror.storage.glob(str(path))
-        mirror._write_record(remote, MirroredFile(found, "0" * 32, True, "2026-11-01T10:00:00Z"))
+        mirror._save_record(remote, MirroredFile(found, "0" * 32, True, "2026-11-01T10:00:00Z"))
 
 
 def measure_ranges(bench: ScaleBench) -> list[Figure]:
