@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    from bioshards.corpus.storage.local_storage import LocalStorage
+    from bioshards.corpus.storage.storage_protocol import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class RunContext(NamedTuple):
     has_runner: bool
     is_on_dataflow: bool
     beam_options: PipelineOptions | None
-    storage: LocalStorage
+    storage: Storage
     paths: tuple[str, ...]
     notices: tuple[str, ...] = ()
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:  # vocab needs the libraries of an extra
         WordsRun,
     )
     from bioshards.corpus.shards.input_dirs import DocumentsInput
-    from bioshards.corpus.storage.local_storage import LocalStorage
     from bioshards.corpus.storage.source_file import SourceFile
     from bioshards.corpus.storage.storage_protocol import Storage
     from bioshards.corpus.text_config import TextConfig
@@ -139,7 +138,7 @@ class FetchJob:
 class WordsJob:
     """Document shards to word counts."""
 
-    storage: LocalStorage
+    storage: Storage
     output_dir: OutputDir
     inputs: list[DocumentsInput]
     count_config: CountConfig
@@ -162,7 +161,7 @@ class PretrainingJob:
         shard_groups: what one worker builds at a time.
     """
 
-    storage: LocalStorage
+    storage: Storage
     output_dir: OutputDir
     inputs: list[PretrainingInput]
     shard_groups: list[ShardGroup]

@@ -198,3 +198,6 @@ class LocalStorage(Storage):
     ) -> list[FileInfo]:
         infos = _walk_folders([folder], False, with_hidden_files, on_repeated_folder)
         return sorted(infos, key=lambda item: item.path)
+
+    def lease(self, path: str, folder: str) -> contextlib.AbstractContextManager[None]:
+        raise ValueError(f"{folder} is on a local disk, which has flock()")

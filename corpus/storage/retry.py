@@ -77,13 +77,19 @@ STORE_CONNECT_TIMEOUT_SECONDS: Final = 10
 """Seconds that the client of an object store waits for a connection."""
 
 STORE_READ_TIMEOUT_SECONDS: Final = 60
-"""Seconds that the client of an object store waits for the next byte."""
+"""Seconds that the client of an object store waits for the next byte, or until a request is sent."""
 
-S3_MAX_ATTEMPTS: Final = 5
-"""Attempts of the client of S3, with exponential backoff, before the error reaches :func:`retry`."""
+STORE_REQUEST_TIMEOUT_SECONDS: Final = 600
+"""Seconds for a request of an object store as a whole, which reads or writes a few megabytes."""
 
-GCS_RETRY_SECONDS: Final = 1.5 * STORE_READ_TIMEOUT_SECONDS
-"""Seconds for which the client of Google Cloud Storage retries: time for one retry after a read time-out."""
+STORE_MAX_RETRIES: Final = 4
+"""Retries of the client of an object store, with exponential backoff, before the error reaches :func:`retry`."""
+
+STORE_INITIAL_BACKOFF_SECONDS: Final = 0.1
+"""Seconds before the first of them; it is doubled for every further one."""
+
+STORE_RETRY_SECONDS: Final = 240
+"""Seconds after which no further retry begins: the client does not renew credentials between retries."""
 
 
 def retry(

@@ -40,7 +40,7 @@ class FileInfo:
 class Storage(Protocol):
     """Files by path.
 
-    :class:`~.local_storage.LocalStorage` reads and writes local paths; pipelines/storage/ adds object stores.
+    :class:`~.local_storage.LocalStorage` reads and writes local paths, pipelines/storage/ objects of stores.
     A missing file raises FileNotFoundError, a store that does not answer TransientStorageError.
 
     Attributes:
@@ -99,6 +99,17 @@ class Storage(Protocol):
 
     def remove_temporaries(self, folder: str) -> None:
         """Remove the files that a killed run was writing in a folder, and none of a run that is alive."""
+
+    def lease(self, path: str, folder: str) -> AbstractContextManager[None]:
+        """Hold a lease, the lock of object stores (local disks have flock()).
+
+        Args:
+            path: of the object that is the lease.
+            folder: what it locks.
+
+        Raises:
+            OutputMismatchError: another run holds it.
+        """
 
     def read_json(self, path: str) -> Any:
         """Read a JSON file."""

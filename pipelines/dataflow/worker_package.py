@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from bioshards import __version__
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.sentences.splitters import SCISPACY_MODEL
+from bioshards.pipelines.storage.object_store import AZURE_SCHEMES
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
@@ -24,13 +25,11 @@ if TYPE_CHECKING:
 LIBRARIES: Final = {
     "": ("apache-beam", "filelock", "jinja2", "lxml", "pyarrow", "requests", "urllib3"),
     "vocab": ("numpy", "sentencepiece", "tokenizers"),
+    "cloud": ("obstore",),
     "aws": ("boto3",),
 }
-"""Libraries that the package, or an extra, imports by itself (pyproject.toml; ``aws`` is Beam's).  What they
-need in turn, the installer finds."""
-_SUFFIXES: Final = (".py", ".typed", ".tsv")
-_ZIP_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
-"""The time of every file in the wheel: the earliest that a zip file can say."""
+"""Libraries that the package, or an extra, imports by itself (pyproject.toml; ``aws`` is Beam's, and Beam's
+image has what Google's stores need).  What they need in turn, the installer finds."""
 
 
 def has_image(beam_options: PipelineOptions) -> bool:
@@ -76,19 +75,24 @@ def pin_libraries(beam_options: PipelineOptions, pinned_versions: Mapping[str, s
         yield
 
 
-def check_s3_credentials(beam_options: PipelineOptions, paths: Iterable[str]) -> None:
-    """See that workers, who have none of this machine's credentials, are given those of S3 if they need them.
+def check_store_credentials(beam_options: PipelineOptions, paths: Iterable[str]) -> None:
+    """See that workers, who have none of this machine's credentials, are given those of S3 and Azure.
 
     Raises:
         UsageError: they are not.
     """
-    s3_paths = [path for path in paths if path.startswith("s3://")]
-    if s3_paths and not beam_options.get_all_options()["s3_access_key_id"]:
-        raise UsageError(
-            f"{s3_paths[0]} cannot be used by Dataflow's workers without --s3_access_key_id and "
-            "--s3_secret_access_key, as credentials of this machine stay here; whoever may look at the job "
-            "sees them, so take some that open this bucket alone. Or copy what is there to gs:// (beam copy)"
-        )
+    options = beam_options.get_all_options()
+    option_names = {"s3": ("s3_access_key_id", "s3_secret_access_key")}
+    option_names |= dict.fromkeys(AZURE_SCHEMES, ("azure_connection_string",))
+    for path in paths:
+        names = option_names.get(path.partition("://")[0], ())
+        if not all(options[name] for name in names):
+            raise UsageError(
+                f"{path} cannot be used by Dataflow's workers without "
+                f"{' and '.join(f'--{name}' for name in names)}, as credentials of this machine stay here; "
+                "whoever may look at the job sees them, so take some that open this bucket alone. "
+                "Or copy what is there to gs:// (beam copy)"
+            )
 
 
 def pin_versions(
@@ -97,7 +101,7 @@ def pin_versions(
     """Return the libraries that workers need, with the installed versions.
 
     Args:
-        paths: what is read and written; those on S3 need another library.
+        paths: what is read and written; those on object stores need another library.
         library_versions: further libraries, with the versions that are the run's configuration.
 
     Raises:
@@ -109,6 +113,9 @@ def pin_versions(
             "cannot "
             "install it: give an image that holds it with --sdk_container_image, or uninstall it here"
         )
-    extra_names = ["", *extras, *(["aws"] if any(path.startswith("s3://") for path in paths) else [])]
+    extra_names = ["", *extras]
+    extra_names += [
+        name for name, mark in (("cloud", "://"), ("aws", "s3://")) if any(mark in path for path in paths)
+    ]
     names = [name for extra in extra_names for name in LIBRARIES[extra]]
     return {**{name: importlib.metadata.version(name) for name in names}, **library_versions}

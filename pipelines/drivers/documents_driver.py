@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.manifest import Manifest, read_manifest
 from bioshards.corpus.output import output_layout
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext
 from bioshards.pipelines.execution.session import make_absolute, translate_output_errors
 from bioshards.pipelines.job_types import DocumentsJob
@@ -47,7 +47,7 @@ class DocumentsDriver(Driver[OptionsT, JobT], Generic[OptionsT, JobT, ManifestT]
         return job
 
     @abstractmethod
-    def load_inputs(self, storage: LocalStorage, input_folders: list[str]) -> JobT:
+    def load_inputs(self, storage: Storage, input_folders: list[str]) -> JobT:
         """Return the job of these inputs.
 
         Raises:

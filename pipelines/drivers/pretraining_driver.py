@@ -21,7 +21,7 @@ from bioshards.corpus.manifest import (
 from bioshards.corpus.output.output_layout import FORMAT, OutputDir
 from bioshards.corpus.shards import input_dirs
 from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines import shards_to_pretraining
 from bioshards.pipelines.context import PathOption
 from bioshards.pipelines.dry_run import document_plans
@@ -63,7 +63,7 @@ class PretrainingDriver(DocumentsDriver[PretrainingOptions, PretrainingJob, Pret
             *([PathOption("--vocab", vocab, is_used_by_workers=False)] if vocab else []),
         ]
 
-    def load_inputs(self, storage: LocalStorage, input_folders: list[str]) -> PretrainingJob:
+    def load_inputs(self, storage: Storage, input_folders: list[str]) -> PretrainingJob:
         """Return the job of these inputs."""
         options = self.options
         if not options.vocab:
@@ -195,7 +195,7 @@ def make_recipe(options: PretrainingOptions) -> ExampleRecipe:
         raise UsageError(str(error)) from error
 
 
-def _load_vocabulary(storage: LocalStorage, folder: str) -> tuple[Encoder, str]:
+def _load_vocabulary(storage: Storage, folder: str) -> tuple[Encoder, str]:
     """Load the encoder of a folder; return it and the SHA-256 of its tokenizer.json.
 
     Raises:

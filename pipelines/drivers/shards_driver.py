@@ -20,7 +20,6 @@ from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import FORMAT, OutputDir
 from bioshards.corpus.sentences import splitters
 from bioshards.corpus.shards.arrow_io import read_documents_manifest
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines import pmc_to_shards, pubmed_to_shards
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext
@@ -54,7 +53,7 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
         self.document_config = options.make_config()
 
     @abstractmethod
-    def find_inputs(self, storage: LocalStorage, output: str, is_local_run: bool) -> RunInputs:
+    def find_inputs(self, storage: Storage, output: str, is_local_run: bool) -> RunInputs:
         """Return the files that ``--input`` names: local, mirrored, and to be downloaded.
 
         Raises:
@@ -232,7 +231,7 @@ class PubMedDriver(ShardsDriver):
 
     pipeline = pubmed_to_shards.NAME
 
-    def find_inputs(self, storage: LocalStorage, output: str, is_local_run: bool) -> RunInputs:
+    def find_inputs(self, storage: Storage, output: str, is_local_run: bool) -> RunInputs:
         """Return the files of PubMed."""
         return pubmed_files.find_inputs(storage, self.options, output, is_local_run)
 
@@ -246,7 +245,7 @@ class PmcDriver(ShardsDriver):
 
     pipeline = pmc_to_shards.NAME
 
-    def find_inputs(self, storage: LocalStorage, output: str, is_local_run: bool) -> RunInputs:
+    def find_inputs(self, storage: Storage, output: str, is_local_run: bool) -> RunInputs:
         """Return the article files, and PMC's articles to download."""
         return article_files.find_inputs(storage, self.options, output, is_local_run)
 

@@ -9,7 +9,7 @@ from bioshards.corpus.errors import UsageError
 from bioshards.corpus.manifest import ValidationWords, WordsManifest, WordsRun, WordTotals
 from bioshards.corpus.output.output_layout import FORMAT, OutputDir
 from bioshards.corpus.shards import input_dirs
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines import shards_to_words
 from bioshards.pipelines.dry_run import document_plans
 from bioshards.pipelines.dry_run.cost import DryRunPlan
@@ -33,7 +33,7 @@ class WordsDriver(DocumentsDriver[WordsOptions, WordsJob, WordsManifest]):
     pipeline = shards_to_words.NAME
     manifest_type = WordsManifest
 
-    def load_inputs(self, storage: LocalStorage, input_folders: list[str]) -> WordsJob:
+    def load_inputs(self, storage: Storage, input_folders: list[str]) -> WordsJob:
         """Return the job of these inputs."""
         options = self.options
         output = make_absolute(options.output)

@@ -44,7 +44,7 @@ def prepare_run(context: RunContext, job_spec: JobSpec) -> None:
         worker_package.check_worker_package(context.beam_options)
         if not worker_package.has_image(context.beam_options):
             worker_package.pin_versions(job_spec.extras, context.paths, job_spec.library_versions)
-            worker_package.check_s3_credentials(context.beam_options, context.paths)
+            worker_package.check_store_credentials(context.beam_options, context.paths)
         job_status.check_not_running(context, job_spec)
     elif context.has_runner:
         _check_job_service(context)

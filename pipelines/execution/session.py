@@ -53,12 +53,18 @@ def check_reachable_by_workers(
     return problems
 
 
-_INCOMPLETE_SCHEME: Final = re.compile(r"(?:^|/)(gs|s3):(?!//)")
+_INCOMPLETE_SCHEME: Final = re.compile(r"(?:^|/)(gs|s3|az|abfss?|azfs):(?!//)")
 """A scheme without both of its slashes: ``gs:/BUCKET`` would be a folder of this machine, and the run's
 output with it."""
 
 
-FILESYSTEM_OPTION_PREFIXES: Final = ("--s3_", "--no_auth")
+FILESYSTEM_OPTION_PREFIXES: Final = (
+    "--s3_",
+    "--no_auth",
+    "--azure_",
+    "--blob_service_endpoint",
+    "--impersonate_service_account",
+)
 """How the options of Beam's file systems begin, the only ones that say something where no job is made."""
 
 
@@ -138,14 +144,19 @@ def _make_local_options(has_runner: bool, workers: int) -> dict[str, Any]:
     return local_runner.make_local_options(workers)
 
 
-def _open_remote_storage(paths: Sequence[str], beam_options: PipelineOptions) -> LocalStorage:
-    """Return a storage that opens object stores by Beam's options."""
-    from bioshards.pipelines.storage.probe import check_access
-    from bioshards.pipelines.storage.routed import RoutedStorage, configure_stores
+def _open_remote_storage(paths: Sequence[str], beam_options: PipelineOptions) -> Storage:
+    """Return a storage of local and remote paths, after a look at each bucket."""
+    from bioshards.pipelines.storage.probe import check_access, make_missing_library_error
 
-    configure_stores(beam_options)
-    check_access(paths)
-    return RoutedStorage()
+    try:
+        from bioshards.pipelines.storage.remote_storage import RemoteStorage
+        from bioshards.pipelines.storage.routed import RoutedStorage
+        from bioshards.pipelines.storage.store_options import StoreOptions
+    except ImportError as error:
+        raise make_missing_library_error(next(path for path in paths if "://" in path), error) from error
+    options = StoreOptions.from_beam(beam_options)
+    check_access(RemoteStorage(options), paths)
+    return RoutedStorage(options)
 
 
 def make_absolute(folder: str) -> str:

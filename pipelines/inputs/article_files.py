@@ -7,7 +7,7 @@ from bioshards.corpus.download.pmc import article_ranges
 from bioshards.corpus.download.pmc.article_filter import DEFAULT_SETS, ArticleFilter
 from bioshards.corpus.jats import inputs
 from bioshards.corpus.jats.filters import PmcConfig
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines.options.shard_options import ShardsOptions
 
 from . import pmc_articles
@@ -15,7 +15,7 @@ from .downloads import list_source, resolve_mirror_folder
 from .run_inputs import RunInputs, split_specs_and_paths
 
 
-def find_inputs(storage: LocalStorage, options: ShardsOptions, output: str, is_local_run: bool) -> RunInputs:
+def find_inputs(storage: Storage, options: ShardsOptions, output: str, is_local_run: bool) -> RunInputs:
     """Find the inputs of ``pmc_to_shards`` in folders, listings and the mirror.
 
     Raises:

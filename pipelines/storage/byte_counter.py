@@ -91,6 +91,10 @@ class CountingStorage(Storage):
         """Remove what killed runs left in a folder."""
         self._inner.remove_temporaries(folder)
 
+    def lease(self, path: str, folder: str) -> contextlib.AbstractContextManager[None]:
+        """Hold a lease."""
+        return self._inner.lease(path, folder)
+
 
 class _CountingFile:
     """An open file that counts; everything else is passed to the file, as pyarrow needs it."""

@@ -24,9 +24,8 @@ from bioshards.corpus.lifecycle.stage import StageResult
 from bioshards.corpus.manifest import DocumentsRun, OverlapFile, utc_now
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.source_record import LOSS_PREFIX
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
-from bioshards.corpus.storage.storage_protocol import FileInfo
+from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 from bioshards.corpus.text_config import TextConfig
 from bioshards.pipelines.inputs.downloads import DownloadPlan, stream_downloads
 
@@ -45,7 +44,7 @@ from .step_metrics import (
 class StageFiles(beam.PTransform):
     """Source files to :class:`StageResult`: reads, parses and splits each file once."""
 
-    storage: LocalStorage
+    storage: Storage
     output_dir: OutputDir
     document_config: TextConfig
     keep_dropped: bool
@@ -60,7 +59,7 @@ class StageFiles(beam.PTransform):
     def stage_one(self, source: SourceFile) -> StepResult[StageResult]:
         """Stage one file."""
 
-        def stage_file(storage: LocalStorage) -> StageResult:
+        def stage_file(storage: Storage) -> StageResult:
             stage_result = stage.stage_source(
                 storage, self.output_dir, source, self.document_config, self.keep_dropped, self.has_digests
             )
@@ -121,7 +120,7 @@ class FetchAndStage(beam.PTransform):
 class ResolveVersions(beam.PTransform):
     """All :class:`StageResult` to the path of each bucket's version decisions."""
 
-    storage: LocalStorage
+    storage: Storage
     output_dir: OutputDir
     document_config: TextConfig
 
@@ -135,7 +134,7 @@ class ResolveVersions(beam.PTransform):
             self.document_config.highest_version_wins,
         )
 
-        def resolve_bucket(storage: LocalStorage) -> str:
+        def resolve_bucket(storage: Storage) -> str:
             return finalize.write_version_decisions(
                 storage, self.output_dir, unwrap_results(staged), bucket, num_buckets, highest_version_wins
             )
@@ -147,7 +146,7 @@ class ResolveVersions(beam.PTransform):
 class ResolveDuplicates(beam.PTransform):
     """All :class:`StageResult` to the path of each bucket's duplicate decisions."""
 
-    storage: LocalStorage
+    storage: Storage
     output_dir: OutputDir
     decisions: beam.PCollection[StepResult[str]]
 
@@ -161,7 +160,7 @@ class ResolveDuplicates(beam.PTransform):
     ) -> StepResult[str]:
         num_buckets, decision_files = len(_list_buckets(None, staged)), unwrap_results(decisions)
 
-        def resolve_bucket(storage: LocalStorage) -> str:
+        def resolve_bucket(storage: Storage) -> str:
             return finalize.write_duplicate_decisions(
                 storage, self.output_dir, unwrap_results(staged), decision_files, bucket, num_buckets
             )
@@ -189,7 +188,7 @@ def _list_buckets(_: None, staged: Iterable[StepResult[StageResult]]) -> range:
 class FinalizeShards(beam.PTransform):
     """All :class:`StageResult` to a :class:`FinalizeResult` for each usable one."""
 
-    storage: LocalStorage
+    storage: Storage
     output_dir: OutputDir
     keep_dropped: bool
     max_shard_bytes: int
@@ -214,7 +213,7 @@ class FinalizeShards(beam.PTransform):
         exclusion_digest = self.exclusion_list.sha256 if self.exclusion_list else None
         decision_files = unwrap_results(decisions)
 
-        def finalize_source(storage: LocalStorage) -> FinalizeResult:
+        def finalize_source(storage: Storage) -> FinalizeResult:
             return finalize.finalize_source(
                 storage,
                 self.output_dir,
@@ -245,7 +244,7 @@ def _number_sources(_: None, staged: list[StepResult[StageResult]]) -> Iterator[
 class PublishShards(beam.PTransform):
     """All results to one :class:`PublishResult`: writes the manifest, last."""
 
-    storage: LocalStorage
+    storage: Storage
     output_dir: OutputDir
     document_config: TextConfig
     config: dict[str, Any]
@@ -273,7 +272,7 @@ class PublishShards(beam.PTransform):
         steps = sum_metrics(staged, decisions, finalized, overlap)
         run_info = dataclasses.replace(self.run_info, finished_at=utc_now(), steps=steps)
 
-        def publish_output(storage: LocalStorage) -> PublishResult:
+        def publish_output(storage: Storage) -> PublishResult:
             publish_result = publish.publish_output(
                 storage,
                 self.output_dir,

@@ -21,9 +21,8 @@ from bioshards.corpus.manifest import OverlapFile, Shard
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.source_record import DAMAGED_COPY
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.retry import retry
-from bioshards.corpus.storage.storage_protocol import FileInfo
+from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
 
 from .document_shards import StageFiles
@@ -98,7 +97,7 @@ class ExtractKeys(beam.PTransform):
     Writes the keys of each shard to a file, which :class:`FindOverlap` reads.
     """
 
-    storage: LocalStorage
+    storage: Storage
     output_dir: OutputDir
     overlap_with: str | None
 
@@ -122,7 +121,7 @@ class ExtractKeys(beam.PTransform):
             yield self.output_dir.path, shard
 
     def _extract(self, folder_and_shard: tuple[str, Shard]) -> StepResult[None]:
-        def extract_shard_keys(storage: LocalStorage) -> None:
+        def extract_shard_keys(storage: Storage) -> None:
             shard_keys.extract_keys(storage, self.output_dir, *folder_and_shard)
 
         return report_metrics(run_step("keys", self.storage, extract_shard_keys, lambda _: {}))
@@ -132,7 +131,7 @@ class ExtractKeys(beam.PTransform):
 class FindOverlap(beam.PTransform):
     """All :class:`FinalizeResult` to the file that lists the abstracts whose articles are included."""
 
-    storage: LocalStorage
+    storage: Storage
     output_dir: OutputDir
     overlap_with: str | None
     extracted: beam.PCollection[StepResult[None]]
@@ -152,7 +151,7 @@ class FindOverlap(beam.PTransform):
     ) -> StepResult[OverlapFile]:
         article_shards = _final_shards(finalized)
 
-        def find_overlap(storage: LocalStorage) -> OverlapFile:
+        def find_overlap(storage: Storage) -> OverlapFile:
             abstracts = full_text_overlap.list_abstract_shards(storage, folder)
             abstracts_digest = arrow_io.combine_digests(shard.sha256 for shard in abstracts)
             matches = full_text_overlap.find_overlap(

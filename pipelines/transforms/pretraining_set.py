@@ -11,7 +11,7 @@ import apache_beam as beam
 
 from bioshards.corpus.manifest import PretrainingInput, PretrainingRun
 from bioshards.corpus.output.output_layout import SPLITS, OutputDir
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.pretraining import build as steps
 from bioshards.vocab.pretraining import pretraining_dir
 from bioshards.vocab.pretraining.build import BuildConfig
@@ -26,7 +26,7 @@ from .step_metrics import StepResult, report_metrics, run_step, sum_metrics, unw
 class BuildExamples(beam.PTransform):
     """Shard groups to a :class:`BuildResult` for each; reads each once."""
 
-    storage: LocalStorage
+    storage: Storage
     output_dir: OutputDir
     build_config: BuildConfig
 
@@ -34,7 +34,7 @@ class BuildExamples(beam.PTransform):
         return groups | "OneShardGroupEach" >> beam.Reshuffle() | "Build" >> beam.Map(self._build)
 
     def _build(self, group: ShardGroup) -> StepResult[BuildResult]:
-        def build_group(storage: LocalStorage) -> BuildResult:
+        def build_group(storage: Storage) -> BuildResult:
             return steps.build_group(storage, self.output_dir, group, self.build_config)
 
         return report_metrics(run_step("build", self.storage, build_group, _counts_from_build))
@@ -58,7 +58,7 @@ def _counts_from_build(build_result: BuildResult) -> dict[str, int]:
 class MergeShuffled(beam.PTransform):
     """All :class:`BuildResult` to a :class:`MergeResult` for each bucket; none if a build failed."""
 
-    storage: LocalStorage
+    storage: Storage
     output_dir: OutputDir
     build_config: BuildConfig
 
@@ -90,7 +90,7 @@ class MergeShuffled(beam.PTransform):
             file for build_result in unwrap_results(built) for file in build_result.spill_files.get(split, [])
         ]
 
-        def merge_bucket(storage: LocalStorage) -> MergeResult:
+        def merge_bucket(storage: Storage) -> MergeResult:
             return pretraining_dir.merge_bucket(
                 storage, self.output_dir, self.build_config, spill_files, split, bucket
             )
@@ -108,7 +108,7 @@ def _counts_from_merge(merge_result: MergeResult) -> dict[str, int]:
 class PublishExamples(beam.PTransform):
     """All results to the reason why nothing is published, or None."""
 
-    storage: LocalStorage
+    storage: Storage
     output_dir: OutputDir
     config: dict[str, Any]
     inputs: list[PretrainingInput]
@@ -129,7 +129,7 @@ class PublishExamples(beam.PTransform):
     ) -> str | None:
         run_info = dataclasses.replace(self.run_info, steps=sum_metrics(built, merged))
 
-        def publish_set(storage: LocalStorage) -> str | None:
+        def publish_set(storage: Storage) -> str | None:
             problem = pretraining_dir.publish_pretraining_set(
                 storage,
                 self.output_dir,

@@ -11,7 +11,7 @@ import apache_beam as beam
 from bioshards.corpus.manifest import InputDocuments, WordsRun
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards.arrow_io import Shard
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.counting import count_steps as steps
 from bioshards.vocab.counting.count_steps import BucketCounts, ShardCounts
 from bioshards.vocab.counting.word_counts import NUM_BUCKETS, CountConfig
@@ -23,7 +23,7 @@ from .step_metrics import StepResult, report_metrics, run_step, sum_metrics, unw
 class CountShards(beam.PTransform):
     """Shards, with their directories, to a :class:`ShardCounts` for each; reads each once."""
 
-    storage: LocalStorage
+    storage: Storage
     output_dir: OutputDir
     count_config: CountConfig
 
@@ -35,7 +35,7 @@ class CountShards(beam.PTransform):
     def _count(self, folder_and_shard: tuple[str, Shard]) -> StepResult[ShardCounts]:
         folder, shard = folder_and_shard
 
-        def count_shard(storage: LocalStorage) -> ShardCounts:
+        def count_shard(storage: Storage) -> ShardCounts:
             return steps.count_shard(storage, self.output_dir, folder, shard, self.count_config)
 
         return report_metrics(run_step("count", self.storage, count_shard, _counts_from_shard))
@@ -55,7 +55,7 @@ def _counts_from_shard(shard_counts: ShardCounts) -> dict[str, int]:
 class MergeBuckets(beam.PTransform):
     """All :class:`ShardCounts` to a :class:`BucketCounts` for each bucket; none if a shard is damaged."""
 
-    storage: LocalStorage
+    storage: Storage
     output_dir: OutputDir
     min_count: int
 
@@ -74,7 +74,7 @@ class MergeBuckets(beam.PTransform):
     def _merge(self, bucket: int, counted: list[StepResult[ShardCounts]]) -> StepResult[BucketCounts]:
         names = [shard.sha256 for shard in unwrap_results(counted)]
 
-        def merge_bucket(storage: LocalStorage) -> BucketCounts:
+        def merge_bucket(storage: Storage) -> BucketCounts:
             return steps.merge_bucket(storage, self.output_dir, names, bucket, self.min_count)
 
         return report_metrics(run_step("merge", self.storage, merge_bucket, _counts_from_merge))
@@ -96,7 +96,7 @@ def _list_buckets(_: None, counted: list[StepResult[ShardCounts]]) -> range:
 class PublishWords(beam.PTransform):
     """All results to the reason why nothing is published, or None."""
 
-    storage: LocalStorage
+    storage: Storage
     output_dir: OutputDir
     config: dict[str, Any]
     inputs: list[InputDocuments]
@@ -116,7 +116,7 @@ class PublishWords(beam.PTransform):
     ) -> str | None:
         run_info = dataclasses.replace(self.run_info, steps=sum_metrics(counted, merged))
 
-        def publish_words(storage: LocalStorage) -> str | None:
+        def publish_words(storage: Storage) -> str | None:
             problem = steps.publish_words(
                 storage,
                 self.output_dir,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bioshards.pipelines import cli
 from bioshards.pipelines.dry_run import cost
 from bioshards.pipelines.dry_run.cost import DryRunPlan
-from bioshards.pipelines.storage import probe
+from bioshards.pipelines.storage.remote_storage import RemoteStorage
 from bioshards.vocab.pretraining.objectives.objective_registry import BuildCost
 from tests.bench.tables import full_corpora
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
@@ -137,11 +137,10 @@ def test_vcpus_of_machine_types(machine_type: str, expected: int) -> None:
 
 @pytest.fixture
 def refuse_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Store:
-        def probe(self, path: str) -> None:
-            raise PermissionError("gs:// needs credentials")
+    def probe(storage: RemoteStorage, path: str) -> None:
+        raise PermissionError("gs:// needs credentials")
 
-    monkeypatch.setattr(probe, "get_store", lambda path: Store())
+    monkeypatch.setattr(RemoteStorage, "probe", probe)
 
 
 def run_dry(*arguments: object) -> int:

@@ -26,6 +26,7 @@ from bioshards.pipelines.dataflow import settings
 from bioshards.pipelines.execution import local_runner
 from bioshards.pipelines.inputs import downloads
 from bioshards.pipelines.storage.routed import RoutedStorage
+from bioshards.pipelines.storage.store_options import StoreOptions, open_store
 from tests.support.cloud import fake_dataflow, store_emulators
 from tests.support.cloud.fake_dataflow import FakeDataflow
 from tests.support.cloud.store_emulators import EmulatedStore
@@ -60,6 +61,7 @@ def use_fake_store_and_short_polls(store: EmulatedStore, monkeypatch: pytest.Mon
     """Use the emulated store instead of Google's, and let Beam poll more often than every 5 seconds."""
     for name, value in store.environment.items():
         monkeypatch.setenv(name, value)
+    open_store.cache_clear()
     sleep = time.sleep
     short_time = SimpleNamespace(sleep=lambda seconds: sleep(min(seconds, 0.7)), time=time.time)
     monkeypatch.setattr(dataflow_runner, "time", short_time)
@@ -102,7 +104,7 @@ def _upload_object(store: EmulatedStore, name: str, data: bytes) -> None:
 
 def digest_without_input_paths(folder: str | Path) -> dict[str, str]:
     """Return the SHA-256 of published files; the manifest's run and input paths are left out."""
-    storage, digests = RoutedStorage(), {}
+    storage, digests = RoutedStorage(StoreOptions()), {}
     for info in storage.walk(str(folder)):
         name = info.path[len(str(folder)) + 1 :]
         if name.startswith(".bioshards"):
@@ -190,7 +192,7 @@ def test_missing_temp_bucket_is_refused_before_writing(
     arguments = ("run", "pubmed_to_shards", "--input", citations, "--output", f"{store.url}/misspelt")
     assert cli.main([*arguments, *service.options, "--temp_location=gs://no-such-bucket/tmp"]) == 2
     assert "there is no bucket gs://no-such-bucket" in capsys.readouterr().err
-    assert not RoutedStorage().list_names(f"{store.url}/misspelt/.bioshards")
+    assert not RoutedStorage(StoreOptions()).list_names(f"{store.url}/misspelt/.bioshards")
     assert not service.jobs
 
 
@@ -249,7 +251,7 @@ def test_denied_job_listing_stops_the_run_before_writing(
     assert service.refusal_message in stderr
     assert "Nothing was begun" in stderr
     assert "was done is kept" not in stderr
-    assert not RoutedStorage().is_folder(output)
+    assert not RoutedStorage(StoreOptions()).is_folder(output)
     assert not service.jobs
 
 
@@ -320,7 +322,7 @@ def test_every_pipeline_can_be_a_template(
     assert (
         f"template: {template}\nNothing runs yet. To start it: gcloud dataflow jobs run bioshards-" in stdout
     )
-    job = RoutedStorage().read_json(template)
+    job = RoutedStorage(StoreOptions()).read_json(template)
     [pool] = job["environment"]["workerPools"]
     assert pool["machineType"] == settings.DEFAULTS.machine_type
     assert pool["diskSizeGb"] == settings.DEFAULTS.disk_size_gb
@@ -333,7 +335,7 @@ def test_every_pipeline_can_be_a_template(
     staged = {package["name"] for package in pool["packages"]}
     assert staged == {wheel.name, "extra_packages.txt", "requirements.txt"}
     if pipeline in ("pubmed_to_shards", "fetch"):
-        _assert_downloads_are_bounded(RoutedStorage(), job)
+        _assert_downloads_are_bounded(RoutedStorage(StoreOptions()), job)
 
 
 def _assert_downloads_are_bounded(files: RoutedStorage, job: dict[str, Any]) -> None:

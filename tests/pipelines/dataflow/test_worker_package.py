@@ -25,6 +25,9 @@ def test_libraries_are_the_dependencies_of_the_project() -> None:
         return {re.split(r"[\[<>=]", requirement)[0] for requirement in requirements}
 
     assert set(worker_package.LIBRARIES[""]) == strip_versions(project["dependencies"])
+    assert set(worker_package.LIBRARIES["cloud"]) == strip_versions(
+        project["optional-dependencies"]["cloud"]
+    ) - {"apache-beam"}
     assert set(worker_package.LIBRARIES["vocab"]) == strip_versions(project["optional-dependencies"]["vocab"])
     beam_requirements = importlib.metadata.requires("apache-beam") or []
     assert set(worker_package.LIBRARIES["aws"]) == strip_versions(
@@ -33,8 +36,10 @@ def test_libraries_are_the_dependencies_of_the_project() -> None:
 
 
 def test_libraries_are_pinned_to_installed_versions() -> None:
-    pinned = worker_package.pin_versions((), ["gs://b/in", "gs://b/out"], {})
+    pinned = worker_package.pin_versions((), [], {})
     assert pinned == {name: importlib.metadata.version(name) for name in worker_package.LIBRARIES[""]}
+    on_gcs = worker_package.pin_versions((), ["gs://b/in", "gs://b/out"], {})
+    assert on_gcs == {**pinned, "obstore": importlib.metadata.version("obstore")}
     assert {"tokenizers", "numpy"} <= worker_package.pin_versions(("vocab",), [], {}).keys()
     assert worker_package.pin_versions((), ["gs://b/in", "s3://b/out"], {})[
         "boto3"
@@ -83,8 +88,12 @@ def test_workers_install_the_given_versions_unless_requirements_are_given(tmp_pa
         assert options.get_all_options()["requirements_cache"] is None
 
 
-def test_s3_without_credentials_for_workers_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"s3://b/out cannot be used.*--s3_access_key_id"):
-        worker_package.check_s3_credentials(PipelineOptions([]), ["gs://b/in", "s3://b/out"])
-    worker_package.check_s3_credentials(PipelineOptions([]), ["gs://b/in"])
-    worker_package.check_s3_credentials(PipelineOptions(["--s3_access_key_id=x"]), ["s3://b/out"])
+def test_store_without_credentials_for_workers_is_refused() -> None:
+    check = worker_package.check_store_credentials
+    with pytest.raises(UsageError, match=r"s3://b/out cannot be used.*--s3_access_key_id and --s3_secret_ac"):
+        check(PipelineOptions(["--s3_access_key_id=x"]), ["gs://b/in", "s3://b/out"])
+    with pytest.raises(UsageError, match=r"abfs://b/out cannot be used.*--azure_connection_string"):
+        check(PipelineOptions([]), ["abfs://b/out"])
+    check(PipelineOptions([]), ["gs://b/in"])
+    check(PipelineOptions(["--s3_access_key_id=x", "--s3_secret_access_key=y"]), ["s3://b/out"])
+    check(PipelineOptions(["--azure_connection_string=x"]), ["az://b/out"])

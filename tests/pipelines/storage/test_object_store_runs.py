@@ -1,4 +1,4 @@
-"""Tests of whole runs on gs:// and s3://: same bytes as local runs, recovery from faults, locks, requests.
+"""Tests of whole runs on gs://, s3:// and az://: same bytes as local runs, recovery from faults, locks, requests.
 
 Emulated stores are reached through an ``ObjectStoreProxy``, which injects faults and counts requests.
 """
@@ -12,23 +12,17 @@ import json
 import os
 import shutil
 import socket
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
-from google.cloud.storage.retry import DEFAULT_RETRY
 
 from bioshards.corpus.download import http_client
-from bioshards.corpus.errors import OutputMismatchError, TransientStorageError
+from bioshards.corpus.errors import TransientStorageError
 from bioshards.corpus.lifecycle import full_text_overlap
-from bioshards.corpus.output import lock
 from bioshards.corpus.output.lock import lock_output
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards.arrow_io import read_documents_manifest
@@ -40,8 +34,10 @@ from bioshards.pipelines.drivers import driver
 from bioshards.pipelines.execution import executor
 from bioshards.pipelines.execution.progress_monitor import ShardsProgress
 from bioshards.pipelines.inputs import downloads
-from bioshards.pipelines.storage import gcs, routed, s3
+from bioshards.pipelines.storage import lease, store_options
+from bioshards.pipelines.storage.remote_storage import RemoteStorage
 from bioshards.pipelines.storage.routed import RoutedStorage
+from bioshards.pipelines.storage.store_options import StoreOptions
 from bioshards.vocab.__main__ import main as vocab
 from bioshards.vocab.pretraining import overlap_filter
 from tests.support.cloud import store_emulators
@@ -62,42 +58,47 @@ from tests.support.servers.server_pages import create_pubmed_server
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
-FILES = RoutedStorage()
+FILES = RoutedStorage(StoreOptions())
+HAS_AZURITE = store_emulators.find_azurite() is not None
+NEEDS_AZURITE = pytest.mark.skipif(not HAS_AZURITE, reason=store_emulators.AZURITE_HINT)
+SCHEMES = ["gs", "s3", pytest.param("az", marks=NEEDS_AZURITE)]
 
 
 @pytest.fixture(scope="module")
 def store_proxies() -> Iterator[dict[str, ObjectStoreProxy]]:
-    with (
-        store_emulators.run_gcs() as gcs_store,
-        store_emulators.run_s3() as s3_store,
-        ObjectStoreProxy(gcs_store) as gcs_proxy,
-        ObjectStoreProxy(s3_store) as s3_proxy,
-    ):
-        yield {"gs": gcs_proxy, "s3": s3_proxy}
+    runs = {"gs": store_emulators.run_gcs, "s3": store_emulators.run_s3}
+    if HAS_AZURITE:
+        runs["az"] = store_emulators.run_azure
+    with contextlib.ExitStack() as stack:
+        yield {
+            scheme: stack.enter_context(ObjectStoreProxy(stack.enter_context(run())))
+            for scheme, run in runs.items()
+        }
 
 
 @pytest.fixture(autouse=True)
 def proxies(
     store_proxies: dict[str, ObjectStoreProxy], monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, ObjectStoreProxy]:
-    """Proxies of both stores, configured for every process of this test, with short retry pauses."""
+    """Proxies of all stores, configured for every process of this test, with short retry pauses."""
     for proxy in store_proxies.values():
         proxy.reset()
         for name, value in proxy.store.environment.items():
             monkeypatch.setenv(name, value)
     monkeypatch.setattr(retry, "STEP_RETRY_POLICY", RetryPolicy(max_attempts=4, initial_backoff=0))
-    monkeypatch.setattr(lock, "LEASE_RENEWAL_SECONDS", 3600)  # renewals would add to the counted requests
-    monkeypatch.setattr(gcs, "DEFAULT_RETRY", DEFAULT_RETRY.with_delay(initial=0.01))
-    monkeypatch.setattr(gcs, "GCS_RETRY_SECONDS", 5.0)
+    monkeypatch.setattr(lease, "LEASE_RENEWAL_SECONDS", 3600)  # renewals would add to the counted requests
+    monkeypatch.setattr(store_options, "STORE_INITIAL_BACKOFF_SECONDS", 0.01)
+    store_options.open_store.cache_clear()
     retry_policy = RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
     monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (retry_policy, None))
     monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", retry_policy)
-    routed.configure_stores(PipelineOptions(list_store_options(store_proxies)))
+    options = StoreOptions.from_beam(PipelineOptions(list_store_options(store_proxies)))
+    monkeypatch.setattr(FILES, "_remote", RemoteStorage(options))
     return store_proxies
 
 
 def list_store_options(proxies: dict[str, ObjectStoreProxy]) -> list[str]:
-    """Return the options with the endpoints and credentials of both stores."""
+    """Return the options with the endpoints and credentials of all stores."""
     return [option for proxy in proxies.values() for option in proxy.store.options]
 
 
@@ -143,13 +144,7 @@ def digest_without_input_paths(folder: Path) -> dict[str, str]:
 
 def has_no_temporary_objects(proxies: dict[str, ObjectStoreProxy]) -> bool:
     """Return True if no object in the stores has a temporary name."""
-    urls = [proxy.store.url for proxy in proxies.values()]
-    return not [
-        remote_file.path
-        for url in urls
-        for remote_file in routed.get_store(url).list_prefix(url)
-        if "/.tmp-" in remote_file.path
-    ]
+    return not [info for proxy in proxies.values() for info in FILES.glob(f"{proxy.store.url}/**/.tmp-*")]
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +168,7 @@ def local_outputs(reference: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return {"abstracts": reference, **outputs}
 
 
-WRITE_REQUESTS = {"gs": ("POST", "/upload/*"), "s3": ("PUT", "*")}
+WRITE_REQUESTS = ("PUT", "*")
 VOCABULARY_OPTIONS = ("--size", "400", "--algorithm", "wordpiece")
 PRETRAINING_OPTIONS = (
     "--shuffle",
@@ -187,7 +182,9 @@ PRETRAINING_OPTIONS = (
 )
 
 
-@pytest.mark.parametrize(("scheme", "other_scheme"), [("gs", "s3"), ("s3", "gs")])
+@pytest.mark.parametrize(
+    ("scheme", "other_scheme"), [("gs", "s3"), ("s3", "gs"), pytest.param("az", "gs", marks=NEEDS_AZURITE)]
+)
 def test_the_whole_chain_gives_the_same_bytes(
     proxies: dict[str, ObjectStoreProxy],
     local_outputs: dict[str, Path],
@@ -217,13 +214,13 @@ def test_the_whole_chain_gives_the_same_bytes(
     with FILES.write(f"{other_url}/in/{update_path.name}") as file:
         file.write(update)
     for fault in (UploadReset(100), LostResponse(), ServiceUnavailable()):
-        proxies[scheme].schedule_fault(*WRITE_REQUESTS[scheme], fault)
+        proxies[scheme].schedule_fault(*WRITE_REQUESTS, fault)
     for read_fault in (TruncatedBody(100), ConnectionReset(50), ServiceUnavailable(status=429)):
         proxies[other_scheme].schedule_fault("GET", "*0003.xml*", read_fault)
     assert beam_run("pubmed_to_shards", *abstracts_arguments) == 0
 
     proxies[scheme].schedule_fault("GET", "*abstracts/data-*", TruncatedBody(100), times=2)
-    proxies[other_scheme].schedule_fault(*WRITE_REQUESTS[other_scheme], UploadReset(10), times=2)
+    proxies[other_scheme].schedule_fault(*WRITE_REQUESTS, UploadReset(10), times=2)
     words_arguments = ("--input", f"{output_url}/abstracts", "--output", f"{other_url}/words")
     assert beam_run("shards_to_words", *words_arguments) == 0
     assert (
@@ -239,7 +236,7 @@ def test_the_whole_chain_gives_the_same_bytes(
         == 0
     )
 
-    proxies[scheme].schedule_fault(*WRITE_REQUESTS[scheme], ServiceUnavailable(), times=3)
+    proxies[scheme].schedule_fault(*WRITE_REQUESTS, ServiceUnavailable(), times=3)
     examples_arguments = (
         "--input",
         f"{output_url}/abstracts",
@@ -250,7 +247,7 @@ def test_the_whole_chain_gives_the_same_bytes(
     )
     assert beam_run("shards_to_pretraining", *examples_arguments, *PRETRAINING_OPTIONS) == 0
 
-    assert [proxy.pending_fault_count() for proxy in proxies.values()] == [0, 0]
+    assert not any(proxy.pending_fault_count() for proxy in proxies.values())
     assert has_no_temporary_objects(proxies)
     for name, url in (("abstracts", output_url), ("examples", output_url), ("words", other_url)):
         assert digest_without_input_paths(
@@ -262,7 +259,7 @@ def test_the_whole_chain_gives_the_same_bytes(
         assert before == [remote_file.stamp for remote_file in FILES.walk(output_url) + FILES.walk(other_url)]
 
 
-@pytest.mark.parametrize("scheme", ["gs", "s3"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_full_text_gives_the_same_bytes(
     proxies: dict[str, ObjectStoreProxy], full_text: Path, tmp_path: Path, beam_run: Run, scheme: str
 ) -> None:
@@ -274,7 +271,7 @@ def test_full_text_gives_the_same_bytes(
 
 
 @pytest.mark.usefixtures("own_temporary_folder")
-@pytest.mark.parametrize("scheme", ["gs", "s3"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_overlap_with_abstracts_on_a_store_is_that_of_local_abstracts(
     proxies: dict[str, ObjectStoreProxy], tmp_path: Path, beam_run: Run, scheme: str
 ) -> None:
@@ -315,8 +312,8 @@ def test_mirror_and_output_may_be_on_different_stores(
         FakeArticle(12900001, version=2),
     ]
     create_bucket(tmp_path / "servers/bucket", articles, "2026-11-01")
-    gcs_url, s3_url = (proxy.store.url for proxy in proxies.values())
-    monkeypatch.setattr(s3, "S3_MAX_ATTEMPTS", 2)
+    gcs_url, s3_url = (proxies[scheme].store.url for scheme in ("gs", "s3"))
+    monkeypatch.setattr(store_options, "STORE_MAX_RETRIES", 1)
     with FakeServer(tmp_path / "servers") as server:
         server.schedule_fault("pubmed/baseline/*2.xml.gz", ServerBusy())
         server.schedule_fault("bucket/PMC1200001.1/*.xml", ServerBusy())
@@ -331,7 +328,7 @@ def test_mirror_and_output_may_be_on_different_stores(
             )
             == 0
         )
-        assert [proxy.pending_fault_count() for proxy in proxies.values()] == [0, 0]
+        assert not any(proxy.pending_fault_count() for proxy in proxies.values())
         requests_before = len(server.requests_for("*.xml.gz"))
         assert (
             beam_run(
@@ -390,7 +387,7 @@ def test_killed_and_resumed_run_gives_the_same_bytes(
     assert has_no_temporary_objects(proxies)
 
 
-@pytest.mark.parametrize("scheme", ["gs", "s3"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_second_run_of_a_locked_output_is_refused(
     proxies: dict[str, ObjectStoreProxy], beam_run: Run, capsys: Capture, scheme: str
 ) -> None:
@@ -431,77 +428,6 @@ def test_output_claimed_by_another_run_during_preparation_is_refused(
     assert "nothing to do" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("host", "seconds_since_renewal", "is_acquired"),
-    [
-        ("elsewhere", 100, False),
-        ("elsewhere", 130, True),
-        ("elsewhere", -130, True),
-        ("here", 0, True),
-        ("ours", 0, True),
-    ],
-)
-def test_lock_of_a_killed_run_expires(
-    proxies: dict[str, ObjectStoreProxy], host: str, seconds_since_renewal: int, is_acquired: bool
-) -> None:
-    """A lock of another host expires; one of this host is free once its process has ended.
-
-    The recorded process id may be our own, as in a container that is started again.
-    """
-    ended_process = subprocess.Popen(["true"])
-    ended_process.wait()
-    output_dir = OutputDir(f"{proxies['gs'].store.url}/noted-{host}-{seconds_since_renewal}")
-    lock_content = {
-        "host": host if host == "elsewhere" else socket.gethostname(),
-        "pid": os.getpid() if host == "ours" else ended_process.pid,
-        "renewed_at": int(time.time()) - seconds_since_renewal,
-    }
-    FILES.write_json(output_dir.lock_path, lock_content)
-    with contextlib.ExitStack() as stack:
-        if not is_acquired:
-            stack.enter_context(
-                pytest.raises(OutputMismatchError, match=r"if it was killed, rerun the command in \d+ sec")
-            )
-        stack.enter_context(lock_output(FILES, output_dir))
-    assert FILES.exists(output_dir.lock_path) is not is_acquired
-
-
-def test_lease_is_renewed_after_failed_renewals(
-    proxies: dict[str, ObjectStoreProxy], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lock, "LEASE_RENEWAL_SECONDS", 0.1)
-    monkeypatch.setattr(s3, "S3_MAX_ATTEMPTS", 1)
-    routed.configure_stores(PipelineOptions(list_store_options(proxies)))
-    proxy = proxies["s3"]
-    output_dir = OutputDir(f"{proxy.store.url}/renewed")
-    with lock_output(FILES, output_dir):
-        proxy.schedule_fault("PUT", "*/lock.json", ServiceUnavailable(), times=2)
-        before = FILES.read_json(output_dir.lock_path)["renewed_at"]
-        deadline = time.monotonic() + 60
-        while FILES.read_json(output_dir.lock_path)["renewed_at"] == before:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        assert not proxy.pending_fault_count()
-    assert not FILES.exists(output_dir.lock_path)
-
-
-def test_releasing_a_lock_does_not_wait_for_a_stalled_store(
-    proxies: dict[str, ObjectStoreProxy], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lock, "RELEASE_TIMEOUT_SECONDS", 0.1)
-    proxy = proxies["gs"]
-    output_dir = OutputDir(f"{proxy.store.url}/silent")
-    with lock_output(FILES, output_dir):
-        proxy.schedule_fault("DELETE", "*lock.json*", Stall(0, 4))
-        started_at = time.monotonic()
-    assert time.monotonic() - started_at < 3
-    assert FILES.exists(output_dir.lock_path)
-    while FILES.exists(output_dir.lock_path):  # until the stalled request completes
-        assert time.monotonic() - started_at < 60
-        time.sleep(0.05)
-    assert not proxy.pending_fault_count()
-
-
 def test_overlap_list_is_read_once_per_process(
     proxies: dict[str, ObjectStoreProxy], reference: Path, tmp_path: Path
 ) -> None:
@@ -526,13 +452,7 @@ def test_overlap_list_is_read_once_per_process(
             FILES, abstracts, [(full_text, overlap_entry.rows_sha256)], [shard]
         ).to_pylist() == [id_]
     assert (
-        len(
-            [
-                path
-                for method, path in proxy.requests
-                if method == "GET" and "download" in path and "overlap" in path
-            ]
-        )
+        len([path for method, path in proxy.requests if method == "GET" and path.endswith("/overlap.arrow")])
         == 1
     )
 
@@ -547,7 +467,7 @@ def test_copy_retries_after_the_client_library_gives_up(
     proxies: dict[str, ObjectStoreProxy], reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files of a copy are retried as the items of a step are."""
-    monkeypatch.setattr(s3, "S3_MAX_ATTEMPTS", 2)
+    monkeypatch.setattr(store_options, "STORE_MAX_RETRIES", 1)
     url = f"{proxies['s3'].store.url}/copied"
     proxies["s3"].schedule_fault("PUT", "*/data-*", UploadReset(100), times=3)
     proxies["s3"].schedule_fault("PUT", "*/manifest.json", ServiceUnavailable(), times=3)
@@ -581,7 +501,7 @@ REQUESTS_PER_FILE = {"GET": 5, "HEAD": 3, "LIST": 0, "PUT": 5, "DELETE": 2, "oth
 """Requests by kind for one source file, from staging to publication, without reads of the file."""
 
 
-@pytest.mark.parametrize("scheme", ["gs", "s3"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_number_of_requests_per_source_file(
     proxies: dict[str, ObjectStoreProxy], tmp_path: Path, beam_run: Run, scheme: str
 ) -> None:
@@ -609,7 +529,7 @@ def run_with_error(beam_run: Run, capsys: Capture, *arguments: object) -> tuple[
     return code, stderr
 
 
-@pytest.mark.parametrize("scheme", ["gs", "s3"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_unusable_store_is_reported_before_the_run_starts(
     proxies: dict[str, ObjectStoreProxy], beam_run: Run, capsys: Capture, scheme: str
 ) -> None:
@@ -672,16 +592,6 @@ def test_unreachable_and_invalid_endpoints_are_reported(
     assert "nonsense" in capsys.readouterr().err
 
 
-def test_file_system_with_folders_is_refused(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """HDFS has real folders, and its client is not installed."""
-    command = ["run", "pubmed_to_shards", "--output", "hdfs://folder/out"]
-    assert cli.main(command) == 2
-    assert "nothing here can open hdfs://folder/out" in capsys.readouterr().err
-    monkeypatch.setattr(FileSystems, "get_filesystem", lambda _: SimpleNamespace(has_dirs=lambda: True))
-    assert cli.main(command) == 2
-    assert "hdfs:// is no object store. Mount it" in capsys.readouterr().err
-
-
 def test_missing_credentials_are_reported(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -690,12 +600,19 @@ def test_missing_credentials_are_reported(
         "GOOGLE_APPLICATION_CREDENTIALS",
         "AWS_ACCESS_KEY_ID",
         "AWS_PROFILE",
+        "AZURE_STORAGE_ACCOUNT_NAME",
+        "AZURE_STORAGE_CONNECTION_STRING",
     ):
         monkeypatch.delenv(name, raising=False)
     for name in ("HOME", "CLOUDSDK_CONFIG"):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    for scheme, message in (("gs", "gcloud auth application-default login"), ("s3", "AWS_ACCESS_KEY_ID")):
+    messages = {
+        "gs": "gcloud auth application-default login",
+        "s3": "AWS_ACCESS_KEY_ID",
+        "az": "AZURE_STORAGE_ACCOUNT_NAME",
+    }
+    for scheme, message in messages.items():
         assert cli.main(["run", "pubmed_to_shards", "--output", f"{scheme}://bucket/out"]) == 2
         assert message in capsys.readouterr().err

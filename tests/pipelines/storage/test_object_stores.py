@@ -1,7 +1,6 @@
-"""Tests of ``RoutedStorage`` on gs://, s3:// and other Beam file systems: calls, range reads, failures.
+"""Tests of ``RoutedStorage`` on gs://, s3:// and az://: calls, range reads, failures.
 
-The tests of gs:// and s3:// run against emulators behind an ``ObjectStoreProxy``, which injects faults and
-counts requests.
+They run against emulators behind an ``ObjectStoreProxy``, which injects faults and counts requests.
 """
 
 from __future__ import annotations
@@ -13,51 +12,53 @@ import itertools
 import json
 import random
 import shutil
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, ClassVar
 
+import google.auth
+import obstore
 import pyarrow as pa
 import pytest
-from apache_beam.io.filesystem import FileMetadata, FileSystem
 from apache_beam.options.pipeline_options import PipelineOptions
-from botocore.exceptions import ClientError
-from google.api_core.exceptions import NotFound
-from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, RefreshError
-from google.cloud.storage import Blob
-from google.cloud.storage.retry import DEFAULT_RETRY
+from google.auth.credentials import AnonymousCredentials
+from google.auth.exceptions import DefaultCredentialsError, RefreshError
 
 from bioshards.corpus.errors import BadFileError, CredentialsError, TransientStorageError
-from bioshards.corpus.output import lock
 from bioshards.corpus.storage import checksums
 from bioshards.corpus.storage import retry as retry_module
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import parallel_for_each
 from bioshards.corpus.storage.retry import RetryPolicy, retry
 from bioshards.corpus.storage.source_file import open_source
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines import cli
-from bioshards.pipelines.storage import gcs, object_store, s3
-from bioshards.pipelines.storage import routed as routed
-from bioshards.pipelines.storage.probe import check_access
+from bioshards.pipelines.storage import lease, object_store, store_options
+from bioshards.pipelines.storage.remote_storage import RemoteStorage
 from bioshards.pipelines.storage.routed import RoutedStorage
+from bioshards.pipelines.storage.store_options import StoreOptions
 from tests.support.cloud import store_emulators
+from tests.support.cloud.memory_store import MEMORY_OBJECTS
 from tests.support.cloud.object_store_proxy import (
     ChecksumsUnsupported,
+    ErrorCode,
     LostResponse,
     MissingUpload,
     ObjectStoreProxy,
+    RangesIgnored,
     StoreFault,
     UploadReset,
 )
+from tests.support.cloud.store_emulators import BUCKET, request_object
 from tests.support.paths import PUBMED_SAMPLE
 from tests.support.servers.server_faults import ConnectionReset, ServiceUnavailable, Stall, TruncatedBody
 
-FILES = RoutedStorage()
+FILES = RoutedStorage(StoreOptions())
 UNPAUSED = RetryPolicy(max_attempts=4, initial_backoff=0)
 DATA = random.Random(3).randbytes(300_000)
 
 
-@pytest.fixture(scope="module", params=["gcs", "s3"])
+@pytest.fixture(scope="module", params=["gcs", "s3", "azure"])
 def store_proxy(request: pytest.FixtureRequest) -> Iterator[ObjectStoreProxy]:
     with (
         getattr(store_emulators, f"run_{request.param}")() as emulated_store,
@@ -71,13 +72,14 @@ def proxy(store_proxy: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> Obj
     """A store proxy, with short retries and small range reads in the clients."""
     for name, value in store_proxy.store.environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(gcs, "DEFAULT_RETRY", DEFAULT_RETRY.with_delay(initial=0.01))
-    monkeypatch.setattr(gcs, "GCS_RETRY_SECONDS", 1.0)
-    monkeypatch.setattr(s3, "S3_MAX_ATTEMPTS", 2)
+    monkeypatch.setattr(store_options, "STORE_INITIAL_BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr(store_options, "STORE_MAX_RETRIES", 2)
     monkeypatch.setattr(object_store, "FIRST_READ_BYTES", 1 << 14)
     monkeypatch.setattr(object_store, "MAX_READ_BYTES", 1 << 16)
     monkeypatch.setattr(retry_module, "STEP_RETRY_POLICY", UNPAUSED)
-    routed.configure_stores(PipelineOptions(store_proxy.store.options))
+    store_options.open_store.cache_clear()
+    options = StoreOptions.from_beam(PipelineOptions(store_proxy.store.options))
+    monkeypatch.setattr(FILES, "_remote", RemoteStorage(options))
     store_proxy.reset()
     return store_proxy
 
@@ -85,11 +87,9 @@ def proxy(store_proxy: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> Obj
 @pytest.fixture
 def shorten_read_timeout(proxy: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Time out reads after half a second; more attempts allow for a busy machine."""
-    monkeypatch.setattr(gcs, "GCS_RETRY_SECONDS", 5.0)
-    monkeypatch.setattr(s3, "S3_MAX_ATTEMPTS", 4)
-    for module in (gcs, s3):
-        monkeypatch.setattr(module, "STORE_READ_TIMEOUT_SECONDS", 0.5)
-    routed.configure_stores(PipelineOptions(proxy.store.options))
+    monkeypatch.setattr(store_options, "STORE_MAX_RETRIES", 4)
+    monkeypatch.setattr(store_options, "STORE_READ_TIMEOUT_SECONDS", 0.5)
+    store_options.open_store.cache_clear()
 
 
 @pytest.fixture
@@ -109,11 +109,12 @@ def read_object(path: str) -> bytes:
         return file.read()
 
 
-def test_folders_are_derived_from_object_names(folder: str) -> None:
+def test_folders_are_derived_from_object_names(proxy: ObjectStoreProxy, folder: str) -> None:
     for name in ("b.txt", "a.txt", "deep/c.txt", ".hidden/d.txt", "deep/.e", "deeper/f/g.txt"):
         write_object(f"{folder}/{name}", name.encode())
     write_object(f"{folder}-other/h.txt", b"")
-    write_object(f"{folder}/empty/", b"")  # a folder marker, as some tools write it
+    for marked in ("", "/empty", "/deep"):  # folder markers, as some tools write them
+        request_object(proxy.store, "PUT", f"{folder.removeprefix(proxy.store.url + '/')}{marked}/")
     for name in (folder, f"{folder}/"):
         assert FILES.list_names(name) == ["a.txt", "b.txt"]
         found = [item.path.removeprefix(f"{folder}/") for item in FILES.walk(name)]
@@ -121,6 +122,7 @@ def test_folders_are_derived_from_object_names(folder: str) -> None:
         with_hidden = {item.path for item in FILES.walk(name, with_hidden_files=True)}
         assert with_hidden - {item.path for item in FILES.walk(name)} == {f"{folder}/deep/.e"}
         assert FILES.is_folder(name)
+    assert [item.path for item in FILES.glob(f"{folder}/**/d*")] == []
     assert not FILES.list_names(f"{folder}/none")
     assert not FILES.walk(f"{folder}/none")
     assert not FILES.is_folder(f"{folder}/a.txt")
@@ -130,14 +132,37 @@ def test_folders_are_derived_from_object_names(folder: str) -> None:
     assert not FILES.exists(folder)
 
 
-def test_names_with_repeated_slashes(folder: str) -> None:
-    """Scripts that join paths carelessly make such names."""
-    for name in ("a.txt", "/b.txt", "deep//c.txt"):
-        write_object(f"{folder}/{name}", b"")
-    for name in (folder, f"{folder}/", f"{folder}//"):
-        found = [item.path.removeprefix(f"{folder}/") for item in FILES.walk(name)]
+@pytest.mark.parametrize("store_proxy", ["gcs", "s3"], indirect=True)
+def test_names_with_repeated_slashes(proxy: ObjectStoreProxy, folder: str) -> None:
+    """Scripts that join paths carelessly make such names: they are listed, and cannot be read."""
+    write_object(f"{folder}/a.txt", b"")
+    prefix = folder.removeprefix(proxy.store.url + "/")
+    for name in ("/b.txt", "deep//c.txt", "deep/marker/"):
+        request_object(proxy.store, "PUT", f"{prefix}/{name}")
+    for url in (folder, f"{folder}/", f"{folder}//"):
+        found = [item.path.removeprefix(f"{folder}/") for item in FILES.walk(url)]
         assert found == ["/b.txt", "a.txt", "deep//c.txt"]
-        assert FILES.list_names(name) == ["a.txt"]
+        assert FILES.list_names(url) == ["a.txt"]
+        assert FILES.is_folder(url)
+    assert [item.path for item in FILES.glob(f"{folder}/**/*.txt")] == [
+        f"{folder}//b.txt",
+        f"{folder}/a.txt",
+        f"{folder}/deep//c.txt",
+    ]
+    with pytest.raises(BadFileError, match="Rename"), open_source(FILES, f"{folder}/deep//c.txt"):
+        pass
+
+
+@pytest.mark.parametrize("store_proxy", ["azure"], indirect=True)
+def test_names_with_repeated_slashes_on_azure(proxy: ObjectStoreProxy, folder: str) -> None:
+    """They fail the listing of their own folder alone, with their name."""
+    write_object(f"{folder}/a.txt", b"")
+    name = f"{folder.removeprefix(proxy.store.url + '/')}/deep//c.txt"
+    request_object(proxy.store, "PUT", name)
+    assert FILES.list_names(folder) == ["a.txt"]
+    with pytest.raises(OSError, match=r"deep//.*Rename what is there"):
+        FILES.walk(folder)
+    request_object(proxy.store, "DELETE", name)
 
 
 def test_patterns_are_those_of_local_files(folder: str) -> None:
@@ -168,7 +193,7 @@ def test_a_pattern_matches_as_on_a_local_disk(folder: str, tmp_path: Path) -> No
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
 
-    def glob_names(storage: LocalStorage, root: str, pattern: str) -> list[str]:
+    def glob_names(storage: Storage, root: str, pattern: str) -> list[str]:
         return [item.path.removeprefix(f"{root}/") for item in storage.glob(f"{root}/{pattern}")]
 
     for pattern in (
@@ -231,11 +256,13 @@ def test_an_object_is_read_to_its_end_and_no_further(proxy: ObjectStoreProxy, fo
         assert file.seek(0, io.SEEK_END) == size
 
 
-def test_store_that_ignores_ranges_is_refused() -> None:
+@pytest.mark.parametrize("store_proxy", ["gcs", "s3"], indirect=True)  # Azure's requests sign their range
+def test_store_that_ignores_ranges_is_refused(proxy: ObjectStoreProxy, folder: str) -> None:
     """Every response would be the whole object, so records would be read repeatedly."""
-    data = bytes(object_store.FIRST_READ_BYTES + 1)
-    with pytest.raises(TransientStorageError, match="more than the range"):
-        object_store.open_ranged(lambda start, count: data, lambda: len(data))
+    path = write_object(f"{folder}/a")
+    proxy.schedule_fault("GET", "*", RangesIgnored(), times=None)
+    with pytest.raises(TransientStorageError, match="range"):
+        FILES.open(path)
 
 
 def test_seek_and_read_at_random_offsets(proxy: ObjectStoreProxy, folder: str) -> None:
@@ -283,7 +310,7 @@ def test_incomplete_writes_create_no_object(proxy: ObjectStoreProxy, folder: str
     with FILES.open_resumable(f"{folder}/b", "v1") as part:
         part.write(DATA)
     assert FILES.list_names(folder) == []
-    assert proxy.count_requests()["PUT"] == 0  # no upload was started
+    assert proxy.count_requests().keys() <= {"LIST"}  # no upload was started
 
 
 def test_one_small_object_costs_one_request(proxy: ObjectStoreProxy, folder: str) -> None:
@@ -298,15 +325,16 @@ def test_one_small_object_costs_one_request(proxy: ObjectStoreProxy, folder: str
 
 
 def test_connections_are_reused_by_all_threads(
-    folder: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    folder: str, proxy: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A new connection for each call costs two round trips and logs a warning."""
+    """A new connection for each call costs two round trips."""
     monkeypatch.setattr(
         retry_module, "STEP_RETRY_POLICY", RetryPolicy(max_attempts=6, initial_backoff=0.4, max_backoff=0.4)
     )  # the emulator refuses some of so many connections
     parallel_for_each(FILES, lambda number: retry(lambda: write_object(f"{folder}/{number}", b"")), range(60))
     assert len(FILES.list_names(folder)) == 60
-    assert "Connection pool is full" not in caplog.text
+    assert len(proxy.requests) > 60
+    assert proxy.num_connections < 40
 
 
 TRANSIENT_FAULTS = {
@@ -317,7 +345,7 @@ TRANSIENT_FAULTS = {
 }
 STALLS = {"silent": Stall(0, 0.8), "silent in the middle": Stall(1000, 0.8)}
 READ_REQUESTS = ("GET", "*reading*")
-WRITE_REQUESTS = {"gs": ("POST", "/upload/*"), "s3": ("PUT", "*ing")}
+WRITE_REQUESTS = ("PUT", "*ing")
 
 
 @pytest.mark.parametrize("fault", TRANSIENT_FAULTS.values(), ids=list(TRANSIENT_FAULTS))
@@ -333,32 +361,20 @@ def test_reads_are_retried_after_transient_faults(
 @pytest.mark.usefixtures("shorten_read_timeout")
 @pytest.mark.parametrize("fault", STALLS.values(), ids=list(STALLS))
 def test_stalled_requests_are_retried(proxy: ObjectStoreProxy, folder: str, fault: StoreFault) -> None:
-    path = f"{folder}/reading"
-    proxy.schedule_fault(*WRITE_REQUESTS[folder[:2]], STALLS["silent"])
-    write_object(path)
+    path = write_object(f"{folder}/reading")
+    proxy.schedule_fault(*WRITE_REQUESTS, STALLS["silent"])
+    write_object(f"{folder}/writing")
     proxy.schedule_fault(*READ_REQUESTS, fault)
     assert read_object(path) == DATA
     assert proxy.pending_fault_count() == 0
 
 
-def test_seek_to_the_end_of_a_replaced_object_fails(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The client is patched, because the emulator has no generations."""
-
-    def answer_first_read(blob: Blob, **_: object) -> bytes:
-        blob._properties["generation"] = "1"
-        return bytes(object_store.FIRST_READ_BYTES)
-
-    def raise_not_found(*_: object, **__: object) -> None:
-        raise NotFound("no such generation")  # type: ignore[no-untyped-call]
-
-    monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:1")
-    monkeypatch.setattr(Blob, "download_as_bytes", answer_first_read)
-    monkeypatch.setattr(Blob, "reload", raise_not_found)
-    routed.configure_stores(PipelineOptions(["--no_auth"]))
-    with FILES.open("gs://bucket/a") as file, pytest.raises(TransientStorageError, match="replaced or lost"):
-        file.seek(0, io.SEEK_END)
+def test_reading_an_object_that_was_removed_meanwhile_fails(folder: str) -> None:
+    path = write_object(f"{folder}/a")
+    with FILES.open(path) as file:
+        FILES.remove(path)
+        with pytest.raises(TransientStorageError, match="replaced or lost"):
+            file.read()
 
 
 @pytest.mark.parametrize("fault", [ServiceUnavailable(), TruncatedBody(1000)], ids=["busy", "short"])
@@ -407,41 +423,39 @@ def test_rejected_credentials_make_no_bad_file(proxy: ObjectStoreProxy, folder: 
 
 
 @pytest.mark.parametrize("code", ["ExpiredToken", "RequestTimeTooSkewed", "TokenRefreshRequired"])
-def test_s3_credential_error_codes_make_no_bad_file(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("store_proxy", ["s3"], indirect=True)
+def test_s3_credential_error_codes_make_no_bad_file(proxy: ObjectStoreProxy, folder: str, code: str) -> None:
     """A token may expire or a clock drift during a run; all files would be reported as bad."""
-
-    def raise_client_error(*_: object, **__: object) -> None:
-        response = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": 403}}
-        raise ClientError(response, "GetObject")
-
-    store = s3.S3Store(PipelineOptions(["--s3_access_key_id=x", "--s3_secret_access_key=y"]))
-    monkeypatch.setattr(store._client, "get_object", raise_client_error)
+    path = write_object(f"{folder}/reading")
+    proxy.schedule_fault(*READ_REQUESTS, ErrorCode(403, code))
     with pytest.raises(CredentialsError, match=code):
-        store.open("s3://bucket/a")
+        FILES.open(path)
 
 
 @pytest.mark.parametrize("error", [RefreshError, DefaultCredentialsError])
 def test_failed_credential_refresh_makes_no_bad_file(
-    error: type[GoogleAuthError], monkeypatch: pytest.MonkeyPatch
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def raise_error(*_: object, **__: object) -> None:
         raise error("no answer")
 
     monkeypatch.delenv("STORAGE_EMULATOR_HOST", raising=False)
-    monkeypatch.setattr("google.auth.default", raise_error)
-    monkeypatch.setattr(Blob, "download_as_bytes", raise_error)
-    routed.configure_stores(PipelineOptions(["--no_auth"] if error is RefreshError else []))
+    monkeypatch.setattr(AnonymousCredentials, "refresh", raise_error)
+    if error is DefaultCredentialsError:
+        monkeypatch.setattr(google.auth, "default", raise_error)
+    else:
+        monkeypatch.setattr(google.auth, "default", lambda **_: (AnonymousCredentials(), "project"))
+    store_options.open_store.cache_clear()
     with (
         pytest.raises(TransientStorageError, match="gcloud auth"),
-        open_source(FILES, "gs://bucket/file"),
+        open_source(RoutedStorage(StoreOptions()), "gs://bucket/file"),
     ):
         pass
 
 
 def test_two_versions_of_an_object_are_never_read_as_one(
-    folder: str, proxy: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch
+    folder: str,
 ) -> None:
-    monkeypatch.setattr(proxy, "emulate_generations", True)
     path = write_object(f"{folder}/a")
     with FILES.open(path) as file:
         first_bytes = file.read(10)
@@ -462,7 +476,7 @@ UPLOAD_FAULTS = {
 
 @pytest.mark.parametrize("fault", UPLOAD_FAULTS.values(), ids=list(UPLOAD_FAULTS))
 def test_failed_writes_are_retried(proxy: ObjectStoreProxy, folder: str, fault: StoreFault) -> None:
-    proxy.schedule_fault(*WRITE_REQUESTS[folder[:2]], fault)
+    proxy.schedule_fault(*WRITE_REQUESTS, fault)
     path = write_object(f"{folder}/writing")
     assert proxy.pending_fault_count() == 0
     assert read_object(path) == DATA
@@ -470,7 +484,7 @@ def test_failed_writes_are_retried(proxy: ObjectStoreProxy, folder: str, fault: 
 
 def test_lasting_write_failure_leaves_the_old_object(proxy: ObjectStoreProxy, folder: str) -> None:
     path = write_object(f"{folder}/writing", b"before")
-    proxy.schedule_fault(*WRITE_REQUESTS[folder[:2]], UploadReset(10_000), times=None)
+    proxy.schedule_fault(*WRITE_REQUESTS, UploadReset(10_000), times=None)
     with pytest.raises(TransientStorageError, match="writing"):
         write_object(path)
     proxy.reset()
@@ -479,28 +493,26 @@ def test_lasting_write_failure_leaves_the_old_object(proxy: ObjectStoreProxy, fo
 
 
 def count_pending_uploads(proxy: ObjectStoreProxy) -> int:
-    """Count multipart uploads that were neither completed nor aborted; S3 bills for their parts."""
-    store = routed.get_store(proxy.store.url)
-    if not isinstance(store, s3.S3Store):
-        return 0
-    bucket = object_store.split_path(proxy.store.url)[0]
-    return len(store._client.list_multipart_uploads(Bucket=bucket).get("Uploads", ()))
+    """Count multipart uploads that were neither completed nor aborted; their parts are billed."""
+    if proxy.store.url.startswith("az:"):
+        return 0  # they expire
+    with urllib.request.urlopen(f"{proxy.upstream.endpoint}/{BUCKET}?uploads") as response:
+        return int(response.read().count(b"<Upload>"))
 
 
 @pytest.fixture
-def multipart_data(proxy: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> bytes:
-    """Data of more than one upload part (S3) or chunk (GCS)."""
-    for module in (gcs, s3):
-        monkeypatch.setattr(module, "UPLOAD_PART_BYTES", 5 << 20)
-    return random.Random(4).randbytes((9 if proxy.store.url.startswith("gs:") else 6) << 20)
+def multipart_data(monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """Data of more than one upload part."""
+    monkeypatch.setattr(object_store, "UPLOAD_PART_BYTES", 5 << 20)
+    return random.Random(4).randbytes(6 << 20)
 
 
 def test_lost_multipart_upload_is_restarted(
     proxy: ObjectStoreProxy, folder: str, multipart_data: bytes
 ) -> None:
-    upload_request = ("PUT", "/upload/*upload_id*") if folder.startswith("gs") else ("POST", "*uploadId*")
+    last_request = ("PUT", "*comp=blocklist*") if folder.startswith("az") else ("POST", "*uploadId*")
     for times in (1, 2):
-        proxy.schedule_fault(*upload_request, MissingUpload(), times)
+        proxy.schedule_fault(*last_request, MissingUpload(), times)
         with pytest.raises(TransientStorageError) if times == 1 else contextlib.nullcontext():
             if times == 1:
                 write_object(f"{folder}/large", multipart_data)
@@ -515,53 +527,54 @@ def test_lost_multipart_upload_is_restarted(
 def test_failed_upload_part_is_sent_again(
     proxy: ObjectStoreProxy, folder: str, multipart_data: bytes
 ) -> None:
-    # S3's parts are sent at the same time, with one retry each: the faults are in different parts.
+    # Parts are sent at the same time, with two retries each: the faults may hit one of them, or both.
     faults: tuple[StoreFault, ...] = (UploadReset(1 << 20), ServiceUnavailable())
-    for part, fault in enumerate(faults, 1):
-        proxy.schedule_fault("PUT", f"*partNumber={part}*" if folder.startswith("s3") else "/upload/*", fault)
+    for fault in faults:
+        proxy.schedule_fault("PUT", "*comp=block&*" if folder.startswith("az") else "*partNumber=*", fault)
     assert read_object(write_object(f"{folder}/large", multipart_data)) == multipart_data
     assert proxy.pending_fault_count() == 0
 
 
 @pytest.mark.parametrize("store_proxy", ["s3"], indirect=True)
-def test_server_without_new_checksums_works_with_the_documented_setting(
-    proxy: ObjectStoreProxy, folder: str, multipart_data: bytes, monkeypatch: pytest.MonkeyPatch
+def test_server_without_new_checksums_works(
+    proxy: ObjectStoreProxy, folder: str, multipart_data: bytes
 ) -> None:
-    """Without the setting of README the first write fails and is not retried."""
+    """Servers of the S3 protocol from before 2025 refuse the checksums that Amazon's client sends."""
     for method in ("PUT", "POST"):
         proxy.schedule_fault(method, "*", ChecksumsUnsupported(), None)
-    with pytest.raises(OSError, match=r"the store refuses .*: .*not implemented") as raised:
-        write_object(f"{folder}/a")
-    assert not isinstance(raised.value, TransientStorageError)
-    assert proxy.count_requests()["PUT"] == 1
-    monkeypatch.setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")
-    routed.configure_stores(PipelineOptions(proxy.store.options))
     for data in (b"", DATA, multipart_data):
         assert read_object(write_object(f"{folder}/{len(data)}", data)) == data
 
 
+@pytest.mark.parametrize("store_proxy", ["gcs", "s3"], indirect=True)
 def test_pending_uploads_of_killed_runs_are_removed(proxy: ObjectStoreProxy, folder: str) -> None:
-    store = routed.get_store(folder)
-    if isinstance(store, s3.S3Store):
-        bucket, name = object_store.split_path(f"{folder}/large")
-        store._client.create_multipart_upload(Bucket=bucket, Key=name)
-        store._client.create_multipart_upload(Bucket=bucket, Key=f"{name}-elsewhere/large")
-        assert count_pending_uploads(proxy) == 2
+    base = f"{proxy.upstream.endpoint}/{folder.partition('://')[2]}"
+    for name in ("large", "large-elsewhere/large"):
+        request = urllib.request.Request(f"{base}/{name}?uploads", method="POST", data=b"")
+        urllib.request.urlopen(request).close()
+    assert count_pending_uploads(proxy) == 2
     FILES.remove_temporaries(folder)
-    assert count_pending_uploads(proxy) == (1 if isinstance(store, s3.S3Store) else 0)
+    assert count_pending_uploads(proxy) == 1
     FILES.remove_temporaries(f"{folder}/large-elsewhere")
     assert count_pending_uploads(proxy) == 0
+    proxy.schedule_fault("GET", "*uploads*", ServiceUnavailable(status=403))
+    FILES.remove_temporaries(folder)  # who may not list uploads leaves them to a rule of the bucket
 
 
-def test_listing_and_removing_are_retried(proxy: ObjectStoreProxy, folder: str) -> None:
+@pytest.mark.parametrize("fault", [ServiceUnavailable(), ConnectionReset(0)], ids=["busy", "reset"])
+def test_listing_and_removing_are_retried(proxy: ObjectStoreProxy, folder: str, fault: StoreFault) -> None:
     path = write_object(f"{folder}/a")
-    for method in ("GET", "HEAD", "DELETE"):
-        proxy.schedule_fault(method, "*", ServiceUnavailable())
+    for method in ("GET", "HEAD", "POST" if folder.startswith("az") else "DELETE"):
+        proxy.schedule_fault(method, "*", fault)
     assert FILES.list_names(folder) == ["a"]
     assert FILES.exists(path)
     FILES.remove(path)
     assert FILES.list_names(folder) == []
-    proxy.schedule_fault("GET", "*", ServiceUnavailable(), times=None)
+    write_object(path)
+    for list_folder in (FILES.list_names, FILES.walk, FILES.is_folder, lambda url: FILES.glob(f"{url}/**")):
+        proxy.schedule_fault("GET", "*", TruncatedBody(10))
+        assert list_folder(folder)
+    proxy.schedule_fault("GET", "*", fault, times=None)
     with pytest.raises(TransientStorageError):
         FILES.list_names(folder)
 
@@ -600,111 +613,16 @@ def test_local_temporary_files_are_removed(tmp_path: object) -> None:
     assert storage.list_names(str(tmp_path)) == ["a"]
 
 
-# Other stores, by Beam's file systems
-
-
-class _MemoryFile(io.BytesIO):
-    """A file that becomes visible when it is closed, as in Beam's object stores."""
-
-    def __init__(self, objects: dict[str, bytes], path: str) -> None:
-        super().__init__()
-        self._there, self._path = objects, path
-
-    def close(self) -> None:
-        if not self.closed:
-            self._there[self._path] = self.getvalue()
-        super().close()
-
-
-class MemoryFileSystem(FileSystem):  # type: ignore[misc]  # Beam has no types
-    """The memory:// file system, which has no folders."""
-
-    objects: ClassVar[dict[str, bytes]] = {}
-    before_and_after: ClassVar[Callable[[], None]] = lambda: None
-
-    @classmethod
-    def scheme(cls) -> str:
-        return "memory"
-
-    def has_dirs(self) -> bool:
-        return False
-
-    def _list(self, prefix: str) -> Iterator[FileMetadata]:
-        yield from (
-            FileMetadata(path, len(data), 1.0)
-            for path, data in self.objects.items()
-            if path.startswith(prefix)
-        )
-
-    def create(self, path: str, *_: object, **__: object) -> BinaryIO:
-        return _MemoryFile(self.objects, path)
-
-    def open(self, path: str, *_: object, **__: object) -> BinaryIO:
-        return io.BytesIO(self.objects[path])
-
-    def rename(self, old: list[str], new: list[str]) -> None:
-        with self._changing():
-            self.objects.update(
-                {new_path: self.objects.pop(old_path) for old_path, new_path in zip(old, new, strict=True)}
-            )
-
-    def exists(self, path: str) -> bool:
-        return path in self.objects
-
-    def delete(self, paths: list[str]) -> None:
-        with self._changing():
-            for path in paths:
-                del self.objects[path]
-
-    @contextlib.contextmanager
-    def _changing(self) -> Iterator[None]:
-        MemoryFileSystem.before_and_after()
-        yield
-        MemoryFileSystem.before_and_after()
-
-    checksum = copy = join = last_updated = metadata = mkdirs = size = split = None
-
-
-def test_storage_calls_on_another_beam_file_system() -> None:
-    folder = "memory://bucket/out"
-    check_access([folder])
-    for name in ("a b.txt", "a b.txt", "b*.txt", "in/c.txt", "in/.hidden/d.txt", "in.txt"):
-        write_object(f"{folder}/{name}", name.encode())
-    MemoryFileSystem.objects[f"{folder}/.tmp-killed"] = b""
-    assert FILES.list_names(f"{folder}/") == [".tmp-killed", "a b.txt", "b*.txt", "in.txt"]
-    FILES.remove_temporaries(folder)
-    assert [item.path.removeprefix(f"{folder}/") for item in FILES.walk(folder)] == [
-        "a b.txt",
-        "b*.txt",
-        "in.txt",
-        "in/c.txt",
-    ]
-    assert [item.path for item in FILES.glob(f"{folder}/a b.txt")] == [f"{folder}/a b.txt"]
-    assert read_object(f"{folder}/b*.txt") == b"b*.txt"
-    with pytest.raises(ZeroDivisionError), FILES.write(f"{folder}/b*.txt") as file:
-        file.write(bytes(1 // 0))
-    with pytest.raises(FileNotFoundError):
-        FILES.open(f"{folder}/b")
-    FILES.remove(f"{folder}/b*.txt")
-    FILES.remove(f"{folder}/b*.txt")
-    assert FILES.exists(f"{folder}/in.txt")
-    assert FILES.is_folder(f"{folder}/in")
-    assert not FILES.exists(f"{folder}/in")
-    assert sorted(MemoryFileSystem.objects) == [
-        f"{folder}/{name}" for name in ("a b.txt", "in.txt", "in/.hidden/d.txt", "in/c.txt")
-    ]
-
-
 def test_run_stopped_at_any_write_resumes_to_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At every write, an existing manifest lists only files with the recorded SHA-256."""
-    out = "memory://bucket/stopped"
+    out = "mem://bucket/stopped"
     source = Path(shutil.copytree(PUBMED_SAMPLE, tmp_path / "source"))
     update_path = (source / "pubmed26n0003.xml").rename(tmp_path / "later.xml")
-    monkeypatch.setattr(lock, "LEASE_RENEWAL_SECONDS", 3600)
+    monkeypatch.setattr(lease, "LEASE_RENEWAL_SECONDS", 3600)
     monkeypatch.setattr(retry_module, "STEP_RETRY_POLICY", RetryPolicy(max_attempts=1))
-    monkeypatch.setattr(MemoryFileSystem, "objects", {})
+    MEMORY_OBJECTS.clear()
 
     def run_pipeline() -> int:
         arguments = ("--keep-dropped", "--dedup", "exact", "--input", str(source), "--output", out)
@@ -712,13 +630,13 @@ def test_run_stopped_at_any_write_resumes_to_the_same_bytes(
 
     def read_published_objects() -> dict[str, object]:
         contents: dict[str, object] = {
-            path: data for path, data in MemoryFileSystem.objects.items() if "/.bioshards/" not in path
+            path: data for path, data in MEMORY_OBJECTS.items() if "/.bioshards/" not in path
         }
-        manifest = json.loads(MemoryFileSystem.objects[f"{out}/manifest.json"])
+        manifest = json.loads(MEMORY_OBJECTS[f"{out}/manifest.json"])
         return {**contents, f"{out}/manifest.json": {**manifest, "run": None}}
 
     assert run_pipeline() == 0
-    before = dict(MemoryFileSystem.objects)
+    before = dict(MEMORY_OBJECTS)
     update_path.rename(source / "pubmed26n0003.xml")
     write_numbers = itertools.count()
     stop_at = -1
@@ -727,18 +645,29 @@ def test_run_stopped_at_any_write_resumes_to_the_same_bytes(
         number = next(write_numbers)
         if 0 <= stop_at <= number:
             raise RuntimeError("stopped")
-        if manifest := MemoryFileSystem.objects.get(f"{out}/manifest.json"):
+        if manifest := MEMORY_OBJECTS.get(f"{out}/manifest.json"):
             entries = json.loads(manifest)
             for entry in entries["outputs"] + entries["dropped"] + entries["duplicates"]:
-                data = MemoryFileSystem.objects[f"{out}/{entry['file']}"]
+                data = MEMORY_OBJECTS[f"{out}/{entry['file']}"]
                 assert hashlib.sha256(data).hexdigest() == entry["sha256"]
 
-    monkeypatch.setattr(MemoryFileSystem, "before_and_after", check_and_maybe_stop)
+    def checked(function: Callable[..., object]) -> Callable[..., object]:
+        def call(*arguments: object, **options: object) -> object:
+            check_and_maybe_stop()
+            result = function(*arguments, **options)
+            check_and_maybe_stop()
+            return result
+
+        return call
+
+    for name in ("put", "delete"):
+        monkeypatch.setattr(obstore, name, checked(getattr(obstore, name)))
     assert run_pipeline() == 0
     expected, write_count = read_published_objects(), next(write_numbers)
     assert write_count > 50
     for stop_at in range(1, write_count, 11):
-        MemoryFileSystem.objects = dict(before)
+        MEMORY_OBJECTS.clear()
+        MEMORY_OBJECTS.update(before)
         write_numbers = itertools.count()
         assert run_pipeline() == 1
         stop_at = -1

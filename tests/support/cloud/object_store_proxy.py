@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import collections
 import http.client
-import json
 import socket
 import struct
 import threading
 import time
-import urllib.request
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from tests.support.cloud.store_emulators import EmulatedStore
 from tests.support.servers.server_faults import ConnectionReset, ServiceUnavailable, Stall, TruncatedBody
@@ -44,8 +42,21 @@ class LostResponse:
 
 
 @dataclass(frozen=True)
+class ErrorCode:
+    """A response with a status and one of the codes of S3."""
+
+    status: int
+    code: str
+
+
+@dataclass(frozen=True)
 class ChecksumsUnsupported:
     """The response of a server that does not know the checksums that Amazon's client sends since 2025."""
+
+
+@dataclass(frozen=True)
+class RangesIgnored:
+    """The response of a server, or of what is between, that sends the whole object for each range."""
 
 
 StoreFault = (
@@ -56,7 +67,9 @@ StoreFault = (
     | UploadReset
     | MissingUpload
     | LostResponse
+    | ErrorCode
     | ChecksumsUnsupported
+    | RangesIgnored
 )
 
 _CHECKSUMS = ("x-amz-checksum-", "x-amz-sdk-checksum-", "x-amz-trailer")
@@ -64,7 +77,6 @@ _NOT_IMPLEMENTED = (
     b"<Error><Code>NotImplemented</Code><Message>A header you provided implies functionality that is not "
     b"implemented</Message></Error>"
 )
-
 _NO_SUCH_UPLOAD = b"<Error><Code>NoSuchUpload</Code><Message>There is no such upload.</Message></Error>"
 
 
@@ -83,8 +95,7 @@ class ObjectStoreProxy(ThreadingHTTPServer):
         store: the store at the proxy's address.
         requests: (method, decoded path with query) of all requests.
         bytes_read: bytes of response bodies.
-        emulate_generations: does Google's say and look at the generation of what is read, as the emulator
-            does not?
+        num_connections: connections that were opened.
     """
 
     request_queue_size = 128
@@ -101,8 +112,7 @@ class ObjectStoreProxy(ThreadingHTTPServer):
         )
         self.upstream = upstream
         self.requests: list[tuple[str, str]] = []
-        self.bytes_read = 0
-        self.emulate_generations = False
+        self.bytes_read = self.num_connections = 0
         self._scheduled_faults: list[_ScheduledFault] = []
         self._lock = threading.Lock()
 
@@ -113,6 +123,11 @@ class ObjectStoreProxy(ThreadingHTTPServer):
     def __exit__(self, *_: object) -> None:
         self.shutdown()
         self.server_close()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Count the connection."""
+        self.num_connections += 1
+        super().process_request(request, client_address)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore errors of connections that a fault closed."""
@@ -129,7 +144,7 @@ class ObjectStoreProxy(ThreadingHTTPServer):
         """Remove all faults and reset the request counts."""
         self._scheduled_faults.clear()
         self.requests.clear()
-        self.bytes_read = 0
+        self.bytes_read = self.num_connections = 0
 
     def next_fault(self, method: str, path: str) -> StoreFault | None:
         with self._lock:
@@ -146,18 +161,12 @@ class ObjectStoreProxy(ThreadingHTTPServer):
 
 
 def _request_kind(method: str, path: str) -> str:
-    if (
-        "list-type=2" in path
-        or path.endswith("uploads")
-        or "?uploads&" in path
-        or (method == "GET" and path.split("?")[0].endswith("/o"))
-    ):
+    query = path.partition("?")[2]
+    if method == "GET" and any(word in query for word in ("list-type=2", "comp=list", "uploads")):
         return "LIST"
-    if method == "GET" and path.startswith("/storage/v1/b/"):
-        return "HEAD"
-    if path.startswith(("/upload/", "/resumable/")):
-        return "PUT"
-    return {"GET": "GET", "HEAD": "HEAD", "PUT": "PUT", "DELETE": "DELETE"}.get(method, "other")
+    if method == "POST" and "comp=batch" in query:  # Azure's
+        return "DELETE"
+    return method if method in ("GET", "HEAD", "PUT", "DELETE") else "other"
 
 
 class _ProxyHandler(BaseHTTPRequestHandler):
@@ -175,23 +184,19 @@ class _ProxyHandler(BaseHTTPRequestHandler):
         body = self._read_body()
         if isinstance(fault, ServiceUnavailable):
             return self._send(fault.status, [], b"<Error><Code>ServiceUnavailable</Code></Error>")
+        if isinstance(fault, ErrorCode):
+            return self._send(fault.status, [], f"<Error><Code>{fault.code}</Code></Error>".encode())
         if isinstance(fault, ChecksumsUnsupported) and any(
             name.lower().startswith(_CHECKSUMS) for name in self.headers
         ):
             return self._send(501, [("Content-Type", "application/xml")], _NOT_IMPLEMENTED)
+        if isinstance(fault, RangesIgnored):
+            del self.headers["Range"]
         if isinstance(fault, MissingUpload):
             return self._send(404, [("Content-Type", "application/xml")], _NO_SUCH_UPLOAD)
         if isinstance(fault, Stall) and not fault.after_bytes:
             time.sleep(fault.seconds)
         status, headers, data = self._forward(body)
-        if self.server.emulate_generations and self.path.startswith("/download/"):
-            generation, requested_generation = (
-                self._get_generation(),
-                parse_qs(urlsplit(self.path).query).get("generation", []),
-            )
-            if requested_generation not in ([], [generation]):
-                return self._send(404, [], b"No such object")
-            headers.append(("X-Goog-Generation", generation))
         if isinstance(fault, LostResponse):
             return self._reset_connection()
         self._send(status, headers, data, fault)
@@ -229,11 +234,6 @@ class _ProxyHandler(BaseHTTPRequestHandler):
             return response.status, response_headers, response.read()
         finally:
             upstream_connection.close()
-
-    def _get_generation(self) -> str:
-        address = self.server.upstream.endpoint + urlsplit(self.path).path.removeprefix("/download")
-        with urllib.request.urlopen(address) as response:
-            return str(json.load(response)["generation"])
 
     def _send(
         self, status: int, headers: list[tuple[str, str]], data: bytes, fault: StoreFault | None = None

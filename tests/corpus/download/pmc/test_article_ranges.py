@@ -24,7 +24,8 @@ from bioshards.corpus.download.pmc.article_ranges import FetchPlan, RangeReport
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 from bioshards.pipelines.storage.routed import RoutedStorage
-from tests.support.cloud.memory_filesystem import MEMORY_OBJECTS
+from bioshards.pipelines.storage.store_options import StoreOptions
+from tests.support.cloud.memory_store import MEMORY_OBJECTS
 from tests.support.servers.fake_pmc_bucket import (
     BASE_URL,
     HTML_RESPONSE,
@@ -165,7 +166,7 @@ def test_interrupted_run_is_resumed(
 
 
 def test_mirror_on_an_object_store(bucket: FakeBucket, connection: FolderConnection) -> None:
-    storage, mirror = RoutedStorage(), "mem://mirror"
+    storage, mirror = RoutedStorage(StoreOptions()), "mem://bucket/mirror"
     for day, fetched in (("2026-09-05", 4), ("2026-09-06", 1)):
         bucket.put_article(FakeArticle(11, text=f"Revised on {day}."))
         bucket.publish_inventory(day)

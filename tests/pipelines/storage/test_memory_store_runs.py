@@ -1,13 +1,11 @@
-"""Tests of pipelines, storage and mirrors on mem://, a Beam file system that keeps objects in memory.
-
-As in object stores, an object becomes visible when its file is closed.
-"""
+"""Tests of pipelines, storage and mirrors on mem://, an object store in this process' memory."""
 
 from __future__ import annotations
 
 import json
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from datetime import datetime
@@ -22,10 +20,11 @@ from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.storage import retry
 from bioshards.pipelines import cli
 from bioshards.pipelines.storage.routed import RoutedStorage
-from tests.support.cloud.memory_filesystem import MEMORY_OBJECTS
+from bioshards.pipelines.storage.store_options import StoreOptions
+from tests.support.cloud.memory_store import MEMORY_OBJECTS
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.outputs import load_manifest
-from tests.support.paths import PUBMED_SAMPLE
+from tests.support.paths import PUBMED_SAMPLE, REPOSITORY
 from tests.support.servers.fake_server import FakeServer, HtmlPage, TruncatedBody
 from tests.support.servers.http_connections import open_connection
 from tests.support.servers.server_pages import publish_file
@@ -99,7 +98,7 @@ def test_words_are_counted_from_and_to_an_object_store(reference: Path, tmp_path
 
 
 def test_incomplete_write_creates_no_object() -> None:
-    storage = RoutedStorage()
+    storage = RoutedStorage(StoreOptions())
 
     def write_and_fail() -> None:
         with storage.write("mem://bucket/a.json") as file:
@@ -115,7 +114,7 @@ PATH = "mem://bucket/a.xml.gz"
 
 
 def test_resumable_file_appears_on_commit() -> None:
-    with RoutedStorage().open_resumable(PATH, "v1") as part:
+    with RoutedStorage(StoreOptions()).open_resumable(PATH, "v1") as part:
         assert part.size == 0
         part.write(b"some ")
         part.write(b"bytes")
@@ -127,7 +126,7 @@ def test_resumable_file_appears_on_commit() -> None:
 
 
 def test_resumable_file_can_be_restarted() -> None:
-    with RoutedStorage().open_resumable(PATH, "v1") as part:
+    with RoutedStorage(StoreOptions()).open_resumable(PATH, "v1") as part:
         part.write(b"old")
         part.restart()
         assert part.size == 0
@@ -141,13 +140,13 @@ def test_interrupted_or_discarded_resumable_file_leaves_nothing() -> None:
     MEMORY_OBJECTS[PATH] = b"the one before"
 
     def write_and_fail() -> None:
-        with RoutedStorage().open_resumable(PATH, "v1") as part:
+        with RoutedStorage(StoreOptions()).open_resumable(PATH, "v1") as part:
             part.write(b"half")
             raise OSError("connection lost")
 
     with pytest.raises(OSError, match="connection lost"):
         write_and_fail()
-    with RoutedStorage().open_resumable(PATH, "v1") as part:
+    with RoutedStorage(StoreOptions()).open_resumable(PATH, "v1") as part:
         assert part.size == 0
         part.write(b"wrong")
         part.discard()
@@ -159,7 +158,7 @@ def test_a_mirror_on_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(retry, "time", SimpleNamespace(sleep=lambda _: None))
     path = "pubmed/baseline/pubmed26n0001.xml.gz"
     publish_file(tmp_path / path, pubmed_set_xml(*map(citation_xml, range(1, 500))), md5=True)
-    mirror = Mirror(RoutedStorage(), "mem://bucket/mirror")
+    mirror = Mirror(RoutedStorage(StoreOptions()), "mem://bucket/mirror")
     with FakeServer(tmp_path) as server, open_connection(server.url) as connection:
         remote = RemoteFile(server.url + path, path, "PubmedArticleSet", True, "words", datetime(2020, 1, 2))
         server.schedule_fault(path, HtmlPage("<html>Too busy</html>"))
@@ -185,7 +184,7 @@ def test_a_mirror_on_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_storage_calls_are_the_same_as_for_local_files(tmp_path: Path) -> None:
-    storage = RoutedStorage()
+    storage = RoutedStorage(StoreOptions())
     for folder in ("mem://bucket/x", str(tmp_path / "x")):
         for name in ("b.txt", "a.txt", "deep/c.txt"):
             with storage.write(f"{folder}/{name}") as file:
@@ -221,23 +220,44 @@ def test_manifest_contains_no_credentials(run: Callable[..., int], tmp_path: Pat
     assert str(tmp_path) in text
 
 
-def test_unknown_scheme_error_names_the_package_to_install(
+def test_unknown_scheme_error_names_those_that_are_known(
     run: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("--input", "nowhere://bucket/in", "--output", "nowhere://bucket/out") == 2
-    assert "bioshards[cloud]" in capsys.readouterr().err
+    assert run("--input", "hdfs://folder/in", "--output", "hdfs://folder/out") == 2
+    stderr = capsys.readouterr().err
+    assert "nothing here can open hdfs://folder/" in stderr
+    assert "local or mounted, on gs://BUCKET, s3://BUCKET or az://CONTAINER" in stderr
 
 
-@pytest.mark.parametrize(("scheme", "client"), [("gs", "gcs"), ("s3", "s3")])
+@pytest.mark.parametrize(
+    ("scheme", "library"),
+    [("gs", "obstore"), ("gs", "google.auth"), ("s3", "botocore.session"), ("az", "obstore.store")],
+)
 def test_missing_cloud_library_error_names_the_package_to_install(
     scheme: str,
-    client: str,
+    library: str,
     run: Callable[..., int],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(sys.modules, f"bioshards.pipelines.storage.{client}", None)
+    for name in ("remote_storage", "routed", "store_options"):
+        if library.startswith("obstore"):
+            monkeypatch.delitem(sys.modules, f"bioshards.pipelines.storage.{name}", raising=False)
+    monkeypatch.delenv("STORAGE_EMULATOR_HOST", raising=False)
+    monkeypatch.setitem(sys.modules, library, None)
     assert run("--output", f"{scheme}://bucket/out") == 2
     stderr = capsys.readouterr().err
     assert f"{scheme}://bucket/out needs a library" in stderr
     assert "pip install 'bioshards[cloud]'" in stderr
+
+
+def test_local_runs_import_no_client_of_object_stores(tmp_path: Path) -> None:
+    code = (
+        "import sys; from bioshards.pipelines import cli; "
+        "code = cli.main(['run', 'pubmed_to_shards', '--workers', '1', '--output', sys.argv[1]]); "
+        "sys.exit(code or 'obstore' in sys.modules)"
+    )
+    completed = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "out")], capture_output=True, text=True, cwd=REPOSITORY
+    )
+    assert completed.returncode == 0, completed.stderr
