@@ -42,7 +42,7 @@ PubMed citation XML (baseline and update files, any mixture) to document shards:
 each citation, cleaned of markup, split into sentences, in Arrow files with a manifest."""
 
 INPUT_HELP: Final = f"""\
-a folder, a file or a quoted glob, also on gs:// or s3://; or a source to fetch, by name:
+a folder, a file or a quoted glob, also on gs://, s3:// or az://; or a source to fetch, by name:
 {"; ".join(SOURCES[name].usage for name in list_source_names("citations"))};
 repeatable (default: the sample that comes with bioshards)"""
 

@@ -62,10 +62,12 @@ def open_local_resumable(path: str, version: str) -> Iterator[ResumableFile]:
         ):
             remove_unlocked(os.path.join(folder, sibling))
     with locate_full_disk(folder), open_locked(partial_path) as file:
-        yield _LocalResumableFile(file, partial_path, path)
+        yield LocalResumableFile(file, partial_path, path)
 
 
-class _LocalResumableFile:
+class LocalResumableFile:
+    """An incomplete file on a local disk."""
+
     def __init__(self, file: BinaryIO, partial_path: str, path: str) -> None:
         self._file, self._partial_path, self._path = file, partial_path, path
         self.size = file.seek(0, os.SEEK_END)

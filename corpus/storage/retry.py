@@ -83,7 +83,7 @@ STORE_REQUEST_TIMEOUT_SECONDS: Final = 600
 """Seconds for a request of an object store as a whole, which reads or writes a few megabytes."""
 
 STORE_MAX_RETRIES: Final = 4
-"""Retries of the client of an object store, with exponential backoff, before the error reaches :func:`retry`."""
+"""Retries of the client of an object store, with exponential backoff, before :func:`retry` sees the error."""
 
 STORE_INITIAL_BACKOFF_SECONDS: Final = 0.1
 """Seconds before the first of them; it is doubled for every further one."""

@@ -1,7 +1,7 @@
 """``beam copy``: a finished directory from one store to another, every file that its manifest lists verified.
 
 A vocabulary is built, and a model trained, of files on a machine; shards and examples may have been made on
-gs:// or s3://.  The copy is a finished directory like its original: no manifest, not finished.
+gs://, s3:// or az://.  The copy is a finished directory like its original: no manifest, not finished.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from bioshards.pipelines.options.parser import Parser
 
 _DESCRIPTION: Final = """\
 A finished directory (document shards, words, a vocabulary, a pretraining set) from one store to another:
-local, gs:// or s3://. Every file that its manifest lists is verified by SHA-256; what is at the target
+local, gs://, s3:// or az://. Every file that its manifest lists is verified by SHA-256; what is at the target
 already, and right, is not copied again; the manifest comes last."""
 _NUM_THREADS: Final = 8
 """Files copied at a time: most of the time of a small one is waiting for a store's answer."""

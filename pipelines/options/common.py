@@ -19,7 +19,7 @@ _download_option = functools.partial(Option, group="downloads")
 
 
 DOCUMENTS_OPTION: Final = Option(
-    "a finished --output of pubmed_to_shards or pmc_to_shards, also on gs:// or s3://; repeatable",
+    "a finished --output of pubmed_to_shards or pmc_to_shards, also on gs://, s3:// or az://; repeatable",
     group=IO_GROUP,
     metavar="DIR",
     many="repeat",
@@ -33,7 +33,7 @@ CONNECTIONS_OPTION: Final = _download_option(
 def make_mirror_option(default_mirror: str) -> Option:
     """Return ``--mirror``, with its default for the help text."""
     return _download_option(
-        "folder of verified copies, also on gs:// or s3://; files in it are not downloaded again "
+        "folder of verified copies, also on gs://, s3:// or az://; files in it are not downloaded again "
         f"(default: {default_mirror})",
         metavar="DIR",
     )

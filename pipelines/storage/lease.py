@@ -57,7 +57,7 @@ class Lease:
     token: str = ""
 
     def is_held(self) -> bool:
-        """Return True if its run may be alive: it has not expired, nor has its process on this machine ended."""
+        """Return True unless the lease has expired, or is of a process of this machine that has ended."""
         if abs(int(time.time()) - self.renewed_at) >= LEASE_EXPIRY_SECONDS:
             return False
         if self.host != socket.gethostname():

@@ -20,7 +20,7 @@ from obstore.store import GCSStore, S3Store
 
 from bioshards.corpus.storage.disk_space import get_temporary_folder, locate_full_disk
 from bioshards.corpus.storage.glob_pattern import matches_glob
-from bioshards.corpus.storage.resumable_file import ResumableFile
+from bioshards.corpus.storage.resumable_file import LocalResumableFile, ResumableFile
 from bioshards.corpus.storage.storage_protocol import (
     FileInfo,
     OnRepeatedFolder,
@@ -217,26 +217,12 @@ def _open_spool_file() -> Iterator[BinaryIO]:
         yield cast(BinaryIO, file)
 
 
-class _SpooledFile:
+class _SpooledFile(LocalResumableFile):
     """A file on its way to a store, which cannot append to an object."""
 
     def __init__(self, file: BinaryIO, path: str, storage: RemoteStorage) -> None:
-        self._file, self._path, self._storage = file, path, storage
-        self.size = 0
-
-    def read_blocks(self) -> Iterator[bytes]:
-        self._file.seek(0)
-        while block := self._file.read(1 << 20):
-            yield block
-
-    def write(self, data: bytes) -> None:
-        self._file.write(data)
-        self.size += len(data)
-
-    def restart(self) -> None:
-        self._file.seek(0)
-        self._file.truncate()
-        self.size = 0
+        super().__init__(file, "", path)
+        self._storage = storage
 
     def commit(self) -> None:
         self._storage.put(self._path, self._file)

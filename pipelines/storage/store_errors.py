@@ -8,16 +8,16 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
-from obstore.exceptions import BaseError, UnauthenticatedError
+from obstore.exceptions import BaseError
 
 from bioshards.corpus.errors import CredentialsError, TransientStorageError
-
 from bioshards.corpus.storage.retry import STORE_INITIAL_BACKOFF_SECONDS, STORE_MAX_RETRIES
 
 from .object_store import CREDENTIALS_HINTS, split_path
 
 Result = TypeVar("Result")
 
+_TRANSIENT_STATUSES: Final = {408, 409, 410, 412, 429, *range(500, 600)} - {501}
 _TRANSIENT_CODES: Final = {
     "BadDigest",
     "IncompleteBody",
@@ -59,51 +59,45 @@ def translate_errors(path: str, was_seen: bool = False) -> Iterator[None]:
     except (BaseError, FileNotFoundError, ValueError) as error:
         if isinstance(error, ValueError) and "parse path" not in str(error):
             raise
-        text, _, details = str(error).partition("\n\nDebug source")
-        status = re.search(r"status code: (\d+)", text)
-        raise make_error(path, int(status[1]) if status else None, error, text, details, was_seen) from error
+        text, _, causes = str(error).partition("\n\nDebug source")
+        match = re.search(r"status code: (\d+)", text)
+        status = int(match[1]) if match else 404 if isinstance(error, FileNotFoundError) else None
+        cause = re.search(r'message: "([^"]*)"|source: (TimedOut)', causes)
+        if cause and not match:
+            text += f" ({cause[1] or cause[2]})"
+        raise make_error(path, status, text, was_seen) from error
 
 
-def make_error(
-    path: str, status: int | None, error: Exception, text: str, details: str = "", was_seen: bool = False
-) -> OSError:
+def make_error(path: str, status: int | None, text: str, was_seen: bool = False) -> OSError:
     """Return the exception for a failed call.
 
     Args:
         status: HTTP status; None without a response.
-        text: the error in words; it may hold the body of the response.
-        details: obstore's description of the causes.
+        text: the error in words, with the body of the response.
     """
     bucket = split_path(path)[0]
     code, message = (re.search(rf"<{tag}>([^<\n]*)", text) for tag in ("Code", "Message"))
-    cause = re.search(r'message: "([^"]*)"|source: (TimedOut)', details)
-    # Neither the URL of a request nor its signature.
-    reason = text.partition("\n")[0].rpartition(" - ")[2][:300] + (
-        f": {cause[1] or cause[2]}" if cause else ""
-    )
-    if code:
-        reason = f"{status} {code[1]}" + (f": {message[1][:300]}" if message else "")
     name = code[1] if code else ""
-    if isinstance(error, UnauthenticatedError) or status == 401 or name in _CREDENTIALS_CODES:
-        hint = CREDENTIALS_HINTS.get(bucket.partition("://")[0], "")
+    # What precedes the dash has the URL of the request, and with it a signature.
+    reason = " ".join(text.rpartition(" - ")[2].split())[:300]
+    if name:
+        reason = f"{status} {name}" + (f": {message[1][:300]}" if message else "")
+    hint = CREDENTIALS_HINTS.get(bucket.partition("://")[0], "")
+    if status == 401 or name in _CREDENTIALS_CODES or "credential provider" in text:
         return CredentialsError(
             f"{bucket} does not take the credentials for {path} ({reason}). Renew them: {hint}"
         )
     if "token request" in text or "Account must be" in text:
-        return CredentialsError(
-            f"{bucket} needs credentials: {CREDENTIALS_HINTS[bucket.partition('://')[0]]}"
-        )
-    if name in _TRANSIENT_CODES:
-        return TransientStorageError(f"the store failed at {path}: {reason}")
+        return CredentialsError(f"{bucket} needs credentials: {hint}")
     if was_seen and status in (404, 412):
         return TransientStorageError(f"{path} was replaced or lost on its way: {reason}")
-    if status == 404 or isinstance(error, FileNotFoundError):
+    if status == 404 and name not in _TRANSIENT_CODES:
         return FileNotFoundError(f"{path} is not there: {reason}")
     if status == 403:
         return PermissionError(f"{bucket} does not allow what is needed of {path}: {reason}")
-    if isinstance(error, ValueError) or "invalid path" in text:
+    if "invalid path" in text or "parse path" in text:
         return OSError(f"{path} cannot be used, as no client takes its name: {reason}. Rename what is there")
-    if status is None or status in (408, 409, 410, 412, 429) or (status >= 500 and status != 501):
+    if status is None or name in _TRANSIENT_CODES or status in _TRANSIENT_STATUSES:
         return TransientStorageError(f"the store failed at {path}: {reason}")
     return OSError(f"the store refuses {path}: {reason}")
 

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from urllib.parse import urlsplit
 
 import requests
@@ -27,6 +27,7 @@ from .object_store import CREDENTIALS_HINTS
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
+    from obstore.auth.boto3 import Boto3CredentialProvider
     from obstore.auth.google import GoogleCredentialProvider
     from obstore.store import AzureConfig, ClientConfig, GCSConfig, RetryConfig, S3Config
 
@@ -37,7 +38,7 @@ _GOOGLE_SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """Beam's options that concern object stores, under their names; what is not given, the environment says."""
+    """Beam's options of object stores, under their names; what is not given, the environment says."""
 
     no_auth: bool = False
     impersonate_service_account: str | None = None
@@ -84,27 +85,24 @@ def open_store(root: str, options: StoreOptions, is_probe: bool = False) -> Obje
         "backoff": {"init_backoff": timedelta(seconds=STORE_INITIAL_BACKOFF_SECONDS)},
     }
     if scheme == "gs":
-        config = _make_gcs_config(options)
-        provider = None if config else _make_google_provider(options)
+        config, google = _configure_gcs(options)
         return GCSStore(
-            bucket,
-            config=config,
-            credential_provider=provider,
-            client_options=client,
-            retry_config=retries,
+            bucket, config=config, credential_provider=google, client_options=client, retry_config=retries
         )
     if scheme == "s3":
-        return _open_s3(bucket, options, client, retries)
-    return AzureStore(config=_make_azure_config(root, options), client_options=client, retry_config=retries)
+        s3_config, aws = _configure_s3(bucket, options)
+        client.update(_configure_tls(options))
+        return S3Store(
+            bucket, config=s3_config, credential_provider=aws, client_options=client, retry_config=retries
+        )
+    return AzureStore(config=_configure_azure(root, options), client_options=client, retry_config=retries)
 
 
-def _make_gcs_config(options: StoreOptions) -> GCSConfig:
+def _configure_gcs(options: StoreOptions) -> tuple[GCSConfig, GoogleCredentialProvider | None]:
     if emulator := os.environ.get("STORAGE_EMULATOR_HOST"):  # as Google's own client has it
-        return {"base_url": emulator, "bearer_token": "none"}
-    return {"skip_signature": True} if options.no_auth else {}
-
-
-def _make_google_provider(options: StoreOptions) -> GoogleCredentialProvider:
+        return {"base_url": emulator, "bearer_token": "none"}, None
+    if options.no_auth:
+        return {"skip_signature": True}, None
     import google.auth
     from google.auth import impersonated_credentials
     from google.auth.exceptions import DefaultCredentialsError
@@ -117,44 +115,34 @@ def _make_google_provider(options: StoreOptions) -> GoogleCredentialProvider:
     if options.impersonate_service_account:
         *delegates, principal = options.impersonate_service_account.split(",")
         credentials = impersonated_credentials.Credentials(credentials, principal, [_GOOGLE_SCOPE], delegates)
-    return GoogleCredentialProvider(credentials)
+    return {}, GoogleCredentialProvider(credentials)
 
 
-def _open_s3(bucket: str, options: StoreOptions, client: ClientConfig, retries: RetryConfig) -> S3Store:
+def _configure_s3(bucket: str, options: StoreOptions) -> tuple[S3Config, Boto3CredentialProvider]:
     import botocore.session
     from botocore.exceptions import BotoCoreError
     from obstore.auth.boto3 import Boto3CredentialProvider
 
-    endpoint = options.s3_endpoint_url
+    endpoint = options.s3_endpoint_url or os.environ.get(
+        "AWS_ENDPOINT_URL_S3", os.environ.get("AWS_ENDPOINT_URL")
+    )
     if endpoint and not urlsplit(endpoint).netloc:
         raise ValueError(f"--s3_endpoint_url {endpoint} is no URL like https://HOST")
-    verify = options.s3_verify or os.environ.get("AWS_CA_BUNDLE") or "true"
-    if verify.lower() == "false":
-        client["allow_invalid_certificates"] = True
-    elif verify.lower() != "true":
-        client["root_certificate"] = Path(verify).read_bytes()
     session = botocore.session.get_session()
+    if options.s3_access_key_id:
+        session.set_credentials(
+            options.s3_access_key_id, options.s3_secret_access_key, options.s3_session_token
+        )
     try:
+        provider = Boto3CredentialProvider(session, ttl=timedelta(minutes=5))
         region = options.s3_region_name or (not endpoint and _find_region(bucket))
-        config: S3Config = {
-            "disable_bulk_delete": True,  # other servers of the protocol may lack it
-            "region": region or session.get_config_variable("region") or "us-east-1",
-        }
-        if options.s3_access_key_id and options.s3_secret_access_key:
-            provider = None
-            config["access_key_id"] = options.s3_access_key_id
-            config["secret_access_key"] = options.s3_secret_access_key
-            if options.s3_session_token:
-                config["session_token"] = options.s3_session_token
-        else:
-            provider = Boto3CredentialProvider(session, ttl=timedelta(minutes=5))
+        region = region or session.get_config_variable("region") or "us-east-1"
     except (BotoCoreError, ValueError) as error:
         raise CredentialsError(f"s3:// needs credentials ({error}): {CREDENTIALS_HINTS['s3']}") from error
-    if endpoint or options.s3_disable_ssl:
-        config["endpoint"] = endpoint or f"http://s3.{config['region']}.amazonaws.com"
-    return S3Store(
-        bucket, config=config, credential_provider=provider, client_options=client, retry_config=retries
-    )
+    scheme = "http" if options.s3_disable_ssl else "https"
+    endpoint = endpoint or f"{scheme}://s3.{region}.amazonaws.com"
+    # Other servers of the protocol may lack removals of many objects at once.
+    return {"region": region, "endpoint": endpoint, "disable_bulk_delete": True}, provider
 
 
 def _find_region(bucket: str) -> str | None:
@@ -166,31 +154,38 @@ def _find_region(bucket: str) -> str | None:
     return response.headers.get("x-amz-bucket-region")
 
 
-def _make_azure_config(root: str, options: StoreOptions) -> AzureConfig:
+def _configure_tls(options: StoreOptions) -> ClientConfig:
+    """Return what ``--s3_verify`` means: true, false, or a file of certificates."""
+    verify = options.s3_verify or os.environ.get("AWS_CA_BUNDLE", "true")
+    if verify.lower() in ("true", "false"):
+        return {"allow_invalid_certificates": verify.lower() == "false"}
+    try:
+        return {"root_certificate": Path(verify).read_bytes()}
+    except OSError as error:
+        raise ValueError(f"--s3_verify {verify} cannot be read: {error.strerror}") from error
+
+
+def _configure_azure(root: str, options: StoreOptions) -> AzureConfig:
     """Return the account, container and credentials of az://, abfs:// and azfs:// URLs.
 
-    Keys of connection strings are those of Microsoft's documentation
-    (learn.microsoft.com/azure/storage/common/storage-configure-connection-string).
+    Keys of connection strings: learn.microsoft.com/azure/storage/common/storage-configure-connection-string.
     """
     scheme, _, container = root.partition("://")
-    config: AzureConfig = {}
     connection = options.azure_connection_string or os.environ.get("AZURE_STORAGE_CONNECTION_STRING", "")
     values = dict(part.partition("=")[::2] for part in connection.split(";") if part)
-    if value := values.get("AccountName"):
-        config["account_name"] = value
-    if value := values.get("AccountKey"):
-        config["account_key"] = value
-    if value := values.get("SharedAccessSignature"):
-        config["sas_key"] = value
-    if value := options.blob_service_endpoint or values.get("BlobEndpoint"):
-        config["endpoint"] = value
-        config.setdefault("account_name", (urlsplit(value).hostname or "").partition(".")[0])
-    if options.azure_managed_identity_client_id:
-        config["client_id"] = options.azure_managed_identity_client_id
+    endpoint = options.blob_service_endpoint or values.get("BlobEndpoint")
+    account = values.get("AccountName") or (urlsplit(endpoint or "").hostname or "").partition(".")[0]
     if scheme == "azfs":
-        config["account_name"], _, container = container.partition("/")
+        account, _, container = container.partition("/")
     elif "@" in container:
         container, _, host = container.partition("@")
-        config["account_name"] = host.partition(".")[0]
-    config["container_name"] = container
-    return config
+        account = host.partition(".")[0]
+    config = {
+        "container_name": container,
+        "account_name": account,
+        "account_key": values.get("AccountKey"),
+        "sas_key": values.get("SharedAccessSignature"),
+        "endpoint": endpoint,
+        "client_id": options.azure_managed_identity_client_id,
+    }
+    return cast("AzureConfig", {key: value for key, value in config.items() if value})

@@ -73,41 +73,37 @@ def _request(
     store: GCSStore | S3Store, method: str, root: str, name: str, query: dict[str, str]
 ) -> etree._Element:
     """Send a request with the credentials of a client, and return the response."""
-    path = f"{root.partition('://')[2]}/{quote(name)}".rstrip("/")
-    path += f"?{urlencode(sorted(query.items()), quote_via=quote)}"
+    config = store.config
+    endpoint = config.get("endpoint") or config.get("base_url") or "https://storage.googleapis.com"
+    url = f"{endpoint}/{root.partition('://')[2]}" + (f"/{quote(name)}" if name else "")
+    url += f"?{urlencode(sorted(query.items()), quote_via=quote)}"
     with requests.Session() as session:
-        if isinstance(store, GCSStore):
-            url = f"{store.config.get('base_url') or 'https://storage.googleapis.com'}/{path}"
-            provider = store.credential_provider
-            headers = {"Authorization": f"Bearer {provider()['token']}"} if provider else {}
-        else:
-            region = store.config["region"]
-            url = f"{store.config.get('endpoint') or f'https://s3.{region}.amazonaws.com'}/{path}"
-            headers = _sign_for_s3(store, method, url, region)
         session.mount(url, HTTPAdapter(max_retries=_RETRIES))
         try:
             response = session.request(
                 method,
                 url,
-                headers=headers,
+                headers=_sign(store, method, url),
                 timeout=(STORE_CONNECT_TIMEOUT_SECONDS, STORE_READ_TIMEOUT_SECONDS),
             )
         except requests.RequestException as error:
-            raise make_error(f"{root}/{name}", None, error, type(error).__name__) from error
+            raise make_error(f"{root}/{name}", None, type(error).__name__) from error
     if not response.ok:
-        raise make_error(f"{root}/{name}", response.status_code, OSError(), response.text)
+        raise make_error(f"{root}/{name}", response.status_code, response.text)
     return etree.fromstring(response.content or b"<Empty/>")
 
 
-def _sign_for_s3(store: S3Store, method: str, url: str, region: str) -> dict[str, str]:
+def _sign(store: GCSStore | S3Store, method: str, url: str) -> dict[str, str]:
+    """Return the headers that carry the credentials of a client."""
+    if isinstance(store, GCSStore):
+        google = store.credential_provider
+        if not google:
+            return {}
+        token = google.credentials.token if google.credentials.valid else google()["token"]
+        return {"Authorization": f"Bearer {token}"}
     from botocore.auth import S3SigV4Auth
     from botocore.awsrequest import AWSRequest
-    from botocore.credentials import Credentials
 
-    provider = store.credential_provider
-    keys = provider() if provider else store.config
-    token = keys.get("token") or keys.get("session_token")
     request = AWSRequest(method, url)
-    credentials = Credentials(keys["access_key_id"], keys["secret_access_key"], token)
-    S3SigV4Auth(credentials, "s3", region).add_auth(request)
+    S3SigV4Auth(store.credential_provider.credentials, "s3", store.config["region"]).add_auth(request)
     return dict(request.headers)

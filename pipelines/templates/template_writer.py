@@ -210,7 +210,7 @@ def _make_metadata(pipeline: str) -> dict[str, Any]:
                 "name": ARGUMENTS_PARAMETER,
                 "label": f"Arguments of beam run, beginning with {pipeline}",
                 "helpText": f"such as: {pipeline} {_make_example_options(pipeline)}. Folders and files are "
-                f"on gs:// or s3://. {parser.format_help()}",
+                f"on gs://, s3:// or az://. {parser.format_help()}",
             }
         ],
     }

@@ -180,9 +180,14 @@ def test_run_whose_lease_was_taken_over_says_so_and_leaves_it(
     """As after a machine slept for more than two minutes."""
     monkeypatch.setattr(lease, "LEASE_RENEWAL_SECONDS", 0.1)
     path = f"{folder}/lock.json"
-    with pytest.raises(OutputMismatchError, match="process 1 of elsewhere"), storage.lease(path, folder):
-        write_lease(storage, path)
-        time.sleep(0.5)
+
+    def run_for_a_while() -> None:
+        with storage.lease(path, folder):
+            write_lease(storage, path)
+            time.sleep(0.5)
+
+    with pytest.raises(OutputMismatchError, match="process 1 of elsewhere"):
+        run_for_a_while()
     assert read_lease(storage, path)["token"] == "x"
 
 

@@ -1,4 +1,4 @@
-"""Tests of whole runs on gs://, s3:// and az://: same bytes as local runs, recovery from faults, locks, requests.
+"""Tests of whole runs on gs://, s3:// and az://: same bytes as local runs, faults, locks, requests.
 
 Emulated stores are reached through an ``ObjectStoreProxy``, which injects faults and counts requests.
 """

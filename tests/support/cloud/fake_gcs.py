@@ -1,7 +1,7 @@
 """Google Cloud Storage in memory: ``python -m tests.support.cloud.fake_gcs PORT BUCKET``.
 
-Speaks what obstore needs of the XML API (docs.cloud.google.com/storage/docs/xml-api) and what Beam's own client
-needs of the JSON API to stage jobs.  Requests are handled one after the other, so that preconditions hold.
+Speaks what obstore needs of the XML API (docs.cloud.google.com/storage/docs/xml-api), and what Beam's own
+client needs of the JSON API to stage jobs.  Requests are handled one by one, so that preconditions hold.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "POST" and "uploads" in query:
             upload_id = str(next(self.server.generations))
             uploads[upload_id] = (name, {})
-            fields = f"<Bucket>{self.server.name}</Bucket><Key>{escape(name)}</Key><UploadId>{upload_id}</UploadId>"
+            fields = f"<Key>{escape(name)}</Key><UploadId>{upload_id}</UploadId>"
             self._send(
                 200, f"<InitiateMultipartUploadResult>{fields}</InitiateMultipartUploadResult>".encode()
             )
@@ -189,7 +189,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.command == "POST":
             if query["uploadType"] == "multipart":
                 head = f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode()
-                metadata, media = BytesParser().parsebytes(head + body).get_payload()
+                metadata, _ = BytesParser().parsebytes(head + body).get_payload()
                 name = name or json.loads(metadata.get_payload())["name"]
                 body = body.rpartition(b"\r\n--")[0].split(b"\r\n\r\n", 2)[2]
             elif query["uploadType"] == "resumable":

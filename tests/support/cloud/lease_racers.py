@@ -1,7 +1,7 @@
 """Processes that take a lease at the same moment: ``python -m tests.support.cloud.lease_racers URL OPTIONS``.
 
-Each says ``ready``, reads lines with a round and a time to start, tries to take the round's lease at that time,
-and answers with ``held`` or ``refused``.  A lease that it holds it keeps until the next line.
+Each says ``ready``, reads lines with a round and a time to start, tries to take the round's lease then, and
+answers with ``held`` or ``refused``.  A lease that it holds it keeps until the next line.
 """
 
 from __future__ import annotations

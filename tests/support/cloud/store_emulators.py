@@ -43,7 +43,8 @@ class EmulatedStore:
     """A running store.
 
     Attributes:
-        url: its bucket, ``gs://BUCKET``, ``s3://BUCKET`` or ``az://CONTAINER``; ``endpoint``: where it listens.
+        url: its bucket, ``gs://BUCKET``, ``s3://BUCKET`` or ``az://CONTAINER``.
+        endpoint: where it listens.
         options: options of ``beam`` for this store.
         environment: additional environment variables of a process that uses it.
     """
