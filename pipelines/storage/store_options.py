@@ -114,7 +114,9 @@ def _configure_gcs(options: StoreOptions) -> tuple[GCSConfig, GoogleCredentialPr
         raise CredentialsError(f"gs:// needs credentials: {CREDENTIALS_HINTS['gs']}") from error
     if options.impersonate_service_account:
         *delegates, principal = options.impersonate_service_account.split(",")
-        credentials = impersonated_credentials.Credentials(credentials, principal, [_GOOGLE_SCOPE], delegates)
+        credentials = impersonated_credentials.Credentials(  # type: ignore[no-untyped-call]
+            credentials, principal, [_GOOGLE_SCOPE], delegates
+        )
     return {}, GoogleCredentialProvider(credentials)
 
 

@@ -5,7 +5,7 @@ obstore fails to list names with an empty part (``a//b``), and lists no unfinish
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import quote, urlencode
 
 import requests
@@ -22,6 +22,10 @@ from bioshards.corpus.storage.retry import (
 from bioshards.corpus.storage.storage_protocol import FileInfo
 
 from .store_errors import make_error
+
+if TYPE_CHECKING:
+    from obstore.auth.boto3 import Boto3CredentialProvider
+    from obstore.auth.google import GoogleCredentialProvider
 
 _RETRIES: Final = Retry(
     STORE_MAX_RETRIES,
@@ -96,7 +100,7 @@ def _request(
 def _sign(store: GCSStore | S3Store, method: str, url: str) -> dict[str, str]:
     """Return the headers that carry the credentials of a client."""
     if isinstance(store, GCSStore):
-        google = store.credential_provider
+        google = cast("GoogleCredentialProvider | None", store.credential_provider)
         if not google:
             return {}
         token = google.credentials.token if google.credentials.valid else google()["token"]
@@ -105,5 +109,6 @@ def _sign(store: GCSStore | S3Store, method: str, url: str) -> dict[str, str]:
     from botocore.awsrequest import AWSRequest
 
     request = AWSRequest(method, url)
-    S3SigV4Auth(store.credential_provider.credentials, "s3", store.config["region"]).add_auth(request)
+    credentials = cast("Boto3CredentialProvider", store.credential_provider).credentials
+    S3SigV4Auth(credentials, "s3", store.config["region"]).add_auth(request)
     return dict(request.headers)

@@ -621,7 +621,7 @@ def test_full_disk_fails_without_a_final_file(
     listed_file: RemoteFile,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    write = resumable_file._LocalResumableFile.write
+    write = resumable_file.LocalResumableFile.write
 
     def write_to_full_disk(self: Any, data: bytes) -> None:
         write(self, data)
@@ -629,7 +629,7 @@ def test_full_disk_fails_without_a_final_file(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr(resumable_file._LocalResumableFile, "write", write_to_full_disk)
+        patched.setattr(resumable_file.LocalResumableFile, "write", write_to_full_disk)
         with pytest.raises(OSError, match="No space") as caught:
             mirror.fetch(connection, listed_file)
         assert caught.value.errno == errno.ENOSPC

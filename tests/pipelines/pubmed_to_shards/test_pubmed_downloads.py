@@ -576,12 +576,12 @@ def test_full_disk_leaves_no_partial_file_under_a_final_name(
 ) -> None:
     from bioshards.corpus.storage import resumable_file
 
-    def write_half_and_fail(self: resumable_file._LocalResumableFile, data: bytes) -> None:
+    def write_half_and_fail(self: resumable_file.LocalResumableFile, data: bytes) -> None:
         self._file.write(data[: len(data) // 2])
         raise OSError(28, os.strerror(28))
 
     with monkeypatch.context() as patched:
-        patched.setattr(resumable_file._LocalResumableFile, "write", write_half_and_fail)
+        patched.setattr(resumable_file.LocalResumableFile, "write", write_half_and_fail)
         assert run(*make_arguments(server, tmp_path / "out")) == 1
     assert "the disk is full" in capsys.readouterr().err
     assert not list((tmp_path / "mirror").rglob("pubmed*.gz"))

@@ -195,8 +195,8 @@ def test_the_whole_chain_gives_the_same_bytes(
 ) -> None:
     """Inputs and outputs are on different stores, an update file is added, and every step has faults."""
     output_url, other_url = (
-        proxies[scheme].store.url + "/chain[1]",
-        proxies[other_scheme].store.url + "/chain[1]",
+        f"{proxies[scheme].store.url}/chain-{scheme}[1]",
+        f"{proxies[other_scheme].store.url}/chain-{scheme}[1]",
     )
     source = Path(shutil.copytree(PUBMED_SAMPLE, tmp_path / "sample"))
     update_path = source / "pubmed26n0003.xml"

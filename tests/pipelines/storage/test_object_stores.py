@@ -444,7 +444,8 @@ def test_failed_credential_refresh_makes_no_bad_file(
     if error is DefaultCredentialsError:
         monkeypatch.setattr(google.auth, "default", raise_error)
     else:
-        monkeypatch.setattr(google.auth, "default", lambda **_: (AnonymousCredentials(), "project"))
+        credentials = AnonymousCredentials()  # type: ignore[no-untyped-call]
+        monkeypatch.setattr(google.auth, "default", lambda **_: (credentials, "project"))
     store_options.open_store.cache_clear()
     with (
         pytest.raises(TransientStorageError, match="gcloud auth"),

@@ -6,18 +6,20 @@ client needs of the JSON API to stage jobs.  Requests are handled one by one, so
 
 from __future__ import annotations
 
+import base64
 import email.utils
 import hashlib
 import json
 import re
 import sys
 import threading
-from email.parser import BytesParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
+
+import google_crc32c
 
 
 class _Object(NamedTuple):
@@ -188,10 +190,10 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send_resource(name)
         elif self.command == "POST":
             if query["uploadType"] == "multipart":
-                head = f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode()
-                metadata, _ = BytesParser().parsebytes(head + body).get_payload()
-                name = name or json.loads(metadata.get_payload())["name"]
-                body = body.rpartition(b"\r\n--")[0].split(b"\r\n\r\n", 2)[2]
+                # A line of the boundary, headers, metadata, another boundary, headers and the bytes.
+                metadata, media = body.split(b"\r\n\r\n", 1)[1].split(b"\r\n--", 1)
+                name = name or json.loads(metadata)["name"]
+                body = media.split(b"\r\n\r\n", 1)[1].rpartition(b"\r\n--")[0]
             elif query["uploadType"] == "resumable":
                 upload_id = str(next(self.server.generations))
                 self.server.uploads[upload_id] = (name or json.loads(body)["name"], {})
@@ -226,6 +228,7 @@ class _Handler(BaseHTTPRequestHandler):
             "size": str(len(stored.data)),
             "generation": generation,
             "metageneration": "1",
+            "crc32c": base64.b64encode(google_crc32c.value(stored.data).to_bytes(4, "big")).decode(),
             "updated": "2026-11-01T00:00:00.000Z",
             "timeCreated": "2026-11-01T00:00:00.000Z",
         }

@@ -9,7 +9,7 @@ from obstore import list as list_objects
 from obstore.store import MemoryStore
 
 from bioshards.pipelines.storage import object_store, remote_storage
-from bioshards.pipelines.storage.store_options import ObjectStore, StoreOptions
+from bioshards.pipelines.storage.store_options import ObjectStore, StoreOptions, open_store
 
 _ROOT = "mem://bucket"
 _STORE = MemoryStore()
@@ -39,12 +39,10 @@ class _MemoryObjects(MutableMapping[str, bytes]):
 
 MEMORY_OBJECTS = _MemoryObjects()
 
-_open_store = remote_storage.open_store
-
 
 def _open_store_or_memory(root: str, options: StoreOptions, is_probe: bool = False) -> ObjectStore:
-    return _STORE if root.startswith("mem://") else _open_store(root, options, is_probe)  # type: ignore[return-value]
+    return _STORE if root.startswith("mem://") else open_store(root, options, is_probe)  # type: ignore[return-value]
 
 
 object_store.SCHEMES = (*object_store.SCHEMES, "mem")  # type: ignore[misc, assignment]
-remote_storage.open_store = _open_store_or_memory  # type: ignore[assignment]
+vars(remote_storage)["open_store"] = _open_store_or_memory
