@@ -43,9 +43,9 @@ Full-text articles (JATS XML: PMC's bucket, Europe PMC's packages, files and arc
 shards: the newest version of each article, all of its text but the references, split into sentences, in Arrow
 files with a manifest."""
 INPUT_HELP: Final = f"""\
-a folder, a file or a quoted glob, also on gs://, s3:// or az://: articles (.xml, .nxml, .xml.gz), archives of them
-(.tar.gz, .tar, .zip), Europe PMC's packages (PMC1_PMC20000.xml.gz), a mirror's pmc folder; or a source to
-fetch, by name: {"; ".join(SOURCES[name].usage for name in list_source_names("articles"))}
+a folder, a file or a quoted glob, also on gs://, s3:// or az://: articles (.xml, .nxml, .xml.gz), archives of
+them (.tar.gz, .tar, .zip), Europe PMC's packages (PMC1_PMC20000.xml.gz), a mirror's pmc folder; or a source
+to fetch, by name: {"; ".join(SOURCES[name].usage for name in list_source_names("articles"))}
 (numbers for pmc: are ids, in whole ranges of 10,000); repeatable
 (default: the sample that comes with bioshards)"""
 _DOCUMENTS_GROUP: Final = (

@@ -77,7 +77,10 @@ STORE_CONNECT_TIMEOUT_SECONDS: Final = 10
 """Seconds that the client of an object store waits for a connection."""
 
 STORE_READ_TIMEOUT_SECONDS: Final = 60
-"""Seconds that the client of an object store waits for the next byte, or until a request is sent."""
+"""Seconds that the client of an object store waits for the next byte."""
+
+STORE_UPLOAD_TIMEOUT_SECONDS: Final = 300
+"""Seconds in which 5 MB must be sent, by each of the files that a slow line uploads at the same time."""
 
 STORE_REQUEST_TIMEOUT_SECONDS: Final = 600
 """Seconds for a request of an object store as a whole, which reads or writes a few megabytes."""

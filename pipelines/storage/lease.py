@@ -168,10 +168,10 @@ def hold_lease(store: ObjectStore, path: str, folder: str) -> Iterator[None]:
         with contextlib.suppress(OSError):
             lease.remove()
 
-    retry(lease.write)
     thread = threading.Thread(target=renew_until_stopped, name=_thread_name(lease.token), daemon=True)
-    thread.start()
+    thread.start()  # before the lease can be seen, as it says that this process holds it
     try:
+        retry(lease.write)
         yield
     finally:
         stopped.set()

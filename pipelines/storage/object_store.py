@@ -28,9 +28,9 @@ SEEK_READ_BYTES: Final = 128 << 10
 MAX_READ_BYTES: Final = 8 << 20
 """Read at once at most: few requests for large files, and little memory for each that is open."""
 
-UPLOAD_PART_BYTES: Final = 8 << 20
-"""A larger object is put in parts, each of which must be sent within the read time-out."""
-UPLOAD_CONCURRENCY: Final = 4
+UPLOAD_PART_BYTES: Final = 5 << 20
+"""A larger object is put in parts: the least that S3 takes, as each must be sent within the time-out."""
+UPLOAD_CONCURRENCY: Final = 2
 MAX_UPLOAD_PARTS: Final = 10_000
 """Parts of an upload, at most (docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html)."""
 

@@ -64,7 +64,7 @@ class RemoteStorage(Storage):
         """
         root = split_path(path)[0]
         with translate_errors(root), contextlib.suppress(InvalidPathError):
-            next(iter(obstore.list(open_store(root, self._options, is_probe=True), chunk_size=1)), None)
+            next(iter(obstore.list(open_store(root, self._options, "probe"), chunk_size=1)), None)
 
     def open(self, path: str) -> BinaryIO:
         store, _, name = self._locate(path)
@@ -78,12 +78,12 @@ class RemoteStorage(Storage):
 
     def put(self, path: str, file: BinaryIO) -> None:
         """Create or replace an object."""
-        store, _, name = self._locate(path)
+        root, name = split_path(path)
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
         with translate_errors(path):
             obstore.put(
-                store,
+                open_store(root, self._options, "upload"),
                 name,
                 file,
                 use_multipart=size > object_store.UPLOAD_PART_BYTES,
@@ -183,12 +183,17 @@ class RemoteStorage(Storage):
     def _list_tree(self, folder: str) -> Iterator[FileInfo]:
         """Yield all objects below a folder, with one request for a thousand of them."""
         store, root, name = self._locate(folder)
-        with translate_errors(folder):
-            try:
-                metas = repeat(lambda: obstore.list(store, name or None).collect())
-                infos = [_info_from_meta(root, meta) for meta in metas]
-            except InvalidPathError:
-                infos = list(self._walk_folders(folder, with_hidden_files=True, with_hidden_folders=True))
+        infos: list[FileInfo] | None = None
+        with translate_errors(folder), contextlib.suppress(InvalidPathError):
+            infos = repeat(
+                lambda: [
+                    _info_from_meta(root, meta)
+                    for page in obstore.list(store, name or None, chunk_size=1000)
+                    for meta in page
+                ]
+            )
+        if infos is None:  # there is a name like a//b
+            return self._walk_folders(folder, with_hidden_files=True, with_hidden_folders=True)
         folders = {info.path.rpartition("/")[0] for info in infos}
         return (info for info in infos if info.size or info.path not in folders)
 

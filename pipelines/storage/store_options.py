@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 import requests
@@ -21,6 +21,7 @@ from bioshards.corpus.storage.retry import (
     STORE_READ_TIMEOUT_SECONDS,
     STORE_REQUEST_TIMEOUT_SECONDS,
     STORE_RETRY_SECONDS,
+    STORE_UPLOAD_TIMEOUT_SECONDS,
 )
 
 from .object_store import CREDENTIALS_HINTS
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from obstore.store import AzureConfig, ClientConfig, GCSConfig, RetryConfig, S3Config
 
 ObjectStore: TypeAlias = GCSStore | S3Store | AzureStore
+Use: TypeAlias = Literal["probe", "read", "upload"]
 
 _GOOGLE_SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 
@@ -60,27 +62,32 @@ class StoreOptions:
 
 
 @functools.cache
-def open_store(root: str, options: StoreOptions, is_probe: bool = False) -> ObjectStore:
-    """Return the client of a bucket; a process has one for each bucket and set of options.
+def open_store(root: str, options: StoreOptions, use: Use = "read") -> ObjectStore:
+    """Return the client of a bucket; a process has one for each bucket, set of options and use.
 
     Args:
         root: URL of the bucket or container.
-        is_probe: give up at the first failure, within seconds.
+        use: ``probe`` gives up at the first failure, within seconds; ``upload`` waits for slow lines, as the
+            read time-out covers the sending of a request.
 
     Raises:
         CredentialsError: there are no credentials.
         ValueError: an option has no meaning.
     """
     scheme, _, bucket = root.partition("://")
-    read_timeout = STORE_CONNECT_TIMEOUT_SECONDS if is_probe else STORE_READ_TIMEOUT_SECONDS
+    read_timeouts = {
+        "probe": STORE_CONNECT_TIMEOUT_SECONDS,
+        "read": STORE_READ_TIMEOUT_SECONDS,
+        "upload": STORE_UPLOAD_TIMEOUT_SECONDS,
+    }
     client: ClientConfig = {
         "allow_http": True,  # of endpoints that are given as http://
         "connect_timeout": timedelta(seconds=STORE_CONNECT_TIMEOUT_SECONDS),
-        "read_timeout": timedelta(seconds=read_timeout),
+        "read_timeout": timedelta(seconds=read_timeouts[use]),
         "timeout": timedelta(seconds=STORE_REQUEST_TIMEOUT_SECONDS),
     }
     retries: RetryConfig = {
-        "max_retries": 0 if is_probe else STORE_MAX_RETRIES,
+        "max_retries": 0 if use == "probe" else STORE_MAX_RETRIES,
         "retry_timeout": timedelta(seconds=STORE_RETRY_SECONDS),
         "backoff": {"init_backoff": timedelta(seconds=STORE_INITIAL_BACKOFF_SECONDS)},
     }
@@ -147,6 +154,7 @@ def _configure_s3(bucket: str, options: StoreOptions) -> tuple[S3Config, Boto3Cr
     return {"region": region, "endpoint": endpoint, "disable_bulk_delete": True}, provider
 
 
+@functools.cache
 def _find_region(bucket: str) -> str | None:
     """Return the region of a bucket of Amazon's, which says it to everybody; None if it does not answer."""
     try:

@@ -88,7 +88,8 @@ def proxy(store_proxy: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> Obj
 def shorten_read_timeout(proxy: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Time out reads after half a second; more attempts allow for a busy machine."""
     monkeypatch.setattr(store_options, "STORE_MAX_RETRIES", 4)
-    monkeypatch.setattr(store_options, "STORE_READ_TIMEOUT_SECONDS", 0.5)
+    for name in ("STORE_READ_TIMEOUT_SECONDS", "STORE_UPLOAD_TIMEOUT_SECONDS"):
+        monkeypatch.setattr(store_options, name, 0.5)
     store_options.open_store.cache_clear()
 
 
@@ -614,6 +615,7 @@ def test_local_temporary_files_are_removed(tmp_path: object) -> None:
     assert storage.list_names(str(tmp_path)) == ["a"]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # as it is released
 def test_run_stopped_at_any_write_resumes_to_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ from obstore import list as list_objects
 from obstore.store import MemoryStore
 
 from bioshards.pipelines.storage import object_store, remote_storage
-from bioshards.pipelines.storage.store_options import ObjectStore, StoreOptions, open_store
+from bioshards.pipelines.storage.store_options import ObjectStore, StoreOptions, Use, open_store
 
 _ROOT = "mem://bucket"
 _STORE = MemoryStore()
@@ -40,8 +40,8 @@ class _MemoryObjects(MutableMapping[str, bytes]):
 MEMORY_OBJECTS = _MemoryObjects()
 
 
-def _open_store_or_memory(root: str, options: StoreOptions, is_probe: bool = False) -> ObjectStore:
-    return _STORE if root.startswith("mem://") else open_store(root, options, is_probe)  # type: ignore[return-value]
+def _open_store_or_memory(root: str, options: StoreOptions, use: Use = "read") -> ObjectStore:
+    return _STORE if root.startswith("mem://") else open_store(root, options, use)  # type: ignore[return-value]
 
 
 object_store.SCHEMES = (*object_store.SCHEMES, "mem")  # type: ignore[misc, assignment]
