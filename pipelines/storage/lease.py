@@ -98,42 +98,33 @@ class _LeaseObject:
             for _ in range(_MAX_CONFLICTS):
                 lease = Lease(socket.gethostname(), os.getpid(), int(time.time()), self.token)
                 body = json.dumps(asdict(lease)).encode()
-                try:
-                    result = obstore.put(self._store, self._name, body, mode=self._mode)
-                except (AlreadyExistsError, PreconditionError):
-                    self._check_free()
-                else:
-                    self._mode = _replace(result)
+                with contextlib.suppress(AlreadyExistsError, PreconditionError):
+                    self._mode = _replace(obstore.put(self._store, self._name, body, mode=self._mode))
                     return
+                try:  # it was written by another run, or by this one, which has lost the answer
+                    written, self._mode = self._read()
+                except FileNotFoundError:  # released meanwhile
+                    self._mode = "create"
+                    continue
+                if written.token != self.token and written.is_held():
+                    age = max(0, int(time.time()) - written.renewed_at)
+                    raise OutputMismatchError(
+                        f"another run is writing {self._folder}: process {written.pid} of {written.host} "
+                        f"renewed it {age} seconds ago. Wait for it or stop it; if it was killed, rerun the "
+                        f"command in {LEASE_EXPIRY_SECONDS - age} seconds"
+                    )
         raise TransientStorageError(f"the store failed at {self._path}: other runs write it again and again")
-
-    def _check_free(self) -> None:
-        """Look who has written the lease: this run, if the answer to its put was lost.
-
-        Raises:
-            OutputMismatchError: another run holds it.
-        """
-        try:
-            result = obstore.get(self._store, self._name)
-        except FileNotFoundError:  # released meanwhile
-            self._mode = "create"
-            return
-        lease = Lease(**json.loads(bytes(result.bytes())))
-        if lease.token != self.token and lease.is_held():
-            age = max(0, int(time.time()) - lease.renewed_at)
-            raise OutputMismatchError(
-                f"another run is writing {self._folder}: process {lease.pid} of {lease.host} renewed it "
-                f"{age} seconds ago. Wait for it or stop it; if it was killed, rerun the command in "
-                f"{LEASE_EXPIRY_SECONDS - age} seconds"
-            )
-        self._mode = _replace(result.meta)
 
     def remove(self) -> None:
         """Remove the lease, unless another run has taken it over since it expired."""
         with translate_errors(self._path):
-            body = bytes(obstore.get(self._store, self._name).bytes())
-            if Lease(**json.loads(body)).token == self.token:
+            if self._read()[0].token == self.token:
                 obstore.delete(self._store, self._name)
+
+    def _read(self) -> tuple[Lease, PutMode]:
+        """Return the lease, and the mode of a put that replaces what was read."""
+        result = obstore.get(self._store, self._name)
+        return Lease(**json.loads(bytes(result.bytes()))), _replace(result.meta)
 
 
 def _replace(written: PutResult | ObjectMeta) -> PutMode:

@@ -5,20 +5,14 @@ obstore fails to list names with an empty part (``a//b``), and lists no unfinish
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 from urllib.parse import quote, urlencode
 
 import requests
 from lxml import etree
 from obstore.store import GCSStore, S3Store
-from requests.adapters import HTTPAdapter
-from urllib3.util import Retry
 
-from bioshards.corpus.storage.retry import (
-    STORE_CONNECT_TIMEOUT_SECONDS,
-    STORE_MAX_RETRIES,
-    STORE_READ_TIMEOUT_SECONDS,
-)
+from bioshards.corpus.storage.retry import STORE_CONNECT_TIMEOUT_SECONDS, STORE_READ_TIMEOUT_SECONDS
 from bioshards.corpus.storage.storage_protocol import FileInfo
 
 from .store_errors import make_error
@@ -26,14 +20,6 @@ from .store_errors import make_error
 if TYPE_CHECKING:
     from obstore.auth.boto3 import Boto3CredentialProvider
     from obstore.auth.google import GoogleCredentialProvider
-
-_RETRIES: Final = Retry(
-    STORE_MAX_RETRIES,
-    backoff_factor=0.5,
-    status_forcelist=(429, 500, 502, 503, 504),
-    allowed_methods=None,
-    raise_on_status=False,
-)
 
 
 def list_folder(store: GCSStore | S3Store, root: str, prefix: str) -> tuple[list[FileInfo], list[str]]:
@@ -79,19 +65,13 @@ def _request(
     """Send a request with the credentials of a client, and return the response."""
     config = store.config
     endpoint = config.get("endpoint") or config.get("base_url") or "https://storage.googleapis.com"
-    url = f"{endpoint}/{root.partition('://')[2]}" + (f"/{quote(name)}" if name else "")
-    url += f"?{urlencode(sorted(query.items()), quote_via=quote)}"
-    with requests.Session() as session:
-        session.mount(url, HTTPAdapter(max_retries=_RETRIES))
-        try:
-            response = session.request(
-                method,
-                url,
-                headers=_sign(store, method, url),
-                timeout=(STORE_CONNECT_TIMEOUT_SECONDS, STORE_READ_TIMEOUT_SECONDS),
-            )
-        except requests.RequestException as error:
-            raise make_error(f"{root}/{name}", None, type(error).__name__) from error
+    path = f"{root.partition('://')[2]}/{quote(name)}".rstrip("/")
+    url = f"{endpoint}/{path}?{urlencode(sorted(query.items()), quote_via=quote)}"
+    timeouts = (STORE_CONNECT_TIMEOUT_SECONDS, STORE_READ_TIMEOUT_SECONDS)
+    try:
+        response = requests.request(method, url, headers=_sign(store, method, url), timeout=timeouts)
+    except requests.RequestException as error:
+        raise make_error(f"{root}/{name}", None, type(error).__name__) from error
     if not response.ok:
         raise make_error(f"{root}/{name}", response.status_code, response.text)
     return etree.fromstring(response.content or b"<Empty/>")
