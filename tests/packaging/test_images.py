@@ -249,7 +249,7 @@ def test_installed_packages_are_pinned_and_compatible() -> None:
     worker, trainer = (
         resolve_requirements("bioshards", read_extras(stage)) for stage in ("worker", "trainer")
     )
-    assert {"apache-beam", "boto3", "google-cloud-storage", "lxml", "pyarrow", "tokenizers"} <= worker
+    assert {"apache-beam", "boto3", "google-auth", "lxml", "obstore", "pyarrow", "tokenizers"} <= worker
     assert not {"torch", "transformers", "matplotlib", "optuna", "pytest", "spacy"} & worker
     assert {"torch", "transformers", "tokenizers", "sentencepiece"} <= trainer
 
