@@ -9,7 +9,6 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from bioshards.corpus.errors import OutputMismatchError
 from bioshards.corpus.storage.folder_lock import lock_folder
 from bioshards.corpus.storage.storage_protocol import Storage
 
