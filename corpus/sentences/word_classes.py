@@ -31,7 +31,7 @@ WORD_FAMILIES: Final[dict[str, str]] = {
     "species": "sp spp Sp Spp",
     # Ranks and marks of taxonomy; a name follows.
     "rank": """
-        ssp subsp var vars syn subvar cv cvs pv pvs pvar bv biovar f.sp sv serov ser str gen nov comb fam
+        ssp subsp var vars subvar cv cvs pv pvs pvar bv biovar f.sp sv serov ser str gen nov comb fam
         ord sect Var n.sp sp.nov
     """,
     # A genus of which two or three letters are left; the species follows in lower case.

@@ -101,6 +101,10 @@ def test_boundaries_equal_the_golden_file(paragraph: Paragraph) -> None:
     assert sentence_ends(split(paragraph.text.replace(" ", "\n  ") + "\t")) == paragraph.ends
 
 
+def test_exchangeable_is_abbreviated_within_a_sentence() -> None:
+    assert len(split("Potassium was 2 cmol, and Exc. Magnesium 3 cmol. Exch. Acidity was low.")) == 2
+
+
 def test_blank_line_ends_a_sentence_and_line_break_does_not() -> None:
     assert split("A title without a stop\n\nThe text\nof it. Ends here") == [
         "A title without a stop",

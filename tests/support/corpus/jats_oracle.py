@@ -79,7 +79,21 @@ def parse_article(xml: bytes) -> Any:
         replace_node_with_text(node, html.unescape(node.text or "") + (node.tail or ""))
     for node in root.xpath("//*[namespace-uri()]"):
         node.tag = node.tag.rpartition("}")[2]
+    for node in root.iter("named-content", "sup"):
+        separate_names_and_marks(node)
     return root
+
+
+def separate_names_and_marks(node: Any) -> None:
+    """Part a species from its genus, and the mark of a note from its first word."""
+    before = node.getprevious()
+    text_before = (node.getparent().text if before is None else before.tail) or ""
+    if node.tag == "named-content":
+        if before is not None and not text_before and before.get("content-type") in ("genus", "species"):
+            before.tail = " "
+    elif re.search(r"[.:;,)]\s+$" if before is not None or text_before.strip() else r"^\s*$", text_before):
+        is_isotope = (node.text or "").isdigit() and re.match(r"[A-Z](?![a-z])", node.tail or "")
+        node.tail = (node.tail or "") if is_isotope else f" {node.tail or ''}"
 
 
 def replace_node_with_text(node: Any, text: str) -> None:
