@@ -82,7 +82,7 @@ def check_store_credentials(beam_options: PipelineOptions, paths: Iterable[str])
         UsageError: they are not.
     """
     options = beam_options.get_all_options()
-    option_names = {"s3": ("s3_access_key_id", "s3_secret_access_key")}
+    option_names: dict[str, tuple[str, ...]] = {"s3": ("s3_access_key_id", "s3_secret_access_key")}
     option_names |= dict.fromkeys(AZURE_SCHEMES, ("azure_connection_string",))
     for path in paths:
         names = option_names.get(path.partition("://")[0], ())

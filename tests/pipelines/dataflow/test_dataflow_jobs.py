@@ -347,7 +347,8 @@ def _assert_downloads_are_bounded(files: RoutedStorage, job: dict[str, Any]) -> 
     assert not _parse_par_do(step).restriction_coder_id
     upstream = []
     while step.inputs:
-        [source] = step.inputs.values()
+        side_inputs = _parse_par_do(step).side_inputs if "pardo" in step.spec.urn else ()
+        [source] = [collection for name, collection in step.inputs.items() if name not in side_inputs]
         [step] = [leaf for leaf in leaves if source in leaf.outputs.values()]
         upstream.append(step)
     assert "beam:transform:group_by_key:v1" in [upstream_step.spec.urn for upstream_step in upstream]
