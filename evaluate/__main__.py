@@ -144,7 +144,9 @@ class SearchOptions(ModelOptions):
             metavar="NAME|FILE.toml",
         ),
     ] = "pubmedbert"
-    method: Annotated[SearchMethod, "order of the trials (default: %(default)s)"] = "grid"
+    method: Annotated[
+        SearchMethod, "every combination in random order, or optuna's TPE sampler (default: %(default)s)"
+    ] = "grid"
     max_trials: Annotated[int, Option("default: %(default)s", parse=int_at_least(1))] = 25
 
     def run(self, progress: ProgressLine) -> CommandResult:

@@ -1,4 +1,4 @@
-"""Hyperparameter search by the score on dev (``evaluate search``); test is never read.
+"""Hyperparameter search by optuna, by the score on dev (``evaluate search``); test is never read.
 
 Each finished trial is a file, so rerunning the command resumes the search.
 """
@@ -6,13 +6,10 @@ Each finished trial is a file, so rerunning the command resumes the search.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
-import math
-import random
 import time
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
@@ -35,7 +32,8 @@ from .fine_tuner import NaNLossError
 from .results import ResultError
 from .task_data import TaskData, load_task_data
 
-SearchMethod = Literal["grid", "random", "optuna"]
+SearchMethod = Literal["grid", "tpe"]
+"""Every combination once, in random order; or optuna's TPE sampler (Bio-ELECTRA used hyperopt's)."""
 ParamValue = int | float | str | bool
 Params = dict[str, ParamValue]
 """Values of recipe fields by name."""
@@ -91,7 +89,7 @@ class SearchConfig:
 
     Attributes:
         max_trials: maximum number of trials.
-        seed: seed of the draws and of every model.
+        seed: seed of the order and of every model.
     """
 
     grid: Grid
@@ -122,11 +120,10 @@ def search_hyperparameters(job: EvaluateJob, config: SearchConfig) -> tuple[list
         A line for each finished task, and one for each failed task.
 
     Raises:
-        InvalidValueError: optuna is requested and not installed.
+        InvalidValueError: optuna is not installed.
     """
     lines, failures = [], []
-    if config.method == "optuna":
-        _import_optuna()
+    _import_optuna()
     with lock_output(job.output):
         for job_task in job.tasks:
             planned_task = replace(job_task, recipe=replace(job_task.recipe, train_on="train"))
@@ -146,15 +143,17 @@ def search_hyperparameters(job: EvaluateJob, config: SearchConfig) -> tuple[list
 def _search_task(
     job: EvaluateJob, planned_task: PlannedTask, data: TaskData, config: SearchConfig
 ) -> TrialResult:
-    """Run the trials of a task and return the best; of equal ones the first."""
+    """Run the trials of a task and return the best; of equal ones the first.
+
+    Proposals are a function of seed and scores, so a resumed search finds its finished trials.
+    """
     folder = f"{job.output}/{planned_task.suite}/{planned_task.task.name}"
-    best: TrialResult | None = None
-    best_score = -math.inf
-    dev_scores: list[float | None] = []
-    proposals = itertools.islice(_propose_params(config, dev_scores), config.max_trials)
-    for trial_number, params in enumerate(proposals, 1):
+    trials: list[TrialResult] = []
+
+    def run_trial(trial: Any) -> float:
+        params: Params = {name: trial.suggest_categorical(name, values) for name, values in grid.items()}
         recipe = planned_task.task.drop_unused_settings(override_recipe(planned_task.recipe, params))
-        prefix = f"{planned_task.name}, trial {trial_number}: "
+        prefix = f"{planned_task.name}, trial {len(trials) + 1}: "
         fine_tune_run = FineTuneRun(
             checkpoint=job.checkpoint,
             data=replace(data, planned_task=replace(planned_task, recipe=recipe)),
@@ -163,14 +162,29 @@ def _search_task(
             legacy_modes=planned_task.task.applicable_legacy_modes(job.legacy_modes),
             progress=prefix_progress(job.progress, prefix),
         )
-        trial = _run_trial(folder, fine_tune_run, params)
-        dev_scores.append(trial.dev_score)
-        job.log(f"{prefix}{_format_trial(trial)}")
-        if trial.dev_score is not None and trial.dev_score > best_score:
-            best, best_score = trial, trial.dev_score
-    if best is None:
+        trials.append(_run_trial(folder, fine_tune_run, params))
+        job.log(f"{prefix}{_format_trial(trials[-1])}")
+        return _score_or_lowest(trials[-1])
+
+    optuna = _import_optuna()
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+    grid = {name: list(values) for name, values in config.grid.items()}
+    samplers = optuna.samplers
+    sampler = (
+        samplers.GridSampler(grid, config.seed)
+        if config.method == "grid"
+        else samplers.TPESampler(seed=config.seed)
+    )
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.optimize(run_trial, config.max_trials)
+    best = max(trials, key=_score_or_lowest)
+    if best.dev_score is None:
         raise InvalidValueError("no trial has a score: give lower learning rates")
     return best
+
+
+def _score_or_lowest(trial: TrialResult) -> float:
+    return -1.0 if trial.dev_score is None else trial.dev_score
 
 
 def _run_trial(folder: str, fine_tune_run: FineTuneRun, params: Params) -> TrialResult:
@@ -216,40 +230,8 @@ def _read_trial(storage: LocalStorage, path: str) -> TrialResult:
         ) from error
 
 
-def _propose_params(config: SearchConfig, dev_scores: Sequence[float | None]) -> Iterator[Params]:
-    """Yield the parameters of each trial; ``dev_scores`` holds the scores of all trials before."""
-    if config.method == "optuna":
-        yield from _propose_by_optuna(config, dev_scores)
-        return
-    names = list(config.grid)
-    combinations = [
-        dict(zip(names, values, strict=True)) for values in itertools.product(*config.grid.values())
-    ]
-    if config.method == "random":
-        random.Random(config.seed).shuffle(combinations)
-    yield from combinations
-
-
-def _propose_by_optuna(config: SearchConfig, dev_scores: Sequence[float | None]) -> Iterator[Params]:
-    """Yield proposals of optuna's TPE sampler (Bio-ELECTRA used hyperopt's).
-
-    Proposals are a function of seed and scores, so a resumed search finds its finished trials.
-    """
-    optuna = _import_optuna()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=config.seed))
-    distributions = {
-        name: optuna.distributions.CategoricalDistribution(list(values))
-        for name, values in config.grid.items()
-    }
-    while True:
-        trial = study.ask(distributions)
-        yield dict(trial.params)
-        study.tell(trial, -1.0 if dev_scores[-1] is None else dev_scores[-1])
-
-
 def _import_optuna() -> Any:
-    """Import optuna, an optional dependency.
+    """Import optuna, of the extra ``search``.
 
     Raises:
         InvalidValueError: optuna is not installed.
@@ -257,7 +239,7 @@ def _import_optuna() -> Any:
     try:
         import optuna
     except ImportError as error:
-        raise InvalidValueError("--method optuna needs a library: pip install 'bioshards[search]'") from error
+        raise InvalidValueError("search needs the library optuna: pip install 'bioshards[search]'") from error
     return optuna
 
 
