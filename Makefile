@@ -8,6 +8,7 @@
 #   make lint      format, types, import contracts          make check     lint and test
 #   make bench     speed and memory against peers           make clean     remove what make made
 #   make test-scispacy  the tests of --splitter scispacy, in an environment of their own
+#   make docs      these documents as a site, build/docs/docs/index.html
 #   make wheel     the package, for workers of Dataflow without an image
 #   make image     container images: needs Docker, and nothing else of this (docker/README.md)
 # make vocab SHARDS="abstracts fulltext" SIZE=30522 VOCAB=vocabulary builds one from your own shards,
@@ -60,7 +61,7 @@ NO_PYTHON = bioshards needs Python 3.11 to 3.14 with its venv module, and none o
   $(or $(PYTHON),$(PYTHONS)). Install one (on Debian and Ubuntu: python3 and python3-venv), or name one: \
   make PYTHON=/path/to/python3
 
-.PHONY: run vocab examples train evaluate test test-all test-thorough test-scispacy lint types check bench wheel image
+.PHONY: run vocab examples train evaluate test test-all test-thorough test-scispacy lint types check bench docs wheel image
 .PHONY: push clean
 
 run: $(VENV)/.core
@@ -121,6 +122,9 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench.bench_training
 	$(BIN)/python -m tests.bench.bench_contamination
 	$(BIN)/python -m tests.bench.bench_scale
+
+docs: $(VENV)/.dev
+	$(BIN)/python -m sphinx --quiet --fail-on-warning -c docs --builder html . build/docs
 
 wheel: $(VENV)/.dev
 	$(BIN)/python -m build --wheel --outdir dist .

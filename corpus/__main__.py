@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TextIO
 
@@ -149,10 +149,10 @@ _COMMANDS: Final[dict[str, tuple[type[ExportOptions | ShowOptions | StatsOptions
 }
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     parser = OptionParser(prog="python -m bioshards.corpus", description="Inspect a finished directory.")
-    options = parser.parse_command(_COMMANDS, sys.argv[1:])
+    options = parser.parse_command(_COMMANDS, list(sys.argv[1:] if arguments is None else arguments))
     try:
         if isinstance(options, StatsOptions):
             write_stats(options.folder, options.json, options.html)

@@ -1,6 +1,6 @@
 """Extract the text of JATS articles as pure functions: bytes to a document or to paragraphs.
 
-README.md ("Full text") defines what counts as text, and how citations, formulas and inline elements are
+docs/full-text.md defines what counts as text, and how citations, formulas and inline elements are
 handled; tests/golden/jats/ has the cases.
 """
 

@@ -1,0 +1,106 @@
+"""Links, anchors and options of the documents exist, and the README stays short."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from apache_beam.options.pipeline_options import PipelineOptions
+from sphinx.cmd import build
+
+from bioshards.corpus import __main__ as corpus_command
+from bioshards.evaluate import __main__ as evaluate_command
+from bioshards.pipelines import cli
+from bioshards.pipelines.registry import PIPELINES
+from bioshards.train import __main__ as train_command
+from bioshards.vocab import __main__ as vocab_command
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted(
+    path
+    for pattern in ("*.md", "docs/**/*.md", "docker/*.md", "tests/bench/*.md", "corpus/sample/*.md")
+    for path in ROOT.glob(pattern)
+)
+README_LINES = 200
+_LINK = re.compile(r"\]\((?!https?://)([^)\s#]*)(?:#([^)\s]*))?\)")
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*(?![\w-])")
+_HEADING = re.compile(r"#+ (.*)")
+_FOREIGN_OPTIONS = frozenset({"--blanks-separate-docs", "--nproc-per-node", "--recursive", "--times"})
+"""Of the ELECTRA scripts, torchrun, gcloud and rsync."""
+_OTHER_PROGRAMS = frozenset({"CONTRIBUTING.md", "DATAFLOW.md"})
+"""Documents with options of gcloud, docker, Flink and mypy."""
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_to_files_and_headings(path: Path) -> None:
+    broken = [
+        f"{target}#{anchor}"
+        for target, anchor in _LINK.findall(_remove_code(path.read_text(encoding="utf-8")))
+        if not (file := (path.parent / target).resolve() if target else path).exists()
+        or (anchor and anchor not in set(_iter_anchors(file)))
+    ]
+    assert broken == []
+
+
+@pytest.mark.thorough
+def test_options_in_the_documents_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    commands: list[tuple[Callable[[list[str]], object], list[str]]] = [
+        *((cli.main, ["run", name]) for name in PIPELINES),
+        (cli.main, ["template", "pubmed_to_shards"]),
+        (cli.main, ["copy"]),
+        *((corpus_command.main, [name]) for name in ("export", "show", "stats")),
+        *((vocab_command.main, [name]) for name in ("build", "adopt", "report")),
+        (train_command.main, []),
+        (train_command.main, ["plot"]),
+        *(
+            (evaluate_command.main, [name])
+            for name in ("run", "search", "verify", "texts", "report", "contamination")
+        ),
+    ]
+    for main, words in commands:
+        with contextlib.suppress(SystemExit):
+            main([*words, "--help"])
+    help_text = capsys.readouterr().out
+    beam_options = {f"--{name}" for name in PipelineOptions().get_all_options()}
+    known = set(_OPTION.findall(help_text)) | beam_options | _FOREIGN_OPTIONS
+    unknown = {
+        path.relative_to(ROOT): missing
+        for path in DOCUMENTS
+        if path.parent in (ROOT, ROOT / "docs") and path.name not in _OTHER_PROGRAMS
+        if (missing := set(_OPTION.findall(path.read_text(encoding="utf-8"))) - known)
+    }
+    assert unknown == {}
+
+
+def test_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= README_LINES
+
+
+@pytest.mark.thorough
+def test_site_is_built_without_warnings(tmp_path: Path) -> None:
+    arguments = [
+        "-q",
+        "--fail-on-warning",
+        "-c",
+        str(ROOT / "docs"),
+        "-b",
+        "html",
+        "-d",
+        str(tmp_path / "trees"),
+    ]
+    assert build.main([*arguments, str(ROOT), str(tmp_path / "site")]) == 0
+    page = (tmp_path / "site" / "docs" / "index.html").read_text(encoding="utf-8")
+    assert not re.findall(r'(?:src|rel="stylesheet"[^>]*href)="https?://', page)
+
+
+def _iter_anchors(path: Path) -> Iterator[str]:
+    """Yield the anchors of a document's headings as GitHub makes them."""
+    for heading in _HEADING.findall(_remove_code(path.read_text(encoding="utf-8"))):
+        yield re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _remove_code(text: str) -> str:
+    return re.sub(r"(?ms)^```.*?^```", "", text)
