@@ -1,0 +1,80 @@
+"""The ``bioshards`` command starts every other command, and ``bioshards doctor`` says what is missing."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import sys
+from collections import namedtuple
+from importlib import metadata
+
+import pytest
+
+import bioshards
+from bioshards import doctor
+from bioshards.__main__ import main
+
+Capture = pytest.CaptureFixture[str]
+DiskUsage = namedtuple("DiskUsage", "total used free")
+
+
+def test_help_and_version(capsys: Capture) -> None:
+    assert main(["--help"]) == 0
+    assert "run PIPELINE" in capsys.readouterr().out
+    assert main([]) == 2
+    capsys.readouterr()
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"bioshards {bioshards.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["list"], "pubmed_to_shards"),
+        (["run", "--help"], "beam run PIPELINE"),
+        (["run", "fetch", "--help"], "--mirror"),
+        (["fetch", "--help"], "--mirror"),
+        (["vocab", "build", "--help"], "--size"),
+        (["evaluate", "report", "--help"], "RESULTS"),
+        (["corpus", "show", "--help"], "--id"),
+        (["doctor", "--help"], "usage: bioshards doctor"),
+    ],
+)
+def test_commands_are_reached(capsys: Capture, words: list[str], expected: str) -> None:
+    with contextlib.suppress(SystemExit):
+        assert main(words) == 0
+    assert expected in capsys.readouterr().out
+
+
+def test_unknown_command_names_the_nearest(capsys: Capture) -> None:
+    assert main(["vocap"]) == 2
+    assert capsys.readouterr().err == "bioshards: unknown command 'vocap' (did you mean vocab?)\n"
+
+
+def test_script_answers_without_beam_and_torch() -> None:
+    script = "import sys; from bioshards.__main__ import main; main(['--help']); print(sorted(sys.modules))"
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert "'bioshards.__main__'" in answer
+    assert not any(f"'{name}'" in answer for name in ("apache_beam", "torch", "pyarrow"))
+
+
+def test_doctor_names_what_is_missing(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The suite bans the network, so that the servers are among it."""
+    monkeypatch.setenv("AWS_PROFILE", "lab")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: DiskUsage(0, 0, 5e9))
+    assert main(["doctor"]) == 0
+    states = {line[9:25].strip(): line.split()[0] for line in capsys.readouterr().out.splitlines()}
+    assert [states[name] for name in ("python", "bioshards", "s3:// access")] == ["ok"] * 3
+    assert [states[name] for name in ("disk", "PubMed", "PMC", "Europe PMC")] == ["missing"] * 4
+
+
+def test_doctor_fails_without_a_core_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    def get_version(name: str) -> str:
+        if name == "lxml":
+            raise metadata.PackageNotFoundError
+        return "1.0"
+
+    monkeypatch.setattr(metadata, "version", get_version)
+    failed = [check for check in doctor.run_checks() if check.state == "failed"]
+    assert [check.detail for check in failed] == ["missing lxml: pip install bioshards"]
