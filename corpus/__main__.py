@@ -1,8 +1,9 @@
-"""Inspect a finished directory: ``python -m bioshards.corpus export | show | stats``."""
+"""Inspect a finished directory: ``python -m bioshards.corpus export | show | stats | verify``."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Final, TextIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bioshards.corpus.exit_codes import FAILED, OK
 from bioshards.corpus.stats.shard_batches import StatsError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.error_report import report_error
@@ -18,6 +20,7 @@ from bioshards.corpus.ui.options import Argument, Option, OptionParser
 
 from .lifecycle import full_text_overlap
 from .shards import arrow_io
+from .shards.directory_check import check_directory
 from .stats import directory_stats, html_report, text_tables
 
 
@@ -56,9 +59,20 @@ def export(folder: str, stream: TextIO, full_text_folder: str | None = None) -> 
 
 
 def find_document(folder: str, document_id: str) -> dict[str, Any] | None:
-    """Return the document with this id as plain data, or None if the directory does not contain it."""
+    """Return a document as plain data, or None if the directory does not contain it.
+
+    Args:
+        document_id: ``pubmed:12345678``, or a PMID, PMCID or DOI alone.
+    """
+    column, value = "id", pa.scalar(document_id)
+    if re.fullmatch(r"\d{1,9}", document_id):
+        column, value = "pmid", pa.scalar(int(document_id), pa.int32())
+    elif re.fullmatch(r"PMC\d+", document_id):
+        column = "pmcid"
+    elif document_id.startswith("10."):
+        column = "doi"
     for batch in arrow_io.read_directory(LocalStorage(), folder):
-        row = pc.index(batch["id"], pa.scalar(document_id)).as_py()
+        row = pc.index(batch[column], value).as_py()
         if row >= 0:
             document: dict[str, Any] = batch.slice(row, 1).to_pylist()[0]
             return document
@@ -112,6 +126,21 @@ def _write_text(path: str, text: str) -> None:
         raise StatsError(f"{path} cannot be written: {error.strerror}") from error
 
 
+def _print_check(folder: str) -> int:
+    check = check_directory(LocalStorage(), folder)
+    counts = f"{check.num_files:,} files, {check.num_rows:,} rows, {check.num_bytes:,} bytes"
+    if not check.problems:
+        print(f"{folder} is as its manifest lists it: {counts}")
+        return OK
+    print("\n".join(check.problems), file=sys.stderr)
+    print(
+        f"{folder} differs from its manifest in {len(check.problems):,} files (of {counts}): "
+        "make it again, or copy it again by beam copy, which replaces what differs",
+        file=sys.stderr,
+    )
+    return FAILED
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
     """The options of ``export``."""
@@ -128,7 +157,7 @@ class ShowOptions:
     """The options of ``show``."""
 
     folder: Annotated[str, Argument(metavar="DIR")]
-    id: Annotated[str, "document id, such as pubmed:12345678"]
+    id: Annotated[str, "document id such as pubmed:12345678, or a PMID, PMCID or DOI"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,10 +171,18 @@ class StatsOptions:
     html: Annotated[str | None, Option("write an HTML report with charts", metavar="FILE")] = None
 
 
-_COMMANDS: Final[dict[str, tuple[type[ExportOptions | ShowOptions | StatsOptions], str]]] = {
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyOptions:
+    """The options of ``verify``."""
+
+    folder: Annotated[str, Argument(metavar="DIR")]
+
+
+_COMMANDS: Final[dict[str, tuple[type[ExportOptions | ShowOptions | StatsOptions | VerifyOptions], str]]] = {
     "export": (ExportOptions, "print documents as text, one sentence a line"),
     "show": (ShowOptions, "print one document"),
     "stats": (StatsOptions, "print statistics of any finished directory"),
+    "verify": (VerifyOptions, "compare every file of a finished directory with its manifest"),
 }
 
 
@@ -161,6 +198,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             export(options.folder, sys.stdout, options.exclude_overlap_with)
             sys.stdout.flush()
             return 0
+        if isinstance(options, VerifyOptions):
+            return _print_check(options.folder)
         document = find_document(options.folder, options.id)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -19,7 +19,7 @@ usage: bioshards COMMAND ...
   vocab             build, adopt or report on a vocabulary
   train             pretrain a model, or plot training curves
   evaluate          fine-tune, score and compare models
-  corpus            export, show, or print statistics of a finished directory
+  corpus            export, show, verify, or print statistics of a finished directory
   doctor            check this machine: Python, libraries, disk, network, credentials, GPU
 
 bioshards COMMAND --help describes a command.

@@ -56,7 +56,7 @@ _BLOCK_BYTES: Final = 1 << 22
 _MANIFEST: Final = "manifest.json"
 
 _INPUT_DEPENDENT_FILES = re.compile(
-    rf"(.+/)?(data-|pretrain_data\.)[^/]*|rejected/[^/]*|{re.escape(full_text_overlap.FILE_NAME)}"
+    rf"(.+/)?data-[^/]*|rejected/[^/]*|{re.escape(full_text_overlap.FILE_NAME)}"
 )
 """Files that another input may not have; all others are there whatever the input is."""
 

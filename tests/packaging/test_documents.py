@@ -51,7 +51,7 @@ def test_options_in_the_documents_exist(capsys: pytest.CaptureFixture[str]) -> N
         *((cli.main, ["run", name]) for name in PIPELINES),
         (cli.main, ["template", "pubmed_to_shards"]),
         (cli.main, ["copy"]),
-        *((corpus_command.main, [name]) for name in ("export", "show", "stats")),
+        *((corpus_command.main, [name]) for name in ("export", "show", "stats", "verify")),
         *((vocab_command.main, [name]) for name in ("build", "adopt", "report")),
         (train_command.main, []),
         (train_command.main, ["plot"]),
