@@ -88,17 +88,19 @@ def _cut_unread_elements(xml: bytes) -> bytes:
 def _cut_elements(xml: bytes, name: bytes) -> bytes:
     """Remove all elements of this name, including nested ones."""
     chunks = []
-    position = 0
+    position, last_byte = 0, ord(">")  # of what is left before the element
     while (start := _find_tag(xml, b"<" + name, position, len(xml))) >= 0:
         end = _find_element_end(xml, start, name)
         # Leave nested or unclosed tags to the parser, which reports the error.
         if end < 0 or xml.rfind(b"<", 0, start) > xml.rfind(b">", 0, start):
             return xml
-        chunks.append(xml[position:start])
-        if start > position and xml[start - 1] not in b" \t\r\n>" and xml[end : end + 1] not in b" \t\r\n<":
+        if start > position:
+            chunks.append(xml[position:start])
+            last_byte = xml[start - 1]
+        if last_byte not in b" \t\r\n>" and xml[end : end + 1] not in b" \t\r\n<":
             chunks.append(b"\n")  # the words around it stay apart
         position = end
-    return b"".join([*chunks, xml[position:]]) if chunks else xml
+    return b"".join([*chunks, xml[position:]]) if position else xml
 
 
 # No possessive quantifiers: Python before 3.11.5 mishandles them here (CPython issue 106052).

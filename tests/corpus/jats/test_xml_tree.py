@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -349,6 +349,7 @@ def remove_skipped_elements(root: etree._Element) -> etree._Element:
 
 
 @settings(max_examples=examples(400))
+@example([("p", {}, "one", [("table", {}, "", [], ""), ("table", {}, "", [], "two")], "")], False)
 @given(st.lists(TREES, max_size=4), st.booleans())
 def test_generated_tree_equals_lxml_without_skipped_elements(trees: list[Any], raw: bool) -> None:
     root = etree.Element("article")

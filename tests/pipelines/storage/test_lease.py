@@ -14,6 +14,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from bioshards.corpus.errors import OutputMismatchError, TransientStorageError
 from bioshards.corpus.storage import retry
+from bioshards.corpus.storage.retry import RetryPolicy
 from bioshards.pipelines.storage import lease, store_options
 from bioshards.pipelines.storage.remote_storage import RemoteStorage
 from bioshards.pipelines.storage.store_options import StoreOptions
@@ -35,7 +36,7 @@ def store_proxy(request: pytest.FixtureRequest) -> Iterator[ObjectStoreProxy]:
 def proxy(store_proxy: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> ObjectStoreProxy:
     for name, value in store_proxy.store.environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(retry, "STEP_BACKOFF_SECONDS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(retry, "STEP_RETRY_POLICY", RetryPolicy(max_attempts=4, initial_backoff=0))
     monkeypatch.setattr(lease, "LEASE_RENEWAL_SECONDS", 3600)
     monkeypatch.setattr(store_options, "STORE_INITIAL_BACKOFF_SECONDS", 0.01)
     monkeypatch.setattr(store_options, "STORE_MAX_RETRIES", 1)
