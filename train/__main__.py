@@ -22,7 +22,7 @@ from bioshards.corpus.ui.options import Argument, Option, OptionParser
 from bioshards.corpus.ui.progress_line import ProgressLine
 
 try:
-    from bioshards.train.loop.train_job import TrainJob
+    from bioshards.train.config.train_job import TrainJob
     from bioshards.train.loop.training_run import train
 
     from .loop import checkpoint

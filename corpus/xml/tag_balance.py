@@ -14,7 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _SELF_CLOSED = re.compile(r"<[^<>]*/>")
-_BYTE_SCALARS: Final = {character: pa.scalar(ord(character), pa.uint8()) for character in "<>/"}
+# Views of a buffer: pa.scalar would import pandas, if that is installed, in every worker process.
+_BYTE_SCALARS: Final = dict(
+    zip("<>/", pa.Array.from_buffers(pa.uint8(), 3, [None, pa.py_buffer(b"<>/")]), strict=True)
+)
 
 
 def has_balanced_tags(record: str) -> bool:

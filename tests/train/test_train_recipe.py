@@ -23,7 +23,7 @@ from bioshards.train.__main__ import main
 from bioshards.train.config.model_families import FAMILIES
 from bioshards.train.config.model_presets import PRESETS
 from bioshards.train.config.recipe import TrainRecipe
-from bioshards.train.loop.train_job import TrainJob
+from bioshards.train.config.train_job import TrainJob
 from bioshards.train.models.electra_objective import ElectraObjective
 from bioshards.train.models.factory import build_objective
 from bioshards.train.models.mlm_objective import MlmObjective

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from bioshards.corpus.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 MaskUnit = Literal["token", "word", "ngram"]
 _MASK_RATE_STAGES: Final = 5
@@ -65,7 +66,7 @@ class MaskingConfig:
             int64[R], at least 1.
         """
         limit = self.max_predictions or int((self.rate + 0.005) * max_seq_length)
-        budgets: npt.NDArray[np.int64] = np.rint(tokens * self.rate).astype(np.int64)
+        budgets: npt.NDArray[np.int64] = (tokens * self.rate).round().astype("int64")
         return budgets.clip(1, max(1, limit), out=budgets)
 
 

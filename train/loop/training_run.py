@@ -18,6 +18,7 @@ from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.train.batch import Batch, BatchCounts
+from bioshards.train.config.train_job import TrainJob
 from bioshards.train.data import pretraining_dataset
 from bioshards.train.data.loader import StepLoader
 from bioshards.train.data.pretraining_dataset import PretrainingDataset
@@ -28,9 +29,9 @@ from .agreement import StartFacts
 from .checkpoint import MODEL_FOLDER, STATE_FILE, LoopState
 from .distributed import ProcessGroup
 from .metrics_log import MetricsLog
-from .train_job import TrainJob, TrainPlan, plan_training
 from .trainer import MetricSums, Trainer
 from .training_loop import FlopsModel, TrainingLoop
+from .training_plan import TrainPlan, plan_training
 
 
 def train(job: TrainJob, progress: Callable[[str], None], stop: Event) -> str:
