@@ -181,8 +181,8 @@ $(VENV)/.bench: $(VENV)/.dev
 	touch $@
 
 # The package's folders under the package's name, for mypy, which does not see through an editable install.
-build/typing/bioshards: pyproject.toml
+build/typing/bioshards: pyproject.toml $(wildcard pipelines/_root/*.py)
 	mkdir -p $@
-	ln -sfn ../../../pipelines/_root/__init__.py ../../../pipelines/_root/py.typed $@
+	ln -sfn $(addprefix ../../../,$(wildcard pipelines/_root/*.py) pipelines/_root/py.typed) $@
 	ln -sfn ../../../corpus ../../../evaluate ../../../pipelines ../../../train ../../../vocab $@
 	touch $@
