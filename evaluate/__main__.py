@@ -15,7 +15,7 @@ from bioshards.corpus.exit_codes import FAILED, INTERRUPTED, OK
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.options import Argument, Option, OptionParser, Overrides
-from bioshards.corpus.ui.progress_line import ProgressLine
+from bioshards.corpus.ui.progress import Progress
 from bioshards.corpus.ui.value_parsers import int_at_least
 
 try:
@@ -96,7 +96,7 @@ class ModelOptions:
         Overrides[FineTuneRecipe], Option(group="recipe (default: each task's own, config/suites.py)")
     ]
 
-    def make_job(self, progress: ProgressLine, num_seeds: int | None = None) -> EvaluateJob:
+    def make_job(self, progress: Progress, num_seeds: int | None = None) -> EvaluateJob:
         """Load the checkpoint, and return the job of these options."""
         overrides = self.recipe.with_config(self.config, FineTuneRecipe)
         checkpoint = pretrained.inspect_checkpoint(self.model, self.model_name)
@@ -109,7 +109,7 @@ class ModelOptions:
             num_seeds=num_seeds,
             device=_select_device(self.device or ("cuda" if torch.cuda.is_available() else "cpu")),
             progress=progress,
-            log=lambda line: _print_line(progress, line),
+            log=lambda line: progress.write(line, sys.stdout),
             max_examples=self.max_examples,
             legacy_modes=self.legacy,
         )
@@ -126,7 +126,7 @@ class RunOptions(ModelOptions):
         ),
     ] = None
 
-    def run(self, progress: ProgressLine) -> CommandResult:
+    def run(self, progress: Progress) -> CommandResult:
         """Fine-tune and score a model."""
         summary = run_evaluation(self.make_job(progress, self.seeds))
         is_empty = not summary.written and not summary.skipped
@@ -149,7 +149,7 @@ class SearchOptions(ModelOptions):
     ] = "grid"
     max_trials: Annotated[int, Option("default: %(default)s", parse=int_at_least(1))] = 25
 
-    def run(self, progress: ProgressLine) -> CommandResult:
+    def run(self, progress: Progress) -> CommandResult:
         """Search hyperparameters by the score on dev."""
         config = SearchConfig(load_grid(self.grid), self.method, self.max_trials, self.first_seed)
         lines, failures = search_hyperparameters(self.make_job(progress), config)
@@ -162,7 +162,7 @@ class VerifyOptions:
 
     benchmarks: Annotated[str, Argument("directory of the benchmarks", metavar="DIR")]
 
-    def run(self, _progress: ProgressLine) -> CommandResult:
+    def run(self, _progress: Progress) -> CommandResult:
         """Compare benchmark files with the counts of their papers."""
         checks = verification.verify_benchmarks(self.benchmarks)
         exit_code = FAILED if verification.has_failures(checks) else OK
@@ -176,7 +176,7 @@ class TextsOptions:
     benchmarks: Annotated[str, Argument("directory of the benchmarks", metavar="DIR")]
     output: Annotated[str, Option("directory to write: NAME.jsonl of each benchmark", metavar="DIR")]
 
-    def run(self, progress: ProgressLine) -> CommandResult:
+    def run(self, progress: Progress) -> CommandResult:
         """Write the benchmarks' texts."""
         message = write_input_texts(self.benchmarks, self.output, BENCHMARKS.values(), progress)
         return CommandResult(message, OK)
@@ -194,7 +194,7 @@ class ReportOptions:
         "report.html"
     )
 
-    def run(self, _progress: ProgressLine) -> CommandResult:
+    def run(self, _progress: Progress) -> CommandResult:
         """Compare results with published scores."""
         message = report_file.write_report(
             LocalStorage(), self.results, self.output, find_metric, find_suite_settings
@@ -231,7 +231,7 @@ class ContaminationOptions:
         os.cpu_count() or 1
     )
 
-    def run(self, progress: ProgressLine) -> CommandResult:
+    def run(self, progress: Progress) -> CommandResult:
         """Find benchmark texts in a pretraining corpus."""
         message = check_contamination(
             self.benchmarks,
@@ -268,11 +268,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Fine-tune, score and compare models on the papers' benchmarks.",
     )
     options = parser.parse_command(_COMMANDS, list(sys.argv[1:] if argv is None else argv))
-    progress = ProgressLine()
+    progress = Progress(sys.stderr)
     previous_handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         result = options.run(progress)
-        _print_line(progress, result.message)
+        with contextlib.suppress(OSError):  # standard output is closed: results are on disk
+            print(result.message, flush=True)
         return result.exit_code
     except KeyboardInterrupt:
         message, code = "interrupted. Rerun the command to resume", INTERRUPTED
@@ -280,7 +281,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         message, code = report_error(error, "give a lower --batch-size or --max-seq-length")
     finally:
         signal.signal(signal.SIGTERM, previous_handler)
-    progress.clear()
     with contextlib.suppress(OSError):  # standard error is closed
         print(f"evaluate: {message}", file=sys.stderr)
     return code
@@ -303,12 +303,6 @@ def _select_device(name: str) -> torch.device:
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")
     return device
-
-
-def _print_line(progress: ProgressLine, line: str) -> None:
-    progress.clear()
-    with contextlib.suppress(OSError):  # standard output is closed: results are on disk
-        print(line, flush=True)
 
 
 def _format_run_summary(summary: RunSummary) -> str:

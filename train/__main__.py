@@ -19,7 +19,7 @@ from typing import Annotated, Final
 from bioshards.corpus.exit_codes import INTERRUPTED, OK
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.options import Argument, Option, OptionParser
-from bioshards.corpus.ui.progress_line import ProgressLine
+from bioshards.corpus.ui.progress import Progress
 
 try:
     from bioshards.train.config.train_job import TrainJob
@@ -49,7 +49,7 @@ class PlotOptions:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     argv = list(sys.argv[1:] if arguments is None else arguments)
-    progress, job = ProgressLine(), None
+    progress, job = Progress(sys.stderr), None
     try:
         if argv[:1] == ["plot"]:
             plot_parser = OptionParser(
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
             plot_options = plot_parser.parse_options(PlotOptions, argv[1:])
             output = plot_options.output or f"{plot_options.runs[0]}/curves"
-            return _report(progress, "\n".join(plot(plot_options.runs, output)))
+            return _report("\n".join(plot(plot_options.runs, output)))
         parser = OptionParser(
             prog="python -m bioshards.train",
             description="Pretrain a model. Rerun the command to resume a stopped run. "
@@ -67,13 +67,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         job = parser.parse_options(TrainJob, argv)
         with _stop_on_signals(progress) as stop:
             job = dataclasses.replace(job, recipe=job.make_recipe(), command=(*_COMMAND, *argv))
-            return _report(progress, train(job, progress, stop))
+            return _report(train(job, progress, stop))
     except KeyboardInterrupt:
-        return _report(
-            progress, f"stopped. {_format_resume_hint(job.output)}" if job else "stopped", INTERRUPTED
-        )
+        return _report(f"stopped. {_format_resume_hint(job.output)}" if job else "stopped", INTERRUPTED)
     except Exception as error:
-        return _report(progress, *report_error(error, "lower --micro-batch-size"))
+        return _report(*report_error(error, "lower --micro-batch-size"))
 
 
 def _format_resume_hint(run: str) -> str:
@@ -85,8 +83,7 @@ def _format_resume_hint(run: str) -> str:
     )
 
 
-def _report(progress: ProgressLine, message: str, code: int = OK) -> int:
-    progress.clear()
+def _report(message: str, code: int = OK) -> int:
     rank = os.environ.get("RANK", "0")
     prefix = "train" if rank == "0" else f"train, process {rank}"
     with contextlib.suppress(OSError):  # a closed pipe does not change the result
@@ -100,7 +97,7 @@ def _report(progress: ProgressLine, message: str, code: int = OK) -> int:
 
 
 @contextlib.contextmanager
-def _stop_on_signals(progress: ProgressLine) -> Iterator[Event]:
+def _stop_on_signals(progress: Progress) -> Iterator[Event]:
     """Return an event that Ctrl-C and SIGTERM set; a second signal raises KeyboardInterrupt."""
     stop = Event()
 
@@ -108,7 +105,7 @@ def _stop_on_signals(progress: ProgressLine) -> Iterator[Event]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        progress("stopping after this step with a checkpoint; press Ctrl-C again to stop now")
+        progress.write("stopping after this step with a checkpoint; press Ctrl-C again to stop now")
 
     previous_handlers = {
         number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)

@@ -13,7 +13,7 @@ from bioshards.corpus.exit_codes import INTERRUPTED, OK
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.options import OptionParser
-from bioshards.corpus.ui.progress_line import ProgressLine
+from bioshards.corpus.ui.progress import Progress
 
 try:
     from . import adopt, commands
@@ -39,18 +39,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Build a vocabulary from a corpus, adopt a published one, or report on one.",
     )
     options = dataclasses.replace(parser.parse_command(_COMMANDS, argv), command=tuple(argv))
-    progress = ProgressLine()
+    progress = Progress(sys.stderr)
     try:
-        return _print_result(progress, _run_command(options, progress))
+        return _print_result(_run_command(options, progress))
     except KeyboardInterrupt:
         message = "stopped. No partial output is left: run the same command again"
-        return _print_result(progress, message, INTERRUPTED)
+        return _print_result(message, INTERRUPTED)
     except Exception as error:
         memory_hint = "give a higher --min-count, or a machine with more"
-        return _print_result(progress, *report_error(error, memory_hint))
+        return _print_result(*report_error(error, memory_hint))
 
 
-def _run_command(options: ReportOptions, progress: ProgressLine) -> str:
+def _run_command(options: ReportOptions, progress: Progress) -> str:
     match options:
         case BuildOptions():
             return commands.run_build(LocalStorage(), options, progress)
@@ -61,8 +61,7 @@ def _run_command(options: ReportOptions, progress: ProgressLine) -> str:
             return commands.run_report(LocalStorage(), options, progress)
 
 
-def _print_result(progress: ProgressLine, message: str, exit_code: int = OK) -> int:
-    progress.clear()
+def _print_result(message: str, exit_code: int = OK) -> int:
     with contextlib.suppress(OSError):  # the reader of the pipe is gone
         if exit_code == OK:
             print(message, flush=True)

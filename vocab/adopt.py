@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -20,6 +20,7 @@ from bioshards.corpus.output.lock import lock_output
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.options import Argument, Option
+from bioshards.corpus.ui.progress import Progress
 
 from . import vocabulary_dir
 from .commands import MeasuredWords, ReportOptions, load_comparison, make_about
@@ -59,11 +60,11 @@ class AdoptOptions(ReportOptions):
         return CasingOptions(None if self.cased is None else not self.cased, self.strip_accents)
 
 
-def run_adopt(storage: Storage, options: AdoptOptions, progress: Callable[[str], None]) -> str:
+def run_adopt(storage: Storage, options: AdoptOptions, progress: Progress) -> str:
     """Write the directory of a published vocabulary.
 
     Args:
-        progress: called with a line about the current step.
+        progress: shows the current step.
 
     Returns:
         The message to print.
@@ -97,10 +98,10 @@ def run_adopt(storage: Storage, options: AdoptOptions, progress: Callable[[str],
         alphabet_rarest=None,
         alphabet_coverage=None,
     )
-    progress("measuring")
-    report = MeasuredWords.from_counts(published.is_sentencepiece, {}, {}).build_report(
-        published.tokenizer, None, comparison, make_about(config, totals)
-    )
+    with progress.bar("measuring"):
+        report = MeasuredWords.from_counts(published.is_sentencepiece, {}, {}).build_report(
+            published.tokenizer, None, comparison, make_about(config, totals)
+        )
     output_layout.mark_started(storage, output_dir, config)
     with lock_output(storage, output_dir):
         output_layout.reset(storage, output_dir)

@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -30,6 +30,7 @@ from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError, check_disjoint
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.options import Argument, Option, Overrides
+from bioshards.corpus.ui.progress import Progress
 from bioshards.vocab.counting.count_steps import VALIDATION_WORDS_FILE, WORDS_FILE
 from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.report.benchmark_texts import BenchmarkTexts
@@ -188,11 +189,11 @@ class BuildOptions(ReportOptions):
         )
 
 
-def run_build(storage: Storage, options: BuildOptions, progress: Callable[[str], None]) -> str:
+def run_build(storage: Storage, options: BuildOptions, progress: Progress) -> str:
     """Build the vocabulary of a recipe.
 
     Args:
-        progress: called with a line about the current step.
+        progress: shows the current step.
 
     Returns:
         The message to print.
@@ -232,21 +233,23 @@ def run_build(storage: Storage, options: BuildOptions, progress: Callable[[str],
     training_counts = count_inputs.read_training_counts(
         storage, corpus_inputs, count_config, options.min_count, progress
     )
-    progress(f"training on {len(training_counts.words):,} distinct words")
-    vocabulary = build_vocabulary(recipe, training_counts.words)
+    with progress.bar(f"training {recipe.algorithm} on {len(training_counts.words):,} distinct words"):
+        vocabulary = build_vocabulary(recipe, training_counts.words)
     totals = vocabulary_dir.compute_totals(vocabulary, training_counts)
-    progress("measuring")
-    measured_words = MeasuredWords.from_counts(
-        recipe.sentencepiece, training_counts.words, training_counts.validation_words
-    )
-    curve = None
-    if vocabulary.ranked_pieces and recipe.algorithm != "unigram":  # unigram pieces are ranked by score
-        curve = vocabulary_metrics.measure_curve(
-            vocabulary.ranked_pieces,
-            vocabulary.tokenizer,
-            measured_words.validation_words or measured_words.words,
+    with progress.bar("measuring"):
+        measured_words = MeasuredWords.from_counts(
+            recipe.sentencepiece, training_counts.words, training_counts.validation_words
         )
-    report = measured_words.build_report(vocabulary.tokenizer, curve, comparison, make_about(config, totals))
+        curve = None
+        if vocabulary.ranked_pieces and recipe.algorithm != "unigram":  # unigram pieces are ranked by score
+            curve = vocabulary_metrics.measure_curve(
+                vocabulary.ranked_pieces,
+                vocabulary.tokenizer,
+                measured_words.validation_words or measured_words.words,
+            )
+        report = measured_words.build_report(
+            vocabulary.tokenizer, curve, comparison, make_about(config, totals)
+        )
     output_layout.check_config(storage, output_dir, config)  # again: training took minutes
     output_layout.mark_started(storage, output_dir, config)
     with lock_output(storage, output_dir):
@@ -258,7 +261,7 @@ def run_build(storage: Storage, options: BuildOptions, progress: Callable[[str],
     )
 
 
-def run_report(storage: Storage, options: RewriteOptions, progress: Callable[[str], None]) -> str:
+def run_report(storage: Storage, options: RewriteOptions, progress: Progress) -> str:
     """Rewrite the report of a finished vocabulary, and return the message to print.
 
     Raises:
@@ -273,18 +276,18 @@ def run_report(storage: Storage, options: RewriteOptions, progress: Callable[[st
     config = encode(manifest.config)
     output_layout.mark_started(storage, output_dir, config)
     with lock_output(storage, output_dir):
-        progress("measuring")
-        tokenizer = Tokenizer.from_file(f"{output_dir.path}/tokenizer.json")
-        measured_words = MeasuredWords.from_counts(
-            bool(manifest.config.recipe["sentencepiece"]),
-            _read_counts(storage, f"{output_dir.path}/{WORDS_FILE}"),
-            _read_counts(storage, f"{output_dir.path}/{VALIDATION_WORDS_FILE}"),
-        )
-        # The curve needs the order of training, which the ids do not always have.
-        old_curve = storage.read_json(f"{output_dir.path}/report.json")["curve"]
-        curve = old_curve and old_curve["points"]
-        about = make_about(config, manifest.counts)
-        new_report = measured_words.build_report(tokenizer, curve, comparison, about)
+        with progress.bar("measuring"):
+            tokenizer = Tokenizer.from_file(f"{output_dir.path}/tokenizer.json")
+            measured_words = MeasuredWords.from_counts(
+                bool(manifest.config.recipe["sentencepiece"]),
+                _read_counts(storage, f"{output_dir.path}/{WORDS_FILE}"),
+                _read_counts(storage, f"{output_dir.path}/{VALIDATION_WORDS_FILE}"),
+            )
+            # The curve needs the order of training, which the ids do not always have.
+            old_curve = storage.read_json(f"{output_dir.path}/report.json")["curve"]
+            curve = old_curve and old_curve["points"]
+            about = make_about(config, manifest.counts)
+            new_report = measured_words.build_report(tokenizer, curve, comparison, about)
         vocabulary_dir.replace_report(storage, output_dir, manifest, new_report)
     return f"report:     {output_dir.path}/report.html"
 

@@ -25,6 +25,7 @@ from bioshards.corpus.source_record import DAMAGED_COPY, SourceRecord
 from bioshards.corpus.storage.source_file import SourceFile, is_unchanged
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text_config import TextConfig
+from bioshards.corpus.ui import progress_notes
 
 from . import dedup
 from .input_digests import compute_input_md5
@@ -174,6 +175,7 @@ class _Stager:
     def run(self) -> dict[str, Any]:
         """Stage the source and return its report as JSON values."""
         started = time.monotonic()
+        progress_notes.begin_item(self._output_name)
         with contextlib.ExitStack() as stack:
             stack.enter_context(_disable_gc())
             rejects_path = self._output_dir.staged_path(self._output_name, "rejected.jsonl")
@@ -220,6 +222,7 @@ class _Stager:
                 drop_reasons.append(drop_reason)
                 characters += document.num_characters
                 if len(documents) == arrow_io.BATCH_ROWS or characters > arrow_io.BATCH_CHARACTERS:
+                    progress_notes.add_units(len(documents))
                     yield _make_staged_batch(documents, drop_reasons)
                     documents, drop_reasons, characters = [], [], 0
         if documents:

@@ -8,12 +8,13 @@ also find texts under other ids, such as an abstract within its PMC article.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.definition import Benchmark, Split
 
 from . import contamination_report, example_texts
@@ -28,11 +29,11 @@ def check_contamination(
     corpus_dirs: Sequence[str],
     output: str,
     *,
-    known_benchmarks: Iterable[Benchmark],
+    known_benchmarks: Collection[Benchmark],
     workers: int,
     splits: Collection[Split],
     min_shared_ngrams: int = DEFAULT_MIN_SHARED_NGRAMS,
-    progress: Callable[[str], None],
+    progress: Progress,
 ) -> str:
     """Scan document shards for benchmark examples, write the report, and return a summary.
 
@@ -40,7 +41,7 @@ def check_contamination(
         output: directory for report.json, report.html, examples.tsv, documents.tsv and exclude-ids.txt.
         splits: splits whose documents are listed for exclusion; examples of all splits are counted.
         min_shared_ngrams: shared 13-grams that make a document excluded (matches.py).
-        progress: callback for progress lines.
+        progress: shows the documents scanned.
 
     Raises:
         InputNotFoundError: the benchmarks directory does not exist.
@@ -68,11 +69,11 @@ def find_matches(
     splits: Collection[Split],
     min_shared_ngrams: int,
     workers: int,
-    progress: Callable[[str], None],
+    progress: Progress,
 ) -> ContaminationResult:
     """Scan the corpora for the examples; arguments as in :func:`check_contamination`."""
-    progress(f"hashing the 13-grams of {len(benchmark_examples.texts):,} texts")
-    index = NgramIndex(benchmark_examples.texts)
+    with progress.bar(f"hashing the 13-grams of {len(benchmark_examples.texts):,} texts"):
+        index = NgramIndex(benchmark_examples.texts)
     is_requested = np.zeros(len(index), bool)
     for example in benchmark_examples.examples:
         if example.split in splits:
@@ -81,11 +82,11 @@ def find_matches(
     pmids = frozenset(pmid for example in benchmark_examples.examples for pmid in example.pmids)
     match_table = MatchTable(len(index))
     num_shards = sum(len(corpus.shards) for corpus in corpora)
-    shard_hits = scan_shards(corpora, MatchQuery(index, is_requested, pmids), workers)
-    for num_scanned, hits_of_shard in enumerate(shard_hits, 1):
-        match_table.add_shard(hits_of_shard)
-        progress(
-            f"scanned {num_scanned:,} of {num_shards:,} shards, {match_table.text_bytes / 1e6:,.0f} MB of "
-            "text"
-        )
+    num_documents = sum(corpus.documents for corpus in corpora)
+    with progress.bar("scanning", num_documents, " documents") as bar:
+        shard_hits = scan_shards(corpora, MatchQuery(index, is_requested, pmids), workers, bar.move_to)
+        for num_scanned, hits_of_shard in enumerate(shard_hits, 1):
+            match_table.add_shard(hits_of_shard)
+            text_megabytes = match_table.text_bytes / 1e6
+            bar.advance(0, f"{num_scanned:,}/{num_shards:,} shards, {text_megabytes:,.0f} MB of text")
     return match_examples(benchmark_examples, corpora, index, match_table, splits, min_shared_ngrams)

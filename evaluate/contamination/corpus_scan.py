@@ -6,14 +6,17 @@ Text is read from memory-mapped Arrow buffers block by block, so memory grows wi
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from multiprocessing.sharedctypes import Synchronized
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -36,6 +39,7 @@ from .ngrams import NgramIndex, Positions, hash_ngrams
 
 _PIPELINES: Final = ("pubmed_to_shards", "pmc_to_shards")
 _COLUMNS: Final = ("id", "pmid", "pmcid", "sentences")
+_POLL_SECONDS: Final = 0.5
 _BLOCK_BYTES: Final = 1 << 20
 """Text bytes of a block, or one document if it is longer. Arrays of a block need 20 times as much memory."""
 
@@ -121,19 +125,38 @@ def open_corpus(folder: str) -> Corpus:
     return Corpus(folder, manifest.pipeline, sum(shard.rows for shard in outputs), digest, outputs)
 
 
-def scan_shards(corpora: Sequence[Corpus], query: MatchQuery, workers: int) -> Iterator[ShardHits]:
+def scan_shards(
+    corpora: Sequence[Corpus],
+    query: MatchQuery,
+    workers: int,
+    on_documents: Callable[[int], object] = bool,
+) -> Iterator[ShardHits]:
     """Yield the matches of each shard, in order, computed in ``workers`` processes.
+
+    Args:
+        on_documents: is called with the number of documents scanned so far.
 
     Raises:
         CorpusError: a shard is damaged, or a process died.
     """
     tasks = [(corpus.folder, shard) for corpus in corpora for shard in corpus.shards]
+    counter = multiprocessing.Value("q", 0)
+
+    def count_documents(count: int) -> None:
+        counter.value += count
+        on_documents(counter.value)
+
     if workers < 2:
-        yield from (_scan_shard(query, *task) for task in tasks)
+        yield from (_scan_shard(query, *task, count_documents) for task in tasks)
         return
-    pool = ProcessPoolExecutor(workers, initializer=_init_worker, initargs=(query,))
+    pool = ProcessPoolExecutor(workers, initializer=_init_worker, initargs=(query, counter))
     try:
-        yield from pool.map(_scan_shard_in_worker, tasks)
+        futures = deque(pool.submit(_scan_shard_in_worker, task) for task in tasks)
+        while futures:
+            is_done = bool(wait([futures[0]], _POLL_SECONDS).done)
+            on_documents(counter.value)
+            if is_done:
+                yield futures.popleft().result()
     except BrokenProcessPool as error:
         raise CorpusError(
             "a worker process was ended from outside, probably for its memory: give a lower --workers"
@@ -143,12 +166,13 @@ def scan_shards(corpora: Sequence[Corpus], query: MatchQuery, workers: int) -> I
 
 
 _worker_query: MatchQuery
+_worker_counter: Synchronized[int]
 
 
-def _init_worker(query: MatchQuery) -> None:
-    """Set the query of a worker process, and ignore Ctrl-C, which the main process handles."""
-    global _worker_query
-    _worker_query = query
+def _init_worker(query: MatchQuery, counter: Synchronized[int]) -> None:
+    """Set what a worker process needs, and ignore Ctrl-C, which the main process handles."""
+    global _worker_query, _worker_counter
+    _worker_query, _worker_counter = query, counter
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, args=(os.getppid(),), daemon=True).start()
 
@@ -161,14 +185,21 @@ def _exit_with_parent(parent_pid: int) -> None:
 
 
 def _scan_shard_in_worker(task: tuple[str, Shard]) -> ShardHits:
-    return _scan_shard(_worker_query, *task)
+    return _scan_shard(_worker_query, *task, _count_documents_in_worker)
 
 
-def _scan_shard(query: MatchQuery, folder: str, shard: Shard) -> ShardHits:
+def _count_documents_in_worker(count: int) -> None:
+    with _worker_counter.get_lock():
+        _worker_counter.value += count
+
+
+def _scan_shard(
+    query: MatchQuery, folder: str, shard: Shard, on_documents: Callable[[int], None]
+) -> ShardHits:
     path = f"{folder}/{shard.file}"
     try:
         _check_shard(path, shard.bytes)
-        return _find_hits(query, shards.read_shards(LocalStorage(), folder, [shard], _COLUMNS))
+        return _find_hits(query, shards.read_shards(LocalStorage(), folder, [shard], _COLUMNS), on_documents)
     except (OSError, pa.ArrowInvalid) as error:
         raise CorpusError(
             f"{path} cannot be read ({error}). Delete it and run the beam run that made it once more, "
@@ -190,7 +221,9 @@ def _check_shard(path: str, size: int) -> None:
             )
 
 
-def _find_hits(query: MatchQuery, batches: Iterator[pa.RecordBatch]) -> ShardHits:
+def _find_hits(
+    query: MatchQuery, batches: Iterator[pa.RecordBatch], on_documents: Callable[[int], None]
+) -> ShardHits:
     total_bytes, documents = 0, list[CorpusDocument]()
     ngram_arrays, hit_documents, hit_ngrams = ([np.zeros(0, np.int64)] for _ in range(3))
     pmids = pa.array(query.pmids, pa.int32())
@@ -206,6 +239,7 @@ def _find_hits(query: MatchQuery, batches: Iterator[pa.RecordBatch]) -> ShardHit
         hit_ngrams.append(ngram_ids)
         columns = batch.select(["id", "pmid", "pmcid"]).take(pa.array(matched_rows)).columns
         documents += map(CorpusDocument, *(column.to_pylist() for column in columns))
+        on_documents(batch.num_rows)
     hit_arrays = (np.concatenate(arrays) for arrays in (hit_documents, hit_ngrams))
     return ShardHits(total_bytes, np.unique(np.concatenate(ngram_arrays)), documents, *hit_arrays)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
+from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.definition import (
     Benchmark,
     BenchmarkNotFoundError,
@@ -59,7 +60,7 @@ class BenchmarkExamples:
 
 
 def read_benchmarks(
-    benchmarks_dir: str, known_benchmarks: Iterable[Benchmark], progress: Callable[[str], None]
+    benchmarks_dir: str, known_benchmarks: Collection[Benchmark], progress: Progress
 ) -> BenchmarkExamples:
     """Read all benchmarks in a directory.
 
@@ -70,24 +71,24 @@ def read_benchmarks(
     """
     result = BenchmarkExamples([], [], {}, [])
     id_by_text: dict[str, int] = {}
-    for benchmark in known_benchmarks:
-        benchmark_files = locate_benchmark(benchmarks_dir, benchmark)
-        if benchmark_files is None:
-            result.missing.append(benchmark.name)
-            continue
-        progress(f"reading {benchmark.name}")
-        if benchmark_files.notes:
-            result.notes[benchmark.name] = benchmark_files.notes
-        for split, records in load_records(benchmark_files).items():
-            for record in records:
-                text_ids = tuple(
-                    id_by_text.setdefault(text, len(id_by_text)) for text in _split_texts(record)
-                )
-                pmids = _parse_pmids(record.document_id) if benchmark.has_pmids else ()
-                example = BenchmarkExample(
-                    benchmark.name, split, record.id, record.document_id, pmids, text_ids
-                )
-                result.examples.append(example)
+    with progress.bar("reading benchmarks", len(known_benchmarks), " benchmarks") as bar:
+        for benchmark in bar.each(known_benchmarks):
+            benchmark_files = locate_benchmark(benchmarks_dir, benchmark)
+            if benchmark_files is None:
+                result.missing.append(benchmark.name)
+                continue
+            if benchmark_files.notes:
+                result.notes[benchmark.name] = benchmark_files.notes
+            for split, records in load_records(benchmark_files).items():
+                for record in records:
+                    text_ids = tuple(
+                        id_by_text.setdefault(text, len(id_by_text)) for text in _split_texts(record)
+                    )
+                    pmids = _parse_pmids(record.document_id) if benchmark.has_pmids else ()
+                    example = BenchmarkExample(
+                        benchmark.name, split, record.id, record.document_id, pmids, text_ids
+                    )
+                    result.examples.append(example)
     if not result.examples:
         names = ", ".join(result.missing)
         raise BenchmarkNotFoundError(

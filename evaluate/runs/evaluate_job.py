@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -17,13 +17,14 @@ import torch
 from bioshards.corpus.errors import OutputMismatchError
 from bioshards.corpus.storage.folder_lock import lock_folder
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.ui.progress import Progress, ProgressBar
 from bioshards.evaluate.benchmarks.definition import BenchmarkFileError, BenchmarkNotFoundError, Split
 from bioshards.evaluate.config import suites
 from bioshards.evaluate.modeling.pretrained import Checkpoint
 from bioshards.evaluate.tasks.task_registry import LegacyMode, PlannedTask
 
 from . import results
-from .fine_tune_run import FineTuneRun, Progress, build_identity, fine_tune, prefix_progress, score_model
+from .fine_tune_run import FineTuneRun, build_identity, fine_tune, score_model
 from .fine_tuner import NaNLossError
 from .task_data import load_task_data
 
@@ -36,8 +37,8 @@ class EvaluateJob:
         benchmarks_dir: directory of the benchmarks.
         output: directory of the results.
         num_seeds: number of seeds of each task; None: as many as its paper averages over.
-        progress: callback for transient progress lines.
-        log: callback for lasting lines.
+        progress: shows the runs.
+        log: prints a line.
         max_examples: maximum examples of each split; 0: all.
     """
 
@@ -47,7 +48,7 @@ class EvaluateJob:
     tasks: Sequence[PlannedTask]
     device: torch.device
     progress: Progress
-    log: Progress
+    log: Callable[[str], None]
     first_seed: int = 0
     num_seeds: int | None = None
     max_examples: int = 0
@@ -73,11 +74,11 @@ def run_evaluation(job: EvaluateJob) -> RunSummary:
         ModelError: the checkpoint cannot be loaded.
     """
     summary = RunSummary()
-    with lock_output(job.output):
+    num_runs = sum(_count_seeds(job, planned_task) for planned_task in job.tasks)
+    with lock_output(job.output), job.progress.bar("evaluating", num_runs, " runs") as bar:
         for planned_task in job.tasks:
-            job.progress(f"{planned_task.name}: reading")
             try:
-                _score_task(job, planned_task, summary)
+                _score_task(job, planned_task, summary, bar)
             except BenchmarkNotFoundError as error:
                 summary.missing[planned_task.name] = str(error)
             except (BenchmarkFileError, ValueError) as error:
@@ -86,16 +87,21 @@ def run_evaluation(job: EvaluateJob) -> RunSummary:
     return summary
 
 
-def _score_task(job: EvaluateJob, planned_task: PlannedTask, summary: RunSummary) -> None:
+def _count_seeds(job: EvaluateJob, planned_task: PlannedTask) -> int:
+    return job.num_seeds or suites.find_num_seeds(planned_task.suite, planned_task.task.name)
+
+
+def _score_task(job: EvaluateJob, planned_task: PlannedTask, summary: RunSummary, bar: ProgressBar) -> None:
     """Score a task with all seeds."""
     storage = LocalStorage()
     needed_splits: tuple[Split, ...] = (
         ("train", "dev", "test") if planned_task.recipe.select_epoch == "best" else ("train", "test")
     )
+    bar.advance(0, planned_task.name)
     data = load_task_data(job.benchmarks_dir, planned_task, job.max_examples, needed_splits)
     legacy_modes = planned_task.task.applicable_legacy_modes(job.legacy_modes)
-    num_seeds = job.num_seeds or suites.find_num_seeds(planned_task.suite, planned_task.task.name)
-    for seed in range(job.first_seed, job.first_seed + num_seeds):
+    seeds = range(job.first_seed, job.first_seed + _count_seeds(job, planned_task))
+    for seed in bar.each(seeds):
         path = results.result_path(job.output, planned_task.suite, planned_task.task.name, seed)
         prefix = f"{planned_task.name}, seed {seed}: "
         fine_tune_run = FineTuneRun(
@@ -104,7 +110,7 @@ def _score_task(job: EvaluateJob, planned_task: PlannedTask, summary: RunSummary
             seed=seed,
             device=job.device,
             legacy_modes=legacy_modes,
-            progress=prefix_progress(job.progress, prefix),
+            progress=job.progress.with_prefix(prefix),
         )
         if storage.exists(path):
             _check_same_settings(path, results.read_result(storage, path), fine_tune_run)

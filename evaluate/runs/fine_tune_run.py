@@ -6,7 +6,7 @@ import hashlib
 import json
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ import torch
 import transformers
 
 from bioshards import __version__
+from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.record_types import Question, Record, Relation
 from bioshards.evaluate.config import suites
 from bioshards.evaluate.metrics.metric import Metric, Numbers
@@ -32,13 +33,6 @@ from .fine_tuner import CheckpointScore, EncoderWithHead, FineTuner
 from .results import PerExampleStats, Result, ResultIdentity
 from .task_data import TaskData
 
-Progress = Callable[[str], None]
-
-
-def prefix_progress(progress: Progress, prefix: str) -> Progress:
-    """Return a progress callback that puts ``prefix`` before each line."""
-    return lambda line: progress(prefix + line)
-
 
 @dataclass(frozen=True, slots=True)
 class FineTuneRun:
@@ -46,7 +40,7 @@ class FineTuneRun:
 
     Attributes:
         legacy_modes: published deviations in reading and counting (metrics/legacy.py).
-        progress: callback for progress lines.
+        progress: shows the steps.
     """
 
     checkpoint: Checkpoint
@@ -100,7 +94,7 @@ def fine_tune(run: FineTuneRun) -> FineTunedModel:
         squad_recipe = replace(suites.SQUAD_RECIPE, precision=recipe.precision)
         squad_adapter = QuestionAnswering(tokenizer, squad_recipe, is_per_question=False)
         squad_tuner = FineTuner(
-            model, squad_adapter, squad_recipe, pad_id, run.device, prefix_progress(run.progress, "SQuAD, ")
+            model, squad_adapter, squad_recipe, pad_id, run.device, run.progress.with_prefix("SQuAD, ")
         )
         squad_tuner.train(run.data.squad_records, run.seed, None)
     elif recipe.squad_transfer == "joint":

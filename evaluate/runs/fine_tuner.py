@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from bioshards.corpus.errors import InvalidValueError, RunError
+from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.record_types import Record
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
 from bioshards.evaluate.modeling import batches
@@ -23,7 +24,7 @@ from bioshards.train.optim.optimizers import Adam, compute_layer_scales
 from bioshards.train.optim.schedules import learning_rate
 
 _PROGRESS_INTERVAL: Final = 20
-"""Steps between two progress lines."""
+"""Steps between two losses that are shown: each waits for the GPU."""
 _PREDICT_BATCH_SIZE: Final = 64
 """Examples of a batch in prediction."""
 
@@ -60,7 +61,7 @@ class FineTuner:
 
     Attributes:
         pad_id: id of [PAD].
-        progress: callback for progress lines.
+        progress: shows the steps.
     """
 
     model: EncoderWithHead
@@ -68,7 +69,7 @@ class FineTuner:
     recipe: FineTuneRecipe
     pad_id: int
     device: torch.device
-    progress: Callable[[str], None]
+    progress: Progress
 
     def train(
         self, records: Sequence[Record], seed: int, score_dev: Callable[[], float] | None
@@ -99,24 +100,29 @@ class FineTuner:
         losses: list[Tensor] = []
         best_score, best_index, best_weights = -math.inf, None, None
         self.model.train()
-        for batch_examples in self._draw_batches(training_examples, seed, total_steps):
-            losses.append(self._train_batch(batch_examples, optimizer, batches_per_epoch))
-            is_last = optimizer.steps_done == total_steps
-            if optimizer.steps_done % interval and not is_last:
-                continue
-            mean_loss = float(torch.stack(losses).float().mean())
-            if not math.isfinite(mean_loss):
-                raise NaNLossError(
-                    f"the loss is no number after {optimizer.steps_done:,} updates: "
-                    "give a lower --learning-rate"
-                )
-            losses.clear()
-            score = score_dev() if score_dev else None
-            checkpoints.append(CheckpointScore(optimizer.steps_done, mean_loss, score))
-            if score is not None and score > best_score:
-                best_score, best_index = score, len(checkpoints) - 1
-                best_weights = None if is_last else copy.deepcopy(self.model.state_dict())
-            self.model.train()
+        with self.progress.bar("fine-tuning", total_steps, " steps", is_transient=True) as bar:
+            for batch_examples in bar.each(self._draw_batches(training_examples, seed, total_steps)):
+                loss = self._train_batch(batch_examples, optimizer)
+                losses.append(loss)
+                if optimizer.steps_done % _PROGRESS_INTERVAL == 0:
+                    epoch = -(-optimizer.steps_done // batches_per_epoch)
+                    bar.advance(0, f"epoch {epoch}, loss {float(loss):.3f}")
+                is_last = optimizer.steps_done == total_steps
+                if optimizer.steps_done % interval and not is_last:
+                    continue
+                mean_loss = float(torch.stack(losses).float().mean())
+                if not math.isfinite(mean_loss):
+                    raise NaNLossError(
+                        f"the loss is no number after {optimizer.steps_done:,} updates: "
+                        "give a lower --learning-rate"
+                    )
+                losses.clear()
+                score = score_dev() if score_dev else None
+                checkpoints.append(CheckpointScore(optimizer.steps_done, mean_loss, score))
+                if score is not None and score > best_score:
+                    best_score, best_index = score, len(checkpoints) - 1
+                    best_weights = None if is_last else copy.deepcopy(self.model.state_dict())
+                self.model.train()
         if best_weights is not None:
             self.model.load_state_dict(best_weights)
         return checkpoints, len(checkpoints) - 1 if best_index is None else best_index
@@ -137,18 +143,12 @@ class FineTuner:
         self,
         batch_examples: Sequence[TokenizedExample],
         optimizer: _ScheduledOptimizer,
-        batches_per_epoch: int,
     ) -> Tensor:
         """Update the weights by a batch, and return its loss."""
         batch = self._collate(batch_examples)
         loss = self.adapter.loss(self.model.head, self._encode(batch), batch)
         optimizer.step(loss)
-        loss = loss.detach()
-        if optimizer.steps_done % _PROGRESS_INTERVAL == 0 or optimizer.steps_done == optimizer.total_steps:
-            epoch = -(-optimizer.steps_done // batches_per_epoch)
-            position = f"epoch {epoch}, step {optimizer.steps_done:,} of {optimizer.total_steps:,}"
-            self.progress(f"{position}, loss {float(loss):.3f}")
-        return loss
+        return loss.detach()
 
     def predict(self, records: Sequence[Record]) -> list[Any]:
         """Return the merged predictions of records (``TaskAdapter.merge_predictions``).
@@ -160,7 +160,10 @@ class FineTuner:
         order = sorted(range(len(inputs)), key=lambda index: len(inputs[index].input_ids))
         predictions: list[Any] = [None] * len(inputs)
         self.model.eval()
-        with torch.inference_mode():
+        with (
+            torch.inference_mode(),
+            self.progress.bar("predicting", len(order), " examples", is_transient=True) as bar,
+        ):
             for start in range(0, len(order), _PREDICT_BATCH_SIZE):
                 batch_indices = order[start : start + _PREDICT_BATCH_SIZE]
                 batch = self._collate([inputs[index] for index in batch_indices])
@@ -170,7 +173,7 @@ class FineTuner:
                 batch_predictions = self.adapter.predict(self.model.head, encoded, batch)
                 for index, prediction in zip(batch_indices, batch_predictions, strict=True):
                     predictions[index] = prediction
-                self.progress(f"{start + len(batch_indices):,} of {len(order):,} predicted")
+                bar.advance(len(batch_indices))
         return self.adapter.merge_predictions(records, inputs, predictions)
 
     def _collate(self, batch_examples: Sequence[TokenizedExample]) -> batches.PaddedBatch:

@@ -26,7 +26,6 @@ from .fine_tune_run import (
     compute_example_stats,
     fine_tune,
     get_library_versions,
-    prefix_progress,
 )
 from .fine_tuner import NaNLossError
 from .results import ResultError
@@ -160,7 +159,7 @@ def _search_task(
             seed=config.seed,
             device=job.device,
             legacy_modes=planned_task.task.applicable_legacy_modes(job.legacy_modes),
-            progress=prefix_progress(job.progress, prefix),
+            progress=job.progress.with_prefix(prefix),
         )
         trials.append(_run_trial(folder, fine_tune_run, params))
         job.log(f"{prefix}{_format_trial(trials[-1])}")
@@ -205,7 +204,7 @@ def _run_trial(folder: str, fine_tune_run: FineTuneRun, params: Params) -> Trial
         )
         dev_score = scores[metric.main_score]
     except NaNLossError as error:
-        fine_tune_run.progress(str(error))
+        fine_tune_run.progress.write(str(error))
     trial = TrialResult(params, metric.main_score, dev_score)
     run_facts = {
         "seconds": round(time.monotonic() - start_time, 1),

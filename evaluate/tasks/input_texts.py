@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Collection
 
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.definition import (
     Benchmark,
     BenchmarkNotFoundError,
@@ -18,7 +19,7 @@ from .relation_inputs import build_relation_input
 
 
 def write_input_texts(
-    benchmarks_dir: str, output: str, known_benchmarks: Iterable[Benchmark], progress: Callable[[str], None]
+    benchmarks_dir: str, output: str, known_benchmarks: Collection[Benchmark], progress: Progress
 ) -> str:
     """Write ``output/NAME.jsonl`` for each benchmark that is found, and return a summary.
 
@@ -30,16 +31,16 @@ def write_input_texts(
         BenchmarkFileError: a file is damaged.
     """
     storage, lines = LocalStorage(), []
-    for benchmark in known_benchmarks:
-        benchmark_files = locate_benchmark(benchmarks_dir, benchmark)
-        if benchmark.task is None or benchmark_files is None:
-            continue
-        progress(f"reading {benchmark.name}")
-        records = [record for split in load_records(benchmark_files).values() for record in split]
-        with storage.write(f"{output}/{benchmark.name}.jsonl") as file:
-            for record in records:
-                file.write(f"{json.dumps(list_texts(record), ensure_ascii=False)}\n".encode())
-        lines.append(f"{benchmark.name}: {len(records):,} inputs ({', '.join(benchmark_files.splits)})")
+    with progress.bar("reading benchmarks", len(known_benchmarks), " benchmarks") as bar:
+        for benchmark in bar.each(known_benchmarks):
+            benchmark_files = locate_benchmark(benchmarks_dir, benchmark)
+            if benchmark.task is None or benchmark_files is None:
+                continue
+            records = [record for split in load_records(benchmark_files).values() for record in split]
+            with storage.write(f"{output}/{benchmark.name}.jsonl") as file:
+                for record in records:
+                    file.write(f"{json.dumps(list_texts(record), ensure_ascii=False)}\n".encode())
+            lines.append(f"{benchmark.name}: {len(records):,} inputs ({', '.join(benchmark_files.splits)})")
     if not lines:
         raise BenchmarkNotFoundError(f"{benchmarks_dir} has no benchmark: give the directory above its files")
     return "\n".join([*lines, f"texts: {output}"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ from bioshards.corpus.storage.parallel import parallel_for_each
 from bioshards.corpus.storage.retry import retry
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.options import Argument
-from bioshards.corpus.ui.progress_line import ProgressLine
+from bioshards.corpus.ui.progress import Progress, ProgressBar
 from bioshards.pipelines.execution.session import (
     FILESYSTEM_OPTION_PREFIXES,
     claim_output,
@@ -167,24 +168,23 @@ def _copy_data_files(
 ) -> int:
     """Copy the files that are not as they should be; returns how many that were."""
     names = sorted(name for name in source_names if name != _MANIFEST)
-    progress = ProgressLine()
     num_copied = 0
+
+    total = sum(entry.bytes for name, entry in entries.items() if name != _MANIFEST)
 
     def copy_one(name: str) -> bool:
         return retry(
-            lambda: _copy_file(storage, source, target, name, entries.get(name), name in target_names)
+            lambda: _copy_file(storage, source, target, name, entries.get(name), name in target_names, bar)
         )
 
-    with ThreadPoolExecutor(_NUM_THREADS) as pool:
+    with Progress(sys.stderr).bar("copying", total, "B") as bar, ThreadPoolExecutor(_NUM_THREADS) as pool:
         try:
             for num_done, was_copied in enumerate(pool.map(copy_one, names), 1):
                 num_copied += was_copied
-                progress(f"{num_done:,}/{len(names):,} files")
+                bar.advance(0, f"{num_done:,}/{len(names):,} files")
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-        finally:
-            progress.clear()
     return num_copied
 
 
@@ -205,15 +205,25 @@ def _read_manifest(storage: Storage, source: str) -> tuple[OutputManifest, Shard
 
 
 def _copy_file(
-    storage: Storage, source: str, target: str, name: str, entry: Listed | None, is_at_target: bool
+    storage: Storage,
+    source: str,
+    target: str,
+    name: str,
+    entry: Listed | None,
+    is_at_target: bool,
+    bar: ProgressBar | None = None,
 ) -> bool:
     """Copy a file, unless it is there as it is listed; returns whether it was copied."""
     if entry and is_at_target and not input_dirs.find_damage(storage, f"{target}/{name}", entry):
+        if bar:
+            bar.advance(entry.bytes)
         return False
     with storage.open(f"{source}/{name}") as source_file, storage.write(f"{target}/{name}") as target_file:
         writer = HashingWriter(target_file)
         while block := source_file.read(_BLOCK_BYTES):
             writer.write(block)
+            if bar and entry:
+                bar.advance(len(block))
         if entry and writer.sha256 != entry.sha256:
             raise InputError(
                 f"{source}/{name} is not the file that its manifest.json lists, or was written anew "

@@ -6,11 +6,12 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from bioshards.corpus.errors import escape_controls, escape_line
 from bioshards.corpus.exit_codes import NOT_PUBLISHED, OK
 from bioshards.corpus.output import output_layout
+from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext
 from bioshards.pipelines.execution.executor import ProgressMonitor, execute, prepare_run
 from bioshards.pipelines.execution.session import (
@@ -144,8 +145,8 @@ class Driver(ABC, Generic[OptionsT, JobT]):
         return self.options.workers
 
     @abstractmethod
-    def make_progress(self, job: JobT, out: TextIO) -> ProgressMonitor:
-        """Return the monitor that prints the progress to ``out``."""
+    def make_progress(self, job: JobT, progress: Progress) -> ProgressMonitor:
+        """Return the monitor that shows the progress."""
 
     def describe_result(self, job: JobT, result: Mapping[str, Any]) -> list[str]:
         """Return lines on the result, published or not.
@@ -179,7 +180,7 @@ class Driver(ABC, Generic[OptionsT, JobT]):
             context,
             self.count_workers(job),
             job_spec,
-            lambda terminal: self.make_progress(job, terminal),
+            lambda progress: self.make_progress(job, progress),
         )
         if deferred_message:
             print(deferred_message)

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.source_parser import parse_source_spec
@@ -18,6 +18,7 @@ from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.lock import lock_output
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines import fetch
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext
 from bioshards.pipelines.execution.executor import ProgressMonitor
@@ -155,11 +156,11 @@ class FetchDriver(Driver[FetchOptions, FetchJob]):
         """Return 1 if there is nothing to download."""
         return self.options.workers if job.has_work else 1
 
-    def make_progress(self, job: FetchJob, out: TextIO) -> ProgressMonitor:
+    def make_progress(self, job: FetchJob, progress: Progress) -> ProgressMonitor:
         """Return the monitor of downloaded files."""
         from bioshards.pipelines.execution.progress_monitor import FetchProgress
 
-        return FetchProgress(job, out)
+        return FetchProgress(job, progress)
 
     def describe_result(self, job: FetchJob, result: Mapping[str, Any]) -> list[str]:
         """Return lines on downloaded files and articles."""

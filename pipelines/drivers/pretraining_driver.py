@@ -7,7 +7,7 @@ import hashlib
 import importlib.metadata
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final
 
 from bioshards.corpus.errors import TransientStorageError, UsageError
 from bioshards.corpus.manifest import (
@@ -22,6 +22,7 @@ from bioshards.corpus.output.output_layout import FORMAT, OutputDir
 from bioshards.corpus.shards import input_dirs
 from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines import shards_to_pretraining
 from bioshards.pipelines.context import PathOption
 from bioshards.pipelines.dry_run import document_plans
@@ -141,9 +142,9 @@ class PretrainingDriver(DocumentsDriver[PretrainingOptions, PretrainingJob, Pret
             pretraining_dir.remove_spill_files(job.storage, job.output_dir)
         return is_up_to_date
 
-    def make_progress(self, job: PretrainingJob, out: TextIO) -> ProgressMonitor:
+    def make_progress(self, job: PretrainingJob, progress: Progress) -> ProgressMonitor:
         """Return the monitor of built shard groups."""
-        return PretrainingProgress(job, out)
+        return PretrainingProgress(job, progress)
 
     def format_counts(self, job: PretrainingJob, manifest: PretrainingManifest) -> list[str]:
         """Return lines on the rows of each split and on dropped documents."""

@@ -6,7 +6,7 @@ import dataclasses
 import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from bioshards.corpus.download.source_parser import parse_source_spec
 from bioshards.corpus.errors import TransientStorageError, UsageError, escape_line
@@ -21,6 +21,7 @@ from bioshards.corpus.output.output_layout import FORMAT, OutputDir
 from bioshards.corpus.sentences import splitters
 from bioshards.corpus.shards.arrow_io import read_documents_manifest
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines import pmc_to_shards, pubmed_to_shards
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext
 from bioshards.pipelines.execution.executor import ProgressMonitor
@@ -195,11 +196,11 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
         if job.excluded_ids is not None:
             exclusion_list.write(job.storage, job.output_dir.exclusion_list_path, job.excluded_ids)
 
-    def make_progress(self, job: ShardsJob, out: TextIO) -> ProgressMonitor:
+    def make_progress(self, job: ShardsJob, progress: Progress) -> ProgressMonitor:
         """Return the monitor of staged and downloaded files."""
         from bioshards.pipelines.execution.progress_monitor import ShardsProgress
 
-        return ShardsProgress(job.storage, job.output_dir, job.run_inputs, out)
+        return ShardsProgress(job.storage, job.output_dir, job.run_inputs, progress)
 
     def describe_result(self, job: ShardsJob, result: Mapping[str, Any]) -> list[str]:
         """Print every bad file with its reason."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.metadata
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.manifest import ValidationWords, WordsManifest, WordsRun, WordTotals
 from bioshards.corpus.output.output_layout import FORMAT, OutputDir
 from bioshards.corpus.shards import input_dirs
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines import shards_to_words
 from bioshards.pipelines.dry_run import document_plans
 from bioshards.pipelines.dry_run.cost import DryRunPlan
@@ -77,9 +78,9 @@ class WordsDriver(DocumentsDriver[WordsOptions, WordsJob, WordsManifest]):
         """Return True if the output is complete and of the same inputs."""
         return steps.is_up_to_date(job.storage, job.output_dir, job.inputs)
 
-    def make_progress(self, job: WordsJob, out: TextIO) -> ProgressMonitor:
+    def make_progress(self, job: WordsJob, progress: Progress) -> ProgressMonitor:
         """Return the monitor of counted shards."""
-        return WordsProgress(job, out)
+        return WordsProgress(job, progress)
 
     def format_counts(self, job: WordsJob, manifest: WordsManifest) -> list[str]:
         """Return lines on words and documents, and the output files."""

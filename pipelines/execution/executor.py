@@ -6,9 +6,11 @@ import contextlib
 import logging
 import traceback
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from bioshards.corpus.errors import UsageError
+from bioshards.corpus.ui import progress_notes
+from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines.context import JobSpec, RunContext
 from bioshards.pipelines.dataflow import job_status, settings, worker_package
 
@@ -75,12 +77,12 @@ def execute(
     context: RunContext,
     workers: int,
     job_spec: JobSpec,
-    make_progress: Callable[[TextIO], ProgressMonitor],
+    make_progress: Callable[[Progress], ProgressMonitor],
 ) -> str:
     """Run the graph that ``build`` makes to its end.
 
     Args:
-        make_progress: makes, of the terminal, what is called to say how far the run is.
+        make_progress: makes what is called to show how far the run is.
 
     Returns:
         what to say of a job that is only described, for Dataflow to run later; '' if it has run.
@@ -120,8 +122,10 @@ def execute(
 
     is_remote = "://" in job_spec.output
     log_path = None if is_remote or workers == 1 else f"{job_spec.output}/.bioshards/error.log"
-    with local_runner.redirect_stderr(log_path) as terminal:
-        progress = make_progress(terminal)
+    with local_runner.redirect_stderr(log_path) as terminal, contextlib.ExitStack() as stack:
+        if runner:
+            stack.enter_context(progress_notes.make_folder())
+        progress = make_progress(Progress(terminal))
         try:
             local_runner.run_in_thread(
                 run_pipeline, update_progress, REMOTE_POLL_SECONDS if is_remote else POLL_SECONDS

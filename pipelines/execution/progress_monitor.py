@@ -1,284 +1,348 @@
-"""Print the progress of a run: one live line on a terminal, one line for each file in a log.
+"""Show the progress of a run.
 
-A bundle's results reach the driver only when the whole bundle is done, so progress is read from the
-work folder, where every finished file leaves its report.
+A bundle's results reach the driver only when the whole bundle is done, so progress is read from the work
+folder, where every finished item leaves its report.  How far the items are that are worked on, and which step
+follows, is in the notes of local worker processes (corpus/ui/progress_notes.py).
 """
 
 from __future__ import annotations
 
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
 
 from bioshards.corpus.download.pmc.s3_bucket import range_label
-from bioshards.corpus.errors import escape_controls
 from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.pubmed.discovery import source_from_file
 from bioshards.corpus.storage.parallel import prefetch_map
+from bioshards.corpus.storage.resumable_file import PARTIAL_PREFIX
 from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
-
-if TYPE_CHECKING:
-    from bioshards.pipelines.inputs.downloads import DownloadPlan, SourceListing
-    from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
-    from bioshards.pipelines.inputs.run_inputs import RunInputs
-    from bioshards.pipelines.job_types import FetchJob, PretrainingJob, WordsJob
+from bioshards.corpus.ui import progress_notes
+from bioshards.corpus.ui.progress import Progress, ProgressBar
+from bioshards.pipelines.inputs.downloads import DownloadPlan, SourceListing
+from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
+from bioshards.pipelines.inputs.run_inputs import RunInputs
+from bioshards.pipelines.job_types import FetchJob, PretrainingJob, WordsJob
+from bioshards.vocab.counting.word_counts import NUM_BUCKETS
 
 _REPORT_SUFFIX_START: Final = -len("-fb7c0573.json")
 """Where a source's stem ends in its report's name."""
-_LOG_INTERVAL_SECONDS: Final = 10
-"""A log has a line about what is fetched this often at most."""
-_FAST_ITEM_SECONDS: Final = 1
-"""Of sources that took less than this ..."""
-_LINE_INTERVAL_SECONDS: Final = 2
-"""... a log has a line this often at most."""
-_LINE_START: Final = "\r\033[K"
-"""Clears the live line of a terminal."""
 
 
 class _DownloadCounter:
-    """Counts the files of listings that have arrived in the mirror."""
+    """Counts what of listings has arrived in the mirror.
+
+    Attributes:
+        num_bytes: their listed sizes; 0 if one is not listed.
+    """
 
     def __init__(self, storage: Storage, listings: Iterable[SourceListing]) -> None:
         self._storage = storage
-        self._expected_paths = {
-            listing.download_plan.mirror.path(remote_file)
+        self._sizes = {
+            listing.download_plan.mirror.path(remote_file): remote_file.size
             for listing in listings
             for remote_file in listing.to_fetch
         }
-        self._folders = {path.rpartition("/")[0] for path in self._expected_paths}
+        self._folders = {path.rpartition("/")[0] for path in self._sizes}
+        self.num_files = len(self._sizes)
+        self.num_bytes = sum(self._sizes.values()) if all(self._sizes.values()) else 0
+
+    def count(self) -> tuple[int, int]:
+        """Return the number of files that are there, and of bytes, with those of incomplete files."""
+        infos = [
+            info for folder in self._folders for info in self._storage.walk(folder, with_hidden_files=True)
+        ]
+        complete_paths = {info.path for info in infos} & self._sizes.keys()
+        sizes = {path: self._sizes[path] for path in complete_paths}
+        for info in infos:
+            folder, _, name = info.path.rpartition("/")
+            path = f"{folder}/{name.removeprefix(PARTIAL_PREFIX).partition('-')[2]}"
+            if name.startswith(PARTIAL_PREFIX) and path in self._sizes.keys() - complete_paths:
+                sizes[path] = min(info.size, self._sizes[path])
+        return len(complete_paths), sum(sizes.values())
 
     def __str__(self) -> str:
-        present = {
-            f"{folder}/{name}" for folder in self._folders for name in self._storage.list_names(folder)
-        }
-        return f"{len(self._expected_paths & present):,}/{len(self._expected_paths):,} fetched"
+        num_files, num_bytes = self.count()
+        text = f"{num_files:,}/{self.num_files:,} fetched"
+        return (
+            f"{text} ({num_bytes / 1e6:,.0f} of {self.num_bytes / 1e6:,.0f} MB)" if self.num_bytes else text
+        )
 
 
 class _WaitNotices:
     """Says why downloads of this machine wait, as the processes that wait have noted it."""
 
-    def __init__(self, plans: Iterable[DownloadPlan]) -> None:
+    def __init__(
+        self, listings: Mapping[str, SourceListing], article_plan: PmcArticlePlan | None, progress: Progress
+    ) -> None:
+        plans: list[DownloadPlan] = [
+            listing.download_plan for listing in listings.values() if listing.to_fetch
+        ]
+        plans += [article_plan.download_plan] if article_plan else []
         self._limiters = {plan.server.rate_limiter for plan in plans if not plan.is_distributed}
         self._last = {limiter: limiter.read_wait() for limiter in self._limiters}  # of former runs
+        self._progress = progress
 
-    def read_new(self) -> Iterator[str]:
-        """Yield what was noted since the last call."""
+    def show(self) -> None:
+        """Show what was noted since the last call."""
         for limiter in self._limiters:
             noted = limiter.read_wait()
             if noted and noted != self._last[limiter]:
                 self._last[limiter] = noted
-                yield f"waiting: {noted.text}"
+                self._progress.write(f"waiting: {noted.text}")
 
 
-class _StepProgress:
-    """Says how many of a step's items are done, by the reports that these leave in a folder.
+@dataclass(frozen=True, slots=True)
+class _LaterStep:
+    """A step after the first, known by the notes of workers.
 
     Attributes:
-        ITEMS: what they are; ``UNITS``: what is counted in them; ``AFTERWARDS``: what is done after the last.
+        name: name of the step in its metrics.
+        total: number of its items; None: not known.
     """
 
+    name: str
+    title: str
+    unit: str = ""
+    total: int | None = None
+
+
+class _RunProgress:
+    """Shows how far a run is: in its first step by the reports of items, then by the notes of workers.
+
+    Attributes:
+        TITLE: what the first step does.
+        ITEMS: what it does it to.
+    """
+
+    TITLE: str
     ITEMS: str
-    UNITS: str
-    NEXT_STEP: str
 
     def __init__(
         self,
         storage: Storage,
         folder: str,
-        total: int,
-        is_expected: Callable[[str], bool],
-        out: TextIO | None,
+        sizes: Mapping[str, list[int]],
+        unit: str,
+        progress: Progress,
     ) -> None:
-        self._storage, self._folder, self._total = storage, folder, total
-        self._out = out or sys.stderr
-        self._is_live = self._out.isatty()
+        """Begin the bar.
+
+        Args:
+            folder: where finished items leave their reports.
+            sizes: of the items with this name, in ``unit``; a 0 is unknown, and items are counted then.
+            unit: ``B``, or a unit that workers note.
+        """
+        self._storage, self._folder, self._progress = storage, folder, progress
+        has_sizes = all(size for item_sizes in sizes.values() for size in item_sizes)
+        self._unit = unit if has_sizes else f" {self.ITEMS}"
+        self._sizes = {
+            item: list(item_sizes) if has_sizes else [1] * len(item_sizes)
+            for item, item_sizes in sizes.items()
+        }
+        self._total_items = sum(map(len, self._sizes.values()))
+        total = sum(map(sum, self._sizes.values()))
         self._known_names = set(self._list_reports())
-        self._done_before = Counter(self._get_item(name) for name in self._known_names if is_expected(name))
-        self._num_done_before = self._num_done = self._done_before.total()
-        self._num_units = 0
-        self._start_time = time.monotonic()
-        self._last_line_time = -_LINE_INTERVAL_SECONDS + self._start_time
+        self._done_before = Counter(item for item in map(self._get_item, self._known_names) if item in sizes)
+        self._num_done = self._done_before.total()
+        self._num_records = self._size_done = 0
+        for item, count in self._done_before.items():
+            self._size_done += sum(self._take_size(item) for _ in range(count))
+        self._later_index = -1
+        self._bar: ProgressBar = progress.bar(self.TITLE, total, self._unit, initial=self._size_done)
+
+    def _list_later_steps(self) -> list[_LaterStep]:
+        """Return the steps that follow, in their order."""
+        raise NotImplementedError
 
     def _list_reports(self) -> list[str]:
         return [name for name in self._storage.list_names(self._folder) if name.endswith(".json")]
 
     def _get_item(self, name: str) -> str:
         """Return the item of a report by the report's name; a file that has changed has a new report."""
-        return name
+        return name.removesuffix(".json")
 
-    def _describe(self, name: str, report: Any) -> tuple[str, int]:
-        """Return the name of a report's item and its number of units."""
-        raise NotImplementedError
+    def _take_size(self, item: str) -> int:
+        """Return the size of an item that is done."""
+        item_sizes = self._sizes.get(item)
+        return item_sizes.pop(0) if item_sizes else 0
+
+    def _count_records(self, names: list[str]) -> int:
+        """Return the records of new reports, where their number is shown."""
+        return 0
 
     def update(self) -> None:
-        """Print what is done since the last call."""
+        """Show what is done since the last call."""
         new_names = [name for name in self._list_reports() if name not in self._known_names]
-        reports = prefetch_map(
-            self._storage, self._storage.read_json, [f"{self._folder}/{name}" for name in new_names]
-        )
-        for name, report in zip(new_names, reports, strict=True):
+        self._num_records += self._count_records(new_names)
+        for name in new_names:
             self._known_names.add(name)
-            if self._done_before[self._get_item(name)]:  # an earlier version of it was done
-                self._done_before[self._get_item(name)] -= 1
+            item = self._get_item(name)
+            if self._done_before[item]:  # an earlier version of it was done
+                self._done_before[item] -= 1
             else:
                 self._num_done += 1
-            item, units = self._describe(name, report)
-            self._num_units += units
-            if not self._is_live and self._should_print_line(report["seconds"]):
-                print(
-                    f"{self._num_done}/{self._total} {item}: {units:,} {self.UNITS} "
-                    f"in {report['seconds']:.1f} s",
-                    file=self._out,
-                    flush=True,
-                )
-        if self._is_live:
-            print(f"{_LINE_START}{self._format_line()}", end="", file=self._out, flush=True)
+                self._size_done += self._take_size(item)
+        notes = progress_notes.read_notes()
+        self._show_later_step(notes)
+        if self._later_index >= 0:
+            return
+        size_now, num_records = self._size_done, self._num_records
+        for note in notes:
+            item = self._get_item(f"{note.item}.json")
+            if note.item and f"{note.item}.json" not in self._known_names and self._sizes.get(item):
+                num_records += note.num_units
+                amount = {"B": note.num_bytes, f" {self.ITEMS}": 0}.get(self._unit, note.num_units)
+                size_now += min(amount, self._sizes[item][0])
+        self._bar.move_to(size_now, self._describe(num_records))
 
-    def _should_print_line(self, seconds: float) -> bool:
-        """Of many small items in a row a few lines say enough, with the last one."""
-        now = time.monotonic()
-        is_last = self._num_done == self._total
-        if (
-            seconds < _FAST_ITEM_SECONDS
-            and now - self._last_line_time < _LINE_INTERVAL_SECONDS
-            and not is_last
-        ):
-            return False
-        self._last_line_time = now
-        return True
+    def _describe(self, num_records: int) -> str:
+        """Return what follows the rate."""
+        return "" if self._unit == f" {self.ITEMS}" else self._format_items()
 
-    def _format_line(self) -> str:
-        seconds = time.monotonic() - self._start_time
-        num_new = self._num_done - self._num_done_before
-        num_left = self._total - self._num_done
-        eta = f", {_format_remaining(num_left * seconds / num_new)} left" if num_new else ""
-        if num_left <= 0:
-            eta = f", {self.NEXT_STEP}"
-        rate = f", {self._num_units / seconds:,.0f} {self.UNITS}/s" if self._num_units else ""
-        return f"{self._num_done}/{self._total} {self.ITEMS}{rate}{eta}"
+    def _format_items(self) -> str:
+        return f"{self._num_done:,}/{self._total_items:,} {self.ITEMS}"
+
+    def _show_later_step(self, notes: list[progress_notes.WorkerNote]) -> None:
+        """Show the last step that a worker has begun, or that one has, where workers note nothing."""
+        steps = self._list_later_steps()
+        names = [step.name for step in steps]
+        index = max((names.index(note.step) for note in notes if note.step in names), default=-1)
+        if not notes and self._num_done >= self._total_items:
+            index = 0
+        if index > self._later_index:
+            if self._later_index < 0:
+                self._bar.move_to(self._size_done, self._describe(self._num_records))
+            elif (total := steps[self._later_index].total) is not None:
+                self._bar.move_to(total)
+            self._bar.close()
+            self._later_index = index
+            step = steps[index]
+            self._bar = self._progress.bar(
+                step.title, step.total if notes else None, step.unit if notes else ""
+            )
+        if self._later_index >= 0:
+            done = (note.num_done for note in notes if note.step == names[self._later_index])
+            self._bar.move_to(sum(done))
 
     def close(self) -> None:
-        """Leave the live line, so that what follows begins on its own."""
-        if self._is_live:
-            print(file=self._out)
+        """End the bar, so that what follows begins on its own line."""
+        self._bar.close()
 
 
-class ShardsProgress(_StepProgress):
-    """Of a run that makes shards: files staged, and fetched."""
+class ShardsProgress(_RunProgress):
+    """Of a run that makes shards: bytes of files staged, files fetched, then the steps that follow."""
 
+    TITLE = "staging"
     ITEMS = "files"
-    UNITS = "records"
-    NEXT_STEP = "finishing the shards"
 
     def __init__(
-        self, storage: Storage, output_dir: OutputDir, run_inputs: RunInputs, out: TextIO | None = None
+        self, storage: Storage, output_dir: OutputDir, run_inputs: RunInputs, progress: Progress
     ) -> None:
-        stems = {source.stem for source in run_inputs.available} | {
-            source_from_file(FileInfo(name, 0, "")).stem for name in _list_paths_to_fetch(run_inputs)
-        }
-        super().__init__(
-            storage,
-            output_dir.staged_folder,
-            run_inputs.num_items,
-            lambda name: name[:_REPORT_SUFFIX_START] in stems,
-            out,
-        )
+        sizes: dict[str, list[int]] = {}
+        for source in run_inputs.available:
+            sizes.setdefault(source.stem, []).append(source.size)
+        for path, size in _list_sizes_to_fetch(run_inputs):
+            sizes.setdefault(source_from_file(FileInfo(path, 0, "")).stem, []).append(size)
+        super().__init__(storage, output_dir.staged_folder, sizes, "B", progress)
         self._downloads = run_inputs.to_fetch and _DownloadCounter(storage, run_inputs.listings.values())
-        self._wait_notices = _WaitNotices(_list_download_plans(run_inputs.listings, run_inputs.article_plan))
-        self._last_line, self._last_log_time = "", self._start_time
+        self._wait_notices = _WaitNotices(run_inputs.listings, run_inputs.article_plan, progress)
+
+    def _list_later_steps(self) -> list[_LaterStep]:
+        return [
+            _LaterStep("versions", "resolving versions", " buckets"),
+            _LaterStep("duplicates", "finding duplicates", " buckets"),
+            _LaterStep("finalize", "finishing the shards", " files", self._num_done),
+            _LaterStep("keys", "reading keys of shards", " shards"),
+            _LaterStep("overlap", "finding abstracts of articles"),
+            _LaterStep("publish", "publishing"),
+        ]
 
     def _get_item(self, name: str) -> str:
         return name[:_REPORT_SUFFIX_START]
 
-    def _describe(self, name: str, report: Any) -> tuple[str, int]:
-        return self._get_item(name), report["result"]["records"]
+    def _count_records(self, names: list[str]) -> int:
+        paths = [f"{self._folder}/{name}" for name in names]
+        reports = prefetch_map(self._storage, self._storage.read_json, paths)
+        return sum(report["result"]["records"] for report in reports)
 
     def update(self) -> None:
-        """Print the files staged since the last call, and why downloads wait."""
-        _print_notices(self._wait_notices, self._is_live, self._out)
+        """Show the files staged since the last call, and why downloads wait."""
+        self._wait_notices.show()
         super().update()
-        if (
-            not self._is_live
-            and self._downloads
-            and time.monotonic() - self._last_log_time > _LOG_INTERVAL_SECONDS
-        ):
-            self._last_log_time = time.monotonic()
-            if (line := str(self._downloads)) != self._last_line:
-                self._last_line = line
-                print(line, file=self._out, flush=True)
 
-    def _format_line(self) -> str:
-        return f"{self._downloads}, {super()._format_line()}" if self._downloads else super()._format_line()
+    def _describe(self, num_records: int) -> str:
+        items = f"{self._format_items()}, {num_records:,} records"
+        return f"{items}, {self._downloads}" if self._downloads else items
 
 
-class WordsProgress(_StepProgress):
-    """Of a run that counts words: shards counted."""
+class WordsProgress(_RunProgress):
+    """Of a run that counts words: documents of shards counted."""
 
+    TITLE = "counting"
     ITEMS = "shards"
-    UNITS = "documents"
-    NEXT_STEP = "merging the counts"
 
-    def __init__(self, job: WordsJob, out: TextIO | None = None) -> None:
-        names = {f"{shard.sha256}.json" for document_input in job.inputs for shard in document_input.shards}
-        super().__init__(job.storage, job.output_dir.word_counts_folder, len(names), names.__contains__, out)
+    def __init__(self, job: WordsJob, progress: Progress) -> None:
+        sizes = {shard.sha256: [shard.rows] for documents in job.inputs for shard in documents.shards}
+        super().__init__(job.storage, job.output_dir.word_counts_folder, sizes, " documents", progress)
 
-    def _describe(self, name: str, report: Any) -> tuple[str, int]:
-        counts = report["shard_counts"]
-        return report["file"], counts["documents"] + counts["validation_documents"]
+    def _list_later_steps(self) -> list[_LaterStep]:
+        return [
+            _LaterStep("merge", "merging the counts", " buckets", NUM_BUCKETS),
+            _LaterStep("publish", "publishing"),
+        ]
 
 
-class PretrainingProgress(_StepProgress):
-    """Of a run that makes examples: groups of shards done."""
+class PretrainingProgress(_RunProgress):
+    """Of a run that makes examples: documents of groups of shards done."""
 
+    TITLE = "making examples"
     ITEMS = "groups of shards"
-    UNITS = "documents"
-    NEXT_STEP = "publishing"
 
-    def __init__(self, job: PretrainingJob, out: TextIO | None = None) -> None:
-        if job.build_config.num_buckets:
-            self.NEXT_STEP = "merging the shards"
-        names = {f"{group.name}.json" for group in job.shard_groups}
-        super().__init__(
-            job.storage, job.output_dir.build_reports_folder, len(names), names.__contains__, out
-        )
+    def __init__(self, job: PretrainingJob, progress: Progress) -> None:
+        self._num_buckets = sum(job.build_config.num_buckets.values())
+        sizes = {group.name: [sum(shard.rows for shard in group.shards)] for group in job.shard_groups}
+        super().__init__(job.storage, job.output_dir.build_reports_folder, sizes, " documents", progress)
 
-    def _describe(self, name: str, report: Any) -> tuple[str, int]:
-        return report["file"], report["result"]["documents"]
+    def _list_later_steps(self) -> list[_LaterStep]:
+        merge = _LaterStep("merge", "merging the shards", " buckets", self._num_buckets)
+        return [*([merge] if self._num_buckets else []), _LaterStep("publish", "publishing")]
 
 
-def _list_paths_to_fetch(run_inputs: RunInputs) -> list[str]:
-    """Return the names of the files and article lists that are downloaded before they are staged."""
-    ranges = run_inputs.article_plan.ranges if run_inputs.article_plan else []
-    return [remote_file.path for remote_file in run_inputs.to_fetch] + [
-        f"{range_label(number)}{ARTICLE_LIST_EXTENSION}" for number in ranges
-    ]
-
-
-def _list_download_plans(
-    listings: Mapping[str, SourceListing], article_plan: PmcArticlePlan | None
-) -> list[DownloadPlan]:
-    plans = [listing.download_plan for listing in listings.values() if listing.to_fetch]
-    return plans + ([article_plan.download_plan] if article_plan else [])
-
-
-def _print_notices(wait_notices: _WaitNotices, is_live: bool, out: TextIO) -> None:
-    for notice in wait_notices.read_new():
-        print(f"{_LINE_START if is_live else ''}{escape_controls(notice)}", file=out, flush=True)
+def _list_sizes_to_fetch(run_inputs: RunInputs) -> Iterator[tuple[str, int]]:
+    """Yield the path and size of files and article lists that are downloaded before they are staged."""
+    for remote_file in run_inputs.to_fetch:
+        yield remote_file.path, remote_file.size
+    for number in run_inputs.article_plan.ranges if run_inputs.article_plan else ():
+        yield f"{range_label(number)}{ARTICLE_LIST_EXTENSION}", 0
 
 
 class FetchProgress:
-    """Says how much of what was asked for the mirror has."""
+    """Shows how much of what was asked for the mirror has: files of listings, and ranges of articles."""
 
-    def __init__(self, job: FetchJob, out: TextIO) -> None:
-        self._job, self._out, self._is_live = job, out, out.isatty()
-        has_files = any(listing.to_fetch for listing in job.listings.values())
-        self._downloads = has_files and _DownloadCounter(job.storage, job.listings.values())
-        self._wait_notices = _WaitNotices(_list_download_plans(job.listings, job.article_plan))
+    def __init__(self, job: FetchJob, progress: Progress) -> None:
+        self._job, self._progress = job, progress
+        self._downloads = _DownloadCounter(job.storage, job.listings.values())
+        self._ranges = job.article_plan.ranges if job.article_plan else ()
+        self._wait_notices = _WaitNotices(job.listings, job.article_plan, progress)
         self._reports_before = self._list_reports()
-        self._last_line, self._last_log_time = "", time.monotonic()
+        self._file_bar: ProgressBar | None = None
+        self._range_bar: ProgressBar | None = None
+        if self._downloads.num_files:
+            total, unit = self._downloads.num_bytes, "B"
+            if not total:
+                total, unit = self._downloads.num_files, " files"
+            self._file_bar = progress.bar("fetching files", total, unit, initial=self._count_downloads()[0])
+        if self._ranges:
+            self._range_bar = progress.bar("fetching articles", len(self._ranges), " ranges")
+
+    def _count_downloads(self) -> tuple[int, str]:
+        num_files, num_bytes = self._downloads.count()
+        if self._downloads.num_bytes:
+            return num_bytes, f"{num_files:,}/{self._downloads.num_files:,} files"
+        return num_files, ""
 
     def _list_reports(self) -> set[tuple[str, str]]:
         if not self._job.article_plan:
@@ -287,27 +351,17 @@ class FetchProgress:
         return {(report.path, report.stamp) for report in report_files}
 
     def update(self) -> None:
-        """Print how far it is, if that has changed, and why downloads wait."""
-        _print_notices(self._wait_notices, self._is_live, self._out)
-        if not self._is_live and time.monotonic() - self._last_log_time < _LOG_INTERVAL_SECONDS:
-            return
-        self._last_log_time = time.monotonic()
-        parts = [str(self._downloads)] if self._downloads else []
-        if self._job.article_plan:
-            num_done = len(self._list_reports() - self._reports_before)
-            parts.append(f"{num_done:,}/{len(self._job.article_plan.ranges):,} ranges of articles")
-        line = ", ".join(parts)
-        if line != self._last_line:
-            self._last_line = line
-            line_start, line_end = (_LINE_START, "") if self._is_live else ("", "\n")
-            print(f"{line_start}{line}", end=line_end, file=self._out, flush=True)
+        """Show how far it is, and why downloads wait."""
+        self._wait_notices.show()
+        if self._file_bar:
+            self._file_bar.move_to(*self._count_downloads())
+        if self._range_bar:
+            num_requests = sum(note.num_units for note in progress_notes.read_notes())
+            note = f"{num_requests:,} requests of ranges in progress" if num_requests else ""
+            self._range_bar.move_to(len(self._list_reports() - self._reports_before), note)
 
     def close(self) -> None:
-        """Leave the live line, so that what follows begins on its own."""
-        if self._is_live and self._last_line:
-            print(file=self._out)
-
-
-def _format_remaining(seconds: float) -> str:
-    minutes = int(seconds + 59) // 60
-    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min"
+        """End the bars, so that what follows begins on its own line."""
+        for bar in (self._range_bar, self._file_bar):
+            if bar:
+                bar.close()

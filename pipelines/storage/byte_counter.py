@@ -14,10 +14,11 @@ from bioshards.corpus.storage.storage_protocol import (
     Storage,
     ignore_repeated_folder,
 )
+from bioshards.corpus.ui import progress_notes
 
 
 class ByteCounter:
-    """Thread-safe counts of bytes read and written."""
+    """Thread-safe counts of bytes read and written, the former noted as progress."""
 
     def __init__(self) -> None:
         self.read = self.written = 0
@@ -28,6 +29,7 @@ class ByteCounter:
         with self._lock:
             self.read += read
             self.written += written
+        progress_notes.add_bytes(read)
 
 
 class CountingStorage(Storage):

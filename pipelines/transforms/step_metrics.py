@@ -30,6 +30,7 @@ from bioshards.corpus.download.mirror import MirroredFile
 from bioshards.corpus.errors import BadFileError, WorkerError
 from bioshards.corpus.storage.retry import retry
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.ui import progress_notes
 from bioshards.pipelines.storage.byte_counter import ByteCounter, CountingStorage
 
 NAMESPACE: Final = "bioshards"
@@ -95,7 +96,7 @@ def run_step(
     byte_counter = ByteCounter()
     counting_storage = cast(StorageT, CountingStorage(storage, byte_counter))
     started = time.monotonic()
-    with wrap_worker_errors():
+    with wrap_worker_errors(), progress_notes.note_step(step):
         result = retry(lambda: function(counting_storage))
     milliseconds = round(1000 * (time.monotonic() - started))
     item_counts = count_result(result)

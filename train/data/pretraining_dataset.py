@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Final, NamedTuple
 
@@ -29,6 +29,7 @@ from bioshards.corpus.manifest import (
 from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.corpus.shards.pretraining_schema import PIPELINE
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.ui.progress import Progress, ProgressBar
 from bioshards.train.config.model_families import LABELLED_OBJECTIVES
 
 from .mapped_shard import REBUILD_HINT, MappedShard, ShardMetadata, TrainingDataError, open_shard
@@ -130,24 +131,28 @@ class PretrainingDataset:
         offsets = self.shards[int(self.block_index.shard[block])].offsets
         return np.diff(np.asarray(offsets[start : start + int(self.block_sizes[block]) + 1])).astype(np.int64)
 
-    def verify(self, progress: Callable[[str], None]) -> None:
+    def verify(self, progress: Progress) -> None:
         """Compare the SHA-256 of all shards with the manifest, in one thread per core.
 
         Args:
-            progress: called with a line after each shard.
+            progress: shows the bytes read.
 
         Raises:
             TrainingDataError: a checksum differs.
         """
-        with ThreadPoolExecutor(os.cpu_count()) as threads:
+        total = sum(entry.bytes for entry in self._manifest_entries)
+        with (
+            progress.bar("verifying the shards", total, "B") as bar,
+            ThreadPoolExecutor(os.cpu_count()) as threads,
+        ):
             futures = [
-                threads.submit(_verify_checksum, os.path.join(self._folder, entry.file), entry.sha256)
+                threads.submit(_verify_checksum, os.path.join(self._folder, entry.file), entry.sha256, bar)
                 for entry in self._manifest_entries
             ]
             try:
                 for count, future in enumerate(as_completed(futures), 1):
                     future.result()
-                    progress(f"verified {count} of {len(futures)} shards")
+                    bar.advance(0, f"{count:,}/{len(futures):,} shards")
             finally:
                 threads.shutdown(wait=False, cancel_futures=True)
 
@@ -207,13 +212,14 @@ def _describe_unfinished(folder: str) -> str:
     )
 
 
-def _verify_checksum(path: str, sha256: str) -> None:
+def _verify_checksum(path: str, sha256: str, bar: ProgressBar) -> None:
     """Compare the SHA-256 of a file.  It is read, because a disk error in a mapped file kills the process."""
     digest = hashlib.sha256()
     try:
         with open(path, "rb") as file:
             while block := file.read(_READ_SIZE):
                 digest.update(block)
+                bar.advance(len(block))
     except OSError as error:
         raise TrainingDataError(f"{path} cannot be read: {error.strerror}. {REBUILD_HINT}.") from error
     if digest.hexdigest() != sha256:

@@ -15,6 +15,7 @@ from threading import Event
 from typing import Any, Final
 
 from bioshards.corpus.errors import RunError
+from bioshards.corpus.ui.progress import Progress, ProgressBar
 from bioshards.train.batch import Batch, BatchCounts
 from bioshards.train.config.recipe import TrainRecipe
 from bioshards.train.data.loader import StepLoader
@@ -106,7 +107,7 @@ class TrainingLoop:
     intervals: Intervals
     flops_model: FlopsModel
     log: MetricsLog | None
-    progress: Callable[[str], None]
+    progress: Progress
     save_checkpoint: Callable[[LoopState], None]
     stop: Event
     first_step: int
@@ -121,9 +122,12 @@ class TrainingLoop:
             KeyboardInterrupt: ``stop`` was set; a checkpoint is saved.
             DivergedError: the gradients of several steps in a row were not finite.
         """
-        started, resumed_at = time.perf_counter(), self.steps_done
+        started = time.perf_counter()
         non_finite_steps, meter = 0, _ThroughputMeter()
-        with Prefetcher(self.loader.load_step, self.steps_done, PREFETCH_STEPS) as batches:
+        with (
+            self.progress.bar("training", self.recipe.steps, " steps", initial=self.steps_done) as bar,
+            Prefetcher(self.loader.load_step, self.steps_done, PREFETCH_STEPS) as batches,
+        ):
             while self.steps_done < self.recipe.steps:
                 micro_batches = batches.get()
                 step_counts = self._reduce_counts(counts for _, counts in micro_batches)
@@ -134,19 +138,18 @@ class TrainingLoop:
                 non_finite_steps = 0 if math.isfinite(grad_norm) else non_finite_steps + 1
                 if non_finite_steps == MAX_NON_FINITE_STEPS:
                     raise DivergedError(self._format_divergence())
+                bar.advance()
                 if self._is_due(self.intervals.log):
                     entry = self._build_entry(grad_norm) | meter.compute_rates(
                         batches.wait_seconds, self.flops_model
                     )
-                    seconds = time.perf_counter() - started
-                    self._log_entry(
-                        {**entry, "elapsed_seconds": seconds}, seconds / (self.steps_done - resumed_at)
-                    )
+                    self._log_entry({**entry, "elapsed_seconds": time.perf_counter() - started}, bar)
                     meter, self.metric_sums = _ThroughputMeter(batches.wait_seconds), MetricSums()
                 with meter.pause():
                     if self.validation_batches and self._is_due(self.intervals.validate):
-                        metrics = self.trainer.validate(self.validation_batches())
-                        self._log_entry({"step": self.steps_done, "split": "validation", **metrics})
+                        with self.progress.bar("validating", unit=" batches", is_transient=True) as batch_bar:
+                            metrics = self.trainer.validate(batch_bar.each(self.validation_batches()))
+                        self._log_entry({"step": self.steps_done, "split": "validation", **metrics}, bar)
                     if self._is_due(self.intervals.save):
                         self._save()
 
@@ -186,24 +189,17 @@ class TrainingLoop:
             "epoch": self.loader.get_epoch(self.steps_done),
         }
 
-    def _log_entry(self, entry: dict[str, Any], seconds_per_step: float = 0.0) -> None:
-        """Write an entry to the log and report progress.
-
-        Args:
-            seconds_per_step: seconds per step; for entries about training only.
-        """
+    def _log_entry(self, entry: dict[str, Any], bar: ProgressBar) -> None:
+        """Write an entry to the log and show it."""
         if self.log is None:
             return
         self.log.write(entry)
         losses = " ".join(f"{name} {value:.3f}" for name, value in entry["losses"].items())
         if entry["split"] == "validation":
-            self.progress(f"step {self.steps_done:,}: validation {losses}")
-            return
-        self.progress(
-            f"step {self.steps_done:,} of {self.recipe.steps:,}: {losses}, "
-            f"{entry['tokens_per_second']:,.0f} tokens/s, data wait {entry['data_wait_fraction']:.1%}, "
-            f"{_format_duration((self.recipe.steps - self.steps_done) * seconds_per_step)} left"
-        )
+            self.progress.write(f"step {self.steps_done:,}: validation {losses}")
+        else:
+            speed = f"{entry['tokens_per_second']:,.0f} tokens/s"
+            bar.advance(0, f"{losses}, {speed}, data wait {entry['data_wait_fraction']:.1%}")
 
     def _format_divergence(self) -> str:
         return (
@@ -211,10 +207,3 @@ class TrainingLoop:
             f"{self.steps_done:,}. Start again with another --output and a lower --learning-rate, a longer "
             "--warmup, or --precision float32"
         )
-
-
-def _format_duration(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    if minutes < 1:
-        return f"{seconds:.0f} s"
-    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"

@@ -17,6 +17,7 @@ import transformers
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.ui.progress import Progress
 from bioshards.train.batch import Batch, BatchCounts
 from bioshards.train.config.train_job import TrainJob
 from bioshards.train.data import pretraining_dataset
@@ -34,11 +35,11 @@ from .training_loop import FlopsModel, TrainingLoop
 from .training_plan import TrainPlan, plan_training
 
 
-def train(job: TrainJob, progress: Callable[[str], None], stop: Event) -> str:
+def train(job: TrainJob, progress: Progress, stop: Event) -> str:
     """Start or resume a training run and train to its last step.
 
     Args:
-        progress: called with a line of progress.
+        progress: shows the steps of the main process.
         stop: set to stop after the current step.
 
     Returns:
@@ -52,7 +53,7 @@ def train(job: TrainJob, progress: Callable[[str], None], stop: Event) -> str:
         CheckpointError: a checkpoint could not be written.
         ProcessMismatchError: other processes begin with other data, another recipe, step or model.
     """
-    transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # progress() is the live line
+    transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # progress has the bars
     processes = distributed.initialize(job.device)
     with contextlib.ExitStack() as stack:
 
@@ -61,7 +62,7 @@ def train(job: TrainJob, progress: Callable[[str], None], stop: Event) -> str:
             if processes.is_main:
                 stack.enter_context(run_dir.claim_run_dir(job.output))
                 run_dir.check_identity(job.output, plan.identity)
-            run = _TrainingRun(job, plan, processes, progress if processes.is_main else _ignore_progress)
+            run = _TrainingRun(job, plan, processes, progress if processes.is_main else Progress(None))
             started_run = run.start()
             return started_run, run.list_facts(started_run) if processes.world_size > 1 else None
 
@@ -69,10 +70,6 @@ def train(job: TrainJob, progress: Callable[[str], None], stop: Event) -> str:
         result = started_run.run.train(started_run, stop)
     processes.close()  # only after success: after an error it would wait for processes that wait for this one
     return result if processes.is_main else ""
-
-
-def _ignore_progress(_line: str) -> None:
-    """Drop the progress of all processes but the main one."""
 
 
 class _StartedRun(NamedTuple):
@@ -89,7 +86,7 @@ class _TrainingRun:
     job: TrainJob
     plan: TrainPlan
     processes: ProcessGroup
-    progress: Callable[[str], None]
+    progress: Progress
 
     def start(self) -> _StartedRun:
         """Build or restore the model; nothing is written."""

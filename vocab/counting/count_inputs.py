@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from bioshards.corpus.manifest import InputWords, ManifestError, WordsManifest, encode, parse_manifest
@@ -12,6 +12,7 @@ from bioshards.corpus.shards import arrow_io, input_dirs
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.input_dirs import DOCUMENT_PIPELINES, DocumentsInput, InputError
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.ui.progress import Progress
 from bioshards.vocab.tokenizer.pretokenizer import Pretokenizer
 
 from . import word_counts
@@ -94,7 +95,7 @@ def read_training_counts(
     corpus_inputs: Sequence[CorpusInput],
     count_config: CountConfig,
     min_count: int | None,
-    progress: Callable[[str], None],
+    progress: Progress,
 ) -> TrainingCounts:
     """Count the words of documents, and read words that were counted before.
 
@@ -105,7 +106,7 @@ def read_training_counts(
     Args:
         count_config: how to count documents; of counted words only the pretokenizer matters.
         min_count: rarer words are left out; None leaves at most :data:`MAX_WORDS`.
-        progress: called with a line about the current step.
+        progress: shows the current step.
 
     Raises:
         InputError: counted words have the wrong pretokenizer, a file is damaged, or no word is left.
@@ -115,29 +116,31 @@ def read_training_counts(
     bounds = [1]
     for corpus_input in corpus_inputs:
         if isinstance(corpus_input, WordCountsInput):
-            progress(f"{corpus_input.folder}: reading its words")
-            frequent_words, bound = _read_words(
-                storage, corpus_input, count_config.pretokenizer, WORDS_FILE, MAX_WORDS
-            )
-            words.update(frequent_words)
-            bounds += [corpus_input.min_count, bound]
-            validation_words.update(
-                _read_words(storage, corpus_input, count_config.pretokenizer, VALIDATION_WORDS_FILE, None)[0]
-            )
-            continue
-        for shard_number, shard in enumerate(corpus_input.shards, 1):
-            progress(
-                f"{corpus_input.folder}: counting the words of shard {shard_number:,} of "
-                f"{len(corpus_input.shards):,}"
-            )
-            if damage := input_dirs.find_damage(storage, f"{corpus_input.folder}/{shard.file}", shard):
-                raise InputError(
-                    f"{corpus_input.folder}/{shard.file} cannot be read: {damage}. Delete it and rerun the "
-                    f"beam run {corpus_input.pipeline} that made it"
+            with progress.bar(f"reading the words of {corpus_input.folder}"):
+                frequent_words, bound = _read_words(
+                    storage, corpus_input, count_config.pretokenizer, WORDS_FILE, MAX_WORDS
                 )
-            shard_counts = word_counts.count_shard_words(storage, corpus_input.folder, shard, count_config)
-            words.update(shard_counts.words)
-            validation_words.update(shard_counts.validation_words)
+                words.update(frequent_words)
+                bounds += [corpus_input.min_count, bound]
+                validation_words.update(
+                    _read_words(
+                        storage, corpus_input, count_config.pretokenizer, VALIDATION_WORDS_FILE, None
+                    )[0]
+                )
+            continue
+        num_documents = sum(shard.rows for shard in corpus_input.shards)
+        with progress.bar(f"counting words of {corpus_input.folder}", num_documents, " documents") as bar:
+            for shard in corpus_input.shards:
+                if damage := input_dirs.find_damage(storage, f"{corpus_input.folder}/{shard.file}", shard):
+                    raise InputError(
+                        f"{corpus_input.folder}/{shard.file} cannot be read: {damage}. Delete it and rerun "
+                        f"the beam run {corpus_input.pipeline} that made it"
+                    )
+                shard_counts = word_counts.count_shard_words(
+                    storage, corpus_input.folder, shard, count_config, bar.advance
+                )
+                words.update(shard_counts.words)
+                validation_words.update(shard_counts.validation_words)
     words, bound = _prune_words(words, min_count)
     if not words:
         frequency_hint = f" with {min_count:,} occurrences: give a lower --min-count" if min_count else ""

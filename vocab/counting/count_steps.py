@@ -40,6 +40,7 @@ from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.ui import progress_notes
 
 from . import word_counts
 from .word_counts import CountConfig
@@ -95,7 +96,8 @@ def count_shard(
     if damage := input_dirs.find_damage(storage, path, shard):
         return ShardCounts(shard.sha256, failure=f"{path}: {damage}")
     started = time.monotonic()
-    result = word_counts.count_shard_words(storage, folder, shard, count_config)
+    progress_notes.begin_item(shard.sha256)
+    result = word_counts.count_shard_words(storage, folder, shard, count_config, progress_notes.add_units)
     word_counts.write_counts(storage, output_dir.word_counts_path(shard.sha256, "arrow"), result)
     shard_counts = ShardCounts(
         sha256=shard.sha256,

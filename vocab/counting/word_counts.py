@@ -16,7 +16,7 @@ import heapq
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -123,11 +123,25 @@ def count_words(batches: Iterable[pa.RecordBatch], count_config: CountConfig) ->
     return WordCounts(words, validation_words, *documents)
 
 
-def count_shard_words(storage: Storage, folder: str, shard: Shard, count_config: CountConfig) -> WordCounts:
-    """Count the words of a shard of a finished directory."""
-    return count_words(
-        arrow_io.read_shards(storage, folder, [shard], ["id", "pmid", "sentences"]), count_config
-    )
+def count_shard_words(
+    storage: Storage,
+    folder: str,
+    shard: Shard,
+    count_config: CountConfig,
+    on_documents: Callable[[int], None],
+) -> WordCounts:
+    """Count the words of a shard of a finished directory.
+
+    Args:
+        on_documents: is called with a number of documents after these are counted.
+    """
+
+    def iter_batches() -> Iterator[pa.RecordBatch]:
+        for batch in arrow_io.read_shards(storage, folder, [shard], ["id", "pmid", "sentences"]):
+            yield batch
+            on_documents(batch.num_rows)
+
+    return count_words(iter_batches(), count_config)
 
 
 def convert_counts(counts: Mapping[str, int], pretokenize: PretokenizeFn) -> Counter[str]:

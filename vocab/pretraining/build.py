@@ -22,6 +22,7 @@ from bioshards.corpus.manifest import encode
 from bioshards.corpus.output.output_layout import SPLITS, OutputDir
 from bioshards.corpus.shards import arrow_io, input_dirs, pretraining_schema
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.ui import progress_notes
 from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.encode import EncodedBatch, Encoder
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
@@ -82,6 +83,7 @@ def build_group(
     if failures := [f"{path}: {damage}" for path, damage in damages.items() if damage]:
         return BuildResult(shard_group.name, failures=failures)
     started = time.monotonic()
+    progress_notes.begin_item(shard_group.name)
     result = _Builder(storage, output_dir, shard_group, build_config).build()
     seconds = round(time.monotonic() - started, 3)
     first, *other_files = (shard.file for shard in shard_group.shards)
@@ -132,6 +134,7 @@ class _Builder:
             )
             for shard in shard_entries:
                 for batch in arrow_io.read_shards(self._storage, shard_group.folder, [shard], _COLUMNS):
+                    progress_notes.add_units(len(batch))
                     self._result.documents += len(batch)
                     is_overlap = pc.is_in(batch["id"], value_set=overlap_ids)
                     self._result.dropped["overlap"] += is_overlap.true_count

@@ -26,6 +26,7 @@ from bioshards.corpus.errors import TransientStorageError
 from bioshards.corpus.storage.checksums import md5_of_file
 from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.ui import progress_notes
 
 from . import bucket_inventory, metadata_cache
 from .article_filter import ArticleFilter, SelectedArticles
@@ -126,6 +127,7 @@ def fetch_range(
         OutageError: the bucket does not answer.
         OSError: the mirror cannot be written.
     """
+    progress_notes.begin_item(range_label(range_number))
     update, selected = select_articles(storage, mirror, base_url, pool, range_number, article_filter, today)
     return _sync_articles(
         storage, mirror, base_url, pool, range_number, selected, update.failures, article_filter

@@ -39,6 +39,7 @@ from bioshards.corpus.download.outage import OutageDetector
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.storage.checksums import md5_of_bytes
 from bioshards.corpus.storage.retry import MAX_REFUSED_OBJECTS, READ_RETRY_POLICY, retry
+from bioshards.corpus.ui import progress_notes
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -209,6 +210,7 @@ def map_with_errors(
         except DownloadError as error:
             result = error
         outage_detector.record(connection, result if isinstance(result, DownloadError) else None)
+        progress_notes.add_units()
         return item, result
 
     return pool.map(try_item, items)
