@@ -53,7 +53,9 @@ class _NoteWriter:
         if now < self._next_write and not is_due:
             return
         self._next_write = now + _INTERVAL_SECONDS
-        folder = os.environ.get(_FOLDER_VARIABLE, "")
+        folder = os.environ.get(_FOLDER_VARIABLE)
+        if folder is None:
+            return
         with contextlib.suppress(OSError), open(f"{folder}/{os.getpid()}", "w", encoding="utf-8") as file:
             file.write(json.dumps(asdict(self.note)))
 
@@ -64,6 +66,8 @@ _writer = _NoteWriter()
 @contextlib.contextmanager
 def make_folder() -> Iterator[None]:
     """Let this process and those that it starts write notes inside the block."""
+    global _writer
+    _writer = _NoteWriter()
     with tempfile.TemporaryDirectory(prefix="bioshards-progress-", ignore_cleanup_errors=True) as folder:
         os.environ[_FOLDER_VARIABLE] = folder
         try:
@@ -95,7 +99,7 @@ def begin_item(name: str) -> None:
     Args:
         name: of the item, as in the name of its report.
     """
-    if _writer.note.step:
+    if _FOLDER_VARIABLE in os.environ:
         _writer.note.item, _writer.note.num_bytes, _writer.note.num_units = name, 0, 0
 
 
@@ -113,11 +117,13 @@ def add_units(count: int = 1) -> None:
         _writer.write()
 
 
-def read_notes() -> list[WorkerNote]:
-    """Return the notes of all processes of this run; one that is being written is left out."""
-    notes = []
+def read_notes() -> list[WorkerNote] | None:
+    """Return the notes of all processes, without one that is being written; None where nothing is noted."""
     folder = os.environ.get(_FOLDER_VARIABLE)
-    for name in os.listdir(folder) if folder else ():
+    if folder is None:
+        return None
+    notes = []
+    for name in os.listdir(folder):
         with contextlib.suppress(OSError, ValueError), open(f"{folder}/{name}", encoding="utf-8") as file:
             notes.append(WorkerNote(**json.load(file)))
     return notes

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
 LIBRARIES: Final = {
-    "": ("apache-beam", "filelock", "jinja2", "lxml", "pyarrow", "requests", "urllib3"),
+    "": ("apache-beam", "filelock", "jinja2", "lxml", "pyarrow", "requests", "tqdm", "urllib3"),
     "vocab": ("numpy", "sentencepiece", "tokenizers"),
     "cloud": ("obstore",),
     "aws": ("boto3",),

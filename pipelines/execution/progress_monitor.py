@@ -51,17 +51,18 @@ class _DownloadCounter:
 
     def count(self) -> tuple[int, int]:
         """Return the number of files that are there, and of bytes, with those of incomplete files."""
-        infos = [
-            info for folder in self._folders for info in self._storage.walk(folder, with_hidden_files=True)
-        ]
-        complete_paths = {info.path for info in infos} & self._sizes.keys()
-        sizes = {path: self._sizes[path] for path in complete_paths}
-        for info in infos:
-            folder, _, name = info.path.rpartition("/")
-            path = f"{folder}/{name.removeprefix(PARTIAL_PREFIX).partition('-')[2]}"
-            if name.startswith(PARTIAL_PREFIX) and path in self._sizes.keys() - complete_paths:
-                sizes[path] = min(info.size, self._sizes[path])
-        return len(complete_paths), sum(sizes.values())
+        sizes = {
+            path: self._sizes[path]
+            for folder in self._folders
+            for name in self._storage.list_names(folder)
+            if (path := f"{folder}/{name}") in self._sizes
+        }
+        num_files = len(sizes)
+        for folder in self._folders:
+            for info in self._storage.glob(f"{folder}/{PARTIAL_PREFIX}*"):
+                path = f"{folder}/{info.path.rpartition(PARTIAL_PREFIX)[2].partition('-')[2]}"
+                sizes.setdefault(path, min(info.size, self._sizes.get(path, 0)))
+        return num_files, sum(sizes.values())
 
     def __str__(self) -> str:
         num_files, num_bytes = self.count()
@@ -190,13 +191,14 @@ class _RunProgress:
         if self._later_index >= 0:
             return
         size_now, num_records = self._size_done, self._num_records
-        for note in notes:
+        for note in notes or ():
             item = self._get_item(f"{note.item}.json")
             if note.item and f"{note.item}.json" not in self._known_names and self._sizes.get(item):
                 num_records += note.num_units
                 amount = {"B": note.num_bytes, f" {self.ITEMS}": 0}.get(self._unit, note.num_units)
                 size_now += min(amount, self._sizes[item][0])
-        self._bar.move_to(size_now, self._describe(num_records))
+        is_starting = notes == []
+        self._bar.move_to(size_now, "starting the workers" if is_starting else self._describe(num_records))
 
     def _describe(self, num_records: int) -> str:
         """Return what follows the rate."""
@@ -205,12 +207,12 @@ class _RunProgress:
     def _format_items(self) -> str:
         return f"{self._num_done:,}/{self._total_items:,} {self.ITEMS}"
 
-    def _show_later_step(self, notes: list[progress_notes.WorkerNote]) -> None:
+    def _show_later_step(self, notes: list[progress_notes.WorkerNote] | None) -> None:
         """Show the last step that a worker has begun, or that one has, where workers note nothing."""
         steps = self._list_later_steps()
         names = [step.name for step in steps]
-        index = max((names.index(note.step) for note in notes if note.step in names), default=-1)
-        if not notes and self._num_done >= self._total_items:
+        index = max((names.index(note.step) for note in notes or () if note.step in names), default=-1)
+        if notes is None and self._num_done >= self._total_items:
             index = 0
         if index > self._later_index:
             if self._later_index < 0:
@@ -224,7 +226,7 @@ class _RunProgress:
                 step.title, step.total if notes else None, step.unit if notes else ""
             )
         if self._later_index >= 0:
-            done = (note.num_done for note in notes if note.step == names[self._later_index])
+            done = (note.num_done for note in notes or () if note.step == names[self._later_index])
             self._bar.move_to(sum(done))
 
     def close(self) -> None:
@@ -356,7 +358,7 @@ class FetchProgress:
         if self._file_bar:
             self._file_bar.move_to(*self._count_downloads())
         if self._range_bar:
-            num_requests = sum(note.num_units for note in progress_notes.read_notes())
+            num_requests = sum(note.num_units for note in progress_notes.read_notes() or ())
             note = f"{num_requests:,} requests of ranges in progress" if num_requests else ""
             self._range_bar.move_to(len(self._list_reports() - self._reports_before), note)
 

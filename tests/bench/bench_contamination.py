@@ -16,6 +16,7 @@ import numpy as np
 
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 from bioshards.evaluate.contamination import corpus_scan as contamination_corpus
 from bioshards.evaluate.contamination import example_texts as contamination_examples
@@ -66,7 +67,7 @@ def main() -> None:
         for folder in build_document_dirs(options.shards, Path("build/bench-text").resolve())
     ]
     texts = contamination_examples.read_benchmarks(
-        f"{get_data_dir()}/benchmarks", BENCHMARKS.values(), lambda line: None
+        f"{get_data_dir()}/benchmarks", BENCHMARKS.values(), Progress(None)
     ).texts
     started = time.process_time()
     index = NgramIndex(texts)

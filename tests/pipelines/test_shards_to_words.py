@@ -93,7 +93,7 @@ def test_counts_equal_a_direct_count(
     }
     assert counts["documents"] > counts["validation"]["documents"] > 10
     assert f"{counts['documents']} documents, {counts['tokens']:,} tokens" in completed.stdout
-    assert "5/5 data-" in completed.stderr
+    assert ", 5/5 shards]" in completed.stderr
 
 
 def test_the_number_of_workers_and_the_order_of_inputs_change_no_byte(

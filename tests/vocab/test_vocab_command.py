@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines import cli
 from bioshards.vocab import __main__ as vocab
 from bioshards.vocab import vocabulary_dir
@@ -93,7 +94,7 @@ def test_word_files_equal_counts_of_the_documents(vocabulary: Path, shards: list
         corpus_inputs,
         word_counts.CountConfig(validation_fraction=0.1),
         None,
-        lambda line: None,
+        Progress(None),
     )
     for name, words in (("words.tsv", counts.words), ("validation-words.tsv", counts.validation_words)):
         with open(vocabulary / name, "rb") as file:

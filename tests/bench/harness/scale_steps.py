@@ -41,6 +41,7 @@ from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.shards import arrow_io, input_dirs
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines import cli
 from bioshards.pipelines.execution.progress_monitor import ShardsProgress
 from bioshards.pipelines.inputs.run_inputs import RunInputs
@@ -216,7 +217,7 @@ def measure_progress(work: Path, count: int) -> dict[str, Any]:
     folder = Path(output.work_folder, "staged")
     folder.mkdir(parents=True)
     sources = scale_graphs.make_sources(count)
-    progress = ShardsProgress(FILES, output, RunInputs(sources), io.StringIO())
+    progress = ShardsProgress(FILES, output, RunInputs(sources), Progress(io.StringIO()))
     report = json.dumps({"result": {"records": 30_000}, "seconds": 3.0})
     for source in sources[: count // 2]:
         for ending in ("json", "arrow", "keys"):

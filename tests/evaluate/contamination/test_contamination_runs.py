@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -17,6 +18,7 @@ import pytest
 from bioshards.corpus.lifecycle import exclusion_list
 from bioshards.corpus.manifest import write_manifest
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.ui.progress import ProgressBar
 from bioshards.evaluate.benchmarks.definition import Benchmark, BenchmarkFileError, BenchmarkNotFoundError
 from bioshards.evaluate.contamination import corpus_scan
 from bioshards.evaluate.contamination.corpus_scan import CorpusError
@@ -99,14 +101,12 @@ def test_exclusion_list_is_accepted_by_the_pipelines(
 def test_interrupted_run_starts_over_with_the_same_output(
     benchmark_dir: Path, abstracts: Path, tmp_path: Path, benchmark: Benchmark, workers: int
 ) -> None:
-    def interrupt(line: str) -> None:
-        if line.startswith("scanned 2"):
+    def interrupt(_bar: ProgressBar, _count: int, note: str = "") -> None:
+        if note.startswith("2/"):
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        run_contamination_check(
-            benchmark_dir, [abstracts], tmp_path / "out", benchmark, progress=interrupt, workers=workers
-        )
+    with mock.patch.object(ProgressBar, "advance", interrupt), pytest.raises(KeyboardInterrupt):
+        run_contamination_check(benchmark_dir, [abstracts], tmp_path / "out", benchmark, workers=workers)
     assert read_output_files(tmp_path / "out") == {}
     run_contamination_check(benchmark_dir, [abstracts], tmp_path / "out", benchmark, workers=workers)
     first = read_output_files(tmp_path / "out")

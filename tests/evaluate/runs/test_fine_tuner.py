@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.record_types import LabelledText, Record
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
 from bioshards.evaluate.config.suites import SUITES
@@ -47,7 +48,7 @@ def make_fine_tuner(checkpoint_dir: Path, recipe: FineTuneRecipe, dropout: float
         recipe,
         0,
         CPU,
-        lambda _: None,
+        Progress(None),
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.definition import SPLITS
 from bioshards.evaluate.benchmarks.record_types import TaggedSentence
 from bioshards.evaluate.config import suites
@@ -131,7 +132,7 @@ def test_legacy_modes_leave_other_tasks_unchanged(tmp_path: Path) -> None:
     job = EvaluateJob(
         *(checkpoint, str(BENCHMARK_SAMPLE), str(tmp_path / "out"), tasks, torch.device("cpu")),
         num_seeds=1,
-        progress=notes.append,
+        progress=Progress(None),
         log=notes.append,
         legacy_modes=legacy_modes,
     )
@@ -140,7 +141,7 @@ def test_legacy_modes_leave_other_tasks_unchanged(tmp_path: Path) -> None:
         EvaluateJob(
             *(checkpoint, str(BENCHMARK_SAMPLE), job.output, tasks, job.device),
             num_seeds=1,
-            progress=print,
+            progress=Progress(None),
             log=print,
         )
     )
@@ -197,7 +198,7 @@ def test_examples_sha256_depends_on_the_gold_labels(tmp_path: Path) -> None:
         job = EvaluateJob(
             *(checkpoint, str(data), path, tasks, torch.device("cpu")),
             num_seeds=1,
-            progress=print,
+            progress=Progress(None),
             log=print,
         )
         assert run_evaluation(job).failed == {}

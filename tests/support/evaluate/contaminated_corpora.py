@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.definition import (
     Benchmark,
     FileLayout,
@@ -74,7 +75,7 @@ def run_contamination_check(
     data: Path, corpora: Sequence[Path], out: Path, *sets: Benchmark, **options: Any
 ) -> str:
     """Check corpora for benchmarks, in this process by default."""
-    arguments = {"workers": 1, "splits": ["test"], "progress": lambda line: None, **options}
+    arguments = {"workers": 1, "splits": ["test"], "progress": Progress(None), **options}
     return check_contamination(
         str(data), list(map(str, corpora)), str(out), known_benchmarks=sets, **arguments
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import random
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +20,7 @@ import pytest
 from bioshards.corpus.shards import arrow_io as document_shards
 from bioshards.corpus.shards.pretraining_schema import make_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.ui.progress import Progress
 from bioshards.train.data.gather import gather_rows
 from bioshards.train.data.pretraining_dataset import PretrainingDataset, TrainingDataError, is_empty
 from tests.support.corpus.synthetic_documents import make_document
@@ -141,7 +144,7 @@ def test_rows_of_a_pipeline_equal_those_read_by_arrow(tmp_path: Path) -> None:
         dataset = PretrainingDataset(str(tmp_path / "o"), split)
         assert read_rows(dataset) == expected
         assert dataset.tokens == sum(len(row.ids) for row in expected)
-        dataset.verify(lambda line: None)
+        dataset.verify(Progress(None))
 
 
 def test_set_without_validation_rows(tmp_path: Path) -> None:
@@ -195,10 +198,9 @@ def test_shards_are_mapped_without_open_files(pretraining_set: Path) -> None:
     assert all(read_rows(dataset)[0].ids[1] == 99 for dataset in opened)
 
 
-def test_verify_reports_progress(pretraining_set: Path) -> None:
-    lines: list[str] = []
-    PretrainingDataset(str(pretraining_set)).verify(lines.append)
-    assert lines == ["verified 1 of 2 shards", "verified 2 of 2 shards"]
+def test_verify_shows_progress(pretraining_set: Path) -> None:
+    PretrainingDataset(str(pretraining_set)).verify(Progress(out := io.StringIO()))
+    assert re.fullmatch(r"verifying the shards: 100% .+/s, 2/2 shards\]\n", out.getvalue())
 
 
 # Directories of another kind
@@ -435,7 +437,7 @@ def test_verify_finds_changed_bytes(pretraining_set: Path) -> None:
         file.seek(-100, os.SEEK_END)
         file.write(bytes([byte[0] ^ 1]))
     with pytest.raises(TrainingDataError) as caught:
-        PretrainingDataset(str(pretraining_set)).verify(lambda line: None)
+        PretrainingDataset(str(pretraining_set)).verify(Progress(None))
     message = f"{path} has changed: its SHA-256 differs from the manifest. {REBUILD_HINT}."
     assert str(caught.value) == message
 
@@ -444,7 +446,7 @@ def test_verify_reports_a_shard_removed_meanwhile(pretraining_set: Path) -> None
     dataset = PretrainingDataset(str(pretraining_set))
     get_shard_path(pretraining_set).unlink()
     with pytest.raises(TrainingDataError, match="cannot be read: No such file or directory"):
-        dataset.verify(lambda line: None)
+        dataset.verify(Progress(None))
 
 
 def test_changed_bytes_give_valid_rows_or_a_named_shard(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from bioshards.corpus.output.output_layout import FORMAT, OutputDir
 from bioshards.corpus.shards import input_dirs
 from bioshards.corpus.shards.input_dirs import InputError
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines import cli
 from bioshards.vocab.counting import count_inputs
 from bioshards.vocab.counting.count_inputs import TrainingCounts
@@ -40,7 +41,7 @@ def count_with_pipeline(out: Path, *arguments: object) -> Path:
 def read_counts(*folders: Path, min_count: int | None = None, **config: Any) -> TrainingCounts:
     corpus_inputs = count_inputs.load_corpus_inputs(FILES, [str(folder) for folder in folders])
     return count_inputs.read_training_counts(
-        FILES, corpus_inputs, CountConfig(**config), min_count, lambda line: None
+        FILES, corpus_inputs, CountConfig(**config), min_count, Progress(None)
     )
 
 
