@@ -17,6 +17,7 @@ from bioshards.corpus.stats.shard_batches import StatsError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.options import Argument, Option, OptionParser
+from bioshards.corpus.ui.progress import Progress
 
 from .lifecycle import full_text_overlap
 from .shards import arrow_io
@@ -127,7 +128,8 @@ def _write_text(path: str, text: str) -> None:
 
 
 def _print_check(folder: str) -> int:
-    check = check_directory(LocalStorage(), folder)
+    with Progress(sys.stderr).bar(f"verifying {folder}"):
+        check = check_directory(LocalStorage(), folder)
     counts = f"{check.num_files:,} files, {check.num_rows:,} rows, {check.num_bytes:,} bytes"
     if not check.problems:
         print(f"{folder} is as its manifest lists it: {counts}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -175,7 +176,11 @@ def _search_task(
         else samplers.TPESampler(seed=config.seed)
     )
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    study.optimize(run_trial, config.max_trials)
+    num_trials = config.max_trials
+    if config.method == "grid":
+        num_trials = min(num_trials, math.prod(map(len, grid.values())))
+    with job.progress.bar(f"searching {planned_task.name}", num_trials, " trials") as bar:
+        study.optimize(run_trial, config.max_trials, callbacks=[lambda *_: bar.advance()])
     best = max(trials, key=_score_or_lowest)
     if best.dev_score is None:
         raise InvalidValueError("no trial has a score: give lower learning rates")
