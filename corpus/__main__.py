@@ -3,144 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, TextIO
+from typing import Annotated, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from bioshards.corpus.exit_codes import FAILED, OK
-from bioshards.corpus.stats.shard_batches import StatsError
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.options import Argument, Option, OptionParser
-from bioshards.corpus.ui.progress import Progress
-
-from .lifecycle import full_text_overlap
-from .shards import arrow_io
-from .shards.directory_check import check_directory
-from .stats import directory_stats, html_report, text_tables
-
-
-def export(folder: str, stream: TextIO, full_text_folder: str | None = None) -> int:
-    """Write the documents of a directory as text: one sentence a line, a blank line between documents.
-
-    The pretraining data builders of BERT, ELECTRA and ALBERT read this format.
-
-    Args:
-        folder: a finished directory of document shards.
-        stream: where the text is written.
-        full_text_folder: a finished directory of PMC articles; abstracts that overlap with it are excluded.
-
-    Returns:
-        The number of documents written.
-
-    Raises:
-        FileNotFoundError: a directory is not finished.
-        OverlapInputError: ``full_text_folder`` does not list its overlap with ``folder``.
-    """
-    storage = LocalStorage()
-    batches = arrow_io.read_directory(storage, folder)
-    if full_text_folder is not None:
-        batches = full_text_overlap.exclude_ids(
-            batches, full_text_overlap.read(storage, full_text_folder, folder)["id"]
-        )
-    num_documents = 0
-    for batch in batches:
-        for sentences in batch["sentences"].to_pylist():
-            if num_documents:
-                stream.write("\n")
-            stream.write("\n".join(sentences))
-            stream.write("\n")
-            num_documents += 1
-    return num_documents
-
-
-def find_document(folder: str, document_id: str) -> dict[str, Any] | None:
-    """Return a document as plain data, or None if the directory does not contain it.
-
-    Args:
-        document_id: ``pubmed:12345678``, or a PMID, PMCID or DOI alone.
-    """
-    column, value = "id", pa.scalar(document_id)
-    if re.fullmatch(r"\d{1,9}", document_id):
-        column, value = "pmid", pa.scalar(int(document_id), pa.int32())
-    elif re.fullmatch(r"PMC\d+", document_id):
-        column = "pmcid"
-    elif document_id.startswith("10."):
-        column = "doi"
-    for batch in arrow_io.read_directory(LocalStorage(), folder):
-        row = pc.index(batch[column], value).as_py()
-        if row >= 0:
-            document: dict[str, Any] = batch.slice(row, 1).to_pylist()[0]
-            return document
-    return None
-
-
-def _format_document(document: dict[str, Any]) -> Iterator[str]:
-    for name, value in document.items():
-        if name not in ("sentences", "sections") and value is not None:
-            yield f"{name:10} {value}"
-    headings = {section["first_sentence"]: section["heading"] for section in document["sections"]}
-    for index, sentence in enumerate(document["sentences"]):
-        if index in headings:
-            yield f"  [{headings[index]}]"
-        yield f"  {index:3}  {sentence}"
-
-
-def write_stats(folder: str, json_path: str | None, html_path: str | None) -> None:
-    """Compute the statistics of a directory and write them as JSON, as HTML, or as text to standard output.
-
-    Args:
-        folder: a finished directory.
-        json_path: file for the JSON; ``-`` for standard output.
-        html_path: file for the HTML report.
-
-    Raises:
-        FileNotFoundError: the directory is not finished.
-        StatsError: the directory cannot be summarised or is damaged, or a file cannot be written.
-    """
-    result = directory_stats.compute_stats(LocalStorage(), folder)
-    if json_path is not None:
-        _write_text(json_path, directory_stats.to_json(result))
-    if html_path is not None:
-        _write_text(
-            html_path, html_report.render_stats_page(result, os.path.basename(os.path.abspath(folder)))
-        )
-    if json_path is html_path is None:
-        _write_text("-", text_tables.render_text(result))
-
-
-def _write_text(path: str, text: str) -> None:
-    data = text.encode("utf-8", "backslashreplace")
-    if path == "-":
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-        return
-    try:
-        with LocalStorage().write(path) as file:
-            file.write(data)
-    except OSError as error:
-        raise StatsError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def _print_check(folder: str) -> int:
-    with Progress(sys.stderr).bar(f"verifying {folder}"):
-        check = check_directory(LocalStorage(), folder)
-    counts = f"{check.num_files:,} files, {check.num_rows:,} rows, {check.num_bytes:,} bytes"
-    if not check.problems:
-        print(f"{folder} is as its manifest lists it: {counts}")
-        return OK
-    print("\n".join(check.problems), file=sys.stderr)
-    print(
-        f"{folder} differs from its manifest in {len(check.problems):,} files (of {counts}): "
-        "make it again, or copy it again by beam copy, which replaces what differs",
-        file=sys.stderr,
-    )
-    return FAILED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,17 +61,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     parser = OptionParser(prog="python -m bioshards.corpus", description="Inspect a finished directory.")
     options = parser.parse_command(_COMMANDS, list(sys.argv[1:] if arguments is None else arguments))
+    from . import commands  # here, so that --help does not wait for pyarrow
+
     try:
         if isinstance(options, StatsOptions):
-            write_stats(options.folder, options.json, options.html)
+            commands.write_stats(options.folder, options.json, options.html)
             return 0
         if isinstance(options, ExportOptions):
-            export(options.folder, sys.stdout, options.exclude_overlap_with)
+            commands.export(options.folder, sys.stdout, options.exclude_overlap_with)
             sys.stdout.flush()
             return 0
         if isinstance(options, VerifyOptions):
-            return _print_check(options.folder)
-        document = find_document(options.folder, options.id)
+            return commands.print_check(options.folder)
+        document = commands.find_document(options.folder, options.id)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -213,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if document is None:
         print(f"{options.folder} has no document {options.id}", file=sys.stderr)
         return 1
-    print("\n".join(_format_document(document)))
+    print("\n".join(commands.format_document(document)))
     return 0
 
 

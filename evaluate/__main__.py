@@ -8,42 +8,29 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.exit_codes import FAILED, INTERRUPTED, OK
+from bioshards.corpus.exit_codes import FAILED, INTERRUPTED, OK, USAGE_ERROR
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.options import Argument, Option, OptionParser, Overrides
 from bioshards.corpus.ui.progress import Progress
 from bioshards.corpus.ui.value_parsers import int_at_least
 
-try:
+from .benchmarks.definition import Split
+from .config.fine_tune_recipe import FineTuneRecipe
+from .config.legacy_mode import LegacyMode
+from .config.search_config import SearchConfig, SearchMethod, load_grid
+from .config.suites import SUITES
+from .contamination import DEFAULT_MIN_SHARED_NGRAMS
+
+if TYPE_CHECKING:
     import torch
 
-    from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
-    from bioshards.evaluate.benchmarks.definition import Split
-    from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
-    from bioshards.evaluate.config.suites import SUITES
-    from bioshards.evaluate.contamination.check import check_contamination
-    from bioshards.evaluate.contamination.matches import DEFAULT_MIN_SHARED_NGRAMS
-    from bioshards.evaluate.runs.evaluate_job import EvaluateJob, RunSummary, run_evaluation
-    from bioshards.evaluate.runs.hyperparameter_search import (
-        SearchConfig,
-        SearchMethod,
-        load_grid,
-        search_hyperparameters,
-    )
-    from bioshards.evaluate.tasks.input_texts import write_input_texts
-    from bioshards.evaluate.tasks.task_registry import LegacyMode, plan_tasks
+    from .runs.evaluate_job import EvaluateJob, RunSummary
 
-    from .benchmarks import verification
-    from .modeling import pretrained
-    from .report import report_file
-    from .report.task_lookup import find_metric, find_suite_settings
-except ImportError as error:
-    print(f"evaluate: a library is missing ({error}): pip install 'bioshards[evaluate]'", file=sys.stderr)
-    sys.exit(2)
+# What takes long to import is imported by the command that needs it, so that --help does not wait for it.
 
 
 class CommandResult(NamedTuple):
@@ -98,6 +85,12 @@ class ModelOptions:
 
     def make_job(self, progress: Progress, num_seeds: int | None = None) -> EvaluateJob:
         """Load the checkpoint, and return the job of these options."""
+        import torch
+
+        from .modeling import pretrained
+        from .runs.evaluate_job import EvaluateJob
+        from .tasks.task_registry import plan_tasks
+
         overrides = self.recipe.with_config(self.config, FineTuneRecipe)
         checkpoint = pretrained.inspect_checkpoint(self.model, self.model_name)
         return EvaluateJob(
@@ -128,6 +121,8 @@ class RunOptions(ModelOptions):
 
     def run(self, progress: Progress) -> CommandResult:
         """Fine-tune and score a model."""
+        from .runs.evaluate_job import run_evaluation
+
         summary = run_evaluation(self.make_job(progress, self.seeds))
         is_empty = not summary.written and not summary.skipped
         return CommandResult(_format_run_summary(summary), FAILED if summary.failed or is_empty else OK)
@@ -151,6 +146,8 @@ class SearchOptions(ModelOptions):
 
     def run(self, progress: Progress) -> CommandResult:
         """Search hyperparameters by the score on dev."""
+        from .runs.hyperparameter_search import search_hyperparameters
+
         config = SearchConfig(load_grid(self.grid), self.method, self.max_trials, self.first_seed)
         lines, failures = search_hyperparameters(self.make_job(progress), config)
         return CommandResult("\n".join([*lines, *failures]), FAILED if failures else OK)
@@ -164,6 +161,8 @@ class VerifyOptions:
 
     def run(self, _progress: Progress) -> CommandResult:
         """Compare benchmark files with the counts of their papers."""
+        from .benchmarks import verification
+
         checks = verification.verify_benchmarks(self.benchmarks)
         exit_code = FAILED if verification.has_failures(checks) else OK
         return CommandResult(verification.format_table(checks), exit_code)
@@ -178,6 +177,9 @@ class TextsOptions:
 
     def run(self, progress: Progress) -> CommandResult:
         """Write the benchmarks' texts."""
+        from .benchmarks.catalogue import BENCHMARKS
+        from .tasks.input_texts import write_input_texts
+
         message = write_input_texts(self.benchmarks, self.output, BENCHMARKS.values(), progress)
         return CommandResult(message, OK)
 
@@ -196,6 +198,9 @@ class ReportOptions:
 
     def run(self, _progress: Progress) -> CommandResult:
         """Compare results with published scores."""
+        from .report import report_file
+        from .report.task_lookup import find_metric, find_suite_settings
+
         message = report_file.write_report(
             LocalStorage(), self.results, self.output, find_metric, find_suite_settings
         )
@@ -233,6 +238,9 @@ class ContaminationOptions:
 
     def run(self, progress: Progress) -> CommandResult:
         """Find benchmark texts in a pretraining corpus."""
+        from .benchmarks.catalogue import BENCHMARKS
+        from .contamination.check import check_contamination
+
         message = check_contamination(
             self.benchmarks,
             self.corpus,
@@ -277,6 +285,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return result.exit_code
     except KeyboardInterrupt:
         message, code = "interrupted. Rerun the command to resume", INTERRUPTED
+    except ImportError as error:
+        message, code = f"a library is missing ({error}): pip install 'bioshards[evaluate]'", USAGE_ERROR
     except Exception as error:
         message, code = report_error(error, "give a lower --batch-size or --max-seq-length")
     finally:
@@ -292,6 +302,8 @@ def _select_device(name: str) -> torch.device:
     Raises:
         InvalidValueError: the device is not available.
     """
+    import torch
+
     try:
         device = torch.device(name)
         torch.empty(0, device=device)

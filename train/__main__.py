@@ -16,21 +16,12 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Annotated, Final
 
-from bioshards.corpus.exit_codes import INTERRUPTED, OK
+from bioshards.corpus.exit_codes import INTERRUPTED, OK, USAGE_ERROR
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.options import Argument, Option, OptionParser
 from bioshards.corpus.ui.progress import Progress
 
-try:
-    from bioshards.train.config.train_job import TrainJob
-    from bioshards.train.loop.training_run import train
-
-    from .loop import checkpoint
-    from .plot import plot
-except ImportError as error:
-    print(f"train: a library is missing ({error}): pip install 'bioshards[train]'", file=sys.stderr)
-    sys.exit(2)
-
+from .config.train_job import TrainJob
 
 _COMMAND: Final = ("python", "-m", "bioshards.train")
 
@@ -57,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 description="Plot training curves of runs as SVG and HTML.",
             )
             plot_options = plot_parser.parse_options(PlotOptions, argv[1:])
+            from .plot import plot  # here, as are the others, so that --help does not wait for torch
+
             output = plot_options.output or f"{plot_options.runs[0]}/curves"
             return _report("\n".join(plot(plot_options.runs, output)))
         parser = OptionParser(
@@ -65,16 +58,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "'python -m bioshards.train plot RUN...' plots training curves.",
         )
         job = parser.parse_options(TrainJob, argv)
+        from .loop.training_run import train
+
         with _stop_on_signals(progress) as stop:
             job = dataclasses.replace(job, recipe=job.make_recipe(), command=(*_COMMAND, *argv))
             return _report(train(job, progress, stop))
     except KeyboardInterrupt:
         return _report(f"stopped. {_format_resume_hint(job.output)}" if job else "stopped", INTERRUPTED)
+    except ImportError as error:
+        return _report(f"a library is missing ({error}): pip install 'bioshards[train]'", USAGE_ERROR)
     except Exception as error:
         return _report(*report_error(error, "lower --micro-batch-size"))
 
 
 def _format_resume_hint(run: str) -> str:
+    from .loop import checkpoint
+
     last_checkpoint = checkpoint.find_latest(run)
     return (
         f"Rerun the command to resume from {last_checkpoint}"

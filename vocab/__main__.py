@@ -9,20 +9,13 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from bioshards.corpus.exit_codes import INTERRUPTED, OK
+from bioshards.corpus.exit_codes import INTERRUPTED, OK, USAGE_ERROR
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.options import OptionParser
 from bioshards.corpus.ui.progress import Progress
 
-try:
-    from . import adopt, commands
-    from .adopt import AdoptOptions
-    from .commands import BuildOptions, ReportOptions, RewriteOptions
-except ImportError as error:
-    print(f"vocab: a library is missing ({error}): pip install 'bioshards[vocab]'", file=sys.stderr)
-    sys.exit(2)
-
+from .options import AdoptOptions, BuildOptions, ReportOptions, RewriteOptions
 
 _COMMANDS: Final[dict[str, tuple[type[ReportOptions], str]]] = {
     "build": (BuildOptions, "build a vocabulary from documents or counted words"),
@@ -45,12 +38,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         message = "stopped. No partial output is left: run the same command again"
         return _print_result(message, INTERRUPTED)
+    except ImportError as error:
+        return _print_result(f"a library is missing ({error}): pip install 'bioshards[vocab]'", USAGE_ERROR)
     except Exception as error:
         memory_hint = "give a higher --min-count, or a machine with more"
         return _print_result(*report_error(error, memory_hint))
 
 
 def _run_command(options: ReportOptions, progress: Progress) -> str:
+    from . import adopt, commands  # here, so that --help does not wait for pyarrow
+
     match options:
         case BuildOptions():
             return commands.run_build(LocalStorage(), options, progress)

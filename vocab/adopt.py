@@ -8,8 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from tokenizers.models import Unigram, WordPiece
 
@@ -19,45 +18,15 @@ from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.lock import lock_output
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.corpus.ui.options import Argument, Option
 from bioshards.corpus.ui.progress import Progress
 
 from . import vocabulary_dir
-from .commands import MeasuredWords, ReportOptions, load_comparison, make_about
+from .commands import MeasuredWords, load_comparison, make_about
 from .encoder.compatibility import find_incompatibilities
+from .options import AdoptOptions
 from .tokenizer import hugging_face
 from .tokenizer.published_vocabulary import CasingOptions, PublishedVocabulary, load_published_vocabulary
 from .tokenizer.wordpiece import SPECIAL_TOKENS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdoptOptions(ReportOptions):
-    """The options of ``adopt``."""
-
-    path: Annotated[
-        str,
-        Argument(
-            "a vocab.txt (BERT, ELECTRA), a spiece.model (ALBERT), a tokenizer.json, or the folder of a "
-            "Hugging Face model with one of them",
-            metavar="PATH",
-        ),
-    ]
-    output: Annotated[str, Option("directory to write", metavar="VOCAB")]
-    cased: Annotated[
-        bool | None,
-        "keep case (default: what tokenizer_config.json or tokenizer.json says; else lower case for "
-        "SentencePiece, and whether pieces have capitals for vocab.txt)",
-    ] = None
-    strip_accents: Annotated[
-        bool | None,
-        "strip accents from letters (default: what those files say; else yes for SentencePiece, and "
-        "for vocab.txt if it is lower case)",
-    ] = None
-
-    @property
-    def casing(self) -> CasingOptions:
-        """Return the casing, if it is not that of the files."""
-        return CasingOptions(None if self.cased is None else not self.cased, self.strip_accents)
 
 
 def run_adopt(storage: Storage, options: AdoptOptions, progress: Progress) -> str:
@@ -119,7 +88,8 @@ def _load_supported(options: AdoptOptions) -> PublishedVocabulary:
     """
     with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always", UserWarning)
-        published = load_published_vocabulary(options.path, options.casing)
+        lower_case = None if options.cased is None else not options.cased
+        published = load_published_vocabulary(options.path, CasingOptions(lower_case, options.strip_accents))
     for warning in caught_warnings:
         print(f"notice: {warning.message}", file=sys.stderr)
     tokenizer = published.tokenizer

@@ -17,10 +17,10 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.definition import Benchmark, Split
 
-from . import contamination_report, example_texts
+from . import DEFAULT_MIN_SHARED_NGRAMS, contamination_report, example_texts
 from .corpus_scan import Corpus, MatchQuery, open_corpus, scan_shards
 from .example_texts import BenchmarkExamples
-from .matches import DEFAULT_MIN_SHARED_NGRAMS, ContaminationResult, MatchTable, match_examples
+from .matches import ContaminationResult, MatchTable, match_examples
 from .ngrams import NgramIndex
 
 

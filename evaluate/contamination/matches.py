@@ -24,8 +24,6 @@ from .ngrams import NgramIndex, Positions
 
 BoolArray = npt.NDArray[np.bool_]
 
-DEFAULT_MIN_SHARED_NGRAMS: Final = 13
-"""Shared 13-grams that make a document excluded: as many as 25 consecutive words have."""
 MOSTLY_COVERED_SHARE: Final = 0.8
 """Fraction of its 13-grams from which an example counts as mostly covered.
 

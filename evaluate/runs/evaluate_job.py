@@ -20,8 +20,9 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress, ProgressBar
 from bioshards.evaluate.benchmarks.definition import BenchmarkFileError, BenchmarkNotFoundError, Split
 from bioshards.evaluate.config import suites
+from bioshards.evaluate.config.legacy_mode import LegacyMode
 from bioshards.evaluate.modeling.pretrained import Checkpoint
-from bioshards.evaluate.tasks.task_registry import LegacyMode, PlannedTask
+from bioshards.evaluate.tasks.task_registry import PlannedTask
 
 from . import results
 from .fine_tune_run import FineTuneRun, build_identity, fine_tune, score_model

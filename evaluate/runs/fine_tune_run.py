@@ -19,6 +19,7 @@ from bioshards import __version__
 from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.record_types import Question, Record, Relation
 from bioshards.evaluate.config import suites
+from bioshards.evaluate.config.legacy_mode import LegacyMode
 from bioshards.evaluate.metrics.metric import Metric, Numbers
 from bioshards.evaluate.modeling import pretrained
 from bioshards.evaluate.modeling.pretrained import Checkpoint
@@ -26,7 +27,6 @@ from bioshards.evaluate.modeling.tokenization import ModelTokenizer
 from bioshards.evaluate.tasks.majority import predict_majority
 from bioshards.evaluate.tasks.question_answering import QuestionAnswering, group_by_question
 from bioshards.evaluate.tasks.relation_inputs import list_special_tokens
-from bioshards.evaluate.tasks.task_registry import LegacyMode
 
 from . import results
 from .fine_tuner import CheckpointScore, EncoderWithHead, FineTuner

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 from bioshards.evaluate.benchmarks.definition import MetricName, ProblemType, TaskSpec
 from bioshards.evaluate.benchmarks.record_types import Record, Relation
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, override_recipe
+from bioshards.evaluate.config.legacy_mode import LegacyMode
 from bioshards.evaluate.config.suites import DEFAULT_SUITE, SUITES
 from bioshards.evaluate.metrics import legacy
 from bioshards.evaluate.metrics.correlation import pearson
@@ -29,9 +30,6 @@ from .adapter import TaskAdapter
 from .classification import Classification
 from .question_answering import QuestionAnswering
 from .token_classification import ElectraTruncation, TokenClassification, find_entity_types
-
-LegacyMode = Literal["electra-truncation", "lower-case", "merged-types", "biobert-tags"]
-"""Published deviations in reading and counting tags (metrics/legacy.py)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,3 +78,18 @@ def test_doctor_fails_without_a_core_library(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(metadata, "version", get_version)
     failed = [check for check in doctor.run_checks() if check.state == "failed"]
     assert [check.detail for check in failed] == ["missing lxml: pip install bioshards"]
+
+
+@pytest.mark.parametrize(
+    "module", ["corpus", "vocab", "train", "evaluate", "pipelines.cli"], ids=lambda name: name.split(".")[0]
+)
+def test_help_waits_for_no_slow_import(module: str) -> None:
+    script = (
+        f"import sys, contextlib; sys.argv = ['x', '--help']\n"
+        f"from bioshards.{module}{'' if '.' in module else '.__main__'} import main\n"
+        "with contextlib.suppress(SystemExit): main()\n"
+        "print(sorted(sys.modules))"
+    )
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    slow = ("apache_beam", "torch", "transformers", "pyarrow", "numpy", "requests")
+    assert [name for name in slow if f"'{name}'" in answer] == []

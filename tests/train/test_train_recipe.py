@@ -48,7 +48,7 @@ def parse_recipe(monkeypatch: pytest.MonkeyPatch) -> Any:
         return ""
 
     def call(*args: object) -> TrainRecipe:
-        monkeypatch.setattr("bioshards.train.__main__.train", record_job)
+        monkeypatch.setattr("bioshards.train.loop.training_run.train", record_job)
         assert main(["DATA", "--output", "RUN", *map(str, args)]) == 0
         return jobs[-1].recipe
 
@@ -60,7 +60,7 @@ def read_parse_error(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Any:
     """Function that returns the error message of a command line with an invalid recipe."""
 
     def call(*args: object) -> str:
-        monkeypatch.setattr("bioshards.train.__main__.train", lambda *_: pytest.fail("it was begun"))
+        monkeypatch.setattr("bioshards.train.loop.training_run.train", lambda *_: pytest.fail("it was begun"))
         try:
             code = main(["DATA", "--output", "RUN", *map(str, args)])
         except SystemExit as error:  # argparse's own

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus import __main__ as command
+from bioshards.corpus import commands
 from bioshards.corpus.document import DOCUMENT_SCHEMA
 from bioshards.corpus.lifecycle import full_text_overlap
 from bioshards.corpus.lifecycle.full_text_overlap import MATCH_KEY_SCHEMA, OVERLAP_SCHEMA, OverlapInputError
@@ -378,7 +378,7 @@ def test_unfinished_directory_is_refused(finished_dirs: tuple[str, str]) -> None
 def export_first_sentences(folder: str, without: str | None = None) -> list[str]:
     """Return the first sentence of each exported document."""
     out = io.StringIO()
-    command.export(folder, out, without)
+    commands.export(folder, out, without)
     return [block.split("\n")[0] for block in out.getvalue().split("\n\n")]
 
 

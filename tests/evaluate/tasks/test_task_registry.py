@@ -16,12 +16,13 @@ from bioshards.evaluate.benchmarks.definition import SPLITS
 from bioshards.evaluate.benchmarks.record_types import TaggedSentence
 from bioshards.evaluate.config import suites
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, override_recipe
+from bioshards.evaluate.config.legacy_mode import LegacyMode
 from bioshards.evaluate.config.suites import SUITES
 from bioshards.evaluate.modeling import batches, pretrained
 from bioshards.evaluate.runs import results
 from bioshards.evaluate.runs.evaluate_job import EvaluateJob, run_evaluation
 from bioshards.evaluate.runs.task_data import load_task_data
-from bioshards.evaluate.tasks.task_registry import TASKS, LegacyMode, plan_tasks
+from bioshards.evaluate.tasks.task_registry import TASKS, plan_tasks
 from bioshards.evaluate.tasks.token_classification import TokenClassification, find_entity_types
 from tests.support.evaluate.tiny_checkpoints import save_tiny_checkpoint
 from tests.support.paths import BENCHMARK_SAMPLE
