@@ -127,7 +127,7 @@ def _write_text(path: str, text: str) -> None:
 
 def print_check(folder: str) -> int:
     """Compare a directory with its manifest; print the result and return the exit code."""
-    with Progress(sys.stderr).bar(f"verifying {folder}"):
+    with Progress(sys.stderr).bar(f"verifying {folder}", is_transient=True):
         check = check_directory(LocalStorage(), folder)
     counts = f"{check.num_files:,} files, {check.num_rows:,} rows, {check.num_bytes:,} bytes"
     if not check.problems:

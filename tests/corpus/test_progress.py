@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -35,7 +37,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(tqdm.std.tqdm, "_time", clock.time, raising=False)
     monkeypatch.setattr(tqdm.std, "time", clock.time)
-    monkeypatch.setattr(progress_module.time, "monotonic", clock.time)
+    monkeypatch.setattr(time, "monotonic", clock.time)
     return clock
 
 
@@ -139,7 +141,7 @@ def test_notes_of_workers(monkeypatch: pytest.MonkeyPatch) -> None:
             progress_notes.add_bytes(5)
             progress_notes.add_units(3)
             assert progress_notes.read_notes() == [progress_notes.WorkerNote("stage", 0, "a", 5, 3)]
-            folder = Path(progress_notes.os.environ[progress_notes._FOLDER_VARIABLE])
+            folder = Path(os.environ[progress_notes._FOLDER_VARIABLE])
             (folder / "1").write_text('{"step": ')  # half written
             assert len(progress_notes.read_notes() or ()) == 1
         assert progress_notes.read_notes() == [progress_notes.WorkerNote("stage", 1)]

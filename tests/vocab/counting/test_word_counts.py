@@ -264,7 +264,9 @@ def test_shard_word_counts_equal_counts_of_the_documents(reference: Path) -> Non
     listed = arrow_io.read_documents_manifest(FILES, str(reference)).outputs
     found: Counter[str] = Counter()
     for shard in listed:
-        found += word_counts.count_shard_words(FILES, str(reference), shard, CountConfig(), [].append).words
+        found += word_counts.count_shard_words(
+            FILES, str(reference), shard, CountConfig(), list[int]().append
+        ).words
     pretokenize = Pretokenizer()
     expected: Counter[str] = Counter()
     for record_batch in arrow_io.read_directory(FILES, str(reference)):
