@@ -20,6 +20,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bioshards.corpus.storage.storage_protocol import Storage
+
 VERSION_KEY_SCHEMA: Final = pa.schema(
     [
         pa.field("key", pa.int64(), nullable=False),
@@ -127,6 +129,14 @@ def digest_decisions(decisions: pa.Table) -> str:
     for batch in plain.combine_chunks().to_batches():
         digest.update(batch.serialize())
     return digest.hexdigest()[:16]
+
+
+def write_decisions(storage: Storage, path: str, batches: Iterable[pa.RecordBatch]) -> str:
+    """Write the decisions on each source, in order; return the path."""
+    with storage.write(path) as out, pa.ipc.new_file(out, DECISION_SCHEMA) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return path
 
 
 def _find_dropped(keys: pa.Table, highest_version_wins: bool) -> pa.Table:

@@ -106,6 +106,15 @@ class OutputDir:
         """Return the path of the decisions on duplicates of a bucket of digests."""
         return f"{self.work_folder}/decisions/duplicates-{bucket:05d}.arrow"
 
+    def candidates_path(self, band: int, bucket: int) -> str:
+        """Return the path of the candidate pairs of a bucket of a band of signatures."""
+        return f"{self.work_folder}/decisions/candidates-{band:02d}-{bucket:05d}.arrow"
+
+    @property
+    def near_duplicate_decisions_path(self) -> str:
+        """Decisions on near duplicates."""
+        return f"{self.work_folder}/decisions/near-duplicates.arrow"
+
     def final_report_path(self, output_name: str) -> str:
         """Return the path of the report on the final shards of a source."""
         return f"{self.work_folder}/final_reports/{output_name}.json"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.lifecycle import near_duplicates
+from bioshards.corpus.lifecycle import finalize, near_duplicates
 from bioshards.corpus.lifecycle.near_duplicates import (
     BAND_COLUMNS,
     BAND_ROWS,
@@ -29,7 +31,10 @@ from bioshards.corpus.lifecycle.near_duplicates import (
     make_signature_batch,
 )
 from bioshards.corpus.lifecycle.versions import DECISION_SCHEMA
+from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.fork_server import run_beam
 from tests.support.hypothesis_profiles import examples
+from tests.support.outputs import load_documents, load_manifest, published_digests
 
 # Signatures
 
@@ -232,3 +237,96 @@ def test_components_are_those_of_a_walk(num_nodes: int, data: st.DataObject) -> 
 def test_no_documents_give_no_candidates() -> None:
     assert find_all([], 2, 2) == {}
     assert BAND_COLUMNS[0] in SIGNATURE_SCHEMA.names
+
+
+# Whole runs
+
+
+def edit_text(seed: int, num_edits: int) -> str:
+    """Return a text of 120 words, with some of them changed."""
+    words = make_words(120, seed)
+    for index in range(num_edits):
+        words[9 + 7 * index] = "changed"
+    return " ".join(words).capitalize() + "."
+
+
+def dated_citation(pmid: int, seed: int, num_edits: int = 0, year: int = 2020) -> str:
+    return citation_xml(pmid, edit_text(seed, num_edits)).replace("2020", str(year))
+
+
+FIRST_FILES = (
+    pubmed_set_xml(
+        dated_citation(12, seed=1),
+        dated_citation(13, seed=2),
+        dated_citation(14, seed=3, year=2015),
+        citation_xml(15, "A short text. Yes."),
+        citation_xml(16, "A short text. No."),
+    ),
+    pubmed_set_xml(
+        dated_citation(11, seed=1, num_edits=1),
+        dated_citation(17, seed=2, num_edits=9),
+        dated_citation(18, seed=3, num_edits=1, year=2021),
+        citation_xml(19, "A SHORT text; no?"),
+        *(dated_citation(pmid, seed=pmid) for pmid in range(30, 60)),
+    ),
+)
+UPDATE = pubmed_set_xml(
+    dated_citation(11, seed=5),
+    dated_citation(10, seed=2, num_edits=1),
+    dated_citation(9, seed=1, num_edits=2),
+)
+FIRST_DUPLICATES = {"12": "11", "14": "18", "19": "16"}
+UPDATED_DUPLICATES = {"12": "9", "13": "10", "14": "18", "19": "16"}
+
+
+def read_near_duplicates(output: Path) -> dict[str, str]:
+    """Return the pairs of ``duplicates.tsv`` as PMIDs, after checks of the similarities and the manifest."""
+    header, *lines = (output / "duplicates.tsv").read_text().splitlines()
+    assert header == "id\tduplicate_of\tsimilarity"
+    assert load_manifest(output)["funnel"]["dropped: near-duplicate"] == len(lines)
+    assert load_manifest(output)["duplicates"][0]["rows"] == len(lines)
+    rows = [line.split("\t") for line in lines]
+    assert all(re.fullmatch(r"[01]\.\d{3}", similarity) for _, _, similarity in rows)
+    assert {similarity for document, _, similarity in rows if document == "pubmed:19"} == {"1.000"}
+    documents = load_documents(output)
+    assert not {document for document, _, _ in rows} & documents.keys()
+    assert {original for _, original, _ in rows} <= documents.keys()
+    return {
+        document.removeprefix("pubmed:"): original.removeprefix("pubmed:") for document, original, _ in rows
+    }
+
+
+@pytest.mark.thorough
+def test_near_duplicates_are_dropped_whatever_the_run(
+    tmp_path: Path, run: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compare a killed and repeated update with runs from nothing, with other workers, order and buckets."""
+    inputs, updated, whole = tmp_path / "in", tmp_path / "updated", tmp_path / "whole"
+    inputs.mkdir()
+    for number, content in enumerate(FIRST_FILES, 1):
+        (inputs / f"pubmed26n{number:04d}.xml").write_bytes(content)
+    command = ("--input", inputs, "--dedup", "near", "--output")
+    assert run(*command, updated) == 0
+    assert read_near_duplicates(updated) == FIRST_DUPLICATES
+    signatures = {path: path.stat().st_mtime_ns for path in updated.glob(".bioshards/staged/*.signatures")}
+    assert len(signatures) == 2
+
+    def raise_killed(self: object) -> None:
+        raise RuntimeError("killed")
+
+    (inputs / "pubmed26n0003.xml").write_bytes(UPDATE)
+    with monkeypatch.context() as patched:
+        patched.setattr(finalize._Finalizer, "_count_funnel", raise_killed)
+        assert run(*command, updated) == 1
+    assert run(*command, updated) == 0
+    assert read_near_duplicates(updated) == UPDATED_DUPLICATES
+    assert all(path.stat().st_mtime_ns == mtime for path, mtime in signatures.items())
+    files = sorted(inputs.iterdir(), reverse=True)
+    reverse_inputs = [argument for path in files for argument in ("--input", path)]
+    completed = run_beam(
+        *("run", "pubmed_to_shards", "--workers", 2, *reverse_inputs, "--dedup", "near", "--output", whole),
+        overrides={"bioshards.corpus.lifecycle.near_duplicates:KEYS_PER_BUCKET": 30},
+    )
+    assert completed.returncode == 0, completed.stderr
+    assert len(list(whole.glob(".bioshards/decisions/candidates-*"))) == 2 * NUM_BANDS
+    assert published_digests(updated) == published_digests(whole)

@@ -1,0 +1,96 @@
+"""PTransforms that find near duplicates.  Elements are numbers of bands and buckets, and paths of files."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+
+from bioshards.corpus.lifecycle import finalize, near_duplicate_files, near_duplicates
+from bioshards.corpus.lifecycle.near_duplicate_files import SignatureSource
+from bioshards.corpus.lifecycle.stage import StageResult
+from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.storage.storage_protocol import Storage
+
+from .step_metrics import StepResult, report_metrics, run_step, unwrap_results
+
+
+@dataclass
+class FindNearDuplicates(beam.PTransform, ABC):
+    """Reports on signatures to the path of the decisions: compares a bucket of a band at a time."""
+
+    storage: Storage
+    output_dir: OutputDir
+
+    @abstractmethod
+    def count_documents(self, reports: list[StepResult[Any]]) -> int:
+        """Return the number of documents, or more."""
+
+    @abstractmethod
+    def list_sources(self, storage: Storage, *side_inputs: list[StepResult[Any]]) -> list[SignatureSource]:
+        """Return the signatures to compare, in order."""
+
+    def list_side_inputs(self, reports: beam.PCollection[StepResult[Any]]) -> list[beam.PCollection[Any]]:
+        """Return what :meth:`list_sources` reads."""
+        return [reports]
+
+    def expand(self, reports: beam.PCollection[StepResult[Any]]) -> beam.PCollection[StepResult[str]]:
+        side_inputs = list(map(beam.pvalue.AsList, self.list_side_inputs(reports)))
+        once = reports.pipeline | "Once" >> beam.Create([None])
+        candidates = (
+            once
+            | "Bands" >> beam.FlatMap(self._list_bands, beam.pvalue.AsList(reports))
+            | "OneBucketEach" >> beam.Reshuffle()
+            | "FindCandidates" >> beam.Map(self._find_candidates, *side_inputs)
+        )
+        return once | "Cluster" >> beam.Map(self._cluster, beam.pvalue.AsList(candidates), *side_inputs)
+
+    def _list_bands(self, _: None, reports: list[StepResult[Any]]) -> Iterator[tuple[int, int, int]]:
+        num_buckets = near_duplicates.count_buckets(self.count_documents(reports))
+        for band in range(near_duplicates.NUM_BANDS):
+            yield from ((band, bucket, num_buckets) for bucket in range(num_buckets))
+
+    def _find_candidates(
+        self, band_and_bucket: tuple[int, int, int], *side_inputs: list[StepResult[Any]]
+    ) -> StepResult[str]:
+        def find_candidates(storage: Storage) -> str:
+            sources = self.list_sources(storage, *side_inputs)
+            return near_duplicate_files.write_candidates(storage, self.output_dir, sources, *band_and_bucket)
+
+        return report_metrics(run_step("candidates", self.storage, find_candidates, lambda _: {}))
+
+    def _cluster(
+        self, _: None, candidates: list[StepResult[str]], *side_inputs: list[StepResult[Any]]
+    ) -> StepResult[str]:
+        def write_decisions(storage: Storage) -> str:
+            return near_duplicate_files.write_near_duplicate_decisions(
+                storage, self.output_dir, self.list_sources(storage, *side_inputs), unwrap_results(candidates)
+            )
+
+        decided = report_metrics(run_step("duplicates", self.storage, write_decisions, lambda _: {}))
+        candidate_metrics = [metrics for candidate in candidates for metrics in candidate.metrics]
+        return StepResult(decided.result, (*candidate_metrics, *decided.metrics))
+
+
+@dataclass
+class ResolveNearDuplicates(FindNearDuplicates):
+    """All :class:`StageResult` to the path of the decisions on near duplicates."""
+
+    decisions: beam.PCollection[StepResult[str]]
+
+    def list_side_inputs(
+        self, reports: beam.PCollection[StepResult[StageResult]]
+    ) -> list[beam.PCollection[Any]]:
+        return [reports, self.decisions]
+
+    def count_documents(self, reports: list[StepResult[StageResult]]) -> int:
+        return sum(stage_result.num_keys for stage_result in unwrap_results(reports))
+
+    def list_sources(self, storage: Storage, *side_inputs: list[StepResult[Any]]) -> list[SignatureSource]:
+        staged, decisions = side_inputs
+        return finalize.list_signature_sources(
+            storage, self.output_dir, unwrap_results(staged), unwrap_results(decisions)
+        )
