@@ -6,15 +6,20 @@ Signatures are written once for each source, in a single batch, so that a column
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bioshards.corpus.manifest import sweep
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards.arrow_io import Shard
+from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
 
@@ -27,7 +32,8 @@ from .near_duplicates import (
     make_signature_batch,
 )
 
-_CANDIDATE_SCHEMA = pa.schema([pa.field("pair", pa.uint64(), nullable=False)])
+DUPLICATES_HEADER: Final = b"id\tduplicate_of\tsimilarity\n"
+_CANDIDATE_SCHEMA: Final = pa.schema([pa.field("pair", pa.uint64(), nullable=False)])
 
 
 class SignatureWriter:
@@ -58,11 +64,11 @@ class SignatureSource:
     """The signatures of the documents of a source.
 
     Attributes:
-        path: file of :class:`SignatureWriter`.
+        path: file of :class:`SignatureWriter`; None if there is none.
         dropped_positions: positions of documents that are dropped for other reasons.
     """
 
-    path: str
+    path: str | None
     dropped_positions: pa.Array | None = None
 
 
@@ -100,6 +106,40 @@ def write_near_duplicate_decisions(
     )
 
 
+def write_duplicate_list(
+    storage: Storage, path: str, sources: Sequence[SignatureSource], decisions_path: str
+) -> Shard:
+    """Write the ids of near duplicates, of their originals, and the estimated similarities, in order.
+
+    Returns:
+        The entry of the file in the manifest.
+    """
+    rows = 0
+    with (
+        arrow_io.open_mapped(storage, decisions_path) as file,
+        pa.ipc.open_file(file) as reader,
+        storage.write(path) as out,
+    ):
+        writer = HashingWriter(out)
+        writer.write(DUPLICATES_HEADER)
+        for index, source in enumerate(sources):
+            decisions = reader.get_batch(index)
+            if not decisions.num_rows:
+                continue
+            rows += decisions.num_rows
+            documents = _read_columns(storage, source, ["id", "position"])
+            ids = documents["id"].take(pc.index_in(decisions["position"], documents["position"]))
+            for document_id, decision in zip(ids.to_pylist(), decisions.to_pylist(), strict=True):
+                line = f"{document_id}\t{decision['duplicate_of']}\t{decision['similarity']:.3f}\n"
+                writer.write(line.encode())
+    return Shard(os.path.basename(path), rows, writer.size, writer.sha256)
+
+
+def sweep_signatures(storage: Storage, output_dir: OutputDir, sources: Iterable[SignatureSource]) -> None:
+    """Remove the signatures in the work folder that belong to other shards than these."""
+    sweep(storage, [output_dir.signatures_folder], {source.path for source in sources if source.path})
+
+
 def _open_signatures(storage: Storage, sources: Sequence[SignatureSource]) -> SignatureTable:
     readers = [functools.partial(_read_columns, storage, source) for source in sources]
     return SignatureTable(readers, functools.partial(prefetch_map, storage))
@@ -107,6 +147,8 @@ def _open_signatures(storage: Storage, sources: Sequence[SignatureSource]) -> Si
 
 def _read_columns(storage: Storage, source: SignatureSource, columns: Sequence[str]) -> pa.Table:
     """Read columns of the documents that are not dropped."""
+    if source.path is None:
+        return SIGNATURE_SCHEMA.empty_table().select(columns)
     names = [name for name in SIGNATURE_SCHEMA.names if name in ("position", *columns)]
     options = pa.ipc.IpcReadOptions(included_fields=list(map(SIGNATURE_SCHEMA.get_field_index, names)))
     with (

@@ -46,6 +46,7 @@ from bioshards.corpus.text_config import TextConfig
 from . import checks, full_text_overlap, shard_keys
 from .exclusion_list import ExclusionList
 from .finalize import FinalizeResult
+from .near_duplicate_files import DUPLICATES_HEADER
 from .stage import MENDABLE_REASONS, StageResult, order_stage_results
 
 NOTICE: Final = (
@@ -329,7 +330,7 @@ def _publish_duplicates(
     rows = sum(result.funnel[reason] for result in results_with_duplicates)
     with storage.write(f"{output_dir.path}/{DUPLICATES_FILE}") as out:
         writer = HashingWriter(out)
-        writer.write(b"id\tduplicate_of" + (b"\tsimilarity\n" if reason == "near-duplicate" else b"\n"))
+        writer.write(DUPLICATES_HEADER if reason == "near-duplicate" else b"id\tduplicate_of\n")
         for lines in prefetch_map(storage, read_pairs, results_with_duplicates):
             writer.write(lines)
     return Shard(DUPLICATES_FILE, rows, writer.size, writer.sha256)
