@@ -229,11 +229,13 @@ def _find_problem(
             "with a higher --max-rejected publishes the rows that are built already"
         )
     if not totals.train.rows:
+        near_duplicates = totals.dropped.get("near-duplicate", 0)
+        near_duplicates_text = f"{near_duplicates:,} are near duplicates, " if near_duplicates else ""
         return (
             f"there is no row to train on: of {totals.documents:,} documents "
             f"{totals.validation.documents:,} are in the validation split, "
             f"{totals.dropped.get('overlap', 0):,} have their full text in another input, "
-            f"{totals.dropped.get('near-duplicate', 0):,} are near duplicates, "
+            f"{near_duplicates_text}"
             f"{totals.dropped.get('no-tokens', 0):,} have no tokens and {rejected:,} are rejected. "
             "Check --input and --validation-fraction"
         )
