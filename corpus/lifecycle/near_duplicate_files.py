@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -98,7 +97,7 @@ def write_near_duplicate_decisions(
             return stream.read_all()
 
     tables = [_CANDIDATE_SCHEMA.empty_table(), *prefetch_map(storage, read_pairs, candidate_files)]
-    candidates = np.unique(pa.concat_tables(tables)["pair"].to_numpy())
+    candidates = pa.concat_tables(tables)["pair"].to_numpy()
     return versions.write_decisions(
         storage,
         output_dir.near_duplicate_decisions_path,

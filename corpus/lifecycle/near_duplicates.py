@@ -47,7 +47,7 @@ MIN_WORDS: Final = 50
 """Words from which a document has shingles.  A changed word is in five shingles, and (n - 5) / (n + 5) is
 0.8 at n = 45 shingles, 49 words."""
 KEYS_PER_BUCKET: Final = 16_000_000
-"""Keys of a band that are compared at a time: 0.6 GB (tests/bench/bench_near_duplicates.py)."""
+"""Keys of a band that are compared at a time: 0.7 GB (tests/bench/bench_near_duplicates.py)."""
 MAX_RUN_DISTANCE: Final = 64
 """Each signature is compared with this many next ones of the same band, in the order of their digests, which
 bounds the time that a band of boilerplate takes."""
@@ -79,13 +79,15 @@ Int64Array = NDArray[np.int64]
 _SEED: Final = 25
 _TEXT_BASE: Final = 0x9E3779B97F4A7C15
 """Base of the polynomial hash of text; odd, so that it has an inverse modulo 2**64."""
-_INVERSE_TEXT_BASE: Final = pow(_TEXT_BASE, -1, 1 << 64)
 _SHINGLES_PER_BLOCK: Final = 512
 _PAIRS_PER_BLOCK: Final = 1_000_000
 _SPACE: Final = ord(" ")
 _WORD_BYTES: Final = (string.ascii_lowercase + string.digits).encode()
-_SPACE_FOR_OTHERS: Final = bytes(code if code in _WORD_BYTES else _SPACE for code in range(256))
-_BETWEEN_WORDS: Final = re.compile(r"[\W_]+")
+_SPACE_FOR_OTHERS: Final = bytes(
+    code if code in _WORD_BYTES or code >= 128 else _SPACE for code in range(256)
+)
+"""Translation of ASCII characters other than lower-case letters and digits."""
+_NO_WORD: Final = re.compile(r"[^\w ]+")
 
 
 def _mix(values: UInt64Array) -> UInt64Array:
@@ -101,6 +103,15 @@ def _draw(stream: int, count: int) -> UInt64Array:
     return _mix(indices * np.uint64(_TEXT_BASE))
 
 
+def _cumulate_powers(base: np.uint64, count: int) -> UInt64Array:
+    """Return the powers of a number modulo 2**64, from exponent 0."""
+    factors = np.full(count, base)
+    factors[0] = 1
+    return np.cumprod(factors, dtype=np.uint64)
+
+
+_POWERS: Final = _cumulate_powers(np.uint64(_TEXT_BASE), 4096)
+_INVERSE_POWERS: Final = _cumulate_powers(np.uint64(pow(_TEXT_BASE, -1, 1 << 64)), 4096)
 # Multiply-shift (Dietzfelbinger 1996): x -> (a x + b mod 2**64) >> 32 is strongly universal for 32-bit x.
 _FACTORS: Final = _draw(0, NUM_HASHES)[:, None]
 _TERMS: Final = _draw(1, NUM_HASHES)[:, None]
@@ -161,30 +172,28 @@ def normalise_words(text: str) -> bytes:
         return b" ".join(text.lower().encode().translate(_SPACE_FOR_OTHERS).split())
     # As in dedup.py.
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return _BETWEEN_WORDS.sub(" ", folded).strip().encode()
+    words = folded.encode().translate(_SPACE_FOR_OTHERS).decode()
+    return b" ".join(_NO_WORD.sub(" ", words).encode().split())
 
 
 def _hash_shingles(words: bytes) -> UInt64Array:
     """Hash every shingle to 32 bits: polynomial hashes by differences of prefix sums, mixed."""
     codes = np.frombuffer(words, np.uint8)
-    powers = _cumulate_powers(_TEXT_BASE, len(codes) + 1)
     prefixes = np.zeros(len(codes) + 1, np.uint64)
-    np.cumsum(codes * powers[:-1], out=prefixes[1:])
+    np.cumsum(codes * _find_powers(_POWERS, len(codes)), out=prefixes[1:])
     spaces = np.flatnonzero(codes == _SPACE)
     if len(spaces) + 1 < MIN_WORDS:
         starts, ends = np.zeros(1, np.int64), np.array([len(codes)])
     else:
         starts = np.concatenate([[0], spaces[: 1 - SHINGLE_WORDS] + 1])
         ends = np.concatenate([spaces[SHINGLE_WORDS - 1 :], [len(codes)]])
-    inverse_powers = _cumulate_powers(_INVERSE_TEXT_BASE, int(starts[-1]) + 1)
+    inverse_powers = _find_powers(_INVERSE_POWERS, int(starts[-1]) + 1)
     return _mix((prefixes[ends] - prefixes[starts]) * inverse_powers[starts]) >> np.uint64(32)
 
 
-def _cumulate_powers(base: int, count: int) -> UInt64Array:
-    """Return the powers of a number modulo 2**64, from exponent 0."""
-    factors = np.full(count, base, np.uint64)
-    factors[0] = 1
-    return np.cumprod(factors, dtype=np.uint64)
+def _find_powers(known: UInt64Array, count: int) -> UInt64Array:
+    """Return powers from exponent 0, computed if the known ones are too few."""
+    return known[:count] if count <= len(known) else _cumulate_powers(known[1], count)
 
 
 def make_signature_batch(
@@ -272,7 +281,9 @@ class SignatureTable:
         keys, numbers = np.concatenate(key_parts), np.concatenate(number_parts)
         del key_parts, number_parts
         order = np.argsort(keys)
-        is_repeated = np.diff(keys[order]) == 0
+        ordered = keys[order]
+        is_repeated = ordered[1:] == ordered[:-1]
+        del ordered
         in_run = np.append(is_repeated, False) | np.append(False, is_repeated)
         chosen = np.sort(order[in_run[: len(order)]])
         if not len(chosen):

@@ -322,6 +322,8 @@ def measure_scale(step: str, num_documents: int) -> None:
         for source in range(num_sources)
     ]
 
+    reading = 0.0
+
     def read(reader: functools.partial[pa.Table], columns: Sequence[str]) -> pa.Table:
         nonlocal reading
         started = time.process_time()
@@ -329,7 +331,6 @@ def measure_scale(step: str, num_documents: int) -> None:
         reading += time.process_time() - started
         return table
 
-    reading = 0.0
     table = SignatureTable([functools.partial(read, reader) for reader in readers])
     started = time.process_time()
     if step == "candidates":

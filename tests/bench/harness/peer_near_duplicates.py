@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
+from typing import Any
 
 BANDS, ROWS, SHINGLE_WORDS, THRESHOLD = 20, 6, 5, 0.8
 
@@ -22,7 +23,7 @@ def drop_with_datasketch(texts: Sequence[str]) -> list[int]:
     """Drop each text that MinHashLSH finds similar to an earlier one, by the estimate."""
     datasketch = importlib.import_module("datasketch")
     index = datasketch.MinHashLSH(num_perm=BANDS * ROWS, params=(BANDS, ROWS))
-    signatures, dropped = {}, []
+    signatures, dropped = dict[int, Any](), list[int]()
     for number, text in enumerate(texts):
         words = text.split()
         shingles = {
@@ -40,7 +41,7 @@ def drop_with_datasketch(texts: Sequence[str]) -> list[int]:
 
 def drop_with_datatrove(texts: Sequence[str]) -> list[int]:
     """Run datatrove's four steps with its default bands, words split at blanks."""
-    minhash = importlib.import_module("datatrove.pipeline.dedup.minhash")
+    minhash: Any = importlib.import_module("datatrove.pipeline.dedup.minhash")
     document_class = importlib.import_module("datatrove.data").Document
     config = minhash.MinhashConfig(n_grams=SHINGLE_WORDS)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ from bioshards.corpus.lifecycle.near_duplicates import (
     compute_signature,
     find_components,
     make_signature_batch,
+    normalise_words,
 )
 from bioshards.corpus.lifecycle.versions import DECISION_SCHEMA
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
@@ -81,6 +83,16 @@ def test_signature_compares_words_only() -> None:
     assert compute_signature("Title", ["...", " "]) is None
 
 
+@settings(max_examples=examples(200))
+@given(
+    st.text(st.sampled_from("aAb1٣é\u0301ßK℃µ²ﬁΣς½_ .-\n\u00a0\u00ad[漢"), max_size=12) | st.text(max_size=8)
+)
+def test_words_are_runs_of_letters_and_digits(text: str) -> None:
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    expected = "".join(character if character.isalnum() else " " for character in folded).split()
+    assert normalise_words(text).decode().split(" ") == (expected or [""])
+
+
 @pytest.mark.parametrize(("num_words", "is_exact"), [(MIN_WORDS - 1, True), (MIN_WORDS, False)])
 def test_short_texts_have_exact_duplicates_only(num_words: int, is_exact: bool) -> None:
     words = make_words(num_words, 2)
@@ -99,7 +111,7 @@ def test_drop_probability_is_that_of_simulated_signatures() -> None:
     rng = np.random.default_rng(0)
     for similarity in (0.6, 0.75, 0.8, 0.85, 0.95):
         agrees = rng.random((20_000, NUM_BANDS, BAND_ROWS)) < similarity
-        is_linked = agrees.all(axis=2).any(axis=1) & (agrees.sum(axis=(1, 2)) >= 96)
+        is_linked = np.any(np.all(agrees, axis=2), axis=1) & (agrees.sum(axis=(1, 2)) >= 96)
         assert abs(is_linked.mean() - compute_drop_probability(similarity)) < 0.015
     lines = re.findall(r"of (0\.\d+) with (0\.\d+)", re.sub(r"\s+", " ", near_duplicates.__doc__ or ""))
     assert len(lines) == 5
