@@ -121,6 +121,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench.bench_batches
 	$(BIN)/python -m tests.bench.bench_training
 	$(BIN)/python -m tests.bench.bench_contamination
+	$(BIN)/python -m tests.bench.bench_near_duplicates
 	$(BIN)/python -m tests.bench.bench_scale
 
 docs: $(VENV)/.dev

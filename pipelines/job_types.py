@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from bioshards.corpus.output.output_layout import OutputDir
 
@@ -159,6 +159,7 @@ class PretrainingJob:
     Attributes:
         inputs: the input directories as the manifest lists them.
         shard_groups: what one worker builds at a time.
+        dedup: ``near`` to leave out near duplicates, else ``none``.
     """
 
     storage: Storage
@@ -169,6 +170,7 @@ class PretrainingJob:
     max_rejected: float
     config: dict[str, Any]
     run_info: PretrainingRun
+    dedup: Literal["none", "near"] = "none"
 
     @property
     def num_items(self) -> int:

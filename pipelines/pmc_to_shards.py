@@ -104,9 +104,15 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
     )
     from bioshards.pipelines.transforms.full_text import ExtractKeys, FetchAndStageRanges, FindOverlap
     from bioshards.pipelines.transforms.mirror_files import CheckRemovals, FindRemovals
+    from bioshards.pipelines.transforms.near_duplicates import ResolveNearDuplicates
 
     stage_files = StageFiles(
-        job.storage, job.output_dir, job.document_config, job.keep_dropped, has_digests=job.dedup == "exact"
+        job.storage,
+        job.output_dir,
+        job.document_config,
+        job.keep_dropped,
+        has_digests=job.dedup == "exact",
+        has_signatures=job.dedup == "near",
     )
     staged_files = (
         pipeline | "Sources" >> beam.Create(job.sources, reshuffle=False) | "StageFiles" >> stage_files
@@ -137,10 +143,9 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
     decisions = staged | "ResolveVersions" >> ResolveVersions(
         job.storage, job.output_dir, job.document_config
     )
-    if job.dedup == "exact":
-        duplicate_decisions = staged | "ResolveDuplicates" >> ResolveDuplicates(
-            job.storage, job.output_dir, decisions
-        )
+    if job.dedup != "none":
+        resolve = ResolveDuplicates if job.dedup == "exact" else ResolveNearDuplicates
+        duplicate_decisions = staged | "ResolveDuplicates" >> resolve(job.storage, job.output_dir, decisions)
         decisions = (decisions, duplicate_decisions) | "Decisions" >> beam.Flatten()
     finalized = staged | "FinalizeShards" >> FinalizeShards(
         job.storage, job.output_dir, job.keep_dropped, job.max_shard_bytes, job.exclusion_list, decisions

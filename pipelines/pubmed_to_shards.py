@@ -89,9 +89,15 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
         ResolveVersions,
         StageFiles,
     )
+    from bioshards.pipelines.transforms.near_duplicates import ResolveNearDuplicates
 
     stage_files = StageFiles(
-        job.storage, job.output_dir, job.document_config, job.keep_dropped, has_digests=job.dedup == "exact"
+        job.storage,
+        job.output_dir,
+        job.document_config,
+        job.keep_dropped,
+        has_digests=job.dedup == "exact",
+        has_signatures=job.dedup == "near",
     )
     staged = pipeline | "Sources" >> beam.Create(job.sources, reshuffle=False) | "StageFiles" >> stage_files
     for source, listing in job.run_inputs.listings.items():
@@ -108,10 +114,9 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
     decisions = staged | "ResolveVersions" >> ResolveVersions(
         job.storage, job.output_dir, job.document_config
     )
-    if job.dedup == "exact":
-        duplicate_decisions = staged | "ResolveDuplicates" >> ResolveDuplicates(
-            job.storage, job.output_dir, decisions
-        )
+    if job.dedup != "none":
+        resolve = ResolveDuplicates if job.dedup == "exact" else ResolveNearDuplicates
+        duplicate_decisions = staged | "ResolveDuplicates" >> resolve(job.storage, job.output_dir, decisions)
         decisions = (decisions, duplicate_decisions) | "Decisions" >> beam.Flatten()
     finalized = staged | "FinalizeShards" >> FinalizeShards(
         job.storage, job.output_dir, job.keep_dropped, job.max_shard_bytes, job.exclusion_list, decisions

@@ -135,6 +135,7 @@ class PmcConfig(TextConfig):
         "language-of-text",
         "short",
         "duplicate",
+        "near-duplicate",
         "excluded",
     )
     """All drop reasons, in order of precedence: an article is counted under the first that applies."""

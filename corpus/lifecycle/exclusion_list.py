@@ -158,4 +158,5 @@ def _make_decisions(positions: pa.ChunkedArray) -> pa.Table:
     rows = len(positions)
     reason = pa.scalar(versions.DECISION_REASONS.index("excluded").as_py(), pa.int8())
     reasons = pa.DictionaryArray.from_arrays(pa.repeat(reason, rows), versions.DECISION_REASONS)
-    return pa.table([positions, reasons, pa.nulls(rows, pa.string())], schema=versions.DECISION_SCHEMA)
+    columns = [positions, reasons, pa.nulls(rows, pa.string()), pa.nulls(rows, pa.float32())]
+    return pa.table(columns, schema=versions.DECISION_SCHEMA)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import dedup, exclusion_list, versions
+from .near_duplicate_files import SignatureSource
 from .stage import StageResult, order_stage_results
 
 DROPPED_SCHEMA = DOCUMENT_SCHEMA.append(pa.field("reason", pa.string(), nullable=False)).append(
@@ -102,7 +103,7 @@ def write_version_decisions(
 
     readers = [functools.partial(read_keys, name) for name in usable_output_names(stage_results)]
     map_fn = functools.partial(prefetch_map, storage)
-    return _write_decisions(
+    return versions.write_decisions(
         storage,
         output_dir.decisions_path(bucket),
         versions.resolve_versions(readers, bucket, num_buckets, highest_version_wins, map_fn),
@@ -141,11 +142,33 @@ def write_duplicate_decisions(
         for arguments in zip(usable_output_names(stage_results), decisions_by_source, strict=True)
     ]
     map_fn = functools.partial(prefetch_map, storage)
-    return _write_decisions(
+    return versions.write_decisions(
         storage,
         output_dir.duplicate_decisions_path(bucket),
         dedup.find_duplicates(readers, bucket, num_buckets, map_fn),
     )
+
+
+def list_signature_sources(
+    storage: Storage, output_dir: OutputDir, stage_results: list[StageResult], decision_files: list[str]
+) -> list[SignatureSource]:
+    """List the signatures of the usable sources, in the order of application.
+
+    Args:
+        storage: where the output is.
+        output_dir: output directory.
+        stage_results: results of all sources.
+        decision_files: all version decisions; documents that they drop are not compared.
+    """
+    usable_results = [result for result in order_stage_results(stage_results)[0] if result.output_name]
+    decisions_by_source = _read_all_decisions(storage, decision_files)
+    return [
+        SignatureSource(
+            output_dir.staged_path(str(result.output_name), "signatures"),
+            decisions["position"].combine_chunks(),
+        )
+        for result, decisions in zip(usable_results, decisions_by_source, strict=True)
+    ]
 
 
 def finalize_source(
@@ -217,13 +240,6 @@ def _read_staged_table(storage: Storage, path: str) -> pa.Table:
         return stream.read_all()
 
 
-def _write_decisions(storage: Storage, path: str, batches: Iterable[pa.RecordBatch]) -> str:
-    with storage.write(path) as out, pa.ipc.new_file(out, versions.DECISION_SCHEMA) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    return path
-
-
 def _read_decisions(storage: Storage, decision_files: list[str], source_index: int) -> pa.Table:
     """Read all decisions on a source."""
 
@@ -255,6 +271,7 @@ class _Finalizer:
         self._decision_positions = decisions["position"].combine_chunks()
         self._decision_reasons = decisions["reason"].cast(pa.string()).combine_chunks()
         self._decision_duplicate_of = decisions["duplicate_of"].combine_chunks()
+        self._decision_similarity = decisions["similarity"].combine_chunks()
         self._duplicate_pairs: list[str] = []
         self._counts = dict.fromkeys(("documents", "sentences", "words", "characters"), 0)
         self._documents_by_column: dict[str, collections.Counter[str]] = {
@@ -318,19 +335,21 @@ class _Finalizer:
             position = pc.struct_field(batch["origin"], "position")
             reason = self._find_drop_reasons(batch, position)
             if reason.null_count < len(reason):
-                self._add_duplicate_pairs(batch["id"], self._look_up(self._decision_duplicate_of, position))
+                self._add_duplicate_pairs(batch["id"], position)
                 batch = batch.filter(pc.is_null(reason))
             if not batch.num_rows:
                 continue
             self._count_batch(batch)
             yield batch.select(DOCUMENT_SCHEMA.names).cast(DOCUMENT_SCHEMA)
 
-    def _add_duplicate_pairs(self, ids: pa.Array, duplicate_of: pa.Array) -> None:
-        duplicate_ids = ids.filter(pc.is_valid(duplicate_of)).to_pylist()
-        originals = duplicate_of.drop_null().to_pylist()
-        self._duplicate_pairs += [
-            f"{id_}\t{original}\n" for id_, original in zip(duplicate_ids, originals, strict=True)
-        ]
+    def _add_duplicate_pairs(self, ids: pa.Array, position: pa.Array) -> None:
+        columns = [ids]
+        columns += [self._look_up(self._decision_duplicate_of, position)]
+        columns += [self._look_up(self._decision_similarity, position)]
+        duplicates = pa.table(columns, ["id", "duplicate_of", "similarity"]).filter(pc.is_valid(columns[1]))
+        for duplicate in duplicates.to_pylist():
+            similarity = "" if duplicate["similarity"] is None else f"\t{duplicate['similarity']:.3f}"
+            self._duplicate_pairs.append(f"{duplicate['id']}\t{duplicate['duplicate_of']}{similarity}\n")
 
     def _iter_dropped(self) -> Iterator[pa.RecordBatch]:
         for batch in self._iter_staged():

@@ -46,6 +46,7 @@ from bioshards.corpus.text_config import TextConfig
 from . import checks, full_text_overlap, shard_keys
 from .exclusion_list import ExclusionList
 from .finalize import FinalizeResult
+from .near_duplicate_files import DUPLICATES_HEADER
 from .stage import MENDABLE_REASONS, StageResult, order_stage_results
 
 NOTICE: Final = (
@@ -58,8 +59,10 @@ COPYRIGHT_BY_PIPELINE: Final = {
 }
 
 DUPLICATES_FILE: Final = "duplicates.tsv"
+_DUPLICATE_REASONS: Final = {"exact": "duplicate", "near": "near-duplicate"}
+"""Drop reason by the value of ``--dedup``."""
 
-_WORK_FILE_NAME = re.compile(r"(.+-[0-9a-f]{8})\.(?:arrow|keys|digests|json|rejected\.jsonl|tsv)$")
+_WORK_FILE_NAME = re.compile(r"(.+-[0-9a-f]{8})\.(?:arrow|keys|digests|signatures|json|rejected\.jsonl|tsv)$")
 """File names in the work folder: output name and extension."""
 
 
@@ -152,8 +155,8 @@ def publish_output(
                 dataclasses.replace(shard, file=os.path.basename(shard.file)) for shard in manifest.dropped
             ]
             arrow_io.write_dataset_info(storage, f"{output_dir.path}/dropped", dropped)
-        if manifest.config.dedup == "exact":
-            duplicates = (_publish_duplicates(storage, output_dir, ordered_results),)
+        if reason := _DUPLICATE_REASONS.get(manifest.config.dedup):
+            duplicates = (_publish_duplicates(storage, output_dir, ordered_results, reason),)
             manifest = dataclasses.replace(manifest, duplicates=duplicates)
         _sweep(storage, output_dir, manifest, usable_results)
         write_manifest(storage, output_dir.manifest_path, manifest)
@@ -312,19 +315,22 @@ def _publish_rejects(storage: Storage, output_dir: OutputDir, stage_results: lis
 
 
 def _publish_duplicates(
-    storage: Storage, output_dir: OutputDir, finalize_results: list[FinalizeResult]
+    storage: Storage, output_dir: OutputDir, finalize_results: list[FinalizeResult], reason: str
 ) -> Shard:
-    """Write the ids of duplicates and of their originals, in the order of sources and positions."""
+    """Write the ids of duplicates and of their originals, in the order of sources and positions.
+
+    Near duplicates have the estimated similarity beside them.
+    """
 
     def read_pairs(finalize_result: FinalizeResult) -> bytes:
         with storage.open(output_dir.duplicate_pairs_path(finalize_result.output_name)) as file:
             return file.read()
 
-    results_with_duplicates = [result for result in finalize_results if "duplicate" in result.funnel]
-    rows = sum(result.funnel["duplicate"] for result in results_with_duplicates)
+    results_with_duplicates = [result for result in finalize_results if reason in result.funnel]
+    rows = sum(result.funnel[reason] for result in results_with_duplicates)
     with storage.write(f"{output_dir.path}/{DUPLICATES_FILE}") as out:
         writer = HashingWriter(out)
-        writer.write(b"id\tduplicate_of\n")
+        writer.write(DUPLICATES_HEADER if reason == "near-duplicate" else b"id\tduplicate_of\n")
         for lines in prefetch_map(storage, read_pairs, results_with_duplicates):
             writer.write(lines)
     return Shard(DUPLICATES_FILE, rows, writer.size, writer.sha256)

@@ -1,8 +1,9 @@
 """Stage a source: parse its records, build the documents and write them to the work folder.
 
 A staged shard depends on its source only.  Next to it are the keys of the records (versions.py) and, for
-deduplication, the digests of the texts (dedup.py); finalize.py applies the decisions across sources.  Staged
-files are named by the MD5 of the source, so that an unchanged source is not parsed again.
+deduplication, the digests of the texts (dedup.py) or their signatures (near_duplicates.py); finalize.py
+applies the decisions across sources.  Staged files are named by the MD5 of the source, so that an unchanged
+source is not parsed again.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from bioshards.corpus.ui import progress_notes
 
 from . import dedup
 from .input_digests import compute_input_md5
+from .near_duplicate_files import SignatureWriter
 from .part_lists import load_parts
 from .rejects import RejectWriter
 from .versions import VERSION_KEY_SCHEMA
@@ -84,6 +86,7 @@ def stage_source(
     document_config: TextConfig,
     keep_dropped: bool,
     should_digest: bool,
+    should_sign: bool = False,
 ) -> StageResult:
     """Stage a source unless it is staged.
 
@@ -96,6 +99,7 @@ def stage_source(
         document_config: filters and text processing.
         keep_dropped: stage dropped documents too.
         should_digest: write the digests for deduplication.
+        should_sign: write the signatures for finding near duplicates.
     """
     try:
         md5 = compute_input_md5(storage, output_dir, source)
@@ -112,6 +116,7 @@ def stage_source(
                 document_config,
                 keep_dropped,
                 should_digest,
+                should_sign,
                 output_name,
             )
             report = stager.run()
@@ -150,7 +155,7 @@ def _disable_gc() -> Iterator[None]:
 
 
 class _Stager:
-    """Stages one source in a single pass: documents, keys, digests and rejected records."""
+    """Stages one source in a single pass: documents, keys, digests or signatures, and rejected records."""
 
     def __init__(
         self,
@@ -160,6 +165,7 @@ class _Stager:
         document_config: TextConfig,
         keep_dropped: bool,
         should_digest: bool,
+        should_sign: bool,
         output_name: str,
     ) -> None:
         self._storage = storage
@@ -170,6 +176,7 @@ class _Stager:
         self._reader = make_reader(document_config, keep_dropped)
         self._keys: list[tuple[int, int, int, bool, str | None]] = []
         self._digests: list[tuple[int, str, int, bytes]] | None = [] if should_digest else None
+        self._signatures = SignatureWriter() if should_sign else None
         self._records = 0
 
     def run(self) -> dict[str, Any]:
@@ -186,6 +193,9 @@ class _Stager:
         self._write_rows("keys", self._keys, STAGED_KEY_SCHEMA)
         if self._digests is not None:
             self._write_rows("digests", self._digests, dedup.TEXT_DIGEST_SCHEMA)
+        if self._signatures is not None:
+            path = self._output_dir.staged_path(self._output_name, "signatures")
+            self._signatures.write(self._storage, path)
         return {
             "result": {
                 "records": self._records,
@@ -241,15 +251,16 @@ class _Stager:
                 (key.article_number, key.version, record.position, key.is_deletion, key.drop_reason)
             )
         document = record.document
-        if (
-            self._digests is not None
-            and document
-            and document.sections
-            and record.keys[0].drop_reason is None
-        ):
-            text = document.sentences[document.sections[0][1] :]
-            if digest := dedup.digest_text(document.title, text):
-                self._digests.append((record.keys[0].article_number, document.id, record.position, digest))
+        if document and document.sections and record.keys[0].drop_reason is None:
+            self._add_compared_text(document, record.keys[0].article_number, record.position)
+
+    def _add_compared_text(self, document: Document, key: int, position: int) -> None:
+        """Add the digest or the signature of a document, as deduplication needs it."""
+        text = document.sentences[document.sections[0][1] :]
+        if self._digests is not None and (digest := dedup.digest_text(document.title, text)):
+            self._digests.append((key, document.id, position, digest))
+        if self._signatures is not None:
+            self._signatures.add(key, document.id, position, document.year, document.title, text)
 
     def _write_rows(self, suffix: str, rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> None:
         columns = list(zip(*rows, strict=True)) or [()] * len(schema)

@@ -20,6 +20,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bioshards.corpus.storage.storage_protocol import Storage
+
 VERSION_KEY_SCHEMA: Final = pa.schema(
     [
         pa.field("key", pa.int64(), nullable=False),
@@ -36,11 +38,13 @@ DECISION_SCHEMA: Final = pa.schema(
         pa.field("position", pa.int32(), nullable=False),
         pa.field("reason", pa.dictionary(pa.int8(), pa.string()), nullable=False),
         pa.field("duplicate_of", pa.string()),
+        pa.field("similarity", pa.float32()),
     ]
 )
-"""A dropped record of a source: superseded, deleted, duplicate (dedup.py) or excluded (exclusion_list.py)."""
+"""A dropped record of a source: superseded, deleted, duplicate (dedup.py), near-duplicate with the estimated
+similarity (near_duplicates.py) or excluded (exclusion_list.py)."""
 
-DECISION_REASONS: Final = pa.array(["superseded", "deleted", "duplicate", "excluded"])
+DECISION_REASONS: Final = pa.array(["superseded", "deleted", "duplicate", "excluded", "near-duplicate"])
 """Dictionary of the reasons of :data:`DECISION_SCHEMA`.  Its order is part of the files in work folders."""
 
 TableReader = Callable[[], pa.Table]
@@ -101,7 +105,8 @@ def split_by_source(rows: pa.Table, num_sources: int) -> Iterator[pa.RecordBatch
     """Split decisions into a batch of :data:`DECISION_SCHEMA` for each source, sorted by position.
 
     Args:
-        rows: source, position, reason (index of :data:`DECISION_REASONS`) and duplicate_of, in any order.
+        rows: source, position, reason (index of :data:`DECISION_REASONS`), duplicate_of and, of near
+            duplicates, similarity, in any order.
         num_sources: number of sources.
     """
     rows = rows.sort_by([("source", "ascending"), ("position", "ascending")]).combine_chunks()
@@ -118,10 +123,20 @@ def digest_decisions(decisions: pa.Table) -> str:
     reasons = pc.index_in(decisions["reason"].cast(pa.string()), DECISION_REASONS)
     plain = decisions.set_column(1, "reason", reasons)
     plain = plain.set_column(2, "duplicate_of", pc.fill_null(decisions["duplicate_of"], ""))
+    if plain["similarity"].null_count == len(plain):
+        plain = plain.drop_columns("similarity")  # the digest of runs without near duplicates
     digest = hashlib.sha256()
     for batch in plain.combine_chunks().to_batches():
         digest.update(batch.serialize())
     return digest.hexdigest()[:16]
+
+
+def write_decisions(storage: Storage, path: str, batches: Iterable[pa.RecordBatch]) -> str:
+    """Write the decisions on each source, in order; return the path."""
+    with storage.write(path) as out, pa.ipc.new_file(out, DECISION_SCHEMA) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return path
 
 
 def _find_dropped(keys: pa.Table, highest_version_wins: bool) -> pa.Table:
@@ -162,9 +177,12 @@ def _add_reason(records: pa.Table, reason: int) -> pa.Table:
 
 def _make_decision_batch(rows: pa.Table) -> pa.RecordBatch:
     def get_column(name: str, data_type: pa.DataType) -> pa.Array:
+        if name not in rows.column_names:
+            return pa.nulls(rows.num_rows, data_type)
         chunks = rows[name].chunks
         return chunks[0] if chunks else pa.array([], data_type)
 
     reasons = pa.DictionaryArray.from_arrays(get_column("reason", pa.int8()), DECISION_REASONS)
-    columns = [get_column("position", pa.int32()), reasons, get_column("duplicate_of", pa.string())]
+    columns = [get_column("position", pa.int32()), reasons]
+    columns += [get_column("duplicate_of", pa.string()), get_column("similarity", pa.float32())]
     return pa.RecordBatch.from_arrays(columns, schema=DECISION_SCHEMA)

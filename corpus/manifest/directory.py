@@ -173,8 +173,9 @@ def listed_files(manifest: OutputManifest) -> Iterator[Listed]:
     yield from manifest.outputs
     if isinstance(manifest, DocumentsManifest):
         yield from manifest.dropped
-        yield from manifest.duplicates
         yield from manifest.overlap
+    if isinstance(manifest, DocumentsManifest | PretrainingManifest):
+        yield from manifest.duplicates
 
 
 def is_complete(

@@ -25,7 +25,7 @@ class DocumentsConfig:
     """Versions of the libraries that the text depends on."""
     keep_dropped: bool
     """True if dropped documents are kept in ``dropped/``."""
-    dedup: Literal["none", "exact"]
+    dedup: Literal["none", "exact", "near"]
     """Value of ``--dedup``."""
     max_shard_mb: int
     """Size limit of a shard in megabytes."""
@@ -182,7 +182,7 @@ class DocumentsManifest:
     dropped: tuple[Shard, ...]
     """Shards of dropped documents; empty without ``--keep-dropped``."""
     duplicates: tuple[Shard, ...]
-    """List of duplicates; empty without ``--dedup exact``."""
+    """List of duplicates; empty without ``--dedup``."""
     overlap: tuple[OverlapFile, ...]
     """List of abstracts whose full text is here; empty if none was requested."""
     exclusion_list: ExclusionSummary | None

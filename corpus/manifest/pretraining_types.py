@@ -47,6 +47,8 @@ class PretrainingConfig:
     """Fraction of documents in the validation split."""
     shuffle: Literal["shard", "global"]
     """Value of ``--shuffle``."""
+    dedup: Literal["none", "near"]
+    """Value of ``--dedup``."""
     max_shard_mb: int
     """Approximate size limit of a shard in megabytes."""
     vocabulary: VocabularyIdentity
@@ -139,6 +141,8 @@ class PretrainingManifest:
     """Directories that were read."""
     outputs: tuple[Shard, ...]
     """Shards of rows."""
+    duplicates: tuple[Shard, ...]
+    """List of near duplicates among all inputs; empty without ``--dedup near``."""
     counts: PretrainingCounts
     """Totals."""
     run: PretrainingRun

@@ -81,6 +81,11 @@ class OutputDir:
         return f"{self.work_folder}/build_reports"
 
     @property
+    def signatures_folder(self) -> str:
+        """Signatures of the documents of document shards."""
+        return f"{self.work_folder}/signatures"
+
+    @property
     def exclusion_list_path(self) -> str:
         """Ids of ``--exclude-ids``, for all workers."""
         return f"{self.work_folder}/exclusion_list.arrow"
@@ -106,6 +111,15 @@ class OutputDir:
         """Return the path of the decisions on duplicates of a bucket of digests."""
         return f"{self.work_folder}/decisions/duplicates-{bucket:05d}.arrow"
 
+    def candidates_path(self, band: int, bucket: int) -> str:
+        """Return the path of the candidate pairs of a bucket of a band of signatures."""
+        return f"{self.work_folder}/decisions/candidates-{band:02d}-{bucket:05d}.arrow"
+
+    @property
+    def near_duplicate_decisions_path(self) -> str:
+        """Decisions on near duplicates."""
+        return f"{self.work_folder}/decisions/near-duplicates.arrow"
+
     def final_report_path(self, output_name: str) -> str:
         """Return the path of the report on the final shards of a source."""
         return f"{self.work_folder}/final_reports/{output_name}.json"
@@ -117,6 +131,10 @@ class OutputDir:
     def shard_keys_path(self, sha256: str) -> str:
         """Return the path of the keys of the documents of a shard (shard_keys.py)."""
         return f"{self.work_folder}/shard_keys/{sha256}.arrow"
+
+    def signatures_path(self, name: str) -> str:
+        """Return the path of the signatures of a shard; the name is a digest of what they depend on."""
+        return f"{self.signatures_folder}/{name}.arrow"
 
     def word_counts_path(self, sha256: str, suffix: str) -> str:
         """Return the path of the word counts of a shard with this SHA-256."""
@@ -222,6 +240,7 @@ def remove_leftovers(storage: Storage, output_dir: OutputDir) -> None:
         "staged",
         "decisions",
         "final_reports",
+        "signatures",
         "word_counts",
         "merged_buckets",
         "build_reports",

@@ -81,13 +81,14 @@ class PubMedConfig(TextConfig):
         "language-of-text",
         "short-abstract",
         "duplicate",
+        "near-duplicate",
         "excluded",
     )
     """All drop reasons, in order of precedence: a record is counted under the first that applies.
 
     ``deleted`` and ``superseded`` are decided across files (lifecycle/versions.py) and precede the filters.
-    ``duplicate`` (lifecycle/dedup.py) and ``excluded`` (lifecycle/exclusion_list.py) apply to the remaining
-    documents.
+    ``duplicate`` (lifecycle/dedup.py), ``near-duplicate`` (lifecycle/near_duplicates.py) and ``excluded``
+    (lifecycle/exclusion_list.py) apply to the remaining documents.
     """
     highest_version_wins: ClassVar[bool] = False
     """False: the version in the latest file wins (lifecycle/versions.py)."""

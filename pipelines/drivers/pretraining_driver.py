@@ -108,6 +108,7 @@ class PretrainingDriver(DocumentsDriver[PretrainingOptions, PretrainingJob, Pret
             ],
             shard_groups=list(shard_groups.group_shards(document_inputs, options.seed, overlap_lists)),
             build_config=build_config,
+            dedup=options.dedup,
             max_rejected=options.max_rejected,
             config={
                 "pipeline": self.pipeline,
@@ -116,6 +117,7 @@ class PretrainingDriver(DocumentsDriver[PretrainingOptions, PretrainingJob, Pret
                 "seed": options.seed,
                 "validation_fraction": options.validation_fraction,
                 "shuffle": options.shuffle,
+                "dedup": options.dedup,
                 "max_shard_mb": options.max_shard_mb,
                 "vocabulary": {"sha256": vocabulary_sha256, "size": encoder.size},
                 "library_versions": {"tokenizers": importlib.metadata.version("tokenizers")},

@@ -15,7 +15,7 @@ from bioshards.corpus.ui.value_parsers import fraction, int_at_least
 
 from .common import EXECUTION_GROUP, IO_GROUP, OUTPUT_OPTION, DownloadOptions
 
-Dedup = Literal["none", "exact"]
+Dedup = Literal["none", "exact", "near"]
 ConfigT = TypeVar("ConfigT", bound=TextConfig)
 _io_option = functools.partial(Option, group=IO_GROUP)
 
@@ -102,7 +102,9 @@ def make_dedup_option(group: str, compared_text: str, ordering_id: str) -> Optio
     """Return ``--dedup``."""
     return Option(
         f"exact: of documents with the same {compared_text} (case, spacing and punctuation apart) keep the "
-        f"one of the lowest {ordering_id}; DIR/duplicates.tsv lists the others (default: %(default)s)",
+        f"one of the lowest {ordering_id}; near: of documents of which about 80 %% of all runs of five words "
+        f"are the same keep the one of the latest year, then of the lowest {ordering_id}; DIR/duplicates.tsv "
+        "lists the others (default: %(default)s)",
         group=group,
     )
 

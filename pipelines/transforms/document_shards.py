@@ -49,6 +49,7 @@ class StageFiles(beam.PTransform):
     document_config: TextConfig
     keep_dropped: bool
     has_digests: bool
+    has_signatures: bool = False
 
     def expand(self, sources: beam.PCollection[SourceFile]) -> beam.PCollection[StepResult[StageResult]]:
         return sources | "OneFileEach" >> beam.Reshuffle() | "Stage" >> beam.Map(self._stage)
@@ -61,7 +62,13 @@ class StageFiles(beam.PTransform):
 
         def stage_file(storage: Storage) -> StageResult:
             stage_result = stage.stage_source(
-                storage, self.output_dir, source, self.document_config, self.keep_dropped, self.has_digests
+                storage,
+                self.output_dir,
+                source,
+                self.document_config,
+                self.keep_dropped,
+                self.has_digests,
+                self.has_signatures,
             )
             has_losses = any(reason.startswith(LOSS_PREFIX) for reason in stage_result.rejected)
             if source.retrieved_at and (stage_result.rejection or has_losses):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,10 @@ from bioshards.corpus.manifest import PretrainingInput, PretrainingRun
 from bioshards.corpus.output.output_layout import SPLITS, OutputDir
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.pretraining import build as steps
-from bioshards.vocab.pretraining import pretraining_dir
+from bioshards.vocab.pretraining import near_duplicate_filter, pretraining_dir
 from bioshards.vocab.pretraining.build import BuildConfig
 from bioshards.vocab.pretraining.build_result import BuildResult
+from bioshards.vocab.pretraining.near_duplicate_filter import SignedShard
 from bioshards.vocab.pretraining.pretraining_dir import MergeResult
 from bioshards.vocab.pretraining.shard_groups import ShardGroup
 
@@ -29,13 +30,22 @@ class BuildExamples(beam.PTransform):
     storage: Storage
     output_dir: OutputDir
     build_config: BuildConfig
+    duplicates: beam.PCollection[StepResult[str]] | None = None
 
     def expand(self, groups: beam.PCollection[ShardGroup]) -> beam.PCollection[StepResult[BuildResult]]:
-        return groups | "OneShardGroupEach" >> beam.Reshuffle() | "Build" >> beam.Map(self._build)
+        side_inputs = [beam.pvalue.AsList(self.duplicates)] if self.duplicates else []
+        return (
+            groups | "OneShardGroupEach" >> beam.Reshuffle() | "Build" >> beam.Map(self._build, *side_inputs)
+        )
 
-    def _build(self, group: ShardGroup) -> StepResult[BuildResult]:
+    def _build(
+        self, group: ShardGroup, duplicates: Sequence[StepResult[str]] = ()
+    ) -> StepResult[BuildResult]:
         def build_group(storage: Storage) -> BuildResult:
-            return steps.build_group(storage, self.output_dir, group, self.build_config)
+            near_duplicates = {}
+            for path in unwrap_results(duplicates):
+                near_duplicates = near_duplicate_filter.read_decisions(storage, path, group)
+            return steps.build_group(storage, self.output_dir, group, self.build_config, near_duplicates)
 
         return report_metrics(run_step("build", self.storage, build_group, _counts_from_build))
 
@@ -115,9 +125,12 @@ class PublishExamples(beam.PTransform):
     run_info: PretrainingRun
     max_rejected: float
     merged: beam.PCollection[StepResult[MergeResult]]
+    signed: beam.PCollection[StepResult[SignedShard]] | None = None
+    duplicates: beam.PCollection[StepResult[str]] | None = None
 
     def expand(self, built: beam.PCollection[StepResult[BuildResult]]) -> beam.PCollection[str | None]:
-        side_inputs = map(beam.pvalue.AsList, (built, self.merged))
+        optional_inputs = [self.signed, self.duplicates] if self.signed else []
+        side_inputs = map(beam.pvalue.AsList, (built, self.merged, *optional_inputs))
         return (
             built.pipeline
             | "Once" >> beam.Create([None])
@@ -125,11 +138,22 @@ class PublishExamples(beam.PTransform):
         )
 
     def _publish(
-        self, _: None, built: list[StepResult[BuildResult]], merged: list[StepResult[MergeResult]]
+        self,
+        _: None,
+        built: list[StepResult[BuildResult]],
+        merged: list[StepResult[MergeResult]],
+        signed: Sequence[StepResult[SignedShard]] = (),
+        duplicates: Sequence[StepResult[str]] = (),
     ) -> str | None:
-        run_info = dataclasses.replace(self.run_info, steps=sum_metrics(built, merged))
+        run_info = dataclasses.replace(self.run_info, steps=sum_metrics(signed, duplicates, built, merged))
 
         def publish_set(storage: Storage) -> str | None:
+            duplicate_lists = [
+                near_duplicate_filter.publish_duplicates(
+                    storage, self.output_dir, unwrap_results(signed), decisions_path
+                )
+                for decisions_path in unwrap_results(duplicates)
+            ]
             problem = pretraining_dir.publish_pretraining_set(
                 storage,
                 self.output_dir,
@@ -139,6 +163,7 @@ class PublishExamples(beam.PTransform):
                 unwrap_results(merged),
                 run_info,
                 self.max_rejected,
+                duplicate_lists,
             )
             storage.write_json(self.output_dir.result_path, {"problem": problem})
             return problem

@@ -154,7 +154,11 @@ def test_error_has_path_field_reason_and_advice(tmp_path: Path) -> None:
             "expected a string, found null",
         ),
         ("config.stuff", edit_value(manifest, ("config", "stuff"), 1), "the field is unknown"),
-        ("config.dedup", edit_value(manifest, ("config", "dedup"), "all"), "expected 'none' or 'exact'"),
+        (
+            "config.dedup",
+            edit_value(manifest, ("config", "dedup"), "all"),
+            "expected 'none' or 'exact' or 'near'",
+        ),
         ("counts.words", edit_value(manifest, ("counts", "words"), True), "expected an integer, found true"),
         ("funnel.kept", edit_value(manifest, ("funnel", "kept"), []), "expected an integer, found []"),
     ):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
@@ -27,7 +27,7 @@ from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.encode import EncodedBatch, Encoder
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 
-from . import global_shuffle, overlap_filter, row_planner, shard_writer
+from . import global_shuffle, near_duplicate_filter, overlap_filter, row_planner, shard_writer
 from .build_result import BuildResult, RejectsWriter
 from .shard_groups import ShardGroup
 from .token_block import Int64Array, TokenBlock
@@ -61,9 +61,19 @@ class BuildConfig:
 
 
 def build_group(
-    storage: Storage, output_dir: OutputDir, shard_group: ShardGroup, build_config: BuildConfig
+    storage: Storage,
+    output_dir: OutputDir,
+    shard_group: ShardGroup,
+    build_config: BuildConfig,
+    near_duplicates: Mapping[str, pa.Table] | None = None,
 ) -> BuildResult:
-    """Build the rows of a group, or return the cached result."""
+    """Build the rows of a group, or return the cached result.
+
+    Args:
+        near_duplicates: decisions on documents to leave out, by shard (near_duplicate_filter.py).
+    """
+    near_duplicates = near_duplicates or {}
+    output_stem = near_duplicate_filter.name_outputs(shard_group, near_duplicates)
     report_path = output_dir.build_report_path(shard_group.name, "json")
     if storage.exists(report_path):
         cached_report = storage.read_json(report_path)
@@ -73,6 +83,7 @@ def build_group(
         ]
         if (
             cached_report["num_buckets"] == build_config.num_buckets
+            and cached_report.get("output_stem", shard_group.name) == output_stem
             and shard_writer.has_all_outputs(storage, output_dir.path, result.outputs)
             and all(map(storage.exists, spill_paths))
         ):
@@ -84,7 +95,8 @@ def build_group(
         return BuildResult(shard_group.name, failures=failures)
     started = time.monotonic()
     progress_notes.begin_item(shard_group.name)
-    result = _Builder(storage, output_dir, shard_group, build_config).build()
+    builder = _Builder(storage, output_dir, shard_group, build_config, output_stem, near_duplicates)
+    result = builder.build()
     seconds = round(time.monotonic() - started, 3)
     first, *other_files = (shard.file for shard in shard_group.shards)
     title = f"{first} and {len(other_files)} more" if other_files else first
@@ -94,6 +106,7 @@ def build_group(
             "file": title,
             "seconds": seconds,
             "num_buckets": build_config.num_buckets,
+            **({"output_stem": output_stem} if near_duplicates else {}),
             "result": encode(result),
         },
     )
@@ -104,12 +117,20 @@ class _Builder:
     """One pass over a group: a block of documents is written when it reaches the size limit of a shard."""
 
     def __init__(
-        self, storage: Storage, output_dir: OutputDir, shard_group: ShardGroup, build_config: BuildConfig
+        self,
+        storage: Storage,
+        output_dir: OutputDir,
+        shard_group: ShardGroup,
+        build_config: BuildConfig,
+        output_stem: str,
+        near_duplicates: Mapping[str, pa.Table],
     ) -> None:
         self._storage = storage
         self._output_dir = output_dir
         self._shard_group = shard_group
         self._build_config = build_config
+        self._output_stem = output_stem
+        self._near_duplicates = near_duplicates
         self._blocks = {split: TokenBlock(build_config.encoder) for split in SPLITS}
         self._num_written = Counter[str]()
         self._result = BuildResult(
@@ -133,7 +154,12 @@ class _Builder:
                 self._storage, self._output_dir.rejects_path(self._shard_group.name), stack
             )
             for shard in shard_entries:
-                for batch in arrow_io.read_shards(self._storage, shard_group.folder, [shard], _COLUMNS):
+                batches = arrow_io.read_shards(self._storage, shard_group.folder, [shard], _COLUMNS)
+                if decisions := self._near_duplicates.get(shard.file):
+                    self._result.documents += decisions.num_rows
+                    self._result.dropped["near-duplicate"] += decisions.num_rows
+                    batches = near_duplicate_filter.remove_documents(batches, decisions)
+                for batch in batches:
                     progress_notes.add_units(len(batch))
                     self._result.documents += len(batch)
                     is_overlap = pc.is_in(batch["id"], value_set=overlap_ids)
@@ -186,7 +212,7 @@ class _Builder:
             return
         build_config, num_passes = self._build_config, self._num_passes(split)
         row_plan = row_planner.plan_rows(block, build_config.recipe, build_config.seed, num_passes)
-        name = f"{self._shard_group.name}-{self._num_written[split]:05d}"
+        name = f"{self._output_stem}-{self._num_written[split]:05d}"
         self._num_written[split] += 1
         counts = self._result.split_counts[split]
         counts["rows"] += len(row_plan)

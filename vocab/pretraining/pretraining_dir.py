@@ -95,6 +95,7 @@ def publish_pretraining_set(
     merge_results: Sequence[MergeResult],
     run: PretrainingRun,
     max_rejected: float,
+    duplicates: Sequence[Shard] = (),
 ) -> str | None:
     """Write the index files of ``datasets``, and the manifest last.
 
@@ -103,6 +104,7 @@ def publish_pretraining_set(
         inputs: content of the directories that were read.
         run: facts about this run; the finishing time is added.
         max_rejected: highest fraction of rejected documents.
+        duplicates: list of near duplicates, if they are left out.
 
     Returns:
         The reason why nothing is published, or None.
@@ -136,6 +138,7 @@ def publish_pretraining_set(
         config=set_config,
         inputs=tuple(inputs),
         outputs=tuple(outputs),
+        duplicates=tuple(duplicates),
         counts=totals,
         run=dataclasses.replace(run, finished_at=utc_now()),
     )
@@ -226,10 +229,13 @@ def _find_problem(
             "with a higher --max-rejected publishes the rows that are built already"
         )
     if not totals.train.rows:
+        near_duplicates = totals.dropped.get("near-duplicate", 0)
+        near_duplicates_text = f"{near_duplicates:,} are near duplicates, " if near_duplicates else ""
         return (
             f"there is no row to train on: of {totals.documents:,} documents "
             f"{totals.validation.documents:,} are in the validation split, "
             f"{totals.dropped.get('overlap', 0):,} have their full text in another input, "
+            f"{near_duplicates_text}"
             f"{totals.dropped.get('no-tokens', 0):,} have no tokens and {rejected:,} are rejected. "
             "Check --input and --validation-fraction"
         )

@@ -28,6 +28,7 @@ class ShardGroup:
             random order.
         folder: the directory.
         shards: manifest entries of the shards.
+        first_shard: number of the first of them over all groups, in order.
         overlap_lists: directories of full text that list abstracts of this one, with the SHA-256 of the
             lists.
     """
@@ -36,6 +37,7 @@ class ShardGroup:
     folder: str
     shards: tuple[Shard, ...]
     overlap_lists: tuple[tuple[str, str], ...]
+    first_shard: int
 
 
 def group_shards(
@@ -46,10 +48,12 @@ def group_shards(
     Args:
         lists_by_folder: overlap lists of each directory (overlap_filter.py).
     """
+    first_shard = 0
     for documents in inputs:
         overlap_lists = tuple(sorted(lists_by_folder.get(documents.folder, {}).items()))
         for group in _split_by_size(documents.shards):
-            yield _make_group(documents.folder, group, overlap_lists, seed)
+            yield _make_group(documents.folder, group, overlap_lists, seed, first_shard)
+            first_shard += len(group)
 
 
 def _split_by_size(shards: Iterable[Shard]) -> list[list[Shard]]:
@@ -70,10 +74,18 @@ def _total_bytes(shards: Iterable[Shard]) -> int:
 
 
 def _make_group(
-    folder: str, shards: list[Shard], overlap_lists: tuple[tuple[str, str], ...], seed: int
+    folder: str,
+    shards: list[Shard],
+    overlap_lists: tuple[tuple[str, str], ...],
+    seed: int,
+    first_shard: int,
 ) -> ShardGroup:
     digests = sorted(digest for _, digest in overlap_lists)
     name_source = " ".join([str(seed), *(shard.sha256 for shard in shards), *digests])
     return ShardGroup(
-        hashlib.sha256(name_source.encode()).hexdigest()[:16], folder, tuple(shards), overlap_lists
+        hashlib.sha256(name_source.encode()).hexdigest()[:16],
+        folder,
+        tuple(shards),
+        overlap_lists,
+        first_shard,
     )

@@ -75,17 +75,22 @@ def load_records(folder: Path) -> list[etree._Element]:
     only a DTD explains, a record is not one that PubMed would send.
     """
     records_by_pmid: dict[str, etree._Element] = {}
-    for path in sorted(path for path in folder.rglob("*") if _XML.search(path.name) and path.is_file()):
-        for article in _articles(path):
-            pmid = article.findtext("MedlineCitation/PMID")
-            usable = article.find("MedlineCitation/Article") is not None and not any(
-                True for _ in article.iter(etree.Entity)
-            )
-            if pmid and pmid not in records_by_pmid and usable:
-                records_by_pmid[pmid] = article
+    for article in iter_records(folder):
+        records_by_pmid.setdefault(article.findtext("MedlineCitation/PMID", ""), article)
     if not records_by_pmid:
         raise SystemExit(f"no PubmedArticle in {folder}: set BIOSHARDS_DATA to a folder with pubmed/ in it")
     return list(records_by_pmid.values())
+
+
+def iter_records(folder: Path) -> Iterator[etree._Element]:
+    """Yield all records as in :func:`load_records`, also several of a PMID."""
+    for path in sorted(path for path in folder.rglob("*") if _XML.search(path.name) and path.is_file()):
+        for article in _articles(path):
+            is_usable = article.find("MedlineCitation/Article") is not None and not any(
+                True for _ in article.iter(etree.Entity)
+            )
+            if article.findtext("MedlineCitation/PMID") and is_usable:
+                yield article
 
 
 def load_templates(folder: Path) -> list[Template]:

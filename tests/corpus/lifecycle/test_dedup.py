@@ -142,7 +142,8 @@ def find_decisions(sources: list[list[Row]], buckets: int) -> list[list[Decision
             batch.validate(full=True)
             positions = batch["position"].to_pylist()
             assert positions == sorted(positions)
-            result[index] += zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            assert batch["similarity"].null_count == len(batch)
+            result[index] += zip(*(column.to_pylist() for column in batch.columns[:3]), strict=True)
     return [sorted(decisions) for decisions in result]
 
 

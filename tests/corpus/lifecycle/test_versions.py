@@ -298,7 +298,7 @@ def test_all_of_pubmed_takes_twelve_buckets() -> None:
     assert count_buckets(45_000_000) == 12
 
 
-DecisionRows = list[tuple[int, str, str | None]]
+DecisionRows = list[tuple[int, str, str | None, float | None]]
 
 
 def make_decisions(rows: DecisionRows, chunks: int = 1) -> pa.Table:
@@ -318,9 +318,11 @@ def make_decisions(rows: DecisionRows, chunks: int = 1) -> pa.Table:
     )
 
 
+DUPLICATE_IDS = st.sampled_from(["pubmed:1", "pubmed:12"])
 DECISION_LISTS = st.lists(
-    st.tuples(st.integers(0, 30), st.sampled_from(["superseded", "deleted"]), st.none())
-    | st.tuples(st.integers(0, 30), st.just("duplicate"), st.sampled_from(["pubmed:1", "pubmed:12"])),
+    st.tuples(st.integers(0, 30), st.sampled_from(["superseded", "deleted"]), st.none(), st.none())
+    | st.tuples(st.integers(0, 30), st.just("duplicate"), DUPLICATE_IDS, st.none())
+    | st.tuples(st.integers(0, 30), st.just("near-duplicate"), DUPLICATE_IDS, st.sampled_from([0.875, 1.0])),
     max_size=5,
 )
 
@@ -334,11 +336,15 @@ def test_digests_are_equal_for_equal_decisions(first: DecisionRows, second: Deci
 
 
 def test_digest_is_independent_of_chunks() -> None:
-    rows: DecisionRows = [(1, "deleted", None), (5, "duplicate", "pubmed:3"), (11, "deleted", None)]
+    rows: DecisionRows = [
+        (1, "deleted", None, None),
+        (5, "duplicate", "pubmed:3", None),
+        (11, "deleted", None, None),
+    ]
     assert digest_decisions(make_decisions(rows)) == digest_decisions(make_decisions(rows, chunks=2))
     assert len(digest_decisions(make_decisions(rows))) == 16
     assert len(digest_decisions(make_decisions([]))) == 16
     batches = list(resolve_versions([lambda: make_table([(1, 1, 0, False), (1, 1, 1, False)])], 0, 1))
     assert digest_decisions(pa.Table.from_batches(batches)) == digest_decisions(
-        make_decisions([(0, "superseded", None)])
+        make_decisions([(0, "superseded", None, None)])
     )

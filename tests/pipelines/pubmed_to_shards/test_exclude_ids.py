@@ -385,7 +385,8 @@ def test_decisions_equal_those_of_a_scan_of_the_documents(
         staged.append(pa.RecordBatch.from_pylist(rows, STAGED_SCHEMA))
     positions = sorted(index for index in deleted if index < position)
     reason = pa.array(["deleted"] * len(positions), versions.DECISION_SCHEMA.field("reason").type)
-    columns = [pa.array(positions, pa.int32()), reason, pa.nulls(len(positions), pa.string())]
+    columns = [pa.array(positions, pa.int32()), reason]
+    columns += [pa.nulls(len(positions), field.type) for field in list(versions.DECISION_SCHEMA)[2:]]
     decisions = pa.table(columns, schema=versions.DECISION_SCHEMA)
     extended, match_count = exclusion_list.extend_decisions(
         staged, decisions, pa.array(sorted(ids), pa.string())

@@ -17,6 +17,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.pretraining import build, shard_groups, shard_writer
 from bioshards.vocab.pretraining.build_result import BuildResult
 from tests.support.cloud import portable_runner
+from tests.support.corpus.synthetic_documents import make_document, write_document_dir
 from tests.support.fork_server import interrupt_when, kill_ten_times, run_beam, start_beam
 from tests.support.outputs import load_manifest, published_digests
 from tests.support.vocab import synthetic_corpora
@@ -322,3 +323,55 @@ def test_second_run_into_a_locked_output_is_refused(
     assert codes == [2]
     assert "another run is writing" in capsys.readouterr().err
     assert published_digests(tmp_path / "out") == pretraining_inputs.build_expected_digests("shard")
+
+
+# Near duplicates
+
+
+def write_edited_abstracts(folder: Path, source: str, numbers: range, num_edits: int) -> Path:
+    """Write documents with the same texts as others of these numbers, except for some sentences."""
+    documents = []
+    for number in numbers:
+        sentences = synthetic_corpora.make_paragraph(f"long {number}", 40)
+        sentences[: num_edits * 9 : 9] = [f"Changed in {number}."] * num_edits
+        id_ = f"{source}:{'PMC' if source == 'pmc' else ''}{number}"
+        documents.append(make_document(id_, sentences, pmid=number, sections=[("", 0)]))
+    pipeline = "pmc_to_shards" if source == "pmc" else "pubmed_to_shards"
+    return write_document_dir(folder, {"n1": documents[::2], "n2": documents[1::2]}, pipeline)
+
+
+def test_near_duplicates_of_all_inputs_are_left_out(
+    tmp_path: Path, pretraining_inputs: PretrainingInputs, use_small_shard_groups: None
+) -> None:
+    """Compare an update with a run from nothing by two workers, with the inputs in another order."""
+    abstracts = write_edited_abstracts(tmp_path / "abstracts", "pubmed", range(100, 130), 0)
+    articles = write_edited_abstracts(tmp_path / "articles", "pmc", range(120, 150), 1)
+    more = write_edited_abstracts(tmp_path / "more", "pubmed", range(20, 30), 0)
+    others = write_edited_abstracts(tmp_path / "others", "pubmed", range(145, 155), 0)
+    updated, whole = tmp_path / "updated", tmp_path / "whole"
+    for inputs, expected in (
+        ((abstracts, articles, more), {f"pubmed:{number}": f"pmc:PMC{number}" for number in range(120, 130)}),
+        ((abstracts, articles, others), None),
+    ):
+        arguments = pretraining_inputs.make_arguments("global", *inputs)
+        assert run_shards_to_pretraining(*arguments, "--dedup", "near", "--output", updated) == 0
+        manifest = load_manifest(updated)
+        lines = (updated / "duplicates.tsv").read_text().splitlines()[1:]
+        assert manifest["duplicates"][0]["rows"] == len(lines)
+        assert manifest["counts"]["dropped"] == {"near-duplicate": len(lines)}
+        if expected:
+            assert {line.split("\t")[0]: line.split("\t")[1] for line in lines} == expected
+            assert all(0.8 <= float(line.split("\t")[2]) < 1 for line in lines)
+    assert len(lines) == 15
+    assert len(list((updated / ".bioshards" / "signatures").iterdir())) == 6
+    arguments = pretraining_inputs.make_arguments("global", others, articles, abstracts)
+    completed = run_in_subprocess(*arguments, "--dedup", "near", "--workers", 2, "--output", whole)
+    assert completed.returncode == 0, completed.stderr
+    assert published_digests(updated) == published_digests(whole)
+    documents = {document for row in load_rows(whole) for document, _, _, _ in row.spans}
+    assert not documents & {line.split("\t")[0] for line in lines}
+
+
+def load_rows(output: Path) -> list[synthetic_corpora.PretrainingRow]:
+    """Return the rows of both splits."""
+    return [row for rows in synthetic_corpora.load_rows_by_split(output).values() for row in rows]

@@ -507,6 +507,7 @@ def test_manifest_lists_config_inputs_and_outputs(
         "seed": 0,
         "validation_fraction": 0.2,
         "shuffle": "shard",
+        "dedup": "none",
         "max_shard_mb": 128,
     }
     inputs = {item["pipeline"]: item for item in manifest["inputs"]}

@@ -1,0 +1,142 @@
+"""PTransforms that find near duplicates.  Elements are numbers of bands and buckets, and paths of files."""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import apache_beam as beam
+
+from bioshards.corpus.lifecycle import finalize, near_duplicate_files, near_duplicates
+from bioshards.corpus.lifecycle.near_duplicate_files import SignatureSource
+from bioshards.corpus.lifecycle.stage import StageResult
+from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.vocab.pretraining import near_duplicate_filter
+from bioshards.vocab.pretraining.near_duplicate_filter import SignedShard
+from bioshards.vocab.pretraining.shard_groups import ShardGroup
+
+from .step_metrics import StepResult, report_metrics, run_step, unwrap_results
+
+ReportT = TypeVar("ReportT")
+
+
+@dataclass
+class FindNearDuplicates(beam.PTransform, ABC, Generic[ReportT]):
+    """Reports on signatures to the path of the decisions: compares a bucket of a band at a time."""
+
+    storage: Storage
+    output_dir: OutputDir
+    decisions: beam.PCollection[StepResult[str]] | None = None
+
+    @abstractmethod
+    def count_documents(self, reports: list[ReportT]) -> int:
+        """Return the number of documents, or more."""
+
+    @abstractmethod
+    def list_sources(
+        self, storage: Storage, reports: list[ReportT], decision_files: list[str]
+    ) -> list[SignatureSource]:
+        """Return the signatures to compare, in order.
+
+        Args:
+            storage: where the output is.
+            reports: all reports, in any order.
+            decision_files: the decisions so far.
+        """
+
+    def expand(self, reports: beam.PCollection[StepResult[ReportT]]) -> beam.PCollection[StepResult[str]]:
+        all_reports = beam.pvalue.AsList(reports)
+        side_inputs = [all_reports, *([beam.pvalue.AsList(self.decisions)] if self.decisions else [])]
+        once = reports.pipeline | "Once" >> beam.Create([None])
+        candidates = (
+            once
+            | "Bands" >> beam.FlatMap(self._list_bands, all_reports)
+            | "OneBucketEach" >> beam.Reshuffle()
+            | "FindCandidates" >> beam.Map(self._find_candidates, *side_inputs)
+        )
+        return once | "Cluster" >> beam.Map(self._cluster, beam.pvalue.AsList(candidates), *side_inputs)
+
+    def _list_bands(self, _: None, reports: list[StepResult[ReportT]]) -> Iterator[tuple[int, int, int]]:
+        num_buckets = near_duplicates.count_buckets(self.count_documents(unwrap_results(reports)))
+        for band in range(near_duplicates.NUM_BANDS):
+            yield from ((band, bucket, num_buckets) for bucket in range(num_buckets))
+
+    def _find_candidates(
+        self,
+        band_and_bucket: tuple[int, int, int],
+        reports: list[StepResult[ReportT]],
+        decisions: Sequence[StepResult[str]] = (),
+    ) -> StepResult[str]:
+        band, bucket, num_buckets = band_and_bucket
+
+        def find_candidates(storage: Storage) -> str:
+            sources = self.list_sources(storage, unwrap_results(reports), unwrap_results(decisions))
+            return near_duplicate_files.write_candidates(
+                storage, self.output_dir, sources, band, bucket, num_buckets
+            )
+
+        return report_metrics(run_step("candidates", self.storage, find_candidates, lambda _: {}))
+
+    def _cluster(
+        self,
+        _: None,
+        candidates: list[StepResult[str]],
+        reports: list[StepResult[ReportT]],
+        decisions: Sequence[StepResult[str]] = (),
+    ) -> StepResult[str]:
+        def write_decisions(storage: Storage) -> str:
+            sources = self.list_sources(storage, unwrap_results(reports), unwrap_results(decisions))
+            return near_duplicate_files.write_near_duplicate_decisions(
+                storage, self.output_dir, sources, unwrap_results(candidates)
+            )
+
+        decided = report_metrics(run_step("duplicates", self.storage, write_decisions, lambda _: {}))
+        candidate_metrics = [metrics for candidate in candidates for metrics in candidate.metrics]
+        return StepResult(decided.result, (*candidate_metrics, *decided.metrics))
+
+
+class ResolveNearDuplicates(FindNearDuplicates[StageResult]):
+    """All :class:`StageResult` to the path of the decisions on near duplicates."""
+
+    def count_documents(self, reports: list[StageResult]) -> int:
+        return sum(stage_result.num_keys for stage_result in reports)
+
+    def list_sources(
+        self, storage: Storage, reports: list[StageResult], decision_files: list[str]
+    ) -> list[SignatureSource]:
+        return finalize.list_signature_sources(storage, self.output_dir, reports, decision_files)
+
+
+@dataclass
+class SignDocuments(beam.PTransform):
+    """Shard groups to a :class:`SignedShard` for each shard."""
+
+    storage: Storage
+    output_dir: OutputDir
+
+    def expand(self, groups: beam.PCollection[ShardGroup]) -> beam.PCollection[StepResult[SignedShard]]:
+        return groups | "OneShardGroupEach" >> beam.Reshuffle() | "Sign" >> beam.FlatMap(self._sign)
+
+    def _sign(self, group: ShardGroup) -> Iterator[StepResult[SignedShard]]:
+        for index in range(len(group.shards)):
+            sign_shard = functools.partial(self._sign_shard, group=group, index=index)
+            yield report_metrics(run_step("sign", self.storage, sign_shard, lambda _: {}))
+
+    def _sign_shard(self, storage: Storage, group: ShardGroup, index: int) -> SignedShard:
+        return near_duplicate_filter.sign_shard(storage, self.output_dir, group, index)
+
+
+class CompareDocuments(FindNearDuplicates[SignedShard]):
+    """All :class:`SignedShard` to the path of the decisions on near duplicates, a batch per shard."""
+
+    def count_documents(self, reports: list[SignedShard]) -> int:
+        return sum(signed_shard.shard.rows for signed_shard in reports)
+
+    def list_sources(
+        self, storage: Storage, reports: list[SignedShard], decision_files: list[str]
+    ) -> list[SignatureSource]:
+        return near_duplicate_filter.list_sources(reports)

@@ -1,0 +1,127 @@
+"""Documents of the inputs that are near duplicates of others, to leave them out.
+
+All inputs are compared together: abstracts, articles, a user's own documents.  Each shard is read once for
+the signatures of its documents, which are kept in the work folder and stay valid as long as the shard and
+the overlap lists do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bioshards.corpus.lifecycle import near_duplicate_files, versions
+from bioshards.corpus.lifecycle.near_duplicate_files import SignatureSource, SignatureWriter
+from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.shards import arrow_io, input_dirs
+from bioshards.corpus.shards.arrow_io import Shard
+from bioshards.corpus.storage.storage_protocol import Storage
+
+from . import overlap_filter
+from .shard_groups import ShardGroup
+
+DUPLICATES_FILE: Final = "duplicates.tsv"
+_COLUMNS: Final = ("id", "pmid", "pmcid", "year", "title", "sentences", "sections")
+_PMC_NUMBER: Final = re.compile(r"PMC(\d+)")
+_NO_NUMBER: Final = 1 << 62
+"""Key of documents without a PMID and a PMCID: the lowest id is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedShard:
+    """A shard whose documents have signatures.
+
+    Attributes:
+        number: number of the shard over all groups, in order.
+        shard: its manifest entry.
+        signatures: their file; None if the shard is damaged, which building reports.
+    """
+
+    number: int
+    shard: Shard
+    signatures: str | None
+
+
+def sign_shard(storage: Storage, output_dir: OutputDir, group: ShardGroup, index: int) -> SignedShard:
+    """Write the signatures of the documents of a shard of a group, unless the file exists.
+
+    Documents that an overlap list leaves out are not compared.
+    """
+    number, shard = group.first_shard + index, group.shards[index]
+    digests = sorted(digest for _, digest in group.overlap_lists)
+    name = hashlib.sha256(" ".join([shard.sha256, *digests]).encode()).hexdigest()
+    path = output_dir.signatures_path(name)
+    if storage.exists(path):
+        return SignedShard(number, shard, path)
+    if input_dirs.find_damage(storage, f"{group.folder}/{shard.file}", shard):
+        return SignedShard(number, shard, None)
+    overlap_ids = overlap_filter.read_overlap_ids(storage, group.folder, group.overlap_lists, [shard])
+    writer, position = SignatureWriter(), 0
+    for batch in arrow_io.read_shards(storage, group.folder, [shard], _COLUMNS):
+        is_overlap = pc.is_in(batch["id"], value_set=overlap_ids).to_pylist()
+        for document, is_left_out in zip(batch.to_pylist(), is_overlap, strict=True):
+            if document["sections"] and not is_left_out:
+                abstract = document["sentences"][document["sections"][0]["first_sentence"] :]
+                pmc_number = _PMC_NUMBER.match(document["pmcid"] or "")
+                writer.add(
+                    document["pmid"] or (int(pmc_number[1]) if pmc_number else _NO_NUMBER),
+                    document["id"],
+                    position,
+                    document["year"],
+                    document["title"],
+                    abstract,
+                )
+            position += 1
+    writer.write(storage, path)
+    return SignedShard(number, shard, path)
+
+
+def list_sources(signed_shards: Iterable[SignedShard]) -> list[SignatureSource]:
+    """Return the signatures of all shards, in order."""
+    return [
+        SignatureSource(shard.signatures) for shard in sorted(signed_shards, key=lambda item: item.number)
+    ]
+
+
+def read_decisions(storage: Storage, path: str, group: ShardGroup) -> dict[str, pa.Table]:
+    """Read the near duplicates in the shards of a group, by file; of those that have some."""
+    with arrow_io.open_mapped(storage, path) as file, pa.ipc.open_file(file) as reader:
+        batches = [reader.get_batch(group.first_shard + index) for index in range(len(group.shards))]
+    return {
+        shard.file: pa.Table.from_batches([batch])
+        for shard, batch in zip(group.shards, batches, strict=True)
+        if batch.num_rows
+    }
+
+
+def name_outputs(group: ShardGroup, decisions: Mapping[str, pa.Table]) -> str:
+    """Return the stem of the names of a group's files: its name, or a hash of it and of what is left out."""
+    if not decisions:
+        return group.name
+    digests = [f"{file} {versions.digest_decisions(rows)}" for file, rows in sorted(decisions.items())]
+    return hashlib.sha256("\n".join([group.name, *digests]).encode()).hexdigest()[:16]
+
+
+def remove_documents(batches: Iterable[pa.RecordBatch], decisions: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a shard without the documents of these positions."""
+    start = 0
+    for batch in batches:
+        positions = pa.array(range(start, start + batch.num_rows), pa.int32())
+        start += batch.num_rows
+        yield batch.filter(pc.invert(pc.is_in(positions, value_set=decisions["position"])))
+
+
+def publish_duplicates(
+    storage: Storage, output_dir: OutputDir, signed_shards: Iterable[SignedShard], decisions_path: str
+) -> Shard:
+    """Write the list of near duplicates, and remove the signatures of other shards."""
+    sources = list_sources(signed_shards)
+    path = f"{output_dir.path}/{DUPLICATES_FILE}"
+    near_duplicate_files.sweep_signatures(storage, output_dir, sources)
+    return near_duplicate_files.write_duplicate_list(storage, path, sources, decisions_path)
