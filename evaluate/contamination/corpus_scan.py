@@ -10,6 +10,7 @@ import os
 import signal
 import threading
 import time
+import typing
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -24,6 +25,7 @@ from bioshards.corpus.document import DOCUMENT_SCHEMA
 from bioshards.corpus.errors import UserError
 from bioshards.corpus.manifest import (
     DocumentsManifest,
+    DocumentsPipeline,
     ManifestError,
     ManifestNotFoundError,
     Shard,
@@ -34,7 +36,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 
 from .ngrams import NgramIndex, Positions, hash_ngrams
 
-_PIPELINES: Final = ("pubmed_to_shards", "pmc_to_shards")
+_PIPELINES: Final = typing.get_args(DocumentsPipeline)
 _COLUMNS: Final = ("id", "pmid", "pmcid", "sentences")
 _BLOCK_BYTES: Final = 1 << 20
 """Text bytes of a block, or one document if it is longer. Arrays of a block need 20 times as much memory."""
