@@ -8,6 +8,7 @@ from typing import Final
 from lxml import etree
 
 from bioshards.corpus.sentences import collapse_whitespace
+from bioshards.corpus.xml.element_text import text_content
 
 from . import inline
 from .inline import WRITTEN_DISPLAYED_FORMULA
@@ -32,10 +33,11 @@ def write_formulas(article: etree._Element, formula: str) -> None:
     if formula == "latex":
         for tex in list(article.iter("tex-math")):
             element = _find_formula(tex)
-            if element.tag not in _DISPLAYED_FORMULAS and (latex := format_latex("".join(tex.itertext()))):
+            if element.tag not in _DISPLAYED_FORMULAS and (latex := format_latex(text_content(tex))):
                 _replace_content(element, _WRITTEN_INLINE_FORMULA, latex)
     for element in list(article.iter(_DISPLAYED_FORMULAS)):
-        if element.getparent() is None or element.getparent().tag == "disp-formula-group":
+        parent = element.getparent()
+        if parent is None or parent.tag == "disp-formula-group":  # written with its group
             continue
         parts = list(element.iter("disp-formula")) or [element]
         texts = (
@@ -70,7 +72,7 @@ def _find_formula(tex: etree._Element) -> etree._Element:
 def _format_displayed(element: etree._Element, formula: str) -> str:
     """Return a displayed formula as LaTeX or, if it has none or is not asked for, as text."""
     if formula == "latex":
-        latex = [format_latex("".join(tex.itertext())) for tex in element.iter("tex-math")]
+        latex = [format_latex(text_content(tex)) for tex in element.iter("tex-math")]
         if any(latex):
             return " ".join(filter(None, latex))
     return inline.extract_formula(element)

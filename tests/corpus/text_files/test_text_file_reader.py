@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import dataclasses
 import gzip
 import json
 import lzma
@@ -41,7 +42,8 @@ CORRUPT = {".gz": "corrupt-gzip", ".bz2": "corrupt-bzip2", ".xz": "corrupt-xz", 
 def read(path: Path, **settings: str) -> tuple[list[Document], list[tuple[str, str]]]:
     """Return the documents of a file, and reason and detail of its rejected records."""
     [source] = discovery.discover_sources(LocalStorage(), [str(path)])
-    records = list(TextFileReader(TextFilesConfig(**settings)).read_records(LocalStorage(), source))
+    config = dataclasses.replace(TextFilesConfig(), **settings)  # type: ignore[arg-type]
+    records = list(TextFileReader(config).read_records(LocalStorage(), source))
     assert [record.position for record in records] == list(range(len(records)))
     documents = [record.document for record in records if record.document]
     return documents, [(record.error.reason, record.error.detail) for record in records if record.error]

@@ -55,8 +55,8 @@ def test_an_update_equals_a_run_from_nothing(run_text: Run, tmp_path: Path, caps
     inputs, excluded = tmp_path / "in", tmp_path / "ids.txt"
     shutil.copytree(text_to_shards.sample_folder(), inputs)
     excluded.write_text("text:note-18  # asked for\n")
-    options = ("--input", inputs, "--dedup", "exact", "--exclude-ids", excluded, "--preset", "bioalbert")
-    options = (*options, "--max-rejected", 0.2)
+    texts = ("--input", inputs, "--max-rejected", 0.2, "--preset", "bioalbert")
+    options = (*texts, "--dedup", "exact", "--exclude-ids", excluded)
     assert run_text(*options, "--output", tmp_path / "grown") == 0
     lines = [
         json.dumps({"id": "note-17", "text": "A later version of the note."}),
