@@ -10,6 +10,7 @@ from typing import Final
 from bioshards.corpus.errors import InputNotFoundError
 from bioshards.corpus.storage.source_file import (
     UNORDERED_YEAR,
+    InputListing,
     OnNotice,
     SourceFile,
     ignore_notice,
@@ -50,16 +51,18 @@ def discover_sources(
                 f"--input {input_path} {'has' if is_folder else 'names'} no text file. Give a folder, a file "
                 f"or a quoted glob of {_WANTED}."
             )
-        if notice := listing.describe_others(_WANTED):
+        others = [info.path for info in listing.files if not info.path.lower().endswith(EXTENSIONS)]
+        if notice := InputListing(input_path, files, [*listing.others, *others]).describe_others(_WANTED):
             on_notice(notice)
         root = input_path if is_folder else re.split(r"[*?\[]", input_path)[0].rpartition("/")[0]
         root = root.rstrip("/") if "://" in root else os.path.abspath(root)
         for info in files:
-            name = info.path.removeprefix(f"{root}/") if info.path.startswith(f"{root}/") else info.path
+            is_below = info.path.startswith(f"{root}/")
+            name = info.path.removeprefix(f"{root}/") if is_below else os.path.basename(info.path)
             source = SourceFile(
                 UNORDERED_YEAR,
                 0,
-                name.lstrip("/").encode(errors="replace").decode(),
+                name.encode(errors="replace").decode(),
                 info.path,
                 info.size,
                 info.stamp,

@@ -193,14 +193,14 @@ def _parse_json(line: bytes) -> Mapping[str, object] | BadRecordError:
     except UnicodeDecodeError as error:
         return _make_utf8_error(error)
     except (ValueError, RecursionError) as error:
-        return BadRecordError("invalid-json", f"not JSON: {quote(str(error))}")
+        return BadRecordError("malformed-json", f"not JSON: {quote(str(error))}")
     if isinstance(fields, dict):
         return fields
     return BadRecordError("not-an-object", f"a JSON {type(fields).__name__}, not an object with fields")
 
 
 def _make_utf8_error(error: UnicodeDecodeError) -> BadRecordError:
-    return BadRecordError("invalid-utf8", f"not UTF-8 at its byte {error.start + 1:,}: {error.reason}")
+    return BadRecordError("invalid-utf-8", f"not UTF-8 at its byte {error.start + 1:,}: {error.reason}")
 
 
 def _make_size_error() -> BadRecordError:

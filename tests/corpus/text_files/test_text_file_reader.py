@@ -117,10 +117,10 @@ def test_parquet_is_read_by_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "reason", "detail"),
     [
-        (b'{"text": "a"', "invalid-json", "line 2: not JSON: "),
-        (b"[" * 100_000, "invalid-json", "recursion"),
+        (b'{"text": "a"', "malformed-json", "line 2: not JSON: "),
+        (b"[" * 100_000, "malformed-json", "recursion"),
         (b'["a"]', "not-an-object", "a JSON list"),
-        (b'{"text": "caf\xe9"}', "invalid-utf8", "line 2: not UTF-8 at its byte 14"),
+        (b'{"text": "caf\xe9"}', "invalid-utf-8", "line 2: not UTF-8 at its byte 14"),
         (b'{"text": "\\ud83d"}', "invalid-unicode", "surrogate"),
         (b'{"text": ["a"]}', "wrong-type", "its text is of type list"),
         (b'{"text": "a", "title": 3}', "wrong-type", "its title is of type int"),
@@ -188,6 +188,8 @@ def test_files_are_named_below_the_folder_of_the_input(tmp_path: Path) -> None:
     notices: list[str] = []
     assert discover("") == discover("", "ward-1") == ["all.ndjson.gz", "ward-1/note.txt", "ward-2/note.txt"]
     assert "1 file is not read" in notices[0]
+    assert discover("ward-2/*") == ["note.txt"]
+    assert "1 file is not read" in notices[-1]
     assert discover("*/note.txt") == ["ward-1/note.txt", "ward-2/note.txt"]
     assert discover("ward-1/note.txt", "all.ndjson.gz") == ["all.ndjson.gz", "note.txt"]
     with pytest.raises(InputNotFoundError, match=r"names no text file. Give a folder"):
