@@ -43,9 +43,9 @@ class Document(NamedTuple):
     the same name to :data:`DOCUMENT_SCHEMA`.
 
     Attributes:
-        id: ``pubmed:12345678`` or ``pmc:PMC123456.1``; unique in a directory.
-        source: ``pubmed`` or ``pmc``.
-        version: version of the PubMed citation or of the PMC article.
+        id: ``pubmed:12345678``, ``pmc:PMC123456.1`` or ``text:note-17``; unique in a directory.
+        source: ``pubmed``, ``pmc`` or ``text``.
+        version: version of the PubMed citation or of the PMC article; 1 of a text file's record.
         year: year of publication.
         journal: journal title as printed; PMC only.
         article_type: JATS ``article-type`` ("research-article"); PMC only.

@@ -6,10 +6,13 @@ code or its likeliest data source, and marked as open. Command-line options over
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Final
 
 from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.pubmed.filters import PubMedConfig
+from bioshards.corpus.text_config import TextConfig
+from bioshards.corpus.text_files.filters import TextFilesConfig
 
 from .licences import LICENCES
 
@@ -58,3 +61,15 @@ PMC_PRESETS: Final[dict[str, PmcConfig]] = {
     # but references).
     "pubmedbert": PmcConfig(languages=(), licences=tuple(LICENCES), citations="drop"),
 }
+
+TEXT_PRESETS: Final = {
+    name: TextFilesConfig(
+        **{
+            field.name: getattr(preset, field.name)
+            for field in dataclasses.fields(TextConfig)
+            if field.name not in ("languages", "drop_retracted", "section_labels")
+        }
+    )
+    for name, preset in PUBMED_PRESETS.items()
+}
+"""Text settings of the papers' abstracts, for text files that are read beside them."""

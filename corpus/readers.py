@@ -8,10 +8,12 @@ from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.pubmed.reader import CitationReader
 from bioshards.corpus.source_record import RecordReader
 from bioshards.corpus.text_config import TextConfig
+from bioshards.corpus.text_files.filters import TextFilesConfig
+from bioshards.corpus.text_files.reader import TextFileReader
 
 
 def make_reader(document_config: TextConfig, keep_dropped: bool) -> RecordReader:
-    """Create the reader for the config: citations for :class:`PubMedConfig`, articles for :class:`PmcConfig`.
+    """Create the reader for the config: of citations, articles or text files.
 
     Args:
         document_config: filters and text settings.
@@ -19,5 +21,7 @@ def make_reader(document_config: TextConfig, keep_dropped: bool) -> RecordReader
     """
     if isinstance(document_config, PmcConfig):
         return ArticleReader(document_config, keep_dropped)
+    if isinstance(document_config, TextFilesConfig):
+        return TextFileReader(document_config)
     assert isinstance(document_config, PubMedConfig)
     return CitationReader(document_config)

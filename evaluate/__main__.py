@@ -215,7 +215,7 @@ class ContaminationOptions:
     corpus: Annotated[
         tuple[str, ...],
         Option(
-            "output directories of pubmed_to_shards and pmc_to_shards; repeatable",
+            "output directories of pubmed_to_shards, pmc_to_shards and text_to_shards; repeatable",
             metavar="DIR",
             many="words",
         ),

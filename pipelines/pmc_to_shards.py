@@ -96,24 +96,14 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
     from bioshards.pipelines.inputs.downloads import split_into_slots
     from bioshards.pipelines.transforms.document_shards import (
         FetchAndStage,
-        FinalizeShards,
-        PublishShards,
-        ResolveDuplicates,
-        ResolveVersions,
-        StageFiles,
+        finalize_documents,
+        make_stage_files,
+        publish_documents,
     )
     from bioshards.pipelines.transforms.full_text import ExtractKeys, FetchAndStageRanges, FindOverlap
     from bioshards.pipelines.transforms.mirror_files import CheckRemovals, FindRemovals
-    from bioshards.pipelines.transforms.near_duplicates import ResolveNearDuplicates
 
-    stage_files = StageFiles(
-        job.storage,
-        job.output_dir,
-        job.document_config,
-        job.keep_dropped,
-        has_digests=job.dedup == "exact",
-        has_signatures=job.dedup == "near",
-    )
+    stage_files = make_stage_files(job)
     staged_files = (
         pipeline | "Sources" >> beam.Create(job.sources, reshuffle=False) | "StageFiles" >> stage_files
     )
@@ -140,33 +130,12 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
             range_slots | "FetchAndStageRanges" >> FetchAndStageRanges(job.article_plan, stage_files, checked)
         )
     staged = staged_collections | "Staged" >> beam.Flatten()
-    decisions = staged | "ResolveVersions" >> ResolveVersions(
-        job.storage, job.output_dir, job.document_config
-    )
-    if job.dedup != "none":
-        resolve = ResolveDuplicates if job.dedup == "exact" else ResolveNearDuplicates
-        duplicate_decisions = staged | "ResolveDuplicates" >> resolve(job.storage, job.output_dir, decisions)
-        decisions = (decisions, duplicate_decisions) | "Decisions" >> beam.Flatten()
-    finalized = staged | "FinalizeShards" >> FinalizeShards(
-        job.storage, job.output_dir, job.keep_dropped, job.max_shard_bytes, job.exclusion_list, decisions
-    )
+    decisions, finalized = finalize_documents(staged, job)
     shard_keys = finalized | "ExtractKeys" >> ExtractKeys(job.storage, job.output_dir, job.overlap_with)
     overlap = finalized | "FindOverlap" >> FindOverlap(
         job.storage, job.output_dir, job.overlap_with, shard_keys
     )
-    staged | "Publish" >> PublishShards(
-        job.storage,
-        job.output_dir,
-        job.document_config,
-        job.config,
-        job.max_rejected,
-        job.max_bad_files,
-        job.exclusion_list,
-        job.run_info,
-        decisions,
-        finalized,
-        overlap,
-    )
+    publish_documents(staged, job, decisions, finalized, overlap)
 
 
 def make_parser() -> Parser[PmcOptions]:

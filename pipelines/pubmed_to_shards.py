@@ -83,22 +83,12 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
     from bioshards.pipelines.inputs.downloads import split_into_slots
     from bioshards.pipelines.transforms.document_shards import (
         FetchAndStage,
-        FinalizeShards,
-        PublishShards,
-        ResolveDuplicates,
-        ResolveVersions,
-        StageFiles,
+        finalize_documents,
+        make_stage_files,
+        publish_documents,
     )
-    from bioshards.pipelines.transforms.near_duplicates import ResolveNearDuplicates
 
-    stage_files = StageFiles(
-        job.storage,
-        job.output_dir,
-        job.document_config,
-        job.keep_dropped,
-        has_digests=job.dedup == "exact",
-        has_signatures=job.dedup == "near",
-    )
+    stage_files = make_stage_files(job)
     staged = pipeline | "Sources" >> beam.Create(job.sources, reshuffle=False) | "StageFiles" >> stage_files
     for source, listing in job.run_inputs.listings.items():
         if not listing.to_fetch:
@@ -111,28 +101,8 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
             >> FetchAndStage(listing.download_plan, stage_files, source_from_file)
         )
         staged = (staged, fetched) | "Staged" >> beam.Flatten()
-    decisions = staged | "ResolveVersions" >> ResolveVersions(
-        job.storage, job.output_dir, job.document_config
-    )
-    if job.dedup != "none":
-        resolve = ResolveDuplicates if job.dedup == "exact" else ResolveNearDuplicates
-        duplicate_decisions = staged | "ResolveDuplicates" >> resolve(job.storage, job.output_dir, decisions)
-        decisions = (decisions, duplicate_decisions) | "Decisions" >> beam.Flatten()
-    finalized = staged | "FinalizeShards" >> FinalizeShards(
-        job.storage, job.output_dir, job.keep_dropped, job.max_shard_bytes, job.exclusion_list, decisions
-    )
-    staged | "Publish" >> PublishShards(
-        job.storage,
-        job.output_dir,
-        job.document_config,
-        job.config,
-        job.max_rejected,
-        job.max_bad_files,
-        job.exclusion_list,
-        job.run_info,
-        decisions,
-        finalized,
-    )
+    decisions, finalized = finalize_documents(staged, job)
+    publish_documents(staged, job, decisions, finalized)
 
 
 def make_parser() -> Parser[PubMedOptions]:

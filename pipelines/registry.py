@@ -98,6 +98,12 @@ PIPELINES: Final = {
         driver_module="drivers.shards_driver",
         driver_class="PmcDriver",
     ),
+    "text_to_shards": Command(
+        "text files of your own (JSON Lines, Parquet, plain text) to sentence-split document shards",
+        parser_module="text_to_shards",
+        driver_module="drivers.shards_driver",
+        driver_class="TextDriver",
+    ),
     "shards_to_words": Command(
         "document shards to exact counts of their words, for a vocabulary",
         parser_module="shards_to_words",

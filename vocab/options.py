@@ -73,7 +73,10 @@ class BuildOptions(ReportOptions):
 
     folders: Annotated[
         tuple[str, ...],
-        Argument("finished output of pubmed_to_shards, pmc_to_shards or shards_to_words", metavar="DIR"),
+        Argument(
+            "finished output of pubmed_to_shards, pmc_to_shards, text_to_shards or shards_to_words",
+            metavar="DIR",
+        ),
     ]
     output: Annotated[str, Option("directory to write", metavar="VOCAB")]
     preset: Annotated[

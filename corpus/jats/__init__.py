@@ -31,13 +31,16 @@ def document(xml: bytes, config: PmcConfig | None = None) -> Document:
             article has no id.
     """
     config = config or PmcConfig()
-    tree = xml_tree.parse_article(_extract_article(xml), flatten=config.flattens_markup)
+    tree = xml_tree.parse_article(
+        _extract_article(xml), flatten=config.flattens_markup, has_tables=config.has_tables
+    )
     metadata = article_metadata.parse_metadata(tree)
     identify_article(metadata)
     tree, metadata = translations.select_text(tree, metadata, config)
     blocks = text_blocks.extract_blocks(
         tree,
-        formula_placeholder=config.formula_placeholder,
+        formula=config.formula,
+        has_tables=config.has_tables,
         author_year_citations=config.author_year_citations,
         citations=config.citations,
     )

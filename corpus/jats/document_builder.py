@@ -31,7 +31,7 @@ class ArticleDocumentBuilder:
 
     def __init__(self, config: PmcConfig) -> None:
         self._config = config
-        self._parts = frozenset(config.parts)
+        self._parts = frozenset((*config.parts, *(("table",) if config.has_tables else ())))
         self._cleaner = Cleaner(config.cleaning)
         # Blocks are in one line already; split_line skips that check.
         self._split = split_line if config.splitter == "rules" else load_splitter(config.splitter)
@@ -61,10 +61,11 @@ class ArticleDocumentBuilder:
         num_words = count_line_words(title) if self._config.titles else 0
         current_heading = None
         texts: list[str] = []
-        for heading, label, text in self._iter_texts(blocks, removed_characters):
+        for heading, label, text, is_row in self._iter_texts(blocks, removed_characters):
             num_words += count_line_words(text)
-            texts.append(text)
-            new_sentences = self._split_and_format(text, removed_characters)
+            if not is_row:  # words of cells tell no language
+                texts.append(text)
+            new_sentences = self._split_and_format(text, removed_characters, is_row)
             if not new_sentences:
                 continue
             if heading != current_heading:
@@ -108,14 +109,16 @@ class ArticleDocumentBuilder:
             return "", blocks
         return collapse_whitespace(self._cleaner.clean_title(blocks[0].text, removed_characters)), blocks[1:]
 
-    def _split_and_format(self, text: str, removed_characters: dict[str, int]) -> list[str]:
-        sentences = self._split(text)
+    def _split_and_format(
+        self, text: str, removed_characters: dict[str, int], is_row: bool = False
+    ) -> list[str]:
+        sentences = [text] if is_row else self._split(text)
         return self._line_formatter(sentences, removed_characters) if self._line_formatter else sentences
 
     def _iter_texts(
         self, blocks: list[TextBlock], removed_characters: dict[str, int]
-    ) -> Iterator[tuple[str, str, str]]:
-        """Yield (heading path, last heading, text) of the blocks of included parts, cleaned."""
+    ) -> Iterator[tuple[str, str, str, bool]]:
+        """Yield (heading path, last heading, text, is_row) of the blocks of included parts, cleaned."""
         abstract_blocks = [block for block in blocks if block.part == "abstract"]
         if abstract_blocks and "abstract" in self._parts:
             yield from self._iter_abstract_texts(abstract_blocks, removed_characters)
@@ -139,11 +142,11 @@ class ArticleDocumentBuilder:
                     ]
                     heading_path = HEADING_SEPARATOR.join(headings), headings[-1] if headings else ""
                     heading_paths[block.headings] = heading_path
-                yield *heading_path, text
+                yield *heading_path, text, block.part == "table"
 
     def _iter_abstract_texts(
         self, blocks: list[TextBlock], removed_characters: dict[str, int]
-    ) -> Iterator[tuple[str, str, str]]:
+    ) -> Iterator[tuple[str, str, str, bool]]:
         """Yield the abstract, cleaned as PubMed's: without notices and empty labels."""
         sections = [(HEADING_SEPARATOR.join(block.headings[1:]) or None, block.text) for block in blocks]
         parent_heading = (
@@ -157,6 +160,7 @@ class ArticleDocumentBuilder:
                     f"{parent_heading}{HEADING_SEPARATOR}{label}" if label else parent_heading,
                     label or parent_heading,
                     text,
+                    False,
                 )
 
     def _clean_text(self, text: str, removed_characters: dict[str, int]) -> str:

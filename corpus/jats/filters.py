@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
 from bioshards.corpus.document import Document
-from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES, UNKNOWN_LICENCE
 from bioshards.corpus.text_config import TextConfig, describe_unknown_names
 from bioshards.corpus.ui.options import Option
@@ -27,6 +27,9 @@ from .article_metadata import ArticleMetadata
 from .article_types import ARTICLE_TYPES
 from .in_text_citations import CITATION_MASK, CITATION_MODES
 from .text_blocks import ARTICLE_PARTS
+
+TABLE_MODES: Final = ("none", "text")
+_FORMULA_MODES: Final = ("latex", "text")
 
 OPTIONAL_ARTICLE_PARTS: Final = tuple(part for part in ARTICLE_PARTS if part != "title")
 _EXTRA_ARTICLE_PARTS: Final = ("other-abstract", "translated-abstract", "sub-article")
@@ -114,8 +117,22 @@ class PmcConfig(TextConfig):
             choices=CITATION_MODES,
         ),
     ] = "mask"
-    formula_placeholder: Annotated[
-        str, Option("what stands for a displayed formula (default: nothing)", metavar="TEXT")
+    tables: Annotated[
+        str,
+        Option(
+            "text writes the rows of tables after their captions, a line each, as header: cell; header: cell "
+            "(default: none)",
+            choices=TABLE_MODES,
+        ),
+    ] = "none"
+    formula: Annotated[
+        str,
+        Option(
+            "latex writes formulas as LaTeX where the article has it, and other displayed ones as text; text "
+            "writes displayed formulas as text; another word, as [FORMULA], stands in place of each "
+            "displayed one (default: displayed ones are left out, inline ones are text)",
+            metavar="latex|text|TOKEN",
+        ),
     ] = ""
     salvage: Annotated[
         bool,
@@ -157,12 +174,17 @@ class PmcConfig(TextConfig):
             raise InvalidValueError(
                 f"citations is {self.citations}; it must be one of {', '.join(CITATION_MODES)}"
             )
+        if self.tables not in TABLE_MODES:
+            raise InvalidValueError(f"tables is {self.tables}; it must be one of {', '.join(TABLE_MODES)}")
         if not self.licences:
             raise InvalidValueError("licences is empty, so that no article would be kept")
 
     def describe_unknown_values(self) -> list[str]:
-        """Return a notice for each article type that is not known; articles may have it."""
-        return list(
+        """Return a notice for each article type that is not known, and for a word that is nearly a mode."""
+        notices = []
+        if self.formula not in _FORMULA_MODES and (hint := suggest_nearest(self.formula, _FORMULA_MODES)):
+            notices.append(f"--formula {self.formula} stands in place of each displayed formula{hint}")
+        return notices + list(
             describe_unknown_names(
                 self.drop_article_types,
                 ARTICLE_TYPES,
@@ -175,6 +197,11 @@ class PmcConfig(TextConfig):
     def flattens_markup(self) -> bool:
         """True if simple markup can be flattened before parsing, which marks citations by default rules."""
         return self.author_year_citations and self.citations != "keep"
+
+    @property
+    def has_tables(self) -> bool:
+        """True if the rows of tables are text."""
+        return self.tables == "text"
 
     def removal_names(self) -> tuple[str, ...]:
         """Return the names of all enabled rules and excluded parts under which characters are counted."""

@@ -47,6 +47,8 @@ _NUMBERED_ITEM_NAME = re.compile(
 )
 
 
+WRITTEN_DISPLAYED_FORMULA: Final = "written-disp-formula"
+"""Tag of a displayed formula whose content is the text to write (formulas.py)."""
 PRESENTATION_ELEMENTS: Final = frozenset({"italic", "bold", "sub", "sc", "underline", "monospace"})
 """Elements that flattener.py removes."""
 _TAXPUB_NAMESPACE: Final = "http://www.plazi.org/taxpub"
@@ -337,6 +339,13 @@ def _append_formula(element: etree._Element, pieces: TextPieces) -> None:
     pieces.append(text if text.strip() else REMOVAL_MARK)
 
 
+def extract_formula(element: etree._Element) -> str:
+    """Return the text of a formula in one line."""
+    pieces: TextPieces = []
+    _append_formula(element, pieces)
+    return join_pieces(pieces)
+
+
 def _append_math(element: etree._Element, pieces: TextPieces) -> None:
     pieces.append(_format_math(element))
 
@@ -366,7 +375,7 @@ _HANDLERS: Final[dict[object, Callable[[etree._Element, TextPieces], None]]] = {
     **dict.fromkeys(("break", "table", "array", "disp-formula", "disp-formula-group"), _append_blank),
     **dict.fromkeys(("def", "rt"), _append_explanation),
     **dict.fromkeys(("alternatives", "block-alternatives"), _append_alternatives),
-    **dict.fromkeys(_BLOCK_ELEMENTS, _append_block),
+    **dict.fromkeys((*_BLOCK_ELEMENTS, WRITTEN_DISPLAYED_FORMULA), _append_block),
     **dict.fromkeys(_NAME_PARTS, _append_name_part),
     **dict.fromkeys((f"{{{_TAXPUB_NAMESPACE}}}{name}" for name in _NAME_PARTS), _append_name_part),
     "named-content": _append_named_content,

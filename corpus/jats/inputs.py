@@ -109,8 +109,8 @@ def is_archive(path: str) -> bool:
 
 
 def is_article_list(path: str) -> bool:
-    """Return True for a mirror's list of the articles of a range, by its name."""
-    return path.endswith(ARTICLE_LIST_EXTENSION)
+    """Return True for a mirror's list of the articles of a range, by its path."""
+    return _ARTICLE_LIST_PATH.fullmatch(path) is not None
 
 
 def _is_package(path: str) -> bool:
@@ -120,7 +120,7 @@ def _is_package(path: str) -> bool:
 def _is_full_text(path: str) -> bool:
     """Return False for other Parquet files and for PubMed's XML."""
     if path.lower().endswith(ARTICLE_LIST_EXTENSION):
-        return _ARTICLE_LIST_PATH.fullmatch(path) is not None
+        return is_article_list(path)
     return _PUBMED_FILE_NAME.fullmatch(_base_name(path)) is None
 
 

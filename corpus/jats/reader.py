@@ -113,7 +113,9 @@ class ArticleReader:
                 yield SourceRecord(position, article.file, article.xml, [key], document)
 
     def _read_article(self, article: _RawArticle, position: int) -> tuple[VersionKey, Document | None]:
-        tree = xml_tree.parse_article(article.xml, flatten=self._config.flattens_markup)
+        tree = xml_tree.parse_article(
+            article.xml, flatten=self._config.flattens_markup, has_tables=self._config.has_tables
+        )
         if tree.tag != "article":
             raise BadRecordError("unexpected-element", f"<{tree.tag}> is not an article")
         metadata = article_metadata.parse_metadata(tree)
@@ -127,7 +129,8 @@ class ArticleReader:
         if drop_reason is None or self._keep_dropped:
             blocks = text_blocks.extract_blocks(
                 tree,
-                formula_placeholder=self._config.formula_placeholder,
+                formula=self._config.formula,
+                has_tables=self._config.has_tables,
                 author_year_citations=self._config.author_year_citations,
                 citations=self._config.citations,
             )

@@ -15,9 +15,17 @@ from lxml import etree
 from bioshards.corpus.text.escaped_markup import remove_escaped_markup
 from bioshards.corpus.xml.element_text import text_content
 
-from . import caption_notes, reference_lists
+from . import caption_notes, reference_lists, tables
 from .boilerplate import is_boilerplate, is_supplement_title, starts_with_boilerplate_title
-from .inline import PRESENTATION_ELEMENTS, WORD_GAP, TextPieces, append_inline, extract_text, join_pieces
+from .inline import (
+    PRESENTATION_ELEMENTS,
+    WORD_GAP,
+    WRITTEN_DISPLAYED_FORMULA,
+    TextPieces,
+    append_inline,
+    extract_text,
+    join_pieces,
+)
 
 Headings = tuple[str, ...]
 
@@ -78,12 +86,12 @@ class SectionWalker:
 
     Args:
         captions_in_place: as in PMC's plain text: captions at their figures, "(see)" where a citation was.
-        formula_placeholder: replacement for a displayed formula in its paragraph; "" for none.
+        has_tables: True to add the rows of tables, after their captions.
     """
 
-    def __init__(self, captions_in_place: bool, formula_placeholder: str) -> None:
+    def __init__(self, captions_in_place: bool, has_tables: bool) -> None:
         self.blocks: list[TextBlock] = []
-        self.captions_in_place, self.formula_placeholder = captions_in_place, formula_placeholder
+        self.captions_in_place, self.has_tables = captions_in_place, has_tables
         self._pending_floats: list[tuple[etree._Element, Headings]] = []
 
     # Sections and what is in them
@@ -105,7 +113,7 @@ class SectionWalker:
 
     def _add_displayed_formula(self, element: etree._Element, part: str, headings: Headings) -> None:
         """Add a displayed formula between paragraphs."""
-        self.add_block(part, headings, self.formula_placeholder)
+        self.add_block(part, headings, _get_written_formula(element))
 
     def _walk_section(self, section: etree._Element, part: str, headings: Headings) -> None:
         self.add_pending_captions()  # of the text before the section
@@ -215,7 +223,7 @@ class SectionWalker:
             elif handler is SectionWalker._skip:
                 pieces.append(WORD_GAP)
             elif handler is SectionWalker._add_displayed_formula:
-                pieces += (WORD_GAP, self.formula_placeholder, WORD_GAP)
+                pieces += (WORD_GAP, _get_written_formula(child), WORD_GAP)
                 if not self.captions_in_place and _text_after(child)[:1].isupper():
                     # A sentence ends in the formula, whose stop is removed with it.
                     self.add_block(part, headings, join_pieces(pieces))
@@ -269,6 +277,10 @@ class SectionWalker:
                 self.walk_children(child, "caption", headings)
             elif child.tag == "p":
                 self._add_paragraph(child, "caption", headings)
+            elif self.has_tables and child.tag in ("table", "alternatives"):
+                table = next(child.iter("table"), None)
+                rows = () if table is None else tables.format_rows(table)
+                self.blocks += [TextBlock("table", headings, row) for row in rows]
             elif child.tag == "table-wrap-foot":
                 self.walk_children(child, "caption", headings)
             elif _HANDLERS.get(child.tag) is SectionWalker._handle_float:
@@ -281,6 +293,10 @@ class SectionWalker:
         self.blocks[first_block:] = []
         label_headings = headings
         for block in captions:
+            if block.part == "table":
+                path = label_headings if block.headings == headings else block.headings
+                self.add_block(block.part, path, block.text)
+                continue
             text = caption_notes.remove_file_notes(block.text, is_supplement)
             text = caption_notes.remove_colour_notes(text)
             label, rest = ("", text) if self.captions_in_place else caption_notes.split_label(text)
@@ -329,6 +345,11 @@ def _text_after(element: etree._Element) -> str:
     return text_content(following).lstrip() or _text_after(following)
 
 
+def _get_written_formula(element: etree._Element) -> str:
+    """Return what formulas.py has written for a displayed formula, or ""."""
+    return element.text or "" if element.tag == WRITTEN_DISPLAYED_FORMULA else ""
+
+
 def _element_title(section: etree._Element) -> str:
     title = next(section.iterchildren("title"), None)
     return "" if title is None else extract_text(title)
@@ -336,7 +357,10 @@ def _element_title(section: etree._Element) -> str:
 
 _HANDLERS: Final[dict[object, Callable[[SectionWalker, etree._Element, str, Headings], None]]] = {
     **dict.fromkeys(_SKIPPED_ELEMENTS, SectionWalker._skip),
-    **dict.fromkeys(("disp-formula", "disp-formula-group"), SectionWalker._add_displayed_formula),
+    **dict.fromkeys(
+        ("disp-formula", "disp-formula-group", WRITTEN_DISPLAYED_FORMULA),
+        SectionWalker._add_displayed_formula,
+    ),
     **dict.fromkeys(_FLOAT_ELEMENTS, SectionWalker._handle_float),
     **dict.fromkeys(("p", "preformat", "code"), SectionWalker._add_paragraph),
     **dict.fromkeys(("sec", "notes"), SectionWalker._walk_section),

@@ -1,8 +1,8 @@
 """Extract the text of an article as blocks: paragraphs, list items, captions and footnotes.
 
 Reading order: title, abstracts, body, back matter, floats, sub-articles. In a section, its paragraphs come
-first, then the captions of its figures and tables, then its subsections. References, table cells, graphics,
-authors and licences are excluded.
+first, then the captions of its figures and tables, then its subsections. References, graphics, authors and
+licences are excluded, and table cells unless they are asked for.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 from lxml import etree
 
-from . import caption_notes, in_text_citations, inline, reference_lists
+from . import caption_notes, formulas, in_text_citations, inline, reference_lists
 from .boilerplate import MAX_PARAGRAPH_HEADING, is_heading, split_run_in_heading
 from .inline import extract_text
 from .section_walker import SectionWalker, TextBlock
@@ -40,7 +40,8 @@ ARTICLE_PARTS: Final = (
 def extract_blocks(
     article: etree._Element,
     captions_in_place: bool = False,
-    formula_placeholder: str = "",
+    formula: str = "",
+    has_tables: bool = False,
     author_year_citations: bool = True,
     citations: str = "drop",
 ) -> list[TextBlock]:
@@ -51,12 +52,14 @@ def extract_blocks(
         captions_in_place: as in PMC's plain text: captions at their figures and tables instead of after the
             section, with their labels, run-in headings, paragraphs that are links, and "(see)" where a
             citation was.
-        formula_placeholder: replacement for a displayed formula in its paragraph; "" for none.
+        formula: how formulas are written (formulas.py); "" for inline ones as text and no others.
+        has_tables: add the rows of tables as blocks of the part ``table``.
         author_year_citations: keep citations by name and year.
         citations: one of ``in_text_citations.CITATION_MODES``, for numeric citations.
     """
     inline.mark_citations(article, author_year=author_year_citations, numeric=citations == "keep")
-    walker = SectionWalker(captions_in_place, formula_placeholder)
+    formulas.write_formulas(article, formula)
+    walker = SectionWalker(captions_in_place, has_tables)
     _walk_article(walker, article)
     mask = in_text_citations.CITATION_MASK if citations == "mask" else ""
     if captions_in_place:
@@ -88,7 +91,7 @@ def _is_beside(block: TextBlock, other: TextBlock) -> bool:
 
 def _split_heading(block: TextBlock) -> TextBlock:
     """Make the first sentence of a paragraph a heading if it is one ("Funding.")."""
-    heading, text = split_run_in_heading(block.text)
+    heading, text = ("", "") if block.part == "table" else split_run_in_heading(block.text)
     if not heading:
         return block
     headings = block.headings if block.headings[-1:] == (heading,) else (*block.headings, heading)
@@ -184,7 +187,7 @@ def _walk_front_matter(walker: SectionWalker, metadata: etree._Element) -> None:
 
 
 def _walk_sub_article(walker: SectionWalker, article: etree._Element) -> None:
-    sub_walker = SectionWalker(walker.captions_in_place, walker.formula_placeholder)
+    sub_walker = SectionWalker(walker.captions_in_place, walker.has_tables)
     _walk_article(sub_walker, article)
     metadata = article.find("front-stub")
     title = extract_title(article.find("front/article-meta") if metadata is None else metadata)

@@ -1,8 +1,9 @@
 """Parse the XML of one article: local names, resolved entities, unread elements removed.
 
-Reference lists and table cells are half of an article's bytes and are never read. They are removed before
-parsing. This is exact, because ``<`` only starts tags in the output of article_stream.py; their content is
-checked for UTF-8 only. Simple inline markup is flattened before parsing (flattener.py).
+Reference lists and table cells are half of an article's bytes. The former are never read, the latter only
+if they are asked for. They are removed before parsing. This is exact, because ``<`` only starts tags in the
+output of article_stream.py; their content is checked for UTF-8 only. Simple inline markup is flattened before
+parsing (flattener.py).
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from . import flattener
 XLINK_HREF: Final = "{http://www.w3.org/1999/xlink}href"
 XML_LANG: Final = "{http://www.w3.org/XML/1998/namespace}lang"
 
-_UNREAD_ELEMENTS: Final = (b"ref-list", b"table")
+_REFERENCE_LIST: Final = b"ref-list"
+_TABLE: Final = b"table"
 _JATS_NAMESPACE: Final = re.compile(
     r"\{(?:https?://(?:jats|dtd)\.nlm\.nih\.gov(?:/[^}]*)?|[^}]*/journalpublishing[^}]*)\}"
 )
@@ -34,7 +36,7 @@ _PARSER: Final = etree.XMLParser(
 )
 
 
-def parse_article(xml: bytes, flatten: bool = True) -> etree._Element:
+def parse_article(xml: bytes, flatten: bool = True, has_tables: bool = False) -> etree._Element:
     """Parse an article as :func:`article_stream.iter_articles` yields it.
 
     JATS elements have local names, whether the article uses a namespace or not; others, such as MathML's,
@@ -43,6 +45,7 @@ def parse_article(xml: bytes, flatten: bool = True) -> etree._Element:
     Args:
         xml: the article's bytes.
         flatten: flatten simple inline markup into text first: the same text, in less time.
+        has_tables: True to keep tables.
 
     Raises:
         BadRecordError: invalid UTF-8, malformed XML, or an unknown entity.
@@ -51,7 +54,8 @@ def parse_article(xml: bytes, flatten: bool = True) -> etree._Element:
         xml.decode()
     except UnicodeDecodeError as error:
         raise BadRecordError("invalid-utf-8", f"{error.reason} at byte {error.start}") from error
-    trimmed = _cut_unread_elements(xml)
+    unread_elements = (_REFERENCE_LIST,) if has_tables else (_REFERENCE_LIST, _TABLE)
+    trimmed = _cut_unread_elements(xml, unread_elements)
     text = trimmed.decode()
     try:
         root = _parse_xml(flattener.flatten_inline_markup(text) if flatten else text)
@@ -64,7 +68,7 @@ def parse_article(xml: bytes, flatten: bool = True) -> etree._Element:
         for element in root.iter():
             element.tag = _JATS_NAMESPACE.sub("", element.tag)
     if trimmed is xml:  # none found as bytes: none there, prefixed, or malformed
-        etree.strip_elements(root, *map(bytes.decode, _UNREAD_ELEMENTS), with_tail=False)
+        etree.strip_elements(root, *map(bytes.decode, unread_elements), with_tail=False)
     if b":table" in trimmed:  # OASIS tables
         for table in list(root.iter("{*}table")):
             tail = table.tail
@@ -77,10 +81,10 @@ def _parse_xml(text: str) -> etree._Element:
     return etree.fromstring(resolve_entities(text).encode(), _PARSER)
 
 
-def _cut_unread_elements(xml: bytes) -> bytes:
+def _cut_unread_elements(xml: bytes, names: tuple[bytes, ...]) -> bytes:
     """Remove the elements that are never read; one without an end tag stays."""
     trimmed = xml
-    for name in _UNREAD_ELEMENTS:
+    for name in names:
         trimmed = _cut_elements(trimmed, name)
     return trimmed
 

@@ -92,6 +92,16 @@ def collect_exclusion_warnings(exclusion_list: ExclusionList, matched: int) -> l
     return []
 
 
+def check_ids(superseded: int) -> list[str]:
+    """Warn about documents of text files whose id a later file has too."""
+    if not superseded:
+        return []
+    return [
+        f"{superseded:,} documents are superseded: a later file, by name, has a document of the same id. If "
+        "they are not versions of it, name a field of ids that differ in all files with --id-field"
+    ]
+
+
 def _check_order(stage_results: list[StageResult]) -> list[str]:
     """Warn about files whose names do not define their order."""
     messages = []

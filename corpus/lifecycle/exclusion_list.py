@@ -27,17 +27,18 @@ from bioshards.corpus.storage.storage_protocol import Storage
 from . import versions
 
 ExcludedIds: TypeAlias = pa.StringArray
-"""Sorted distinct ids: ``12345678``, ``PMC123456`` or ``doi:10.5555/1``."""
+"""Sorted distinct ids: ``12345678``, ``PMC123456``, ``doi:10.5555/1`` or ``text:note-17``."""
 
 STAGED_COLUMNS: Final = ("id", "pmid", "pmcid", "origin", "drop_reason")
 """Columns of staged documents that are read."""
 
 _ID_PATTERN: Final = re.compile(
     r"(?:pubmed:|pmid:)?([1-9][0-9]{0,9})|(?:pmc:)?(PMC[1-9][0-9]{0,9})(?:\.[1-9][0-9]{0,3})?|(doi:10\.\S+)"
+    r"|(text:\S.*)"
 )
 _ACCEPTED_FORMATS: Final = (
     "a line is a PMID (12345678), a PMCID (PMC123456, PMC123456.1) or the id of a document in shards "
-    "(pubmed:12345678, pmc:PMC123456.1, doi:10.5555/1), a comment after #, or blank"
+    "(pubmed:12345678, pmc:PMC123456.1, doi:10.5555/1, text:note-17), a comment after #, or blank"
 )
 _COMMENT_PATTERN: Final = re.compile(r"(?:^|\s)#.*", re.DOTALL)  # a DOI may contain a #
 _MAX_LINE_BYTES: Final = 1 << 16
@@ -142,7 +143,7 @@ def _iter_ids(file: BinaryIO, path: str) -> Iterator[str]:
         if not match:
             shown = stripped if len(stripped) <= 60 else f"{stripped[:60]}..."
             raise ExclusionListError(f"{path}, line {number}: {shown!r} is not an id; {_ACCEPTED_FORMATS}")
-        yield match[1] or match[2] or match[3].lower()
+        yield match[1] or match[2] or match[4] or match[3].lower()
 
 
 def _select_kept(batch: pa.RecordBatch, dropped_positions: pa.Array) -> pa.Table:

@@ -49,13 +49,14 @@ from .finalize import FinalizeResult
 from .near_duplicate_files import DUPLICATES_HEADER
 from .stage import MENDABLE_REASONS, StageResult, order_stage_results
 
-NOTICE: Final = (
+_NLM_NOTICE: Final = (
     "Courtesy of the U.S. National Library of Medicine. NLM neither endorses this product nor "
-    "guarantees its content; it does not reflect the most current data available from NLM. "
+    "guarantees its content; it does not reflect the most current data available from NLM."
 )
-COPYRIGHT_BY_PIPELINE: Final = {
-    "pubmed_to_shards": "Abstracts may be their publishers' copyright.",
-    "pmc_to_shards": "Each article is under the licence in its row.",
+NOTICE_BY_PIPELINE: Final = {
+    "pubmed_to_shards": f"{_NLM_NOTICE} Abstracts may be their publishers' copyright.",
+    "pmc_to_shards": f"{_NLM_NOTICE} Each article is under the licence in its row.",
+    "text_to_shards": "The rights in these documents are those of the text files that they were made from.",
 }
 
 DUPLICATES_FILE: Final = "duplicates.tsv"
@@ -125,6 +126,10 @@ def publish_output(
     # An article has one PMID and one PMCID, so that an id matches in one source.
     matched = sum(finalize_result.matched_exclusions for finalize_result in finalize_results)
     warnings = checks.collect_warnings(config["pipeline"], stage_results, copies)
+    if config["pipeline"] == "text_to_shards":
+        warnings += checks.check_ids(
+            sum(finalize_result.funnel.get("superseded", 0) for finalize_result in finalize_results)
+        )
     if exclusion_list:
         warnings += checks.collect_exclusion_warnings(exclusion_list, matched)
     manifest = dataclasses.replace(
@@ -178,7 +183,7 @@ def _build_manifest(
     removed = {rule: _sum_removed_text(rule, finalize_results) for rule in document_config.removal_names()}
     return DocumentsManifest(
         pipeline=config.pipeline,
-        notice=NOTICE + COPYRIGHT_BY_PIPELINE[config.pipeline],
+        notice=NOTICE_BY_PIPELINE[config.pipeline],
         config=config,
         newest_file=_find_newest_file(usable_results) if config.pipeline == "pubmed_to_shards" else None,
         inputs=tuple(

@@ -48,6 +48,7 @@ from .pretraining_types import (
 )
 from .shared_types import (
     SCHEMA_VERSION,
+    DocumentsPipeline,
     InputDocuments,
     InputWords,
     Json,
@@ -74,6 +75,7 @@ __all__ = [
     "DocumentCounts",
     "DocumentsConfig",
     "DocumentsManifest",
+    "DocumentsPipeline",
     "DocumentsRun",
     "ExclusionSummary",
     "FailedArticle",

@@ -28,6 +28,7 @@ T = TypeVar("T")
 KINDS: Final[Mapping[str, type[Manifest]]] = {
     "pubmed_to_shards": DocumentsManifest,
     "pmc_to_shards": DocumentsManifest,
+    "text_to_shards": DocumentsManifest,
     "shards_to_words": WordsManifest,
     "vocab": VocabularyManifest,
     "shards_to_pretraining": PretrainingManifest,

@@ -1,4 +1,4 @@
-"""Manifest of document shards, made by ``beam run pubmed_to_shards`` and ``pmc_to_shards``."""
+"""Manifest of document shards, made by ``pubmed_to_shards``, ``pmc_to_shards`` and ``text_to_shards``."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .shared_types import SCHEMA_VERSION, Json, RunInfo, Shard, Steps
+from .shared_types import SCHEMA_VERSION, DocumentsPipeline, Json, RunInfo, Shard, Steps
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentsConfig:
     """Configuration of a directory of documents.  A rerun must have the same."""
 
-    pipeline: Literal["pubmed_to_shards", "pmc_to_shards"]
+    pipeline: DocumentsPipeline
     """Pipeline that made the directory."""
     format: int
     """Version of the data files."""
@@ -147,7 +147,7 @@ class Retrieval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentsRun(RunInfo):
-    """Facts about one run of ``pubmed_to_shards`` or ``pmc_to_shards``."""
+    """Facts about one run that writes documents."""
 
     steps: Steps = field(default_factory=dict)
     """Metrics of every step by name; the same as the runner's."""
@@ -161,11 +161,11 @@ class DocumentsRun(RunInfo):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentsManifest:
-    """Manifest of a directory of documents, made by ``pubmed_to_shards`` or ``pmc_to_shards``."""
+    """Manifest of documents, made by ``pubmed_to_shards``, ``pmc_to_shards`` or ``text_to_shards``."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     """Version of the fields of this file."""
-    pipeline: Literal["pubmed_to_shards", "pmc_to_shards"]
+    pipeline: DocumentsPipeline
     """Pipeline that made the directory."""
     notice: str
     """Copyright notice of the sources."""

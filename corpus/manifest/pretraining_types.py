@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .shared_types import SCHEMA_VERSION, RunInfo, Shard, Steps
+from .shared_types import SCHEMA_VERSION, DocumentsPipeline, RunInfo, Shard, Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class PretrainingConfig:
 class PretrainingInput:
     """A finished directory of documents that was read."""
 
-    pipeline: Literal["pubmed_to_shards", "pmc_to_shards"]
+    pipeline: DocumentsPipeline
     """Pipeline that made the directory."""
     shards_sha256: str
     """SHA-256 of the SHA-256 sums of its shards, in order."""

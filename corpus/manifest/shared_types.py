@@ -28,6 +28,10 @@ def utc_now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
+DocumentsPipeline: TypeAlias = Literal["pubmed_to_shards", "pmc_to_shards", "text_to_shards"]
+"""Pipelines that write document shards."""
+
+
 @dataclass(frozen=True, slots=True)
 class OutputFile:
     """A file of a finished directory."""
@@ -58,7 +62,7 @@ class Shard:
 class InputDocuments:
     """A finished directory of documents that was read."""
 
-    pipeline: Literal["pubmed_to_shards", "pmc_to_shards"]
+    pipeline: DocumentsPipeline
     """Pipeline that made the directory."""
     shards_sha256: str
     """SHA-256 of the SHA-256 sums of its shards, in order."""

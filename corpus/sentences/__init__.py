@@ -32,7 +32,8 @@ FIGURE_LABEL: Final = re.compile(
 )
 """Label of a figure or table, which stays with its caption, as list numbers stay with what they number."""
 _WORD_CHARACTER: Final = re.compile(r"[^\W_]")
-_PARAGRAPH_BREAK: Final = re.compile(r"\n\s*\n")
+PARAGRAPH_BREAK: Final = re.compile(r"\n\s*\n")
+"""Blank lines, between paragraphs of plain text."""
 
 
 def collapse_whitespace(text: str) -> str:
@@ -65,7 +66,7 @@ def split(text: str) -> list[str]:
         return split_line(collapse_whitespace(text))
     return [
         sentence
-        for paragraph in _PARAGRAPH_BREAK.split(text)
+        for paragraph in PARAGRAPH_BREAK.split(text)
         for sentence in split_line(collapse_whitespace(paragraph))
     ]
 

@@ -151,7 +151,7 @@ def read_documents_manifest(files: Storage, folder: str) -> DocumentsManifest:
     if not isinstance(manifest, DocumentsManifest):
         raise ManifestError(
             f"{folder} does not hold documents: by its manifest.json it was made by {manifest.pipeline}. "
-            "Give the --output of beam run pubmed_to_shards or pmc_to_shards",
+            "Give the --output of beam run pubmed_to_shards, pmc_to_shards or text_to_shards",
             f"{folder}/manifest.json",
         )
     return manifest

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from bioshards.corpus.errors import TransientStorageError, UserError
 from bioshards.corpus.manifest import (
     DocumentsManifest,
+    DocumentsPipeline,
     ForeignManifestError,
     InputDocuments,
     Listed,
@@ -28,7 +30,7 @@ from bioshards.corpus.storage.storage_protocol import Storage
 from . import arrow_io
 from .arrow_io import Shard
 
-DOCUMENT_PIPELINES: Final = ("pubmed_to_shards", "pmc_to_shards")
+DOCUMENT_PIPELINES: Final = typing.get_args(DocumentsPipeline)
 """Pipelines that write document shards."""
 
 
@@ -47,7 +49,7 @@ class DocumentsInput:
     """
 
     folder: str
-    pipeline: Literal["pubmed_to_shards", "pmc_to_shards"]
+    pipeline: DocumentsPipeline
     shards: tuple[Shard, ...]
 
     @property

@@ -87,6 +87,7 @@ def _compute_manifest_stats(manifest: WordsManifest | VocabularyManifest) -> dic
 _SUPPORTED_PIPELINES: Final = (
     "pubmed_to_shards",
     "pmc_to_shards",
+    "text_to_shards",
     "shards_to_words",
     "vocab",
     "shards_to_pretraining",

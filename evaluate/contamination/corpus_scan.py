@@ -11,6 +11,7 @@ import os
 import signal
 import threading
 import time
+import typing
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
@@ -27,6 +28,7 @@ from bioshards.corpus.document import DOCUMENT_SCHEMA
 from bioshards.corpus.errors import UserError
 from bioshards.corpus.manifest import (
     DocumentsManifest,
+    DocumentsPipeline,
     ManifestError,
     ManifestNotFoundError,
     Shard,
@@ -37,7 +39,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 
 from .ngrams import NgramIndex, Positions, hash_ngrams
 
-_PIPELINES: Final = ("pubmed_to_shards", "pmc_to_shards")
+_PIPELINES: Final = typing.get_args(DocumentsPipeline)
 _COLUMNS: Final = ("id", "pmid", "pmcid", "sentences")
 _POLL_SECONDS: Final = 0.5
 _BLOCK_BYTES: Final = 1 << 20

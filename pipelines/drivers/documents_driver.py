@@ -37,7 +37,8 @@ class DocumentsDriver(Driver[OptionsT, JobT], Generic[OptionsT, JobT, ManifestT]
         """Load the inputs and return the job."""
         if not self.options.input:
             raise UsageError(
-                "--input DIR is missing: a finished --output of pubmed_to_shards or pmc_to_shards"
+                "--input DIR is missing: a finished --output of pubmed_to_shards, pmc_to_shards or "
+                "text_to_shards"
             )
         if not self.options.output:
             raise UsageError("--output DIR is missing: the folder to write")

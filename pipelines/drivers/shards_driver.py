@@ -1,4 +1,4 @@
-"""The drivers of pipelines that write document shards, ``pubmed_to_shards`` and ``pmc_to_shards``."""
+"""The drivers of pipelines that write document shards."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from bioshards.corpus.output.output_layout import FORMAT, OutputDir
 from bioshards.corpus.sentences import splitters
 from bioshards.corpus.shards.arrow_io import read_documents_manifest
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.text_files.discovery import discover_sources
 from bioshards.corpus.ui.progress import Progress
-from bioshards.pipelines import pmc_to_shards, pubmed_to_shards
+from bioshards.pipelines import pmc_to_shards, pubmed_to_shards, text_to_shards
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext
 from bioshards.pipelines.execution.executor import ProgressMonitor
 from bioshards.pipelines.execution.session import make_absolute, translate_output_errors
@@ -253,6 +254,21 @@ class PmcDriver(ShardsDriver):
     def build(self, root: beam.Pipeline, job: ShardsJob) -> None:
         """Build the graph."""
         pmc_to_shards.build(root, job)
+
+
+class TextDriver(ShardsDriver):
+    """Runs ``text_to_shards``."""
+
+    pipeline = text_to_shards.NAME
+
+    def find_inputs(self, storage: Storage, output: str, is_local_run: bool) -> RunInputs:
+        """Return the text files."""
+        notices: list[str] = []
+        return RunInputs(discover_sources(storage, self.options.input, notices.append), notices=notices)
+
+    def build(self, root: beam.Pipeline, job: ShardsJob) -> None:
+        """Build the graph."""
+        text_to_shards.build(root, job)
 
 
 def _read_abstracts_digest(storage: Storage, overlap_with: str) -> str:

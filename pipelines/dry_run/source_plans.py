@@ -37,10 +37,11 @@ ARTICLES_PER_SECOND: Final = 60.0
 """Objects of PMC's bucket fetched a second: a guess for 64 connections, at 0.6 to 1.6 seconds an object, as
 people report for one connection."""
 _PACKED_SUFFIXES: Final = (".gz", ".tgz", ".zip")
+_PACKED_TEXT_SUFFIXES: Final = (".gz", ".bz2", ".xz", ".zst", ".parquet")
 
 
 def plan_shards(job: ShardsJob) -> DryRunPlan:
-    """Plan ``beam run pubmed_to_shards`` or ``pmc_to_shards``."""
+    """Plan a run that writes document shards."""
     run_inputs = job.run_inputs
     cached_reports = _load_staged_reports(job.storage, job.output_dir, run_inputs.available)
     to_stage = [source for source in run_inputs.available if source not in cached_reports]
@@ -52,7 +53,7 @@ def plan_shards(job: ShardsJob) -> DryRunPlan:
         lines += _format_listing(source, listing)
     lines.append(f"output:      {job.output_dir.path}")
     if run_inputs.available or run_inputs.to_fetch:
-        noun = "files" if job.config["pipeline"] == "pubmed_to_shards" else "sources"
+        noun = "sources" if job.config["pipeline"] == "pmc_to_shards" else "files"
         lines += [
             f"  input:     {_format_files([*run_inputs.available, *run_inputs.to_fetch])}",
             f"  processed: {len(cached_reports):,} {noun} before, "
@@ -252,6 +253,9 @@ def _estimate_core_seconds(job: ShardsJob, file: SourceFile | RemoteFile) -> flo
     """How long one core stages and finishes a file, by what was measured elsewhere."""
     if job.config["pipeline"] == "pubmed_to_shards":
         rate = cost.PUBMED_MB_PER_CORE_SECOND
+    elif job.config["pipeline"] == "text_to_shards":
+        is_packed = file.name.lower().endswith(_PACKED_TEXT_SUFFIXES)
+        rate = cost.PACKED_TEXT_MB_PER_CORE_SECOND if is_packed else cost.TEXT_MB_PER_CORE_SECOND
     elif file.name.lower().endswith(_PACKED_SUFFIXES):
         rate = cost.PACKED_ARTICLE_MB_PER_CORE_SECOND
     else:

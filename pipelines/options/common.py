@@ -19,12 +19,16 @@ _download_option = functools.partial(Option, group="downloads")
 
 
 DOCUMENTS_OPTION: Final = Option(
-    "a finished --output of pubmed_to_shards or pmc_to_shards, also on gs://, s3:// or az://; repeatable",
+    "a finished --output of pubmed_to_shards, pmc_to_shards or text_to_shards, also on gs://, s3:// or az://"
+    "; repeatable",
     group=IO_GROUP,
     metavar="DIR",
     many="repeat",
 )
 OUTPUT_OPTION: Final = Option("folder to write; one for each configuration", group=IO_GROUP, metavar="DIR")
+DRY_RUN_OPTION: Final = Option(
+    "print what would be read and built, and the estimated time; write nothing", group=IO_GROUP
+)
 CONNECTIONS_OPTION: Final = _download_option(
     "to PMC's bucket, of all workers together (default: %(default)s)", parse=int_at_least(1)
 )
@@ -132,7 +136,4 @@ class DocumentsOptions(RunOptions):
 
     input: tuple[str, ...] = ()
     output: Annotated[str, OUTPUT_OPTION] = ""
-    dry_run: Annotated[
-        bool,
-        Option("print what would be read and built, and the estimated time; write nothing", group=IO_GROUP),
-    ] = False
+    dry_run: Annotated[bool, DRY_RUN_OPTION] = False

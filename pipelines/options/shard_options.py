@@ -22,7 +22,7 @@ _io_option = functools.partial(Option, group=IO_GROUP)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardsOptions(DownloadOptions, ABC):
-    """Options of ``beam run pubmed_to_shards`` and ``beam run pmc_to_shards``.
+    """Options of the pipelines that write document shards.
 
     Attributes:
         input: paths, and names of sources to download.

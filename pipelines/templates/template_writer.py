@@ -27,6 +27,7 @@ _REQUIRED_OPTIONS: Final = {
     "fetch": ("input", "mirror"),
     "pubmed_to_shards": ("input", "output"),
     "pmc_to_shards": ("input", "output"),
+    "text_to_shards": ("input", "output"),
     "shards_to_words": ("input", "output"),
     "shards_to_pretraining": ("input", "output", "vocab"),
 }

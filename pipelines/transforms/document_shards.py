@@ -28,7 +28,9 @@ from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 from bioshards.corpus.text_config import TextConfig
 from bioshards.pipelines.inputs.downloads import DownloadPlan, stream_downloads
+from bioshards.pipelines.job_types import ShardsJob
 
+from .near_duplicates import ResolveNearDuplicates
 from .step_metrics import (
     StepResult,
     metrics_from_download,
@@ -306,3 +308,55 @@ def _counts_from_publish(publish_result: PublishResult) -> dict[str, int]:
         "documents": publish_result.documents,
         "failed": int(bool(publish_result.problem)),
     }
+
+
+def make_stage_files(job: ShardsJob) -> StageFiles:
+    """Return the transform that stages the source files of a job."""
+    return StageFiles(
+        job.storage,
+        job.output_dir,
+        job.document_config,
+        job.keep_dropped,
+        has_digests=job.dedup == "exact",
+        has_signatures=job.dedup == "near",
+    )
+
+
+def finalize_documents(
+    staged: beam.PCollection[StepResult[StageResult]], job: ShardsJob
+) -> tuple[beam.PCollection[StepResult[str]], beam.PCollection[StepResult[FinalizeResult]]]:
+    """Resolve versions and duplicates, and finalize the shards; return the decisions and the results."""
+    decisions = staged | "ResolveVersions" >> ResolveVersions(
+        job.storage, job.output_dir, job.document_config
+    )
+    if job.dedup != "none":
+        resolve = ResolveDuplicates if job.dedup == "exact" else ResolveNearDuplicates
+        duplicate_decisions = staged | "ResolveDuplicates" >> resolve(job.storage, job.output_dir, decisions)
+        decisions = (decisions, duplicate_decisions) | "Decisions" >> beam.Flatten()
+    finalized = staged | "FinalizeShards" >> FinalizeShards(
+        job.storage, job.output_dir, job.keep_dropped, job.max_shard_bytes, job.exclusion_list, decisions
+    )
+    return decisions, finalized
+
+
+def publish_documents(
+    staged: beam.PCollection[StepResult[StageResult]],
+    job: ShardsJob,
+    decisions: beam.PCollection[StepResult[str]],
+    finalized: beam.PCollection[StepResult[FinalizeResult]],
+    overlap: beam.PCollection[StepResult[OverlapFile]] | None = None,
+) -> None:
+    """Publish the output of a job."""
+    staged | "Publish" >> PublishShards(
+        job.storage,
+        job.output_dir,
+        job.document_config,
+        job.config,
+        job.max_rejected,
+        job.max_bad_files,
+        job.exclusion_list,
+        job.run_info,
+        decisions,
+        finalized,
+        overlap,
+    )

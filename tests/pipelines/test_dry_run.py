@@ -211,6 +211,7 @@ def test_dry_run_on_dataflow_without_credentials(reference: Path, tmp_path: Path
             "fetch": (*pubmed_arguments, *pmc_arguments),
             "pubmed_to_shards": (*pubmed_arguments, *output),
             "pmc_to_shards": output,
+            "text_to_shards": output,
             "shards_to_words": documents,
             "shards_to_pretraining": (*documents, "--vocab", write_vocabulary(tmp_path / "v")),
         }

@@ -30,8 +30,9 @@ def run_module(module: str, *arguments: object) -> str:
 
 @pytest.mark.timeout(900)
 def test_abstracts_to_scores(tmp_path: Path) -> None:
-    abstracts, articles, words, vocabulary, rows, run, scores = (
-        tmp_path / name for name in ("abstracts", "articles", "words", "vocab", "rows", "run", "scores")
+    abstracts, articles, texts, words, vocabulary, rows, run, scores = (
+        tmp_path / name
+        for name in ("abstracts", "articles", "texts", "words", "vocab", "rows", "run", "scores")
     )
     run_module(BEAM, "run", "pubmed_to_shards", "--output", abstracts, "--workers", 2)
     assert load_manifest(abstracts)["counts"]["documents"] == 77
@@ -41,7 +42,8 @@ def test_abstracts_to_scores(tmp_path: Path) -> None:
     run_module(BEAM, "copy", abstracts, tmp_path / "copy")
     assert load_manifest(tmp_path / "copy")["outputs"] == load_manifest(abstracts)["outputs"]
     run_module(BEAM, "run", "pmc_to_shards", "--output", articles, "--find-overlap-with", abstracts)
-    shards = ("--input", abstracts, "--input", articles)
+    run_module(BEAM, "run", "text_to_shards", "--output", texts)
+    shards = ("--input", abstracts, "--input", articles, "--input", texts)
     run_module(BEAM, "run", "shards_to_words", *shards, "--output", words)
     assert load_manifest(words)["counts"]["documents"] > 77
     run_module("bioshards.vocab", "build", words, "--size", 600, "--output", vocabulary)

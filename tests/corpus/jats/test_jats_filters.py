@@ -231,7 +231,7 @@ def test_config_is_immutable() -> None:
 
 
 def test_config_as_json() -> None:
-    config = PmcConfig(drop_article_types=("letter",), min_words=5, formula_placeholder="[FORMULA]").to_dict()
+    config = PmcConfig(drop_article_types=("letter",), min_words=5, formula="[FORMULA]").to_dict()
     assert config == {
         "languages": ["eng"],
         "drop_retracted": False,
@@ -252,7 +252,8 @@ def test_config_as_json() -> None:
         "author_year_citations": True,
         "citations": "mask",
         "translations": True,
-        "formula_placeholder": "[FORMULA]",
+        "tables": "none",
+        "formula": "[FORMULA]",
         "salvage": False,
     }
     assert json.loads(json.dumps(config)) == config

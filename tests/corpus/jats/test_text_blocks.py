@@ -18,19 +18,17 @@ def parse_article(inside: str) -> etree._Element:
 
 
 def extract_body(
-    inside: str, captions_in_place: bool = False, formula_placeholder: str = ""
+    inside: str, captions_in_place: bool = False, formula: str = ""
 ) -> list[tuple[str, str, str]]:
     """Return (part, headings, text) of the blocks of a body."""
-    return extract_blocks(parse_article(f"<body>{inside}</body>"), captions_in_place, formula_placeholder)
+    return extract_blocks(parse_article(f"<body>{inside}</body>"), captions_in_place, formula)
 
 
 def extract_blocks(
-    tree: etree._Element, captions_in_place: bool = False, formula_placeholder: str = ""
+    tree: etree._Element, captions_in_place: bool = False, formula: str = ""
 ) -> list[tuple[str, str, str]]:
     """Return (part, headings, text) of the blocks of an article."""
-    blocks = text_blocks.extract_blocks(
-        tree, captions_in_place=captions_in_place, formula_placeholder=formula_placeholder
-    )
+    blocks = text_blocks.extract_blocks(tree, captions_in_place=captions_in_place, formula=formula)
     return [(block.part, " > ".join(block.headings), block.text) for block in blocks]
 
 
@@ -403,9 +401,9 @@ def test_title_of_a_statement_is_a_heading() -> None:
 def test_displayed_formulas_become_a_blank_or_the_placeholder() -> None:
     inside = "<p>where <disp-formula><tex-math>$x$</tex-math></disp-formula> holds.</p>"
     assert extract_texts(inside) == ["where holds."]
-    assert extract_texts(inside, formula_placeholder="[formula]") == ["where [formula] holds."]
+    assert extract_texts(inside, formula="[formula]") == ["where [formula] holds."]
     between = "<disp-formula><label>1</label></disp-formula>"
-    assert extract_texts(between, formula_placeholder="[formula]") == ["[formula]"]
+    assert extract_texts(between, formula="[formula]") == ["[formula]"]
     assert extract_texts(between) == []
 
 

@@ -136,7 +136,7 @@ def test_how_citations_formulas_and_headings_are_written(
         build_documents("--no-author-year-citations", folder=parts_folder)
     )
     assert "So we have [formula] as was said." in get_only_sentences(
-        build_documents("--formula-placeholder", "[formula]", folder=parts_folder)
+        build_documents("--formula", "[formula]", folder=parts_folder)
     )
     lines = get_only_sentences(build_documents("--section-labels", folder=parts_folder))
     assert lines[lines.index("Results") + 1].startswith("It was seen")
@@ -190,7 +190,7 @@ def test_number_of_workers_changes_no_byte_with_many_options(tmp_path: Path, run
         *(
             "--section-labels",
             "--no-author-year-citations",
-            "--formula-placeholder",
+            "--formula",
             "FORMULA",
             "--dedup",
             "exact",

@@ -296,7 +296,7 @@ def test_error_for_another_directory_lists_the_accepted_inputs(tmp_path: Path) -
     (tmp_path / "manifest.json").write_text("[]")
     message = read_refusal(tmp_path)
     assert "does not hold documents" in message
-    assert "beam run pubmed_to_shards, pmc_to_shards or shards_to_words" in message
+    assert "beam run pubmed_to_shards, pmc_to_shards, text_to_shards or shards_to_words" in message
 
 
 # Inputs and outputs are separate directories

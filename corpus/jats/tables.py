@@ -1,0 +1,105 @@
+"""Write the rows of a table as lines: ``header: cell; header: cell``.
+
+A row is complete in itself: the headers above a column are joined, and a cell that spans rows is repeated in
+each of them. Tables are XHTML's, as JATS has them
+(https://jats.nlm.nih.gov/archiving/tag-library/1.3/element/table.html).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from lxml import etree
+
+from .inline import extract_text
+
+_MAX_SPAN: Final = 1000
+"""Columns and rows that a cell can span, and columns of a table; HTML's limit for columns."""
+_MAX_REPEATED_CHARACTERS: Final = 200
+"""Longest text that is repeated: a longer header, or cell that spans rows, is written in the first row."""
+
+
+class _Cell(NamedTuple):
+    """A place of the grid.
+
+    Attributes:
+        text: text of the cell that is there.
+        is_header: True for a ``th``.
+        is_start: True in the first of the columns that the cell spans.
+    """
+
+    text: str
+    is_header: bool
+    is_start: bool = True
+
+
+def format_rows(table: etree._Element) -> Iterator[str]:
+    """Yield a line for each row of a ``table`` below its header that has text.
+
+    The header is ``thead``, else the first rows that consist of ``th``. A cell without a header, as of the
+    row's name, and one that spans columns stand alone.
+    """
+    header_rows: list[list[_Cell]] = []
+    headers: list[str] | None = None
+    has_head = table.find("thead") is not None
+    for group in table.iterchildren("thead", "tbody", "tfoot", "tr"):
+        for row in _read_grid([group] if group.tag == "tr" else list(group.iterchildren("tr"))):
+            is_head = group.tag == "thead" if has_head else all(cell.is_header for cell in row)
+            if headers is None and is_head:
+                header_rows.append(row)
+                continue
+            headers = _join_headers(header_rows) if headers is None else headers
+            if line := _format_row(row, headers):
+                yield line
+                headers = [header if len(header) <= _MAX_REPEATED_CHARACTERS else "" for header in headers]
+
+
+def _read_grid(rows: list[etree._Element]) -> Iterator[list[_Cell]]:
+    """Yield rows with each cell in all columns and rows that it spans."""
+    from_above: dict[int, tuple[int, _Cell]] = {}  # by column: cell of a row above, and how often it follows
+    for row in rows:
+        elements = row.iterchildren("td", "th")
+        grid_row: list[_Cell] = []
+        to_below: dict[int, tuple[int, _Cell]] = {}
+        while len(grid_row) < _MAX_SPAN:
+            num_rows, cell = from_above.get(len(grid_row), (0, None))
+            num_columns = 1
+            if cell is None:
+                element = next(elements, None)
+                if element is None:
+                    break
+                cell = _Cell(extract_text(element), element.tag == "th")
+                num_rows, num_columns = _get_span(element, "rowspan"), _get_span(element, "colspan")
+            for place in (cell, *[cell._replace(is_start=False)] * (num_columns - 1)):
+                if num_rows > 1:
+                    is_long = len(place.text) > _MAX_REPEATED_CHARACTERS
+                    to_below[len(grid_row)] = (num_rows - 1, place._replace(text="") if is_long else place)
+                grid_row.append(place)
+        from_above = to_below
+        yield grid_row
+
+
+def _get_span(cell: etree._Element, name: str) -> int:
+    value = cell.get(name, "1").strip()
+    return min(max(int(value), 1), _MAX_SPAN) if value.isascii() and value.isdigit() else 1
+
+
+def _join_headers(rows: list[list[_Cell]]) -> list[str]:
+    """Return the header of each column: the texts above it, each once."""
+    columns: list[list[str]] = [[] for _ in range(max(map(len, rows), default=0))]
+    for row in rows:
+        for texts, cell in zip(columns, row, strict=False):
+            if cell.text and cell.text not in texts:
+                texts.append(cell.text)
+    return [" ".join(texts).rstrip(": ") for texts in columns]
+
+
+def _format_row(row: list[_Cell], headers: list[str]) -> str:
+    parts = []
+    for column, cell in enumerate(row):
+        if cell.text and cell.is_start:
+            has_one_column = column + 1 == len(row) or row[column + 1].is_start
+            header = headers[column] if has_one_column and column < len(headers) else ""
+            parts.append(f"{header}: {cell.text}" if header else cell.text)
+    return "; ".join(parts)

@@ -1,0 +1,147 @@
+"""Build a document from a record of a text file: clean, split into sentences, count.
+
+A paragraph's end ends a sentence. Text is cleaned by the character rules, as an article's body: the rules on
+publishers' notes are made for abstracts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from bioshards.corpus.document import Document
+from bioshards.corpus.errors import BadRecordError, quote, shorten_list
+from bioshards.corpus.sentences import PARAGRAPH_BREAK, collapse_whitespace, count_line_words
+from bioshards.corpus.sentences.splitters import load_splitter
+from bioshards.corpus.text.cleaning import Cleaner
+from bioshards.corpus.text.language_detection import ENGLISH, detect_language
+
+from .filters import DEFAULT_ID_FIELD, TextFilesConfig, find_drop_reason
+
+_MAX_ID_CHARACTERS: Final = 300
+_CONTROLS: Final = re.compile("[\x00-\x08\x0e-\x1b]")
+"""Control characters that XML forbids, so that no cleaning rule has them; the others are white space."""
+
+
+class TextDocumentBuilder:
+    """Builder of documents with a fixed config; create one per process.
+
+    Raises:
+        MissingExtraError: the config needs a library that is not installed.
+    """
+
+    def __init__(self, config: TextFilesConfig) -> None:
+        self._config = config
+        self._cleaner = Cleaner(config.cleaning)
+        self._split = load_splitter(config.splitter)
+        self._line_formatter = config.make_line_formatter()
+
+    def build_document(
+        self, fields: Mapping[str, object], file: str, position: int
+    ) -> tuple[str | None, Document]:
+        """Build the document of a record and apply the filters.
+
+        Args:
+            fields: fields of the record by name.
+            file: name of the source file.
+            position: 0-based index of the record in the file.
+
+        Returns:
+            (drop reason or None, document). The document is complete in both cases.
+
+        Raises:
+            BadRecordError: a field is missing, or has another type than text.
+        """
+        if self._config.text_field not in fields:
+            names = shorten_list([quote(name) for name in fields])
+            raise BadRecordError(
+                "no-text-field",
+                f"it has no field {self._config.text_field}, but {names}: name one of them with --text-field",
+            )
+        removed_characters: dict[str, int] = {}
+        title = self._clean_text(_get_text(fields, self._config.title_field), removed_characters)
+        sentences = self._split_and_format(title, removed_characters) if self._config.titles else []
+        num_words = count_line_words(title) if self._config.titles else 0
+        first_sentence = len(sentences)
+        paragraphs = [
+            paragraph
+            for text in PARAGRAPH_BREAK.split(_get_text(fields, self._config.text_field))
+            if (paragraph := self._clean_text(text, removed_characters))
+        ]
+        for paragraph in paragraphs:
+            num_words += count_line_words(paragraph)
+            sentences += self._split_and_format(paragraph, removed_characters)
+        document = Document(
+            id=f"text:{self._find_id(fields, file, position)}",
+            source="text",
+            pmid=None,
+            pmcid=None,
+            doi=None,
+            version=1,
+            year=None,
+            journal=None,
+            article_type=None,
+            language=detect_language(paragraphs) or ENGLISH,
+            licence=None,
+            retracted=False,
+            flags=[],
+            title=title,
+            sentences=sentences,
+            sections=[("", first_sentence)] if len(sentences) > first_sentence else [],
+            file=file,
+            position=position,
+            num_words=sum(map(count_line_words, sentences)) if self._line_formatter else num_words,
+            num_characters=sum(map(len, sentences)),
+            removed_characters=removed_characters,
+        )
+        return find_drop_reason(document), document
+
+    def _find_id(self, fields: Mapping[str, object], file: str, position: int) -> str:
+        """Return the id of a record: its field, or file and number of a record without."""
+        name = self._config.id_field
+        if name not in fields and name != DEFAULT_ID_FIELD:
+            raise BadRecordError("no-id-field", f"it has no field {name}, which --id-field names")
+        value = fields.get(name)
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
+        elif value is not None:
+            value = _get_text(fields, name).strip()
+            if not value or not value.isprintable() or len(value) > _MAX_ID_CHARACTERS:
+                raise BadRecordError(
+                    "invalid-id",
+                    f"its {name} {quote(value)!r} is not 1 to {_MAX_ID_CHARACTERS} printable characters",
+                )
+        return value or f"{file}#{position + 1}"
+
+    def _clean_text(self, text: str, removed_characters: dict[str, int]) -> str:
+        text = _CONTROLS.sub(" ", text)
+        return collapse_whitespace(self._cleaner.clean_text(text, removed_characters))
+
+    def _split_and_format(self, text: str, removed_characters: dict[str, int]) -> list[str]:
+        sentences = self._split(text)
+        return self._line_formatter(sentences, removed_characters) if self._line_formatter else sentences
+
+
+def hash_id(document_id: str) -> int:
+    """Return the number of a document in version keys: 63 bits of a hash of its id."""
+    return int.from_bytes(hashlib.blake2b(document_id.encode(), digest_size=8).digest()) >> 1
+
+
+def _get_text(fields: Mapping[str, object], name: str) -> str:
+    """Return the text of a field; "" if it is missing or null.
+
+    Raises:
+        BadRecordError: it is no text.
+    """
+    value = fields.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise BadRecordError("wrong-type", f"its {name} is of type {type(value).__name__}, not text")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise BadRecordError("invalid-unicode", f"its {name} has half of a surrogate pair") from error
+    return value

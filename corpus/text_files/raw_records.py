@@ -1,0 +1,252 @@
+"""Records of JSON Lines, Parquet and plain text, read as a stream of bounded pieces.
+
+To add a format: a function that yields :class:`RawRecord`, and its entry in :data:`FORMATS`.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import io
+import itertools
+import json
+import lzma
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import BinaryIO, Final, NamedTuple, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bioshards.corpus.errors import (
+    BadFileError,
+    BadRecordError,
+    TransientStorageError,
+    quote,
+    shorten_list,
+)
+
+from .filters import DEFAULT_ID_FIELD, TextFilesConfig
+
+MAX_RECORD_BYTES: Final = 32 << 20
+"""Largest record: a line of JSON, a document of plain text.  A larger one is passed over in pieces."""
+MAX_ROW_GROUP_BYTES: Final = 4 << 30
+"""Largest row group of Parquet: its columns to read, decompressed."""
+_REJECTED_BYTES: Final = 1000
+"""Bytes of a record over the limit that are kept."""
+_PARQUET_BATCH_ROWS: Final = 256
+
+
+class RawRecord(NamedTuple):
+    """A record as its file has it.
+
+    Attributes:
+        raw: its bytes, or the first of them.
+        place: where it is in the file, for messages: ``line 17``.
+        fields: the fields by name, or why they cannot be read.
+    """
+
+    raw: bytes
+    place: str
+    fields: Mapping[str, object] | BadRecordError
+
+
+def iter_raw_records(file: BinaryIO, name: str, config: TextFilesConfig) -> Iterator[RawRecord]:
+    """Yield the records of an open file, in order.
+
+    Args:
+        file: the file, compressed or not, which is seen from its content.
+        name: its name, whose extension is the format.
+        config: names of the fields.
+
+    Raises:
+        BadFileError: the file as a whole is unusable.
+    """
+    read_format = FORMATS[next(extension for extension in FORMATS if name.lower().endswith(extension))]
+    magic = file.read(max(map(len, _COMPRESSION_BY_MAGIC)))
+    if not magic:
+        raise BadFileError("empty-file", "the file has no bytes")
+    file.seek(0)
+    compression = next(
+        (_COMPRESSION_BY_MAGIC[start] for start in _COMPRESSION_BY_MAGIC if magic.startswith(start)), None
+    )
+    if not compression:
+        yield from read_format(file, config)
+        return
+    try:
+        with compression.open(file) as content:
+            yield from read_format(content, config)
+    except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+        if isinstance(error, OSError) and (error.errno or isinstance(error, TransientStorageError)):
+            raise  # the file cannot be read
+        if isinstance(error, EOFError) or "Truncated" in str(error):
+            detail = f"the {compression.name} data ends before its end mark"
+            raise BadFileError(f"truncated-{compression.name}", detail) from error
+        detail = f"{compression.name} data is damaged: {error}"
+        raise BadFileError(f"corrupt-{compression.name}", detail) from error
+
+
+def _iter_json_lines(file: BinaryIO, config: TextFilesConfig) -> Iterator[RawRecord]:
+    """Yield the records of a file with a JSON object a line; blank lines are passed over."""
+    for number, line, is_whole in _iter_lines(file):
+        if line.strip():
+            yield RawRecord(line, f"line {number}", _parse_json(line) if is_whole else _make_size_error())
+
+
+def _iter_plain_text(file: BinaryIO, config: TextFilesConfig) -> Iterator[RawRecord]:
+    """Yield the documents of a file of plain text, between blank lines."""
+    lines: list[bytes] = []
+    first_number = size = 0
+    for number, line, is_whole in itertools.chain(_iter_lines(file), [(0, b"", True)]):
+        if line.strip():
+            first_number = first_number or number
+            size += len(line) if is_whole else MAX_RECORD_BYTES + 1
+            if size <= MAX_RECORD_BYTES or not lines:
+                lines.append(line)
+        elif lines:
+            raw = b"".join(lines)
+            fields: Mapping[str, object] | BadRecordError
+            try:
+                fields = {config.id_field: None, config.text_field: raw.decode()}
+            except UnicodeDecodeError as error:
+                fields = _make_utf8_error(error)
+            if size > MAX_RECORD_BYTES:
+                raw, fields = raw[:_REJECTED_BYTES], _make_size_error()
+            yield RawRecord(raw, f"line {first_number}", fields)
+            lines, first_number, size = [], 0, 0
+
+
+def _iter_parquet(file: BinaryIO, config: TextFilesConfig) -> Iterator[RawRecord]:
+    """Yield the rows of a Parquet file, of which only the columns of the fields are read."""
+    number = 0
+    try:
+        parquet = pq.ParquetFile(file, buffer_size=1 << 20)
+        columns = _select_columns(parquet.schema_arrow.names, config)
+        for index in range(parquet.num_row_groups):
+            _check_row_group(parquet.metadata.row_group(index), index, columns)
+            for batch in parquet.iter_batches(_PARQUET_BATCH_ROWS, [index], columns, use_threads=False):
+                for cells in zip(*batch.columns, strict=True):
+                    number += 1
+                    yield _make_row_record(number, dict(zip(batch.schema.names, cells, strict=True)))
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and (error.errno or isinstance(error, TransientStorageError)):
+            raise  # the file cannot be read
+        raise BadFileError(
+            "corrupt-parquet", f"after row {number:,} it is damaged: {quote(str(error))}"
+        ) from error
+
+
+FORMATS: Final[Mapping[str, Callable[[BinaryIO, TextFilesConfig], Iterator[RawRecord]]]] = {
+    **{
+        f"{extension}{compressed}": read_format
+        for extension, read_format in (
+            (".jsonl", _iter_json_lines),
+            (".ndjson", _iter_json_lines),
+            (".json", _iter_json_lines),
+            (".txt", _iter_plain_text),
+        )
+        for compressed in ("", ".gz", ".bz2", ".xz", ".zst")
+    },
+    ".parquet": _iter_parquet,
+}
+"""What reads a file, by the end of its name."""
+
+
+_Opener = Callable[[BinaryIO], BinaryIO]
+
+
+class _Compression(NamedTuple):
+    name: str
+    open: _Opener
+
+
+def _open_zstd(file: BinaryIO) -> BinaryIO:
+    return cast(BinaryIO, io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")))
+
+
+_COMPRESSION_BY_MAGIC: Final = {
+    b"\x1f\x8b": _Compression("gzip", cast(_Opener, gzip.open)),
+    b"BZh": _Compression("bzip2", cast(_Opener, bz2.open)),
+    b"\xfd7zXZ\0": _Compression("xz", cast(_Opener, lzma.open)),
+    b"\x28\xb5\x2f\xfd": _Compression("zstd", _open_zstd),
+}
+
+
+def _iter_lines(file: BinaryIO) -> Iterator[tuple[int, bytes, bool]]:
+    """Yield (number from 1, line, True) for each line; of one over the limit its first bytes, and False."""
+    number = 0
+    while line := file.readline(MAX_RECORD_BYTES + 1):
+        number += 1
+        piece = line
+        while len(piece) > MAX_RECORD_BYTES and not piece.endswith(b"\n"):
+            piece = file.readline(MAX_RECORD_BYTES + 1)
+        is_whole = piece is line
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        yield number, line if is_whole else line[:_REJECTED_BYTES], is_whole
+
+
+def _parse_json(line: bytes) -> Mapping[str, object] | BadRecordError:
+    try:
+        fields = json.loads(line.decode())
+    except UnicodeDecodeError as error:
+        return _make_utf8_error(error)
+    except (ValueError, RecursionError) as error:
+        return BadRecordError("malformed-json", f"not JSON: {quote(str(error))}")
+    if isinstance(fields, dict):
+        return fields
+    return BadRecordError("not-an-object", f"a JSON {type(fields).__name__}, not an object with fields")
+
+
+def _make_utf8_error(error: UnicodeDecodeError) -> BadRecordError:
+    return BadRecordError("invalid-utf-8", f"not UTF-8 at its byte {error.start + 1:,}: {error.reason}")
+
+
+def _make_size_error() -> BadRecordError:
+    return BadRecordError("too-large", f"more than {MAX_RECORD_BYTES >> 20} MiB; divide it")
+
+
+def _select_columns(names: Sequence[str], config: TextFilesConfig) -> list[str]:
+    """Return the columns of the fields.
+
+    Raises:
+        BadFileError: one that must be there is missing.
+    """
+    for option, name in (("--text-field", config.text_field), ("--id-field", config.id_field)):
+        if name not in names and name != DEFAULT_ID_FIELD:
+            columns = shorten_list([quote(column) for column in names])
+            raise BadFileError(
+                "no-column", f"it has no column {quote(name)}, but {columns}: name one of them with {option}"
+            )
+    return [name for name in (config.id_field, config.text_field, config.title_field) if name in names]
+
+
+def _check_row_group(metadata: pq.RowGroupMetaData, index: int, columns: Sequence[str]) -> None:
+    """Check that a row group can be read.
+
+    Raises:
+        BadFileError: it is too large.
+    """
+    chunks = [metadata.column(number) for number in range(metadata.num_columns)]
+    size = sum(
+        chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns
+    )
+    if size > MAX_ROW_GROUP_BYTES:
+        raise BadFileError(
+            "too-large",
+            f"its row group {index + 1} has {size / 1e9:.1f} GB of text, more than "
+            f"{MAX_ROW_GROUP_BYTES >> 30} GiB: write it with smaller row groups",
+        )
+
+
+def _make_row_record(number: int, cells: Mapping[str, pa.Scalar]) -> RawRecord:
+    fields: dict[str, object] = {}
+    error = None
+    for name, cell in cells.items():
+        try:
+            fields[name] = cell.as_py()
+        except UnicodeDecodeError as decode_error:
+            error = _make_utf8_error(decode_error)
+    raw = json.dumps(fields, ensure_ascii=False, default=repr).encode()
+    return RawRecord(raw, f"row {number}", error or fields)

@@ -1,0 +1,120 @@
+"""Tables as lines and formulas as LaTeX, text or a word: an invented article by each option."""
+
+from __future__ import annotations
+
+import pytest
+from lxml import etree
+
+from bioshards.corpus import jats
+from bioshards.corpus.jats import formulas, tables
+from bioshards.corpus.jats.filters import PmcConfig
+from tests.support.corpus.jats_articles import article_xml
+
+TABLE = """
+<table-wrap id="t1"><label>Table 1</label><caption><p>Sleep by group. No one left.</p></caption>
+<alternatives><graphic xlink:href="t1.png"/><table>
+<thead>
+ <tr><th rowspan="2">Group:</th><th rowspan="2"><italic>n</italic></th><th colspan="2">Sleep (h)</th></tr>
+ <tr><th>mean</th><th>SD<xref ref-type="table-fn" rid="fn1">a</xref></th></tr>
+</thead>
+<tbody>
+ <tr><th colspan="4">Women</th></tr>
+ <tr><td rowspan="2">Slow breathing</td><td>12</td><td>5.9</td><td>0.4</td></tr>
+ <tr><td>11</td><td colspan="2">Not known. Lost.</td></tr>
+ <tr><td>Leaflet</td><td/><td>5.6<break/>(5.0)</td><td>0.3</td><td>beside</td></tr>
+ <tr><td> </td></tr>
+</tbody></table></alternatives>
+<table-wrap-foot><fn id="fn1"><label>a</label><p>Standard deviation.</p></fn></table-wrap-foot>
+</table-wrap>"""
+TEXT = """Sleep was short <xref ref-type="table" rid="t1">Table 1</xref>. With
+<inline-formula><alternatives>
+<tex-math><![CDATA[\\documentclass{minimal}\\begin{document}$$a_{1}
+< 2$$\\end{document}]]></tex-math><mml:math><mml:msub><mml:mi>a</mml:mi><mml:mn>1</mml:mn></mml:msub>
+<mml:mo>&lt;</mml:mo><mml:mn>2</mml:mn></mml:math></alternatives></inline-formula> we have
+<disp-formula id="e1"><label>(1)</label>
+<mml:math><mml:mi>b</mml:mi><mml:mo>=</mml:mo><mml:mn>3</mml:mn></mml:math></disp-formula> and also
+<disp-formula-group><disp-formula><tex-math>\\[c = 4\\]</tex-math></disp-formula>
+<disp-formula><tex-math>d = 5</tex-math></disp-formula></disp-formula-group> Then we slept."""
+ARTICLE = article_xml(7, body=f"<sec><title>Results</title><p>{TEXT}</p>{TABLE}</sec>").encode()
+CAPTION = ["Sleep by group.", "No one left."]
+ROWS = [
+    "Women",
+    "Group: Slow breathing; n: 12; Sleep (h) mean: 5.9; Sleep (h) SD: 0.4",
+    "Group: Slow breathing; n: 11; Not known. Lost.",
+    "Group: Leaflet; Sleep (h) mean: 5.6 (5.0); Sleep (h) SD: 0.3; beside",
+]
+DEFAULT = ["Sleep was short Table 1.", "With a_1 < 2 we have and also", "Then we slept."]
+
+
+def build_sentences(**settings: str) -> list[str]:
+    return jats.document(ARTICLE, PmcConfig(titles=False, **settings)).sentences  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("settings", "prose"),
+    [
+        ({}, DEFAULT),
+        ({"formula": "text"}, [DEFAULT[0], "With a_1 < 2 we have b = 3 and also", DEFAULT[2]]),
+        (
+            {"formula": "latex"},
+            [DEFAULT[0], "With $a_{1} < 2$ we have b = 3 and also $c = 4$ $d = 5$", DEFAULT[2]],
+        ),
+        ({"formula": "[F]"}, [DEFAULT[0], "With a_1 < 2 we have [F] and also [F]", DEFAULT[2]]),
+    ],
+)
+@pytest.mark.parametrize("rows", [[], ROWS])
+def test_what_each_option_writes(settings: dict[str, str], prose: list[str], rows: list[str]) -> None:
+    sentences = build_sentences(**settings, tables="text" if rows else "none")
+    assert sentences == [*prose, *CAPTION, *rows, "Standard deviation."]
+
+
+def test_rows_are_under_the_heading_of_their_table() -> None:
+    document = jats.document(ARTICLE, PmcConfig(tables="text", parts=("body",)))
+    assert document.sections[-1][0] == "Results > Table 1"
+    assert document.sentences[-len(ROWS) :] == ROWS
+
+
+@pytest.mark.parametrize(
+    ("table", "rows"),
+    [
+        ("<tbody><tr><td>a</td><td>b</td></tr></tbody>", ["a; b"]),
+        ("<tr><th>h</th><th/></tr><tr><td>a</td><td>b</td></tr>", ["h: a; b"]),
+        ("<thead><tr><td>h</td></tr></thead><tbody><tr><th>a</th></tr></tbody>", ["h: a"]),
+        ("<thead><tr><td>h</td></tr></thead>", []),
+        ("", []),
+        ("<tr><td colspan='x'>a</td><td rowspan='-1'>b</td></tr><tr/><tr><td>c</td></tr>", ["a; b", "c"]),
+        ("<tr><td colspan='999999999'>a</td><td>b</td></tr><tr><td rowspan='99999'>c</td></tr>", ["a", "c"]),
+        (
+            f"<tr><th>{'h' * 201}</th></tr><tr><td>a</td></tr><tr><td>b</td></tr>",
+            [f"{'h' * 201}: a", "b"],
+        ),
+        (
+            f"<tbody><tr><td rowspan='2'>{'a' * 201}</td><td>b</td></tr><tr><td>c</td></tr></tbody>",
+            [f"{'a' * 201}; b", "c"],
+        ),
+    ],
+)
+def test_rows_of_unusual_tables(table: str, rows: list[str]) -> None:
+    assert list(tables.format_rows(etree.fromstring(f"<table>{table}</table>"))) == rows
+
+
+@pytest.mark.parametrize(
+    ("tex", "latex"),
+    [
+        ("$x$", "$x$"),
+        (" \\(x\n+ y\\) ", "$x + y$"),
+        ("}{}$x$", "$x$"),
+        ("\\begin{document}$$x$$", "$x$"),
+        ("$", "$$$"),
+        ("$$ $$", ""),
+        ("", ""),
+    ],
+)
+def test_latex_is_between_dollars_without_its_document(tex: str, latex: str) -> None:
+    assert formulas.format_latex(tex) == latex
+
+
+def test_a_word_that_is_nearly_a_mode_is_noticed() -> None:
+    [notice] = PmcConfig(formula="Latex").describe_unknown_values()
+    assert notice == "--formula Latex stands in place of each displayed formula (did you mean latex?)"
+    assert not PmcConfig(formula="[FORMULA]").describe_unknown_values()

@@ -1,0 +1,196 @@
+"""Tests of text files: formats, compression, ids, paragraphs, and the reason of every record that is none."""
+
+from __future__ import annotations
+
+import bz2
+import dataclasses
+import gzip
+import json
+import lzma
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bioshards.corpus.document import Document
+from bioshards.corpus.errors import BadFileError, InputNotFoundError, InvalidValueError
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.text_files import discovery, raw_records
+from bioshards.corpus.text_files.filters import TextFilesConfig
+from bioshards.corpus.text_files.reader import TextFileReader
+
+TEXT = "The heart was examined. It was large.\r\n \r\nThe liver\twas\x00not.\n"
+SENTENCES = ["The heart was examined.", "It was large.", "The liver was not."]
+COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda content: bytes(pa.compress(content, "zstd", asbytes=True)),
+}
+TRUNCATED = {
+    ".gz": "truncated-gzip",
+    ".bz2": "truncated-bzip2",
+    ".xz": "truncated-xz",
+    ".zst": "truncated-zstd",
+}
+CORRUPT = {".gz": "corrupt-gzip", ".bz2": "corrupt-bzip2", ".xz": "corrupt-xz", ".zst": "corrupt-zstd"}
+
+
+def read(path: Path, **settings: str) -> tuple[list[Document], list[tuple[str, str]]]:
+    """Return the documents of a file, and reason and detail of its rejected records."""
+    [source] = discovery.discover_sources(LocalStorage(), [str(path)])
+    config = dataclasses.replace(TextFilesConfig(), **settings)  # type: ignore[arg-type]
+    records = list(TextFileReader(config).read_records(LocalStorage(), source))
+    assert [record.position for record in records] == list(range(len(records)))
+    documents = [record.document for record in records if record.document]
+    return documents, [(record.error.reason, record.error.detail) for record in records if record.error]
+
+
+def write_lines(path: Path, *records: object) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+@pytest.mark.parametrize("extension", ["", *COMPRESSORS])
+def test_json_lines_become_documents_also_compressed(tmp_path: Path, extension: str) -> None:
+    lines = [{"id": "note 7", "text": TEXT, "title": "A heart"}, {"id": 8, "text": TEXT}, {"text": "None."}]
+    content = ("\ufeff" + "\n\n".join(map(json.dumps, lines))).encode()
+    path = tmp_path / f"Notes.JSONL{extension}"
+    path.write_bytes(COMPRESSORS.get(extension, bytes)(content))
+    documents, errors = read(path)
+    assert not errors
+    assert [document.id for document in documents] == ["text:note 7", "text:8", f"text:{path.name}#3"]
+    assert documents[0].sentences == ["A heart", *SENTENCES]
+    assert documents[0].sections == [("", 1)]
+    assert documents[1].sentences == SENTENCES
+    assert (documents[1].title, documents[1].num_words, documents[1].language) == ("", 11, "eng")
+
+
+@pytest.mark.parametrize("extension", COMPRESSORS)
+def test_damaged_compression_is_a_bad_file(tmp_path: Path, extension: str) -> None:
+    path = tmp_path / f"a.txt{extension}"
+    content = COMPRESSORS[extension](os.urandom(10_000).hex().encode())
+    path.write_bytes(content[:-20])
+    with pytest.raises(BadFileError, match=TRUNCATED[extension]):
+        read(path)
+    path.write_bytes(content[:20] + b"damaged" * 30 + content[230:])
+    with pytest.raises(BadFileError, match=CORRUPT[extension]):
+        read(path)
+
+
+def test_plain_text_has_blank_lines_between_documents(tmp_path: Path) -> None:
+    path = tmp_path / "guide.txt"
+    path.write_text("\n\nWash your\nhands.\n  \n\nDrink water. Walk.")
+    documents, errors = read(path, id_field="key")
+    assert [document.sentences for document in documents] == [["Wash your hands."], ["Drink water.", "Walk."]]
+    assert [document.id for document in documents] == ["text:guide.txt#1", "text:guide.txt#2"]
+    assert not errors
+
+
+def test_parquet_is_read_by_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    names = pa.array(["a", "b", None]).dictionary_encode()
+    table = {
+        "key": names,
+        "body": pa.array([TEXT, None, "Third."], pa.large_string()),
+        "other": [[1], [], []],
+    }
+    pq.write_table(pa.table(table), path, row_group_size=2)
+    documents, errors = read(path, id_field="key", text_field="body")
+    assert [document.id for document in documents] == ["text:a", "text:b", "text:a.parquet#3"]
+    assert [document.sentences for document in documents] == [SENTENCES, [], ["Third."]]
+    assert not errors
+    with pytest.raises(
+        BadFileError, match=r"no-column: it has no column text, but key, body, other: .*--text-f"
+    ):
+        read(path, id_field="key")
+    with pytest.raises(BadFileError, match=r"no-column: .* --id-field"):
+        read(path, id_field="doi", text_field="body")
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(BadFileError, match="corrupt-parquet"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "detail"),
+    [
+        (b'{"text": "a"', "malformed-json", "line 2: not JSON: "),
+        (b"[" * 100_000, "malformed-json", "recursion"),
+        (b'["a"]', "not-an-object", "a JSON list"),
+        (b'{"text": "caf\xe9"}', "invalid-utf-8", "line 2: not UTF-8 at its byte 14"),
+        (b'{"text": "\\ud83d"}', "invalid-unicode", "surrogate"),
+        (b'{"text": ["a"]}', "wrong-type", "its text is of type list"),
+        (b'{"text": "a", "title": 3}', "wrong-type", "its title is of type int"),
+        (b'{"text": "a", "id": true}', "wrong-type", "its id is of type bool"),
+        (b'{"text": "a", "id": "a\\nb"}', "invalid-id", "printable"),
+        (b'{"text": "a", "id": "seven"}', "duplicate-id", "text:seven before"),
+        (b'{"body": "a"}', "no-text-field", "no field text, but body: name one of them with --text-field"),
+        (b'{"text": "' + b"a" * 200_000 + b'"}', "too-large", "line 2: more than"),
+    ],
+)
+def test_a_bad_line_is_rejected_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: bytes, reason: str, detail: str
+) -> None:
+    monkeypatch.setattr(raw_records, "MAX_RECORD_BYTES", 150_000)
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"text": "One.", "id": "seven"}\n' + line + b'\n{"text": "Three."}')
+    documents, [error] = read(path)
+    assert [document.id for document in documents] == ["text:seven", "text:a.jsonl#3"]
+    assert error[0] == reason
+    assert detail in error[1]
+
+
+def test_records_over_the_limit_are_passed_over_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(raw_records, "MAX_RECORD_BYTES", 2_000)
+    path = tmp_path / "a.txt"
+    path.write_text("First.\n\n" + "a lot of text\n" * 200 + "\nThird.\n\n" + "x" * 9_000)
+    documents, errors = read(path)
+    assert [document.id for document in documents] == ["text:a.txt#1", "text:a.txt#3"]
+    assert [detail.split(":")[0] for _, detail in errors] == ["line 3", "line 206"]
+    monkeypatch.setattr(raw_records, "MAX_ROW_GROUP_BYTES", 100)
+    pq.write_table(pa.table({"text": ["a" * 200]}), tmp_path / "a.parquet")
+    with pytest.raises(BadFileError, match="too-large: its row group 1 "):
+        read(tmp_path / "a.parquet")
+
+
+def test_text_that_is_empty_is_dropped_not_rejected(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", {"text": " \n\n\t"}, {"text": None, "title": "A title"})
+    [source] = discovery.discover_sources(LocalStorage(), [str(path)])
+    records = TextFileReader(TextFilesConfig()).read_records(LocalStorage(), source)
+    assert [record.keys[0].drop_reason for record in records] == ["no-text", "no-text"]
+
+
+def test_a_named_id_field_must_be_there(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", {"text": "a", "doi": "10.5555/1"}, {"text": "b", "id": "c"})
+    documents, errors = read(path, id_field="doi")
+    assert [document.id for document in documents] == ["text:10.5555/1"]
+    assert errors == [("no-id-field", "line 2: it has no field doi, which --id-field names")]
+    with pytest.raises(InvalidValueError, match="must name three fields"):
+        TextFilesConfig(text_field="title")
+
+
+def test_files_are_named_below_the_folder_of_the_input(tmp_path: Path) -> None:
+    for name in ("ward-1/note.txt", "ward-2/note.txt", "ward-2/readme.md", "all.ndjson.gz"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("Slept well.")
+
+    def discover(*inputs: str) -> list[str]:
+        inputs = tuple(str(tmp_path / name) for name in inputs)
+        names = [source.name for source in discovery.discover_sources(LocalStorage(), inputs, notices.append)]
+        assert names == [s.name for s in discovery.discover_sources(LocalStorage(), inputs[::-1])]
+        return names
+
+    notices: list[str] = []
+    assert discover("") == discover("", "ward-1") == ["all.ndjson.gz", "ward-1/note.txt", "ward-2/note.txt"]
+    assert "1 file is not read" in notices[0]
+    assert discover("ward-2/*") == ["note.txt"]
+    assert "1 file is not read" in notices[-1]
+    assert discover("*/note.txt") == ["ward-1/note.txt", "ward-2/note.txt"]
+    assert discover("ward-1/note.txt", "all.ndjson.gz") == ["all.ndjson.gz", "note.txt"]
+    with pytest.raises(InputNotFoundError, match=r"names no text file. Give a folder"):
+        discover("ward-2/readme.md")
