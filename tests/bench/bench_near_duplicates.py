@@ -28,9 +28,8 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from lxml import etree
 
-from bioshards.corpus.errors import DataError
+from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.lifecycle.near_duplicates import (
     BAND_ROWS,
     MIN_WORDS,
@@ -47,9 +46,10 @@ from bioshards.corpus.lifecycle.near_duplicates import (
     make_signature_batch,
     normalise_words,
 )
-from bioshards.corpus.pubmed.citation import parse_citation
-from bioshards.corpus.pubmed.document_builder import CitationDocumentBuilder
+from bioshards.corpus.pubmed.discovery import discover_sources
 from bioshards.corpus.pubmed.filters import PubMedConfig
+from bioshards.corpus.readers import make_reader
+from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.bench.harness import peer_near_duplicates, pubmed_baseline
 from tests.bench.harness.text_corpora import get_data_dir
 
@@ -88,27 +88,33 @@ class Abstract:
 
 
 def load_abstracts() -> list[Abstract]:
-    """Load the distinct texts of all real records with an abstract."""
-    builder = CitationDocumentBuilder(PubMedConfig())
+    """Load the distinct texts of all real records with an abstract, revisions included."""
+    folder = Path(get_data_dir()) / "pubmed"
+    links: dict[int, set[tuple[str, int]]] = collections.defaultdict(set)
+    duplicates = set[int]()
+    for record in pubmed_baseline.iter_records(folder):
+        pmid = record.findtext("MedlineCitation/PMID", "")
+        for link in record.iterfind(".//CommentsCorrections"):
+            kind, linked = link.get("RefType", ""), link.findtext("PMID") or ""
+            if kind in LINK_TYPES and pmid.isdigit() and linked.isdigit():
+                links[int(pmid)].add((kind, int(linked)))
+        if pmid.isdigit() and DUPLICATE_TYPE in [item.text for item in record.iterfind(".//PublicationType")]:
+            duplicates.add(int(pmid))
+    storage, reader = LocalStorage(), make_reader(PubMedConfig(), keep_dropped=False)
     abstracts: dict[tuple[int, str, tuple[str, ...]], Abstract] = {}
-    for record in pubmed_baseline.iter_records(Path(get_data_dir()) / "pubmed"):
-        record.tail = None
+    for source in discover_sources(storage, [str(folder), f"{folder}/**/*.@*"]):
         try:
-            document = builder.build_document(parse_citation(etree.tostring(record)), "", 0)[1]
-        except DataError:
+            documents = [record.document for record in reader.read_records(storage, source)]
+        except BadFileError:
             continue
-        if document is None or not document.sections or document.pmid is None:
-            continue
-        text = tuple(document.sentences[document.sections[0][1] :])
-        links = tuple(
-            (link.get("RefType", ""), int(link.findtext("PMID") or 0))
-            for link in record.iterfind(".//CommentsCorrections")
-            if link.get("RefType") in LINK_TYPES and (link.findtext("PMID") or "").isdigit()
-        )
-        is_duplicate = DUPLICATE_TYPE in [item.text for item in record.iterfind(".//PublicationType")]
-        if normalise_words(" ".join(text)):
-            abstract = Abstract(document.pmid, document.title, text, links, is_duplicate)
-            abstracts.setdefault((document.pmid, document.title, text), abstract)
+        for document in documents:
+            if document is None or not document.sections or document.pmid is None:
+                continue
+            pmid, text = document.pmid, tuple(document.sentences[document.sections[0][1] :])
+            if normalise_words(" ".join(text)):
+                linked_pmids = tuple(sorted(links[pmid]))
+                abstract = Abstract(pmid, document.title, text, linked_pmids, pmid in duplicates)
+                abstracts.setdefault((pmid, document.title, text), abstract)
     return list(abstracts.values())
 
 
@@ -181,8 +187,8 @@ def compare_with_exact(abstracts: Sequence[Abstract]) -> None:
 def compare_with_pubmed_links(abstracts: Sequence[Abstract]) -> None:
     """Print what becomes of the pairs that PubMed links, where both have an abstract here."""
     by_pmid = {abstract.pmid: abstract for abstract in abstracts}
-    num_links = sum(len(abstract.links) for abstract in abstracts)
-    duplicates = [abstract for abstract in abstracts if abstract.is_duplicate]
+    num_links = sum(len(abstract.links) for abstract in by_pmid.values())
+    duplicates = [abstract for abstract in by_pmid.values() if abstract.is_duplicate]
     pairs = {
         frozenset((abstract.pmid, pmid)): kind
         for abstract in abstracts

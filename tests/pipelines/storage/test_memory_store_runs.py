@@ -35,7 +35,10 @@ def clear_memory_store() -> None:
     MEMORY_OBJECTS.clear()
 
 
-def test_pubmed_to_shards_from_and_to_an_object_store(tmp_path: Path, run: Callable[..., int]) -> None:
+@pytest.mark.parametrize(("dedup", "similarity"), [("exact", b""), ("near", b"\t1.000")])
+def test_pubmed_to_shards_from_and_to_an_object_store(
+    dedup: str, similarity: bytes, tmp_path: Path, run: Callable[..., int]
+) -> None:
     source = tmp_path / "in"
     shutil.copytree(PUBMED_SAMPLE, source)
     (source / "pubmed26n0004.xml").write_bytes(
@@ -45,7 +48,7 @@ def test_pubmed_to_shards_from_and_to_an_object_store(tmp_path: Path, run: Calla
         MEMORY_OBJECTS[f"mem://bucket/in/{path.name}"] = path.read_bytes()
     MEMORY_OBJECTS["mem://bucket/ids.txt"] = b"# a benchmark\npubmed:90000001\n"
     (tmp_path / "ids.txt").write_bytes(MEMORY_OBJECTS["mem://bucket/ids.txt"])
-    options = ("--keep-dropped", "--dedup", "exact", "--exclude-ids")
+    options = ("--keep-dropped", "--dedup", dedup, "--exclude-ids")
     store_arguments = ("--input", "mem://bucket/in", "--output", "mem://bucket/out")
     assert run(*store_arguments, *options, "mem://bucket/ids.txt") == 0
     assert run("--input", source, "--output", tmp_path / "out", *options, tmp_path / "ids.txt") == 0
@@ -57,7 +60,9 @@ def test_pubmed_to_shards_from_and_to_an_object_store(tmp_path: Path, run: Calla
     for entry in manifest["outputs"] + manifest["dropped"] + manifest["duplicates"]:
         local = tmp_path / "out" / entry["file"]
         assert MEMORY_OBJECTS[f"mem://bucket/out/{entry['file']}"] == local.read_bytes()
-    assert MEMORY_OBJECTS["mem://bucket/out/duplicates.tsv"].endswith(b"\npubmed:8\tpubmed:7\n")
+    assert MEMORY_OBJECTS["mem://bucket/out/duplicates.tsv"].endswith(
+        b"\npubmed:8\tpubmed:7" + similarity + b"\n"
+    )
     assert not [path for path in MEMORY_OBJECTS if ".tmp-" in path]
 
 
