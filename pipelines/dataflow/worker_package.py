@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
 LIBRARIES: Final = {
-    "": ("apache-beam", "filelock", "jinja2", "lxml", "pyarrow", "requests", "tqdm", "urllib3"),
-    "vocab": ("numpy", "sentencepiece", "tokenizers"),
+    "": ("apache-beam", "filelock", "jinja2", "lxml", "numpy", "pyarrow", "requests", "tqdm", "urllib3"),
+    "vocab": ("sentencepiece", "tokenizers"),
     "cloud": ("obstore",),
     "aws": ("boto3",),
 }
