@@ -38,7 +38,13 @@ class TextFilesConfig(TextConfig):
         str, Option("the field with the title, which may be missing (default: title)", metavar="NAME")
     ] = "title"
 
-    drop_reasons: ClassVar[tuple[str, ...]] = ("superseded", "no-text", "duplicate", "excluded")
+    drop_reasons: ClassVar[tuple[str, ...]] = (
+        "superseded",
+        "no-text",
+        "duplicate",
+        "near-duplicate",
+        "excluded",
+    )
     """All drop reasons, in order of precedence.
 
     ``superseded``: a later file has a record of the same id (lifecycle/versions.py).

@@ -66,12 +66,12 @@ def test_drop_reasons_apply_in_their_order() -> None:
     reasons.append(
         get_drop_reason(metadata, config, [*blocks, TextBlock("body", (), "One two three four five.")])
     )
-    assert reasons == [*PmcConfig.drop_reasons[1:-2], None]
+    assert reasons == [*PmcConfig.drop_reasons[1:-3], None]
 
 
 def test_drop_reasons_of_other_steps_come_first_and_last() -> None:
     assert PmcConfig.drop_reasons[0] == "superseded"
-    assert PmcConfig.drop_reasons[-2:] == ("duplicate", "excluded")
+    assert PmcConfig.drop_reasons[-3:] == ("duplicate", "near-duplicate", "excluded")
     assert len(set(PmcConfig.drop_reasons)) == len(PmcConfig.drop_reasons)
 
 
