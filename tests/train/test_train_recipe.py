@@ -541,7 +541,9 @@ def count_parameters(model: torch.nn.Module) -> int:
 def build_on_meta(preset: str, vocabulary: int) -> ElectraObjective | MlmObjective:
     """Build the preset's models on the meta device."""
     special = {"[PAD]": 0, "[CLS]": 2, "[SEP]": 3}
-    dataset_info = SimpleNamespace(vocabulary_size=vocabulary, special_ids=special, labelled=True)
+    dataset_info = SimpleNamespace(
+        vocabulary_size=vocabulary, special_ids=special, labelled=True, most_frequent_id=5
+    )
     with torch.device("meta"):
         objective = build_objective(PRESETS[preset].model_config, dataset_info)
     assert isinstance(objective, (ElectraObjective, MlmObjective))
@@ -608,6 +610,7 @@ def test_default_model_is_small() -> None:
     special = {"[PAD]": 0, "[CLS]": 2, "[SEP]": 3}
     with torch.device("meta"):
         objective = build_objective(
-            recipe.model_config, SimpleNamespace(vocabulary_size=30_522, special_ids=special, labelled=False)
+            recipe.model_config,
+            SimpleNamespace(vocabulary_size=30_522, special_ids=special, labelled=False, most_frequent_id=5),
         )
     assert count_parameters(objective) < 5e6
