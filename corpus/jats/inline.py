@@ -363,7 +363,9 @@ def _is_blank_at(leaf: etree._Element, end: int) -> bool:
     if name == "mspace":
         return not leaf.get("width", "").startswith(("-", "0"))
     text = leaf.text or ""
-    return name == "mtext" and bool(text) and text[end].isspace()
+    if name != "mtext":  # such as <mo>&#160;</mo>; XML's own white space is trimmed in MathML
+        return text.strip(" \t\r\n").isspace()
+    return bool(text) and text[end].isspace()
 
 
 _HANDLERS: Final[dict[object, Callable[[etree._Element, TextPieces], None]]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from tests.support.corpus.jats_articles import article_xml
 from tests.support.outputs import load_manifest
-from tests.support.paths import BENCHMARK_SAMPLE
+from tests.support.paths import BENCHMARK_SAMPLE, PUBMED_SAMPLE, TOPIC_SAMPLE
 from tests.support.servers.fake_server import FakeServer
 from tests.support.servers.server_pages import create_europepmc_server
 
@@ -34,9 +35,10 @@ def test_abstracts_to_scores(tmp_path: Path) -> None:
         tmp_path / name
         for name in ("abstracts", "articles", "texts", "words", "vocab", "rows", "run", "scores")
     )
-    run_module(BEAM, "run", "pubmed_to_shards", "--output", abstracts, "--workers", 2)
-    assert load_manifest(abstracts)["counts"]["documents"] == 77
-    assert "77" in run_module("bioshards.corpus", "stats", abstracts)
+    citations = ("--input", PUBMED_SAMPLE, "--input", TOPIC_SAMPLE)
+    run_module(BEAM, "run", "pubmed_to_shards", *citations, "--output", abstracts, "--workers", 2)
+    assert load_manifest(abstracts)["counts"]["documents"] == 577
+    assert "577" in run_module("bioshards.corpus", "stats", abstracts)
     assert "pubmed:90000001" in run_module("bioshards.corpus", "show", abstracts, "--id", "pubmed:90000001")
     assert run_module("bioshards.corpus", "export", abstracts).count("\n") > 300
     run_module(BEAM, "copy", abstracts, tmp_path / "copy")
@@ -45,18 +47,22 @@ def test_abstracts_to_scores(tmp_path: Path) -> None:
     run_module(BEAM, "run", "text_to_shards", "--output", texts)
     shards = ("--input", abstracts, "--input", articles, "--input", texts)
     run_module(BEAM, "run", "shards_to_words", *shards, "--output", words)
-    assert load_manifest(words)["counts"]["documents"] > 77
+    assert load_manifest(words)["counts"]["documents"] > 577
     run_module("bioshards.vocab", "build", words, "--size", 600, "--output", vocabulary)
     assert len((vocabulary / "vocab.txt").read_text().split("\n")) == 601
     split = ("--validation-fraction", 0.1, "--max-seq-length", 64)
     run_module(BEAM, "run", "shards_to_pretraining", *shards, "--vocab", vocabulary, *split, "--output", rows)
     assert load_manifest(rows)["counts"]["train"]["rows"] > 100
-    run_module("bioshards.train", rows, "--vocab", vocabulary, "--steps", 4, "--output", run)
+    sizes = ("--family", "bert", "--hidden-size", 64, "--intermediate-size", 256)
+    recipe = ("--steps", 500, "--learning-rate", 0.005, "--dropout", 0, "--attention-dropout", 0)
+    printed = run_module("bioshards.train", rows, "--vocab", vocabulary, *sizes, *recipe, "--output", run)
+    [accuracy, chance] = map(float, re.findall(r"([0-9.]+)%", printed))
+    assert accuracy > 1.5 * chance > 5, printed
     run_module("bioshards.train", "plot", run)
-    assert (run / "curves.html").exists()
+    assert "MLM baseline" in (run / "curves.html").read_text()
     benchmarks = ("--benchmarks", BENCHMARKS)
     task = ("--tasks", "blurb/ncbi-disease", "--seeds", 1, "--epochs", 1)
-    run_module("bioshards.evaluate", "run", run / "step-0000004/hf", *benchmarks, *task, "--output", scores)
+    run_module("bioshards.evaluate", "run", run / "step-0000500/hf", *benchmarks, *task, "--output", scores)
     run_module("bioshards.evaluate", "report", scores, "--output", scores / "report.html")
     assert "NCBI-disease" in (scores / "report.html").read_text()
     contamination = tmp_path / "contamination"

@@ -469,8 +469,7 @@ def test_bioalbert_pmc_goes_on_by_the_schedule_of_all_steps(size: str, peak: flo
     assert rate == pytest.approx(peak * 270 / 470)
 
 
-def test_make_train_sees_as_many_tokens_of_the_sample_as_the_preset(parse_recipe: Any) -> None:
-    """Its options apply to ``tiny`` on the sample alone."""
+def test_make_train_has_a_recipe_for_the_preset_tiny_on_the_sample_alone(parse_recipe: Any) -> None:
 
     def read_options(*variables: str) -> list[str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
@@ -486,8 +485,7 @@ def test_make_train_sees_as_many_tokens_of_the_sample_as_the_preset(parse_recipe
         return shlex.split(line.partition("--output")[2])[1:]
 
     recipe = parse_recipe(*read_options())
-    assert recipe.steps * recipe.batch_size == PRESETS["tiny"].steps * PRESETS["tiny"].batch_size
-    assert (recipe.steps, recipe.dropout) == (400, 0)
+    assert (recipe.family, recipe.hidden_size, recipe.steps, recipe.dropout) == ("bert", 64, 1000, 0)
     assert not read_options("EXAMPLES=elsewhere")
     assert not read_options("MODEL=bio-electra")
 
@@ -541,7 +539,9 @@ def count_parameters(model: torch.nn.Module) -> int:
 def build_on_meta(preset: str, vocabulary: int) -> ElectraObjective | MlmObjective:
     """Build the preset's models on the meta device."""
     special = {"[PAD]": 0, "[CLS]": 2, "[SEP]": 3}
-    dataset_info = SimpleNamespace(vocabulary_size=vocabulary, special_ids=special, labelled=True)
+    dataset_info = SimpleNamespace(
+        vocabulary_size=vocabulary, special_ids=special, labelled=True, most_frequent_id=5
+    )
     with torch.device("meta"):
         objective = build_objective(PRESETS[preset].model_config, dataset_info)
     assert isinstance(objective, (ElectraObjective, MlmObjective))
@@ -608,6 +608,7 @@ def test_default_model_is_small() -> None:
     special = {"[PAD]": 0, "[CLS]": 2, "[SEP]": 3}
     with torch.device("meta"):
         objective = build_objective(
-            recipe.model_config, SimpleNamespace(vocabulary_size=30_522, special_ids=special, labelled=False)
+            recipe.model_config,
+            SimpleNamespace(vocabulary_size=30_522, special_ids=special, labelled=False, most_frequent_id=5),
         )
     assert count_parameters(objective) < 5e6

@@ -92,7 +92,11 @@ class DataSpec(Protocol):
 
     @property
     def special_ids(self) -> Mapping[str, int]:
-        """Ids of the special tokens, [PAD], [CLS] and [SEP] among them."""
+        """Ids of the special tokens, [PAD], [CLS], [SEP] and [MASK] among them."""
+
+    @property
+    def most_frequent_id(self) -> int:
+        """Id of the most frequent token of the text."""
 
     @property
     def labelled(self) -> bool:

@@ -26,8 +26,6 @@ from .pretraining_dataset import PretrainingDataset
 if TYPE_CHECKING:
     from .masking import MaskedRows
 
-_SAMPLED_BLOCKS: Final = 64
-"""Record batches that :func:`compute_token_capacity` samples."""
 _STANDARD_DEVIATIONS: Final = 4
 _TOKEN_MULTIPLE: Final = 128
 """Tokens of a packed batch are a multiple of this, for the tiles of matrix products on GPUs."""
@@ -59,10 +57,7 @@ def compute_token_capacity(dataset: PretrainingDataset, num_rows: int) -> int:
     a multiple of 128, and at most that of padded rows.  The deviation is estimated from record batches spread
     evenly over the set.
     """
-    stride = max(1, len(dataset.block_sizes) // _SAMPLED_BLOCKS)
-    lengths = np.concatenate(
-        [dataset.get_row_lengths(block) for block in range(0, len(dataset.block_sizes), stride)]
-    )
+    lengths = np.concatenate([dataset.get_row_lengths(block) for block in dataset.sample_blocks()])
     mean_tokens = num_rows * dataset.tokens / dataset.rows
     capacity = mean_tokens + _STANDARD_DEVIATIONS * math.sqrt(num_rows) * float(lengths.std())
     return min(num_rows * dataset.max_seq_length, _round_up(math.ceil(capacity), _TOKEN_MULTIPLE))

@@ -14,6 +14,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -37,6 +38,8 @@ from .mapped_shard import REBUILD_HINT, MappedShard, ShardMetadata, TrainingData
 __all__ = ["BlockIndex", "PretrainingDataset", "TrainingDataError", "is_empty", "manifest_of"]
 
 _READ_SIZE: Final = 1 << 20
+_SAMPLED_BLOCKS: Final = 64
+"""Record batches that are sampled for statistics."""
 
 
 class BlockIndex(NamedTuple):
@@ -130,6 +133,25 @@ class PretrainingDataset:
         start = int(self.block_index.offsets[block])
         offsets = self.shards[int(self.block_index.shard[block])].offsets
         return np.diff(np.asarray(offsets[start : start + int(self.block_sizes[block]) + 1])).astype(np.int64)
+
+    @cached_property
+    def most_frequent_id(self) -> int:
+        """Id of the most frequent token, [PAD], [CLS], [SEP] and [MASK] left out.
+
+        Tokens are counted in record batches spread evenly over the set.
+        """
+        counts = np.zeros(self.vocabulary_size, np.int64)
+        for block in self.sample_blocks():
+            start = int(self.block_index.ids[block])
+            shard = self.shards[int(self.block_index.shard[block])]
+            ids = np.asarray(shard.ids[start : start + int(self.block_index.tokens[block])])
+            counts += np.bincount(ids[ids < len(counts)], minlength=len(counts))
+        counts[[self.special_ids[name] for name in ("[PAD]", "[CLS]", "[SEP]", "[MASK]")]] = 0
+        return int(counts.argmax())
+
+    def sample_blocks(self) -> range:
+        """Return up to twice :data:`_SAMPLED_BLOCKS` record batches, spread evenly over the set."""
+        return range(0, len(self.block_sizes), max(1, len(self.block_sizes) // _SAMPLED_BLOCKS))
 
     def verify(self, progress: Progress) -> None:
         """Compare the SHA-256 of all shards with the manifest, in one thread per core.

@@ -24,6 +24,7 @@ class MetricsLog:
 
     Attributes:
         last_train_entry: last entry about training; empty if there is none.
+        last_validation_entry: likewise.
     """
 
     def __init__(self, run: str, steps_done: int) -> None:
@@ -32,8 +33,9 @@ class MetricsLog:
         entries = [entry for entry in _read_entries(path) if entry["step"] <= steps_done]
         with LocalStorage().write(path) as file:
             file.writelines(map(_format_line, entries))
-        train_entries = [entry for entry in entries if entry["split"] == "train"]
-        self.last_train_entry: dict[str, Any] = train_entries[-1] if train_entries else {}
+        last_entries = {entry["split"]: entry for entry in entries}
+        self.last_train_entry: dict[str, Any] = last_entries.get("train", {})
+        self.last_validation_entry: dict[str, Any] = last_entries.get("validation", {})
         self._file = open(path, "ab")  # noqa: SIM115 - closed by close()
 
     def write(self, entry: dict[str, Any]) -> None:
@@ -43,6 +45,8 @@ class MetricsLog:
         self._file.flush()
         if entry["split"] == "train":
             self.last_train_entry = entry
+        else:
+            self.last_validation_entry = entry
 
     def close(self) -> None:
         """Close the file."""

@@ -142,7 +142,7 @@ class _TrainingRun:
         run_dir.write_run_manifest(
             job.output, self._build_run_info(state), metrics_log.last_train_entry, time.monotonic() - started
         )
-        return self._format_result(loop, metrics_log.last_train_entry)
+        return self._format_result(loop, metrics_log)
 
     def _build_trainer(self, last_checkpoint: str | None) -> Trainer:
         recipe, init_checkpoint = self.plan.recipe, self.job.init_checkpoint
@@ -316,14 +316,16 @@ class _TrainingRun:
         }
         LocalStorage().write_json(f"{folder}/{run_dir.RUN_FILE}", run_info)
 
-    def _format_result(self, loop: TrainingLoop, final_metrics: dict[str, Any]) -> str:
+    def _format_result(self, loop: TrainingLoop, metrics_log: MetricsLog) -> str:
         finite_losses = {
-            name: value for name, value in final_metrics.get("losses", {}).items() if value is not None
+            name: value
+            for name, value in metrics_log.last_train_entry.get("losses", {}).items()
+            if value is not None
         }
         losses = ", ".join(f"{name} {value:.3f}" for name, value in finite_losses.items())
         return (
-            f"{loop.steps_done:,} steps, {loop.tokens_seen:,} tokens: "
-            f"{losses}\n{self._format_loading_hint()}\n"
+            f"{loop.steps_done:,} steps, {loop.tokens_seen:,} tokens: {losses}\n"
+            f"{_format_learning(metrics_log)}{self._format_loading_hint()}\n"
             f"curves:     python -m bioshards.train plot {self.job.output}"
         )
 
@@ -334,3 +336,15 @@ class _TrainingRun:
             f'load it:    transformers.AutoModel.from_pretrained("{folder}"), or AutoTokenizer, '
             "AutoModelForTokenClassification ..."
         )
+
+
+def _format_learning(metrics_log: MetricsLog) -> str:
+    """Return a line with accuracy and baseline of hidden tokens, of validation rows if there are any."""
+    entry = metrics_log.last_validation_entry or metrics_log.last_train_entry
+    metrics = entry.get("metrics", {})
+    if metrics.get("mlm_accuracy") is None:
+        return ""
+    return (
+        f"{entry['split']}: {metrics['mlm_accuracy']:.1%} of the hidden tokens predicted; "
+        f"chance, always the most frequent token: {metrics['mlm_baseline']:.1%}\n"
+    )

@@ -26,6 +26,8 @@ from .objective import (
     Objective,
     build_common_settings,
     build_encoder_settings,
+    compute_mlm_fractions,
+    compute_mlm_sums,
     compute_ratios,
 )
 
@@ -44,8 +46,11 @@ class ElectraObjective(Objective):
     losses: Mapping[str, tuple[float, str]] = {"mlm": (1.0, "masked"), "rtd": (50.0, "tokens")}
     logits_count_field = "tokens"
 
-    def __init__(self, generator: ElectraForMaskedLM, discriminator: ElectraForPreTraining) -> None:
+    def __init__(
+        self, generator: ElectraForMaskedLM, discriminator: ElectraForPreTraining, data_spec: DataSpec
+    ) -> None:
         super().__init__()
+        self.special_ids, self.most_frequent_id = data_spec.special_ids, data_spec.most_frequent_id
         generator.electra.embeddings = discriminator.electra.embeddings
         generator.tie_weights()  # tie its output layer to the discriminator's word embeddings
         self.generator, self.discriminator = generator, discriminator
@@ -58,7 +63,8 @@ class ElectraObjective(Objective):
         generator = load_model(
             ElectraForMaskedLM, cls.build_generator_config(config, data_spec), subfolder=GENERATOR_FOLDER
         )
-        return cls(generator, load_model(ElectraForPreTraining, cls.build_config(config, data_spec)))
+        discriminator = load_model(ElectraForPreTraining, cls.build_config(config, data_spec))
+        return cls(generator, discriminator, data_spec)
 
     @classmethod
     def build_config(cls, config: ModelConfig, data_spec: DataSpec) -> ElectraConfig:
@@ -92,11 +98,10 @@ class ElectraObjective(Objective):
         is_flagged, is_replaced = (logits > 0) & batch.is_token, is_replaced & batch.is_token
         is_correct = (is_flagged == is_replaced) & batch.is_token
         sums = {
-            "mlm": F.cross_entropy(generator_logits, batch.targets, reduction="sum"),
+            **compute_mlm_sums(generator_logits, batch, self.special_ids, self.most_frequent_id),
             "rtd": F.binary_cross_entropy_with_logits(
                 logits, is_replaced.float(), weight=batch.is_token.float(), reduction="sum"
             ),
-            "mlm_right": (generator_logits.argmax(-1) == batch.targets).sum().float(),
             "rtd_right": is_correct.sum().float(),
             "replaced": is_replaced.sum().float(),
             "flagged": is_flagged.sum().float(),
@@ -121,14 +126,15 @@ class ElectraObjective(Objective):
         return torch.stack((F.logsigmoid(-logits), F.logsigmoid(logits)), -1)
 
     def compute_metrics(self, totals: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
-        """Compute accuracies, precision and recall of RTD, and the fraction of replaced tokens.
+        """Compute accuracies, the baseline of MLM's, precision and recall of RTD, and the fraction of
+        replaced tokens.
 
         ``replaced_entropy`` is the RTD loss, in nats per token, of a discriminator that knows only the
         fraction of replaced tokens: the baseline of ``rtd``.
         """
         metrics = compute_ratios(
             {
-                "mlm_accuracy": (totals["mlm_right"], counts["masked"]),
+                **compute_mlm_fractions(totals),
                 "rtd_accuracy": (totals["rtd_right"], counts["tokens"]),
                 "rtd_precision": (totals["caught"], totals["flagged"]),
                 "rtd_recall": (totals["caught"], totals["replaced"]),

@@ -28,7 +28,15 @@ from bioshards.train.batch import Batch, BatchCounts
 from bioshards.train.config.model_config import DataSpec, ModelConfig
 
 from . import attention, flops
-from .objective import ForwardOutput, ModelLoader, Objective, build_encoder_settings, compute_ratios
+from .objective import (
+    ForwardOutput,
+    ModelLoader,
+    Objective,
+    build_encoder_settings,
+    compute_mlm_fractions,
+    compute_mlm_sums,
+    compute_ratios,
+)
 
 
 class MlmObjective(Objective):
@@ -42,7 +50,7 @@ class MlmObjective(Objective):
     pair_loss: ClassVar[str]
     logits_count_field = "masked"
 
-    def __init__(self, model: Any, labelled: bool) -> None:
+    def __init__(self, model: Any, data_spec: DataSpec) -> None:
         """Enable flat batches, and freeze the pair head if rows have no labels.
 
         Args:
@@ -50,11 +58,12 @@ class MlmObjective(Objective):
         """
         super().__init__()
         self.model = model
-        self.pair_task = self.pair_loss if labelled else None
+        self.special_ids, self.most_frequent_id = data_spec.special_ids, data_spec.most_frequent_id
+        self.pair_task = self.pair_loss if data_spec.labelled else None
         self.losses = {"mlm": (1.0, "masked")} | (
             {self.pair_task: (1.0, "labelled")} if self.pair_task else {}
         )
-        if not labelled:
+        if not data_spec.labelled:
             self._get_pooler().requires_grad_(False)
             self._get_pair_classifier().requires_grad_(False)
         attention.enable(model)
@@ -62,7 +71,7 @@ class MlmObjective(Objective):
     @classmethod
     def build(cls, config: ModelConfig, data_spec: DataSpec, load_model: ModelLoader) -> Self:
         """Build the model."""
-        return cls(load_model(cls.model_class, cls.build_config(config, data_spec)), data_spec.labelled)
+        return cls(load_model(cls.model_class, cls.build_config(config, data_spec)), data_spec)
 
     @property
     def encoder(self) -> PreTrainedModel:
@@ -73,10 +82,7 @@ class MlmObjective(Objective):
     def compute_outputs(self, batch: Batch) -> ForwardOutput:
         hidden = attention.encode(self.encoder, batch)
         logits = self._compute_mlm_logits(hidden[batch.masked_positions])
-        sums = {
-            "mlm": F.cross_entropy(logits, batch.targets, reduction="sum"),
-            "mlm_right": (logits.argmax(-1) == batch.targets).sum().float(),
-        }
+        sums = compute_mlm_sums(logits, batch, self.special_ids, self.most_frequent_id)
         if self.pair_task:
             pair_logits = self._compute_pair_logits(hidden[batch.row_starts])
             sums[self.pair_task] = F.cross_entropy(pair_logits, batch.labels, reduction="sum")
@@ -91,8 +97,8 @@ class MlmObjective(Objective):
         return logits.log_softmax(-1)
 
     def compute_metrics(self, totals: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
-        """Compute the accuracy on masked tokens, and on pairs if rows have labels."""
-        fractions = {"mlm_accuracy": (totals["mlm_right"], counts["masked"])}
+        """Compute the accuracy on hidden tokens with its baseline, and on pairs if rows have labels."""
+        fractions = compute_mlm_fractions(totals)
         if self.pair_task:
             fractions[f"{self.pair_task}_accuracy"] = (totals[f"{self.pair_task}_right"], counts["labelled"])
         return compute_ratios(fractions)

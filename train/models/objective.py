@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol, Self, TypeVar
 
+import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
@@ -137,6 +138,34 @@ class Objective(nn.Module, ABC):
     @abstractmethod
     def save(self, folder: str) -> None:
         """Write the encoder and its heads for Hugging Face's ``from_pretrained``."""
+
+
+def compute_mlm_sums(
+    logits: Tensor, batch: Batch, special_ids: Mapping[str, int], most_frequent_id: int
+) -> dict[str, Tensor]:
+    """Return the sum of the MLM loss, and the counts of :func:`compute_mlm_fractions`.
+
+    The loss is that of all masked positions.  The counts are of hidden ones, which show [MASK]: where a token
+    was kept, the model can copy it.
+
+    Args:
+        logits: float32[M, vocabulary].
+    """
+    is_hidden = batch.ids[batch.masked_positions] == special_ids["[MASK]"]
+    return {
+        "mlm": F.cross_entropy(logits, batch.targets, reduction="sum"),
+        "mlm_hidden": is_hidden.sum().float(),
+        "mlm_right": (is_hidden & (logits.argmax(-1) == batch.targets)).sum().float(),
+        "mlm_most_frequent": (is_hidden & (batch.targets == most_frequent_id)).sum().float(),
+    }
+
+
+def compute_mlm_fractions(totals: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+    """Return the accuracy on hidden tokens, and ``mlm_baseline``: that of the set's most frequent token."""
+    return {
+        "mlm_accuracy": (totals["mlm_right"], totals["mlm_hidden"]),
+        "mlm_baseline": (totals["mlm_most_frequent"], totals["mlm_hidden"]),
+    }
 
 
 def compute_ratios(fractions: Mapping[str, tuple[float, float]]) -> dict[str, float]:

@@ -31,7 +31,7 @@ def draw_charts(runs: Sequence[RunLog], panels: Sequence[Panel]) -> list[Chart]:
     legend = [Line([], [], index, run.name, marker=index) for index, run in enumerate(runs)]
     legend += [Line([], [], _GREY, "training"), Line([], [], _GREY, "validation", "dashed")]
     if any(panel.metric in BASELINES for panel in panels):
-        legend.append(Line([], [], _GREY, "baseline: fraction of replaced tokens", "dotted"))
+        legend.append(Line([], [], _GREY, "baseline: frequencies alone", "dotted"))
     lines_by_panel = [
         [line for index, run in enumerate(runs) for line in _make_lines(run, panel, index)]
         for panel in panels

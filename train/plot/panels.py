@@ -10,12 +10,17 @@ import numpy as np
 
 from .curves import MetricPath, RunLog, number_from_value
 
-BASELINES: Final[dict[MetricPath, MetricPath]] = {("losses", "rtd"): ("metrics", "replaced_entropy")}
-"""Baseline of a loss: for RTD, that of a discriminator that knows only the fraction of replaced tokens."""
+BASELINES: Final[dict[MetricPath, MetricPath]] = {
+    ("losses", "rtd"): ("metrics", "replaced_entropy"),
+    ("metrics", "mlm_accuracy"): ("metrics", "mlm_baseline"),
+}
+"""Baseline of a loss or an accuracy: that of a model that knows only frequencies.  RTD: the loss given the
+fraction of replaced tokens; MLM: the accuracy of always predicting the most frequent token."""
 SMOOTHING_DIVISOR: Final = 100
 """Half the smoothing window is the number of points divided by this."""
 _FRACTION_SUFFIXES: Final = (
     "accuracy",
+    "baseline",
     "precision",
     "recall",
     "replaced",

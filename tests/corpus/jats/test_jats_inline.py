@@ -80,6 +80,8 @@ def build_xref(number: str) -> str:
             "for<m:math><m:mtext> all </m:mtext><m:mi>x</m:mi><m:mspace width='1em'/></m:math>in",
             "for all x in",
         ),
+        ("the part<m:math><m:mo>&#160;</m:mo><m:mi>u</m:mi><m:mi>&#160;</m:mi></m:math>of", "the part u of"),
+        ("non-<m:math><m:mo>\n</m:mo><m:mi>n</m:mi><m:mo> </m:mo></m:math>fold", "non-nfold"),
         # Links, and links without a text.
         ("see <ext-link xlink:href='https://example.org'>our pages</ext-link>.", "see our pages."),
         ("the programme <ext-link xlink:href='https://example.org'/>.", "the programme."),

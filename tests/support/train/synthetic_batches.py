@@ -30,6 +30,7 @@ class DatasetInfo:
     vocabulary_size: int = VOCABULARY
     special_ids: dict[str, int] = field(default_factory=lambda: SPECIAL_TOKEN_IDS)
     labelled: bool = True
+    most_frequent_id: int = 5
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,16 @@ def test_dataset_properties(pretraining_set: Path) -> None:
     assert PretrainingDataset(str(pretraining_set), "validation").rows == 4
 
 
+@pytest.mark.parametrize("vocabulary", [100, 200_000])
+def test_most_frequent_token_is_counted_without_special_tokens(vocabulary: int, tmp_path: Path) -> None:
+    rows = random_rows(60, 30, vocabulary, labelled=False)
+    cls, sep, frequent = SPECIAL_TOKEN_IDS["[CLS]"], SPECIAL_TOKEN_IDS["[SEP]"], vocabulary - 1
+    rows += [SyntheticRow([cls, *(frequent for _ in range(9)), sep, sep, sep], 0, -100)] * 10
+    blocks = split_into_batches(rows, [7, 1, 12])
+    folder = write_pretraining_set(tmp_path / "set", {"one": blocks}, vocabulary=vocabulary)
+    assert PretrainingDataset(str(folder)).most_frequent_id == frequent
+
+
 @pytest.mark.parametrize("objective", ["electra", "bert", "albert", "plain"])
 @pytest.mark.parametrize("vocabulary", [100, 1 << 16, (1 << 16) + 1, 200_000])
 def test_rows_survive_a_round_trip(objective: str, vocabulary: int, tmp_path: Path) -> None:

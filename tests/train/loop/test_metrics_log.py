@@ -38,6 +38,7 @@ def test_lines_are_flushed_immediately(tmp_path: Path) -> None:
     log.write(make_entry(2, "validation", loss=0.25))
     assert [log_entry["split"] for log_entry in lines(tmp_path)] == ["train", "train", "validation"]
     assert log.last_train_entry == make_entry(2)
+    assert log.last_validation_entry == make_entry(2, "validation", loss=0.25)
     log.close()
 
 

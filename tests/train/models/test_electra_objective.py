@@ -15,7 +15,9 @@ from bioshards.train.models import attention
 from bioshards.train.models.electra_objective import ElectraObjective, corrupt, sample_tokens
 from tests.support.hypothesis_profiles import examples
 from tests.support.train.synthetic_batches import (
+    MASK,
     VOCABULARY,
+    DatasetInfo,
     MaskedRow,
     count_rows,
     make_batch_of_each_layout,
@@ -242,14 +244,16 @@ def test_metrics_equal_their_definitions() -> None:
     true_positives = sum(
         is_true and is_flagged for is_true, is_flagged in zip(actual, predicted, strict=True)
     )
-    correct = [
-        int(best == target) for best, target in zip(generator_logits.argmax(-1), batch.targets, strict=True)
-    ]
+    hidden = batch.ids[batch.masked_positions] == MASK
+    assert 0 < hidden.sum() < counts.masked
+    correct = (generator_logits.argmax(-1) == batch.targets)[hidden].float().mean()
+    frequent = (batch.targets == DatasetInfo().most_frequent_id)[hidden].float().mean()
     share = sum(actual) / counts.tokens
     assert true_positives
     assert model.compute_metrics(sums, counts._asdict()) == pytest.approx(
         {
-            "mlm_accuracy": sum(correct) / counts.masked,
+            "mlm_accuracy": correct.item(),
+            "mlm_baseline": frequent.item(),
             "rtd_accuracy": sum(t == s for t, s in zip(actual, predicted, strict=True)) / counts.tokens,
             "rtd_precision": true_positives / sum(predicted),
             "rtd_recall": true_positives / sum(actual),
@@ -274,10 +278,11 @@ def test_loss_of_a_constant_discriminator_is_the_entropy_of_the_replaced_share()
 
 
 def test_metrics_without_tokens_are_omitted() -> None:
-    zero_sums = dict.fromkeys(("mlm_right", "rtd_right", "replaced", "flagged", "caught"), 0.0)
+    names = ("mlm_hidden", "mlm_right", "mlm_most_frequent", "rtd_right", "replaced", "flagged", "caught")
+    zero_sums = dict.fromkeys(names, 0.0)
     assert make_electra_objective().compute_metrics(zero_sums, {"masked": 0, "tokens": 0}) == {}
     metrics = make_electra_objective().compute_metrics(zero_sums, {"masked": 9, "tokens": 50})
-    assert metrics == {"mlm_accuracy": 0, "rtd_accuracy": 0, "replaced": 0, "replaced_entropy": 0}
+    assert metrics == {"rtd_accuracy": 0, "replaced": 0, "replaced_entropy": 0}
 
 
 def test_draws_depend_on_noise_and_not_on_the_torch_seed() -> None:

@@ -14,6 +14,8 @@ from bioshards.train.models.mlm_objective import MlmObjective
 from tests.support.train.synthetic_batches import (
     FAMILIES,
     LENGTH,
+    MASK,
+    DatasetInfo,
     count_rows,
     make_batch_of_each_layout,
     make_flat_batch,
@@ -82,13 +84,19 @@ def test_metrics_equal_those_of_the_library_predictions(family: str) -> None:
         batch = make_padded_batch(rows)
         output = run_library_model(model, batch, batch.labels)
     guesses = output.prediction_logits.argmax(-1).flatten()[batch.masked_positions]
+    is_hidden = batch.ids.flatten()[batch.masked_positions] == MASK
+    assert 0 < is_hidden.sum() < len(is_hidden)
     logits = output.seq_relationship_logits if family == "bert" else output.sop_logits
     num_correct = sum(
         int(guess == row.label) for guess, row in zip(logits.argmax(-1).tolist(), rows, strict=True)
     )
     assert model.compute_metrics(sums, counts._asdict()) == pytest.approx(
         {
-            "mlm_accuracy": (guesses == batch.targets).float().mean().item(),
+            "mlm_accuracy": (guesses == batch.targets)[is_hidden].float().mean().item(),
+            "mlm_baseline": (batch.targets == DatasetInfo().most_frequent_id)[is_hidden]
+            .float()
+            .mean()
+            .item(),
             f"{PAIRS[family]}_accuracy": num_correct / counts.labelled,
         }
     )
@@ -110,7 +118,7 @@ def test_batch_without_labels_has_no_pair_loss_and_is_finite(family: str) -> Non
     metrics = model.compute_metrics(
         {name: float(value) for name, value in sums.items()}, count_rows(rows)._asdict()
     )
-    assert metrics.keys() == {"mlm_accuracy"}
+    assert metrics.keys() == {"mlm_accuracy", "mlm_baseline"}
 
 
 @pytest.mark.parametrize("family", PAIRS)

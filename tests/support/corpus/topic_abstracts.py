@@ -1,0 +1,110 @@
+"""Writes corpus/sample/topics, abstracts of few topics in few phrases, from which a small model learns.
+
+The command is ``python -m tests.support.corpus.topic_abstracts``.  The file is committed; a test compares it
+with the output of this module.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Final
+
+from tests.support.evaluate.sample.sample_sentences import ENTITY_NAMES
+from tests.support.paths import TOPIC_SAMPLE
+
+_NUM_ABSTRACTS: Final = 500
+_FIRST_PMID: Final = 90_001_001
+_SEED: Final = 23
+
+_TOPICS: Final[Sequence[Mapping[str, str]]] = [
+    {"drug": drug, "gene": gene, "disease": disease, "species": species, "site": site, "sign": sign}
+    for drug, gene, disease, species, site, sign in zip(
+        ENTITY_NAMES["drug"],
+        (*ENTITY_NAMES["gene"], "SOLV1"),
+        ENTITY_NAMES["disease"],
+        (*ENTITY_NAMES["species"], "hamsters"),
+        ("skin", "heart", "kidney", "lung", "ankle", "throat", "hand"),
+        ("fever", "fainting", "oedema", "breathlessness", "stiffness", "wheezing", "numbness"),
+        strict=True,
+    )
+]
+"""Of each topic its drug, the gene that the drug blocks, and what else occurs with them."""
+_TITLES: Final = (
+    "{drug} in {disease}",
+    "{gene} and {sign} in {disease}",
+    "A trial of {drug} for {sign}",
+    "{drug} blocks {gene} in the {site} of {species}",
+)
+_SECTIONS: Final[Sequence[Sequence[str]]] = (
+    (
+        "{disease} is a rare disease of the {site} that begins with {sign}.",
+        "Patients with {disease} have {sign}, and the {site} is swollen.",
+    ),
+    (
+        "{gene} is expressed in the {site} of {species}.",
+        "The loss of {gene} in {species} leads to {sign}.",
+    ),
+    (
+        "We asked whether {drug}, which blocks {gene}, relieves {sign}.",
+        "We studied the effect of {drug} on the {site} of {species}.",
+    ),
+    (
+        "Patients with {disease} received {drug} or placebo for {n} weeks.",
+        "The {site} of {species} was exposed to {drug} for {n} hours.",
+    ),
+    (
+        "{sign} was less frequent with {drug} than with placebo.",
+        "{drug} reduced the activity of {gene} in the {site}.",
+    ),
+    (
+        "No adverse event of {drug} was seen.",
+        "{sign} returned when {drug} was stopped.",
+    ),
+    (
+        "We conclude that {drug} is effective in patients with {disease}.",
+        "We conclude that {drug} acts on the {site} through {gene}.",
+    ),
+)
+"""What an abstract says, in this order, each in one of its phrases."""
+_FILE: Final = """\
+<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE PubmedArticleSet PUBLIC "-//NLM//DTD PubMedArticle, 1st January 2025//EN" \
+"https://dtd.nlm.nih.gov/ncbi/pubmed/out/pubmed_250101.dtd">
+<PubmedArticleSet>
+{citations}
+</PubmedArticleSet>
+"""
+_CITATION: Final = """\
+<PubmedArticle><MedlineCitation Status="MEDLINE" Owner="NLM"><PMID Version="1">{pmid}</PMID>
+<Article PubModel="Print"><Journal><JournalIssue CitedMedium="Print"><PubDate><Year>2026</Year></PubDate>
+</JournalIssue></Journal><ArticleTitle>{title}</ArticleTitle>
+<Abstract><AbstractText>{abstract}</AbstractText></Abstract><Language>eng</Language></Article></MedlineCitation>
+</PubmedArticle>"""
+
+
+def topic_file() -> str:
+    """Generate the PubMed file."""
+    rng = Random(_SEED)
+    citations = (
+        _format_citation(rng, pmid, _TOPICS[pmid % len(_TOPICS)])
+        for pmid in range(_FIRST_PMID, _FIRST_PMID + _NUM_ABSTRACTS)
+    )
+    return _FILE.format(citations="\n".join(citations))
+
+
+def _format_citation(rng: Random, pmid: int, topic: Mapping[str, str]) -> str:
+    def fill(phrases: Sequence[str]) -> str:
+        phrase = rng.choice(phrases).replace("{n}", "%d")
+        text = phrase.format(**topic)
+        text %= tuple(rng.randrange(2, 90) for _ in range(phrase.count("%d")))
+        return text[:1].upper() + text[1:]
+
+    abstract = " ".join(fill(phrases) for phrases in _SECTIONS)
+    return _CITATION.format(pmid=pmid, title=f"{fill(_TITLES)}.", abstract=abstract)
+
+
+if __name__ == "__main__":
+    TOPIC_SAMPLE.parent.mkdir(exist_ok=True)
+    TOPIC_SAMPLE.write_bytes(gzip.compress(topic_file().encode(), mtime=0))
