@@ -1,6 +1,6 @@
 """The files by which near duplicates are found: signatures, candidates and decisions.
 
-Signatures are written once for each source, in a single batch, so that a column is one range of the file.
+Signatures are written once for each source, in large batches, so that a column is few ranges of the file.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,15 +33,21 @@ from .near_duplicates import (
 )
 
 DUPLICATES_HEADER: Final = b"id\tduplicate_of\tsimilarity\n"
+_BATCH_DOCUMENTS: Final = 65_536
+"""Documents in a batch of signatures: 33 MB."""
 _CANDIDATE_SCHEMA: Final = pa.schema([pa.field("pair", pa.uint64(), nullable=False)])
 
 
-class SignatureWriter:
-    """Collects the signatures of the documents of a source and writes them."""
+class SignatureWriter(ExitStack):
+    """Writes the signatures of the documents of a source; the file appears when the block ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, storage: Storage, path: str) -> None:
+        super().__init__()
+        file = pa.PythonFile(self.enter_context(storage.write(path)), "w")
+        self._writer = self.enter_context(pa.ipc.new_file(file, SIGNATURE_SCHEMA))
         self._rows: list[tuple[int, str, int, int | None]] = []
         self._signatures: list[UInt32Array] = []
+        self.callback(self._write_batch)
 
     def add(
         self, key: int, document_id: str, position: int, year: int | None, title: str, abstract: Iterable[str]
@@ -50,12 +57,12 @@ class SignatureWriter:
         if signature is not None:
             self._rows.append((key, document_id, position, year))
             self._signatures.append(signature)
+            if len(self._rows) == _BATCH_DOCUMENTS:
+                self._write_batch()
 
-    def write(self, storage: Storage, path: str) -> None:
-        """Write the signatures."""
-        batch = make_signature_batch(self._rows, self._signatures)
-        with storage.write(path) as out, pa.ipc.new_file(pa.PythonFile(out, "w"), SIGNATURE_SCHEMA) as writer:
-            writer.write_batch(batch)
+    def _write_batch(self) -> None:
+        self._writer.write_batch(make_signature_batch(self._rows, self._signatures))
+        self._rows, self._signatures = [], []
 
 
 @dataclass(frozen=True, slots=True)

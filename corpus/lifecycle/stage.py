@@ -176,7 +176,8 @@ class _Stager:
         self._reader = make_reader(document_config, keep_dropped)
         self._keys: list[tuple[int, int, int, bool, str | None]] = []
         self._digests: list[tuple[int, str, int, bytes]] | None = [] if should_digest else None
-        self._signatures = SignatureWriter() if should_sign else None
+        self._should_sign = should_sign
+        self._signatures: SignatureWriter | None = None
         self._records = 0
 
     def run(self) -> dict[str, Any]:
@@ -187,15 +188,15 @@ class _Stager:
             stack.enter_context(_disable_gc())
             rejects_path = self._output_dir.staged_path(self._output_name, "rejected.jsonl")
             self._rejects = stack.enter_context(RejectWriter(self._storage, rejects_path))
+            if self._should_sign:
+                signatures_path = self._output_dir.staged_path(self._output_name, "signatures")
+                self._signatures = stack.enter_context(SignatureWriter(self._storage, signatures_path))
             self._write_documents()
         if not is_unchanged(self._storage, self._source):
             raise BadFileError("changed", "it changed while it was read; rerun the command")
         self._write_rows("keys", self._keys, STAGED_KEY_SCHEMA)
         if self._digests is not None:
             self._write_rows("digests", self._digests, dedup.TEXT_DIGEST_SCHEMA)
-        if self._signatures is not None:
-            path = self._output_dir.staged_path(self._output_name, "signatures")
-            self._signatures.write(self._storage, path)
         return {
             "result": {
                 "records": self._records,
@@ -251,7 +252,8 @@ class _Stager:
                 (key.article_number, key.version, record.position, key.is_deletion, key.drop_reason)
             )
         document = record.document
-        if document and document.sections and record.keys[0].drop_reason is None:
+        is_compared = self._digests is not None or self._signatures is not None
+        if is_compared and document and document.sections and record.keys[0].drop_reason is None:
             self._add_compared_text(document, record.keys[0].article_number, record.position)
 
     def _add_compared_text(self, document: Document, key: int, position: int) -> None:

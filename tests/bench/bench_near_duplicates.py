@@ -93,13 +93,15 @@ def load_abstracts() -> list[Abstract]:
     links: dict[int, set[tuple[str, int]]] = collections.defaultdict(set)
     duplicates = set[int]()
     for record in pubmed_baseline.iter_records(folder):
-        pmid = record.findtext("MedlineCitation/PMID", "")
+        record_pmid = record.findtext("MedlineCitation/PMID", "")
+        if not record_pmid.isdigit():
+            continue
         for link in record.iterfind(".//CommentsCorrections"):
             kind, linked = link.get("RefType", ""), link.findtext("PMID") or ""
-            if kind in LINK_TYPES and pmid.isdigit() and linked.isdigit():
-                links[int(pmid)].add((kind, int(linked)))
-        if pmid.isdigit() and DUPLICATE_TYPE in [item.text for item in record.iterfind(".//PublicationType")]:
-            duplicates.add(int(pmid))
+            if kind in LINK_TYPES and linked.isdigit():
+                links[int(record_pmid)].add((kind, int(linked)))
+        if DUPLICATE_TYPE in [item.text for item in record.iterfind(".//PublicationType")]:
+            duplicates.add(int(record_pmid))
     storage, reader = LocalStorage(), make_reader(PubMedConfig(), keep_dropped=False)
     abstracts: dict[tuple[int, str, tuple[str, ...]], Abstract] = {}
     for source in discover_sources(storage, [str(folder), f"{folder}/**/*.@*"]):

@@ -62,23 +62,23 @@ def sign_shard(storage: Storage, output_dir: OutputDir, group: ShardGroup, index
     if input_dirs.find_damage(storage, f"{group.folder}/{shard.file}", shard):
         return SignedShard(number, shard, None)
     overlap_ids = overlap_filter.read_overlap_ids(storage, group.folder, group.overlap_lists, [shard])
-    writer, position = SignatureWriter(), 0
-    for batch in arrow_io.read_shards(storage, group.folder, [shard], _COLUMNS):
-        is_overlap = pc.is_in(batch["id"], value_set=overlap_ids).to_pylist()
-        for document, is_left_out in zip(batch.to_pylist(), is_overlap, strict=True):
-            if document["sections"] and not is_left_out:
-                abstract = document["sentences"][document["sections"][0]["first_sentence"] :]
-                pmc_number = _PMC_NUMBER.match(document["pmcid"] or "")
-                writer.add(
-                    document["pmid"] or (int(pmc_number[1]) if pmc_number else _NO_NUMBER),
-                    document["id"],
-                    position,
-                    document["year"],
-                    document["title"],
-                    abstract,
-                )
-            position += 1
-    writer.write(storage, path)
+    position = 0
+    with SignatureWriter(storage, path) as writer:
+        for batch in arrow_io.read_shards(storage, group.folder, [shard], _COLUMNS):
+            is_overlap = pc.is_in(batch["id"], value_set=overlap_ids).to_pylist()
+            for document, is_left_out in zip(batch.to_pylist(), is_overlap, strict=True):
+                if document["sections"] and not is_left_out:
+                    abstract = document["sentences"][document["sections"][0]["first_sentence"] :]
+                    pmc_number = _PMC_NUMBER.match(document["pmcid"] or "")
+                    writer.add(
+                        document["pmid"] or (int(pmc_number[1]) if pmc_number else _NO_NUMBER),
+                        document["id"],
+                        position,
+                        document["year"],
+                        document["title"],
+                        abstract,
+                    )
+                position += 1
     return SignedShard(number, shard, path)
 
 
