@@ -23,6 +23,8 @@ _LOG_INTERVAL_SECONDS: Final = 10
 _MAX_BARS: Final = 20
 """Bars that are drawn at most; tqdm draws none in a terminal that has no size."""
 _DEFAULT_COLUMNS: Final = 79
+_CURSOR_UP: Final = "\x1b[A"
+"""What tqdm writes to get from the second bar to the first."""
 _TICK_SECONDS: Final = 1.0
 """How often the elapsed time of a bar without a total is drawn anew."""
 
@@ -67,9 +69,9 @@ class Progress:
         """Print a line above the bars, on ``out`` or where the bars are."""
         from tqdm import tqdm
 
-        stream = _Stream(self.out)
-        with tqdm.external_write_mode(file=stream):
-            (_Stream(out) if out else stream).write(escape_controls(line) + "\n")
+        bars, stream = _Stream(self.out), _Stream(out or self.out)
+        with tqdm.external_write_mode(file=bars) if bars.is_terminal else contextlib.nullcontext():
+            stream.write(escape_controls(line) + "\n")
 
 
 class ProgressBar:
@@ -170,14 +172,16 @@ class _Stream:
 
     def __init__(self, out: TextIO | None) -> None:
         self._out = out
+        self._last_line = ""
         self.is_terminal = False
         with contextlib.suppress(ValueError):  # it is closed
             self.is_terminal = out is not None and out.isatty()
 
     def write(self, text: str) -> None:
         if not self.is_terminal:
-            line = text.strip("\r\n ")
-            text = f"{line}\n" if line else ""
+            line = text.replace(_CURSOR_UP, "").strip("\r\n ")
+            text = f"{line}\n" if line not in ("", self._last_line) else ""
+            self._last_line = line or self._last_line
         # Closed, full, or another encoding; RuntimeError: a signal's handler writes while this is written.
         with contextlib.suppress(OSError, ValueError, RuntimeError):
             if text and self._out is not None:

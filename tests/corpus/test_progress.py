@@ -87,6 +87,25 @@ def test_time_left_is_never_none_before_the_end(total: int, fraction: float, sec
     assert bool(is_left) == (0 < bar.count < total)
 
 
+def test_bars_within_bars_in_a_log(clock: Clock) -> None:
+    progress = Progress(log := io.StringIO())
+    with progress.bar("evaluating", 2, " runs") as outer:
+        for seed in outer.each(range(2)):
+            with progress.bar("fine-tuning", 6, " steps", is_transient=True) as inner:
+                for _ in inner.each(range(6)):
+                    clock.now += 3
+            progress.write(f"seed {seed}: F1 80.1")
+    assert [line.partition(" [")[0] for line in log.getvalue().splitlines()] == [
+        "fine-tuning:  67% 4/6 steps",
+        "seed 0: F1 80.1",
+        "evaluating:  50% 1/2 runs",
+        "fine-tuning:  67% 4/6 steps",
+        "seed 1: F1 80.1",
+        "evaluating: 100% 2/2 runs",
+    ]
+    assert "\x1b" not in log.getvalue()
+
+
 def test_a_bar_never_moves_back() -> None:
     with Progress(log := io.StringIO()).bar("finishing", 9, " files") as bar:
         bar.move_to(5)
