@@ -116,10 +116,12 @@ class _RunProgress:
     Attributes:
         TITLE: what the first step does.
         ITEMS: what it does it to.
+        EARLIER_STEPS: what is done before, by the name of the step.
     """
 
     TITLE: str
     ITEMS: str
+    EARLIER_STEPS: Mapping[str, str] = {}
 
     def __init__(
         self,
@@ -197,8 +199,13 @@ class _RunProgress:
                 num_records += note.num_units
                 amount = {"B": note.num_bytes, f" {self.ITEMS}": 0}.get(self._unit, note.num_units)
                 size_now += min(amount, self._sizes[item][0])
-        is_starting = notes == []
-        self._bar.move_to(size_now, "starting the workers" if is_starting else self._describe(num_records))
+        text = self._describe(num_records)
+        if notes is not None and all(note.step in self.EARLIER_STEPS for note in notes):
+            titles = [
+                title for step, title in self.EARLIER_STEPS.items() if step in {note.step for note in notes}
+            ]
+            text = titles[-1] if titles else "starting the workers"
+        self._bar.move_to(size_now, text)
 
     def _describe(self, num_records: int) -> str:
         """Return what follows the rate."""
@@ -255,6 +262,7 @@ class ShardsProgress(_RunProgress):
     def _list_later_steps(self) -> list[_LaterStep]:
         return [
             _LaterStep("versions", "resolving versions", " buckets"),
+            _LaterStep("candidates", "comparing documents", " buckets"),
             _LaterStep("duplicates", "finding duplicates", " buckets"),
             _LaterStep("finalize", "finishing the shards", " files", self._num_done),
             _LaterStep("keys", "reading keys of shards", " shards"),
@@ -302,6 +310,11 @@ class PretrainingProgress(_RunProgress):
 
     TITLE = "making examples"
     ITEMS = "groups of shards"
+    EARLIER_STEPS: Mapping[str, str] = {
+        "sign": "reading the documents for near duplicates",
+        "candidates": "comparing documents",
+        "duplicates": "finding near duplicates",
+    }
 
     def __init__(self, job: PretrainingJob, progress: Progress) -> None:
         self._num_buckets = sum(job.build_config.num_buckets.values())
