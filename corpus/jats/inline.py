@@ -36,8 +36,10 @@ _LOOKBACK_CHARACTERS: Final = 20
 _LOOKBACK_PIECES: Final = 8
 _FOOTNOTE_WORD = re.compile(r"\b(?:foot)?notes?\s*[(\[]?\s*$", re.I)
 """Text before a footnote's mark that is a word of its sentence: "see footnote a"."""
-WORD_GAP: Final = "\n"
-"""A blank that words need; join_pieces removes it at the inner side of brackets and before punctuation."""
+WORD_GAP: Final = "\n\r"
+"""A blank that words need; join_pieces removes it at the inner side of brackets and before punctuation.
+A script after it stays apart, unlike one after a line break of the XML, which never ends in a return.
+"""
 _NUMBERED_ITEM_NAME = re.compile(
     r"\b(?:fig|figs|figure|figures|table|tables|eq|eqs|equation|section|box|file|part|step)\.?\s*[(\[]?$",
     re.I,
@@ -253,7 +255,7 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
 def _may_start_note(element: etree._Element, text: str, pieces: TextPieces) -> bool:
     """Return True if a superscript may be the mark of a note: first in a paragraph, or after a clause."""
     last_character = pieces[-1][-1:] if pieces else ""
-    if (last_character and last_character not in " \t\n") or not note_marks.is_mark(text):
+    if (last_character and last_character not in " \t\n\r") or not note_marks.is_mark(text):
         return False
     before = "".join(pieces[-_LOOKBACK_PIECES:]).rstrip()
     if before:
@@ -276,8 +278,8 @@ def _append_subscript(element: etree._Element, pieces: TextPieces) -> None:
 
 def _strip_line_break(pieces: TextPieces) -> None:
     """Remove a trailing line break that only indents the XML before a script."""
-    if pieces and pieces[-1][-1:] in (" ", "\t"):
-        stripped = pieces[-1].rstrip()
+    if pieces and pieces[-1][-1:] in (" ", "\t", "\n"):
+        stripped = pieces[-1].rstrip(" \t\n")
         if "\n" in pieces[-1][len(stripped) :]:
             pieces[-1] = stripped
 

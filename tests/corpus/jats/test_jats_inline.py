@@ -49,6 +49,9 @@ def build_xref(number: str) -> str:
         ("Gulltime<sup>TM</sup> and Gull<italic><sup>TM</sup></italic>", "Gulltime™ and Gull™"),
         # Indented XML.
         ("Ca\n    <sup>2+</sup>\n    ions", "Ca2+ ions"),
+        ("<italic>y</italic>\n<sub>1</sub> of NO<sub>3</sub>\n<sup>−</sup>", "y1 of NO3−"),
+        ("fed\n<sup>15</sup>N", "fed 15N"),
+        ("as <preformat>y</preformat><sub>1</sub>", "as y 1"),
         ("(\n  <xref ref-type='fig'>Fig. 1</xref>\n  ), and", "(Fig. 1), and"),
         ("as\n  <italic>Larus</italic>\n  . Terns", "as Larus. Terns"),
         ("the <sup>14</sup>C of shells", "the 14C of shells"),
