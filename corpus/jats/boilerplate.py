@@ -114,9 +114,9 @@ def is_supplement_title(title: str) -> bool:
 
 
 def starts_with_boilerplate_title(text: str) -> bool:
-    """Return True if a footnote starts with a boilerplate title ("Funding: none.")."""
+    """Return True if a footnote starts with a boilerplate title ("Funding: none."), or is one."""
     end = re.search(r"[:.]", text[:_MAX_TITLE_LENGTH])
-    return end is not None and is_boilerplate(text[: end.start()])
+    return is_boilerplate(text[: end.start()] if end else text)
 
 
 _RUN_IN_HEADING = re.compile(
@@ -137,3 +137,21 @@ def split_run_in_heading(text: str) -> tuple[str, str]:
     if end < 0 or _RUN_IN_HEADING.fullmatch(text, 0, end) is None:
         return "", text
     return text[:end], text[end + 2 :]
+
+
+_MAX_PARAGRAPH_HEADING: Final = 50
+_PARAGRAPH_HEADING = re.compile(
+    rf"(?:{_RUN_IN_HEADING.pattern}|Change [Hh]istory|Specifications? [Tt]able|Value of the [Dd]ata)[:.]?"
+)
+
+
+def is_heading(text: str) -> bool:
+    """Return True if a paragraph is only a heading: "Notes:", "Competing interests"."""
+    return (
+        len(text) <= _MAX_PARAGRAPH_HEADING
+        and text[0].isupper()
+        and (
+            _PARAGRAPH_HEADING.fullmatch(text) is not None
+            or (text[-1].isalpha() and " " in text and is_boilerplate(text))
+        )
+    )

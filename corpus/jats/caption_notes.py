@@ -40,7 +40,11 @@ _SUPPLEMENT_NOTE = re.compile(
     """,
     _FLAGS,
 )
-_WHOLE_NOTE = re.compile(rf"[(\[]? \s* (?: {_TYPE_AND_SIZE} | {_TYPE} | {_SIZE} ) \s* [)\]]? \.?", _FLAGS)
+_WHOLE_NOTE = re.compile(
+    rf"[(\[]? \s* (?: {_TYPE_AND_SIZE} | {_TYPE} | {_SIZE} ) \s* [)\]]? \.?"
+    r" | [(\[] [a-z][a-z0-9]{1,4} [)\]] | \S+ \. (?: [a-z]{2,4} \d? | rdata ) \.?",
+    _FLAGS,
+)
 
 
 def remove_file_notes(text: str, is_supplement: bool) -> str:
@@ -48,7 +52,8 @@ def remove_file_notes(text: str, is_supplement: bool) -> str:
 
     Args:
         text: a paragraph in one line.
-        is_supplement: the paragraph belongs to a supplement, so that "(TIF)" and "(12 kb)" are notes too.
+        is_supplement: the paragraph belongs to a supplement, so that "(TIF)", "(12 kb)" and "gulls.dta" are
+            notes too.
     """
     if _SIZE_HINT.search(text):
         text = _BRACKETED_NOTE.sub("", text)
@@ -58,26 +63,41 @@ def remove_file_notes(text: str, is_supplement: bool) -> str:
     return text
 
 
-_LINK_NOTE = re.compile(
+_LINK = re.compile(
     r"""
-    \W* (?: doi \s? :? \s? )? (?: https?:// | 10\.\d{4,9}/ ) \S+ \W*
-  | (?: the \s )? online \s version \b .* \b contains \s supplementa (?:l|ry) \s .*
+    (?: supplementary \s material \s file \. \s )? \W* (?: doi \s? :? \s? )?
+    (?: (?: https?:// | 10\.\d{4,9}/ ) \S+
+      | [\w-]+ (?: \. [\w-]+ )* \. (?: com | edu | eu | gov | info | int | io | net | org | (?: ac | gc | gov ) \. [a-z]{2} )
+        (?: / \S* )? ) \W*
+    """,
+    _FLAGS,
+)
+"""A link or the name of a server, and nothing else."""
+_SUPPLEMENT_POINTER = re.compile(
+    r"""
+    (?: the \s )? online \s version \b .* \b contains \s supplementa (?:l|ry) \s .*
   | (?: the \s | for \s )? supplementa (?:l|ry) \s (?: data | information | materials? | files? ) \b .*
     \b (?: accompan (?:y|ies|ying) | available | found | visit ) \b .*
     (?: \b online \b | https?:// | doi | \b10\.\d ) .*
+  | below \s (?: is | are ) \s the \s links? \s to \s the \s (?: electronic \s )? supplementa (?:l|ry) \s .*
+  | the \s following \s (?: is | are ) \s (?: the \s )? supplementa (?:l|ry) \s .* \b this \s article \W*
     """,
     _FLAGS,
 )
 _SENTENCE_END = re.compile(r"\w\S*[.!?] [A-Z]")
 _MAX_LINK_NOTE: Final = 300
+_MAX_LINK_BLANKS: Final = 5
 
 
 def is_link_note(text: str) -> bool:
     """Return True if a text is only a link, or only says where the supplements are."""
+    if len(text) > _MAX_LINK_NOTE:
+        return False
+    if text.count(" ") <= _MAX_LINK_BLANKS and "." in text and _LINK.fullmatch(text):
+        return True
     return (
-        len(text) <= _MAX_LINK_NOTE
-        and ("://" in text or "10." in text or "upplement" in text)
-        and _LINK_NOTE.fullmatch(text) is not None
+        "upplement" in text
+        and _SUPPLEMENT_POINTER.fullmatch(text) is not None
         and _SENTENCE_END.search(text) is None
     )
 
@@ -141,6 +161,23 @@ _NUMBERED_LABEL: Final = (
 _LABEL = re.compile(
     rf"{_NUMBERED_LABEL} (?: [\s:,;.—–-]+ {_NUMBERED_LABEL} )* \s? (?: [.:|] (?= \s | $ ) | $ ) \s*", _FLAGS
 )
+_SUPPLEMENT: Final = r"""(?: appendi(?:x|ces) | data | (?: data )? sets? | dataset | documents? | files? | figures? | info
+    (?: rmation )? | items? | legends? | materials? | methods? | results | spreadsheets? | tables? | text | videos? )"""
+_SUPPLEMENT_LABEL = re.compile(
+    rf"""
+    \W* (?: descriptions? \s of \s | list \s of \s )? (?: (?: additional | combined | electronic | online ) \s )?
+    (?: (?: suppl[ei]ment (?: al | ary )? | supporting | source ) \s
+        {_SUPPLEMENT} (?: (?: \s and \s | \s? & \s? | , \s ) {_SUPPLEMENT} )* (?: \s files? )?
+        (?: \s for \s figure \s \d+ )?
+      | supplementary \s materials: \s crystallographic \s information .*
+      | (?: peer \s )? review (?: \s process )? \s file | reporting \s summary | transparency \s document
+      | (?: authors['’]? \s )? original \s file \s for \s figure \s \d+ ) \W*
+    """,
+    _FLAGS,
+)
+"""The label of a supplement that has no number."""
+_SUPPLEMENT_HINT = re.compile(r"upp|eview|ource|eport|arency|riginal|UPP|OURCE")
+_MAX_SUPPLEMENT_LABEL: Final = 100
 _LABEL_STARTS: Final = frozenset(
     (
         "fig",
@@ -182,7 +219,13 @@ _MAX_LABEL: Final = 200
 
 def is_label(text: str) -> bool:
     """Return True if a text is only a label."""
-    return len(text) <= _MAX_LABEL and split_label(text)[1] == ""
+    if len(text) > _MAX_LABEL:
+        return False
+    return split_label(text)[1] == "" or (
+        len(text) <= _MAX_SUPPLEMENT_LABEL
+        and _SUPPLEMENT_HINT.search(text) is not None
+        and _SUPPLEMENT_LABEL.fullmatch(text) is not None
+    )
 
 
 def split_label(text: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Recognise lists of references that are written as text: as paragraphs, lists or HTML."""
+"""Recognise references that are written as text: lists as paragraphs or HTML, the article's own citation."""
 
 from __future__ import annotations
 
@@ -36,3 +36,20 @@ def are_references(texts: list[str]) -> bool:
 def remove_html_references(text: str) -> str:
     """Remove a list of references with its title from a paragraph of HTML that came as text (CDATA)."""
     return _HTML_LIST.sub("", text).strip() if "</" in text else text
+
+
+_OWN_CITATION = re.compile(
+    r"(?:How to cite|Cite this article|(?:Suggested |Recommended )?[Cc]itation:"
+    r"|Citation (?=(?:[\w’'-]+ ){0,2}[^\W\d_a-z][\w’'-]+ [A-Z]{1,3}[,.])|CITATION:?).*\b(?:19|20)\d\d\b.*"
+)
+_OWN_CITATION_STARTS: Final = ("Citation", "CITATION", "Cite ", "How to ", "Suggested ", "Recommended ")
+_MAX_OWN_CITATION: Final = 1000
+
+
+def is_own_citation(text: str) -> bool:
+    """Return True if a paragraph is the citation of its article: "Citation Ode A. 2011. Gulls. Birds 3:1."."""
+    return (
+        text.startswith(_OWN_CITATION_STARTS)
+        and len(text) <= _MAX_OWN_CITATION
+        and _OWN_CITATION.fullmatch(text) is not None
+    )

@@ -7,12 +7,14 @@ authors and licences are excluded.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Final
 
 from lxml import etree
 
-from . import caption_notes, in_text_citations, inline
-from .boilerplate import split_run_in_heading
+from . import caption_notes, in_text_citations, inline, reference_lists
+from .boilerplate import is_heading, split_run_in_heading
 from .inline import extract_text
 from .section_walker import SectionWalker, TextBlock
 
@@ -58,8 +60,27 @@ def extract_blocks(
     walker = SectionWalker(captions_in_place, formula_placeholder)
     _walk_article(walker, article)
     mask = in_text_citations.CITATION_MASK if citations == "mask" else ""
-    blocks = walker.blocks if captions_in_place else map(_split_heading, _drop_notes(walker.blocks))
+    if captions_in_place:
+        return [_fill_gaps(block, mask) for block in walker.blocks]
+    blocks = map(_split_heading, _join_headings(_drop_notes(walker.blocks)))
     return [_fill_gaps(block, mask) for block in blocks]
+
+
+def _join_headings(blocks: list[TextBlock]) -> Iterator[TextBlock]:
+    """Make a paragraph that is only a heading the heading of those after it in its section."""
+    heading: TextBlock | None = None
+    for block, following in itertools.zip_longest(blocks, blocks[1:]):
+        if (
+            following is not None
+            and (block.part, block.headings) == (following.part, following.headings)
+            and is_heading(block.text)
+        ):
+            heading = block
+        elif heading is None or (block.part, block.headings) != (heading.part, heading.headings):
+            heading = None
+            yield block
+        else:
+            yield block._replace(headings=(*block.headings, heading.text.rstrip(":.")))
 
 
 def _split_heading(block: TextBlock) -> TextBlock:
@@ -81,12 +102,19 @@ def _fill_gaps(block: TextBlock, mask: str) -> TextBlock:
 
 
 def _drop_notes(blocks: list[TextBlock]) -> list[TextBlock]:
-    """Drop paragraphs that are only a label ("Figure 3.") or a link, unless there is no other text."""
+    """Drop paragraphs that are only a label ("Figure 3."), a link or the citation of the article.
+
+    They stay if there is no other text.
+    """
     others = [
         block
         for block in blocks
         if block.part == "title"
-        or not (caption_notes.is_label(block.text) or caption_notes.is_link_note(block.text))
+        or not (
+            caption_notes.is_label(block.text)
+            or caption_notes.is_link_note(block.text)
+            or reference_lists.is_own_citation(block.text)
+        )
     ]
     return others if any(block.part != "title" for block in others) else blocks
 

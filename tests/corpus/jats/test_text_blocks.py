@@ -194,6 +194,9 @@ def test_captions_of_figure_groups_are_nested() -> None:
         ("Counts of gulls (XLSX 12 kb).", ["Counts of gulls."]),
         ("Counts of gulls. (PDF 12 kb). Counts of terns. (DOC 3 kb)", ["Counts of gulls. Counts of terns."]),
         ("Counts of gulls. (TIF)", ["Counts of gulls."]),
+        ("(RDS)", []),
+        ("mbird.01-s0001.docx", []),
+        ("Gulls-2.dta.", []),
         ("Counts of gulls.", ["Counts of gulls."]),
         ("The probability density function (PDF)", ["The probability density function (PDF)"]),
         ("A region of the gull’s genome (9 kb)", ["A region of the gull’s genome (9 kb)"]),
@@ -250,6 +253,33 @@ def test_labels_in_captions_are_headings(caption: str, expected: list[tuple[str,
     assert extract_body(f"<fig><caption>{caption}</caption></fig>") == expected
 
 
+@pytest.mark.parametrize(
+    "label",
+    [
+        "Electronic supplementary material",
+        "Supplementary Figures and Tables.",
+        "SUPPLEMENTARY INFORMATION",
+        "Description of Additional Supplementary Files",
+        "Source Data for Figure 5",
+        "Peer Review File",
+        "Reporting Summary",
+        "Authors’ original file for figure 7",
+        "Additional supplementary materials: crystallographic information; 3D view; checkCIF report",
+    ],
+)
+def test_labels_of_supplements_without_a_number_are_no_paragraphs(label: str) -> None:
+    note = f"<fn-group><fn><p><bold>{label}</bold></p></fn></fn-group>"
+    assert extract_texts(f"<p>Gulls.</p><supplementary-material><p>{label}</p></supplementary-material>") == [
+        "Gulls."
+    ]
+    assert extract_texts(f"<p>Gulls.</p>{note}") == ["Gulls."]
+
+
+@pytest.mark.parametrize("text", ["Supplementary feeding", "Raw data.", "Source of gulls", "Reporting gulls"])
+def test_captions_like_labels_of_supplements_are_kept(text: str) -> None:
+    assert extract_texts(f"<p>Gulls.</p><p>{text}</p>") == ["Gulls.", text]
+
+
 def test_labels_are_no_paragraphs_unless_there_is_no_other_text() -> None:
     labels = "<p>Fig. 7</p><fig><label>Fig. 7</label><caption><p>Figure 7.</p></caption></fig>"
     assert extract_texts(f"<p>Gulls.</p>{labels}") == ["Gulls."]
@@ -267,6 +297,15 @@ def test_labels_are_no_paragraphs_unless_there_is_no_other_text() -> None:
         "The Supplementary Material for this article can be found online at: https://example.org/gulls#s",
         "Supplementary Information accompanies this paper at 10.5555/s41598-018-1.",
         "Supplementary data are available at Gulls online.",
+        "Below is the link to the electronic supplementary material.",
+        "The following is the supplementary data related to this article:",
+        "Supplementary material file. DOI: 10.5555/S16005368/vm2Isup3.cml",
+        "gulls.example.ac.uk/nests?year=1",
+        "www.gulls-example.org",
+        # The citation of the article
+        "Citation Ode A, de la Roe BC. 2011. Gulls of islands. Birds 3:e00015-18. https://doi.org/10.5555/1.",
+        "Citation: Ode A, Roe B (2005) Gulls of islands. Birds 1(2): e11.",
+        "How to cite this article: Ode, A. et al. Gulls. Birds 5, 11; doi: 10.5555/srep1 (2015).",
     ],
 )
 def test_paragraphs_of_links_are_dropped(note: str) -> None:
@@ -283,6 +322,11 @@ def test_paragraphs_of_links_are_dropped(note: str) -> None:
         "Supplementary material of gulls. It is available online.",
         "Supplementary files are found at http://example.org/19/s1. The gulls were counted.",
         "Supplementary feeding of gulls is available online.",
+        "Larus sp.",
+        "L.canus",
+        "Below is the link to the island.",
+        "Citation of gulls grew after 2011.",
+        "Citation analysis A, in 2011.",
     ],
 )
 def test_sentences_with_links_are_kept(text: str) -> None:
@@ -290,6 +334,11 @@ def test_sentences_with_links_are_kept(text: str) -> None:
 
 
 def test_signs_of_links_are_removed() -> None:
+    year = "<xref ref-type='bibr'>2001</xref>"
+    assert extract_texts(f"<p>Ode ({year}<xref ref-type='bibr'> ▶</xref>); Roe ({year} ▶, a).</p>") == [
+        "Ode (2001); Roe (2001, a)."
+    ]
+    assert extract_texts("<p>Press ▶ twice (▶, gulls).</p>") == ["Press ▶ twice (▶, gulls)."]
     assert extract_texts("<p>▸ Gulls (Ode, 2001 ▸; Fig. 4 ▸<italic>a</italic>).</p>") == [
         "Gulls (Ode, 2001; Fig. 4a)."
     ]
@@ -393,11 +442,23 @@ def test_run_in_heading_is_no_sentence() -> None:
         ("body", "Funding", "None. Gulls."),
         ("body", "Methods", "We saw."),
     ]
-    assert extract_texts("<p>Funding.</p><p>Gulls. Terns.</p><p>Results.Terns</p>") == [
-        "Funding.",
-        "Gulls. Terns.",
-        "Results.Terns",
+    assert extract_texts("<p>Gulls. Terns.</p><p>Results.Terns</p>") == ["Gulls. Terns.", "Results.Terns"]
+
+
+def test_paragraph_that_is_only_a_heading_is_that_of_the_next() -> None:
+    notes = "<p>Notes:</p><p>Gulls.</p><p>Terns.</p>"
+    assert extract_body(f"<sec><p>Auks.</p>{notes}<p>Competing interests</p><p>None.</p></sec>") == [
+        ("body", "", "Auks."),
+        ("body", "Notes", "Gulls."),
+        ("body", "Notes", "Terns."),
+        ("body", "Competing interests", "None."),
     ]
+    group = "<fn-group><fn><p>Author contributions</p><p>OO wrote.</p></fn></fn-group>"
+    assert extract_blocks(parse_article(f"<back>{group}</back>")) == [
+        ("boilerplate", "Footnotes > Author contributions", "OO wrote.")
+    ]
+    assert extract_texts("<p>Gulls.</p><p>Competing interests</p>") == ["Gulls.", "Competing interests"]
+    assert extract_texts("<p>Consent</p><p>Methods we saw.</p>") == ["Consent", "Methods we saw."]
 
 
 # Footnotes
