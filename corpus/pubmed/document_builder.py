@@ -6,6 +6,9 @@ text before reformatting, so that a word limit means the same with every format.
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
 from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.sentences import collapse_whitespace, count_line_words
@@ -14,6 +17,10 @@ from bioshards.corpus.text.cleaning import Cleaner
 
 from .citation import AbstractSection, Citation
 from .filters import PubMedConfig, find_drop_reason
+
+_NUMBER_ALONE = re.compile(r"(?:\d{1,2}[a-z]?|[IVX]{1,4}[ab]?)\.?")
+"""A text that says nothing without its label: "Level of evidence: 4."."""
+_MAX_NUMBER_ALONE: Final = 6
 
 
 class CitationDocumentBuilder:
@@ -60,7 +67,9 @@ class CitationDocumentBuilder:
             if label is not None:
                 label = collapse_whitespace(label)
                 heading = f"{part}{HEADING_SEPARATOR}{label}"
-                if config.section_labels:
+                if config.section_labels or (
+                    len(text) <= _MAX_NUMBER_ALONE and _NUMBER_ALONE.fullmatch(text)
+                ):
                     text = f"{label}: {text}"
                     num_words += count_line_words(label)
             new_sentences = split(text)

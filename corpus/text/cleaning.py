@@ -23,7 +23,7 @@ from . import mojibake, notices
 from .escaped_markup import remove_escaped_markup
 from .journal_notes import find_citation_end
 from .reference_numbers import remove_reference_numbers
-from .run_in_labels import split_at_labels
+from .run_in_labels import split_at_dotted_labels, split_at_labels
 
 LabelledText = tuple[str | None, str]
 """A section: label (or None) and text."""
@@ -321,15 +321,17 @@ def _count_change(rule_name: str, before: str, after: str, removed_characters: d
 
 
 def _split_at_labels(sections: list[LabelledText], removed_characters: dict[str, int]) -> list[LabelledText]:
-    """Make sections of the run-in labels of unlabelled ones."""
+    """Make sections of the run-in labels of sections."""
     cleaned: list[LabelledText] = []
     for section in sections:
         label, text = section
-        parts = split_at_labels(text) if label is None else None
+        parts = split_at_labels(text) if label is None else split_at_dotted_labels(label, text)
         if parts is None:
             cleaned.append(section)
             continue
-        _add_to_count(removed_characters, _RUN_IN_RULE, len(text) - _count_characters(parts))
+        _add_to_count(
+            removed_characters, _RUN_IN_RULE, _count_characters([section]) - _count_characters(parts)
+        )
         cleaned += parts
     return cleaned
 

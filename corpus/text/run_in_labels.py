@@ -4,6 +4,8 @@
 JATS mark as such in others. A label is one or more names of sections at the start of a sentence, with a
 colon and a blank after it, or with a dash before a capital or a digit (``Methods- We``). Three or more labels
 are found without a mark too, if the first begins the text: "Aim To see. Methods We looked. Results None."
+The journals of the American Society for Microbiology print "it sleeps.IMPORTANCE Mice"; PubMed has sections
+with labels that end in a stop and a colon, "A cohort OBJECTIVE.: To see.".
 """
 
 from __future__ import annotations
@@ -59,6 +61,8 @@ _UNMARKED_LABEL = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _MIN_UNMARKED_LABELS: Final = 3
+_IMPORTANCE = re.compile(r"(?<=[.?!)])\s*(IMPORTANCE)\s+(?=[A-Z])")
+_DOTTED_LABEL = re.compile(rf"\s(?-i:(?=[A-Z]{{4}}))({SECTION_NAME})\.:\s", re.VERBOSE | re.IGNORECASE)
 _WORD_CHARACTER = re.compile(r"[^\W_]")
 
 
@@ -80,9 +84,22 @@ def split_at_labels(text: str) -> list[tuple[str | None, str]] | None:
             labels += [] if text.endswith(":", 0, previous.start()) else [previous, label]
     if not labels and text[:_OPENER_LENGTH].lower() in _OPENERS:
         labels = _find_unmarked_labels(text)
+    if not labels and "IMPORTANCE " in text:
+        labels = list(_IMPORTANCE.finditer(text))
+    return _make_sections(text, None, labels)
+
+
+def split_at_dotted_labels(label: str, text: str) -> list[tuple[str | None, str]] | None:
+    """Split the text of a labelled section at labels like "OBJECTIVE.: "; return None if it has none."""
+    return _make_sections(text, label, list(_DOTTED_LABEL.finditer(text))) if ".: " in text else None
+
+
+def _make_sections(
+    text: str, first_label: str | None, labels: list[re.Match[str]]
+) -> list[tuple[str | None, str]] | None:
     if not labels:
         return None
-    parts: list[tuple[str | None, str]] = [(None, text[: labels[0].start()])]
+    parts: list[tuple[str | None, str]] = [(first_label, text[: labels[0].start()])]
     for label, next_start in zip(labels, [*(label.start() for label in labels[1:]), len(text)], strict=True):
         parts.append((label[1], text[label.end() : next_start].strip()))
     return [part for part in parts if _WORD_CHARACTER.search(part[1])] or None

@@ -327,6 +327,8 @@ RUN_IN_CASES: list[tuple[str, list[LabelledText]]] = [
         [("Purpose", "To see."), ("Methods", "We looked."), ("Conclusions", "They sleep.")],
     ),
     (f"Results: Results: {SENTENCES}", [("Results", SENTENCES)]),
+    (f"Mice sleep.IMPORTANCE {SENTENCES}", [(None, "Mice sleep."), ("IMPORTANCE", SENTENCES)]),
+    (f"Do (mice) sleep? IMPORTANCE {SENTENCES}", [(None, "Do (mice) sleep?"), ("IMPORTANCE", SENTENCES)]),
 ]
 
 
@@ -338,6 +340,18 @@ def test_run_in_labels_become_labels_of_sections(text: str, after: list[Labelled
         assert removed == {"run-in-labels": len(text) - count_characters(after)}
     assert omit_rule("run-in-labels").clean_abstract([(None, text)], {})[0][0] is None
     assert ALL_RULES.clean_abstract([("FINDINGS", text)], {})[0] == ("FINDINGS", text)
+
+
+def test_labels_with_a_stop_and_a_colon_split_labelled_sections() -> None:
+    text = "A study (MRI) OBJECTIVE.: To see. A MICE.: of methods.: Two."
+    before: list[LabelledText] = [("DESIGN", text), ("A", "B.")]
+    removed: dict[str, int] = {}
+    assert ALL_RULES.clean_abstract(before, removed) == [
+        ("DESIGN", "A study (MRI)"),
+        ("OBJECTIVE", "To see. A MICE.: of methods.: Two."),
+        ("A", "B."),
+    ]
+    assert removed == {"run-in-labels": 4}
 
 
 @settings(max_examples=examples(2000))
@@ -365,6 +379,7 @@ def test_every_section_name_is_a_run_in_label(name: str) -> None:
         "Mice sleep. Methods We looked. Results They sleep. Conclusion Good.",
         "BACKGROUND Mice sleep. Methods We looked. Results They sleep.",
         "Background noise was low. Methods were used. Results were good.",
+        "The IMPORTANCE OF mice. (IMPORTANCE Sleep) of IMPORTANCE They.",
     ],
 )
 def test_colons_within_sentences_make_no_labels(text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import dataclasses
 import json
 from itertools import pairwise
@@ -346,9 +347,16 @@ def test_counts_and_sections_match_the_sentences(
     assert " ".join(document.sentences[: boundaries[0]]) == (document.title if titles else "")
     for section, (start, end) in zip(non_empty, pairwise(boundaries), strict=True):
         words = section.text.split()
-        if labels and section.label is not None:
+        is_number = re.fullmatch(r"(\d\d?[a-z]?|[IVX]{1,4}[ab]?)\.?", " ".join(words)) is not None
+        if (labels or is_number) and section.label is not None:
             words = (section.label + ":").split() + words
         assert " ".join(document.sentences[start:end]).split() == words
+
+
+def test_number_keeps_its_label() -> None:
+    sections = (AbstractSection("SETTING", "A cage."), AbstractSection("LEVEL OF EVIDENCE", "4."))
+    document = build_document(build_citation(title="", abstract=sections), PubMedConfig())
+    assert document.sentences == ["A cage.", "LEVEL OF EVIDENCE: 4."]
 
 
 @settings(max_examples=examples(300))
