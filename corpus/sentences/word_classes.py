@@ -32,7 +32,7 @@ WORD_FAMILIES: Final[dict[str, str]] = {
     # Ranks and marks of taxonomy; a name follows.
     "rank": """
         ssp subsp var vars subvar cv cvs pv pvs pvar bv biovar f.sp sv serov ser str gen nov comb fam
-        ord sect Var n.sp sp.nov
+        ord sect Var n.sp sp.nov syn
     """,
     # A genus of which two or three letters are left; the species follows in lower case.
     "genus": "Ae An Cx Cs Th Lm Lb Lc Tr Ps Pl Sm Sc Pa Bl Cu Mn Ix Xe Str Staph Strep Psa Bac",
@@ -127,6 +127,8 @@ COMMON_WORDS: Final = frozenset(_COMMON_WORD_LIST.split())
 """Lower-case words within a sentence."""
 
 _PATTERNS_BEFORE_STOP: Final = {
+    "genus": rf".*[-–—](?:{'|'.join(WORD_FAMILIES['genus'].split())})",  # wheat-Th
+    "reference": r".*[–—](?:Eq|Fig|Tab)s?",  # Information—Fig
     "initials": r"(?:[A-Z][a-z]?\.?[-–]?){1,4}[.–-][A-Z][a-z]?",  # J.M  A.-K.H  J.-I
     "capital": r"[A-Z]",  # an initial, a vitamin, a panel, the genus of a species
     "letter": r"[a-z]",
@@ -139,7 +141,7 @@ _PATTERNS_BEFORE_STOP: Final = {
     "Short": r"[A-Z][a-z]{1,3}",
     "Word": r"[A-Z][a-z'’-]{4,}",
     "ACRONYM": r"[A-Z]{2,}s?",
-    "capital at end": r".*[-/][A-Z]",
+    "capital at end": r".*[-–—/][A-Z]",
     "closed": r".*[)\]}]",
     "quoted": r".*[\"'”’]",
     "blank": r"",  # of text cut into tokens: was seen .
