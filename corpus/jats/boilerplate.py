@@ -139,7 +139,7 @@ def split_run_in_heading(text: str) -> tuple[str, str]:
     return text[:end], text[end + 2 :]
 
 
-_MAX_PARAGRAPH_HEADING: Final = 50
+MAX_PARAGRAPH_HEADING: Final = 50
 _PARAGRAPH_HEADING = re.compile(
     rf"(?:{_RUN_IN_HEADING.pattern}|Change [Hh]istory|Specifications? [Tt]able|Value of the [Dd]ata)[:.]?"
 )
@@ -148,7 +148,7 @@ _PARAGRAPH_HEADING = re.compile(
 def is_heading(text: str) -> bool:
     """Return True if a paragraph is only a heading: "Notes:", "Competing interests"."""
     return (
-        len(text) <= _MAX_PARAGRAPH_HEADING
+        len(text) <= MAX_PARAGRAPH_HEADING
         and text[0].isupper()
         and (
             _PARAGRAPH_HEADING.fullmatch(text) is not None

@@ -67,7 +67,7 @@ _LINK = re.compile(
     r"""
     (?: supplementary \s material \s file \. \s )? \W* (?: doi \s? :? \s? )?
     (?: (?: https?:// | 10\.\d{4,9}/ ) \S+
-      | [\w-]+ (?: \. [\w-]+ )* \. (?: com | edu | eu | gov | info | int | io | net | org | (?: ac | gc | gov ) \. [a-z]{2} )
+      | [\w-]+ (?: \. [\w-]+ )* \. (?: com | edu | eu | gov | info | int | io | net | org | ac \. [a-z]{2} )
         (?: / \S* )? ) \W*
     """,
     _FLAGS,
@@ -93,7 +93,7 @@ def is_link_note(text: str) -> bool:
     """Return True if a text is only a link, or only says where the supplements are."""
     if len(text) > _MAX_LINK_NOTE:
         return False
-    if text.count(" ") <= _MAX_LINK_BLANKS and "." in text and _LINK.fullmatch(text):
+    if "." in text and text.count(" ") <= _MAX_LINK_BLANKS and _LINK.fullmatch(text):
         return True
     return (
         "upplement" in text
@@ -161,14 +161,14 @@ _NUMBERED_LABEL: Final = (
 _LABEL = re.compile(
     rf"{_NUMBERED_LABEL} (?: [\s:,;.—–-]+ {_NUMBERED_LABEL} )* \s? (?: [.:|] (?= \s | $ ) | $ ) \s*", _FLAGS
 )
-_SUPPLEMENT: Final = r"""(?: appendi(?:x|ces) | data | (?: data )? sets? | dataset | documents? | files? | figures? | info
-    (?: rmation )? | items? | legends? | materials? | methods? | results | spreadsheets? | tables? | text | videos? )"""
 _SUPPLEMENT_LABEL = re.compile(
-    rf"""
-    \W* (?: descriptions? \s of \s | list \s of \s )? (?: (?: additional | combined | electronic | online ) \s )?
+    r"""
+    \W* (?: (?: descriptions? | list ) \s of \s )? (?: (?: additional | combined | electronic | online ) \s )?
     (?: (?: suppl[ei]ment (?: al | ary )? | supporting | source ) \s
-        {_SUPPLEMENT} (?: (?: \s and \s | \s? & \s? | , \s ) {_SUPPLEMENT} )* (?: \s files? )?
-        (?: \s for \s figure \s \d+ )?
+        (?: (?: appendi(?:x|ces) | data (?: sets? )? | documents? | files? | figures? | info (?: rmation )?
+              | items? | legends? | materials? | methods? | results | sets? | spreadsheets? | tables? | text
+              | videos? )
+            (?: [\s,&]+ (?: and \s | for \s figure \s \d+ )? )? )+
       | supplementary \s materials: \s crystallographic \s information .*
       | (?: peer \s )? review (?: \s process )? \s file | reporting \s summary | transparency \s document
       | (?: authors['’]? \s )? original \s file \s for \s figure \s \d+ ) \W*
@@ -176,7 +176,25 @@ _SUPPLEMENT_LABEL = re.compile(
     _FLAGS,
 )
 """The label of a supplement that has no number."""
-_SUPPLEMENT_HINT = re.compile(r"upp|eview|ource|eport|arency|riginal|UPP|OURCE")
+_SUPPLEMENT_STARTS: Final = frozenset(
+    (
+        "addi",
+        "auth",
+        "comb",
+        "desc",
+        "elec",
+        "list",
+        "onli",
+        "orig",
+        "peer",
+        "repo",
+        "revi",
+        "sour",
+        "supp",
+        "tran",
+    )
+)
+"""First letters of such labels, a fast prefilter."""
 _MAX_SUPPLEMENT_LABEL: Final = 100
 _LABEL_STARTS: Final = frozenset(
     (
@@ -223,7 +241,7 @@ def is_label(text: str) -> bool:
         return False
     return split_label(text)[1] == "" or (
         len(text) <= _MAX_SUPPLEMENT_LABEL
-        and _SUPPLEMENT_HINT.search(text) is not None
+        and text.lstrip("([")[:4].lower() in _SUPPLEMENT_STARTS
         and _SUPPLEMENT_LABEL.fullmatch(text) is not None
     )
 

@@ -40,14 +40,15 @@ def remove_html_references(text: str) -> str:
 
 _OWN_CITATION = re.compile(
     r"(?:How to cite|Cite this article|(?:Suggested |Recommended )?[Cc]itation:"
-    r"|Citation (?=(?:[\w’'-]+ ){0,2}[^\W\d_a-z][\w’'-]+ [A-Z]{1,3}[,.])|CITATION:?).*\b(?:19|20)\d\d\b.*"
+    r"|Citation (?=(?:[\w’'-]+ ){0,2}[^\W\d_a-z][\w’'-]+ [A-Z](?:-?[A-Z]){0,3}[,.])|CITATION:?)"
+    r".*\b(?:19|20)\d\d\b.*"
 )
 _OWN_CITATION_STARTS: Final = ("Citation", "CITATION", "Cite ", "How to ", "Suggested ", "Recommended ")
 _MAX_OWN_CITATION: Final = 1000
 
 
 def is_own_citation(text: str) -> bool:
-    """Return True if a paragraph is the citation of its article: "Citation Ode A. 2011. Gulls. Birds 3:1."."""
+    """Return True if a paragraph is the citation of its article: "Citation Ode A. 2011. Gulls. Birds 3:1"."""
     return (
         text.startswith(_OWN_CITATION_STARTS)
         and len(text) <= _MAX_OWN_CITATION

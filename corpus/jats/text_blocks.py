@@ -8,13 +8,12 @@ authors and licences are excluded.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Final
 
 from lxml import etree
 
 from . import caption_notes, in_text_citations, inline, reference_lists
-from .boilerplate import is_heading, split_run_in_heading
+from .boilerplate import MAX_PARAGRAPH_HEADING, is_heading, split_run_in_heading
 from .inline import extract_text
 from .section_walker import SectionWalker, TextBlock
 
@@ -66,21 +65,25 @@ def extract_blocks(
     return [_fill_gaps(block, mask) for block in blocks]
 
 
-def _join_headings(blocks: list[TextBlock]) -> Iterator[TextBlock]:
+def _join_headings(blocks: list[TextBlock]) -> list[TextBlock]:
     """Make a paragraph that is only a heading the heading of those after it in its section."""
+    if not any(len(block.text) <= MAX_PARAGRAPH_HEADING and is_heading(block.text) for block in blocks):
+        return blocks
+    joined = []
     heading: TextBlock | None = None
     for block, following in itertools.zip_longest(blocks, blocks[1:]):
-        if (
-            following is not None
-            and (block.part, block.headings) == (following.part, following.headings)
-            and is_heading(block.text)
-        ):
+        if is_heading(block.text) and following is not None and _is_beside(block, following):
             heading = block
-        elif heading is None or (block.part, block.headings) != (heading.part, heading.headings):
+        elif heading is None or not _is_beside(block, heading):
             heading = None
-            yield block
+            joined.append(block)
         else:
-            yield block._replace(headings=(*block.headings, heading.text.rstrip(":.")))
+            joined.append(block._replace(headings=(*block.headings, heading.text.rstrip(":."))))
+    return joined
+
+
+def _is_beside(block: TextBlock, other: TextBlock) -> bool:
+    return block.part == other.part and block.headings == other.headings
 
 
 def _split_heading(block: TextBlock) -> TextBlock:

@@ -127,8 +127,6 @@ COMMON_WORDS: Final = frozenset(_COMMON_WORD_LIST.split())
 """Lower-case words within a sentence."""
 
 _PATTERNS_BEFORE_STOP: Final = {
-    "genus": rf".*[-–—](?:{'|'.join(WORD_FAMILIES['genus'].split())})",  # wheat-Th
-    "reference": r".*[–—](?:Eq|Fig|Tab)s?",  # Information—Fig
     "initials": r"(?:[A-Z][a-z]?\.?[-–]?){1,4}[.–-][A-Z][a-z]?",  # J.M  A.-K.H  J.-I
     "capital": r"[A-Z]",  # an initial, a vitamin, a panel, the genus of a species
     "letter": r"[a-z]",
@@ -146,6 +144,8 @@ _PATTERNS_BEFORE_STOP: Final = {
     "quoted": r".*[\"'”’]",
     "blank": r"",  # of text cut into tokens: was seen .
     "dots": r"\.+",
+    "genus": rf".*[-–—](?:{'|'.join(WORD_FAMILIES['genus'].split())})",  # wheat-Th
+    "reference": r".*[–—](?:Eq|Fig|Tab)s?",  # Information—Fig
     "inner dot": r".*\..*",
 }
 """Classes of words before a full stop outside the families: the first pattern that matches the whole word."""

@@ -325,7 +325,11 @@ def _split_at_labels(sections: list[LabelledText], removed_characters: dict[str,
     cleaned: list[LabelledText] = []
     for section in sections:
         label, text = section
-        parts = split_at_labels(text) if label is None else split_at_dotted_labels(label, text)
+        parts = (
+            split_at_labels(text)
+            if label is None or (text.startswith(label) and text.startswith(":", len(label)))
+            else split_at_dotted_labels(label, text)
+        )
         if parts is None:
             cleaned.append(section)
             continue

@@ -62,7 +62,7 @@ _UNMARKED_LABEL = re.compile(
 )
 _MIN_UNMARKED_LABELS: Final = 3
 _IMPORTANCE = re.compile(r"(?<=[.?!)])\s*(IMPORTANCE)\s+(?=[A-Z])")
-_DOTTED_LABEL = re.compile(rf"\s(?-i:(?=[A-Z]{{4}}))({SECTION_NAME})\.:\s", re.VERBOSE | re.IGNORECASE)
+_DOTTED_LABEL = re.compile(r"\s([A-Z]{4,}(?: [A-Z]+)*)\.:\s")
 _WORD_CHARACTER = re.compile(r"[^\W_]")
 
 
@@ -91,7 +91,10 @@ def split_at_labels(text: str) -> list[tuple[str | None, str]] | None:
 
 def split_at_dotted_labels(label: str, text: str) -> list[tuple[str | None, str]] | None:
     """Split the text of a labelled section at labels like "OBJECTIVE.: "; return None if it has none."""
-    return _make_sections(text, label, list(_DOTTED_LABEL.finditer(text))) if ".: " in text else None
+    if ".: " not in text:
+        return None
+    labels = [found for found in _DOTTED_LABEL.finditer(text) if _ends_in_last_word(text, found.end(1))]
+    return _make_sections(text, label, labels)
 
 
 def _make_sections(

@@ -342,6 +342,17 @@ def test_run_in_labels_become_labels_of_sections(text: str, after: list[Labelled
     assert ALL_RULES.clean_abstract([("FINDINGS", text)], {})[0] == ("FINDINGS", text)
 
 
+def test_section_that_repeats_its_label_is_split_at_run_in_labels() -> None:
+    before: list[LabelledText] = [("Aim", f"Aim: to see. Results: {SENTENCES}"), ("Note", "A.")]
+    removed: dict[str, int] = {}
+    assert ALL_RULES.clean_abstract(before, removed) == [
+        ("Aim", "to see."),
+        ("Results", SENTENCES),
+        ("Note", "A."),
+    ]
+    assert removed == {"run-in-labels": 8}
+
+
 def test_labels_with_a_stop_and_a_colon_split_labelled_sections() -> None:
     text = "A study (MRI) OBJECTIVE.: To see. A MICE.: of methods.: Two."
     before: list[LabelledText] = [("DESIGN", text), ("A", "B.")]

@@ -303,7 +303,7 @@ def test_labels_are_no_paragraphs_unless_there_is_no_other_text() -> None:
         "gulls.example.ac.uk/nests?year=1",
         "www.gulls-example.org",
         # The citation of the article
-        "Citation Ode A, de la Roe BC. 2011. Gulls of islands. Birds 3:e00015-18. https://doi.org/10.5555/1.",
+        "Citation de la Ode A-B, Roe BC. 2011. Gulls of islands. Birds 3:e00015-18. https://doi.org/10.5555/1.",
         "Citation: Ode A, Roe B (2005) Gulls of islands. Birds 1(2): e11.",
         "How to cite this article: Ode, A. et al. Gulls. Birds 5, 11; doi: 10.5555/srep1 (2015).",
     ],

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import dataclasses
 import json
+import re
 from itertools import pairwise
 from typing import Any
 
