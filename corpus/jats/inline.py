@@ -220,6 +220,8 @@ def _append_xref(xref: etree._Element, pieces: TextPieces) -> None:
                 or (pieces and _NUMBERED_ITEM_NAME.search(pieces[-1][-_LOOKBACK_CHARACTERS:]))
             ):
                 text = CITATION_MARK
+        elif text.strip() == in_text_citations.LINK_SIGN:
+            text = REMOVAL_MARK
         elif ref_type:
             text = in_text_citations.mark_trailing_number(text)
     elif (
