@@ -52,7 +52,7 @@ def test_abstracts_to_scores(tmp_path: Path) -> None:
     run_module(BEAM, "run", "shards_to_pretraining", *shards, "--vocab", vocabulary, *split, "--output", rows)
     assert load_manifest(rows)["counts"]["train"]["rows"] > 100
     sizes = ("--family", "bert", "--hidden-size", 64, "--intermediate-size", 256)
-    recipe = ("--steps", 400, "--learning-rate", 0.004, "--dropout", 0, "--attention-dropout", 0)
+    recipe = ("--steps", 500, "--learning-rate", 0.005, "--dropout", 0, "--attention-dropout", 0)
     printed = run_module("bioshards.train", rows, "--vocab", vocabulary, *sizes, *recipe, "--output", run)
     [accuracy, chance] = map(float, re.findall(r"([0-9.]+)%", printed))
     assert accuracy > 1.5 * chance > 5, printed
@@ -60,7 +60,7 @@ def test_abstracts_to_scores(tmp_path: Path) -> None:
     assert "MLM baseline" in (run / "curves.html").read_text()
     benchmarks = ("--benchmarks", BENCHMARKS)
     task = ("--tasks", "blurb/ncbi-disease", "--seeds", 1, "--epochs", 1)
-    run_module("bioshards.evaluate", "run", run / "step-0000400/hf", *benchmarks, *task, "--output", scores)
+    run_module("bioshards.evaluate", "run", run / "step-0000500/hf", *benchmarks, *task, "--output", scores)
     run_module("bioshards.evaluate", "report", scores, "--output", scores / "report.html")
     assert "NCBI-disease" in (scores / "report.html").read_text()
     contamination = tmp_path / "contamination"
