@@ -109,7 +109,7 @@ def test_drop_reasons_apply_in_their_order() -> None:
     for changes in [{}, *steps]:
         fields |= changes
         reasons.append(get_drop_reason(build_citation(**fields), config))
-    assert reasons == [*PubMedConfig.drop_reasons[3:-2], None]
+    assert reasons == [*PubMedConfig.drop_reasons[3:-3], None]
 
 
 def test_abstract_in_another_language_is_dropped_if_languages_are_selected() -> None:
@@ -130,7 +130,7 @@ def test_abstract_in_another_language_is_dropped_if_languages_are_selected() -> 
 
 def test_drop_reasons_of_other_steps_come_first_and_last() -> None:
     assert PubMedConfig.drop_reasons[:3] == ("deleted", "superseded", "book")
-    assert PubMedConfig.drop_reasons[-2:] == ("duplicate", "excluded")
+    assert PubMedConfig.drop_reasons[-3:] == ("duplicate", "near-duplicate", "excluded")
 
 
 def test_default_config_keeps_citations_with_an_abstract() -> None:
