@@ -81,7 +81,7 @@ def format_document(document: dict[str, Any]) -> Iterator[str]:
     """Yield the lines that show a document."""
     for name, value in document.items():
         if name not in ("sentences", "sections") and value is not None:
-            yield f"{name:10} {value}"
+            yield f"{name:20} {value}"
     headings = {section["first_sentence"]: section["heading"] for section in document["sections"]}
     for index, sentence in enumerate(document["sentences"]):
         if index in headings:

@@ -31,10 +31,9 @@ def document(xml: bytes, config: PmcConfig | None = None) -> Document:
             article has no id.
     """
     config = config or PmcConfig()
-    tree = xml_tree.parse_article(
-        _extract_article(xml), flatten=config.flattens_markup, has_tables=config.has_tables
-    )
-    metadata = article_metadata.parse_metadata(tree)
+    article = _extract_article(xml)
+    tree = xml_tree.parse_article(article, flatten=config.flattens_markup, has_tables=config.has_tables)
+    metadata = article_metadata.parse_metadata(tree, config.columns, article)
     identify_article(metadata)
     tree, metadata = translations.select_text(tree, metadata, config)
     blocks = text_blocks.extract_blocks(

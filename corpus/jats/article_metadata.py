@@ -10,14 +10,19 @@ https://dtd.nlm.nih.gov/archiving/tag-library/) and PMC's guidelines
 
 from __future__ import annotations
 
+import copy
 import re
+from collections.abc import Collection
 from itertools import chain
 from typing import Final, NamedTuple
 
 from lxml import etree
 
 from bioshards.corpus import licences
+from bioshards.corpus.article_config import ISSNS
+from bioshards.corpus.document import AbstractText, ArticleColumns, Author, Grant, parse_orcid
 from bioshards.corpus.languages import to_marc_code
+from bioshards.corpus.partial_date import format_partial_date
 from bioshards.corpus.xml.element_text import text_content
 
 from .xml_tree import XLINK_HREF, XML_LANG
@@ -43,6 +48,8 @@ class ArticleMetadata(NamedTuple):
         manuscript: True if it is an author manuscript.
         ocr: True if the text was read from scanned pages.
         translated: True if the text is a translation into ``language`` (translations.py).
+        columns: values of the columns of ``--columns``.
+        issns: ISSNs of the journal; empty unless asked for.
     """
 
     pmcid: str | None
@@ -59,6 +66,8 @@ class ArticleMetadata(NamedTuple):
     manuscript: bool
     ocr: bool
     translated: bool = False
+    columns: ArticleColumns = ArticleColumns()
+    issns: tuple[str, ...] = ()
 
 
 NOTICE_TYPES: Final = {
@@ -76,8 +85,16 @@ NOTICE_TYPES: Final = {
 """
 
 
-def parse_metadata(article: etree._Element) -> ArticleMetadata:
-    """Parse the metadata of an ``article`` element."""
+def parse_metadata(
+    article: etree._Element, columns: Collection[str] = (), xml: bytes = b""
+) -> ArticleMetadata:
+    """Parse the metadata of an article.
+
+    Args:
+        article: the ``article`` element, of xml_tree.py.
+        columns: names of the columns of ``document.COLUMN_TYPES`` to parse, and perhaps ``issns``.
+        xml: bytes of the article, for the references.
+    """
     front_element = _find_child(article, "front")
     children = _group_children(_find_child(front_element, "article-meta"))
     properties = _parse_properties(children)
@@ -85,13 +102,15 @@ def parse_metadata(article: etree._Element) -> ArticleMetadata:
     notice = NOTICE_TYPES.get((article_type or "").replace(" ", "-"))
     ids = _group_ids(children.get("article-id", []))
     pmcid, version = _parse_pmcid(ids)
+    journal_meta = _find_child(front_element, "journal-meta")
+    year, published = _find_publication_date(children.get("pub-date", []))
     return ArticleMetadata(
         pmcid=pmcid,
         version=version or _parse_article_version(children),
         pmid=_parse_pmid(ids),
         doi=_parse_doi(ids),
-        year=_find_publication_year(children.get("pub-date", [])),
-        journal=_parse_journal(_find_child(front_element, "journal-meta")),
+        year=year,
+        journal=_parse_journal(journal_meta),
         article_type=article_type,
         language=_parse_language(article),
         licence=_find_licence(children, properties),
@@ -100,6 +119,8 @@ def parse_metadata(article: etree._Element) -> ArticleMetadata:
         manuscript=_is_manuscript(ids, properties),
         ocr=properties.get("pmc-prop-is-scanned-article") == "yes"
         or _has_ocr_body(_find_child(article, "body")),
+        columns=_parse_columns(children, journal_meta, published, columns, xml),
+        issns=_list_texts([journal_meta], "issn") if ISSNS in columns and journal_meta is not None else (),
     )
 
 
@@ -117,6 +138,13 @@ _READ_ELEMENTS: Final = (
     "article-version-alternatives",
     "title-group",
     "pub-date",
+    "article-categories",
+    "kwd-group",
+    "contrib-group",
+    "aff",
+    "funding-group",
+    "abstract",
+    "trans-abstract",
     *("related-article", "permissions", "copyright-statement", "license", _LICENSE_REF),
     "custom-meta-group",
     "custom-meta-wrap",
@@ -239,13 +267,18 @@ _RANK_BY_DATE_TYPE: Final = {kind: rank for rank, kinds in enumerate(_DATE_TYPES
 _YEAR: Final = re.compile(r"(?<![0-9])(1[6-9][0-9]{2}|20[0-9]{2})(?![0-9])")
 
 
-def _find_publication_year(dates: list[etree._Element]) -> int | None:
-    ranked_years = [
-        (rank, year)
+def _find_publication_date(dates: list[etree._Element]) -> tuple[int | None, str | None]:
+    """Return year and date (partial_date.py) of publication."""
+    ranked_dates = [
+        (rank, year, date)
         for date in dates
         if (rank := _rank_date(date)) is not None and (year := _parse_year(date))
     ]
-    return min(ranked_years, key=lambda ranked: ranked[0])[1] if ranked_years else None
+    if not ranked_dates:
+        return None, None
+    _, year, date = min(ranked_dates, key=lambda ranked: ranked[0])
+    month, day = (_leading_text(_find_child(date, name)) for name in ("month", "day"))
+    return year, format_partial_date(str(year), month, day)
 
 
 def _rank_date(date: etree._Element) -> int | None:
@@ -273,6 +306,136 @@ def _parse_journal(journal_meta: etree._Element | None) -> str | None:
         or _one_line_text(_find_child(journal_meta, "journal-title"))
         or None
     )
+
+
+_ABBREVIATION_TYPES: Final = ("iso-abbrev", "nlm-ta")
+"""Types of ``journal-id`` with an abbreviation of the title, in order of precedence."""
+
+
+def _parse_columns(
+    children: _ChildrenByName,
+    journal_meta: etree._Element | None,
+    published: str | None,
+    columns: Collection[str],
+    xml: bytes,
+) -> ArticleColumns:
+    """Parse the columns that JATS has."""
+    journal_ids: dict[str, str] = {}
+    if journal_meta is not None and not {"journal_abbreviation", "nlm_id"}.isdisjoint(columns):
+        for element in journal_meta.iterchildren("journal-id"):
+            journal_ids.setdefault((element.get("journal-id-type") or "").lower(), _one_line_text(element))
+    abbreviations = [journal_ids[name] for name in _ABBREVIATION_TYPES if journal_ids.get(name)]
+    return ArticleColumns(
+        journal_abbreviation=next(iter(abbreviations), None) if "journal_abbreviation" in columns else None,
+        nlm_id=journal_ids.get("nlm-journal-id") or None if "nlm_id" in columns else None,
+        keywords=_list_texts(
+            [group for group in children.get("kwd-group", []) if not _lists_abbreviations(group)], "kwd"
+        )
+        if "keywords" in columns
+        else (),
+        subjects=_list_texts(children.get("article-categories", []), "subject")
+        if "subjects" in columns
+        else (),
+        published=published if "published" in columns else None,
+        authors=_parse_authors(children) if "authors" in columns else (),
+        grants=_parse_grants(children) if "grants" in columns else (),
+        cited_pmids=_find_cited_pmids(xml) if "cited_pmids" in columns else (),
+        other_abstracts=_parse_other_abstracts(children) if "other_abstracts" in columns else (),
+    )
+
+
+def _parse_authors(children: _ChildrenByName) -> tuple[Author, ...]:
+    groups = children.get("contrib-group", [])
+    affiliation_by_id = {
+        element.get("id"): _read_affiliation(element)
+        for element in (*children.get("aff", []), *chain.from_iterable(group.iter("aff") for group in groups))
+    }
+    authors = []
+    for contributor in chain.from_iterable(group.iterchildren("contrib") for group in groups):
+        if contributor.get("contrib-type", "author") != "author":
+            continue
+        name = next(contributor.iter("name", "string-name"), None)
+        surname = _one_line_text(_find_child(name, "surname")) or _one_line_text(name)
+        last_name = surname or _one_line_text(next(contributor.iter("collab"), None))
+        if not last_name:
+            continue
+        ids = [parse_orcid(_one_line_text(item)) for item in contributor.iterchildren("contrib-id")]
+        ids += [
+            parse_orcid(link.get(XLINK_HREF) or "") for link in contributor.iterchildren("ext-link", "uri")
+        ]
+        linked = [
+            affiliation_by_id.get(rid)
+            for link in contributor.iterchildren("xref")
+            if link.get("ref-type") == "aff"
+            for rid in (link.get("rid") or "").split()
+        ]
+        own = [_read_affiliation(element) for element in contributor.iterchildren("aff")]
+        authors.append(
+            Author(
+                last_name,
+                _one_line_text(_find_child(name, "given-names")) or None,
+                next(filter(None, ids), None),
+                tuple(dict.fromkeys(text for text in (*own, *linked) if text)),
+            )
+        )
+    return tuple(authors)
+
+
+def _read_affiliation(element: etree._Element) -> str:
+    """Return an affiliation without its label."""
+    affiliation = copy.deepcopy(element)
+    etree.strip_elements(affiliation, "label", with_tail=False)
+    return _one_line_text(affiliation)
+
+
+def _parse_grants(children: _ChildrenByName) -> tuple[Grant, ...]:
+    """Return a grant for each number of an ``award-group``, or one without a number."""
+    grants = []
+    for award in chain.from_iterable(
+        group.iter("award-group") for group in children.get("funding-group", [])
+    ):
+        source = next(award.iterchildren("funding-source"), None)
+        institution = None if source is None else next(source.iter("institution"), None)
+        agency = _one_line_text(source if institution is None else institution) or None
+        ids = [_one_line_text(item) or None for item in award.iterchildren("award-id")]
+        grants += [Grant(grant_id, agency, None) for grant_id in ids or [None]]
+    return tuple(grants)
+
+
+def _parse_other_abstracts(children: _ChildrenByName) -> tuple[AbstractText, ...]:
+    """Return translated abstracts, and those with an ``abstract-type``."""
+    return tuple(
+        AbstractText(
+            element.get("abstract-type") or None,
+            to_marc_code(element.get(XML_LANG) or "") or None,
+            _one_line_text(element),
+        )
+        for element in (*children.get("abstract", []), *children.get("trans-abstract", []))
+        if element.tag == "trans-abstract" or element.get("abstract-type")
+    )
+
+
+_REFERENCE_LIST: Final = re.compile(rb"<(?:\w+:)?ref-list\b.*</(?:\w+:)?ref-list", re.DOTALL)
+_CITED_PMID: Final = re.compile(
+    rb"""<(?:\w+:)?pub-id\b[^<>]*pub-id-type\s*=\s*["']pmid["'][^<>]*>\s*([1-9][0-9]{0,8})\s*<"""
+)
+
+
+def _find_cited_pmids(xml: bytes) -> tuple[int, ...]:
+    """Return the PubMed ids in the reference lists of an article, which xml_tree.py leaves out."""
+    references = _REFERENCE_LIST.search(xml)
+    return tuple(dict.fromkeys(map(int, _CITED_PMID.findall(references[0])))) if references else ()
+
+
+def _lists_abbreviations(group: etree._Element) -> bool:
+    """Return True for a ``kwd-group`` of the article's abbreviations, whose meanings it explains."""
+    return (group.get("kwd-group-type") or "").lower().startswith("abbr")
+
+
+def _list_texts(elements: list[etree._Element], name: str) -> tuple[str, ...]:
+    """Return the distinct texts of all descendants of this name, in order."""
+    texts = (_one_line_text(item) for element in elements for item in element.iter(name))
+    return tuple(dict.fromkeys(text for text in texts if text))
 
 
 _RETRACTION_LINK_TYPES: Final = frozenset(

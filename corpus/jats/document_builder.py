@@ -98,6 +98,7 @@ class ArticleDocumentBuilder:
             num_words=sum(map(count_line_words, sentences)) if self._line_formatter else num_words,
             num_characters=sum(map(len, sentences)),
             removed_characters=removed_characters,
+            columns=metadata.columns,
         )
         return find_text_drop_reason(document, self._config, num_words), document
 

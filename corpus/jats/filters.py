@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
+from bioshards.corpus.article_config import ArticleConfig, find_common_drop_reason
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES, UNKNOWN_LICENCE
-from bioshards.corpus.text_config import TextConfig, describe_unknown_names
+from bioshards.corpus.text_config import describe_unknown_names
 from bioshards.corpus.ui.options import Option
 from bioshards.corpus.ui.value_parsers import (
     int_at_least,
@@ -49,7 +50,7 @@ LICENCES_OPTION: Final = Option(
 
 
 @dataclass(frozen=True, slots=True)
-class PmcConfig(TextConfig):
+class PmcConfig(ArticleConfig):
     """Filters and text settings for PMC articles; the fields are options of ``beam run pmc_to_shards``.
 
     The defaults keep every English article with a body and a licence that permits use, adaptation and
@@ -87,6 +88,10 @@ class PmcConfig(TextConfig):
         int, Option("drop documents of fewer words", metavar="WORDS", parse=int_at_least(0))
     ] = 0
     """Words at white space, after cleaning."""
+    article_types: Annotated[
+        tuple[str, ...],
+        Option("keep articles of any of these types only", metavar="TYPES", parse=lower_case_list),
+    ] = ()
     drop_article_types: Annotated[
         tuple[str, ...],
         Option(
@@ -144,6 +149,8 @@ class PmcConfig(TextConfig):
         "superseded",
         "licence",
         "language",
+        "year",
+        "journal",
         "article-type",
         "retracted",
         "ocr",
@@ -160,7 +167,7 @@ class PmcConfig(TextConfig):
     """True: PMC numbers the versions of an article (lifecycle/versions.py)."""
 
     def __post_init__(self) -> None:
-        TextConfig.__post_init__(self)
+        ArticleConfig.__post_init__(self)
         for name, values, allowed in (
             ("licences", self.licences, tuple(LICENCES)),
             ("parts", self.parts, OPTIONAL_ARTICLE_PARTS),
@@ -184,14 +191,19 @@ class PmcConfig(TextConfig):
         notices = []
         if self.formula not in _FORMULA_MODES and (hint := suggest_nearest(self.formula, _FORMULA_MODES)):
             notices.append(f"--formula {self.formula} stands in place of each displayed formula{hint}")
-        return notices + list(
-            describe_unknown_names(
-                self.drop_article_types,
-                ARTICLE_TYPES,
-                "--drop-article-types: {} is no type that JATS or PMC suggest",
-                "Articles of exactly this type are dropped",
+        return notices + [
+            notice
+            for option, names, verb in (
+                ("--article-types", self.article_types, "kept"),
+                ("--drop-article-types", self.drop_article_types, "dropped"),
             )
-        )
+            for notice in describe_unknown_names(
+                names,
+                ARTICLE_TYPES,
+                f"{option}: {{}} is no type that JATS or PMC suggest",
+                f"Articles of exactly this type are {verb}",
+            )
+        ]
 
     @property
     def flattens_markup(self) -> bool:
@@ -208,7 +220,7 @@ class PmcConfig(TextConfig):
         dropped_parts = (
             f"{DROPPED_PART_PREFIX}{part}" for part in OPTIONAL_ARTICLE_PARTS if part not in self.parts
         )
-        return (*TextConfig.removal_names(self), *dropped_parts)
+        return (*ArticleConfig.removal_names(self), *dropped_parts)
 
 
 def find_drop_reason(metadata: ArticleMetadata, has_body: bool, config: PmcConfig) -> str | None:
@@ -221,6 +233,13 @@ def find_drop_reason(metadata: ArticleMetadata, has_body: bool, config: PmcConfi
         return "licence"
     if config.languages and metadata.language and metadata.language not in config.languages:
         return "language"
+    reason = find_common_drop_reason(
+        config, metadata.year, metadata.journal, metadata.issns, metadata.columns
+    )
+    if reason:
+        return reason
+    if config.article_types and metadata.article_type not in {name.lower() for name in config.article_types}:
+        return "article-type"
     if metadata.article_type in {name.lower() for name in config.drop_article_types}:
         return "article-type"
     if config.drop_retracted and metadata.retracted:

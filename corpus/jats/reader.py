@@ -89,6 +89,7 @@ class ArticleReader:
     def __init__(self, config: PmcConfig, keep_dropped: bool) -> None:
         self._config, self._keep_dropped = config, keep_dropped
         self._document_builder = ArticleDocumentBuilder(config)
+        self._columns = config.list_parsed_columns()
         self.decoding_report = DecodingReport()
 
     def read_records(self, storage: Storage, source: SourceFile) -> Iterator[SourceRecord]:
@@ -118,7 +119,7 @@ class ArticleReader:
         )
         if tree.tag != "article":
             raise BadRecordError("unexpected-element", f"<{tree.tag}> is not an article")
-        metadata = article_metadata.parse_metadata(tree)
+        metadata = article_metadata.parse_metadata(tree, self._columns, article.xml)
         if article.listed:
             metadata = _update_metadata(metadata, article.listed)
         tree, metadata = translations.select_text(tree, metadata, self._config)

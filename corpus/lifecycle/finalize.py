@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bioshards.corpus.document import DOCUMENT_SCHEMA
 from bioshards.corpus.manifest import decode, encode
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
@@ -26,12 +25,10 @@ from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import dedup, exclusion_list, versions
 from .near_duplicate_files import SignatureSource
-from .stage import StageResult, order_stage_results
+from .stage import STAGED_FIELDS, StageResult, order_stage_results
 
-DROPPED_SCHEMA = DOCUMENT_SCHEMA.append(pa.field("reason", pa.string(), nullable=False)).append(
-    pa.field("duplicate_of", pa.string())
-)
-"""Documents of ``--keep-dropped``: columns of a document, drop reason, and the original of a duplicate."""
+_DROPPED_FIELDS = (pa.field("reason", pa.string(), nullable=False), pa.field("duplicate_of", pa.string()))
+"""Columns of ``--keep-dropped`` after those of a document: drop reason, and the original of a duplicate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +265,9 @@ class _Finalizer:
         self, storage: Storage, output_dir: OutputDir, output_name: str, decisions: pa.Table
     ) -> None:
         self._storage, self._output_dir, self._output_name = storage, output_dir, output_name
+        with storage.open(output_dir.staged_path(output_name, "arrow")) as file:
+            staged_schema = pa.ipc.read_schema(file)
+        self._schema = pa.schema(list(staged_schema)[: -len(STAGED_FIELDS)])
         self._decision_positions = decisions["position"].combine_chunks()
         self._decision_reasons = decisions["reason"].cast(pa.string()).combine_chunks()
         self._decision_duplicate_of = decisions["duplicate_of"].combine_chunks()
@@ -283,7 +283,7 @@ class _Finalizer:
     def run(self, keep_dropped: bool, max_bytes: int) -> FinalizeResult:
         folder = self._output_dir.path
         kept = arrow_io.write_shards(
-            self._storage, folder, self._output_name, self._iter_kept(), DOCUMENT_SCHEMA, max_bytes
+            self._storage, folder, self._output_name, self._iter_kept(), self._schema, max_bytes
         )
         if self._duplicate_pairs:
             with self._storage.write(self._output_dir.duplicate_pairs_path(self._output_name)) as out:
@@ -295,7 +295,7 @@ class _Finalizer:
                 f"{folder}/dropped",
                 self._output_name,
                 self._iter_dropped(),
-                DROPPED_SCHEMA,
+                pa.schema([*self._schema, *_DROPPED_FIELDS]),
                 max_bytes,
             )
             dropped = [dataclasses.replace(shard, file=f"dropped/{shard.file}") for shard in shards_written]
@@ -340,7 +340,7 @@ class _Finalizer:
             if not batch.num_rows:
                 continue
             self._count_batch(batch)
-            yield batch.select(DOCUMENT_SCHEMA.names).cast(DOCUMENT_SCHEMA)
+            yield batch.select(self._schema.names).cast(self._schema)
 
     def _add_duplicate_pairs(self, ids: pa.Array, position: pa.Array) -> None:
         columns = [ids]
@@ -355,13 +355,12 @@ class _Finalizer:
         for batch in self._iter_staged():
             position = pc.struct_field(batch["origin"], "position")
             reason = self._find_drop_reasons(batch, position)
-            rows = batch.select(DOCUMENT_SCHEMA.names).add_column(len(DOCUMENT_SCHEMA), "reason", reason)
-            duplicate_of = self._look_up(self._decision_duplicate_of, position)
-            rows = rows.add_column(len(DOCUMENT_SCHEMA) + 1, "duplicate_of", duplicate_of).filter(
-                pc.is_valid(reason)
-            )
+            rows = batch.select(self._schema.names).append_column("reason", reason)
+            rows = rows.append_column(
+                "duplicate_of", self._look_up(self._decision_duplicate_of, position)
+            ).filter(pc.is_valid(reason))
             if rows.num_rows:
-                yield rows.cast(DROPPED_SCHEMA)
+                yield rows.cast(pa.schema([*self._schema, *_DROPPED_FIELDS]))
 
     def _count_batch(self, batch: pa.RecordBatch) -> None:
         self._counts["documents"] += batch.num_rows

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from bioshards.corpus.document import DOCUMENT_SCHEMA, Document
+from bioshards.corpus.document import Document, make_schema
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.readers import make_reader
@@ -35,12 +35,13 @@ from .part_lists import load_parts
 from .rejects import RejectWriter
 from .versions import VERSION_KEY_SCHEMA
 
-STAGED_SCHEMA: Final = (
-    DOCUMENT_SCHEMA.append(pa.field("drop_reason", pa.dictionary(pa.int8(), pa.string())))
-    .append(pa.field("words", pa.int32()))
-    .append(pa.field("characters", pa.int32()))
-    .append(pa.field("removals", pa.list_(pa.struct([("rule", pa.string()), ("characters", pa.int32())]))))
+STAGED_FIELDS: Final = (
+    pa.field("drop_reason", pa.dictionary(pa.int8(), pa.string())),
+    pa.field("words", pa.int32()),
+    pa.field("characters", pa.int32()),
+    pa.field("removals", pa.list_(pa.struct([("rule", pa.string()), ("characters", pa.int32())]))),
 )
+"""Columns of a staged shard after those of its documents."""
 MENDABLE_REASONS: Final = frozenset({DAMAGED_COPY, "unreadable"})
 """Reasons of articles that the next download of a mirror replaces, or that a disk failed to read."""
 STAGED_KEY_SCHEMA: Final = VERSION_KEY_SCHEMA.append(
@@ -174,6 +175,7 @@ class _Stager:
         self._output_name = output_name
         self._keep_dropped = keep_dropped
         self._reader = make_reader(document_config, keep_dropped)
+        self._schema = make_schema(document_config.columns)
         self._keys: list[tuple[int, int, int, bool, str | None]] = []
         self._digests: list[tuple[int, str, int, bytes]] | None = [] if should_digest else None
         self._should_sign = should_sign
@@ -213,7 +215,7 @@ class _Stager:
         path = self._output_dir.staged_path(self._output_name, "arrow")
         with (
             self._storage.write(path) as out,
-            pa.ipc.new_stream(out, STAGED_SCHEMA, options=options) as stream,
+            pa.ipc.new_stream(out, _staged_schema(self._schema), options=options) as stream,
         ):
             for batch in self._iter_batches():
                 stream.write_batch(batch)
@@ -234,10 +236,10 @@ class _Stager:
                 characters += document.num_characters
                 if len(documents) == arrow_io.BATCH_ROWS or characters > arrow_io.BATCH_CHARACTERS:
                     progress_notes.add_units(len(documents))
-                    yield _make_staged_batch(documents, drop_reasons)
+                    yield _make_staged_batch(documents, drop_reasons, self._schema)
                     documents, drop_reasons, characters = [], [], 0
         if documents:
-            yield _make_staged_batch(documents, drop_reasons)
+            yield _make_staged_batch(documents, drop_reasons, self._schema)
 
     def _add_record(self, record: SourceRecord) -> None:
         """Add the keys and the digest of a record, or reject it."""
@@ -278,12 +280,18 @@ class _Stager:
             stream.write_table(table)
 
 
-def _make_staged_batch(documents: list[Document], drop_reasons: list[str | None]) -> pa.RecordBatch:
+def _staged_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([*schema, *STAGED_FIELDS])
+
+
+def _make_staged_batch(
+    documents: list[Document], drop_reasons: list[str | None], schema: pa.Schema
+) -> pa.RecordBatch:
     offsets, removals = arrow_io.flatten_lists(
         [list(document.removed_characters.items()) for document in documents]
     )
     staged_columns = [
-        pa.array(drop_reasons, STAGED_SCHEMA.field("drop_reason").type),
+        pa.array(drop_reasons, STAGED_FIELDS[0].type),
         pa.array([document.num_words for document in documents], pa.int32()),
         pa.array([document.num_characters for document in documents], pa.int32()),
         pa.ListArray.from_arrays(
@@ -298,5 +306,6 @@ def _make_staged_batch(documents: list[Document], drop_reasons: list[str | None]
         ),
     ]
     return pa.RecordBatch.from_arrays(
-        [*arrow_io.record_batch_from_documents(documents).columns, *staged_columns], schema=STAGED_SCHEMA
+        [*arrow_io.record_batch_from_documents(documents, schema).columns, *staged_columns],
+        schema=_staged_schema(schema),
     )

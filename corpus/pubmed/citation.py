@@ -13,15 +13,31 @@ full-tree parse.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
 from lxml import etree
 
+from bioshards.corpus.article_config import ISSNS
+from bioshards.corpus.document import ArticleColumns
 from bioshards.corpus.errors import BadRecordError
-from bioshards.corpus.mathml.formula import MATHML_NAMESPACE, formula_to_text
 from bioshards.corpus.xml import exponents, tag_balance
-from bioshards.corpus.xml.element_text import text_content
-from bioshards.corpus.xml.entities import resolve_entities
+
+from .citation_columns import parse_columns, parse_publication_date
+from .elements import (
+    CONTENT,
+    START_TAG_ATTRIBUTES,
+    UnusualLayoutError,
+    attribute_pattern,
+    decode_record,
+    extract_text,
+    find_content,
+    find_end_tag,
+    find_text,
+    parse_xml,
+    read_content,
+    unescape,
+)
 
 _RETRACTED_PUBLICATION_TYPE: Final = "Retracted Publication".casefold()
 """Publication type of a retracted article (D016441). D016440 marks the notice of the retraction."""
@@ -64,99 +80,66 @@ class Citation(NamedTuple):
     doi: str | None
     other_abstracts: tuple[OtherAbstract, ...] = ()
     """Other abstracts of a record without an abstract; of other records they are not parsed."""
+    journal: str | None = None
+    abstract_categories: tuple[str | None, ...] = ()
+    """``NlmCategory`` of each section of the abstract; empty unless asked for."""
+    columns: ArticleColumns = ArticleColumns()
+    issns: tuple[str, ...] = ()
+    """ISSNs of the journal; empty unless asked for."""
 
 
-class _UnusualLayoutError(Exception):
-    """The layout prevents fast parsing; lxml must normalise the record."""
-
-
-def parse_citation(record: bytes, is_balanced: bool = False) -> Citation:
+def parse_citation(record: bytes, is_balanced: bool = False, columns: Collection[str] = ()) -> Citation:
     """Parse a ``PubmedArticle`` or ``MedlineCitation``.
 
     Args:
         record: the element's bytes.
         is_balanced: True if its tags are known to balance.
+        columns: names of the columns of ``document.COLUMN_TYPES`` to parse, and perhaps ``issns``.
 
     Raises:
         BadRecordError: invalid UTF-8, malformed XML, an unknown entity, or no PMID.
     """
-    text = _decode(record)
+    text = decode_record(record)
     if is_balanced or tag_balance.has_balanced_tags(text):
         try:
-            return _parse_text(text)
-        except _UnusualLayoutError:
+            return _parse_text(text, columns)
+        except UnusualLayoutError:
             pass
-    text = etree.tostring(_parse_xml(text), encoding="unicode")
+    text = etree.tostring(parse_xml(text), encoding="unicode")
     try:
-        return _parse_text(text)
-    except _UnusualLayoutError as unusual:
+        return _parse_text(text, columns)
+    except UnusualLayoutError as unusual:
         raise BadRecordError("no-pmid", str(unusual)) from unusual
 
 
 def parse_pmids(record: bytes) -> list[tuple[int, int]]:
     """Return (PMID, Version) of the record's own ``PMID`` children (a deletion has many)."""
-    tree = _parse_xml(_decode(record))
+    tree = parse_xml(decode_record(record))
     record_element = tree.find("BookDocument") if tree.tag == "PubmedBookArticle" else tree
     pmid_elements = [] if record_element is None else record_element.findall("PMID")
     return [(_parse_pmid(item.text or ""), _parse_version(item.get("Version"))) for item in pmid_elements]
 
 
-def _decode(record: bytes) -> str:
-    try:
-        return record.decode()
-    except UnicodeDecodeError as error:
-        raise BadRecordError("invalid-utf-8", f"{error.reason} at byte {error.start}") from error
-
-
-_PARSER = etree.XMLParser(
-    resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=True
-)
-
-
-def _parse_xml(text: str) -> etree._Element:
-    text = resolve_entities(text)
-    try:
-        return etree.fromstring(text, _PARSER)
-    except etree.XMLSyntaxError as error:
-        if "Namespace prefix mml" not in str(error):
-            raise BadRecordError("malformed-xml", str(error)) from error
-    # PubMed declares the prefix on the formula; if the file declares it on its root, declare it here.
-    wrapped = f'<x xmlns:mml="http://www.w3.org/1998/Math/MathML">{text}</x>'
-    try:
-        return etree.fromstring(wrapped, _PARSER)[0]
-    except etree.XMLSyntaxError as error:
-        raise BadRecordError("malformed-xml", str(error)) from error
-
-
-_ATTRIBUTES = r"""(?:\s+[\w:.-]+\s*=\s*(?:"[^"]*"|'[^']*'))*?"""
-_START_TAG_ATTRIBUTES = _ATTRIBUTES + r"\s*"
-
-
-def _attribute_pattern(name: str) -> str:
-    """Return a pattern for the attributes up to this one; two groups capture its value."""
-    return rf"""{_ATTRIBUTES}\s+{name}\s*=\s*(?:"([^"<]*)"|'([^'<]*)')"""
-
-
 _CITATION_START = re.compile(
-    rf"<MedlineCitation{_START_TAG_ATTRIBUTES}>\s*<PMID({_START_TAG_ATTRIBUTES})>([^<]*)</PMID\s*>"
+    rf"<MedlineCitation{START_TAG_ATTRIBUTES}>\s*<PMID({START_TAG_ATTRIBUTES})>([^<]*)</PMID\s*>"
 )
-_VERSION = re.compile(_attribute_pattern("Version"))
-_DATE = re.compile(r"<PubDate\s*>\s*(?:<Year\s*>\s*(\d{4})|<MedlineDate\s*>[^<]*?(\d{4}))")
+_VERSION = re.compile(attribute_pattern("Version"))
 _LANGUAGE = re.compile(r"<Language\s*>([^<]*)</Language\s*>\s*")
-_TYPE = re.compile(rf"<PublicationType{_START_TAG_ATTRIBUTES}>([^<]*)</PublicationType\s*>")
+_TYPE = re.compile(rf"<PublicationType{START_TAG_ATTRIBUTES}>([^<]*)</PublicationType\s*>")
 _ARTICLE_ID = re.compile(
-    rf"<ArticleId{_attribute_pattern('IdType')}{_START_TAG_ATTRIBUTES}>([^<]*)</ArticleId\s*>"
+    rf"<ArticleId{attribute_pattern('IdType')}{START_TAG_ATTRIBUTES}>([^<]*)</ArticleId\s*>"
 )
-_LOCATION = re.compile(rf"<ELocationID({_START_TAG_ATTRIBUTES})>([^<]*)</ELocationID\s*>")
+_LOCATION = re.compile(rf"<ELocationID({START_TAG_ATTRIBUTES})>([^<]*)</ELocationID\s*>")
 _DOI = re.compile(r"""\sEIdType\s*=\s*["']doi["']""")
 _INVALID = re.compile(r"""\sValidYN\s*=\s*["']N["']""")
 _RETRACTION_IN = re.compile(
     r"""<CommentsCorrections\s[^<>]*RefType\s*=\s*["']RetractionIn["']|<RetractionIn[\s>]"""
 )
 _PMCID = re.compile(r"PMC\d+")
+_NO_COLUMNS: Final = ArticleColumns()
 
 
-def _parse_text(text: str) -> Citation:
+def _parse_text(text: str, columns: Collection[str]) -> Citation:
     """Parse the record from left to right, in the DTD's order; each part is scanned at most twice.
 
     ``PubDate``, ``ArticleTitle``, ``Abstract``, ``Language`` and ``PublicationTypeList`` occur once in a
@@ -164,13 +147,16 @@ def _parse_text(text: str) -> Citation:
     """
     pmid_match = _CITATION_START.search(text)
     if pmid_match is None:
-        raise _UnusualLayoutError("no PMID as first child of MedlineCitation")
+        raise UnusualLayoutError("no PMID as first child of MedlineCitation")
     start = pmid_match.end()
     date_start = text.find("<PubDate", start)
-    date_match = _DATE.match(text, date_start) if date_start >= 0 else None
+    date_end = text.find("</PubDate", date_start) if date_start >= 0 else -1
+    year, published = parse_publication_date(text[date_start:date_end]) if date_end >= 0 else (None, None)
     title, after_title = _parse_title(text, start)
     languages, after_languages = _parse_languages(text, after_title)
-    abstract = _parse_abstract(text, after_title, after_languages if languages else len(text))
+    abstract, categories = _parse_abstract(
+        text, after_title, after_languages if languages else len(text), "section_categories" in columns
+    )
     publication_types, after_types = _parse_publication_types(text, after_languages)
     data_start = text.find("<PubmedData", after_types)
     end = data_start if data_start >= 0 else len(text)
@@ -182,7 +168,7 @@ def _parse_text(text: str) -> Citation:
         version=_parse_version(version[1] or version[2] or "" if version else None),
         title=title,
         abstract=abstract,
-        year=int(date_match[1] or date_match[2]) if date_match else None,
+        year=year,
         languages=languages,
         publication_types=publication_types,
         retracted=_RETRACTED_PUBLICATION_TYPE in map(str.casefold, publication_types)
@@ -190,7 +176,18 @@ def _parse_text(text: str) -> Citation:
         pmcid=pmcid[0] if pmcid else None,
         doi=ids.get("doi") or _parse_elocation_doi(text, start, end),
         other_abstracts=() if abstract else _parse_other_abstracts(text, after_types, end),
+        journal=find_text(text, "Title", start, end),
+        abstract_categories=categories,
+        columns=parse_columns(
+            text, start, date_start, after_types, end, publication_types, published, columns
+        )
+        if columns
+        else _NO_COLUMNS,
+        issns=tuple(_ISSN.findall(text, start, end)) if ISSNS in columns else (),
     )
+
+
+_ISSN = re.compile(r"<ISSN(?:Linking)?\b[^<>]*>\s*([^<\s]+)")
 
 
 def _parse_pmid(digits: str) -> int:
@@ -208,42 +205,13 @@ def _parse_version(digits: str | None) -> int:
     return int(digits)
 
 
-def _find_end_tag(text: str, name: str, start: int) -> tuple[int, int]:
-    """Return the start and end offsets of the end tag of an element that occurs once.
-
-    Raises:
-        _UnusualLayoutError: there is no such tag.
-    """
-    position = text.find(f"</{name}>", start)
-    if position >= 0:
-        return position, position + len(name) + 3
-    match = re.search(rf"</{name}\s*>", text[start:])
-    if match is None:
-        raise _UnusualLayoutError(f"no </{name}>")
-    return start + match.start(), start + match.end()
-
-
-def _find_content(text: str, name: str, start: int, end: int) -> tuple[int, int] | None:
-    """Return the offsets of the content of the next element of this name, or None if absent or empty."""
-    position = text.find(f"<{name}", start, end)
-    tag_end = text.find(">", position) if position >= 0 else -1
-    if tag_end < 0 or text[tag_end - 1] == "/":
-        return None
-    content_end = text.find(f"</{name}", tag_end)
-    if content_end < 0:
-        raise _UnusualLayoutError(f"no </{name}>")
-    return tag_end + 1, content_end
-
-
-# Text with inline mark-up that is not nested, as nearly all titles and abstracts have; lxml parses the rest.
-_CONTENT = r"([^<]*(?:<(?P<tag>b|i|sub|sup|u)>[^<]*</(?P=tag)>[^<]*)*)"
-_INLINE_TAG = re.compile(r"</?(?:b|i|sub|sup|u)>")
-_TITLE = re.compile(rf"<ArticleTitle{_START_TAG_ATTRIBUTES}(?:/>|>{_CONTENT}</ArticleTitle\s*>)")
-_SEGMENT = re.compile(rf"\s*<AbstractText({_START_TAG_ATTRIBUTES})(?:/>|>{_CONTENT}</AbstractText\s*>)\s*")
-_ABSTRACT = re.compile(rf"<Abstract{_START_TAG_ATTRIBUTES}>")
-_OTHER_ABSTRACT = re.compile(rf"<OtherAbstract{_START_TAG_ATTRIBUTES}/?>")
+_TITLE = re.compile(rf"<ArticleTitle{START_TAG_ATTRIBUTES}(?:/>|>{CONTENT}</ArticleTitle\s*>)")
+_SEGMENT = re.compile(rf"\s*<AbstractText({START_TAG_ATTRIBUTES})(?:/>|>{CONTENT}</AbstractText\s*>)\s*")
+_ABSTRACT = re.compile(rf"<Abstract{START_TAG_ATTRIBUTES}>")
+_OTHER_ABSTRACT = re.compile(rf"<OtherAbstract{START_TAG_ATTRIBUTES}/?>")
 _COPYRIGHT = re.compile(r"\s*<CopyrightInformation>[^<]*</CopyrightInformation>\s*")
-_LABEL = re.compile(_attribute_pattern("Label"))
+_LABEL = re.compile(attribute_pattern("Label"))
+_CATEGORY = re.compile(attribute_pattern("NlmCategory"))
 _UNLABELLED: Final = "UNLABELLED"
 
 
@@ -254,10 +222,10 @@ def _parse_title(text: str, start: int) -> tuple[str, int]:
         return "", start
     match = _TITLE.match(text, title_start)
     if match and not _has_forbidden_character(match[0]):
-        return _read_content(match[1] or ""), match.end()
-    title_end = _find_end_tag(text, "ArticleTitle", title_start)[1]
+        return read_content(match[1] or ""), match.end()
+    title_end = find_end_tag(text, "ArticleTitle", title_start)[1]
     title = exponents.mark_exponents(text[title_start:title_end])
-    return _extract_text(_parse_xml(title)), title_end
+    return extract_text(parse_xml(title)), title_end
 
 
 _XML_BYTES: Final = bytes(set(range(256)) - set(range(0x20)) | set(b"\t\n\r"))
@@ -275,17 +243,17 @@ def _parse_languages(text: str, start: int) -> tuple[tuple[str, ...], int]:
         return (), start
     codes = []
     while match := _LANGUAGE.match(text, position):
-        codes.append(_unescape(match[1]).strip())
+        codes.append(unescape(match[1]).strip())
         position = match.end()
     return tuple(codes), position
 
 
 def _parse_publication_types(text: str, start: int) -> tuple[tuple[str, ...], int]:
     """Return the publication types, which follow the languages, and the offset after them."""
-    span = _find_content(text, "PublicationTypeList", start, len(text))
+    span = find_content(text, "PublicationTypeList", start, len(text))
     if span is None:
         return (), start
-    return tuple([_unescape(name).strip() for name in _TYPE.findall(text, *span)]), span[1]
+    return tuple([unescape(name).strip() for name in _TYPE.findall(text, *span)]), span[1]
 
 
 def _has_retraction_link(text: str, start: int, end: int) -> bool:
@@ -298,33 +266,43 @@ def _parse_elocation_doi(text: str, start: int, end: int) -> str | None:
     position = text.find("<ELocationID", start, end)
     for attributes, value in _LOCATION.findall(text, position, end) if position >= 0 else []:
         if _DOI.search(attributes) and not _INVALID.search(attributes) and value.strip():
-            return _unescape(value).strip()
+            return unescape(value).strip()
     return None
 
 
-def _parse_abstract(text: str, start: int, end: int) -> tuple[AbstractSection, ...]:
-    """Return the sections of the Abstract, which the DTD places between ``start`` and ``end``."""
+def _parse_abstract(
+    text: str, start: int, end: int, has_categories: bool
+) -> tuple[tuple[AbstractSection, ...], tuple[str | None, ...]]:
+    """Return the sections of the Abstract, which the DTD places between ``start`` and ``end``, and their
+    categories, if asked for."""
     abstract_start = text.find("<Abstract>", start, end)
     if abstract_start >= 0:
         position = abstract_start + len("<Abstract>")
     else:
         match = _ABSTRACT.search(text, start)
         if match is None:
-            return ()
+            return (), ()
         abstract_start, position = match.span()
-    end, abstract_end = _find_end_tag(text, "Abstract", position)
-    sections = []
+    end, abstract_end = find_end_tag(text, "Abstract", position)
+    sections: list[AbstractSection] = []
+    categories: list[str | None] = []
     while section_match := _SEGMENT.match(text, position, end):
         label_match = _LABEL.match(section_match[1]) if section_match[1] else None
-        label_text = _unescape(label_match[1] or label_match[2] or "") if label_match else None
-        sections.append(_make_section(label_text, _read_content(section_match[2] or "")))
+        label_text = unescape(label_match[1] or label_match[2] or "") if label_match else None
+        sections.append(_make_section(label_text, read_content(section_match[2] or "")))
+        if has_categories:
+            category = _CATEGORY.match(section_match[1]) if section_match[1] else None
+            categories.append(unescape(category[1] or category[2] or "") or None if category else None)
         position = section_match.end()
     has_markup = (
         position != end and not _COPYRIGHT.fullmatch(text, position, end) and text[position:end].strip()
     )
     if has_markup or _has_forbidden_character(text[abstract_start:position]):
-        sections = _parse_marked_up_abstract(text[abstract_start:abstract_end])
-    return tuple(sections)
+        abstract_element = parse_xml(exponents.mark_exponents(text[abstract_start:abstract_end]))
+        parts = list(abstract_element.iterchildren("AbstractText"))
+        sections = _make_sections(parts)
+        categories = [part.get("NlmCategory") or None for part in parts] if has_categories else []
+    return tuple(sections), tuple(categories)
 
 
 def _parse_other_abstracts(text: str, start: int, end: int) -> tuple[OtherAbstract, ...]:
@@ -332,35 +310,22 @@ def _parse_other_abstracts(text: str, start: int, end: int) -> tuple[OtherAbstra
     others = []
     while (match := _OTHER_ABSTRACT.search(text, start, end)) is not None:
         start = (
-            match.end() if match[0].endswith("/>") else _find_end_tag(text, "OtherAbstract", match.end())[1]
+            match.end() if match[0].endswith("/>") else find_end_tag(text, "OtherAbstract", match.end())[1]
         )
-        other = text[match.start() : start]
-        attributes = _parse_xml(other).attrib
+        other = parse_xml(exponents.mark_exponents(text[match.start() : start]))
         others.append(
             OtherAbstract(
-                attributes.get("Type", ""),
-                attributes.get("Language", "eng"),
-                tuple(_parse_marked_up_abstract(other)),
+                other.get("Type", ""),
+                other.get("Language", "eng"),
+                tuple(_make_sections(other.iterchildren("AbstractText"))),
             )
         )
     return tuple(others)
 
 
-def _parse_marked_up_abstract(abstract: str) -> list[AbstractSection]:
-    """Return the sections of an Abstract that contains markup."""
-    return [
-        _make_section(part.get("Label"), _extract_text(part))
-        for part in _parse_xml(exponents.mark_exponents(abstract)).iterchildren("AbstractText")
-    ]
-
-
-def _extract_text(element: etree._Element) -> str:
-    """Return the text of an element, its formulas as those of articles: "η_p^2 = 0.15"."""
-    for math in list(element.iter(f"{MATHML_NAMESPACE}math")):
-        formula_text, tail = formula_to_text(math), math.tail
-        math.clear()
-        math.text, math.tail = formula_text, tail
-    return text_content(element)
+def _make_sections(parts: Iterable[etree._Element]) -> list[AbstractSection]:
+    """Return the sections of an abstract that contains markup."""
+    return [_make_section(part.get("Label"), extract_text(part)) for part in parts]
 
 
 def _make_section(label: str | None, text: str) -> AbstractSection:
@@ -373,29 +338,12 @@ def _parse_article_ids(text: str, data_start: int) -> dict[str, str]:
     """Return the first id of each type of the record itself; ids of its references are excluded."""
     references = text.find("<ReferenceList", data_start)
     end = references if references >= 0 else len(text)
-    span = _find_content(text, "ArticleIdList", data_start, end)
+    span = find_content(text, "ArticleIdList", data_start, end)
     if span is None and references >= 0:
         after = max(references, text.rfind("</ReferenceList"))
-        span = _find_content(text, "ArticleIdList", after, len(text))
+        span = find_content(text, "ArticleIdList", after, len(text))
     ids: dict[str, str] = {}
     for double, single, value in _ARTICLE_ID.findall(text, *span) if span else []:
         if value.strip():
-            ids.setdefault(double or single, _unescape(value).strip())
+            ids.setdefault(double or single, unescape(value).strip())
     return ids
-
-
-def _read_content(xml: str) -> str:
-    """Return the text of :data:`_CONTENT`."""
-    if "<" not in xml:
-        return _unescape(xml)
-    return "".join(map(_unescape, _INLINE_TAG.split(exponents.mark_exponents(xml))))
-
-
-def _unescape(text: str) -> str:
-    """Resolve entities and character references."""
-    if "&" not in text:
-        return text
-    resolved = text.replace("&lt;", "<").replace("&gt;", ">")
-    if resolved.count("&") == resolved.count("&amp;"):
-        return resolved.replace("&amp;", "&")
-    return _parse_xml(f"<x>{text}</x>").text or ""

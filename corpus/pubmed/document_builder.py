@@ -55,6 +55,7 @@ class CitationDocumentBuilder:
         if line_formatter:
             sentences = line_formatter(sentences, removed_characters)
         sections: list[tuple[str, int]] = []
+        section_labels: list[str | None] = []
         abstract: list[str] = []
         part, citation_sections = self._choose_abstract(citation)
         for label, text in self._cleaner.clean_abstract(citation_sections, removed_characters):
@@ -77,7 +78,12 @@ class CitationDocumentBuilder:
                 new_sentences = line_formatter(new_sentences, removed_characters)
             if new_sentences:
                 sections.append((heading, len(sentences)))
+                section_labels.append(label)
                 sentences += new_sentences
+        columns = citation.columns
+        if any(citation.abstract_categories):
+            categories = self._choose_categories(citation, section_labels)
+            columns = columns._replace(section_categories=categories)
         document = Document(
             id=f"pubmed:{citation.pmid}",
             source="pubmed",
@@ -86,7 +92,7 @@ class CitationDocumentBuilder:
             doi=citation.doi,
             version=citation.version,
             year=citation.year,
-            journal=None,
+            journal=citation.journal,
             article_type=None,
             language=",".join(map(to_marc_code, citation.languages)) or None,
             licence=None,
@@ -100,6 +106,7 @@ class CitationDocumentBuilder:
             num_words=sum(map(count_line_words, sentences)) if line_formatter else num_words,
             num_characters=sum(map(len, sentences)),
             removed_characters=removed_characters,
+            columns=columns,
         )
         return find_drop_reason(citation, config, document, abstract), document
 
@@ -114,3 +121,15 @@ class CitationDocumentBuilder:
                 ):
                     return f"Abstract ({other.type})", other.sections
         return "Abstract", citation.abstract
+
+    def _choose_categories(
+        self, citation: Citation, section_labels: list[str | None]
+    ) -> tuple[str | None, ...]:
+        """Return the category of each section by its label; a label that stood in the text has none."""
+        category_by_label: dict[str | None, str | None] = {}
+        for section, category in zip(citation.abstract, citation.abstract_categories, strict=True):
+            label = section.label
+            if label is not None:
+                label = collapse_whitespace(label if label.isascii() else self._cleaner.clean_text(label, {}))
+            category_by_label.setdefault(label, category)
+        return tuple([category_by_label.get(label) for label in section_labels])

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from bioshards.corpus.article_config import ArticleConfig, find_common_drop_reason, parse_names
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.sentences import count_line_words
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
-from bioshards.corpus.text_config import TextConfig, describe_unknown_names
+from bioshards.corpus.text_config import describe_unknown_names
 from bioshards.corpus.ui.options import Option
 from bioshards.corpus.ui.value_parsers import int_at_least, language_list, name_list
 
@@ -24,7 +25,7 @@ from .publication_types import PUBLICATION_TYPES, parse_publication_types
 
 
 @dataclass(frozen=True, slots=True)
-class PubMedConfig(TextConfig):
+class PubMedConfig(ArticleConfig):
     """Filters and text settings for PubMed; the fields are options of ``beam run pubmed_to_shards``.
 
     The defaults keep every citation with an abstract.
@@ -47,6 +48,22 @@ class PubMedConfig(TextConfig):
     ] = 0
     """Words at white space, after cleaning, without labels."""
     min_pmid: Annotated[int, Option("drop lower PMIDs", metavar="PMID", parse=int_at_least(0))] = 0
+    publication_types: Annotated[
+        tuple[str, ...],
+        Option("keep records of any of these types only", metavar="TYPES", parse=parse_publication_types),
+    ] = ()
+    mesh: Annotated[
+        tuple[str, ...],
+        Option(
+            'keep records with any of these MeSH descriptors, separated by semicolons ("Mice; Sleep, REM")',
+            metavar="NAMES",
+            parse=parse_names,
+        ),
+    ] = ()
+    drop_mesh: Annotated[
+        tuple[str, ...],
+        Option("drop records with any of these MeSH descriptors", metavar="NAMES", parse=parse_names),
+    ] = ()
     drop_publication_types: Annotated[
         tuple[str, ...],
         Option(
@@ -72,6 +89,9 @@ class PubMedConfig(TextConfig):
         "superseded",
         "book",
         "below-min-pmid",
+        "year",
+        "journal",
+        "mesh",
         "language",
         "publication-type",
         "retracted",
@@ -94,7 +114,7 @@ class PubMedConfig(TextConfig):
     """False: the version in the latest file wins (lifecycle/versions.py)."""
 
     def __post_init__(self) -> None:
-        TextConfig.__post_init__(self)
+        ArticleConfig.__post_init__(self)
         if not set(self.other_abstract_types) <= set(OTHER_ABSTRACT_TYPES):
             raise InvalidValueError(
                 f"other_abstract_types is {', '.join(self.other_abstract_types)}; it must be some of "
@@ -109,14 +129,24 @@ class PubMedConfig(TextConfig):
 
     def describe_unknown_values(self) -> list[str]:
         """Return a notice for each publication type that is not known; records may have it."""
-        return list(
-            describe_unknown_names(
-                self.drop_publication_types,
-                PUBLICATION_TYPES,
-                "--drop-publication-types: {} is no publication type of MeSH 2026",
-                "Records of exactly this type are dropped",
+        return [
+            notice
+            for option, names, verb in (
+                ("--publication-types", self.publication_types, "kept"),
+                ("--drop-publication-types", self.drop_publication_types, "dropped"),
             )
-        )
+            for notice in describe_unknown_names(
+                names,
+                PUBLICATION_TYPES,
+                f"{option}: {{}} is no publication type of MeSH 2026",
+                f"Records of exactly this type are {verb}",
+            )
+        ]
+
+    def list_parsed_columns(self) -> frozenset[str]:
+        """Return the columns that documents or filters need."""
+        for_mesh = ("mesh",) if self.mesh or self.drop_mesh else ()
+        return ArticleConfig.list_parsed_columns(self).union(for_mesh)
 
 
 def find_drop_reason(
@@ -135,11 +165,24 @@ def find_drop_reason(
     """
     if citation.pmid < config.min_pmid:
         return "below-min-pmid"
+    reason = find_common_drop_reason(
+        config, citation.year, citation.journal, citation.issns, citation.columns
+    )
+    if reason:
+        return reason
+    if config.mesh or config.drop_mesh:
+        descriptors = {heading.descriptor.casefold() for heading in citation.columns.mesh}
+        if (config.mesh and descriptors.isdisjoint(config.mesh)) or not descriptors.isdisjoint(
+            config.drop_mesh
+        ):
+            return "mesh"
     if config.languages and not set(config.languages).intersection(map(to_marc_code, citation.languages)):
         return "language"
-    if config.drop_publication_types:
-        dropped_types = {name.casefold() for name in config.drop_publication_types}
-        if dropped_types.intersection(name.casefold() for name in citation.publication_types):
+    if config.publication_types or config.drop_publication_types:
+        types = {name.casefold() for name in citation.publication_types}
+        if config.publication_types and types.isdisjoint(map(str.casefold, config.publication_types)):
+            return "publication-type"
+        if not types.isdisjoint(map(str.casefold, config.drop_publication_types)):
             return "publication-type"
     if config.drop_retracted and citation.retracted:
         return "retracted"

@@ -35,6 +35,7 @@ class CitationReader:
 
     def __init__(self, config: PubMedConfig) -> None:
         self._document_builder = CitationDocumentBuilder(config)
+        self._columns = config.list_parsed_columns()
         self.decoding_report = DecodingReport()
 
     def read_records(self, storage: Storage, source: SourceFile) -> Iterator[SourceRecord]:
@@ -59,7 +60,7 @@ class CitationReader:
         self, file: str, position: int, element: str, xml: bytes, is_balanced: bool
     ) -> tuple[list[VersionKey], Document | None]:
         if element in _CITATION_ELEMENTS:
-            citation = medline.parse_citation(xml, is_balanced)
+            citation = medline.parse_citation(xml, is_balanced, self._columns)
             drop_reason, document = self._document_builder.build_document(citation, file, position)
             return [VersionKey(citation.pmid, citation.version, False, drop_reason)], document
         if element in _DELETION_ELEMENTS:

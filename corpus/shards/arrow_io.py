@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from bioshards.corpus.document import DOCUMENT_SCHEMA, Document
+from bioshards.corpus.document import COLUMN_TYPES, DOCUMENT_SCHEMA, Document
 from bioshards.corpus.manifest import DocumentsManifest, ManifestError, read_manifest
 from bioshards.corpus.manifest import Shard as Shard
 from bioshards.corpus.storage.checksums import HashingWriter
@@ -40,8 +40,10 @@ def flatten_lists(rows: list[list[Any]]) -> tuple[pa.Array, list[Any]]:
     return pa.array(offsets, pa.int32()), flat
 
 
-def record_batch_from_documents(documents: list[Document]) -> pa.RecordBatch:
-    """Convert documents to a record batch of :data:`~bioshards.corpus.document.DOCUMENT_SCHEMA`."""
+def record_batch_from_documents(
+    documents: list[Document], schema: pa.Schema = DOCUMENT_SCHEMA
+) -> pa.RecordBatch:
+    """Convert documents to a record batch of a schema of :func:`~bioshards.corpus.document.make_schema`."""
     sentence_offsets, sentences = flatten_lists([document.sentences for document in documents])
     section_offsets, sections = flatten_lists([document.sections for document in documents])
     # Columns of the same name and type as an attribute of the document need no line here.
@@ -49,6 +51,10 @@ def record_batch_from_documents(documents: list[Document]) -> pa.RecordBatch:
         field.name: pa.array(list(map(attrgetter(field.name), documents)), field.type)
         for field in DOCUMENT_SCHEMA
         if field.name not in _NESTED_COLUMNS
+    }
+    columns |= {
+        name: pa.array(list(map(attrgetter(f"columns.{name}"), documents)), COLUMN_TYPES[name])
+        for name in schema.names[len(DOCUMENT_SCHEMA) :]
     }
     columns |= {
         "sentences": pa.ListArray.from_arrays(sentence_offsets, pa.array(sentences, pa.string())),
@@ -70,9 +76,7 @@ def record_batch_from_documents(documents: list[Document]) -> pa.RecordBatch:
             names=["file", "position"],
         ),
     }
-    return pa.RecordBatch.from_arrays(
-        [columns[name] for name in DOCUMENT_SCHEMA.names], schema=DOCUMENT_SCHEMA
-    )
+    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
 def _max_stream_bytes(record_batch: pa.RecordBatch) -> int:
@@ -158,12 +162,12 @@ def read_documents_manifest(files: Storage, folder: str) -> DocumentsManifest:
 
 
 def read_directory(
-    storage: Storage, folder: str, columns: Sequence[str] = DOCUMENT_SCHEMA.names
+    storage: Storage, folder: str, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield all record batches of a finished directory, in the order of its shards.
 
     Args:
-        columns: names of the columns to read, in the order of the schema.
+        columns: names of the columns to read, in the order of the schema; None for all.
 
     Raises:
         ManifestNotFoundError: the directory is not finished.

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
+from bioshards.corpus.document import COLUMN_TYPES, AbstractText, ArticleColumns, Author, Grant
 from bioshards.corpus.jats.article_metadata import NOTICE_TYPES, ArticleMetadata, parse_metadata
 from tests.support.real_data import DATA, needs_data
 
@@ -91,6 +92,65 @@ JATS_1_4 = f"""
  </front>
  <body><sec><title>One</title><p>Words.</p></sec></body>
 </article>"""
+
+
+COLUMNS_XML = f"""
+<article {NAMESPACES}>
+ <front>
+  <journal-meta><journal-id journal-id-type="nlm-ta">Ann Tides</journal-id>
+   <journal-id journal-id-type="iso-abbrev">Ann. Tides</journal-id>
+   <journal-id journal-id-type="nlm-journal-id">101</journal-id></journal-meta>
+  <article-meta>
+   <article-categories><subj-group><subject>Research</subject><subj-group><subject>Moon and
+    <italic>sea</italic></subject></subj-group></subj-group>
+    <subj-group><subject>Research</subject></subj-group></article-categories>
+   <contrib-group>
+    <contrib contrib-type="author"><contrib-id contrib-id-type="orcid">https://orcid.org/0000-0002-1825-0097
+     </contrib-id><name><surname>Ebb</surname><given-names>Ito</given-names></name>
+     <xref ref-type="aff" rid="a2 a1"/><xref ref-type="corresp" rid="c1"/></contrib>
+    <contrib><collab>The Tide Group</collab></contrib>
+    <contrib contrib-type="editor"><name><surname>Flow</surname></name></contrib>
+    <aff id="a1"><label>1</label>Harbour, Sea</aff></contrib-group>
+   <aff id="a2"><label>2</label><institution>School of <italic>Tides</italic></institution></aff>
+   <pub-date pub-type="epub"><day>3</day><month>2</month><year>2024</year></pub-date>
+   <pub-date pub-type="ppub"><month>November</month><year>2024</year></pub-date>
+   <abstract><p>Mice.</p></abstract><abstract abstract-type="teaser"><p>Short.</p></abstract>
+   <trans-abstract xml:lang="fr"><p>Souris.</p></trans-abstract>
+   <kwd-group><title>Words</title><kwd>tide</kwd><kwd><italic>Mare</italic> nostrum</kwd><kwd/></kwd-group>
+   <kwd-group xml:lang="fr"><kwd>marée</kwd></kwd-group>
+   <kwd-group kwd-group-type="abbreviations"><kwd>NT: neap tide</kwd></kwd-group>
+   <funding-group><award-group><funding-source><institution-wrap><institution>Sea Fund</institution>
+     <institution-id>77</institution-id></institution-wrap></funding-source>
+     <award-id>S1</award-id><award-id>S2</award-id></award-group>
+    <award-group><funding-source>Moon Fund</funding-source></award-group></funding-group>
+  </article-meta>
+ </front>
+ <back><ref-list><ref><pub-id pub-id-type="doi">10.5555/1</pub-id><pub-id pub-id-type="pmid">12</pub-id></ref>
+  <ref><pub-id pub-id-type='pmid'> 7 </pub-id></ref><ref><pub-id pub-id-type="pmid">12</pub-id></ref>
+ </ref-list></back>
+</article>"""
+
+
+def test_columns_of_jats() -> None:
+    expected = ArticleColumns(
+        journal_abbreviation="Ann. Tides",
+        nlm_id="101",
+        keywords=("tide", "Mare nostrum", "marée"),
+        subjects=("Research", "Moon and sea"),
+        published="2024-11",
+        authors=(
+            Author("Ebb", "Ito", "0000-0002-1825-0097", ("School of Tides", "Harbour, Sea")),
+            Author("The Tide Group", None, None, ()),
+        ),
+        grants=(Grant("S1", "Sea Fund", None), Grant("S2", "Sea Fund", None), Grant(None, "Moon Fund", None)),
+        cited_pmids=(12, 7),
+        other_abstracts=(AbstractText("teaser", None, "Short."), AbstractText(None, "fre", "Souris.")),
+    )
+    article = etree.fromstring(COLUMNS_XML, PARSER)
+    assert parse_metadata(article, COLUMN_TYPES, COLUMNS_XML.encode()).columns == expected
+    for name in COLUMN_TYPES:
+        alone = parse_metadata(article, [name], COLUMNS_XML.encode()).columns
+        assert alone == ArticleColumns()._replace(**{name: getattr(expected, name)})
 
 
 def test_nlm_2_without_permissions_and_title_group() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bioshards.corpus.document import DEFAULT_COLUMNS
 from bioshards.corpus.jats.article_metadata import ArticleMetadata
 from bioshards.corpus.jats.document_builder import ArticleDocumentBuilder
 from bioshards.corpus.jats.filters import (
@@ -45,15 +46,29 @@ FRENCH = (
 
 
 def test_drop_reasons_apply_in_their_order() -> None:
-    config = PmcConfig(drop_article_types=("letter",), drop_retracted=True, min_words=6)
+    config = PmcConfig(
+        years=(2000, 2010),
+        drop_journals=("j rest",),
+        drop_article_types=("letter",),
+        drop_retracted=True,
+        min_words=6,
+    )
     metadata = ACCEPTED_ARTICLE._replace(
-        licence="CC-BY-NC", language="fre", article_type="letter", retracted=True, ocr=True, manuscript=True
+        licence="CC-BY-NC",
+        language="fre",
+        journal="J Rest",
+        article_type="letter",
+        retracted=True,
+        ocr=True,
+        manuscript=True,
     )
     has_body, blocks = False, BLOCKS[:1]
     reasons = [get_drop_reason(metadata, config, blocks, has_body)]
     for changes in (
         {"licence": "CC-BY"},
         {"language": "eng"},
+        {"year": 2010},
+        {"journal": "J Sleep"},
         {"article_type": "editorial"},
         {"retracted": False},
         {"ocr": False},
@@ -135,6 +150,23 @@ def test_drop_article_types_ignores_case(types: tuple[str, ...]) -> None:
         get_drop_reason(ACCEPTED_ARTICLE._replace(article_type=None), PmcConfig(drop_article_types=types))
         is None
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"years": (2019, 2019)}, None),
+        ({"years": (2020, 9999)}, "year"),
+        ({"journals": ("journal of rest",)}, None),
+        ({"journals": ("j rest",)}, "journal"),
+        ({"drop_journals": ("9990-0011",)}, "journal"),
+        ({"article_types": ("research-article",)}, None),
+        ({"article_types": ("letter",)}, "article-type"),
+    ],
+)
+def test_filters_that_keep_and_drop(options: dict[str, Any], reason: str | None) -> None:
+    metadata = ACCEPTED_ARTICLE._replace(issns=("9990-0011",))
+    assert find_drop_reason(metadata, True, PmcConfig(**options)) == reason
 
 
 def test_unknown_article_type_is_said() -> None:
@@ -233,6 +265,11 @@ def test_config_is_immutable() -> None:
 def test_config_as_json() -> None:
     config = PmcConfig(drop_article_types=("letter",), min_words=5, formula="[FORMULA]").to_dict()
     assert config == {
+        "columns": list(DEFAULT_COLUMNS),
+        "years": [],
+        "journals": [],
+        "drop_journals": [],
+        "article_types": [],
         "languages": ["eng"],
         "drop_retracted": False,
         "titles": True,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.pubmed.citation import AbstractSection, Citation, OtherAbstract
+from bioshards.corpus.pubmed.citation import AbstractSection, Citation, OtherAbstract, parse_citation
 from tests.support.corpus.citation_strategies import (
     MARKUP_PIECE,
     MATHML,
@@ -53,6 +53,16 @@ def test_all_fields_of_a_small_record() -> None:
         pmcid=None,
         doi=None,
     )
+
+
+def test_issns_are_parsed_if_asked_for() -> None:
+    journal = "<Journal><ISSN IssnType='Print'>9990-0033</ISSN><JournalIssue/></Journal>"
+    record = small_record_xml(
+        date=journal,
+        extra_xml="<MedlineJournalInfo><ISSNLinking>9990-0044</ISSNLinking></MedlineJournalInfo>",
+    )
+    assert parse_record(record).issns == ()
+    assert parse_citation(record.encode(), columns={"issns"}).issns == ("9990-0033", "9990-0044")
 
 
 def test_title_before_the_journal() -> None:

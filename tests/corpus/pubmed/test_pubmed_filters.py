@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from argparse import ArgumentTypeError
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.document import HEADING_SEPARATOR, Document
+from bioshards.corpus.article_config import ISSNS, parse_columns, parse_names, parse_years
+from bioshards.corpus.document import (
+    COLUMN_TYPES,
+    DEFAULT_COLUMNS,
+    HEADING_SEPARATOR,
+    ArticleColumns,
+    Document,
+    MeshHeading,
+)
 from bioshards.corpus.document_presets import PUBMED_PRESETS
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.pubmed.citation import AbstractSection, Citation, OtherAbstract
@@ -65,6 +74,9 @@ FRENCH = (
 def test_drop_reasons_apply_in_their_order() -> None:
     config = PubMedConfig(
         min_pmid=100,
+        years=(2000, 2010),
+        drop_journals=("j rest",),
+        mesh=("mice",),
         languages=("eng",),
         drop_publication_types=("Review",),
         drop_retracted=True,
@@ -72,6 +84,7 @@ def test_drop_reasons_apply_in_their_order() -> None:
     )
     fields: dict[str, Any] = {
         "pmid": 99,
+        "journal": "J Rest",
         "languages": ("fre",),
         "publication_types": ("Journal Article", "Review"),
         "retracted": True,
@@ -80,6 +93,9 @@ def test_drop_reasons_apply_in_their_order() -> None:
     }
     steps: list[dict[str, Any]] = [
         {"pmid": 100},
+        {"year": 2010},
+        {"journal": "J Sleep"},
+        {"columns": ArticleColumns(mesh=(MeshHeading("Mice", None, False, ()),))},
         {"languages": ("fre", "eng")},
         {"publication_types": ("Journal Article",)},
         {"retracted": False},
@@ -93,7 +109,7 @@ def test_drop_reasons_apply_in_their_order() -> None:
     for changes in [{}, *steps]:
         fields |= changes
         reasons.append(get_drop_reason(build_citation(**fields), config))
-    assert reasons == [*PubMedConfig.drop_reasons[3:-2], None]
+    assert reasons == [*PubMedConfig.drop_reasons[3:-3], None]
 
 
 def test_abstract_in_another_language_is_dropped_if_languages_are_selected() -> None:
@@ -114,7 +130,7 @@ def test_abstract_in_another_language_is_dropped_if_languages_are_selected() -> 
 
 def test_drop_reasons_of_other_steps_come_first_and_last() -> None:
     assert PubMedConfig.drop_reasons[:3] == ("deleted", "superseded", "book")
-    assert PubMedConfig.drop_reasons[-2:] == ("duplicate", "excluded")
+    assert PubMedConfig.drop_reasons[-3:] == ("duplicate", "near-duplicate", "excluded")
 
 
 def test_default_config_keeps_citations_with_an_abstract() -> None:
@@ -229,6 +245,56 @@ def test_dropped_document_is_complete() -> None:
     assert dropped == build_document(CITATION)
 
 
+JOURNAL = {
+    "journal": "Journal of Rest (London, England)",
+    "issns": ("9990-0033",),
+    "columns": ArticleColumns(
+        journal_abbreviation="J Rest",
+        nlm_id="101",
+        mesh=(MeshHeading("Mice", "D1", False, ()), MeshHeading("Sleep, REM", "D2", True, ())),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"years": parse_years("2019")}, None),
+        ({"years": parse_years("2010-")}, None),
+        ({"years": parse_years("-2018")}, "year"),
+        ({"journals": parse_names("other; journal of rest (london, England)")}, None),
+        ({"journals": parse_names("J Rest")}, None),
+        ({"journals": ("other",)}, "journal"),
+        ({"drop_journals": ("9990-0033",)}, "journal"),
+        ({"drop_journals": ("101",)}, "journal"),
+        ({"drop_journals": ("other",)}, None),
+        ({"mesh": parse_names("Sleep, REM")}, None),
+        ({"mesh": parse_names("Sleep; REM")}, "mesh"),
+        ({"drop_mesh": parse_names("Humans; Mice")}, "mesh"),
+        ({"drop_mesh": parse_names("Humans")}, None),
+        ({"publication_types": ("review",)}, None),
+        ({"publication_types": ("Letter",)}, "publication-type"),
+        ({"publication_types": ("Review",), "drop_publication_types": ("Review",)}, "publication-type"),
+    ],
+)
+def test_filters_that_keep_and_drop(options: dict[str, Any], reason: str | None) -> None:
+    config = PubMedConfig(**options)
+    assert get_drop_reason(build_citation(**JOURNAL), config) == reason
+    assert set(DEFAULT_COLUMNS) <= config.list_parsed_columns()
+
+
+def test_filters_parse_what_they_need_without_the_column() -> None:
+    assert PubMedConfig(columns=()).list_parsed_columns() == set()
+    config = PubMedConfig(columns=(), mesh=("mice",), journals=("a",))
+    assert config.list_parsed_columns() == {"mesh", "journal_abbreviation", "nlm_id", ISSNS}
+
+
+@pytest.mark.parametrize("years", ["", "-", "99", "2001-1999", "20012002", "x-2000"])
+def test_bad_years_are_refused(years: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=r"years|before"):
+        parse_years(years)
+
+
 # Documents
 
 
@@ -256,6 +322,34 @@ def test_document_of_a_citation() -> None:
         num_characters=14 + 8 + 11 + 13 + 16,
         removed_characters={},
     )
+
+
+def test_sections_have_the_category_of_their_label() -> None:
+    """Labels within the text have no category, and sections that are lost no place."""
+    citation = build_citation(
+        abstract=(
+            AbstractSection("AIMS", "Mice sleep."),
+            AbstractSection("NOTHING", ""),
+            AbstractSection(None, "Methods: We asked why. Results: They were tired."),
+        ),
+        abstract_categories=("OBJECTIVE", "METHODS", "UNASSIGNED"),
+    )
+    document = build_document(citation)
+    assert [heading for heading, _ in document.sections] == [
+        f"Abstract > {label}" for label in ("AIMS", "Methods", "Results")
+    ]
+    assert document.columns.section_categories == ("OBJECTIVE", None, None)
+
+
+def test_columns_of_the_command_line() -> None:
+    assert parse_columns("default") == DEFAULT_COLUMNS
+    assert parse_columns("all") == tuple(COLUMN_TYPES)
+    assert parse_columns("none") == ()
+    assert parse_columns("MeSH, nlm_id") == ("nlm_id", "mesh")
+    with pytest.raises(ArgumentTypeError, match="unknown name keyword"):
+        parse_columns("default,keyword")
+    with pytest.raises(InvalidValueError, match="in this order"):
+        PubMedConfig(columns=("mesh", "nlm_id"))
 
 
 def test_titles_can_be_left_out_of_the_sentences() -> None:
@@ -410,6 +504,13 @@ def test_config_is_immutable() -> None:
 def test_config_as_json() -> None:
     config = PubMedConfig(languages=("eng", "ger"), min_pmid=5).to_dict()
     assert config == {
+        "columns": list(DEFAULT_COLUMNS),
+        "years": [],
+        "journals": [],
+        "drop_journals": [],
+        "publication_types": [],
+        "mesh": [],
+        "drop_mesh": [],
         "languages": ["eng", "ger"],
         "min_abstract_words": 0,
         "min_pmid": 5,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.document import DOCUMENT_SCHEMA, Document
+from bioshards.corpus.document import COLUMN_TYPES, DOCUMENT_SCHEMA, ArticleColumns, Document, make_schema
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -102,16 +102,32 @@ DOCUMENTS = st.builds(
     num_words=st.integers(0, 9),
     num_characters=st.integers(0, 9),
     removed_characters=st.just({}),
+    columns=st.builds(
+        ArticleColumns,
+        **{name: st.from_type(hint) for name, hint in get_type_hints(ArticleColumns).items()}
+        | {"cited_pmids": st.lists(st.integers(1, 2**31 - 1), max_size=3).map(tuple)},
+    ),
 )
 
 
 @settings(max_examples=examples(200))
-@given(st.lists(DOCUMENTS, max_size=6))
-def test_record_batch_equals_its_documents(documents: list[Document]) -> None:
-    batch = arrow_io.record_batch_from_documents(documents)
+@given(st.lists(DOCUMENTS, max_size=6), st.lists(st.sampled_from(list(COLUMN_TYPES)), unique=True))
+def test_record_batch_equals_its_documents(documents: list[Document], columns: list[str]) -> None:
+    batch = arrow_io.record_batch_from_documents(documents, make_schema(columns))
     batch.validate(full=True)
-    assert batch.schema == DOCUMENT_SCHEMA
-    assert batch.to_pylist() == [convert_to_row(document) for document in documents]
+    assert batch.schema.names == [*DOCUMENT_SCHEMA.names, *columns]
+    assert batch.to_pylist() == [
+        convert_to_row(document)
+        | {name: convert_to_python(getattr(document.columns, name)) for name in columns}
+        for document in documents
+    ]
+
+
+def convert_to_python(value: Any) -> Any:
+    """Return a value as pyarrow does: tuples as lists, named ones as dictionaries."""
+    if hasattr(value, "_asdict"):
+        return {name: convert_to_python(item) for name, item in value._asdict().items()}
+    return list(map(convert_to_python, value)) if isinstance(value, tuple) else value
 
 
 def test_number_out_of_range_is_an_error() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bioshards.corpus.document import DOCUMENT_SCHEMA
+from bioshards.corpus.document import DEFAULT_COLUMNS, make_schema
 from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.corpus.jats_articles import (
     article_xml,
@@ -53,7 +53,7 @@ def test_sample_gives_the_expected_counts(full_text: Path) -> None:
 def test_every_column_of_an_article(full_text: Path) -> None:
     documents = load_documents(full_text)
     row = documents["pmc:PMC9990005.1"]
-    assert list(row) == DOCUMENT_SCHEMA.names
+    assert list(row) == make_schema(DEFAULT_COLUMNS).names
     assert {name: row[name] for name in row if name not in ("sentences", "sections", "title")} == {
         "id": "pmc:PMC9990005.1",
         "source": "pmc",
@@ -69,6 +69,12 @@ def test_every_column_of_an_article(full_text: Path) -> None:
         "retracted": False,
         "flags": [],
         "origin": {"file": "PMC9990005.1.xml", "position": 4},
+        "journal_abbreviation": "J Invent Biol",
+        "nlm_id": None,
+        "publication_types": [],
+        "keywords": [],
+        "subjects": [],
+        "published": "2023-04-01",
     }
     assert documents["pmc:PMC9990015.1"]["flags"] == ["correction"]
     assert [id_ for id_, document in documents.items() if document["retracted"]] == ["pmc:PMC9990016.1"]

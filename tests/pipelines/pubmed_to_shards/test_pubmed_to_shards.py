@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import subprocess
 import sys
@@ -194,3 +195,24 @@ def test_export_and_show(reference: Path) -> None:
         [*command, "export", reference / "dropped"], capture_output=True, text=True, check=False
     )
     assert (nowhere.returncode, "no manifest.json" in nowhere.stderr) == (2, True)
+
+
+def test_columns_are_read_alone(reference: Path) -> None:
+    """By datasets and pandas, and by polars and DuckDB where they are installed."""
+    columns = load_with_datasets(reference).select_columns(["pmid", "keywords"])
+    documents = load_documents(reference).values()
+    keywords = {row["pmid"]: row["keywords"] for row in documents}
+    rows = columns.to_pandas().to_dict("records")
+    assert {row["pmid"]: list(row["keywords"]) for row in rows} == keywords
+    keyword = next(filter(None, keywords.values()))[0]
+    expected = sorted(pmid for pmid, values in keywords.items() if keyword in values)
+    if importlib.util.find_spec("polars"):
+        import polars
+
+        frame = polars.from_arrow(columns.data.table)
+        assert sorted(frame.filter(polars.col("keywords").list.contains(keyword))["pmid"]) == expected
+    if importlib.util.find_spec("duckdb"):
+        import duckdb
+
+        found = duckdb.from_arrow(columns.data.table).filter(f"list_contains(keywords, '{keyword}')")
+        assert sorted(pmid for (pmid,) in found.select("pmid").fetchall()) == expected

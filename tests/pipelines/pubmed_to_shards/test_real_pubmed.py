@@ -37,6 +37,13 @@ def _assert_equals_oracle(output: Path, oracle: PubMedOracle) -> None:
             assert without_power_marks(row["title"]) == without_power_marks(" ".join(title)), pmid
         for name in ("doi", "year", "language", "retracted"):
             assert row[name] == metadata[name], (pmid, name)
+        for name, value in metadata["columns"].items():  # type: ignore[attr-defined]
+            found = row.get(name, value)  # unless --columns all
+            if name in ("keywords", "other_abstracts"):
+                found, value = without_power_marks(str(found)), without_power_marks(str(value))
+                assert found == value or pmid in oracle.with_formulas, (pmid, name)
+            else:
+                assert found == value, (pmid, name)
         # A few ids name a version of the article too (PMC6883395.3); the column does not.
         assert row["pmcid"] == (str(metadata["pmcid"]).partition(".")[0] if metadata["pmcid"] else None), pmid
         headings = [section["heading"] for section in row["sections"]]
@@ -53,7 +60,7 @@ def all_documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("real") / "out"
     completed = run_beam(
         *("run", "pubmed_to_shards", "--workers", 1, "--output", output, "--keep-title-only"),
-        *("--disable-cleaning", "all"),
+        *("--disable-cleaning", "all", "--columns", "all"),
         *("--max-rejected", 0.01, "--input", f"{DATA}/pubmed", "--input", f"{DATA}/pubmed/**/*.@*"),
     )
     assert completed.returncode == 0, completed.stderr

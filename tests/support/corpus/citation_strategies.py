@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import re
 
 from hypothesis import strategies as st
 from lxml import etree
 
+from bioshards.corpus.document import (
+    COLUMN_TYPES,
+    AbstractText,
+    ArticleColumns,
+    Author,
+    Chemical,
+    Grant,
+    MeshHeading,
+    MeshQualifier,
+)
 from bioshards.corpus.mathml.formula import formula_to_text
 from bioshards.corpus.pubmed import citation as medline
 from bioshards.corpus.pubmed.citation import AbstractSection, Citation, OtherAbstract
@@ -33,6 +44,106 @@ def first_year(date: etree._Element | None) -> int | None:
         return None
     found = re.search(r"\d{4}", date.findtext("Year") or date.findtext("MedlineDate") or "")
     return int(found[0]) if found else None
+
+
+MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+
+def partial_date(date: etree._Element | None) -> str | None:
+    """Return ``PubDate`` in ISO 8601, as precise as it is."""
+    year = first_year(date)
+    if date is None or year is None:
+        return None
+    month, day = date.findtext("Month") or "", date.findtext("Day") or ""
+    if date.find("Year") is None:
+        after_year = re.split(r"\d{4}", date.findtext("MedlineDate") or "", maxsplit=1)[1]
+        words = re.findall(r"\w+", after_year) if after_year.startswith(" ") else []
+        month = words[0] if words else ""
+        day = words[1] if len(words) > 1 and re.match(r"\W+\w+\s", after_year) else ""
+    number = MONTHS.index(month) + 1 if month in MONTHS else int(month) if month.isdecimal() else 0
+    parts = [f"{year:04}", f"{number:02}", f"{int(day):02}" if day.isdecimal() and int(day) < 32 else ""]
+    return "-".join(parts[: 1 if not number else 2 if not parts[2] else 3])
+
+
+def whole_date(date: etree._Element | None) -> datetime.date | None:
+    if date is None:
+        return None
+    return datetime.date(*(int(date.findtext(name) or 0) for name in ("Year", "Month", "Day")))
+
+
+def one_line(text: str | None) -> str | None:
+    return " ".join((text or "").split()) or None
+
+
+def list_columns(record: etree._Element, citation: etree._Element) -> ArticleColumns:
+    history = [
+        item
+        for item in record.findall("PubmedData/History/PubMedPubDate")
+        if item.get("PubStatus") == "entrez"
+    ]
+    keywords = (one_line(text_of(item)) for item in citation.findall("KeywordList/Keyword"))
+    return ArticleColumns(
+        journal_abbreviation=one_line(citation.findtext("Article/Journal/ISOAbbreviation")),
+        nlm_id=one_line(citation.findtext("MedlineJournalInfo/NlmUniqueID")),
+        publication_types=tuple(
+            text_of(item) for item in citation.findall("Article/PublicationTypeList/PublicationType")
+        ),
+        mesh=tuple(
+            MeshHeading(
+                one_line(text_of(heading.find("DescriptorName"))) or "",
+                heading[0].get("UI") or None,
+                heading[0].get("MajorTopicYN") == "Y",
+                tuple(
+                    MeshQualifier(one_line(text_of(item)) or "", item.get("MajorTopicYN") == "Y")
+                    for item in heading.findall("QualifierName")
+                ),
+            )
+            for heading in citation.findall("MeshHeadingList/MeshHeading")
+        ),
+        keywords=tuple(keyword for keyword in keywords if keyword),
+        published=partial_date(citation.find("Article/Journal/JournalIssue/PubDate")),
+        entered=whole_date(history[0]) if history else None,
+        revised=whole_date(citation.find("DateRevised")),
+        authors=tuple(
+            Author(
+                one_line(text_of(author.find("LastName")))
+                or one_line(text_of(author.find("CollectiveName")))
+                or "",
+                one_line(author.findtext("ForeName")),
+                "0000-0002-1825-009X" if author.find("Identifier") is not None else None,
+                tuple(one_line(item.text) or "" for item in author.findall("AffiliationInfo/Affiliation")),
+            )
+            for author in citation.findall("Article/AuthorList/Author")
+        ),
+        chemicals=tuple(
+            Chemical(
+                one_line(item.findtext("NameOfSubstance")) or "",
+                item[1].get("UI"),
+                item.findtext("RegistryNumber"),
+            )
+            for item in citation.findall("ChemicalList/Chemical")
+        ),
+        grants=tuple(
+            Grant(*(one_line(item.findtext(name)) for name in ("GrantID", "Agency", "Country")))
+            for item in citation.findall("Article/GrantList/Grant")
+        ),
+        cited_pmids=tuple(
+            dict.fromkeys(
+                int(item.text or "")
+                for item in record.findall("PubmedData//Reference/ArticleIdList/ArticleId")
+                if item.get("IdType") == "pubmed" and (item.text or "").strip()
+            )
+        ),
+        other_abstracts=tuple(
+            AbstractText(
+                other.get("Type") or None,
+                other.get("Language") or "eng",
+                one_line(" ".join(text_of(part) for part in other.findall("AbstractText"))) or "",
+            )
+            for other in citation.findall("OtherAbstract")
+            if len(other)
+        ),
+    )
 
 
 def list_sections(parts: list[etree._Element]) -> tuple[AbstractSection, ...]:
@@ -85,6 +196,11 @@ def parse_with_lxml(record: etree._Element) -> Citation:
             )
             for other in citation.findall("OtherAbstract")
         ),
+        journal=one_line(citation.findtext("Article/Journal/Title")),
+        abstract_categories=tuple(
+            item.get("NlmCategory") or None for item in citation.findall("Article/Abstract/AbstractText")
+        ),
+        columns=list_columns(record, citation),
     )
 
 
@@ -94,7 +210,7 @@ def parse_both_ways(inner: str) -> tuple[Citation, Citation]:
     [(_, record_bytes)] = iter_records(io.BytesIO(data))
     parser = etree.XMLParser(remove_comments=True, remove_pis=True, resolve_entities=False)
     [record] = etree.fromstring(data, parser)
-    return medline.parse_citation(record_bytes), parse_with_lxml(record)
+    return medline.parse_citation(record_bytes, columns=COLUMN_TYPES), parse_with_lxml(record)
 
 
 # Strategies of records
@@ -194,7 +310,9 @@ def pub_date(draw: st.DrawFn) -> str:
                 f"<Year>{year}</Year>",
                 f"\n  <Year>{year}</Year>\n  <Month>Feb</Month><Day>03</Day>",
                 f"<Year>{year}</Year><Season>Spring</Season>",
+                f"<Year>{year}</Year><Month>11</Month>",
                 f"<MedlineDate>{year} Nov-Dec</MedlineDate>",
+                f"<MedlineDate>{year} Dec 15-31</MedlineDate>",
                 f"\n<MedlineDate>Spring {year}-{int(year) + 1}</MedlineDate>",
                 f"<MedlineDate>7th to 9th of {year}</MedlineDate>",
                 "<MedlineDate>undated</MedlineDate>",
@@ -208,6 +326,8 @@ def pub_date(draw: st.DrawFn) -> str:
 def journal(draw: st.DrawFn) -> str:
     issue = f"<Volume>{draw(YEARS)}</Volume>" + (draw(pub_date()) if draw(st.integers(0, 5)) else "")
     title = f"<Title>Of {draw(PLAIN)}</Title>"
+    if draw(st.booleans()):
+        title += f"<ISOAbbreviation>{draw(PLAIN)}</ISOAbbreviation>"
     return f"<Journal><JournalIssue CitedMedium='Print'>{issue}</JournalIssue>{title}</Journal>"
 
 
@@ -257,11 +377,21 @@ def article(draw: st.DrawFn) -> str:
     parts += draw(st.lists(location(), max_size=3))
     if draw(st.integers(0, 3)):
         parts.append(draw(abstract()))
-    parts.append(f"<AuthorList><Author><CollectiveName>{draw(MIXED)}</CollectiveName></Author></AuthorList>")
+    identifier = draw(
+        st.sampled_from(["", "<Identifier Source='ORCID'>http://orcid.org/000000021825009X</Identifier>"])
+    )
+    affiliation = f"<AffiliationInfo><Affiliation>Of {draw(PLAIN)}</Affiliation></AffiliationInfo>"
+    person = f"<LastName>I{draw(PLAIN)}</LastName><ForeName>E</ForeName>{identifier}{affiliation}"
+    group = f"<CollectiveName>{draw(MIXED)}</CollectiveName>"
+    parts.append(f"<AuthorList><Author>{group}</Author><Author>{person}</Author></AuthorList>")
     parts += [
         draw(element("Language", code))
         for code in draw(st.lists(st.sampled_from(["eng", "fre", " ger "]), max_size=3))
     ]
+    if draw(st.booleans()):
+        parts.append(
+            f"<GrantList><Grant><GrantID>{draw(PLAIN)}</GrantID><Agency>A</Agency></Grant></GrantList>"
+        )
     if draw(st.integers(0, 3)):
         parts.append(draw(publication_types()))
     if draw(st.booleans()):
@@ -287,17 +417,56 @@ def comments(draw: st.DrawFn) -> str:
     return f"<{name}>{''.join(items)}</{name}>"
 
 
+YES_NO = st.none() | st.sampled_from("YN")
+
+
+@st.composite
+def mesh(draw: st.DrawFn) -> str:
+    headings = []
+    for _ in range(draw(st.integers(1, 3))):
+        names = ["DescriptorName", *["QualifierName"] * draw(st.integers(0, 2))]
+        elements = []
+        for name in names:
+            ui = draw(st.none() | st.sampled_from(["D000818", "Q000502"]))
+            elements.append(draw(element(name, draw(PLAIN) + "x", UI=ui, MajorTopicYN=draw(YES_NO))))
+        headings.append(f"<MeshHeading>{draw(GAPS).join(['', *elements, ''])}</MeshHeading>")
+    return f"<MeshHeadingList>{draw(GAPS).join(['', *headings, ''])}</MeshHeadingList>"
+
+
+@st.composite
+def keyword_list(draw: st.DrawFn) -> str:
+    keywords = [
+        draw(element("Keyword", draw(MIXED), MajorTopicYN=draw(YES_NO)))
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+    return draw(element("KeywordList", "".join(keywords), Owner="NOTNLM"))
+
+
+DATES = st.dates(datetime.date(1900, 1, 1)).map(
+    lambda date: f"<Year>{date.year}</Year>\n<Month>{date.month:02}</Month><Day>{date.day}</Day>"
+)
+
+
 @st.composite
 def citation_element(draw: st.DrawFn) -> str:
     parts = [draw(pmid())]
     parts.append(f"<DateCompleted><Year>{draw(YEARS)}</Year></DateCompleted>")
+    if draw(st.booleans()):
+        parts.append(f"<DateRevised>{draw(DATES)}</DateRevised>")
     parts.append(draw(article()))
-    parts.append("<MedlineJournalInfo><Country>Nowhere</Country></MedlineJournalInfo>")
+    nlm_id = draw(st.sampled_from(["", "<NlmUniqueID>101</NlmUniqueID>"]))
+    parts.append(f"<MedlineJournalInfo><Country>Nowhere</Country>{nlm_id}</MedlineJournalInfo>")
+    if draw(st.booleans()):
+        substance = f"<NameOfSubstance UI='D1'>{draw(PLAIN)}</NameOfSubstance>"
+        chemical = f"<Chemical><RegistryNumber>0</RegistryNumber>{substance}</Chemical>"
+        parts.append(f"<ChemicalList>{chemical}</ChemicalList>")
     if draw(st.booleans()):
         parts.append(draw(comments()))
     if draw(st.booleans()):
+        parts.append(draw(mesh()))
+    if draw(st.booleans()):
         parts.append(draw(abstract("OtherAbstract")))
-    parts.append(f"<KeywordList><Keyword>{draw(MIXED)}</Keyword></KeywordList>")
+    parts += draw(st.lists(keyword_list(), max_size=2))
     content = "".join(draw(GAPS) + part for part in parts)
     return draw(element("MedlineCitation", content, Status=draw(st.sampled_from([None, "MEDLINE", "a > b"]))))
 
@@ -308,7 +477,11 @@ def ids(draw: st.DrawFn) -> str:
     items = []
     for id_type in draw(st.lists(id_types, min_size=1, max_size=4)):
         value = draw(
-            DOIS if id_type == "doi" else st.sampled_from(["", "PMC12", "pmc-id: PMC345;", "S1-2(3)4", "77"])
+            DOIS
+            if id_type == "doi"
+            else st.sampled_from(
+                ["77", "8"] if id_type == "pubmed" else ["", "PMC12", "pmc-id: PMC345;", "S1-2(3)4", "77"]
+            )
         )
         items.append(draw(GAPS) + draw(element("ArticleId", value, IdType=id_type)))
     return f"<ArticleIdList>{''.join(items)}{draw(GAPS)}</ArticleIdList>"
@@ -333,9 +506,9 @@ def article_record(draw: st.DrawFn) -> str:
     if not draw(st.integers(0, 4)):
         return inside
     if draw(st.integers(0, 5)):
-        history = (
-            f"<History><PubMedPubDate PubStatus='entrez'><Year>{draw(YEARS)}</Year></PubMedPubDate></History>"
-        )
+        statuses = draw(st.lists(st.sampled_from(["entrez", "pubmed"]), unique=True))
+        dates = [f"<PubMedPubDate PubStatus='{status}'>{draw(DATES)}</PubMedPubDate>" for status in statuses]
+        history = f"<History>{draw(GAPS).join(dates)}</History>"
         own = draw(ids()) if draw(st.integers(0, 4)) else draw(st.sampled_from(["", "<ArticleIdList/>"]))
         cited = "".join(draw(st.lists(references(), max_size=2)))
         pair = [own, cited] if draw(st.booleans()) else [cited, own]

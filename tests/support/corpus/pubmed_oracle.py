@@ -6,6 +6,7 @@ which they are written down.  It shares no code with bioshards.
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import re
 from pathlib import Path
@@ -120,4 +121,114 @@ class PubMedOracle:
                 for item in citation.findall("Article/Abstract/AbstractText")
                 if element_words(item) and (item.get("Label") or "").strip()
             ],
+            "columns": self.columns(record, citation),
         }
+
+    def columns(self, record: Any, citation: Any) -> dict[str, object]:
+        """Return the values of the default columns."""
+
+        def text(element: Any) -> str | None:
+            return " ".join(element_words(element)) or None
+
+        def full_date(element: Any) -> datetime.date | None:
+            return element if element is None else datetime.date(*(int(part.text) for part in element[:3]))
+
+        def orcid(author: Any) -> str | None:
+            digits = re.sub("[^0-9X]", "", author.findtext("Identifier[@Source='ORCID']") or "")[-16:]
+            return "-".join(digits[at : at + 4] for at in range(0, 16, 4)) if len(digits) == 16 else None
+
+        history = record.findall("PubmedData/History/PubMedPubDate[@PubStatus='entrez']")
+        categories = [
+            item.get("NlmCategory")
+            for item in citation.findall("Article/Abstract/AbstractText")
+            if element_words(item)
+        ]
+        headings = citation.findall("MeshHeadingList/MeshHeading")
+        return {
+            "journal": text(citation.find("Article/Journal/Title")),
+            "journal_abbreviation": text(citation.find("Article/Journal/ISOAbbreviation")),
+            "nlm_id": text(citation.find("MedlineJournalInfo/NlmUniqueID")),
+            "publication_types": [
+                text(item) for item in citation.findall("Article/PublicationTypeList/PublicationType")
+            ],
+            "mesh": [
+                {
+                    "descriptor": text(names[0]),
+                    "ui": names[0].get("UI"),
+                    "major": names[0].get("MajorTopicYN") == "Y",
+                    "qualifiers": [
+                        {"qualifier": text(name), "major": name.get("MajorTopicYN") == "Y"}
+                        for name in names[1:]
+                    ],
+                }
+                for names in map(list, headings)
+            ],
+            "keywords": [
+                keyword for keyword in map(text, citation.findall("KeywordList/Keyword")) if keyword
+            ],
+            "published": self.publication_date(citation.find("Article/Journal/JournalIssue/PubDate")),
+            "entered": full_date(history[0] if history else None),
+            "revised": full_date(citation.find("DateRevised")),
+            "section_categories": categories
+            if citation.find("Article/Abstract/AbstractText[@NlmCategory]") is not None
+            else [],
+            "authors": [
+                {
+                    "last_name": text(author.find("LastName")) or text(author.find("CollectiveName")) or "",
+                    "fore_name": text(author.find("ForeName")) or text(author.find("Initials")),
+                    "orcid": orcid(author),
+                    "affiliations": [words for words in map(text, author.iter("Affiliation")) if words],
+                }
+                for author in citation.findall("Article/AuthorList/Author")
+            ],
+            "chemicals": [
+                {
+                    "name": text(item.find("NameOfSubstance")),
+                    "ui": item.find("NameOfSubstance").get("UI"),
+                    "registry_number": text(item.find("RegistryNumber")),
+                }
+                for item in citation.findall("ChemicalList/Chemical")
+            ],
+            "grants": [
+                {
+                    "id": text(item.find("GrantID")),
+                    "agency": text(item.find("Agency")),
+                    "country": text(item.find("Country")),
+                }
+                for item in citation.findall("Article/GrantList/Grant")
+            ],
+            "cited_pmids": list(
+                dict.fromkeys(
+                    int(item.text)
+                    for item in record.findall(
+                        "PubmedData//Reference/ArticleIdList/ArticleId[@IdType='pubmed']"
+                    )
+                    if (item.text or "").strip().isdecimal()
+                )
+            ),
+            "other_abstracts": [
+                {
+                    "type": other.get("Type"),
+                    "language": other.get("Language", "eng"),
+                    "text": " ".join(
+                        word for part in other.findall("AbstractText") for word in element_words(part)
+                    ),
+                }
+                for other in citation.findall("OtherAbstract")
+            ],
+        }
+
+    def publication_date(self, date: Any) -> str | None:
+        """Return the beginning of the date in ISO 8601, as precise as it is given."""
+        found = None if date is None else re.search(r"\d{4}.*", " ".join(date.itertext()), re.DOTALL)
+        if not found:
+            return None
+        year, *rest = found[0].split()
+        months = [name for name in re.findall("[A-Za-z]+|[0-9]+", " ".join(rest)) if name]
+        names = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+        month = months[0][:3].lower() if months and len(year) == 4 else ""
+        number = names.index(month) + 1 if month in names else int(month) if month.isdecimal() else 0
+        if not 1 <= number <= 12:
+            return year[:4]
+        day = re.match(r"\w+\.?\s+(\d{1,2})\b", " ".join(rest))
+        return f"{year}-{number:02}" + (f"-{int(day[1]):02}" if day else "")

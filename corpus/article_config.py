@@ -1,0 +1,116 @@
+"""Columns and filters that PubMed's citations and full text have in common."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from bioshards.corpus.document import COLUMN_TYPES, DEFAULT_COLUMNS, ArticleColumns
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.text_config import TextConfig
+from bioshards.corpus.ui.options import Option
+from bioshards.corpus.ui.value_parsers import subset_of
+
+
+def parse_columns(text: str) -> tuple[str, ...]:
+    """Parse names of columns, of which ``default`` stands for the default ones."""
+    default = ",".join(DEFAULT_COLUMNS)
+    names = [default if name.strip() == "default" else name for name in text.split(",")]
+    return subset_of(tuple(COLUMN_TYPES))(",".join(names))
+
+
+def parse_years(text: str) -> tuple[int, int]:
+    """Parse a range of years, both included: ``1990-1999``, ``2000-``, ``-1999`` or ``2001``."""
+    match = re.fullmatch(r"(\d{4})?(-)?(\d{4})?", text.strip())
+    if match is None or not (match[1] or match[3]) or (match[1] and match[3] and not match[2]):
+        raise argparse.ArgumentTypeError(f"{text} is no range of years, such as 1990-1999, 2000- or -1999")
+    first = int(match[1] or 0)
+    last = int(match[3] or (9999 if match[2] else first))
+    if first > last:
+        raise argparse.ArgumentTypeError(f"{text} ends before it begins")
+    return first, last
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Parse names that may have commas, separated by semicolons and compared in lower case."""
+    return tuple(sorted({name.strip().casefold() for name in text.split(";") if name.strip()}))
+
+
+@dataclass(frozen=True, slots=True)
+class ArticleConfig(TextConfig):
+    """Columns and filters of documents that are made from records of articles.
+
+    Attributes:
+        columns: columns of ``document.COLUMN_TYPES``, in its order.
+        years: first and last year of publication; empty for all.
+        journals: titles, abbreviations, ISSNs and NLM ids of the journals to keep; empty for all.
+        drop_journals: those of journals to drop.
+    """
+
+    columns: Annotated[
+        tuple[str, ...],
+        Option(
+            f"columns of metadata, comma-separated: of {', '.join(COLUMN_TYPES)}; or default, all, none "
+            "(default: default)",
+            metavar="NAMES",
+            parse=parse_columns,
+        ),
+    ] = DEFAULT_COLUMNS
+    years: Annotated[
+        tuple[int, ...],
+        Option("keep articles of these years: 1990-1999, 2000-, -1999", metavar="YEARS", parse=parse_years),
+    ] = ()
+    journals: Annotated[
+        tuple[str, ...],
+        Option(
+            "keep articles of these journals: titles, abbreviations, ISSNs or NLM ids, by semicolons",
+            metavar="NAMES",
+            parse=parse_names,
+        ),
+    ] = ()
+    drop_journals: Annotated[
+        tuple[str, ...], Option("drop articles of these journals", metavar="NAMES", parse=parse_names)
+    ] = ()
+
+    def __post_init__(self) -> None:
+        TextConfig.__post_init__(self)
+        if self.columns != tuple(name for name in COLUMN_TYPES if name in self.columns):
+            raise InvalidValueError(
+                f"columns is {', '.join(self.columns)}; it must be some of these, in this order: "
+                f"{', '.join(COLUMN_TYPES)}"
+            )
+        if self.years and not (len(self.years) == 2 and self.years[0] <= self.years[1]):
+            raise InvalidValueError(f"years is {self.years}; it must be empty, or a first and a last year")
+
+    def list_parsed_columns(self) -> frozenset[str]:
+        """Return the columns that documents or filters need."""
+        for_journals = (
+            {"journal_abbreviation", "nlm_id", ISSNS} if self.journals or self.drop_journals else ()
+        )
+        return frozenset({*self.columns, *for_journals})
+
+
+ISSNS: Final = "issns"
+"""Name by which parsers are asked for the ISSNs of the journal, which are no column."""
+
+
+def find_common_drop_reason(
+    config: ArticleConfig,
+    year: int | None,
+    journal: str | None,
+    issns: tuple[str, ...],
+    columns: ArticleColumns,
+) -> str | None:
+    """Apply the filters by year and journal; an article without a year is of none of ``--years``."""
+    if config.years and not config.years[0] <= (year or -1) <= config.years[1]:
+        return "year"
+    if config.journals or config.drop_journals:
+        names = (journal, columns.journal_abbreviation, columns.nlm_id, *issns)
+        folded = {name.casefold() for name in names if name}
+        if (config.journals and folded.isdisjoint(config.journals)) or not folded.isdisjoint(
+            config.drop_journals
+        ):
+            return "journal"
+    return None

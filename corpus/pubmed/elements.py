@@ -1,0 +1,131 @@
+"""Find the elements of a record in its text, and read their content.
+
+A record whose tags balance is read with searches and regular expressions. :class:`UnusualLayoutError` says
+that one is not laid out as expected; lxml normalises it then (citation.py).
+"""
+
+from __future__ import annotations
+
+import re
+
+from lxml import etree
+
+from bioshards.corpus.errors import BadRecordError
+from bioshards.corpus.mathml.formula import MATHML_NAMESPACE, formula_to_text
+from bioshards.corpus.xml import exponents
+from bioshards.corpus.xml.element_text import text_content
+from bioshards.corpus.xml.entities import resolve_entities
+
+
+class UnusualLayoutError(Exception):
+    """The layout prevents fast parsing; lxml must normalise the record."""
+
+
+def decode_record(record: bytes) -> str:
+    """Decode the bytes of a record.
+
+    Raises:
+        BadRecordError: they are not UTF-8.
+    """
+    try:
+        return record.decode()
+    except UnicodeDecodeError as error:
+        raise BadRecordError("invalid-utf-8", f"{error.reason} at byte {error.start}") from error
+
+
+_PARSER = etree.XMLParser(
+    resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=True
+)
+
+
+def parse_xml(text: str) -> etree._Element:
+    """Parse a record, or an element of one, with lxml.
+
+    Raises:
+        BadRecordError: malformed XML, or an unknown entity.
+    """
+    text = resolve_entities(text)
+    try:
+        return etree.fromstring(text, _PARSER)
+    except etree.XMLSyntaxError as error:
+        if "Namespace prefix mml" not in str(error):
+            raise BadRecordError("malformed-xml", str(error)) from error
+    # PubMed declares the prefix on the formula; if the file declares it on its root, declare it here.
+    wrapped = f'<x xmlns:mml="http://www.w3.org/1998/Math/MathML">{text}</x>'
+    try:
+        return etree.fromstring(wrapped, _PARSER)[0]
+    except etree.XMLSyntaxError as error:
+        raise BadRecordError("malformed-xml", str(error)) from error
+
+
+ATTRIBUTES = r"""(?:\s+[\w:.-]+\s*=\s*(?:"[^"]*"|'[^']*'))*?"""
+START_TAG_ATTRIBUTES = ATTRIBUTES + r"\s*"
+
+
+def attribute_pattern(name: str) -> str:
+    """Return a pattern for the attributes up to this one; two groups capture its value."""
+    return rf"""{ATTRIBUTES}\s+{name}\s*=\s*(?:"([^"<]*)"|'([^'<]*)')"""
+
+
+def find_end_tag(text: str, name: str, start: int) -> tuple[int, int]:
+    """Return the start and end offsets of the end tag of an element that occurs once.
+
+    Raises:
+        UnusualLayoutError: there is no such tag.
+    """
+    position = text.find(f"</{name}>", start)
+    if position >= 0:
+        return position, position + len(name) + 3
+    match = re.search(rf"</{name}\s*>", text[start:])
+    if match is None:
+        raise UnusualLayoutError(f"no </{name}>")
+    return start + match.start(), start + match.end()
+
+
+def find_content(text: str, name: str, start: int, end: int) -> tuple[int, int] | None:
+    """Return the offsets of the content of the next element of this name, or None if absent or empty."""
+    position = text.find(f"<{name}", start, end)
+    tag_end = text.find(">", position) if position >= 0 else -1
+    if tag_end < 0 or text[tag_end - 1] == "/":
+        return None
+    content_end = text.find(f"</{name}", tag_end)
+    if content_end < 0:
+        raise UnusualLayoutError(f"no </{name}>")
+    return tag_end + 1, content_end
+
+
+# Text with inline mark-up that is not nested, as nearly all titles and abstracts have; lxml parses the rest.
+CONTENT = r"([^<]*(?:<(?P<tag>b|i|sub|sup|u)>[^<]*</(?P=tag)>[^<]*)*)"
+_INLINE_TAG = re.compile(r"</?(?:b|i|sub|sup|u)>")
+
+
+def read_content(xml: str) -> str:
+    """Return the text of :data:`CONTENT`."""
+    if "<" not in xml:
+        return unescape(xml)
+    return "".join(map(unescape, _INLINE_TAG.split(exponents.mark_exponents(xml))))
+
+
+def unescape(text: str) -> str:
+    """Resolve entities and character references."""
+    if "&" not in text:
+        return text
+    resolved = text.replace("&lt;", "<").replace("&gt;", ">")
+    if resolved.count("&") == resolved.count("&amp;"):
+        return resolved.replace("&amp;", "&")
+    return parse_xml(f"<x>{text}</x>").text or ""
+
+
+def find_text(text: str, name: str, start: int, end: int) -> str | None:
+    """Return the text of the next element of this name, which has no children, or None if absent or blank."""
+    span = find_content(text, name, start, end)
+    return (" ".join(unescape(text[slice(*span)]).split()) or None) if span else None
+
+
+def extract_text(element: etree._Element) -> str:
+    """Return the text of an element, its formulas as those of articles: "η_p^2 = 0.15"."""
+    for math in list(element.iter(f"{MATHML_NAMESPACE}math")):
+        formula_text, tail = formula_to_text(math), math.tail
+        math.clear()
+        math.text, math.tail = formula_text, tail
+    return text_content(element)
