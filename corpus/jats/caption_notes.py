@@ -86,14 +86,15 @@ _SUPPLEMENT_POINTER = re.compile(
 )
 _SENTENCE_END = re.compile(r"\w\S*[.!?] [A-Z]")
 _MAX_LINK_NOTE: Final = 300
-_MAX_LINK_BLANKS: Final = 5
+_MAX_LINK_OPENING: Final = 40
+"""Characters that may be before a link: "Supplementary material file. DOI: "."""
 
 
 def is_link_note(text: str) -> bool:
     """Return True if a text is only a link, or only says where the supplements are."""
     if len(text) > _MAX_LINK_NOTE:
         return False
-    if "." in text and text.count(" ") <= _MAX_LINK_BLANKS and _LINK.fullmatch(text):
+    if "." in text and text.find(" ", _MAX_LINK_OPENING) < 0 and _LINK.fullmatch(text):
         return True
     return (
         "upplement" in text

@@ -16,6 +16,8 @@ from bioshards.corpus.xml import exponents
 from .in_text_citations import (
     CITATION_MARK,
     CITATION_XREF_TYPES,
+    LINK_SIGN,
+    REMOVAL_MARK,
     RESERVED_MARKS,
     has_only_citations,
     is_numeric_citation,
@@ -66,8 +68,11 @@ def _flatten_xref(xref: re.Match[str]) -> str:
     ref_type, plain_text, superscript = xref.groups()
     text: str = superscript if plain_text is None else plain_text
     if ref_type in CITATION_XREF_TYPES:
-        if is_numeric_citation(_unescape(text)):
+        value = _unescape(text)
+        if is_numeric_citation(value):
             return CITATION_MARK
+        if value.strip() == LINK_SIGN:
+            return REMOVAL_MARK
         return xref[0] if text[-1] in ")]" else text
     return text if ref_type in _TEXT_XREF_TYPES else xref[0]
 

@@ -24,6 +24,8 @@ CITATION_MODES: Final = ("keep", "drop", "mask")
 """keep: citations as printed; drop: none; mask: :data:`CITATION_MASK` in place of nouns, no others."""
 CITATION_MASK: Final = "[CITATION]"
 
+LINK_SIGN: Final = "▶"
+"""Sign of a link after the year of a reference, in the journals of crystallography."""
 CITATION_XREF_TYPES: Final = frozenset({"bibr", "ref"})
 """Values of ``ref-type`` of an ``xref`` to the reference list."""
 

@@ -43,14 +43,15 @@ _OWN_CITATION = re.compile(
     r"|Citation (?=(?:[\w’'-]+ ){0,2}[^\W\d_a-z][\w’'-]+ [A-Z](?:-?[A-Z]){0,3}[,.])|CITATION:?)"
     r".*\b(?:19|20)\d\d\b.*"
 )
-_OWN_CITATION_STARTS: Final = ("Citation", "CITATION", "Cite ", "How to ", "Suggested ", "Recommended ")
+_OWN_CITATION_STARTS: Final = frozenset(("Cita", "CITA", "Cite", "How ", "Sugg", "Reco"))
+"""First letters of such a paragraph, a fast prefilter."""
 _MAX_OWN_CITATION: Final = 1000
 
 
 def is_own_citation(text: str) -> bool:
     """Return True if a paragraph is the citation of its article: "Citation Ode A. 2011. Gulls. Birds 3:1"."""
     return (
-        text.startswith(_OWN_CITATION_STARTS)
+        text[:4] in _OWN_CITATION_STARTS
         and len(text) <= _MAX_OWN_CITATION
         and _OWN_CITATION.fullmatch(text) is not None
     )
