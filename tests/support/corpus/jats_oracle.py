@@ -81,7 +81,22 @@ def parse_article(xml: bytes) -> Any:
         node.tag = node.tag.rpartition("}")[2]
     for node in root.iter("named-content", "sup"):
         separate_names_and_marks(node)
+    for node in root.iter("sub", "sup"):
+        join_script(node)
     return root
+
+
+def join_script(node: Any) -> None:
+    """Remove a line break of the XML between a word and its script; one before an isotope stays."""
+    if node.tag == "sup" and text_of(node).isdigit() and (node.tail or "")[:1].isupper():
+        return
+    before, parent = node.getprevious(), node.getparent()
+    text = (parent.text if before is None else before.tail) or ""
+    if "\n" in text[len(text.rstrip()) :]:
+        if before is None:
+            parent.text = text.rstrip()
+        else:
+            before.tail = text.rstrip()
 
 
 def separate_names_and_marks(node: Any) -> None:
