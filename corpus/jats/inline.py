@@ -23,9 +23,8 @@ from .in_text_citations import CITATION_MARK, CITATION_XREF_TYPES, REMOVAL_MARK
 
 TextPieces = list[str]
 
-_LINK_ARROWS: Final = ("▸", "▶")
-"""Signs of a link in text: "Fig. 4 ▸(a)", "(2006 ▶)"."""
-_LINK_ARROW = re.compile(r"\s*▸|(?<=\d)\s*▶(?=[);,.\s]|$)")
+_LINK_ARROW: Final = "▸"
+"""Sign of a link in text: "Fig. 4 ▸(a)"."""
 
 _FOOTNOTE_TYPES: Final = frozenset({"fn", "table-fn", "author-notes", "aff", "corresp"})
 _NON_CITATION_ID = re.compile("eq|fig|tab|sec", re.IGNORECASE)
@@ -126,8 +125,8 @@ def join_pieces(pieces: TextPieces, keep_introductions: bool = False) -> str:
         text = in_text_citations.remove_marks(text, keep_introductions)
     if note_marks.FRAME in text:
         text = note_marks.remove_note_marks(text)
-    if _LINK_ARROWS[0] in text or _LINK_ARROWS[1] in text:
-        text = _LINK_ARROW.sub("", text)
+    if _LINK_ARROW in text:
+        text = re.sub(rf"\s*{_LINK_ARROW}", "", text)
     return collapse_whitespace(_remove_indentation(text) if "\n" in text else text)
 
 
