@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
+import polars
 import pyarrow as pa
 import pytest
 
@@ -198,7 +199,7 @@ def test_export_and_show(reference: Path) -> None:
 
 
 def test_columns_are_read_alone(reference: Path) -> None:
-    """By datasets and pandas, and by polars and DuckDB where they are installed."""
+    """By datasets, pandas, polars and DuckDB."""
     columns = load_with_datasets(reference).select_columns(["pmid", "keywords"])
     documents = load_documents(reference).values()
     keywords = {row["pmid"]: row["keywords"] for row in documents}
@@ -206,13 +207,8 @@ def test_columns_are_read_alone(reference: Path) -> None:
     assert {row["pmid"]: list(row["keywords"]) for row in rows} == keywords
     keyword = next(filter(None, keywords.values()))[0]
     expected = sorted(pmid for pmid, values in keywords.items() if keyword in values)
-    if importlib.util.find_spec("polars"):
-        import polars
-
-        frame = polars.from_arrow(columns.data.table)
-        assert sorted(frame.filter(polars.col("keywords").list.contains(keyword))["pmid"]) == expected
-    if importlib.util.find_spec("duckdb"):
-        import duckdb
-
-        found = duckdb.from_arrow(columns.data.table).filter(f"list_contains(keywords, '{keyword}')")
-        assert sorted(pmid for (pmid,) in found.select("pmid").fetchall()) == expected
+    frame = polars.from_arrow(columns.data.table)
+    assert isinstance(frame, polars.DataFrame)
+    assert sorted(frame.filter(polars.col("keywords").list.contains(keyword))["pmid"]) == expected
+    found = duckdb.from_arrow(columns.data.table).filter(f"list_contains(keywords, '{keyword}')")
+    assert sorted(pmid for (pmid,) in found.select("pmid").fetchall()) == expected
