@@ -83,7 +83,10 @@ class PubMedOracle:
     def title_and_abstract(self, citation: Any) -> tuple[list[str], list[str]]:
         abstract: list[str] = []
         for part in citation.findall("Article/Abstract/AbstractText"):
-            abstract += element_words(part)
+            words, label = element_words(part), (part.get("Label") or "").split()
+            if len(words) == 1 and label and re.fullmatch(r"(\d\d?[a-z]?|[IVX]{1,4}[ab]?)\.?", words[0]):
+                words = [*f"{' '.join(label)}:".split(), *words]  # a number alone says nothing
+            abstract += words
         return element_words(citation.find("Article/ArticleTitle")), abstract
 
     def metadata(self, record: Any, citation: Any) -> dict[str, object]:
