@@ -54,6 +54,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile \
   --no-loadscope-reorder --max-worker-restart 0
 PROCESSES ?= 2
+# Folders with long files first, those with many short ones last, so that no process is left with a long one.
+TESTS := tests/vocab $(filter-out tests/vocab/ tests/corpus/,$(wildcard tests/*/)) tests/corpus
 
 # Print the first interpreter that can make environments and of whose version this is true.
 find_python = for name in $(or $(PYTHON),$(PYTHONS)); do \
@@ -86,13 +88,13 @@ evaluate: $(VENV)/.train $(if $(filter $(OUT)/%,$(CHECKPOINT)),train)
 	$(BIN)/python -m bioshards.evaluate report $(SCORES) --output $(SCORES)/report.html
 
 test: $(VENV)/.dev
-	$(PYTEST) -m "not thorough"
+	$(PYTEST) -m "not thorough" $(TESTS)
 
 test-all: test test-thorough
 
 # All others, and those with generated examples again, with all of their examples.
 test-thorough: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=full $(PYTEST) -m "thorough or property"
+	HYPOTHESIS_PROFILE=full $(PYTEST) -m "thorough or property" $(TESTS)
 
 test-scispacy: $(VENV)-scispacy/.made
 	$(VENV)-scispacy/bin/python -m pytest -m scispacy \
