@@ -156,8 +156,8 @@ def build(pipeline: beam.Pipeline, job: PretrainingJob) -> None:
     """Build the graph: build the examples of every shard group, merge spilled rows, publish."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
-    from bioshards.pipelines.transforms.near_duplicates import CompareDocuments, SignDocuments
     from bioshards.pipelines.transforms.pretraining_set import BuildExamples, MergeShuffled, PublishExamples
+    from bioshards.pipelines.transforms.signed_shards import CompareDocuments, SignDocuments
 
     shard_groups = pipeline | "ShardGroups" >> beam.Create(job.shard_groups, reshuffle=False)
     signed = duplicates = None

@@ -7,7 +7,7 @@ publishers lose no text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from lxml import etree
@@ -218,6 +218,8 @@ class SectionWalker:
             handler = _HANDLERS.get(child.tag)
             if handler is None or child.tag == "alternatives":
                 append_inline(child, pieces)
+                if handler is None and len(child):
+                    self._pending_floats += [(nested, headings) for nested in _iter_supplements(child)]
             elif child.tag == "fn":
                 footnotes.append(child)
             elif handler is SectionWalker._skip:
@@ -334,6 +336,15 @@ class SectionWalker:
             and (is_boilerplate("", footnote_types) or starts_with_boilerplate_title(footnote_blocks[0].text))
         ):
             self.blocks[first_block:] = [block._replace(part="boilerplate") for block in footnote_blocks]
+
+
+def _iter_supplements(inline_element: etree._Element) -> Iterator[etree._Element]:
+    """Yield the supplements inside an inline element (``<bold>``), whose captions are no part of its text."""
+    last = None
+    for element in inline_element.iter("supplementary-material", "media"):
+        if last is None or last not in element.iterancestors():
+            last = element
+            yield element
 
 
 def _text_after(element: etree._Element) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,9 +14,6 @@ from bioshards.corpus.lifecycle.near_duplicate_files import SignatureSource
 from bioshards.corpus.lifecycle.stage import StageResult
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.vocab.pretraining import near_duplicate_filter
-from bioshards.vocab.pretraining.near_duplicate_filter import SignedShard
-from bioshards.vocab.pretraining.shard_groups import ShardGroup
 
 from .step_metrics import StepResult, report_metrics, run_step, unwrap_results
 
@@ -109,34 +105,3 @@ class ResolveNearDuplicates(FindNearDuplicates[StageResult]):
         self, storage: Storage, reports: list[StageResult], decision_files: list[str]
     ) -> list[SignatureSource]:
         return finalize.list_signature_sources(storage, self.output_dir, reports, decision_files)
-
-
-@dataclass
-class SignDocuments(beam.PTransform):
-    """Shard groups to a :class:`SignedShard` for each shard."""
-
-    storage: Storage
-    output_dir: OutputDir
-
-    def expand(self, groups: beam.PCollection[ShardGroup]) -> beam.PCollection[StepResult[SignedShard]]:
-        return groups | "OneShardGroupEach" >> beam.Reshuffle() | "Sign" >> beam.FlatMap(self._sign)
-
-    def _sign(self, group: ShardGroup) -> Iterator[StepResult[SignedShard]]:
-        for index in range(len(group.shards)):
-            sign_shard = functools.partial(self._sign_shard, group=group, index=index)
-            yield report_metrics(run_step("sign", self.storage, sign_shard, lambda _: {}))
-
-    def _sign_shard(self, storage: Storage, group: ShardGroup, index: int) -> SignedShard:
-        return near_duplicate_filter.sign_shard(storage, self.output_dir, group, index)
-
-
-class CompareDocuments(FindNearDuplicates[SignedShard]):
-    """All :class:`SignedShard` to the path of the decisions on near duplicates, a batch per shard."""
-
-    def count_documents(self, reports: list[SignedShard]) -> int:
-        return sum(signed_shard.shard.rows for signed_shard in reports)
-
-    def list_sources(
-        self, storage: Storage, reports: list[SignedShard], decision_files: list[str]
-    ) -> list[SignatureSource]:
-        return near_duplicate_filter.list_sources(reports)

@@ -605,3 +605,11 @@ def test_acknowledgements_and_contributions_are_distinguished_by_title() -> None
         "acknowledgements",
         "acknowledgements",
     ]
+
+
+def test_captions_of_supplements_inside_inline_elements_are_kept() -> None:
+    supplement = "<supplementary-material><caption><p>Gulls.</p></caption></supplementary-material>"
+    assert extract_texts(f"<p>Terns <named-content>sleep {supplement}</named-content> here.</p>") == [
+        "Terns sleep here.",
+        "Gulls.",
+    ]
