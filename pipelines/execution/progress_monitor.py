@@ -25,7 +25,6 @@ from bioshards.pipelines.inputs.downloads import DownloadPlan, SourceListing
 from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
 from bioshards.pipelines.inputs.run_inputs import RunInputs
 from bioshards.pipelines.job_types import FetchJob, PretrainingJob, WordsJob
-from bioshards.vocab.counting.word_counts import NUM_BUCKETS
 
 _REPORT_SUFFIX_START: Final = -len("-fb7c0573.json")
 """Where a source's stem ends in its report's name."""
@@ -299,6 +298,8 @@ class WordsProgress(_RunProgress):
         super().__init__(job.storage, job.output_dir.word_counts_folder, sizes, " documents", progress)
 
     def _list_later_steps(self) -> list[_LaterStep]:
+        from bioshards.vocab.counting.word_counts import NUM_BUCKETS  # needs libraries of the extra vocab
+
         return [
             _LaterStep("merge", "merging the counts", " buckets", NUM_BUCKETS),
             _LaterStep("publish", "publishing"),
