@@ -7,6 +7,7 @@ only the shards with changes.
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Iterator
@@ -260,14 +261,16 @@ def _read_all_decisions(storage: Storage, decision_files: list[str]) -> list[pa.
     return [pa.Table.from_batches(list(batches), versions.DECISION_SCHEMA) for batches in batches_by_source]
 
 
+def _strip_staged_fields(schema: pa.Schema) -> pa.Schema:
+    """Return the fields of a final shard from those of a staged file."""
+    return pa.schema(list(schema)[: -len(STAGED_FIELDS)])
+
+
 class _Finalizer:
     def __init__(
         self, storage: Storage, output_dir: OutputDir, output_name: str, decisions: pa.Table
     ) -> None:
         self._storage, self._output_dir, self._output_name = storage, output_dir, output_name
-        with storage.open(output_dir.staged_path(output_name, "arrow")) as file:
-            staged_schema = pa.ipc.read_schema(file)
-        self._schema = pa.schema(list(staged_schema)[: -len(STAGED_FIELDS)])
         self._decision_positions = decisions["position"].combine_chunks()
         self._decision_reasons = decisions["reason"].cast(pa.string()).combine_chunks()
         self._decision_duplicate_of = decisions["duplicate_of"].combine_chunks()
@@ -282,22 +285,26 @@ class _Finalizer:
 
     def run(self, keep_dropped: bool, max_bytes: int) -> FinalizeResult:
         folder = self._output_dir.path
-        kept = arrow_io.write_shards(
-            self._storage, folder, self._output_name, self._iter_kept(), self._schema, max_bytes
-        )
+        with self._open_staged() as staged:
+            schema = _strip_staged_fields(staged.schema)
+            kept = arrow_io.write_shards(
+                self._storage, folder, self._output_name, self._iter_kept(staged, schema), schema, max_bytes
+            )
         if self._duplicate_pairs:
             with self._storage.write(self._output_dir.duplicate_pairs_path(self._output_name)) as out:
                 out.write("".join(self._duplicate_pairs).encode())
         dropped: list[Shard] = []
         if keep_dropped:
-            shards_written = arrow_io.write_shards(
-                self._storage,
-                f"{folder}/dropped",
-                self._output_name,
-                self._iter_dropped(),
-                pa.schema([*self._schema, *_DROPPED_FIELDS]),
-                max_bytes,
-            )
+            with self._open_staged() as staged:
+                schema = pa.schema([*_strip_staged_fields(staged.schema), *_DROPPED_FIELDS])
+                shards_written = arrow_io.write_shards(
+                    self._storage,
+                    f"{folder}/dropped",
+                    self._output_name,
+                    self._iter_dropped(staged, schema),
+                    schema,
+                    max_bytes,
+                )
             dropped = [dataclasses.replace(shard, file=f"dropped/{shard.file}") for shard in shards_written]
         return FinalizeResult(
             output_name=self._output_name,
@@ -315,10 +322,11 @@ class _Finalizer:
             },
         )
 
-    def _iter_staged(self) -> Iterator[pa.RecordBatch]:
+    @contextlib.contextmanager
+    def _open_staged(self) -> Iterator[pa.RecordBatchReader]:
         path = self._output_dir.staged_path(self._output_name, "arrow")
         with self._storage.open(path) as file, pa.ipc.open_stream(file) as stream:
-            yield from stream
+            yield stream
 
     def _find_drop_reasons(self, batch: pa.RecordBatch, position: pa.Array) -> pa.Array:
         """Return the drop reason of each row, null for kept rows; decisions precede filters."""
@@ -330,8 +338,8 @@ class _Finalizer:
         """Return the values of a column of the decisions by position, null without a decision."""
         return column.take(pc.index_in(position, value_set=self._decision_positions))
 
-    def _iter_kept(self) -> Iterator[pa.RecordBatch]:
-        for batch in self._iter_staged():
+    def _iter_kept(self, staged: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for batch in staged:
             position = pc.struct_field(batch["origin"], "position")
             reason = self._find_drop_reasons(batch, position)
             if reason.null_count < len(reason):
@@ -340,7 +348,7 @@ class _Finalizer:
             if not batch.num_rows:
                 continue
             self._count_batch(batch)
-            yield batch.select(self._schema.names).cast(self._schema)
+            yield batch.select(schema.names).cast(schema)
 
     def _add_duplicate_pairs(self, ids: pa.Array, position: pa.Array) -> None:
         columns = [ids]
@@ -351,16 +359,16 @@ class _Finalizer:
             similarity = "" if duplicate["similarity"] is None else f"\t{duplicate['similarity']:.3f}"
             self._duplicate_pairs.append(f"{duplicate['id']}\t{duplicate['duplicate_of']}{similarity}\n")
 
-    def _iter_dropped(self) -> Iterator[pa.RecordBatch]:
-        for batch in self._iter_staged():
+    def _iter_dropped(self, staged: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for batch in staged:
             position = pc.struct_field(batch["origin"], "position")
             reason = self._find_drop_reasons(batch, position)
-            rows = batch.select(self._schema.names).append_column("reason", reason)
+            rows = batch.select(_strip_staged_fields(staged.schema).names).append_column("reason", reason)
             rows = rows.append_column(
                 "duplicate_of", self._look_up(self._decision_duplicate_of, position)
             ).filter(pc.is_valid(reason))
             if rows.num_rows:
-                yield rows.cast(pa.schema([*self._schema, *_DROPPED_FIELDS]))
+                yield rows.cast(schema)
 
     def _count_batch(self, batch: pa.RecordBatch) -> None:
         self._counts["documents"] += batch.num_rows
