@@ -27,6 +27,7 @@ from bioshards.corpus.download.http_client import (
     RefusedError,
     UnreachableError,
 )
+from bioshards.corpus.download.rate_limit import RateLimiter
 from bioshards.corpus.download.redirects import explain_redirect
 from bioshards.corpus.storage.retry import RetryPolicy
 from tests.support.hypothesis_profiles import examples
@@ -527,28 +528,30 @@ def test_slow_body_above_the_minimum_rate_is_accepted(server: FakeServer) -> Non
 # Pauses requested by the server.
 
 
-@pytest.mark.parametrize("retry_after", ["1", lambda: formatdate(time.time() + 2, usegmt=True)])
+@pytest.mark.parametrize("retry_after", ["1", lambda: formatdate(time.time() + 3, usegmt=True)])
 def test_retry_after_holds_back_all_connections(
-    server: FakeServer, retry_after: str | Callable[[], str]
+    server: FakeServer, retry_after: str | Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     header = retry_after if isinstance(retry_after, str) else retry_after()
     server.schedule_fault("small.txt", ServiceUnavailable(header))
-    times = []
+    pause, paused = RateLimiter.pause, threading.Event()
+
+    def pause_and_note(limiter: RateLimiter, seconds: float) -> None:
+        pause(limiter, seconds)
+        paused.set()
+
+    monkeypatch.setattr(RateLimiter, "pause", pause_and_note)
 
     def read(path: str) -> None:
         with open_connection(server.url) as connection:
             assert connection.read(f"{server.url}{path}", 1 << 20)
-            times.append(time.monotonic())
 
     threads = [threading.Thread(target=read, args=(path,)) for path in ("small.txt", "large.gz")]
     threads[0].start()
-    while not server.requests or server.requests[0].status != 503:
-        time.sleep(0.005)
-    started = time.monotonic()
+    assert paused.wait(60)
     threads[1].start()
     for thread in threads:
         thread.join()
-    assert all(received_at - started < 4 for received_at in times)
     refused, *others = (request.received_at for request in server.requests)
     assert len(others) == 2
     assert min(others) - refused > 0.5
@@ -887,7 +890,7 @@ def test_refused_connection_is_unreachable() -> None:
     started = time.monotonic()
     with open_connection(url) as connection, pytest.raises(UnreachableError, match=r"refused.*tried 4 times"):
         connection.read(url, 100)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 20
 
 
 def test_unknown_host_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:

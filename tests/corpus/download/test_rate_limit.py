@@ -224,7 +224,7 @@ def test_pause_of_one_process_holds_back_the_others() -> None:
     started = time.time()
     RateLimiter("server", 4, 1000).wait_for_turn()
     assert time.time() - paused_at >= 1.5
-    assert time.time() - started < 2
+    assert time.time() - started < 20
 
 
 def test_pause_that_begins_during_a_wait_extends_it(clock: Clock) -> None:
