@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import random
 import re
 import tracemalloc
 import zlib
@@ -497,6 +498,34 @@ def test_records_before_the_damage_are_yielded() -> None:
         next(reading)
 
 
+@pytest.fixture(params=["isal", "zlib"])
+def gzip_library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decompress with this library."""
+    if request.param == "zlib":
+        monkeypatch.setattr(decoder, "isal_zlib", None)
+        monkeypatch.setattr(decoder, "_GzipError", zlib.error)
+
+
+@pytest.mark.parametrize("size", [0, 1, *(decoder.BLOCK_BYTES * 2 + extra for extra in (-1, 0, 1, 17))])
+@pytest.mark.parametrize("num_members", [1, 2])
+@pytest.mark.usefixtures("gzip_library")
+def test_gunzip_returns_all_data_in_blocks(size: int, num_members: int) -> None:
+    random_bytes = random.Random(size).randbytes(size)
+    for data in (b"a" * size, (b"<a>text</a>\n" * size)[:size], random_bytes):
+        packed = gzip.compress(data, mtime=0) * num_members
+        for step in (1000, 4096, decoder.BLOCK_BYTES):
+            gunzip = decoder.BoundedGunzip()
+            blocks = [
+                block
+                for start in range(0, len(packed), step)
+                for block in gunzip.decompress(packed[start : start + step])
+            ]
+            gunzip.finish()
+            assert b"".join(blocks) == data * num_members
+            assert all(len(block) <= decoder.BLOCK_BYTES for block in blocks)
+
+
+@pytest.mark.usefixtures("gzip_library")
 @pytest.mark.parametrize("step", [2, 64, 1 << 20])
 def test_truncated_gzip_raises_at_every_length(step: int) -> None:
     packed = gzip.compress(PLAIN, mtime=0)
@@ -508,11 +537,13 @@ def test_truncated_gzip_raises_at_every_length(step: int) -> None:
         ), length
 
 
+@pytest.mark.usefixtures("gzip_library")
 def test_truncated_second_gzip_member_raises() -> None:
     packed = gzip.compress(PLAIN, mtime=0) + gzip.compress(b"\n", mtime=0)[:-3]
     assert catch_error(packed).reason == "truncated-gzip"
 
 
+@pytest.mark.usefixtures("gzip_library")
 @pytest.mark.parametrize("step", [2, 64, 1 << 20])
 def test_wrong_gzip_checksum_or_length_is_corrupt(step: int) -> None:
     packed = gzip.compress(PLAIN, mtime=0)
@@ -522,6 +553,7 @@ def test_wrong_gzip_checksum_or_length_is_corrupt(step: int) -> None:
         assert catch_error(bytes(damaged), step).reason == "corrupt-gzip", offset
 
 
+@pytest.mark.usefixtures("gzip_library")
 def test_changed_byte_in_the_gzip_data_raises() -> None:
     packed = gzip.compress(PLAIN, mtime=0)
     for index in range(10, len(packed)):
@@ -531,6 +563,7 @@ def test_changed_byte_in_the_gzip_data_raises() -> None:
             list_records(bytes(damaged))
 
 
+@pytest.mark.usefixtures("gzip_library")
 def test_damage_in_stored_gzip_data_is_corrupt() -> None:
     packer = zlib.compressobj(level=0, wbits=31)
     packed = bytearray(packer.compress(PLAIN) + packer.flush())
@@ -539,10 +572,12 @@ def test_damage_in_stored_gzip_data_is_corrupt() -> None:
     assert catch_error(bytes(packed)).reason == "corrupt-gzip"
 
 
+@pytest.mark.usefixtures("gzip_library")
 def test_junk_after_the_gzip_data_is_corrupt() -> None:
     assert catch_error(gzip.compress(PLAIN, mtime=0) + b"junk").reason == "corrupt-gzip"
 
 
+@pytest.mark.usefixtures("gzip_library")
 def test_gzip_of_empty_data_is_not_xml() -> None:
     assert catch_error(gzip.compress(b"", mtime=0)).reason == "not-xml"
 
