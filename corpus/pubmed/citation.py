@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from lxml import etree
@@ -23,9 +24,8 @@ from bioshards.corpus.document import ArticleColumns
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.xml import exponents, tag_balance
 
-from .citation_columns import parse_columns, parse_publication_date
+from .citation_columns import NUM_CACHED, parse_columns, parse_publication_date
 from .elements import (
-    CONTENT,
     START_TAG_ATTRIBUTES,
     UnusualLayoutError,
     attribute_pattern,
@@ -125,7 +125,10 @@ _CITATION_START = re.compile(
 )
 _VERSION = re.compile(attribute_pattern("Version"))
 _LANGUAGE = re.compile(r"<Language\s*>([^<]*)</Language\s*>\s*")
+_LANGUAGES = re.compile(rf"(?:{_LANGUAGE.pattern})+")
 _TYPE = re.compile(rf"<PublicationType{START_TAG_ATTRIBUTES}>([^<]*)</PublicationType\s*>")
+_PLAIN_ARTICLE_ID = re.compile(r'<ArticleId IdType="([^"<&]*)">([^<&\s]+)</ArticleId>')
+"""An id as nearly all are written."""
 _ARTICLE_ID = re.compile(
     rf"<ArticleId{attribute_pattern('IdType')}{START_TAG_ATTRIBUTES}>([^<]*)</ArticleId\s*>"
 )
@@ -152,11 +155,13 @@ def _parse_text(text: str, columns: Collection[str]) -> Citation:
     date_start = text.find("<PubDate", start)
     date_end = text.find("</PubDate", date_start) if date_start >= 0 else -1
     year, published = parse_publication_date(text[date_start:date_end]) if date_end >= 0 else (None, None)
-    title, after_title = _parse_title(text, start)
+    title_start = text.find("<ArticleTitle", start)
+    title, after_title, journal, abbreviation = "", start, None, None
+    if title_start >= 0:
+        title, after_title = _parse_title(text, title_start)
+        journal, abbreviation = _parse_journal(text[date_end if date_end >= 0 else start : title_start])
     languages, after_languages = _parse_languages(text, after_title)
-    abstract, categories = _parse_abstract(
-        text, after_title, after_languages if languages else len(text), "section_categories" in columns
-    )
+    abstract, categories = _parse_abstract(text, after_title, "section_categories" in columns)
     publication_types, after_types = _parse_publication_types(text, after_languages)
     data_start = text.find("<PubmedData", after_types)
     end = data_start if data_start >= 0 else len(text)
@@ -176,10 +181,10 @@ def _parse_text(text: str, columns: Collection[str]) -> Citation:
         pmcid=pmcid[0] if pmcid else None,
         doi=ids.get("doi") or _parse_elocation_doi(text, start, end),
         other_abstracts=() if abstract else _parse_other_abstracts(text, after_types, end),
-        journal=find_text(text, "Title", start, end),
+        journal=journal or find_text(text, "Title", start, end),
         abstract_categories=categories,
         columns=parse_columns(
-            text, start, date_start, after_types, end, publication_types, published, columns
+            text, start, date_start, after_types, end, publication_types, published, abbreviation, columns
         )
         if columns
         else _NO_COLUMNS,
@@ -205,24 +210,28 @@ def _parse_version(digits: str | None) -> int:
     return int(digits)
 
 
-_TITLE = re.compile(rf"<ArticleTitle{START_TAG_ATTRIBUTES}(?:/>|>{CONTENT}</ArticleTitle\s*>)")
-_SEGMENT = re.compile(rf"\s*<AbstractText({START_TAG_ATTRIBUTES})(?:/>|>{CONTENT}</AbstractText\s*>)\s*")
+_TITLE_START = re.compile(rf"<ArticleTitle{START_TAG_ATTRIBUTES}/?>")
 _ABSTRACT = re.compile(rf"<Abstract{START_TAG_ATTRIBUTES}>")
+_SECTION_START = re.compile(rf"\s*<AbstractText({START_TAG_ATTRIBUTES})/?>")
 _OTHER_ABSTRACT = re.compile(rf"<OtherAbstract{START_TAG_ATTRIBUTES}/?>")
-_COPYRIGHT = re.compile(r"\s*<CopyrightInformation>[^<]*</CopyrightInformation>\s*")
+_ABSTRACT_END = re.compile(r"\s*(?:<CopyrightInformation>[^<]*</CopyrightInformation>\s*)?</Abstract\s*>")
 _LABEL = re.compile(attribute_pattern("Label"))
 _CATEGORY = re.compile(attribute_pattern("NlmCategory"))
 _UNLABELLED: Final = "UNLABELLED"
 
 
-def _parse_title(text: str, start: int) -> tuple[str, int]:
-    """Return the title and the offset after it."""
-    title_start = text.find("<ArticleTitle", start)
-    if title_start < 0:
-        return "", start
-    match = _TITLE.match(text, title_start)
-    if match and not _has_forbidden_character(match[0]):
-        return read_content(match[1] or ""), match.end()
+@lru_cache(maxsize=NUM_CACHED)
+def _parse_journal(xml: str) -> tuple[str | None, str | None]:
+    """Return title and ISO abbreviation of a journal, of the XML between the date and the article's title."""
+    return find_text(xml, "Title", 0, len(xml)), find_text(xml, "ISOAbbreviation", 0, len(xml))
+
+
+def _parse_title(text: str, title_start: int) -> tuple[str, int]:
+    """Return the title, whose element is at an offset, and the offset after it."""
+    start_tag = _TITLE_START.match(text, title_start)
+    content = read_content(start_tag, "</ArticleTitle>") if start_tag else None
+    if content and not _has_forbidden_character(text[title_start : content[1]]):
+        return content
     title_end = find_end_tag(text, "ArticleTitle", title_start)[1]
     title = exponents.mark_exponents(text[title_start:title_end])
     return extract_text(parse_xml(title)), title_end
@@ -239,13 +248,13 @@ def _has_forbidden_character(text: str) -> bool:
 def _parse_languages(text: str, start: int) -> tuple[tuple[str, ...], int]:
     """Return the language codes, which follow abstract and authors, and the offset after them."""
     position = text.find("<Language", start)
-    if position < 0:
-        return (), start
-    codes = []
-    while match := _LANGUAGE.match(text, position):
-        codes.append(unescape(match[1]).strip())
-        position = match.end()
-    return tuple(codes), position
+    match = _LANGUAGES.match(text, position) if position >= 0 else None
+    return (_read_languages(match[0]), match.end()) if match else ((), start)
+
+
+@lru_cache(maxsize=NUM_CACHED)
+def _read_languages(xml: str) -> tuple[str, ...]:
+    return tuple([unescape(code).strip() for code in _LANGUAGE.findall(xml)])
 
 
 def _parse_publication_types(text: str, start: int) -> tuple[tuple[str, ...], int]:
@@ -253,7 +262,12 @@ def _parse_publication_types(text: str, start: int) -> tuple[tuple[str, ...], in
     span = find_content(text, "PublicationTypeList", start, len(text))
     if span is None:
         return (), start
-    return tuple([unescape(name).strip() for name in _TYPE.findall(text, *span)]), span[1]
+    return _read_publication_types(text[slice(*span)]), span[1]
+
+
+@lru_cache(maxsize=NUM_CACHED)
+def _read_publication_types(xml: str) -> tuple[str, ...]:
+    return tuple([unescape(name).strip() for name in _TYPE.findall(xml)])
 
 
 def _has_retraction_link(text: str, start: int, end: int) -> bool:
@@ -271,38 +285,43 @@ def _parse_elocation_doi(text: str, start: int, end: int) -> str | None:
 
 
 def _parse_abstract(
-    text: str, start: int, end: int, has_categories: bool
+    text: str, start: int, has_categories: bool
 ) -> tuple[tuple[AbstractSection, ...], tuple[str | None, ...]]:
-    """Return the sections of the Abstract, which the DTD places between ``start`` and ``end``, and their
-    categories, if asked for."""
-    abstract_start = text.find("<Abstract>", start, end)
-    if abstract_start >= 0:
-        position = abstract_start + len("<Abstract>")
-    else:
-        match = _ABSTRACT.search(text, start)
-        if match is None:
-            return (), ()
-        abstract_start, position = match.span()
-    end, abstract_end = find_end_tag(text, "Abstract", position)
+    """Return the sections of the Abstract, which follows ``start``, and their categories if asked for."""
+    abstract_start = text.find("<Abstract", start)
+    start_tag = _ABSTRACT.search(text, abstract_start) if abstract_start >= 0 else None
+    if start_tag is None:
+        return (), ()
+    position = start_tag.end()
     sections: list[AbstractSection] = []
     categories: list[str | None] = []
-    while section_match := _SEGMENT.match(text, position, end):
-        label_match = _LABEL.match(section_match[1]) if section_match[1] else None
-        label_text = unescape(label_match[1] or label_match[2] or "") if label_match else None
-        sections.append(_make_section(label_text, read_content(section_match[2] or "")))
-        if has_categories:
-            category = _CATEGORY.match(section_match[1]) if section_match[1] else None
-            categories.append(unescape(category[1] or category[2] or "") or None if category else None)
-        position = section_match.end()
-    has_markup = (
-        position != end and not _COPYRIGHT.fullmatch(text, position, end) and text[position:end].strip()
-    )
-    if has_markup or _has_forbidden_character(text[abstract_start:position]):
-        abstract_element = parse_xml(exponents.mark_exponents(text[abstract_start:abstract_end]))
-        parts = list(abstract_element.iterchildren("AbstractText"))
+    while section_start := _SECTION_START.match(text, position):
+        content = read_content(section_start, "</AbstractText>")
+        if content is None:
+            break
+        label, category = _read_section_attributes(section_start[1])
+        sections.append(AbstractSection(label, exponents.mark_bracketed_exponents(content[0])))
+        categories.append(category)
+        position = content[1]
+    if not _ABSTRACT_END.match(text, position) or _has_forbidden_character(
+        text[start_tag.start() : position]
+    ):
+        _, abstract_end = find_end_tag(text, "Abstract", start_tag.end())
+        abstract = parse_xml(exponents.mark_exponents(text[start_tag.start() : abstract_end]))
+        parts = list(abstract.iterchildren("AbstractText"))
         sections = _make_sections(parts)
-        categories = [part.get("NlmCategory") or None for part in parts] if has_categories else []
-    return tuple(sections), tuple(categories)
+        categories = [part.get("NlmCategory") or None for part in parts]
+    return tuple(sections), tuple(categories) if has_categories else ()
+
+
+@lru_cache(maxsize=NUM_CACHED)
+def _read_section_attributes(xml: str) -> tuple[str | None, str | None]:
+    """Return label and category of the attributes of an ``AbstractText``."""
+    label, category = _LABEL.match(xml), _CATEGORY.match(xml)
+    return (
+        _normalize_label(unescape(label[1] or label[2] or "")) if label else None,
+        unescape(category[1] or category[2] or "") or None if category else None,
+    )
 
 
 def _parse_other_abstracts(text: str, start: int, end: int) -> tuple[OtherAbstract, ...]:
@@ -325,13 +344,17 @@ def _parse_other_abstracts(text: str, start: int, end: int) -> tuple[OtherAbstra
 
 def _make_sections(parts: Iterable[etree._Element]) -> list[AbstractSection]:
     """Return the sections of an abstract that contains markup."""
-    return [_make_section(part.get("Label"), extract_text(part)) for part in parts]
+    return [
+        AbstractSection(
+            _normalize_label(part.get("Label", "")), exponents.mark_bracketed_exponents(extract_text(part))
+        )
+        for part in parts
+    ]
 
 
-def _make_section(label: str | None, text: str) -> AbstractSection:
-    label = label.strip() if label else None
-    text = exponents.mark_bracketed_exponents(text)
-    return AbstractSection(None if not label or label.upper() == _UNLABELLED else label, text)
+def _normalize_label(label: str) -> str | None:
+    label = label.strip()
+    return None if not label or label.upper() == _UNLABELLED else label
 
 
 def _parse_article_ids(text: str, data_start: int) -> dict[str, str]:
@@ -342,8 +365,13 @@ def _parse_article_ids(text: str, data_start: int) -> dict[str, str]:
     if span is None and references >= 0:
         after = max(references, text.rfind("</ReferenceList"))
         span = find_content(text, "ArticleIdList", after, len(text))
+    if span is None:
+        return {}
+    plain = _PLAIN_ARTICLE_ID.findall(text, *span)
+    if len(plain) == text.count("<ArticleId", *span):
+        return dict(reversed(plain))
     ids: dict[str, str] = {}
-    for double, single, value in _ARTICLE_ID.findall(text, *span) if span else []:
+    for double, single, value in _ARTICLE_ID.findall(text, *span):
         if value.strip():
             ids.setdefault(double or single, unescape(value).strip())
     return ids

@@ -37,7 +37,8 @@ from .elements import (
     unescape,
 )
 
-_NUM_CACHED: Final = 1 << 14
+NUM_CACHED: Final = 1 << 14
+"""Entries of a cache of what records repeat."""
 
 _YEAR = re.compile(r"<PubDate\s*>\s*(?:<Year\s*>\s*(\d{4})|<MedlineDate\s*>[^<]*?(\d{4}))")
 _MONTH = re.compile(
@@ -46,7 +47,7 @@ _MONTH = re.compile(
 _MEDLINE_MONTH = re.compile(r"\s+([A-Za-z]{3,9})\b\.?(?:\s+(\d{1,2})\b)?")
 
 
-@lru_cache(maxsize=_NUM_CACHED)
+@lru_cache(maxsize=NUM_CACHED)
 def parse_publication_date(xml: str) -> tuple[int | None, str | None]:
     """Parse a ``PubDate`` without its end tag.
 
@@ -70,6 +71,7 @@ def parse_columns(
     end: int,
     publication_types: tuple[str, ...],
     published: str | None,
+    journal_abbreviation: str | None,
     columns: Collection[str],
 ) -> ArticleColumns:
     """Parse the columns of a record.
@@ -82,10 +84,11 @@ def parse_columns(
         end: offset of its ``PubmedData``, or its end.
         publication_types: its publication types.
         published: its date of publication.
+        journal_abbreviation: ISO abbreviation of its journal, if it is at the usual place.
         columns: names of the columns to parse.
     """
     return ArticleColumns(
-        journal_abbreviation=find_text(text, "ISOAbbreviation", start, end)
+        journal_abbreviation=journal_abbreviation or find_text(text, "ISOAbbreviation", start, end)
         if "journal_abbreviation" in columns
         else None,
         nlm_id=find_text(text, "NlmUniqueID", after_types, end) if "nlm_id" in columns else None,
@@ -151,7 +154,7 @@ def _parse_mesh(text: str, start: int, end: int) -> tuple[MeshHeading, ...]:
     return tuple([_parse_mesh_heading(xml) for xml in text[slice(*span)].split("<MeshHeading")[1:]])
 
 
-@lru_cache(maxsize=_NUM_CACHED)
+@lru_cache(maxsize=NUM_CACHED)
 def _parse_mesh_heading(xml: str) -> MeshHeading:
     """Parse what follows the name of a ``MeshHeading``: one descriptor, then qualifiers."""
     names = _MESH_NAME.findall(xml)
@@ -169,7 +172,8 @@ def _parse_mesh_name(attributes: str, name: str) -> tuple[str, str, str]:
     return (ui[1] or ui[2] or "") if ui else "", major, " ".join(unescape(name).split())
 
 
-_PLAIN_KEYWORD = re.compile(r'<Keyword(?: MajorTopicYN="[YN]")?>([^<]*)</Keyword>')
+_PLAIN_KEYWORD = re.compile(r'<Keyword(?: MajorTopicYN="[YN]")?>([^<&\s]+(?: [^<&\s]+)*)</Keyword>')
+"""A keyword as nearly all are written: without mark-up, its words separated by single blanks."""
 
 
 def _parse_keywords(text: str, start: int, end: int) -> tuple[str, ...]:

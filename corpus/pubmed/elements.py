@@ -95,15 +95,31 @@ def find_content(text: str, name: str, start: int, end: int) -> tuple[int, int] 
 
 
 # Text with inline mark-up that is not nested, as nearly all titles and abstracts have; lxml parses the rest.
-CONTENT = r"([^<]*(?:<(?P<tag>b|i|sub|sup|u)>[^<]*</(?P=tag)>[^<]*)*)"
+_CONTENT = re.compile(r"[^<]*(?:<(?P<tag>b|i|sub|sup|u)>[^<]*</(?P=tag)>[^<]*)*")
 _INLINE_TAG = re.compile(r"</?(?:b|i|sub|sup|u)>")
 
 
-def read_content(xml: str) -> str:
-    """Return the text of :data:`CONTENT`."""
-    if "<" not in xml:
-        return unescape(xml)
-    return "".join(map(unescape, _INLINE_TAG.split(exponents.mark_exponents(xml))))
+def read_content(start_tag: re.Match[str], end_tag: str) -> tuple[str, int] | None:
+    """Return the text of an element with inline mark-up, and the offset after the element.
+
+    Args:
+        start_tag: match of the element's start tag.
+        end_tag: the expected end tag.
+
+    Returns:
+        None if the element has other mark-up, or its end tag is written in another way.
+    """
+    text, start = start_tag.string, start_tag.end()
+    if text[start - 2] == "/":
+        return "", start
+    end = text.find("<", start)
+    if text.startswith(end_tag, end):
+        return unescape(text[start:end]), end + len(end_tag)
+    content = _CONTENT.match(text, start)
+    if content is None or not text.startswith(end_tag, content.end()):
+        return None
+    parts = _INLINE_TAG.split(exponents.mark_exponents(content[0]))
+    return "".join(map(unescape, parts)), content.end() + len(end_tag)
 
 
 def unescape(text: str) -> str:
@@ -118,6 +134,10 @@ def unescape(text: str) -> str:
 
 def find_text(text: str, name: str, start: int, end: int) -> str | None:
     """Return the text of the next element of this name, which has no children, or None if absent or blank."""
+    content_start = text.find(f"<{name}>", start, end) + len(name) + 2
+    content_end = text.find("<", content_start)
+    if content_start > len(name) + 1 and text.startswith("</", content_end):
+        return " ".join(unescape(text[content_start:content_end]).split()) or None
     span = find_content(text, name, start, end)
     return (" ".join(unescape(text[slice(*span)]).split()) or None) if span else None
 
