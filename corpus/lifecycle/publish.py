@@ -34,6 +34,7 @@ from bioshards.corpus.manifest import (
     sweep,
     write_manifest,
 )
+from bioshards.corpus.output import dataset_card
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
@@ -163,6 +164,8 @@ def publish_output(
         if reason := _DUPLICATE_REASONS.get(manifest.config.dedup):
             duplicates = (_publish_duplicates(storage, output_dir, ordered_results, reason),)
             manifest = dataclasses.replace(manifest, duplicates=duplicates)
+        with storage.write(f"{output_dir.path}/{dataset_card.FILE}") as out:
+            out.write(dataset_card.format_dataset_card(manifest, document_config).encode())
         _sweep(storage, output_dir, manifest, usable_results)
         write_manifest(storage, output_dir.manifest_path, manifest)
     return result

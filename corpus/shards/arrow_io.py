@@ -18,6 +18,7 @@ from bioshards.corpus.document import COLUMN_TYPES, DOCUMENT_SCHEMA, Document
 from bioshards.corpus.manifest import DocumentsManifest, ManifestError, read_manifest
 from bioshards.corpus.manifest import Shard as Shard
 from bioshards.corpus.storage.checksums import HashingWriter
+from bioshards.corpus.storage.parallel import parallel_for_each
 from bioshards.corpus.storage.storage_protocol import Storage
 
 BATCH_ROWS: Final = 2048
@@ -124,19 +125,17 @@ def write_shards(
 def write_dataset_info(storage: Storage, folder: str, shards: list[Shard]) -> None:
     """Write the files by which ``datasets.load_from_disk`` finds the shards."""
     fingerprint = combine_digests(shard.sha256 for shard in shards)
-    storage.write_json(f"{folder}/dataset_info.json", {})
-    storage.write_json(
-        f"{folder}/state.json",
-        {
-            "_data_files": [{"filename": shard.file} for shard in shards],
-            "_fingerprint": fingerprint[:16],
-            "_format_columns": None,
-            "_format_kwargs": {},
-            "_format_type": None,
-            "_output_all_columns": False,
-            "_split": None,
-        },
-    )
+    state: dict[str, object] = {
+        "_data_files": [{"filename": shard.file} for shard in shards],
+        "_fingerprint": fingerprint[:16],
+        "_format_columns": None,
+        "_format_kwargs": {},
+        "_format_type": None,
+        "_output_all_columns": False,
+        "_split": None,
+    }
+    contents = {"dataset_info.json": {}, "state.json": state}
+    parallel_for_each(storage, lambda name: storage.write_json(f"{folder}/{name}", contents[name]), contents)
 
 
 def combine_digests(sha256s: Iterable[str]) -> str:

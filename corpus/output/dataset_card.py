@@ -1,0 +1,113 @@
+"""Dataset card of a directory of documents: README.md, as Hugging Face's hub shows it.
+
+It has neither paths nor times, so that the same run gives the same bytes
+(https://huggingface.co/docs/hub/datasets-cards).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from typing import Final
+
+from bioshards.corpus.manifest import DocumentsManifest
+from bioshards.corpus.text_config import TextConfig
+
+FILE: Final = "README.md"
+_SUBJECT_BY_PIPELINE: Final = {
+    "pubmed_to_shards": "PubMed citations: titles and abstracts",
+    "pmc_to_shards": "PMC open-access articles",
+    "text_to_shards": "Documents of text files",
+}
+_HUB_LICENCES: Final = {"CC0": "cc0-1.0", "CC-BY": "cc-by-4.0", "CC-BY-SA": "cc-by-sa-4.0"}
+"""Names of licences on the hub; any other licence, and several, are ``other`` there."""
+_SIZES: Final = ((1e3, "n<1K"), (1e4, "1K<n<10K"), (1e5, "10K<n<100K"), (1e6, "100K<n<1M"), (1e7, "1M<n<10M"))
+_LARGEST_SIZE: Final = "10M<n<100M"
+
+
+def format_dataset_card(manifest: DocumentsManifest, document_config: TextConfig) -> str:
+    """Return the text of the card.
+
+    Args:
+        manifest: the directory's manifest.
+        document_config: filters and text processing; those that are not at their defaults are listed.
+    """
+    defaults = type(document_config)()
+    settings = {
+        name: value
+        for name in (field.name for field in dataclasses.fields(document_config))
+        if (value := getattr(document_config, name)) != getattr(defaults, name)
+    }
+    if manifest.config.dedup != "none":
+        settings["dedup"] = manifest.config.dedup
+    counts = manifest.counts
+    licences = [name for name in manifest.licences if name != "unknown"]
+    hub_licence = _HUB_LICENCES.get(licences[0], "other") if len(licences) == 1 else "other"
+    is_english = manifest.pipeline == "pubmed_to_shards" or manifest.languages.keys() <= {"eng"}
+    size = next((name for limit, name in _SIZES if counts.documents < limit), _LARGEST_SIZE)
+    extra_files = [
+        ("`rejected/`", "records that could not be read, with reasons") if counts.rejected else None,
+        ("`dropped/`", "documents that a filter dropped, with reasons") if manifest.dropped else None,
+        ("`duplicates.tsv`", "ids of duplicates and of their originals") if manifest.duplicates else None,
+    ]
+    files = [
+        ("`data-*.arrow`", "the documents, one a row: Arrow streams"),
+        ("`manifest.json`", "inputs with MD5, shards with SHA-256, options, counts"),
+        ("`dataset_info.json`, `state.json`", "what `datasets` needs"),
+        *filter(None, extra_files),
+        ("`.bioshards/`", "work files, by which the next run does only what is new; readers need none"),
+    ]
+    setting_rows = [(f"`{name}`", f"`{json.dumps(value)}`") for name, value in settings.items()]
+    licence_rows = [(name, f"{count:,}") for name, count in manifest.licences.items()]
+    return (
+        f"""\
+---
+license: {hub_licence}
+{"language: en" if is_english else "multilinguality: multilingual"}
+size_categories:
+- {size}
+task_categories:
+- fill-mask
+tags:
+- biology
+- medical
+configs:
+- config_name: default
+  data_files: data-*.arrow
+---
+
+# {_SUBJECT_BY_PIPELINE[manifest.pipeline]}
+
+{counts.documents:,} documents of {counts.sentences:,} sentences and {counts.words:,} words, cleaned and split
+into sentences by bioshards (`beam run {manifest.pipeline}`).
+
+```python
+import datasets
+
+documents = datasets.load_from_disk("this folder")  # from the hub: datasets.load_dataset("its name")
+```
+
+## Files
+
+{_format_table(("file", "content"), files)}
+
+## How it was made
+
+{_format_table(("setting", "value"), setting_rows) if setting_rows else "All settings are the defaults."}
+
+{_format_table(("records", "number"), [(name, f"{count:,}") for name, count in manifest.funnel.items()])}
+
+## Rights
+
+{manifest.notice}
+
+{_format_table(("licence", "documents"), licence_rows) if licences else ""}
+""".rstrip()
+        + "\n"
+    )
+
+
+def _format_table(header: tuple[str, str], rows: Iterable[tuple[str, str]]) -> str:
+    lines = [header, ("---", "---"), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
