@@ -16,7 +16,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.options import Argument, Option, OptionParser, Overrides
 from bioshards.corpus.ui.progress import Progress
-from bioshards.corpus.ui.value_parsers import int_at_least
+from bioshards.corpus.ui.value_parsers import int_at_least, worker_count
 
 from .benchmarks.definition import Split
 from .config.fine_tune_recipe import FineTuneRecipe
@@ -232,7 +232,7 @@ class ContaminationOptions:
             parse=int_at_least(1),
         ),
     ] = DEFAULT_MIN_SHARED_NGRAMS
-    workers: Annotated[int, Option("processes (default: %(default)s)", parse=int_at_least(1))] = (
+    workers: Annotated[int, Option("processes (default: %(default)s)", parse=worker_count)] = (
         os.cpu_count() or 1
     )
 

@@ -152,7 +152,8 @@ def list_input_files(
         on_notice: is told of folders that are found twice.
 
     Raises:
-        InputUnreadableError: a folder cannot be listed, or a link that may be one leads nowhere.
+        InputUnreadableError: a folder cannot be listed, a link that may be one leads nowhere, or a file is a
+            pipe or a device.
     """
 
     def report_repeated(path: str, first_path: str) -> None:
@@ -161,15 +162,20 @@ def list_input_files(
 
     with explain_unreadable(f"--input {input_path}"):
         if not storage.is_folder(input_path):
-            return InputListing(input_path, [_make_absolute(info) for info in storage.glob(input_path)], [])
+            files = [_make_absolute(info) for info in storage.glob(input_path)]
+            for info in files:
+                _check_regular(input_path, info)
+            return InputListing(input_path, files, [])
         infos = [_make_absolute(info) for info in storage.walk(input_path, report_repeated, True)]
-    files, others = [], []
+    others = []
+    files = []
     for info in infos:
         has_extension = info.path.lower().endswith(extensions)
         if _is_hidden(info.path):
             is_temporary = os.path.basename(info.path).startswith((TEMPORARY_PREFIX, PARTIAL_PREFIX))
             others += [info.path] if has_extension and not is_temporary else []
         elif has_extension:
+            _check_regular(input_path, info)
             files.append(info)
         else:
             _check_link(input_path, info.path)
@@ -208,6 +214,20 @@ def _check_link(input_path: str, path: str) -> None:
         raise InputUnreadableError(
             f"--input {input_path}: {path} is a link to {os.readlink(path)}, which does not exist: if it is "
             "a folder, its files would be missing. Restore what it links to, or remove the link"
+        )
+
+
+def _check_regular(input_path: str, info: FileInfo) -> None:
+    """Check that a file is no pipe or device, which has no end, or waits for a writer.
+
+    Raises:
+        InputUnreadableError: it is.
+    """
+    if info.size or "://" in info.path:  # of files on a disk, only an empty one is looked at again
+        return
+    if os.path.exists(info.path) and not os.path.isfile(info.path):
+        raise InputUnreadableError(
+            f"--input {input_path}: {info.path} is a pipe or a device. Write its data to a file, and give it"
         )
 
 

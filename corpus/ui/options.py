@@ -11,6 +11,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import inspect
+import os
+import re
+import sys
 import tomllib
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,11 +72,25 @@ class Overrides(Generic[T]):
         return dataclasses.replace(settings, **self.values)  # type: ignore[type-var]
 
 
+_HOME = re.compile(r"(--[\w-]+=)?(~(?:/.*)?)")
+"""A path in the home directory. A shell expands it only if it is a word of its own."""
+
+
 class OptionParser(argparse.ArgumentParser):
-    """A parser that takes options by their whole names only, also in its subcommands."""
+    """A parser that takes options by their whole names only, also in its subcommands.
+
+    ``~`` is expanded in every path.
+    """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, **settings)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        expanded = [
+            (home[1] or "") + os.path.expanduser(home[2]) if (home := _HOME.fullmatch(word)) else word
+            for word in (sys.argv[1:] if args is None else args)
+        ]
+        return super().parse_known_args(expanded, namespace)
 
     def add_options(self, options_type: type) -> None:
         """Add an option for every field of a dataclass, group by group."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import sys
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
@@ -30,6 +32,17 @@ def int_at_least(lowest: int) -> Callable[[str], int]:
 
     parse_integer.__name__ = "whole number"  # argparse: invalid whole number value
     return parse_integer
+
+
+def worker_count(text: str) -> int:
+    """Parse a number of local processes; more than the machine has cores are capped, with a notice."""
+    workers, cores = int_at_least(1)(text), os.cpu_count() or 1
+    if workers > cores:
+        print(f"notice: {text} workers are more than this machine's cores: {cores} run", file=sys.stderr)
+    return min(workers, cores)
+
+
+worker_count.__name__ = "whole number"
 
 
 def name_list(text: str) -> tuple[str, ...]:

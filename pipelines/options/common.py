@@ -10,7 +10,13 @@ from typing import Annotated, Final
 
 from bioshards.corpus.download.source_registry import SOURCES
 from bioshards.corpus.ui.options import Option
-from bioshards.corpus.ui.value_parsers import contact_address, fraction, int_at_least, server_url
+from bioshards.corpus.ui.value_parsers import (
+    contact_address,
+    fraction,
+    int_at_least,
+    server_url,
+    worker_count,
+)
 
 IO_GROUP: Final = "input and output"
 EXECUTION_GROUP: Final = "execution"
@@ -83,7 +89,7 @@ class RunOptions:
         int,
         _run_option(
             "local processes (default: one for each core, %(default)s); a --runner has its own option",
-            parse=int_at_least(1),
+            parse=worker_count,
         ),
     ] = os.cpu_count() or 1
     dry_run: bool = False

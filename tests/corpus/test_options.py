@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import pytest
 
 from bioshards.corpus.ui.options import Argument, Option, OptionParser, Overrides
-from bioshards.corpus.ui.value_parsers import int_at_least
+from bioshards.corpus.ui.value_parsers import int_at_least, worker_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,3 +99,19 @@ def test_options_win_over_a_config_and_a_config_over_a_preset(tmp_path: Path) ->
     preset = Settings(size=4)
     assert overrides.apply(preset) == Settings(size=9)
     assert overrides.with_config(str(config), Settings).apply(preset) == Settings(size=9, fast=False)
+
+
+def test_home_directory_is_expanded_in_every_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    options = parse("~/A", "--output=~/o", "--input", "~", "--input", "a~/b")
+    assert options.folders == ("/home/somebody/A",)
+    assert options.output == "/home/somebody/o"
+    assert options.input == ("/home/somebody", "a~/b")
+
+
+def test_more_workers_than_cores_are_capped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    assert [worker_count("4"), worker_count("1000")] == [4, 4]
+    assert capsys.readouterr().err == "notice: 1000 workers are more than this machine's cores: 4 run\n"

@@ -407,6 +407,18 @@ def test_broken_link_that_may_be_a_folder_is_an_error(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("given", ["in", "in/pubmed26n0002.xml", "in/*.xml"])
+def test_pipe_is_an_error(tmp_path: Path, given: str) -> None:
+    write_files(tmp_path, "in/pubmed26n0001.xml")
+    os.mkfifo(tmp_path / "in/pubmed26n0002.xml")
+    with pytest.raises(InputUnreadableError) as error_info:
+        discover_sources(FILES, [f"{tmp_path}/{given}"])
+    assert str(error_info.value) == (
+        f"--input {tmp_path}/{given}: {tmp_path}/in/pubmed26n0002.xml is a pipe or a device. "
+        "Write its data to a file, and give it"
+    )
+
+
 def get_error_message(*inputs: str | Path) -> str:
     with pytest.raises(InputNotFoundError) as error_info:
         discover_paths(*inputs)
