@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.options import Argument, Option, OptionParser
@@ -17,6 +17,14 @@ class ExportOptions:
     """The options of ``export``."""
 
     folder: Annotated[str, Argument(metavar="DIR")]
+    format: Annotated[
+        Literal["text", "jsonl", "parquet"],
+        "one sentence a line with a blank line between documents (default), or all columns",
+    ] = "text"
+    output: Annotated[
+        str | None,
+        Option("folder for compressed files (default: text and jsonl to standard output)", metavar="DIR"),
+    ] = None
     exclude_overlap_with: Annotated[
         str | None,
         Option("exclude abstracts of which this directory of PMC articles has the full text", metavar="DIR"),
@@ -50,7 +58,7 @@ class VerifyOptions:
 
 
 _COMMANDS: Final[dict[str, tuple[type[ExportOptions | ShowOptions | StatsOptions | VerifyOptions], str]]] = {
-    "export": (ExportOptions, "print documents as text, one sentence a line"),
+    "export": (ExportOptions, "write documents as text, JSON lines or Parquet"),
     "show": (ShowOptions, "print one document"),
     "stats": (StatsOptions, "print statistics of any finished directory"),
     "verify": (VerifyOptions, "compare every file of a finished directory with its manifest"),
@@ -68,7 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             commands.write_stats(options.folder, options.json, options.html)
             return 0
         if isinstance(options, ExportOptions):
-            commands.export(options.folder, sys.stdout, options.exclude_overlap_with)
+            commands.export(
+                options.folder, sys.stdout, options.exclude_overlap_with, options.format, options.output
+            )
             sys.stdout.flush()
             return 0
         if isinstance(options, VerifyOptions):

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.exit_codes import FAILED, OK
 from bioshards.corpus.stats.shard_batches import StatsError
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -19,41 +20,52 @@ from bioshards.corpus.ui.progress import Progress
 from .lifecycle import full_text_overlap
 from .shards import arrow_io
 from .shards.directory_check import check_directory
+from .shards.export import ExportFormat, export_files, format_documents
 from .stats import directory_stats, html_report, text_tables
 
 
-def export(folder: str, stream: TextIO, full_text_folder: str | None = None) -> int:
-    """Write the documents of a directory as text: one sentence a line, a blank line between documents.
-
-    The pretraining data builders of BERT, ELECTRA and ALBERT read this format.
+def export(
+    folder: str,
+    stream: TextIO,
+    full_text_folder: str | None = None,
+    export_format: ExportFormat = "text",
+    output: str | None = None,
+) -> None:
+    """Write the documents of a directory in another format (shards/export.py).
 
     Args:
         folder: a finished directory of document shards.
-        stream: where the text is written.
+        stream: where text and JSON lines are written without an output folder.
         full_text_folder: a finished directory of PMC articles; abstracts that overlap with it are excluded.
-
-    Returns:
-        The number of documents written.
+        export_format: text, jsonl or parquet.
+        output: folder for compressed files.
 
     Raises:
         FileNotFoundError: a directory is not finished.
+        InvalidValueError: Parquet without a folder, or a folder that exists.
         OverlapInputError: ``full_text_folder`` does not list its overlap with ``folder``.
     """
     storage = LocalStorage()
-    batches = arrow_io.read_directory(storage, folder)
+    batches = arrow_io.read_directory(storage, folder, ["sentences"] if export_format == "text" else None)
     if full_text_folder is not None:
         batches = full_text_overlap.exclude_ids(
-            batches, full_text_overlap.read(storage, full_text_folder, folder)["id"]
+            arrow_io.read_directory(storage, folder),
+            full_text_overlap.read(storage, full_text_folder, folder)["id"],
         )
-    num_documents = 0
+    if output is not None:
+        if os.path.exists(output):
+            raise InvalidValueError(f"--output {output} exists: remove it, or name a new folder")
+        for path in export_files(storage, batches, output, export_format):
+            print(path)
+        return
+    if export_format == "parquet":
+        raise InvalidValueError("--format parquet is written to files: give a folder with --output")
+    separator = ""
     for batch in batches:
-        for sentences in batch["sentences"].to_pylist():
-            if num_documents:
-                stream.write("\n")
-            stream.write("\n".join(sentences))
-            stream.write("\n")
-            num_documents += 1
-    return num_documents
+        stream.write(separator)
+        text = format_documents(batch, export_format)
+        stream.write(text.removesuffix("\n") if export_format == "text" else text)
+        separator = "\n" if export_format == "text" else ""
 
 
 def find_document(folder: str, document_id: str) -> dict[str, Any] | None:
