@@ -23,6 +23,10 @@ def run_command(name: str, argv: Sequence[str]) -> int:
     parser = command.load_parser()
     try:
         with _interrupt_on_sigterm():
+            if any(word.partition("=")[0] == "--like" for word in argv):
+                from .reproduction import expand_arguments  # here, so that --help does not wait for pyarrow
+
+                argv = expand_arguments(name, argv)
             options, beam_args = parser.parse_known_options(argv)
             return command.load_driver()(parser, options, beam_args, argv).run()
     except SystemExit as parse_exit:  # --help

@@ -23,6 +23,7 @@ from bioshards.pipelines.execution.session import (
 from bioshards.pipelines.job_types import Job
 from bioshards.pipelines.options.common import RunOptions
 from bioshards.pipelines.options.parser import Parser
+from bioshards.pipelines.reproduction import compare_with_manifest
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -80,8 +81,12 @@ class Driver(ABC, Generic[OptionsT, JobT]):
         with self.claim_output(job):
             if self.is_up_to_date(job):
                 print(f"{job.output_dir.path} is finished and {self.describe_inputs(job)}: nothing to do.")
-                return OK
-            return self._execute(self.complete_job(job, context), job_spec, context)
+                exit_code = OK
+            else:
+                exit_code = self._execute(self.complete_job(job, context), job_spec, context)
+        if self.options.like and exit_code == OK:
+            return compare_with_manifest(job.storage, job.output_dir.path, self.options.like)
+        return exit_code
 
     @abstractmethod
     def list_paths(self) -> list[PathOption]:

@@ -82,8 +82,19 @@ class RunOptions:
     """The options of every pipeline.
 
     Attributes:
+        like: manifest of a run to repeat (reproduction.py).
         dry_run: print the plan and write nothing.
     """
+
+    like: Annotated[
+        str | None,
+        Option(
+            "repeat the run of this manifest.json with its options, unless they are given here, and compare "
+            "the files by their SHA-256",
+            group=IO_GROUP,
+            metavar="FILE",
+        ),
+    ] = None
 
     workers: Annotated[
         int,

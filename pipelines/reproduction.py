@@ -1,0 +1,112 @@
+"""Repeat the run of a manifest: ``beam run NAME --like manifest.json --output DIR``.
+
+The manifest has the command line of its run. An option that is given beside ``--like`` replaces that of the
+manifest, as ``--input`` where the files lie elsewhere. The result is compared by the SHA-256 of its files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
+from bioshards.corpus.exit_codes import FAILED, OK
+from bioshards.corpus.manifest import (
+    DocumentsManifest,
+    PretrainingManifest,
+    WordsManifest,
+    listed_files,
+    parse_manifest,
+    read_manifest,
+)
+from bioshards.corpus.storage.storage_protocol import Storage
+
+_OutputManifest = DocumentsManifest | PretrainingManifest | WordsManifest
+_OPTION: Final = "--like"
+_NOT_REPEATED: Final = frozenset({_OPTION, "--output", "--workers", "--mirror", "--dry-run", "--contact"})
+"""Options of the machine and not of the result."""
+_MAX_NAMED: Final = 10
+
+
+def expand_arguments(pipeline: str, argv: Sequence[str]) -> list[str]:
+    """Return the arguments with those of the manifest of ``--like``, if it is given, before them.
+
+    Raises:
+        InputNotFoundError: there is no such manifest.
+        InvalidValueError: it is of another pipeline.
+        ManifestError: it is damaged, or of another version.
+    """
+    path = next((value for name, value in _iter_options(argv) if name == _OPTION), None)
+    if path is None:
+        return list(argv)
+    manifest = _read_manifest_file(path)
+    if manifest.pipeline != pipeline:
+        raise InvalidValueError(
+            f"--like {path} is the manifest of a run of {manifest.pipeline}, not {pipeline}"
+        )
+    replaced = _NOT_REPEATED.union(name for name, _ in _iter_options(argv))
+    repeated: list[str] = []
+    is_repeated = False
+    for word in manifest.run.command[3:]:
+        if word.startswith("--"):
+            is_repeated = word.partition("=")[0] not in replaced
+        if is_repeated:
+            repeated.append(word)
+    return [*repeated, *argv]
+
+
+def _iter_options(argv: Sequence[str]) -> Iterable[tuple[str, str | None]]:
+    """Yield the names and values of the options; the value is None without one."""
+    for word, following in zip(argv, [*argv[1:], None], strict=True):
+        if word.startswith("--"):
+            name, has_value, value = word.partition("=")
+            yield name, value if has_value else following
+
+
+def _read_manifest_file(path: str) -> _OutputManifest:
+    try:
+        with open(path, encoding="utf-8") as file:
+            manifest = parse_manifest(json.load(file), os.path.dirname(path) or ".")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputNotFoundError(f"--like {path} cannot be read ({reason}): give a manifest.json") from error
+    if not isinstance(manifest, _OutputManifest):
+        raise InvalidValueError(
+            f"--like {path} is a manifest of {manifest.pipeline}, which is not run by beam run"
+        )
+    return manifest
+
+
+def compare_with_manifest(storage: Storage, folder: str, path: str) -> int:
+    """Compare a finished directory with a manifest, print the result and return the exit code."""
+    expected, manifest = _read_manifest_file(path), read_manifest(storage, folder)
+    assert isinstance(manifest, _OutputManifest), "a pipeline writes no other"
+    differences: list[str] = []
+    if isinstance(expected, DocumentsManifest) and isinstance(manifest, DocumentsManifest):
+        differences += _compare(
+            "input", *({item.file: item.md5 for item in each.inputs} for each in (expected, manifest))
+        )
+    expected_files, files = (
+        {entry.file: entry.sha256 for entry in listed_files(each)} for each in (expected, manifest)
+    )
+    differences += _compare("file", expected_files, files)
+    if not differences:
+        print(f"all {len(files):,} files have the SHA-256 of {path}")
+        return OK
+    print("\n".join(differences))
+    print(f"{folder} differs from {path}: another input, version or option")
+    return FAILED
+
+
+def _compare(kind: str, expected: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
+    """Return a line for each of the first differences, and one for the number of the rest."""
+    lines = [
+        f"{kind} {name}: "
+        + ("missing" if name not in found else "new" if name not in expected else "other content")
+        for name in sorted(expected.keys() | found.keys())
+        if expected.get(name) != found.get(name)
+    ]
+    rest = [f"and {len(lines) - _MAX_NAMED:,} more {kind}s"] if len(lines) > _MAX_NAMED else []
+    return lines[:_MAX_NAMED] + rest

@@ -1,0 +1,69 @@
+"""``beam run NAME --like manifest.json`` repeats a run and compares its files."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bioshards.corpus.manifest import DocumentsManifest, read_manifest
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.pipelines import cli
+from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+
+Capture = pytest.CaptureFixture[str]
+
+
+def write_inputs(folder: Path, *texts: str) -> Path:
+    folder.mkdir()
+    for number, text in enumerate(texts, 1):
+        (folder / f"pubmed26n{number:04d}.xml").write_bytes(pubmed_set_xml(citation_xml(number, text)))
+    return folder
+
+
+def run(*arguments: str | Path) -> int:
+    return cli.main(["run", "pubmed_to_shards", "--workers", "1", *map(str, arguments)])
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Path:
+    """Return the manifest of a run with options."""
+    inputs = write_inputs(tmp_path / "in", "The mice slept. They woke.", "Another text. It is short.")
+    output = tmp_path / "out"
+    assert run("--input", inputs, "--output", output, "--section-labels", "--min-pmid=2") == 0
+    return output / "manifest.json"
+
+
+def test_run_is_repeated_from_its_manifest_alone(finished: Path, tmp_path: Path, capsys: Capture) -> None:
+    kept = shutil.copy(finished, tmp_path / "kept.json")
+    shutil.rmtree(finished.parent)
+    assert run("--like", kept, "--output", tmp_path / "again") == 0
+    assert f"all 1 files have the SHA-256 of {kept}" in capsys.readouterr().out
+    manifest = read_manifest(LocalStorage(), str(tmp_path / "again"))
+    assert isinstance(manifest, DocumentsManifest)
+    assert manifest.config.document_config["min_pmid"] == 2
+    assert run(f"--like={kept}", "--output", tmp_path / "again") == 0
+    assert "nothing to do" in capsys.readouterr().out
+
+
+def test_differences_are_named(finished: Path, tmp_path: Path, capsys: Capture) -> None:
+    moved = write_inputs(tmp_path / "moved", "The mice slept. They woke.", "A changed text.", "A third one.")
+    assert run("--like", finished, "--input", moved, "--output", tmp_path / "again") == 1
+    output = capsys.readouterr().out
+    assert "input pubmed26n0002.xml: other content" in output
+    assert "input pubmed26n0003.xml: new" in output
+    assert "pubmed26n0001.xml" not in output
+    assert "differs from" in output
+
+
+def test_unusable_manifests(finished: Path, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "broken.json").write_text("{")
+    for path, pipeline, message in (
+        (tmp_path / "gone.json", "pubmed_to_shards", "cannot be read (No such file or directory)"),
+        (tmp_path / "broken.json", "pubmed_to_shards", "cannot be read (Expecting"),
+        (finished, "pmc_to_shards", "is the manifest of a run of pubmed_to_shards, not pmc_to_shards"),
+    ):
+        assert cli.main(["run", pipeline, "--like", str(path), "--output", str(tmp_path / "x")]) == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
