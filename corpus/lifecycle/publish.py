@@ -34,7 +34,6 @@ from bioshards.corpus.manifest import (
     sweep,
     write_manifest,
 )
-from bioshards.corpus.output import dataset_card
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
@@ -44,7 +43,7 @@ from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text_config import TextConfig
 
-from . import checks, full_text_overlap, shard_keys
+from . import checks, dataset_card, full_text_overlap, shard_keys
 from .exclusion_list import ExclusionList
 from .finalize import FinalizeResult
 from .near_duplicate_files import DUPLICATES_HEADER
