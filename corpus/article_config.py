@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import re
 from dataclasses import dataclass
 from typing import Annotated, Final
@@ -11,7 +12,7 @@ from bioshards.corpus.document import COLUMN_TYPES, DEFAULT_COLUMNS, ArticleColu
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.text_config import TextConfig
 from bioshards.corpus.ui.options import Option
-from bioshards.corpus.ui.value_parsers import subset_of
+from bioshards.corpus.ui.value_parsers import int_at_least, language_list, subset_of
 
 
 def parse_columns(text: str) -> tuple[str, ...]:
@@ -47,6 +48,9 @@ class ArticleConfig(TextConfig):
         years: first and last year of publication; empty for all.
         journals: titles, abbreviations, ISSNs and NLM ids of the journals to keep; empty for all.
         drop_journals: those of journals to drop.
+        drop_languages: MARC codes of languages of articles to drop.
+        min_words: lowest number of words at white space, after cleaning, with the title if that is text.
+        max_words: highest number; 0 for any.
     """
 
     columns: Annotated[
@@ -73,6 +77,17 @@ class ArticleConfig(TextConfig):
     drop_journals: Annotated[
         tuple[str, ...], Option("drop articles of these journals", metavar="NAMES", parse=parse_names)
     ] = ()
+    drop_languages: Annotated[
+        tuple[str, ...],
+        Option("drop articles in any of these languages", metavar="CODES", parse=language_list),
+    ] = ()
+    min_words: Annotated[
+        int, Option("drop documents of fewer words", metavar="WORDS", parse=int_at_least(0))
+    ] = 0
+    max_words: Annotated[
+        int,
+        Option("drop documents of more words (default: 0, none)", metavar="WORDS", parse=int_at_least(0)),
+    ] = 0
 
     def __post_init__(self) -> None:
         TextConfig.__post_init__(self)
@@ -83,6 +98,25 @@ class ArticleConfig(TextConfig):
             )
         if self.years and not (len(self.years) == 2 and self.years[0] <= self.years[1]):
             raise InvalidValueError(f"years is {self.years}; it must be empty, or a first and a last year")
+        if 0 < self.max_words < self.min_words:
+            raise InvalidValueError(
+                f"max_words is {self.max_words}, below min_words, {self.min_words}; no document would be kept"
+            )
+        for field in dataclasses.fields(self):
+            kept = getattr(self, field.name.removeprefix("drop_"), ())
+            if (
+                field.name.startswith("drop_")
+                and kept
+                and (both := {*kept}.intersection(getattr(self, field.name)))
+            ):
+                raise InvalidValueError(
+                    f"{field.name} has {', '.join(sorted(both))}, which {field.name.removeprefix('drop_')} "
+                    "keeps; leave it out of one of them"
+                )
+
+    def selects_language(self, code: str | None) -> bool:
+        """Return True if neither filter of languages drops an article in this language."""
+        return (not self.languages or code in self.languages) and code not in self.drop_languages
 
     def list_parsed_columns(self) -> frozenset[str]:
         """Return the columns that documents or filters need."""
@@ -114,3 +148,10 @@ def find_common_drop_reason(
         ):
             return "journal"
     return None
+
+
+def find_length_drop_reason(config: ArticleConfig, num_words: int) -> str | None:
+    """Apply the filters by number of words."""
+    if num_words < config.min_words:
+        return "short"
+    return "long" if 0 < config.max_words < num_words else None

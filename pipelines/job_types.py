@@ -10,7 +10,7 @@ from bioshards.corpus.output.output_layout import OutputDir
 
 if TYPE_CHECKING:  # vocab needs the libraries of an extra
     from bioshards.corpus.download.mirror import Mirror
-    from bioshards.corpus.lifecycle.exclusion_list import ExcludedIds, ExclusionList
+    from bioshards.corpus.lifecycle.id_lists import IdList, ListedIds
     from bioshards.corpus.manifest import (
         DocumentsRun,
         MirrorConfig,
@@ -72,9 +72,11 @@ class ShardsJob:
         sources: files to read as they are.
         run_inputs: the same with the files to download, and what a person should know of them.
         overlap_with: directory of abstracts to look for in the articles.
+        inclusion_list: digest of the ids of documents to keep; the ids are in the work folder.
         exclusion_list: digest of the ids of documents to drop; the ids are in the work folder.
         abstracts_digest: digest of the abstracts in ``overlap_with``.
-        excluded_ids: the ids of documents to drop, to be written to the work folder.
+        included_ids: the ids of documents to keep, to be written to the work folder.
+        excluded_ids: the ids of documents to drop, likewise.
         verify_inputs: read all sources again, also unchanged ones.
     """
 
@@ -86,14 +88,16 @@ class ShardsJob:
     keep_dropped: bool
     dedup: str
     overlap_with: str | None
-    exclusion_list: ExclusionList | None
+    exclusion_list: IdList | None
+    inclusion_list: IdList | None
     max_shard_bytes: int
     max_rejected: float
     max_bad_files: float
     config: dict[str, Any]
     run_info: DocumentsRun
     abstracts_digest: str | None = None
-    excluded_ids: ExcludedIds | None = None
+    included_ids: ListedIds | None = None
+    excluded_ids: ListedIds | None = None
     verify_inputs: bool = False
 
     @property

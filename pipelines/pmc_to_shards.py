@@ -26,6 +26,7 @@ from bioshards.pipelines.options.shard_options import (
     ShardsOptions,
     make_dedup_option,
     make_exclusion_option,
+    make_inclusion_option,
     make_input_option,
     make_max_bad_files_option,
     make_preset_option,
@@ -72,6 +73,7 @@ class PmcOptions(ShardsOptions):
     connections: Annotated[int, CONNECTIONS_OPTION] = 64
     config: Annotated[Overrides[PmcConfig], Option(group=_DOCUMENTS_GROUP)]
     dedup: Annotated[Dedup, make_dedup_option(_DOCUMENTS_GROUP, "title and text", "PMCID")] = "none"
+    include_ids: Annotated[str | None, make_inclusion_option(_DOCUMENTS_GROUP)] = None
     exclude_ids: Annotated[str | None, make_exclusion_option(_DOCUMENTS_GROUP)] = None
     find_overlap_with: Annotated[
         str | None,

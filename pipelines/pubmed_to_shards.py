@@ -25,6 +25,7 @@ from bioshards.pipelines.options.shard_options import (
     ShardsOptions,
     make_dedup_option,
     make_exclusion_option,
+    make_inclusion_option,
     make_input_option,
     make_max_bad_files_option,
     make_preset_option,
@@ -68,7 +69,16 @@ class PubMedOptions(ShardsOptions):
     mirror: Annotated[str | None, make_mirror_option("mirror, beside the output")] = None
     urls: Annotated[tuple[tuple[str, str], ...], make_url_options(list_source_names("citations"))] = ()
     config: Annotated[Overrides[PubMedConfig], Option(group=_DOCUMENTS_GROUP)]
+    mesh_tree: Annotated[
+        str | None,
+        Option(
+            "the tree that --mesh and --drop-mesh take branches from: NLM's mtrees2026.bin or another",
+            group=_DOCUMENTS_GROUP,
+            metavar="FILE",
+        ),
+    ] = None
     dedup: Annotated[Dedup, make_dedup_option(_DOCUMENTS_GROUP, "title and abstract", "PMID")] = "none"
+    include_ids: Annotated[str | None, make_inclusion_option(_DOCUMENTS_GROUP)] = None
     exclude_ids: Annotated[str | None, make_exclusion_option(_DOCUMENTS_GROUP)] = None
 
     def make_config(self) -> PubMedConfig:

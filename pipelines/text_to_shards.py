@@ -19,6 +19,7 @@ from bioshards.pipelines.options.shard_options import (
     ShardsOptions,
     make_dedup_option,
     make_exclusion_option,
+    make_inclusion_option,
     make_input_option,
     make_max_bad_files_option,
     make_preset_option,
@@ -58,6 +59,7 @@ class TextOptions(ShardsOptions):
     max_bad_files: Annotated[float, make_max_bad_files_option("files")] = 0.001
     config: Annotated[Overrides[TextFilesConfig], Option(group=_DOCUMENTS_GROUP)]
     dedup: Annotated[Dedup, make_dedup_option(_DOCUMENTS_GROUP, "title and text", "hash of its id")] = "none"
+    include_ids: Annotated[str | None, make_inclusion_option(_DOCUMENTS_GROUP)] = None
     exclude_ids: Annotated[str | None, make_exclusion_option(_DOCUMENTS_GROUP)] = None
     dry_run: Annotated[bool, DRY_RUN_OPTION] = False
     contact: str | None = None  # nothing is downloaded

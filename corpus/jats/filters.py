@@ -10,14 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
-from bioshards.corpus.article_config import ArticleConfig, find_common_drop_reason
+from bioshards.corpus.article_config import (
+    ArticleConfig,
+    find_common_drop_reason,
+    find_length_drop_reason,
+)
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES, UNKNOWN_LICENCE
 from bioshards.corpus.text_config import describe_unknown_names
 from bioshards.corpus.ui.options import Option
 from bioshards.corpus.ui.value_parsers import (
-    int_at_least,
     language_list,
     lower_case_list,
     nonempty_subset_of,
@@ -84,10 +87,6 @@ class PmcConfig(ArticleConfig):
         ),
     ] = DEFAULT_ARTICLE_PARTS
     """Parts of an article (text_blocks.py); ``titles`` controls the title."""
-    min_words: Annotated[
-        int, Option("drop documents of fewer words", metavar="WORDS", parse=int_at_least(0))
-    ] = 0
-    """Words at white space, after cleaning."""
     article_types: Annotated[
         tuple[str, ...],
         Option("keep articles of any of these types only", metavar="TYPES", parse=lower_case_list),
@@ -158,6 +157,8 @@ class PmcConfig(ArticleConfig):
         "no-text",
         "language-of-text",
         "short",
+        "long",
+        "not-included",
         "duplicate",
         "near-duplicate",
         "excluded",
@@ -231,7 +232,7 @@ def find_drop_reason(metadata: ArticleMetadata, has_body: bool, config: PmcConfi
     """
     if (metadata.licence or UNKNOWN_LICENCE) not in config.licences:
         return "licence"
-    if config.languages and metadata.language and metadata.language not in config.languages:
+    if metadata.language and not config.selects_language(metadata.language):
         return "language"
     reason = find_common_drop_reason(
         config, metadata.year, metadata.journal, metadata.issns, metadata.columns
@@ -264,8 +265,6 @@ def find_text_drop_reason(document: Document, config: PmcConfig, num_words: int)
     """
     if not document.sections:
         return "no-text"
-    if config.languages and document.language not in config.languages:
+    if not config.selects_language(document.language):
         return "language-of-text"
-    if num_words < config.min_words:
-        return "short"
-    return None
+    return find_length_drop_reason(config, num_words)

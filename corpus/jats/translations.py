@@ -25,12 +25,12 @@ def select_text(
 
     It is a translation if the config selects its language but not the article's.
     """
-    if config.translations and config.languages and metadata.language not in config.languages:
+    if config.translations and not config.selects_language(metadata.language):
         for translation in article.iterfind("sub-article"):
             language = _language_of(translation)
             if (
                 (translation.get("article-type") or "").lower() == "translation"
-                and language in config.languages
+                and config.selects_language(language)
                 and text_blocks.has_body(translation)
             ):
                 _complete_front(translation, article, language)

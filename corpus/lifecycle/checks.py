@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from bioshards.corpus.errors import shorten_list
-from bioshards.corpus.manifest import DocumentsManifest
+from bioshards.corpus.manifest import DocumentsManifest, IdListSummary
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.source_record import LOSS_PREFIX
 
-from .exclusion_list import ExclusionList
 from .stage import StageResult
 
 RECORDS_PER_BASELINE_FILE: Final = 30_000
@@ -83,12 +82,12 @@ def _list_names(stage_results: list[StageResult]) -> str:
     return shorten_list([stage_result.source.name for stage_result in stage_results])
 
 
-def collect_exclusion_warnings(exclusion_list: ExclusionList, matched: int) -> list[str]:
-    """Return the warnings about a list of excluded ids, of which ``matched`` name a document."""
-    if not exclusion_list.num_ids:
-        return ["--exclude-ids lists no id"]
-    if not matched:
-        return [f"none of the {exclusion_list.num_ids:,} ids of --exclude-ids matches a document"]
+def collect_id_list_warnings(option: str, id_list: IdListSummary) -> list[str]:
+    """Return the warnings about a list of ids."""
+    if not id_list.num_ids:
+        return [f"{option} lists no id"]
+    if not id_list.matched:
+        return [f"none of the {id_list.num_ids:,} ids of {option} matches a document"]
     return []
 
 

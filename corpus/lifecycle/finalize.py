@@ -24,7 +24,7 @@ from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
 
-from . import dedup, exclusion_list, versions
+from . import dedup, id_lists, versions
 from .near_duplicate_files import SignatureSource
 from .stage import STAGED_FIELDS, StageResult, order_stage_results
 
@@ -48,6 +48,7 @@ class FinalizeResult:
         article_types: number of kept documents by article type.
         cleaning: by cleaning rule, the number of changed documents and of removed characters.
         matched_exclusions: number of ids of the exclusion list that match a dropped document.
+        matched_inclusions: number of ids of the inclusion list that match a kept document.
     """
 
     output_name: str
@@ -61,6 +62,7 @@ class FinalizeResult:
     article_types: dict[str, int]
     cleaning: dict[str, dict[str, int]]
     matched_exclusions: int = 0
+    matched_inclusions: int = 0
 
 
 def usable_output_names(stage_results: list[StageResult]) -> list[str]:
@@ -178,6 +180,7 @@ def finalize_source(
     keep_dropped: bool,
     max_bytes: int,
     exclusion_digest: str | None,
+    has_inclusion_list: bool = False,
 ) -> FinalizeResult:
     """Write the final shards of a source, unless they are current.
 
@@ -190,21 +193,26 @@ def finalize_source(
         keep_dropped: write shards of dropped documents.
         max_bytes: size limit of a shard.
         exclusion_digest: SHA-256 of the exclusion list in the work folder, if any.
+        has_inclusion_list: count the matches of the inclusion list in the work folder.
     """
     decisions = _read_decisions(storage, decision_files, source_index).sort_by("position")
     cached_report = _read_current_report(storage, output_dir, output_name)
     cache_key = [versions.digest_decisions(decisions), exclusion_digest]
     if cached_report and cached_report.get("cache_key") == cache_key:
         return decode(FinalizeResult, cached_report["result"])
-    matched_exclusions = 0
+    matched_exclusions = matched_inclusions = 0
+    staged_path = output_dir.staged_path(output_name, "arrow")
     if exclusion_digest:
-        documents = arrow_io.read_file(
-            storage, output_dir.staged_path(output_name, "arrow"), exclusion_list.STAGED_COLUMNS
-        )
-        decisions, matched_exclusions = exclusion_list.extend_decisions(
-            documents, decisions, exclusion_list.read(storage, output_dir.exclusion_list_path)
+        documents = arrow_io.read_file(storage, staged_path, id_lists.STAGED_COLUMNS)
+        decisions, matched_exclusions = id_lists.extend_decisions(
+            documents, decisions, id_lists.read(storage, output_dir.exclusion_list_path)
         )
         decisions = decisions.sort_by("position")
+    if has_inclusion_list:
+        documents = arrow_io.read_file(storage, staged_path, id_lists.STAGED_COLUMNS)
+        matched_inclusions = id_lists.find_matches(
+            documents, decisions, id_lists.read(storage, output_dir.inclusion_list_path)
+        )[1]
     decisions_digest = versions.digest_decisions(decisions)
     if cached_report and cached_report["fingerprint"] == decisions_digest:
         result = decode(FinalizeResult, cached_report["result"])
@@ -213,7 +221,9 @@ def finalize_source(
         for path in (output_dir.final_report_path(output_name), output_dir.duplicate_pairs_path(output_name)):
             storage.remove(path)
         result = _Finalizer(storage, output_dir, output_name, decisions).run(keep_dropped, max_bytes)
-    result = dataclasses.replace(result, matched_exclusions=matched_exclusions)
+    result = dataclasses.replace(
+        result, matched_exclusions=matched_exclusions, matched_inclusions=matched_inclusions
+    )
     report = {"cache_key": cache_key, "fingerprint": decisions_digest, "result": encode(result)}
     storage.write_json(output_dir.final_report_path(output_name), report)
     return result

@@ -22,7 +22,7 @@ from bioshards.corpus.manifest import (
     DocumentsConfig,
     DocumentsManifest,
     DocumentsRun,
-    ExclusionSummary,
+    IdListSummary,
     InputFile,
     OverlapFile,
     RemovedText,
@@ -44,8 +44,8 @@ from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text_config import TextConfig
 
 from . import checks, dataset_card, full_text_overlap, shard_keys
-from .exclusion_list import ExclusionList
 from .finalize import FinalizeResult
+from .id_lists import IdList
 from .near_duplicate_files import DUPLICATES_HEADER
 from .stage import MENDABLE_REASONS, StageResult, order_stage_results
 
@@ -99,7 +99,8 @@ def publish_output(
     max_bad_files: float,
     run: DocumentsRun,
     overlaps: Sequence[OverlapFile] = (),
-    exclusion_list: ExclusionList | None = None,
+    exclusion_list: IdList | None = None,
+    inclusion_list: IdList | None = None,
 ) -> PublishResult:
     """Check the fraction of rejected input and write the manifest.
 
@@ -115,6 +116,7 @@ def publish_output(
         run: facts about this run; the download times of the inputs are added.
         overlaps: list of the abstracts with full text, if requested.
         exclusion_list: list of excluded ids, if any.
+        inclusion_list: list of included ids, if any.
 
     Returns:
         The totals, and the reason if nothing was published.
@@ -123,23 +125,28 @@ def publish_output(
     usable_results = [stage_result for stage_result in stage_results if not stage_result.rejection]
     results_by_name = {finalize_result.output_name: finalize_result for finalize_result in finalize_results}
     ordered_results = [results_by_name[str(stage_result.output_name)] for stage_result in usable_results]
-    # An article has one PMID and one PMCID, so that an id matches in one source.
-    matched = sum(finalize_result.matched_exclusions for finalize_result in finalize_results)
     warnings = checks.collect_warnings(config["pipeline"], stage_results, copies)
     if config["pipeline"] == "text_to_shards":
         warnings += checks.check_ids(
             sum(finalize_result.funnel.get("superseded", 0) for finalize_result in finalize_results)
         )
-    if exclusion_list:
-        warnings += checks.collect_exclusion_warnings(exclusion_list, matched)
+    # An article has one PMID and one PMCID, so that an id matches in one source.
+    excluded = _summarise_id_list(
+        exclusion_list, sum(result.matched_exclusions for result in finalize_results)
+    )
+    included = _summarise_id_list(
+        inclusion_list, sum(result.matched_inclusions for result in finalize_results)
+    )
+    for option, summary in (("--exclude-ids", excluded), ("--include-ids", included)):
+        if summary:
+            warnings += checks.collect_id_list_warnings(option, summary)
     manifest = dataclasses.replace(
         _build_manifest(
             document_config, decode(DocumentsConfig, config), stage_results, ordered_results, run
         ),
         overlap=tuple(overlaps),
-        exclusion_list=ExclusionSummary(exclusion_list.num_ids, exclusion_list.sha256, matched)
-        if exclusion_list
-        else None,
+        exclusion_list=excluded,
+        inclusion_list=included,
         warnings=tuple(warnings),
     )
     _publish_rejects(storage, output_dir, stage_results)
@@ -168,6 +175,10 @@ def publish_output(
         _sweep(storage, output_dir, manifest, usable_results)
         write_manifest(storage, output_dir.manifest_path, manifest)
     return result
+
+
+def _summarise_id_list(id_list: IdList | None, matched: int) -> IdListSummary | None:
+    return IdListSummary(id_list.num_ids, id_list.sha256, matched) if id_list else None
 
 
 def _build_manifest(
@@ -202,6 +213,7 @@ def _build_manifest(
         duplicates=(),
         overlap=(),
         exclusion_list=None,
+        inclusion_list=None,
         funnel={
             "records": records,
             **{f"rejected: {reason}": count for reason, count in sorted(rejected.items())},

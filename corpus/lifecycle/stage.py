@@ -28,7 +28,7 @@ from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text_config import TextConfig
 from bioshards.corpus.ui import progress_notes
 
-from . import dedup
+from . import dedup, id_lists
 from .input_digests import compute_input_md5
 from .near_duplicate_files import SignatureWriter
 from .part_lists import load_parts
@@ -88,6 +88,7 @@ def stage_source(
     keep_dropped: bool,
     should_digest: bool,
     should_sign: bool = False,
+    has_inclusion_list: bool = False,
 ) -> StageResult:
     """Stage a source unless it is staged.
 
@@ -101,6 +102,7 @@ def stage_source(
         keep_dropped: stage dropped documents too.
         should_digest: write the digests for deduplication.
         should_sign: write the signatures for finding near duplicates.
+        has_inclusion_list: drop the documents that are not in the list in the work folder.
     """
     try:
         md5 = compute_input_md5(storage, output_dir, source)
@@ -118,6 +120,7 @@ def stage_source(
                 keep_dropped,
                 should_digest,
                 should_sign,
+                has_inclusion_list,
                 output_name,
             )
             report = stager.run()
@@ -167,6 +170,7 @@ class _Stager:
         keep_dropped: bool,
         should_digest: bool,
         should_sign: bool,
+        has_inclusion_list: bool,
         output_name: str,
     ) -> None:
         self._storage = storage
@@ -179,6 +183,9 @@ class _Stager:
         self._keys: list[tuple[int, int, int, bool, str | None]] = []
         self._digests: list[tuple[int, str, int, bytes]] | None = [] if should_digest else None
         self._should_sign = should_sign
+        self._included_ids = (
+            id_lists.read(storage, output_dir.inclusion_list_path) if has_inclusion_list else None
+        )
         self._signatures: SignatureWriter | None = None
         self._records = 0
 
@@ -225,6 +232,7 @@ class _Stager:
         drop_reasons: list[str | None] = []
         characters = 0
         for record in self._reader.read_records(self._storage, self._source):
+            record = self._apply_inclusion_list(record)
             self._add_record(record)
             document = record.document
             if document is None:
@@ -240,6 +248,17 @@ class _Stager:
                     documents, drop_reasons, characters = [], [], 0
         if documents:
             yield _make_staged_batch(documents, drop_reasons, self._schema)
+
+    def _apply_inclusion_list(self, record: SourceRecord) -> SourceRecord:
+        """Return the record with a drop reason if its document would be kept and is not in the list."""
+        if (
+            self._included_ids is None
+            or record.document is None
+            or record.keys[0].drop_reason is not None
+            or id_lists.has_document(self._included_ids, record.document)
+        ):
+            return record
+        return record._replace(keys=[record.keys[0]._replace(drop_reason="not-included")])
 
     def _add_record(self, record: SourceRecord) -> None:
         """Add the keys and the digest of a record, or reject it."""

@@ -42,7 +42,7 @@ DECISION_SCHEMA: Final = pa.schema(
     ]
 )
 """A dropped record of a source: superseded, deleted, duplicate (dedup.py), near-duplicate with the estimated
-similarity (near_duplicates.py) or excluded (exclusion_list.py)."""
+similarity (near_duplicates.py) or excluded (id_lists.py)."""
 
 DECISION_REASONS: Final = pa.array(["superseded", "deleted", "duplicate", "excluded", "near-duplicate"])
 """Dictionary of the reasons of :data:`DECISION_SCHEMA`.  Its order is part of the files in work folders."""

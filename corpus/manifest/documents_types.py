@@ -23,6 +23,8 @@ class DocumentsConfig:
     """Filters and text processing, by the names of the options."""
     library_versions: Mapping[str, str]
     """Versions of the libraries that the text depends on."""
+    include_ids: str | None
+    """SHA-256 of the sorted ids of ``--include-ids``, one a line."""
     keep_dropped: bool
     """True if dropped documents are kept in ``dropped/``."""
     dedup: Literal["none", "exact", "near"]
@@ -122,15 +124,16 @@ class OverlapFile:
 
 
 @dataclass(frozen=True, slots=True)
-class ExclusionSummary:
-    """The list of ``--exclude-ids``."""
+class IdListSummary:
+    """The list of ``--exclude-ids`` or ``--include-ids``."""
 
     num_ids: int
     """Number of different ids."""
     sha256: str
     """SHA-256 of the sorted ids, one a line."""
     matched: int
-    """Number of ids that name a dropped document."""
+    """Number of ids that name a document that was dropped by the list, or kept; the others matched nothing.
+    An id of documents in several source files, as a DOI given twice, counts in each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +188,10 @@ class DocumentsManifest:
     """List of duplicates; empty without ``--dedup``."""
     overlap: tuple[OverlapFile, ...]
     """List of abstracts whose full text is here; empty if none was requested."""
-    exclusion_list: ExclusionSummary | None
+    exclusion_list: IdListSummary | None
     """List of ids to exclude; null without ``--exclude-ids``."""
+    inclusion_list: IdListSummary | None
+    """List of ids to keep; null without ``--include-ids``."""
     funnel: Mapping[str, int]
     """Number of records: all, rejected and dropped by reason, kept."""
     counts: DocumentCounts

@@ -18,7 +18,7 @@ from bioshards.corpus.storage.storage_protocol import Storage
 SPLITS: Final = ("train", "validation")
 """Folders of a pretraining set, each a directory of shards; ``datasets`` opens both as a DatasetDict."""
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """Version of the data files.  Raise it whenever the same inputs and options give other bytes, so that
 results of an older version are not reused."""
 
@@ -84,6 +84,11 @@ class OutputDir:
     def signatures_folder(self) -> str:
         """Signatures of the documents of document shards."""
         return f"{self.work_folder}/signatures"
+
+    @property
+    def inclusion_list_path(self) -> str:
+        """Ids of ``--include-ids``, for all workers."""
+        return f"{self.work_folder}/inclusion_list.arrow"
 
     @property
     def exclusion_list_path(self) -> str:
@@ -230,8 +235,9 @@ def mark_incomplete(storage: Storage, output_dir: OutputDir) -> None:
 
 
 def remove_leftovers(storage: Storage, output_dir: OutputDir) -> None:
-    """Remove the result, the list of excluded ids and the temporary files of an earlier run."""
+    """Remove the result, the lists of ids and the temporary files of an earlier run."""
     storage.remove(output_dir.result_path)
+    storage.remove(output_dir.inclusion_list_path)
     storage.remove(output_dir.exclusion_list_path)
     folders = [*(f"/{subfolder}" if subfolder else "" for subfolder in _OUTPUT_FOLDERS), "/.bioshards"]
     work_folders = (

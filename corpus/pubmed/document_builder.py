@@ -108,7 +108,7 @@ class CitationDocumentBuilder:
             removed_characters=removed_characters,
             columns=columns,
         )
-        return find_drop_reason(citation, config, document, abstract), document
+        return find_drop_reason(citation, config, document, abstract, num_words), document
 
     def _choose_abstract(self, citation: Citation) -> tuple[str, tuple[AbstractSection, ...]]:
         """Return heading and sections of the abstract, or of the first other abstract of a chosen type."""

@@ -6,11 +6,17 @@ and its condition in :func:`find_drop_reason`. jats/filters.py has those of PMC.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from bioshards.corpus.article_config import ArticleConfig, find_common_drop_reason, parse_names
+from bioshards.corpus.article_config import (
+    ArticleConfig,
+    find_common_drop_reason,
+    find_length_drop_reason,
+    parse_names,
+)
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.languages import to_marc_code
@@ -21,6 +27,7 @@ from bioshards.corpus.ui.options import Option
 from bioshards.corpus.ui.value_parsers import int_at_least, language_list, name_list
 
 from .citation import OTHER_ABSTRACT_TYPES, Citation
+from .mesh_tree import MeshTree
 from .publication_types import PUBLICATION_TYPES, parse_publication_types
 
 
@@ -44,9 +51,14 @@ class PubMedConfig(ArticleConfig):
         False
     )
     min_abstract_words: Annotated[
-        int, Option("drop abstracts of fewer words", metavar="WORDS", parse=int_at_least(0))
+        int,
+        Option(
+            "drop abstracts of fewer words, without title and labels",
+            metavar="WORDS",
+            parse=int_at_least(0),
+        ),
     ] = 0
-    """Words at white space, after cleaning, without labels."""
+    """Words at white space, after cleaning."""
     min_pmid: Annotated[int, Option("drop lower PMIDs", metavar="PMID", parse=int_at_least(0))] = 0
     publication_types: Annotated[
         tuple[str, ...],
@@ -55,7 +67,8 @@ class PubMedConfig(ArticleConfig):
     mesh: Annotated[
         tuple[str, ...],
         Option(
-            'keep records with any of these MeSH descriptors, separated by semicolons ("Mice; Sleep, REM")',
+            "keep records with any of these MeSH descriptors, separated by semicolons, or of a branch of the "
+            'tree, by name or number ("Sleep, REM; branch:Neoplasms; branch:C04")',
             metavar="NAMES",
             parse=parse_names,
         ),
@@ -64,6 +77,11 @@ class PubMedConfig(ArticleConfig):
         tuple[str, ...],
         Option("drop records with any of these MeSH descriptors", metavar="NAMES", parse=parse_names),
     ] = ()
+    mesh_tree_sha256: str | None = None
+    """SHA-256 of the file of ``--mesh-tree``."""
+    mesh_branches: frozenset[str] = frozenset()
+    """Descriptors of the branches in ``mesh``, in lower case; no setting, as they follow from it."""
+    drop_mesh_branches: frozenset[str] = frozenset()
     drop_publication_types: Annotated[
         tuple[str, ...],
         Option(
@@ -100,6 +118,9 @@ class PubMedConfig(ArticleConfig):
         "no-abstract",
         "language-of-text",
         "short-abstract",
+        "short",
+        "long",
+        "not-included",
         "duplicate",
         "near-duplicate",
         "excluded",
@@ -107,8 +128,9 @@ class PubMedConfig(ArticleConfig):
     """All drop reasons, in order of precedence: a record is counted under the first that applies.
 
     ``deleted`` and ``superseded`` are decided across files (lifecycle/versions.py) and precede the filters.
+    ``not-included`` is of the stage (lifecycle/stage.py).
     ``duplicate`` (lifecycle/dedup.py), ``near-duplicate`` (lifecycle/near_duplicates.py) and ``excluded``
-    (lifecycle/exclusion_list.py) apply to the remaining documents.
+    (lifecycle/id_lists.py) apply to the remaining documents.
     """
     highest_version_wins: ClassVar[bool] = False
     """False: the version in the latest file wins (lifecycle/versions.py)."""
@@ -143,6 +165,24 @@ class PubMedConfig(ArticleConfig):
             )
         ]
 
+    def with_mesh_tree(self, tree: MeshTree) -> PubMedConfig:
+        """Return the config with the descriptors of the branches that ``mesh`` and ``drop_mesh`` name.
+
+        Raises:
+            MeshTreeError: the tree has no such branch.
+        """
+        return dataclasses.replace(
+            self,
+            mesh_tree_sha256=tree.sha256,
+            mesh_branches=tree.list_branches(self.mesh),
+            drop_mesh_branches=tree.list_branches(self.drop_mesh),
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the settings as JSON data for a manifest."""
+        values = ArticleConfig.to_dict(self)
+        return {name: value for name, value in values.items() if not isinstance(value, frozenset)}
+
     def list_parsed_columns(self) -> frozenset[str]:
         """Return the columns that documents or filters need."""
         for_mesh = ("mesh",) if self.mesh or self.drop_mesh else ()
@@ -150,7 +190,7 @@ class PubMedConfig(ArticleConfig):
 
 
 def find_drop_reason(
-    citation: Citation, config: PubMedConfig, document: Document, abstract: Sequence[str]
+    citation: Citation, config: PubMedConfig, document: Document, abstract: Sequence[str], num_words: int
 ) -> str | None:
     """Apply the filters to a citation.
 
@@ -159,6 +199,7 @@ def find_drop_reason(
         config: the filters.
         document: the document built from it.
         abstract: texts of the cleaned abstract, without labels.
+        num_words: words of the cleaned text, before sentences are reformatted.
 
     Returns:
         The first drop reason that applies, or None.
@@ -172,12 +213,22 @@ def find_drop_reason(
         return reason
     if config.mesh or config.drop_mesh:
         descriptors = {heading.descriptor.casefold() for heading in citation.columns.mesh}
-        if (config.mesh and descriptors.isdisjoint(config.mesh)) or not descriptors.isdisjoint(
-            config.drop_mesh
+        if (
+            config.mesh
+            and descriptors.isdisjoint(config.mesh)
+            and descriptors.isdisjoint(config.mesh_branches)
         ):
             return "mesh"
-    if config.languages and not set(config.languages).intersection(map(to_marc_code, citation.languages)):
-        return "language"
+        if not (
+            descriptors.isdisjoint(config.drop_mesh) and descriptors.isdisjoint(config.drop_mesh_branches)
+        ):
+            return "mesh"
+    if config.languages or config.drop_languages:
+        languages = set(map(to_marc_code, citation.languages))
+        if (config.languages and languages.isdisjoint(config.languages)) or not languages.isdisjoint(
+            config.drop_languages
+        ):
+            return "language"
     if config.publication_types or config.drop_publication_types:
         types = {name.casefold() for name in citation.publication_types}
         if config.publication_types and types.isdisjoint(map(str.casefold, config.publication_types)):
@@ -191,8 +242,10 @@ def find_drop_reason(
             return "no-text"
         if not config.keep_title_only:
             return "stub" if "stubs" in document.removed_characters else "no-abstract"
-    if config.languages and (detect_language(abstract) or ENGLISH) not in (ENGLISH, *config.languages):
-        return "language-of-text"
+    if config.languages or config.drop_languages:
+        language = detect_language(abstract) or ENGLISH
+        if language != ENGLISH and not config.selects_language(language):
+            return "language-of-text"
     if config.min_abstract_words and sum(map(count_line_words, abstract)) < config.min_abstract_words:
         return "short-abstract"
-    return None
+    return find_length_drop_reason(config, num_words)

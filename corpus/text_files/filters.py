@@ -41,6 +41,7 @@ class TextFilesConfig(TextConfig):
     drop_reasons: ClassVar[tuple[str, ...]] = (
         "superseded",
         "no-text",
+        "not-included",
         "duplicate",
         "near-duplicate",
         "excluded",

@@ -5,22 +5,25 @@ from __future__ import annotations
 import dataclasses
 import sys
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from bioshards.corpus.download.source_parser import parse_source_spec
-from bioshards.corpus.errors import TransientStorageError, UsageError, escape_line
-from bioshards.corpus.lifecycle import exclusion_list, full_text_overlap, part_lists
-from bioshards.corpus.lifecycle.exclusion_list import ExcludedIds
+from bioshards.corpus.errors import TransientStorageError, UsageError, UserError, escape_line
+from bioshards.corpus.lifecycle import full_text_overlap, id_lists, part_lists
+from bioshards.corpus.lifecycle.id_lists import IdList, ListedIds
 from bioshards.corpus.lifecycle.input_digests import forget_digests
 from bioshards.corpus.lifecycle.previous_inputs import describe_missing_inputs
 from bioshards.corpus.lifecycle.publish import is_up_to_date
 from bioshards.corpus.manifest import DocumentsManifest, DocumentsRun, ManifestError
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import FORMAT, OutputDir
+from bioshards.corpus.pubmed import mesh_tree
+from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.sentences import splitters
 from bioshards.corpus.shards.arrow_io import read_documents_manifest
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.text_config import TextConfig
 from bioshards.corpus.text_files.discovery import discover_sources
 from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines import pmc_to_shards, pubmed_to_shards, text_to_shards
@@ -39,6 +42,9 @@ if TYPE_CHECKING:
     import apache_beam as beam
 
     from bioshards.pipelines.dry_run.cost import DryRunPlan
+
+
+ParsedT = TypeVar("ParsedT")
 
 
 class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
@@ -64,16 +70,29 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
         """
 
     def list_paths(self) -> list[PathOption]:
-        """Return output, mirror, the abstracts to compare with, the inputs and the list of ids."""
+        """Return output, mirror, the abstracts to compare with, the inputs, the lists of ids and of MeSH."""
         options = self.options
         written = {"--output": options.output, "--mirror": options.mirror}
         read = {"--find-overlap-with": options.find_overlap_with}
         paths = [PathOption(option, path, is_written=True) for option, path in written.items() if path]
         paths += [PathOption(option, path) for option, path in read.items() if path]
         paths += [PathOption("--input", path) for path in options.input if not parse_source_spec(path)]
-        if options.exclude_ids:
-            paths.append(PathOption("--exclude-ids", options.exclude_ids, is_used_by_workers=False))
-        return paths
+        lists = {
+            "--include-ids": options.include_ids,
+            "--exclude-ids": options.exclude_ids,
+            "--mesh-tree": options.mesh_tree,
+        }
+        return paths + [
+            PathOption(option, path, is_used_by_workers=False) for option, path in lists.items() if path
+        ]
+
+    def complete_config(self, storage: Storage) -> TextConfig:
+        """Return the configuration with what its files say.
+
+        Raises:
+            UsageError: a file cannot be read, or lacks what an option names.
+        """
+        return self.document_config
 
     def make_job(self, context: RunContext) -> ShardsJob:
         """Find the inputs and return the job."""
@@ -81,12 +100,15 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
         if not options.output:
             raise UsageError("--output DIR is missing: the folder to write")
         output_dir = OutputDir(make_absolute(options.output))
-        config = self._make_config()
+        self.document_config = self.complete_config(storage)
+        included_ids = _read_ids(storage, "--include-ids", options.include_ids)
+        if included_ids is not None and not len(included_ids):
+            raise UsageError(f"--include-ids {options.include_ids} lists no id: no document would be kept")
+        inclusion_list = None if included_ids is None else id_lists.summarise(included_ids)
+        excluded_ids = _read_ids(storage, "--exclude-ids", options.exclude_ids)
+        config = self._make_config(inclusion_list)
         overlap_with = options.find_overlap_with
         abstracts_digest = _read_abstracts_digest(storage, overlap_with) if overlap_with else None
-        excluded_ids = (
-            None if options.exclude_ids is None else _read_excluded_ids(storage, options.exclude_ids)
-        )
         with translate_output_errors(output_dir.path):
             output_layout.check_config(storage, output_dir, config)
         run_inputs = self.find_inputs(storage, output_dir.path, context.is_local_run)
@@ -102,8 +124,10 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
             dedup=options.dedup,
             overlap_with=make_absolute(overlap_with) if overlap_with else None,
             abstracts_digest=abstracts_digest,
+            included_ids=included_ids,
+            inclusion_list=inclusion_list,
             excluded_ids=excluded_ids,
-            exclusion_list=None if excluded_ids is None else exclusion_list.summarise(excluded_ids),
+            exclusion_list=None if excluded_ids is None else id_lists.summarise(excluded_ids),
             max_shard_bytes=options.max_shard_mb * 1_000_000,
             max_rejected=options.max_rejected,
             max_bad_files=options.max_bad_files,
@@ -116,7 +140,7 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
             ),
         )
 
-    def _make_config(self) -> dict[str, Any]:
+    def _make_config(self, inclusion_list: IdList | None) -> dict[str, Any]:
         """Return the configuration; runs into one output directory must have the same."""
         options = self.options
         return {
@@ -127,6 +151,7 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
             "library_versions": splitters.find_library_versions(
                 self.document_config.splitter, self.document_config.treebank
             ),
+            "include_ids": inclusion_list.sha256 if inclusion_list else None,
             "keep_dropped": options.keep_dropped,
             "dedup": options.dedup,
             "max_shard_mb": options.max_shard_mb,
@@ -194,8 +219,10 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
         if self.options.verify_inputs:
             forget_digests(job.storage, job.output_dir, job.sources)
         part_lists.save_part_lists(job.storage, job.output_dir, job.run_inputs.available)
+        if job.included_ids is not None:
+            id_lists.write(job.storage, job.output_dir.inclusion_list_path, job.included_ids)
         if job.excluded_ids is not None:
-            exclusion_list.write(job.storage, job.output_dir.exclusion_list_path, job.excluded_ids)
+            id_lists.write(job.storage, job.output_dir.exclusion_list_path, job.excluded_ids)
 
     def make_progress(self, job: ShardsJob, progress: Progress) -> ProgressMonitor:
         """Return the monitor of staged and downloaded files."""
@@ -218,7 +245,7 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
             f"{result['documents']:,} documents, {result['sentences']:,} sentences in "
             f"{len(manifest.outputs)} shards",
             *(f"  {count:>12,}  {reason}" for reason, count in manifest.funnel.items()),
-            *_format_exclusions(manifest),
+            *_format_id_lists(manifest),
             *_format_overlap(manifest),
             f"shards:   {job.output_dir.path}",
             f"report:   {job.output_dir.manifest_path}",
@@ -232,6 +259,23 @@ class PubMedDriver(ShardsDriver):
     """Runs ``pubmed_to_shards``."""
 
     pipeline = pubmed_to_shards.NAME
+
+    def complete_config(self, storage: Storage) -> TextConfig:
+        """Return the configuration with the branches of MeSH that it names."""
+        config, path = self.document_config, self.options.mesh_tree
+        assert isinstance(config, PubMedConfig)
+        if path is None:
+            if branch := next(filter(mesh_tree.is_branch, (*config.mesh, *config.drop_mesh)), None):
+                raise UsageError(
+                    f"{branch} needs the tree of MeSH: --mesh-tree FILE, with NLM's file mtrees2026.bin "
+                    f"({mesh_tree.DOWNLOAD_PAGE})"
+                )
+            return config
+        tree = _parse_file(storage, "--mesh-tree", path, mesh_tree.parse)
+        try:
+            return config.with_mesh_tree(tree)
+        except mesh_tree.MeshTreeError as error:
+            raise UsageError(f"--mesh-tree {path}: {error}") from error
 
     def find_inputs(self, storage: Storage, output: str, is_local_run: bool) -> RunInputs:
         """Return the files of PubMed."""
@@ -279,19 +323,30 @@ def _read_abstracts_digest(storage: Storage, overlap_with: str) -> str:
         raise UsageError(f"--find-overlap-with: {str(error).rstrip('.')}") from error
 
 
-def _read_excluded_ids(storage: Storage, path: str) -> ExcludedIds:
-    """Read the ids of the documents to drop."""
+def _read_ids(storage: Storage, option: str, path: str | None) -> ListedIds | None:
+    """Read the list of ids that an option names, None without one."""
+    return None if path is None else _parse_file(storage, option, path, id_lists.parse)
+
+
+def _parse_file(
+    storage: Storage, option: str, path: str, parse: Callable[[BinaryIO, str], ParsedT]
+) -> ParsedT:
+    """Parse the file that an option names.
+
+    Raises:
+        UsageError: it does not exist, cannot be read, or ``parse`` raises a UserError.
+    """
     if not storage.exists(path):
-        raise UsageError(f"--exclude-ids {path}: there is no such file")
+        raise UsageError(f"{option} {path}: there is no such file")
     try:
         with storage.open(path) as file:
-            return exclusion_list.parse(file, path)
-    except exclusion_list.ExclusionListError as error:
-        raise UsageError(f"--exclude-ids: {error}") from error
+            return parse(file, path)
+    except UserError as error:
+        raise UsageError(f"{option}: {error}") from error
     except TransientStorageError:
         raise
     except OSError as error:
-        raise UsageError(f"--exclude-ids {path} cannot be read: {error.strerror or error}") from error
+        raise UsageError(f"{option} {path} cannot be read: {error.strerror or error}") from error
 
 
 def _format_overlap(manifest: DocumentsManifest) -> list[str]:
@@ -303,8 +358,13 @@ def _format_overlap(manifest: DocumentsManifest) -> list[str]:
     ]
 
 
-def _format_exclusions(manifest: DocumentsManifest) -> list[str]:
-    """Return a line on the list of excluded ids, if there is one."""
-    if not (excluded := manifest.exclusion_list):
-        return []
-    return [f"  {excluded.matched:>12,}  of {excluded.num_ids:,} ids to exclude dropped a document"]
+def _format_id_lists(manifest: DocumentsManifest) -> list[str]:
+    """Return a line on each list of ids."""
+    return [
+        f"  {id_list.matched:>12,}  of {id_list.num_ids:,} ids to {verb} a document"
+        for id_list, verb in (
+            (manifest.inclusion_list, "include kept"),
+            (manifest.exclusion_list, "exclude dropped"),
+        )
+        if id_list
+    ]

@@ -29,7 +29,9 @@ class ShardsOptions(DownloadOptions, ABC):
         preset: name of a paper's corpus, which is part of the configuration.
         max_rejected: fraction of records that may be rejected.
         max_bad_files: fraction of files that may be unusable.
+        include_ids: file with ids of documents to keep.
         exclude_ids: file with ids of documents to drop.
+        mesh_tree: file with the tree of MeSH.
         find_overlap_with: directory of abstracts to look for in the articles.
     """
 
@@ -53,7 +55,9 @@ class ShardsOptions(DownloadOptions, ABC):
     max_rejected: float = 0.001
     max_bad_files: float = 0.001
     dedup: Dedup = "none"
+    include_ids: str | None = None
     exclude_ids: str | None = None
+    mesh_tree: str | None = None
     find_overlap_with: str | None = None
 
     @abstractmethod
@@ -109,11 +113,20 @@ def make_dedup_option(group: str, compared_text: str, ordering_id: str) -> Optio
     )
 
 
+def make_inclusion_option(group: str) -> Option:
+    """Return ``--include-ids``."""
+    return Option(
+        "keep the documents of these articles only, of a list as for --exclude-ids",
+        group=group,
+        metavar="FILE",
+    )
+
+
 def make_exclusion_option(group: str) -> Option:
     """Return ``--exclude-ids``."""
     return Option(
-        "drop the documents of these articles: a PMID, a PMCID or a document's id a line, # before a "
-        "comment; either of an article's ids drops its abstract and its full text, whatever the version",
+        "drop the documents of these articles: a PMID, a PMCID, doi: and a DOI, or a document's id a line, # "
+        "before a comment; any of an article's ids drops its abstract and its full text, in every version",
         group=group,
         metavar="FILE",
     )

@@ -17,8 +17,8 @@ from bioshards.corpus.download.mirror import distrust_copy
 from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.lifecycle import finalize, publish, stage, versions
-from bioshards.corpus.lifecycle.exclusion_list import ExclusionList
 from bioshards.corpus.lifecycle.finalize import FinalizeResult
+from bioshards.corpus.lifecycle.id_lists import IdList
 from bioshards.corpus.lifecycle.publish import PublishResult
 from bioshards.corpus.lifecycle.stage import StageResult
 from bioshards.corpus.manifest import DocumentsRun, OverlapFile, utc_now
@@ -52,6 +52,7 @@ class StageFiles(beam.PTransform):
     keep_dropped: bool
     has_digests: bool
     has_signatures: bool = False
+    has_inclusion_list: bool = False
 
     def expand(self, sources: beam.PCollection[SourceFile]) -> beam.PCollection[StepResult[StageResult]]:
         return sources | "OneFileEach" >> beam.Reshuffle() | "Stage" >> beam.Map(self._stage)
@@ -71,6 +72,7 @@ class StageFiles(beam.PTransform):
                 self.keep_dropped,
                 self.has_digests,
                 self.has_signatures,
+                self.has_inclusion_list,
             )
             has_losses = any(reason.startswith(LOSS_PREFIX) for reason in stage_result.rejected)
             if source.retrieved_at and (stage_result.rejection or has_losses):
@@ -201,7 +203,8 @@ class FinalizeShards(beam.PTransform):
     output_dir: OutputDir
     keep_dropped: bool
     max_shard_bytes: int
-    exclusion_list: ExclusionList | None
+    exclusion_list: IdList | None
+    has_inclusion_list: bool
     decisions: beam.PCollection[StepResult[str]]
 
     def expand(
@@ -232,6 +235,7 @@ class FinalizeShards(beam.PTransform):
                 self.keep_dropped,
                 self.max_shard_bytes,
                 exclusion_digest,
+                self.has_inclusion_list,
             )
 
         return report_metrics(run_step("finalize", self.storage, finalize_source, _counts_from_finalize))
@@ -259,7 +263,8 @@ class PublishShards(beam.PTransform):
     config: dict[str, Any]
     max_rejected: float
     max_bad_files: float
-    exclusion_list: ExclusionList | None
+    exclusion_list: IdList | None
+    inclusion_list: IdList | None
     run_info: DocumentsRun
     decisions: beam.PCollection[StepResult[str]]
     finalized: beam.PCollection[StepResult[FinalizeResult]]
@@ -294,6 +299,7 @@ class PublishShards(beam.PTransform):
                 run_info,
                 unwrap_results(overlap),
                 self.exclusion_list,
+                self.inclusion_list,
             )
             result_fields = {name: getattr(publish_result, name) for name in PublishResult.__slots__}
             storage.write_json(self.output_dir.result_path, result_fields)
@@ -319,6 +325,7 @@ def make_stage_files(job: ShardsJob) -> StageFiles:
         job.keep_dropped,
         has_digests=job.dedup == "exact",
         has_signatures=job.dedup == "near",
+        has_inclusion_list=job.inclusion_list is not None,
     )
 
 
@@ -334,7 +341,13 @@ def finalize_documents(
         duplicate_decisions = staged | "ResolveDuplicates" >> resolve(job.storage, job.output_dir, decisions)
         decisions = (decisions, duplicate_decisions) | "Decisions" >> beam.Flatten()
     finalized = staged | "FinalizeShards" >> FinalizeShards(
-        job.storage, job.output_dir, job.keep_dropped, job.max_shard_bytes, job.exclusion_list, decisions
+        job.storage,
+        job.output_dir,
+        job.keep_dropped,
+        job.max_shard_bytes,
+        job.exclusion_list,
+        job.inclusion_list is not None,
+        decisions,
     )
     return decisions, finalized
 
@@ -355,6 +368,7 @@ def publish_documents(
         job.max_rejected,
         job.max_bad_files,
         job.exclusion_list,
+        job.inclusion_list,
         job.run_info,
         decisions,
         finalized,

@@ -203,6 +203,7 @@ def _make_shards_job(
         dedup="exact",
         overlap_with=f"{BUCKET}/abstracts",
         exclusion_list=None,
+        inclusion_list=None,
         max_shard_bytes=500_000_000,
         max_rejected=0.001,
         max_bad_files=0.001,

@@ -52,6 +52,7 @@ def test_drop_reasons_apply_in_their_order() -> None:
         drop_article_types=("letter",),
         drop_retracted=True,
         min_words=6,
+        max_words=7,
     )
     metadata = ACCEPTED_ARTICLE._replace(
         licence="CC-BY-NC",
@@ -78,15 +79,14 @@ def test_drop_reasons_apply_in_their_order() -> None:
     reasons.append(get_drop_reason(metadata, config, blocks, has_body=True))
     reasons.append(get_drop_reason(metadata, config, [*blocks, TextBlock("body", (), FRENCH)]))
     reasons.append(get_drop_reason(metadata, config, [*blocks, TextBlock("body", (), "One two three four.")]))
-    reasons.append(
-        get_drop_reason(metadata, config, [*blocks, TextBlock("body", (), "One two three four five.")])
-    )
-    assert reasons == [*PmcConfig.drop_reasons[1:-3], None]
+    for text in ("One two three four five six seven.", "One two three four five."):
+        reasons.append(get_drop_reason(metadata, config, [*blocks, TextBlock("body", (), text)]))
+    assert reasons == [*PmcConfig.drop_reasons[1:-4], None]
 
 
 def test_drop_reasons_of_other_steps_come_first_and_last() -> None:
     assert PmcConfig.drop_reasons[0] == "superseded"
-    assert PmcConfig.drop_reasons[-3:] == ("duplicate", "near-duplicate", "excluded")
+    assert PmcConfig.drop_reasons[-4:] == ("not-included", "duplicate", "near-duplicate", "excluded")
     assert len(set(PmcConfig.drop_reasons)) == len(PmcConfig.drop_reasons)
 
 
@@ -131,6 +131,7 @@ def test_language_of_the_text_decides_where_none_or_english_is_declared() -> Non
         assert get_drop_reason(metadata, PmcConfig(), BLOCKS) is None
     undeclared = ACCEPTED_ARTICLE._replace(language=None)
     assert get_drop_reason(undeclared, PmcConfig(languages=("fre",)), BLOCKS) == "language-of-text"
+    assert get_drop_reason(undeclared, PmcConfig(languages=(), drop_languages=("eng",))) == "language-of-text"
     german = ACCEPTED_ARTICLE._replace(language="ger")
     assert get_drop_reason(german, PmcConfig(languages=("ger",)), blocks) is None
 
@@ -162,6 +163,8 @@ def test_drop_article_types_ignores_case(types: tuple[str, ...]) -> None:
         ({"drop_journals": ("9990-0011",)}, "journal"),
         ({"article_types": ("research-article",)}, None),
         ({"article_types": ("letter",)}, "article-type"),
+        ({"languages": (), "drop_languages": ("eng",)}, "language"),
+        ({"drop_languages": ("fre",)}, None),
     ],
 )
 def test_filters_that_keep_and_drop(options: dict[str, Any], reason: str | None) -> None:
@@ -242,6 +245,7 @@ def test_default_licences_equal_those_of_the_download() -> None:
     [
         ({"min_words": -1}, "min_words is -1; it cannot be below 0"),
         ({"min_line_characters": -1}, "min_line_characters is -1"),
+        ({"drop_languages": ("eng",)}, "drop_languages has eng, which languages keeps"),
         ({"licences": ()}, "no article would be kept"),
         ({"licences": ("CC-BY", "CC0")}, "licences is CC-BY, CC0; it must be some of these, in this order"),
         ({"licences": ("cc-by",)}, "licences is cc-by"),
@@ -283,6 +287,8 @@ def test_config_as_json() -> None:
         "licences": [code for code in LICENCES if code in DEFAULT_LICENCES],
         "parts": list(DEFAULT_ARTICLE_PARTS),
         "min_words": 5,
+        "max_words": 0,
+        "drop_languages": [],
         "drop_article_types": ["letter"],
         "keep_ocr": False,
         "keep_abstract_only": False,

@@ -57,6 +57,12 @@ def test_title_and_abstract_that_only_the_article_has_translated() -> None:
     assert document.sentences == ["Gulls at sea", "Gulls were seen in short.", "Gulls nest."]
 
 
+def test_dropped_language_is_read_as_its_translation() -> None:
+    config = PmcConfig(languages=(), drop_languages=("por",))
+    document = read_document(build_article(), config)
+    assert (document.language, document.flags) == ("eng", ["translation"])
+
+
 def test_reader_keeps_an_article_with_a_translation(tmp_path: Path) -> None:
     (tmp_path / "a.xml").write_bytes(build_article())
     [source] = discover(LocalStorage(), [str(tmp_path)])

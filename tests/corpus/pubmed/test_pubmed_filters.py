@@ -81,6 +81,8 @@ def test_drop_reasons_apply_in_their_order() -> None:
         drop_publication_types=("Review",),
         drop_retracted=True,
         min_abstract_words=5,
+        min_words=8,
+        max_words=10,
     )
     fields: dict[str, Any] = {
         "pmid": 99,
@@ -104,12 +106,14 @@ def test_drop_reasons_apply_in_their_order() -> None:
         {"abstract": (AbstractSection("AIM", FRENCH),)},
         {"abstract": (AbstractSection("AIM", "One two three four."),)},
         {"abstract": (AbstractSection("AIM", "One two three four."), AbstractSection(None, "Five."))},
+        {"title": "A title of six words here."},
+        {"title": "A title of words."},
     ]
     reasons = []
     for changes in [{}, *steps]:
         fields |= changes
         reasons.append(get_drop_reason(build_citation(**fields), config))
-    assert reasons == [*PubMedConfig.drop_reasons[3:-3], None]
+    assert reasons == [*PubMedConfig.drop_reasons[3:-4], None]
 
 
 def test_abstract_in_another_language_is_dropped_if_languages_are_selected() -> None:
@@ -122,6 +126,9 @@ def test_abstract_in_another_language_is_dropped_if_languages_are_selected() -> 
         assert get_drop_reason(citation, PubMedConfig(languages=("eng",))) == "language-of-text"
         assert get_drop_reason(citation, PubMedConfig(languages=("eng", "fre"))) is None
         assert get_drop_reason(citation, PubMedConfig()) is None
+    citation = citation._replace(languages=("eng",))
+    assert get_drop_reason(citation, PubMedConfig(drop_languages=("fre",))) == "language-of-text"
+    assert get_drop_reason(citation, PubMedConfig(drop_languages=("ger",))) is None
     english = build_citation(
         languages=("fre",), abstract=(AbstractSection(None, "Some mice slept well. " * 20),)
     )
@@ -274,7 +281,17 @@ JOURNAL = {
         ({"drop_mesh": parse_names("Humans")}, None),
         ({"publication_types": ("review",)}, None),
         ({"publication_types": ("Letter",)}, "publication-type"),
-        ({"publication_types": ("Review",), "drop_publication_types": ("Review",)}, "publication-type"),
+        (
+            {"publication_types": ("Review",), "drop_publication_types": ("Journal Article",)},
+            "publication-type",
+        ),
+        ({"drop_languages": ("fre",)}, "language"),
+        ({"languages": ("eng",), "drop_languages": ("fre",)}, "language"),
+        ({"drop_languages": ("ger",)}, None),
+        ({"min_words": 13}, None),
+        ({"min_words": 14}, "short"),
+        ({"max_words": 13}, None),
+        ({"max_words": 12}, "long"),
     ],
 )
 def test_filters_that_keep_and_drop(options: dict[str, Any], reason: str | None) -> None:
@@ -488,6 +505,8 @@ def test_drop_reason_depends_on_the_words_of_the_abstract(
         ({"splitter": "nltk"}, "splitter is nltk; it must be one of rules, scispacy, none"),
         ({"other_abstract_types": ("pip",)}, "other_abstract_types is pip; it must be some of AAMC, AIDS"),
         ({"keep_title_only": True, "titles": False}, "titles are left out"),
+        ({"min_words": 9, "max_words": 8}, "max_words is 8, below min_words, 9"),
+        ({"mesh": ("a", "b"), "drop_mesh": ("b",)}, "drop_mesh has b, which mesh keeps"),
         ({"keep_title_only": True, "min_abstract_words": 1}, "min_abstract_words drops them"),
     ],
 )
@@ -511,6 +530,10 @@ def test_config_as_json() -> None:
         "publication_types": [],
         "mesh": [],
         "drop_mesh": [],
+        "mesh_tree_sha256": None,
+        "drop_languages": [],
+        "min_words": 0,
+        "max_words": 0,
         "languages": ["eng", "ger"],
         "min_abstract_words": 0,
         "min_pmid": 5,

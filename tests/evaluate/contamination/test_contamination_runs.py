@@ -15,7 +15,7 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 
-from bioshards.corpus.lifecycle import exclusion_list
+from bioshards.corpus.lifecycle import id_lists
 from bioshards.corpus.manifest import write_manifest
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import ProgressBar
@@ -93,7 +93,7 @@ def test_exclusion_list_is_accepted_by_the_pipelines(
     article_corpus = write_corpus(tmp_path / "pmc", articles, pipeline="pmc_to_shards")
     run_contamination_check(benchmark_dir, [abstracts, article_corpus], tmp_path / "out", benchmark)
     with open(tmp_path / "out/exclude-ids.txt", "rb") as file:
-        ids = exclusion_list.parse(file, file.name).to_pylist()
+        ids = id_lists.parse(file, file.name).to_pylist()
     assert ids == sorted([*(str(pmid) for pmid in range(10, 15)), "30", "PMC7", "doi:10.5555/ab"])
 
 

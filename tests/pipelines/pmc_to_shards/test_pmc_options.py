@@ -195,13 +195,32 @@ def test_number_of_workers_changes_no_byte_with_many_options(tmp_path: Path, run
             "--dedup",
             "exact",
         ),
-        *("--lower-case", "--treebank", "--min-line-characters", 9, "--keep-dropped"),
+        *("--lower-case", "--treebank", "--min-line-characters", 9, "--keep-dropped", "--columns", "all"),
+        *(
+            "--tables",
+            "text",
+            "--years",
+            "1990-",
+            "--drop-journals",
+            "Pond practice",
+            "--drop-languages",
+            "fr",
+        ),
+        *("--drop-article-types", "letter", "--min-words", 80, "--max-words", 400),
+        *("--include-ids", tmp_path / "ids.txt"),
     )
+    (tmp_path / "ids.txt").write_text("".join(f"PMC99900{number:02d}\n" for number in range(1, 16)))
     assert run_pmc(*options, "--output", tmp_path / "1") == 0
-    completed = run_beam("run", "pmc_to_shards", "--workers", 2, *options, "--output", tmp_path / "2")
+    inputs = [argument for path in sorted(PMC_SAMPLE.iterdir())[::-1] for argument in ("--input", path)]
+    command = ("run", "pmc_to_shards", "--workers", 2, *inputs, *options)
+    completed = run_beam(*command, "--output", tmp_path / "2")
     assert completed.returncode == 0, completed.stderr
     assert published_digests(tmp_path / "1") == published_digests(tmp_path / "2")
-    assert load_manifest(tmp_path / "1")["counts"]["documents"] == 19
+    assert list(load_manifest(tmp_path / "1")["funnel"].items()) == [
+        *(("records", 20), ("dropped: superseded", 1), ("dropped: language", 1), ("dropped: year", 1)),
+        *(("dropped: journal", 1), ("dropped: article-type", 1), ("dropped: short", 1), ("dropped: long", 1)),
+        *(("dropped: not-included", 1), ("kept", 12)),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Tests of ``--exclude-ids``: listed documents are dropped, all else is unchanged, invalid lists are refused.
+"""Tests of ``--exclude-ids`` and ``--include-ids``: listed documents are dropped or kept, all else is
+unchanged, invalid lists are refused.
 
 Runs with several workers are tested in test_dedup.py and test_find_overlap.py, object stores in
 test_beam_filesystem.py.
@@ -18,7 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.corpus.lifecycle import exclusion_list, finalize, versions
+from bioshards.corpus.lifecycle import finalize, id_lists, versions
+from tests.support.corpus.identified_documents import make_identified_document
 from tests.support.corpus.jats_articles import article_xml, europepmc_package_xml, write_files
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.outputs import load_documents, load_manifest, published_digests
@@ -56,8 +58,13 @@ def write_ids_file(folder: Path, *lines: object) -> Path:
     return path
 
 
+def write_exclusions(folder: Path, *lines: object) -> Path:
+    (folder / "exclusions").mkdir(exist_ok=True)
+    return write_ids_file(folder / "exclusions", *lines)
+
+
 def parse_ids(data: bytes) -> list[str]:
-    ids: list[str] = exclusion_list.parse(io.BytesIO(data), "ids.txt").to_pylist()
+    ids: list[str] = id_lists.parse(io.BytesIO(data), "ids.txt").to_pylist()
     return ids
 
 
@@ -190,13 +197,13 @@ def test_changed_list_rewrites_only_the_affected_shards(
 
     # With new files and the same list, only changed sources are examined.
     calls: list[int] = []
-    extend_decisions = exclusion_list.extend_decisions
+    extend_decisions = id_lists.extend_decisions
 
     def count_call(*call_arguments: Any) -> tuple[pa.Table, int]:
         calls.append(1)
         return extend_decisions(*call_arguments)
 
-    monkeypatch.setattr(exclusion_list, "extend_decisions", count_call)
+    monkeypatch.setattr(id_lists, "extend_decisions", count_call)
     (inputs / "pubmed26n0004.xml").write_bytes(pubmed_set_xml(*make_citations(77, 21)))
     assert run(*arguments, "--exclude-ids", tmp_path / "ids.txt") == 0
     assert find_rewritten_shards(second_times, read_modification_times(tmp_path / "out")) == {
@@ -324,7 +331,7 @@ def test_unreadable_list_is_refused_before_writing(
     ],
 )
 def test_invalid_line_is_reported(line: bytes, message: str) -> None:
-    with pytest.raises(exclusion_list.ExclusionListError) as raised:
+    with pytest.raises(id_lists.IdListError) as raised:
         parse_ids(b"# ids\n1\n" + line + b"\n2\n")
     assert str(raised.value).startswith("ids.txt, line 3")
     assert message in str(raised.value)
@@ -346,11 +353,11 @@ LISTED_IDS = st.integers(1, 40).flatmap(
 
 @given(st.lists(LISTED_IDS))
 def test_digest_is_computed_from_sorted_lines(ids: list[str]) -> None:
-    parsed_ids = exclusion_list.parse(io.BytesIO("\n".join(ids).encode()), "ids.txt")
+    parsed_ids = id_lists.parse(io.BytesIO("\n".join(ids).encode()), "ids.txt")
     lines = sorted(set(ids))
     digest = hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
     assert parsed_ids.to_pylist() == lines
-    assert exclusion_list.summarise(parsed_ids) == exclusion_list.ExclusionList(len(lines), digest)
+    assert id_lists.summarise(parsed_ids) == id_lists.IdList(len(lines), digest)
 
 
 STAGED_ROWS = st.tuples(st.integers(0, 40), st.integers(0, 40), st.sampled_from([None, None, "short"]))
@@ -371,6 +378,7 @@ def test_decisions_equal_those_of_a_scan_of_the_documents(
         rows: list[dict[str, Any]] = []
         for pmid, pmcid, drop_reason in batch:
             names = {str(pmid) if pmid else "", f"PMC{pmcid}" if pmcid else "", f"doi:10.5555/{position}"}
+            names.add(f"doi:10.5555/{40 - pmcid}" if pmcid else "")
             if position not in deleted and drop_reason is None and names & ids:
                 expected.append(position)
                 matched_ids |= names & ids
@@ -379,6 +387,7 @@ def test_decisions_equal_those_of_a_scan_of_the_documents(
                 "pmid": pmid or None,
                 "drop_reason": drop_reason,
             }
+            row |= {"doi": f"10.5555/{40 - pmcid}" if pmcid else None}
             row |= {"pmcid": f"PMC{pmcid}" if pmcid else None, "origin": {"file": "a", "position": position}}
             rows.append(row)
             position += 1
@@ -388,9 +397,7 @@ def test_decisions_equal_those_of_a_scan_of_the_documents(
     columns = [pa.array(positions, pa.int32()), reason]
     columns += [pa.nulls(len(positions), field.type) for field in list(versions.DECISION_SCHEMA)[2:]]
     decisions = pa.table(columns, schema=versions.DECISION_SCHEMA)
-    extended, match_count = exclusion_list.extend_decisions(
-        staged, decisions, pa.array(sorted(ids), pa.string())
-    )
+    extended, match_count = id_lists.extend_decisions(staged, decisions, pa.array(sorted(ids), pa.string()))
     excluded = extended.filter(pc.equal(extended["reason"].cast(pa.string()), "excluded"))
     assert excluded["position"].to_pylist() == expected
     assert match_count == len(matched_ids)
@@ -398,11 +405,63 @@ def test_decisions_equal_those_of_a_scan_of_the_documents(
     assert extended.schema == versions.DECISION_SCHEMA
 
 
+def test_inclusion_list_keeps_listed_documents_by_any_of_their_ids(
+    tmp_path: Path, run: Run, run_pmc: Run, capsys: Capture
+) -> None:
+    citations = [make_citation_with_pmcid(14), citation_xml(15, make_text(11)), *make_citations(11, 12)]
+    inputs = write_pubmed_files(
+        tmp_path / "in", pubmed_set_xml(*citations, citation_xml(16, "")), pubmed_set_xml(*make_citations(12))
+    )
+    ids = write_ids_file(tmp_path, "PMC140", 15, "pubmed:12", 16, "doi:10.5555/ODD", "PMC11", 3, 99)
+    arguments = ("--input", inputs, "--include-ids", ids, "--dedup", "exact", "--keep-dropped", "--output")
+    assert run(*arguments, tmp_path / "out") == 0
+    assert "3  of 8 ids to include kept a document\n" in capsys.readouterr().out
+    # 15 has the text of 11, a lower PMID, which is not listed.
+    assert load_documents(tmp_path / "out").keys() == {"pubmed:12", "pubmed:14", "pubmed:15"}
+    assert read_drop_reasons(tmp_path / "out").pop("pubmed:11") == "not-included"
+    manifest = load_manifest(tmp_path / "out")
+    assert list(manifest["funnel"].items()) == [
+        *(("records", 6), ("dropped: superseded", 1), ("dropped: no-abstract", 1)),
+        *(("dropped: not-included", 1), ("kept", 3)),
+    ]
+    assert (manifest["inclusion_list"]["num_ids"], manifest["inclusion_list"]["matched"]) == (8, 3)
+    assert manifest["config"]["include_ids"] == manifest["inclusion_list"]["sha256"]
+    articles = write_files(tmp_path / "articles", ARTICLES)
+    arguments = ("--input", articles, "--include-ids", ids, "--output", tmp_path / "articles-out")
+    assert run_pmc(*arguments, "--exclude-ids", write_exclusions(tmp_path, 3)) == 0
+    assert load_documents(tmp_path / "articles-out").keys() == {"pmc:PMC11.1", "doi:10.5555/odd"}
+    manifest = load_manifest(tmp_path / "articles-out")
+    assert [manifest[name]["matched"] for name in ("inclusion_list", "exclusion_list")] == [2, 1]
+    capsys.readouterr()
+    assert run_pmc(*arguments) == 0  # another exclusion list, the same inclusion list
+    assert load_manifest(tmp_path / "articles-out")["inclusion_list"]["matched"] == 3
+    write_ids_file(tmp_path, 1)
+    assert run_pmc(*arguments) == 2
+    assert "has another configuration: include_ids was" in capsys.readouterr().err
+
+
+def test_empty_inclusion_list_is_refused(tmp_path: Path, run: Run, capsys: Capture) -> None:
+    ids = write_ids_file(tmp_path, "# nothing")
+    assert run("--include-ids", ids, "--output", tmp_path / "out") == 2
+    assert f"--include-ids {ids} lists no id: no document would be kept" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@given(st.sets(LISTED_IDS), st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
+def test_document_is_found_as_in_a_set(ids: set[str], pmid: int, pmcid: int, doi: int) -> None:
+    document = make_identified_document(
+        "pubmed:1", pmid or None, f"PMC{pmcid}" if pmcid else None, f"10.5555/{doi}" if doi else None
+    )
+    names = {str(pmid), f"PMC{pmcid}", f"doi:10.5555/{doi}"}
+    assert id_lists.has_document(pa.array(sorted(ids), pa.string()), document) == bool(names & ids)
+
+
 STAGED_SCHEMA = pa.schema(
     [
         ("id", pa.string()),
         ("pmid", pa.int32()),
         ("pmcid", pa.string()),
+        ("doi", pa.string()),
         ("origin", pa.struct([("file", pa.string()), ("position", pa.int32())])),
         ("drop_reason", pa.dictionary(pa.int8(), pa.string())),
     ]

@@ -343,7 +343,7 @@ def test_run_that_keeps_no_document_fails(tmp_path: Path, run: Run, capsys: Capt
     ("arguments", "message"),
     [
         (["--outptu", "x"], "unknown option --outptu (did you mean --output?)"),
-        (["--output", "x", "--min-words", "5"], "did you mean --min-abstract-words?"),
+        (["--output", "x", "--min-abstract-word", "5"], "did you mean --min-abstract-words?"),
         (["--output", "x", "--tmp_location=y"], "did you mean --temp_location?"),
         (["--output", "x", "--workers", "0"], "0 is below 1"),
         (["--output", "x", "--max-rejected", "5"], "5 is not between 0 and 1"),
@@ -356,6 +356,19 @@ def test_run_that_keeps_no_document_fails(tmp_path: Path, run: Run, capsys: Capt
             "english is no code of a language: did you mean eng",
         ),
         (["--output", "x", "--dry-run", "--languages", "germn"], "did you mean ger (German)?"),
+        (["--output", "x", "--drop-languages", "germn"], "did you mean ger (German)?"),
+        (
+            ["--output", "x", "--mesh", "branch:Sleep"],
+            "branch:sleep needs the tree of MeSH: --mesh-tree FILE",
+        ),
+        (["--output", "x", "--mesh-tree", "tree"], "--mesh-tree tree: there is no such file"),
+        (["--output", "x", "--mesh-tree", "."], "--mesh-tree . cannot be read: Is a directory"),
+        (["--output", "x", "--mesh-tree", "ids"], "--mesh-tree: ids, line 1 is no line of a MeSH tree"),
+        (
+            ["--output", "x", "--drop-mesh", "branch:Slepe", "--mesh-tree", "mtrees.bin"],
+            "--mesh-tree mtrees.bin: slepe is neither a descriptor nor a number of the tree of MeSH (did you "
+            "mean Sleep?)",
+        ),
         ([], "--output DIR is missing"),
     ],
 )
@@ -368,9 +381,11 @@ def test_wrong_command_line_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "ids").write_text("1\n")
+    (tmp_path / "mtrees.bin").write_text("Sleep;F02\n")
     assert run(*arguments) == 2
     assert message in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
+    assert {path.name for path in tmp_path.iterdir()} == {"ids", "mtrees.bin"}
 
 
 def test_values_of_any_spelling_are_one_configuration(tmp_path: Path, run: Run, capsys: Capture) -> None:

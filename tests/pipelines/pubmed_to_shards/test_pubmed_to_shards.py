@@ -106,6 +106,7 @@ def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
         dedup="none",
         overlap_with=None,
         exclusion_list=None,
+        inclusion_list=None,
         max_shard_bytes=10**8,
         max_rejected=0,
         max_bad_files=0,

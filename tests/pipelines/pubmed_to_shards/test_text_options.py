@@ -6,6 +6,7 @@ then all steps in order.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -273,12 +274,39 @@ def test_the_number_of_workers_changes_no_byte_with_every_option_on(
 ) -> None:
     options = (
         *("--splitter", splitter, "--lower-case", "--ascii-only", "--treebank", "--section-labels"),
-        *("--min-line-characters", 20, "--keep-dropped", "--keep-title-only"),
+        *("--min-line-characters", 20, "--keep-dropped", "--keep-title-only", "--columns", "all"),
+        *(
+            "--years",
+            "1950-",
+            "--drop-journals",
+            "Sleep ledger",
+            "--drop-languages",
+            "jpn",
+        ),
+        *("--drop-mesh", "branch:M01; Omentum", "--mesh-tree", tmp_path / "tree.bin"),
+        *("--drop-publication-types", "Letter", "--min-words", 5, "--max-words", 150),
+        *("--include-ids", tmp_path / "ids.txt"),
     )
+    (tmp_path / "tree.bin").write_text("Persons;M01\nChild;M01.060\nKidney;A05.810\n")
+    pmids = [
+        pmid
+        for path in PUBMED_SAMPLE.iterdir()
+        for pmid in re.findall(r"<PMID [^>]*>(\d+)", path.read_text())
+    ]
+    (tmp_path / "ids.txt").write_text("\n".join(pmid for pmid in pmids if not pmid.endswith("7")))
     assert run(*options, "--output", tmp_path / "1") == 0
-    completed = run_beam("run", "pubmed_to_shards", "--workers", 2, *options, "--output", tmp_path / "2")
+    paths = sorted(PUBMED_SAMPLE.iterdir(), reverse=True)
+    inputs = [argument for path in paths for argument in ("--input", path)]
+    command = ("run", "pubmed_to_shards", "--workers", 2, *inputs, *options)
+    completed = run_beam(*command, "--output", tmp_path / "2")
     assert completed.returncode == 0, completed.stderr
     assert published_digests(tmp_path / "1") == published_digests(tmp_path / "2")
+    assert list(load_manifest(tmp_path / "1")["funnel"].items()) == [
+        *(("records", 112), ("dropped: deleted", 5), ("dropped: superseded", 15), ("dropped: book", 1)),
+        *(("dropped: year", 1), ("dropped: journal", 2), ("dropped: mesh", 4), ("dropped: language", 1)),
+        *(("dropped: publication-type", 3), ("dropped: no-text", 1), ("dropped: short", 1)),
+        *(("dropped: long", 6), ("dropped: not-included", 8), ("kept", 64)),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def of_documents(
     return DocumentsManifest(
         pipeline=name,
         notice="",
-        config=DocumentsConfig(name, FORMAT, None, {}, {}, False, "none", 256),
+        config=DocumentsConfig(name, FORMAT, None, {}, {}, None, False, "none", 256),
         newest_file=None,
         inputs=(),
         bad_files=(),
@@ -78,6 +78,7 @@ def of_documents(
         duplicates=(),
         overlap=tuple(overlap),
         exclusion_list=None,
+        inclusion_list=None,
         funnel=funnel or {"records": rows, "kept": rows},
         counts=DocumentCounts(rows, 0, 0, 0, rows, 0, 0),
         cleaning={},

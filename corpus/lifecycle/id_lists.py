@@ -1,14 +1,16 @@
-"""Exclude documents by a list of ids (``--exclude-ids``), as the articles of benchmarks.
+"""Keep or drop documents by a list of ids: ``--include-ids``, and ``--exclude-ids`` as for benchmarks.
 
-An id excludes all versions of an article in both corpora: a PMID the abstract in PubMed and the article in
-PMC with this PMID, and so does a PMCID.
+An id names all versions of an article in both corpora: a PMID the abstract in PubMed and the article in PMC
+with this PMID, and so does a PMCID or a DOI.
 
-The list is applied last, to documents that would be kept, so that no older version or duplicate takes the
-place of an excluded document.
+``--include-ids`` is applied when documents are staged, so that an included document is compared with included
+ones only when duplicates are dropped. ``--exclude-ids`` is applied last, to documents that would be kept, so
+that no older version or duplicate takes the place of an excluded document.
 """
 
 from __future__ import annotations
 
+import bisect
 import functools
 import hashlib
 import itertools
@@ -20,16 +22,17 @@ from typing import BinaryIO, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bioshards.corpus.document import Document
 from bioshards.corpus.errors import UserError
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import versions
 
-ExcludedIds: TypeAlias = pa.StringArray
+ListedIds: TypeAlias = pa.StringArray
 """Sorted distinct ids: ``12345678``, ``PMC123456``, ``doi:10.5555/1`` or ``text:note-17``."""
 
-STAGED_COLUMNS: Final = ("id", "pmid", "pmcid", "origin", "drop_reason")
+STAGED_COLUMNS: Final = ("id", "pmid", "pmcid", "doi", "origin", "drop_reason")
 """Columns of staged documents that are read."""
 
 _ID_PATTERN: Final = re.compile(
@@ -37,8 +40,8 @@ _ID_PATTERN: Final = re.compile(
     r"|(text:\S.*)"
 )
 _ACCEPTED_FORMATS: Final = (
-    "a line is a PMID (12345678), a PMCID (PMC123456, PMC123456.1) or the id of a document in shards "
-    "(pubmed:12345678, pmc:PMC123456.1, doi:10.5555/1, text:note-17), a comment after #, or blank"
+    "a line is a PMID (12345678), a PMCID (PMC123456, PMC123456.1), a DOI (doi:10.5555/1) or the id of a "
+    "document in shards (pubmed:12345678, pmc:PMC123456.1, text:note-17), a comment after #, or blank"
 )
 _COMMENT_PATTERN: Final = re.compile(r"(?:^|\s)#.*", re.DOTALL)  # a DOI may contain a #
 _MAX_LINE_BYTES: Final = 1 << 16
@@ -46,13 +49,13 @@ _SCHEMA: Final = pa.schema([pa.field("id", pa.string(), nullable=False)])
 _CHUNK_ROWS: Final = 100_000
 
 
-class ExclusionListError(UserError):
+class IdListError(UserError):
     """A line of the file is not an id; the message names the line and the accepted formats."""
 
 
 @dataclass(frozen=True, slots=True)
-class ExclusionList:
-    """Summary of a list for the manifest.
+class IdList:
+    """Digest of a list.
 
     Attributes:
         num_ids: number of distinct ids.
@@ -63,7 +66,7 @@ class ExclusionList:
     sha256: str
 
 
-def parse(file: BinaryIO, path: str) -> ExcludedIds:
+def parse(file: BinaryIO, path: str) -> ListedIds:
     """Parse a file of ids.
 
     Args:
@@ -71,7 +74,7 @@ def parse(file: BinaryIO, path: str) -> ExcludedIds:
         path: its path, for messages.
 
     Raises:
-        ExclusionListError: a line is not an id.
+        IdListError: a line is not an id.
     """
     ids = _iter_ids(file, path)
     chunks = []
@@ -81,53 +84,69 @@ def parse(file: BinaryIO, path: str) -> ExcludedIds:
     return pc.run_end_encode(sorted_ids).values  # a quarter of the memory of unique()
 
 
-def summarise(ids: ExcludedIds) -> ExclusionList:
+def summarise(ids: ListedIds) -> IdList:
     """Summarise the ids that :func:`parse` returns."""
     digest = hashlib.sha256()
     for start in range(0, len(ids), _CHUNK_ROWS):
         digest.update("".join(f"{id_}\n" for id_ in ids.slice(start, _CHUNK_ROWS).to_pylist()).encode())
-    return ExclusionList(len(ids), digest.hexdigest())
+    return IdList(len(ids), digest.hexdigest())
 
 
-def write(storage: Storage, path: str, ids: ExcludedIds) -> None:
+def write(storage: Storage, path: str, ids: ListedIds) -> None:
     """Write the ids, for :func:`read`."""
     with storage.write(path) as out, pa.ipc.new_stream(out, _SCHEMA) as stream:
         stream.write_table(pa.table([ids], schema=_SCHEMA))
 
 
-def read(storage: Storage, path: str) -> ExcludedIds:
+def read(storage: Storage, path: str) -> ListedIds:
     """Read the ids that :func:`write` wrote; a local file is memory-mapped."""
     with arrow_io.open_mapped(storage, path) as file, pa.ipc.open_stream(file) as stream:
         return stream.read_all()["id"].combine_chunks()
 
 
-def extend_decisions(
-    documents: Iterable[pa.RecordBatch], decisions: pa.Table, ids: ExcludedIds
-) -> tuple[pa.Table, int]:
-    """Add decisions on excluded documents to the decisions on a source.
+def has_document(ids: ListedIds, document: Document) -> bool:
+    """Return True if a list has an id of a document."""
+    names = (str(document.pmid), document.pmcid, f"doi:{(document.doi or '').lower()}", document.id)
+    return any(_has_id(ids, name) for name in names if name)
+
+
+def find_matches(
+    documents: Iterable[pa.RecordBatch], decisions: pa.Table, ids: ListedIds
+) -> tuple[pa.ChunkedArray, int]:
+    """Find the documents of a source that a list names.
 
     Args:
         documents: columns :data:`STAGED_COLUMNS` of the staged documents.
-        decisions: decisions so far, of :data:`~.versions.DECISION_SCHEMA`; documents that they or the filters
-            drop are not matched.
-        ids: ids to exclude.
+        decisions: decisions on the source, of :data:`~.versions.DECISION_SCHEMA`; documents that they or the
+            filters drop are not matched.
+        ids: the list.
+
+    Returns:
+        Positions of the documents, and the number of ids that match one.
+    """
+    rows = [_select_kept(batch, decisions["position"].combine_chunks()) for batch in documents]
+    if not rows:
+        return pa.chunked_array([], pa.int32()), 0
+    kept = pa.concat_tables(rows).combine_chunks()
+    id_columns = [kept[column].combine_chunks() for column in ("pmid", "pmcid", "doi", "id")]
+    # The hash table is built from the documents, since the list may be large.
+    matching_ids = ids.filter(pc.is_in(ids, value_set=pa.concat_arrays(id_columns)))
+    is_listed = functools.reduce(pc.or_, (pc.is_in(column, value_set=matching_ids) for column in id_columns))
+    return kept["position"].filter(is_listed), len(matching_ids)
+
+
+def extend_decisions(
+    documents: Iterable[pa.RecordBatch], decisions: pa.Table, ids: ListedIds
+) -> tuple[pa.Table, int]:
+    """Add decisions on excluded documents to the decisions on a source.
+
+    The arguments are those of :func:`find_matches`.
 
     Returns:
         All decisions, and the number of ids that match a document.
     """
-    rows = [_select_kept(batch, decisions["position"].combine_chunks()) for batch in documents]
-    if not rows:
-        return decisions, 0
-    kept = pa.concat_tables(rows).combine_chunks()
-    id_columns = [kept[column].combine_chunks() for column in ("pmid", "pmcid", "id")]
-    # The hash table is built from the documents, since the list may be large.
-    matching_ids = ids.filter(pc.is_in(ids, value_set=pa.concat_arrays(id_columns)))
-    is_excluded = functools.reduce(
-        pc.or_, (pc.is_in(column, value_set=matching_ids) for column in id_columns)
-    )
-    return pa.concat_tables([decisions, _make_decisions(kept["position"].filter(is_excluded))]), len(
-        matching_ids
-    )
+    positions, matched = find_matches(documents, decisions, ids)
+    return pa.concat_tables([decisions, _make_decisions(positions)]), matched
 
 
 def _iter_ids(file: BinaryIO, path: str) -> Iterator[str]:
@@ -135,21 +154,27 @@ def _iter_ids(file: BinaryIO, path: str) -> Iterator[str]:
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError:
-            raise ExclusionListError(f"{path}, line {number} is not UTF-8: {_ACCEPTED_FORMATS}") from None
+            raise IdListError(f"{path}, line {number} is not UTF-8: {_ACCEPTED_FORMATS}") from None
         stripped = (_COMMENT_PATTERN.sub("", text) if "#" in text else text).strip()
         if not stripped:
             continue
         match = _ID_PATTERN.fullmatch(stripped)
         if not match:
             shown = stripped if len(stripped) <= 60 else f"{stripped[:60]}..."
-            raise ExclusionListError(f"{path}, line {number}: {shown!r} is not an id; {_ACCEPTED_FORMATS}")
+            raise IdListError(f"{path}, line {number}: {shown!r} is not an id; {_ACCEPTED_FORMATS}")
         yield match[1] or match[2] or match[4] or match[3].lower()
+
+
+def _has_id(ids: ListedIds, name: str) -> bool:
+    index = bisect.bisect_left(ids, name, key=pa.StringScalar.as_py)
+    return index < len(ids) and ids[index].as_py() == name
 
 
 def _select_kept(batch: pa.RecordBatch, dropped_positions: pa.Array) -> pa.Table:
     """Select the ids of the documents that neither a decision nor a filter drops."""
     position = pc.struct_field(batch["origin"], "position")
-    columns = {"position": position, "pmid": batch["pmid"].cast(pa.string())}
+    doi = pc.binary_join_element_wise("doi:", pc.utf8_lower(batch["doi"]), "")
+    columns = {"position": position, "pmid": batch["pmid"].cast(pa.string()), "doi": doi}
     columns |= {name: batch[name] for name in ("pmcid", "id")}
     is_dropped = pc.or_(pc.is_valid(batch["drop_reason"]), pc.is_in(position, value_set=dropped_positions))
     return pa.table(columns).filter(pc.invert(is_dropped))
