@@ -2,12 +2,13 @@
 
 A row is complete in itself: the headers above a column are joined, and a cell that spans rows is repeated in
 each of them. Tables are XHTML's, as JATS has them
-(https://jats.nlm.nih.gov/archiving/tag-library/1.3/element/table.html).
+(https://jats.nlm.nih.gov/archiving/tag-library/1.3/element/table.html), or those of OASIS, which name their
+columns (https://www.oasis-open.org/specs/tm9901.htm).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from lxml import etree
@@ -38,13 +39,20 @@ def format_rows(table: etree._Element) -> Iterator[str]:
     """Yield a line for each row of a ``table`` below its header that has text.
 
     The header is ``thead``, else the first rows that consist of ``th``. A cell without a header, as of the
-    row's name, and one that spans columns stand alone.
+    row's name, and one that spans columns stand alone. The groups of an OASIS table have their own headers.
     """
+    for group in table.findall("tgroup") or [table]:
+        yield from _format_group(group)
+
+
+def _format_group(table: etree._Element) -> Iterator[str]:
     header_rows: list[list[_Cell]] = []
     headers: list[str] | None = None
     has_head = table.find("thead") is not None
+    column_spans = _read_column_spans(table)
     for group in table.iterchildren("thead", "tbody", "tfoot", "tr"):
-        for row in _read_grid([group] if group.tag == "tr" else list(group.iterchildren("tr"))):
+        rows = [group] if group.tag == "tr" else list(group.iterchildren("tr", "row"))
+        for row in _read_grid(rows, column_spans | _read_column_spans(group)):
             is_head = group.tag == "thead" if has_head else all(cell.is_header for cell in row)
             if headers is None and is_head:
                 header_rows.append(row)
@@ -55,22 +63,53 @@ def format_rows(table: etree._Element) -> Iterator[str]:
                 headers = [header if len(header) <= _MAX_REPEATED_CHARACTERS else "" for header in headers]
 
 
-def _read_grid(rows: list[etree._Element]) -> Iterator[list[_Cell]]:
+def _read_column_spans(group: etree._Element) -> dict[str, range]:
+    """Return the columns, from 0, of each name of an OASIS table."""
+    spans: dict[str, range] = {}
+    column = 0
+    for element in group.iterchildren("colspec", "spanspec"):
+        if element.tag == "colspec":
+            column = _get_number(element, "colnum", column + 1)
+            spans[element.get("colname", "")] = range(column - 1, column)
+        else:
+            spans[element.get("spanname", "")] = _find_columns(element, spans) or range(1)
+    return spans
+
+
+def _find_columns(cell: etree._Element, column_spans: Mapping[str, range]) -> range | None:
+    """Return the columns, from 0, that a cell of an OASIS table names, None if it names none."""
+    names = [cell.get(attribute) for attribute in ("spanname", "namest", "colname")]
+    first = next((column_spans[name] for name in names if name in column_spans), None)
+    if first is None:
+        return None
+    last = column_spans.get(cell.get("nameend", ""), first)
+    return range(first.start, max(first.stop, last.stop))
+
+
+def _read_grid(rows: list[etree._Element], column_spans: Mapping[str, range]) -> Iterator[list[_Cell]]:
     """Yield rows with each cell in all columns and rows that it spans."""
     from_above: dict[int, tuple[int, _Cell]] = {}  # by column: cell of a row above, and how often it follows
     for row in rows:
-        elements = row.iterchildren("td", "th")
+        elements = row.iterchildren("td", "th", "entry")
+        element = next(elements, None)
         grid_row: list[_Cell] = []
         to_below: dict[int, tuple[int, _Cell]] = {}
         while len(grid_row) < _MAX_SPAN:
             num_rows, cell = from_above.get(len(grid_row), (0, None))
             num_columns = 1
             if cell is None:
-                element = next(elements, None)
                 if element is None:
                     break
-                cell = _Cell(extract_text(element), element.tag == "th")
-                num_rows, num_columns = _get_span(element, "rowspan"), _get_span(element, "colspan")
+                columns = _find_columns(element, column_spans) if column_spans else None
+                if columns and columns.start > len(grid_row):
+                    cell = _Cell("", False)
+                else:
+                    cell = _Cell(extract_text(element), element.tag == "th")
+                    num_rows = max(
+                        _get_number(element, "rowspan", 1), _get_number(element, "morerows", 0) + 1
+                    )
+                    num_columns = len(columns) if columns else _get_number(element, "colspan", 1)
+                    element = next(elements, None)
             for place in (cell, *[cell._replace(is_start=False)] * (num_columns - 1)):
                 if num_rows > 1:
                     is_long = len(place.text) > _MAX_REPEATED_CHARACTERS
@@ -80,9 +119,10 @@ def _read_grid(rows: list[etree._Element]) -> Iterator[list[_Cell]]:
         yield grid_row
 
 
-def _get_span(cell: etree._Element, name: str) -> int:
-    value = cell.get(name, "1").strip()
-    return min(max(int(value), 1), _MAX_SPAN) if value.isascii() and value.isdigit() else 1
+def _get_number(element: etree._Element, name: str, default: int) -> int:
+    """Return the number in an attribute, from the default to :data:`_MAX_SPAN`."""
+    value = element.get(name, "").strip()
+    return min(max(int(value), default), _MAX_SPAN) if value.isascii() and value.isdigit() else default
 
 
 def _join_headers(rows: list[list[_Cell]]) -> list[str]:

@@ -69,12 +69,22 @@ def parse_article(xml: bytes, flatten: bool = True, has_tables: bool = False) ->
             element.tag = _JATS_NAMESPACE.sub("", element.tag)
     if trimmed is xml:  # none found as bytes: none there, prefixed, or malformed
         etree.strip_elements(root, *map(bytes.decode, unread_elements), with_tail=False)
-    if b":table" in trimmed:  # OASIS tables
-        for table in list(root.iter("{*}table")):
+    if b":table" in trimmed:
+        _localize_oasis_tables(root, has_tables)
+    return root
+
+
+def _localize_oasis_tables(root: etree._Element, has_tables: bool) -> None:
+    """Give OASIS tables local names; empty the tables if they are not read."""
+    for table in list(root.iter("{*}table")):
+        if has_tables:
+            namespace = etree.QName(table).namespace
+            for element in list(table.iter(f"{{{namespace}}}*")) if namespace else ():
+                element.tag = etree.QName(element).localname
+        else:
             tail = table.tail
             table.clear()
             table.tag, table.tail = "table", tail
-    return root
 
 
 def _parse_xml(text: str) -> etree._Element:

@@ -98,6 +98,65 @@ def test_rows_of_unusual_tables(table: str, rows: list[str]) -> None:
     assert list(tables.format_rows(etree.fromstring(f"<table>{table}</table>"))) == rows
 
 
+OASIS_TABLE = """
+<oasis:table xmlns:oasis="http://docs.oasis-open.org/ns/oasis-exchange/table"><oasis:tgroup cols="4">
+<oasis:colspec colname="group"/><oasis:colspec colname="n"/>
+<oasis:colspec colnum="3" colname="mean"/><oasis:colspec colname="sd"/>
+<oasis:spanspec spanname="sleep" namest="mean" nameend="sd"/>
+<oasis:thead>
+ <oasis:row><oasis:entry morerows="1">Group:</oasis:entry>
+  <oasis:entry morerows="1"><italic>n</italic></oasis:entry>
+  <oasis:entry spanname="sleep">Sleep (h)</oasis:entry></oasis:row>
+ <oasis:row><oasis:entry>mean</oasis:entry><oasis:entry>SD</oasis:entry></oasis:row>
+</oasis:thead>
+<oasis:tbody>
+ <oasis:row><oasis:entry namest="group" nameend="sd">Women</oasis:entry></oasis:row>
+ <oasis:row><oasis:entry morerows="1">Slow breathing</oasis:entry><oasis:entry>12</oasis:entry>
+  <oasis:entry>5.9</oasis:entry><oasis:entry>0.4</oasis:entry></oasis:row>
+ <oasis:row><oasis:entry>11</oasis:entry>
+  <oasis:entry namest="mean" nameend="sd">Not known. Lost.</oasis:entry></oasis:row>
+ <oasis:row><oasis:entry colname="group">Leaflet</oasis:entry>
+  <oasis:entry colname="mean">5.6<break/>(5.0)</oasis:entry><oasis:entry>0.3</oasis:entry>
+  <oasis:entry>beside</oasis:entry></oasis:row>
+</oasis:tbody></oasis:tgroup></oasis:table>"""
+
+
+def test_oasis_table_gives_the_rows_of_the_same_xhtml_table() -> None:
+    start, end = TABLE.index("<table>"), TABLE.index("</alternatives>")
+    article = ARTICLE.replace(TABLE[start:end].encode(), OASIS_TABLE.encode())
+    assert article != ARTICLE
+    for mode, rows in (("text", ROWS), ("none", [])):
+        sentences = jats.document(article, PmcConfig(titles=False, tables=mode)).sentences
+        assert sentences == [*DEFAULT, *CAPTION, *rows, "Standard deviation."]
+
+
+@pytest.mark.parametrize(
+    ("table", "rows"),
+    [
+        ("<tbody><row><entry>a</entry><entry>b</entry></row></tbody>", ["a; b"]),
+        (
+            "<colspec colname='x'/><thead><colspec colname='y' colnum='2'/>"
+            "<row><entry colname='y'>h</entry></row></thead>"
+            "<tbody><row><entry>a</entry><entry>b</entry></row></tbody>",
+            ["a; h: b"],
+        ),
+        ("<colspec colname='x'/><tbody><row><entry namest='x' nameend='z'>a</entry></row></tbody>", ["a"]),
+        (
+            "<colspec colname='x' colnum='9999999'/><tbody><row><entry colname='x'>a</entry></row></tbody>",
+            ["a"],
+        ),
+        (
+            "<thead><row><entry>h</entry></row></thead><tbody><row><entry morerows='1'>a</entry></row><row/>"
+            "</tbody>",
+            ["h: a", "h: a"],
+        ),
+    ],
+)
+def test_rows_of_unusual_oasis_tables(table: str, rows: list[str]) -> None:
+    group = f"<tgroup>{table}</tgroup>"
+    assert list(tables.format_rows(etree.fromstring(f"<table>{group}{group}</table>"))) == rows * 2
+
+
 @pytest.mark.parametrize(
     ("tex", "latex"),
     [
