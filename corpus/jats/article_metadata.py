@@ -10,7 +10,6 @@ https://dtd.nlm.nih.gov/archiving/tag-library/) and PMC's guidelines
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Collection
 from itertools import chain
@@ -20,11 +19,13 @@ from lxml import etree
 
 from bioshards.corpus import licences
 from bioshards.corpus.article_config import ISSNS
-from bioshards.corpus.document import AbstractText, ArticleColumns, Author, Grant, parse_orcid
+from bioshards.corpus.document import ArticleColumns
 from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.partial_date import format_partial_date
 from bioshards.corpus.xml.element_text import text_content
 
+from .article_columns import parse_columns
+from .elements import ChildrenByName, find_child, leading_text, list_texts, one_line_text
 from .xml_tree import XLINK_HREF, XML_LANG
 
 _LICENSE_REF: Final = "{http://www.niso.org/schemas/ali/1.0/}license_ref"
@@ -95,14 +96,14 @@ def parse_metadata(
         columns: names of the columns of ``document.COLUMN_TYPES`` to parse, and perhaps ``issns``.
         xml: bytes of the article, for the references.
     """
-    front_element = _find_child(article, "front")
-    children = _group_children(_find_child(front_element, "article-meta"))
+    front_element = find_child(article, "front")
+    children = _group_children(find_child(front_element, "article-meta"))
     properties = _parse_properties(children)
     article_type = (article.get("article-type") or "").strip().lower() or None
     notice = NOTICE_TYPES.get((article_type or "").replace(" ", "-"))
     ids = _group_ids(children.get("article-id", []))
     pmcid, version = _parse_pmcid(ids)
-    journal_meta = _find_child(front_element, "journal-meta")
+    journal_meta = find_child(front_element, "journal-meta")
     year, published = _find_publication_date(children.get("pub-date", []))
     return ArticleMetadata(
         pmcid=pmcid,
@@ -118,9 +119,9 @@ def parse_metadata(
         notice=notice,
         manuscript=_is_manuscript(ids, properties),
         ocr=properties.get("pmc-prop-is-scanned-article") == "yes"
-        or _has_ocr_body(_find_child(article, "body")),
-        columns=_parse_columns(children, journal_meta, published, columns, xml),
-        issns=_list_texts([journal_meta], "issn") if ISSNS in columns and journal_meta is not None else (),
+        or _has_ocr_body(find_child(article, "body")),
+        columns=parse_columns(children, journal_meta, published, columns, xml),
+        issns=list_texts([journal_meta], "issn") if ISSNS in columns and journal_meta is not None else (),
     )
 
 
@@ -129,8 +130,6 @@ def _parse_language(article: etree._Element) -> str | None:
     code = to_marc_code(article.get(XML_LANG) or "")
     return None if code in ("", "und") else code
 
-
-_ChildrenByName = dict[str, list[etree._Element]]
 
 _READ_ELEMENTS: Final = (
     "article-id",
@@ -151,27 +150,12 @@ _READ_ELEMENTS: Final = (
 )
 
 
-def _group_children(parent: etree._Element | None) -> _ChildrenByName:
+def _group_children(parent: etree._Element | None) -> ChildrenByName:
     """Group the children that are read by name, in order."""
-    children: _ChildrenByName = {}
+    children: ChildrenByName = {}
     for child in () if parent is None else parent.iterchildren(*_READ_ELEMENTS):
         children.setdefault(child.tag, []).append(child)
     return children
-
-
-def _find_child(parent: etree._Element | None, name: str) -> etree._Element | None:
-    """Return the first child of this name. Ten times faster than ``find``."""
-    return None if parent is None else next(parent.iterchildren(name), None)
-
-
-def _leading_text(element: etree._Element | None) -> str:
-    """Return the text before an element's first child."""
-    return "" if element is None else (element.text or "").strip()
-
-
-def _one_line_text(element: etree._Element | None) -> str:
-    """Return all text in an element, in one line."""
-    return "" if element is None else " ".join(text_content(element).split())
 
 
 # Ids
@@ -189,7 +173,7 @@ def _group_ids(elements: list[etree._Element]) -> dict[str, list[str]]:
     """Group the article's ids by ``pub-id-type``."""
     ids: dict[str, list[str]] = {}
     for element in elements:
-        ids.setdefault((element.get("pub-id-type") or "").lower(), []).append(_leading_text(element))
+        ids.setdefault((element.get("pub-id-type") or "").lower(), []).append(leading_text(element))
     return ids
 
 
@@ -210,14 +194,14 @@ def _parse_pmcid(ids: dict[str, list[str]]) -> tuple[str | None, int | None]:
     return f"PMC{matches[0][1]}", next((int(match[2]) for match in matches if match[2]), None)
 
 
-def _parse_article_version(children: _ChildrenByName) -> int:
+def _parse_article_version(children: ChildrenByName) -> int:
     """Parse a numeric ``article-version`` (JATS 1.2 and later); default 1.
 
     Publishers' own versions ("1.1", "proof", "VoR") are ignored.
     """
     alternatives = chain.from_iterable(children.get("article-version-alternatives", []))
     for element in (*children.get("article-version", []), *alternatives):
-        text = _leading_text(element)
+        text = leading_text(element)
         if element.get("article-version-type") == "number" and re.fullmatch("[1-9][0-9]{0,3}", text):
             return int(text)
     return 1
@@ -277,7 +261,7 @@ def _find_publication_date(dates: list[etree._Element]) -> tuple[int | None, str
     if not ranked_dates:
         return None, None
     _, year, date = min(ranked_dates, key=lambda ranked: ranked[0])
-    month, day = (_leading_text(_find_child(date, name)) for name in ("month", "day"))
+    month, day = (leading_text(find_child(date, name)) for name in ("month", "day"))
     return year, format_partial_date(str(year), month, day)
 
 
@@ -290,8 +274,8 @@ def _rank_date(date: etree._Element) -> int | None:
 
 
 def _parse_year(date: etree._Element) -> int | None:
-    match = _YEAR.search(_leading_text(_find_child(date, "year")) or date.get("iso-8601-date", ""))
-    match = match or _YEAR.search(_one_line_text(_find_child(date, "string-date")))
+    match = _YEAR.search(leading_text(find_child(date, "year")) or date.get("iso-8601-date", ""))
+    match = match or _YEAR.search(one_line_text(find_child(date, "string-date")))
     return int(match[1]) if match else None
 
 
@@ -300,142 +284,12 @@ def _parse_year(date: etree._Element) -> int | None:
 
 def _parse_journal(journal_meta: etree._Element | None) -> str | None:
     """Return the journal title. JATS and NLM 3.0 have a group around it, NLM 2.x has none."""
-    group = _find_child(journal_meta, "journal-title-group")
+    group = find_child(journal_meta, "journal-title-group")
     return (
-        _one_line_text(_find_child(group, "journal-title"))
-        or _one_line_text(_find_child(journal_meta, "journal-title"))
+        one_line_text(find_child(group, "journal-title"))
+        or one_line_text(find_child(journal_meta, "journal-title"))
         or None
     )
-
-
-_ABBREVIATION_TYPES: Final = ("iso-abbrev", "nlm-ta")
-"""Types of ``journal-id`` with an abbreviation of the title, in order of precedence."""
-
-
-def _parse_columns(
-    children: _ChildrenByName,
-    journal_meta: etree._Element | None,
-    published: str | None,
-    columns: Collection[str],
-    xml: bytes,
-) -> ArticleColumns:
-    """Parse the columns that JATS has."""
-    journal_ids: dict[str, str] = {}
-    if journal_meta is not None and not {"journal_abbreviation", "nlm_id"}.isdisjoint(columns):
-        for element in journal_meta.iterchildren("journal-id"):
-            journal_ids.setdefault((element.get("journal-id-type") or "").lower(), _one_line_text(element))
-    abbreviations = [journal_ids[name] for name in _ABBREVIATION_TYPES if journal_ids.get(name)]
-    return ArticleColumns(
-        journal_abbreviation=next(iter(abbreviations), None) if "journal_abbreviation" in columns else None,
-        nlm_id=journal_ids.get("nlm-journal-id") or None if "nlm_id" in columns else None,
-        keywords=_list_texts(
-            [group for group in children.get("kwd-group", []) if not _lists_abbreviations(group)], "kwd"
-        )
-        if "keywords" in columns
-        else (),
-        subjects=_list_texts(children.get("article-categories", []), "subject")
-        if "subjects" in columns
-        else (),
-        published=published if "published" in columns else None,
-        authors=_parse_authors(children) if "authors" in columns else (),
-        grants=_parse_grants(children) if "grants" in columns else (),
-        cited_pmids=_find_cited_pmids(xml) if "cited_pmids" in columns else (),
-        other_abstracts=_parse_other_abstracts(children) if "other_abstracts" in columns else (),
-    )
-
-
-def _parse_authors(children: _ChildrenByName) -> tuple[Author, ...]:
-    groups = children.get("contrib-group", [])
-    affiliation_by_id = {
-        element.get("id"): _read_affiliation(element)
-        for element in (*children.get("aff", []), *chain.from_iterable(group.iter("aff") for group in groups))
-    }
-    authors = []
-    for contributor in chain.from_iterable(group.iterchildren("contrib") for group in groups):
-        if contributor.get("contrib-type", "author") != "author":
-            continue
-        name = next(contributor.iter("name", "string-name"), None)
-        surname = _one_line_text(_find_child(name, "surname")) or _one_line_text(name)
-        last_name = surname or _one_line_text(next(contributor.iter("collab"), None))
-        if not last_name:
-            continue
-        ids = [parse_orcid(_one_line_text(item)) for item in contributor.iterchildren("contrib-id")]
-        ids += [
-            parse_orcid(link.get(XLINK_HREF) or "") for link in contributor.iterchildren("ext-link", "uri")
-        ]
-        linked = [
-            affiliation_by_id.get(rid)
-            for link in contributor.iterchildren("xref")
-            if link.get("ref-type") == "aff"
-            for rid in (link.get("rid") or "").split()
-        ]
-        own = [_read_affiliation(element) for element in contributor.iterchildren("aff")]
-        authors.append(
-            Author(
-                last_name,
-                _one_line_text(_find_child(name, "given-names")) or None,
-                next(filter(None, ids), None),
-                tuple(dict.fromkeys(text for text in (*own, *linked) if text)),
-            )
-        )
-    return tuple(authors)
-
-
-def _read_affiliation(element: etree._Element) -> str:
-    """Return an affiliation without its label."""
-    affiliation = copy.deepcopy(element)
-    etree.strip_elements(affiliation, "label", with_tail=False)
-    return _one_line_text(affiliation)
-
-
-def _parse_grants(children: _ChildrenByName) -> tuple[Grant, ...]:
-    """Return a grant for each number of an ``award-group``, or one without a number."""
-    grants = []
-    for award in chain.from_iterable(
-        group.iter("award-group") for group in children.get("funding-group", [])
-    ):
-        source = next(award.iterchildren("funding-source"), None)
-        institution = None if source is None else next(source.iter("institution"), None)
-        agency = _one_line_text(source if institution is None else institution) or None
-        ids = [_one_line_text(item) or None for item in award.iterchildren("award-id")]
-        grants += [Grant(grant_id, agency, None) for grant_id in ids or [None]]
-    return tuple(grants)
-
-
-def _parse_other_abstracts(children: _ChildrenByName) -> tuple[AbstractText, ...]:
-    """Return translated abstracts, and those with an ``abstract-type``."""
-    return tuple(
-        AbstractText(
-            element.get("abstract-type") or None,
-            to_marc_code(element.get(XML_LANG) or "") or None,
-            _one_line_text(element),
-        )
-        for element in (*children.get("abstract", []), *children.get("trans-abstract", []))
-        if element.tag == "trans-abstract" or element.get("abstract-type")
-    )
-
-
-_REFERENCE_LIST: Final = re.compile(rb"<(?:\w+:)?ref-list\b.*</(?:\w+:)?ref-list", re.DOTALL)
-_CITED_PMID: Final = re.compile(
-    rb"""<(?:\w+:)?pub-id\b[^<>]*pub-id-type\s*=\s*["']pmid["'][^<>]*>\s*([1-9][0-9]{0,8})\s*<"""
-)
-
-
-def _find_cited_pmids(xml: bytes) -> tuple[int, ...]:
-    """Return the PubMed ids in the reference lists of an article, which xml_tree.py leaves out."""
-    references = _REFERENCE_LIST.search(xml)
-    return tuple(dict.fromkeys(map(int, _CITED_PMID.findall(references[0])))) if references else ()
-
-
-def _lists_abbreviations(group: etree._Element) -> bool:
-    """Return True for a ``kwd-group`` of the article's abbreviations, whose meanings it explains."""
-    return (group.get("kwd-group-type") or "").lower().startswith("abbr")
-
-
-def _list_texts(elements: list[etree._Element], name: str) -> tuple[str, ...]:
-    """Return the distinct texts of all descendants of this name, in order."""
-    texts = (_one_line_text(item) for element in elements for item in element.iter(name))
-    return tuple(dict.fromkeys(text for text in texts if text))
 
 
 _RETRACTION_LINK_TYPES: Final = frozenset(
@@ -448,7 +302,7 @@ _RETRACTED_TITLE: Final = re.compile(
 )
 
 
-def _is_retracted(children: _ChildrenByName) -> bool:
+def _is_retracted(children: ChildrenByName) -> bool:
     """Return True if the article links to its retraction (``retraction-forward``) or its title says so.
 
     A retraction's notice can have such a title too; it links to the ``retracted-article``.
@@ -460,20 +314,18 @@ def _is_retracted(children: _ChildrenByName) -> bool:
         return True
     if "retracted-article" in link_types:
         return False
-    titles = (
-        _one_line_text(_find_child(group, "article-title")) for group in children.get("title-group", [])
-    )
+    titles = (one_line_text(find_child(group, "article-title")) for group in children.get("title-group", []))
     return any(_RETRACTED_TITLE.match(title) for title in titles)
 
 
-def _parse_properties(children: _ChildrenByName) -> dict[str, str]:
+def _parse_properties(children: ChildrenByName) -> dict[str, str]:
     """Return the properties of PMC and publishers in ``custom-meta``, in lower case."""
     properties: dict[str, str] = {}
     for group in (*children.get("custom-meta-group", []), *children.get("custom-meta-wrap", [])):
         for item in group.iterchildren("custom-meta"):
-            name = _leading_text(_find_child(item, "meta-name")).lower()
+            name = leading_text(find_child(item, "meta-name")).lower()
             if name.startswith(("pmc-", "is-")):
-                properties.setdefault(name, _leading_text(_find_child(item, "meta-value")).lower())
+                properties.setdefault(name, leading_text(find_child(item, "meta-value")).lower())
     return properties
 
 
@@ -487,7 +339,7 @@ def _has_ocr_body(body: etree._Element | None) -> bool:
 # Licence
 
 
-def _find_licence(children: _ChildrenByName, properties: dict[str, str]) -> str | None:
+def _find_licence(children: ChildrenByName, properties: dict[str, str]) -> str | None:
     """Combine all licence statements of the article into one code.
 
     Statements are in ``ali:license_ref`` (PMC puts the name into its content-type), in attributes of

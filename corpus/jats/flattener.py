@@ -30,7 +30,7 @@ _XREF = re.compile(
     r'<xref\s(?:[^<>]*?\s)?ref-type="([^"<>]*)"[^<>]*(?<!/)>(?:([^<>]*)|<sup>([^<>]*)</sup>)</xref>'
 )
 _SUPERSCRIPT = re.compile(r"<sup>([^<>]*)</sup>")
-_NOTE_START = re.compile(rf"(?:[{CLAUSE_ENDS}]\s+|(?!<(?:xref|aff|label)\b)<[^<>]*>\s*)$")
+_NOTE_START = re.compile(rf"(?:[{CLAUSE_ENDS}]\s+|(?!<(?:xref|label)\b)<[^<>]*>\s*)$")
 _MAX_TAG_LENGTH: Final = 300
 _NUMBER_AFTER_TAG = re.compile(r">[\d.,xX]*$")
 

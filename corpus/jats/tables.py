@@ -78,7 +78,7 @@ def _read_column_spans(group: etree._Element) -> dict[str, range]:
 
 def _find_columns(cell: etree._Element, column_spans: Mapping[str, range]) -> range | None:
     """Return the columns, from 0, that a cell of an OASIS table names, None if it names none."""
-    names = [cell.get(attribute) for attribute in ("spanname", "namest", "colname")]
+    names = [cell.get(attribute, "") for attribute in ("spanname", "namest", "colname")]
     first = next((column_spans[name] for name in names if name in column_spans), None)
     if first is None:
         return None

@@ -15,6 +15,7 @@ from lxml import etree
 
 from bioshards.corpus.document import COLUMN_TYPES, AbstractText, ArticleColumns, Author, Grant
 from bioshards.corpus.jats.article_metadata import NOTICE_TYPES, ArticleMetadata, parse_metadata
+from bioshards.corpus.jats.xml_tree import parse_article
 from tests.support.real_data import DATA, needs_data
 
 PARSER = etree.XMLParser(
@@ -151,6 +152,77 @@ def test_columns_of_jats() -> None:
     for name in COLUMN_TYPES:
         alone = parse_metadata(article, [name], COLUMNS_XML.encode()).columns
         assert alone == ArticleColumns()._replace(**{name: getattr(expected, name)})
+
+
+def parse_columns(meta: str, after: str = "") -> ArticleColumns:
+    """Parse the columns of an article with this ``article-meta``, and elements after its ``front``."""
+    xml = f"<article><front><article-meta>{meta}</article-meta></front>{after}</article>".encode()
+    return parse_metadata(parse_article(xml), COLUMN_TYPES, xml).columns
+
+
+@pytest.mark.parametrize(
+    ("affiliation", "expected"),
+    [
+        ("<sup>1</sup>School of Tides", "School of Tides"),
+        ("<label>1</label><institution>School</institution>, <country>Sea</country>", "School, Sea"),
+        (
+            "<sup>a</sup><institution>School</institution><addr-line>Quay</addr-line><country>Sea</country>",
+            "School Quay Sea",
+        ),
+        (
+            '<institution-wrap><institution-id institution-id-type="GRID">grid.7</institution-id>'
+            "<institution>School</institution></institution-wrap>, Sea",
+            "School, Sea",
+        ),
+        ("School<sup>2</sup>, Sea", "School2, Sea"),
+    ],
+)
+def test_affiliations_are_without_marks_and_ids(affiliation: str, expected: str) -> None:
+    author = '<contrib><name><surname>Ebb</surname></name><xref ref-type="aff" rid="a"/></contrib>'
+    columns = parse_columns(f'<contrib-group>{author}</contrib-group><aff id="a">{affiliation}</aff>')
+    assert columns.authors == (Author("Ebb", None, None, (expected,)),)
+
+
+def test_group_of_authors_is_named_without_its_members() -> None:
+    member = "<contrib><name><surname>Ebb</surname></name></contrib>"
+    collab = f"<collab>Tide Group<contrib-group>{member}</contrib-group></collab>"
+    columns = parse_columns(f"<contrib-group><contrib>{collab}</contrib></contrib-group>")
+    assert columns.authors == (Author("Tide Group", None, None, ()),)
+
+
+def test_paragraphs_of_other_abstracts_are_apart() -> None:
+    sections = "<sec><title>Aim</title><p>One, <italic>two</italic>.</p></sec><p>Three.</p>"
+    columns = parse_columns(f'<abstract abstract-type="summary"><title>Summary</title>{sections}</abstract>')
+    assert columns.other_abstracts == (AbstractText("summary", None, "Summary Aim One, two. Three."),)
+
+
+def test_grant_of_several_recipients_is_one() -> None:
+    award = "<award-group><funding-source>Sea Fund</funding-source>{}</award-group>"
+    ids = award.format("<award-id>S1</award-id><award-id>S1</award-id>")
+    columns = parse_columns(f"<funding-group>{ids}{award.format('<award-id>S1</award-id>')}</funding-group>")
+    assert columns.grants == (Grant("S1", "Sea Fund", None),)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'Sea Fund<named-content content-type="funder-id">10.5555/7</named-content>',
+        'Sea Fund<named-content content-type="funder-identifier">10.5555/7</named-content>',
+        'Sea <named-content content-type="place">Fund</named-content>',
+        "<institution>Sea Fund</institution><institution-id>10.5555/7</institution-id>",
+        "Sea Fund<institution-id>10.5555/7</institution-id>",
+    ],
+)
+def test_agency_is_named_without_its_id(source: str) -> None:
+    award = f"<award-group><funding-source>{source}</funding-source></award-group>"
+    assert parse_columns(f"<funding-group>{award}</funding-group>").grants == (Grant(None, "Sea Fund", None),)
+
+
+def test_references_of_reviews_are_not_the_articles() -> None:
+    references = '<back><ref-list><ref><pub-id pub-id-type="pmid">{}</pub-id></ref></ref-list></back>'
+    review = f"<sub-article>{references.format(8)}</sub-article><response>{references.format(9)}</response>"
+    assert parse_columns("", references.format(7) + review).cited_pmids == (7,)
+    assert parse_columns("", review).cited_pmids == ()
 
 
 def test_nlm_2_without_permissions_and_title_group() -> None:

@@ -14,6 +14,7 @@ import pytest
 from lxml import etree
 
 from bioshards.corpus import jats
+from bioshards.corpus.document import COLUMN_TYPES, ArticleColumns
 from bioshards.corpus.errors import BadFileError, BadRecordError
 from bioshards.corpus.jats import article_metadata, text_blocks, xml_tree
 from bioshards.corpus.jats.document_builder import identify_article
@@ -44,6 +45,8 @@ class Results(NamedTuple):
     """Number of lost words and of all words of prose, by article."""
     displaced: list[tuple[str, str]]
     blocks: int
+    wrong_columns: list[tuple[str, str]]
+    """Names of the columns that differ from the oracle's, by article."""
     leaks_of_full_text: list[bool]
     """For articles with long titles in references: does unfiltered text leak them?"""
 
@@ -65,21 +68,25 @@ def iter_articles() -> Iterator[tuple[str, bytes]]:
 @pytest.fixture(scope="module")
 def results() -> Results:
     """Results of one pass over all articles; slow checks run on a part of them."""
-    results = Results(collections.Counter(), [], [], {}, [], 0, [])
+    results = Results(collections.Counter(), [], [], {}, [], 0, [], [])
     count = 0
     for number, (path, xml) in enumerate(iter_articles()):
         name = f"{path} {number}"
         if number % 40 == 0 and oracle.find_reference_titles(xml):
             results.leaks_of_full_text.append(bool(oracle.find_leaked_titles(xml, extract_all_text(xml))))
         try:
-            tree = xml_tree.parse_article(jats._extract_article(xml))
-            identify_article(article_metadata.parse_metadata(tree))
+            article = jats._extract_article(xml)
+            tree = xml_tree.parse_article(article)
+            metadata = article_metadata.parse_metadata(tree, COLUMN_TYPES, article)
+            identify_article(metadata)
             blocks = text_blocks.extract_blocks(tree)
             sentences = jats.document(xml).sentences if number % 20 == 0 else []
         except (BadRecordError, BadFileError) as error:
             results.reasons[error.reason] += 1
             continue
         results.reasons["document"] += 1
+        if number % 3 == 0:
+            results.wrong_columns.extend((name, each) for each in find_wrong_columns(xml, metadata.columns))
         texts = [*(block.text for block in blocks), *iter_headings(blocks)]
         if leaks := oracle.find_leaked_titles(xml, texts):
             results.leaks.append((name, leaks))
@@ -93,6 +100,14 @@ def results() -> Results:
             results.displaced.extend((name, text) for text in find_displaced_blocks(xml, blocks))
             count += len(blocks)
     return results._replace(blocks=count)
+
+
+def find_wrong_columns(xml: bytes, columns: ArticleColumns) -> Iterator[str]:
+    """Yield the names of the columns that differ from the oracle's."""
+    expected = oracle.read_columns(xml)
+    for name, value in columns._asdict().items():
+        if (value or None) != (expected.get(name) or None):
+            yield name
 
 
 def extract_all_text(xml: bytes) -> list[str]:
@@ -154,6 +169,10 @@ def test_no_prose_is_lost(results: Results) -> None:
 
 def test_no_text_is_added(results: Results) -> None:
     assert len(results.displaced) <= MAX_DISPLACED_FRACTION * results.blocks, results.displaced[:20]
+
+
+def test_columns_equal_the_oracle(results: Results) -> None:
+    assert results.wrong_columns == []
 
 
 def test_oracle_detects_leaked_references(results: Results) -> None:

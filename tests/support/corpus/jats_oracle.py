@@ -226,3 +226,158 @@ def find_leaked_titles(xml: bytes, text: Iterable[str]) -> list[str]:
     )  # numbers adjoining words separate them from titles
     own_lines = "\n".join(f" {line} " for line in lines)
     return [title for title in leaked if f" {title} " not in own_lines]
+
+
+MARC_CODES = {"en": "eng", "es": "spa", "fr": "fre", "pt": "por"}
+ADDRESS_TAGS = {"institution", "institution-wrap", "addr-line", "country"}
+"""Elements of an affiliation that are words apart, also where nothing is between them."""
+
+
+def read_columns(xml: bytes) -> dict[str, Any]:
+    """Return the columns of metadata that an article has, without those that are empty in JATS."""
+    root: Any = etree.fromstring(xml, PARSER)
+    root = next(root.iter("{*}article"))
+    for node in list(root.iterchildren("{*}body")):
+        root.remove(node)
+    for node in list(root.iter(etree.Entity)):
+        replace_node_with_text(node, html.unescape(node.text or "") + (node.tail or ""))
+    for node in root.xpath("//*[namespace-uri()]"):
+        node.tag = node.tag.rpartition("}")[2]
+    for node in root.xpath("//named-content[contains(@content-type, '-id')]"):
+        replace_node_with_text(node, node.tail or "")
+
+    def journal_id(kind: str) -> str | None:
+        return first_text(root.xpath("front/journal-meta/journal-id[@journal-id-type=$kind]", kind=kind))
+
+    references = root.xpath(
+        "//ref-list//pub-id[@pub-id-type='pmid'][not(ancestor::sub-article|ancestor::response)]"
+    )
+    abstracts = root.xpath("front/article-meta/abstract[@abstract-type!='']")
+    abstracts += root.xpath("front/article-meta/trans-abstract")
+    return {
+        "journal_abbreviation": journal_id("iso-abbrev") or journal_id("nlm-ta"),
+        "nlm_id": journal_id("nlm-journal-id"),
+        "keywords": list_texts(
+            kwd
+            for group in root.xpath("front/article-meta/kwd-group")
+            if not (group.get("kwd-group-type") or "").lower().startswith("abbr")
+            for kwd in group.xpath(".//kwd")
+        ),
+        "subjects": list_texts(root.xpath("front/article-meta/article-categories//subject")),
+        "published": publication_date(root),
+        "authors": tuple(iter_authors(root)),
+        "grants": tuple(
+            dict.fromkeys(
+                (
+                    number,
+                    first_text(award.xpath("funding-source//institution") or award.xpath("funding-source")),
+                    None,
+                )
+                for award in root.xpath("front/article-meta/funding-group//award-group")
+                for number in list_texts(award.xpath("award-id")) or [None]
+            )
+        ),
+        "cited_pmids": tuple(
+            dict.fromkeys(
+                int(text) for text in map(text_of, references) if re.fullmatch(r"\s*[1-9]\d{0,8}\s*", text)
+            )
+        ),
+        "other_abstracts": tuple(
+            (
+                node.get("abstract-type"),
+                MARC_CODES.get(node.get("{http://www.w3.org/XML/1998/namespace}lang")),
+                " ".join(text_of(node).split()),
+            )
+            for node in abstracts
+        ),
+    }
+
+
+def publication_date(root: Any) -> str | None:
+    """Return the date that PubMed would cite, as precise as it is given."""
+    months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+    for kinds in (
+        ("ppub", "print"),
+        ("epub-ppub", "electronic-print", "print-electronic"),
+        ("collection",),
+        ("pub", "publication"),
+        ("epub", "electronic"),
+        ("epreprint", "preprint"),
+        ("pmc-release",),
+    ):
+        for date in root.xpath("front/article-meta/pub-date"):
+            kind = (date.get("pub-type") or date.get("date-type") or "pub").lower()
+            kind = (
+                (date.get("publication-format") or kind).lower() if kind in ("pub", "publication") else kind
+            )
+            year = re.search(r"\d{4}", date.findtext("year") or date.get("iso-8601-date") or text_of(date))
+            if kind not in kinds or year is None:
+                continue
+            month = (date.findtext("month") or "").strip()
+            number = int(month) if month.isdecimal() else 0
+            number = months.index(month[:3].lower()) + 1 if month[:3].lower() in months else number
+            day = (date.findtext("day") or "").strip()
+            parts = [year[0], f"{number:02}" if 1 <= number <= 12 else ""]
+            parts.append(f"{int(day):02}" if parts[1] and day.isdecimal() else "")
+            return "-".join(filter(None, parts))
+    return None
+
+
+def iter_authors(root: Any) -> Iterator[tuple[str, str | None, str | None, tuple[str, ...]]]:
+    """Yield last name or group, fore name, ORCID and affiliations of each author."""
+    affiliations = {
+        node.get("id"): read_affiliation(node) for node in root.xpath("front/article-meta//aff[@id]")
+    }
+    for person in root.xpath("front/article-meta/contrib-group/contrib"):
+        if person.get("contrib-type", "author") != "author":
+            continue
+        names = person.xpath("name|name-alternatives/name|string-name|name-alternatives/string-name")
+        groups = person.xpath("collab|collab-alternatives/collab")
+        last = first_text(names[0].xpath("surname")) or first_text(names[:1]) if names else None
+        last = last or first_text(copy_without(group, {"contrib-group"}) for group in groups)
+        orcids = re.findall(
+            r"(?:\d{4}-){3}\d{3}[\dX]",
+            " ".join(
+                [
+                    *person.xpath("contrib-id/text()"),
+                    *(
+                        link.get("{http://www.w3.org/1999/xlink}href") or ""
+                        for link in person.xpath("ext-link|uri")
+                    ),
+                ]
+            ),
+        )
+        linked = [
+            affiliations.get(rid)
+            for link in person.xpath("xref[@ref-type='aff']")
+            for rid in (link.get("rid") or "").split()
+        ]
+        own = [read_affiliation(node) for node in person.xpath("aff")]
+        if last:
+            yield (
+                last,
+                first_text(names[0].xpath("given-names")) if names else None,
+                orcids[0] if orcids else None,
+                tuple(text for text in dict.fromkeys([*own, *linked]) if text),
+            )
+
+
+def read_affiliation(affiliation: Any) -> str | None:
+    """Return an affiliation without its mark, a label or a superscript at its beginning."""
+    copied = copy_without(affiliation, {"label", "institution-id"})
+    first = next(iter(copied), None)
+    if first is not None and first.tag == "sup" and not (copied.text or "").strip():
+        first.text = None
+    for node in copied.iter(*ADDRESS_TAGS):
+        node.tail = node.tail or (None if node.getnext() is None else " ")
+    return first_text([copied])
+
+
+def list_texts(nodes: Iterable[Any]) -> tuple[str, ...]:
+    """Return the distinct texts of elements, each in one line."""
+    texts = (" ".join("".join(map(str, node.itertext())).split()) for node in nodes)
+    return tuple(dict.fromkeys(text for text in texts if text))
+
+
+def first_text(nodes: Iterable[Any]) -> str | None:
+    return next(iter(list_texts(nodes)), None)
