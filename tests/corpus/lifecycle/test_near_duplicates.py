@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import re
 import unicodedata
@@ -34,7 +35,7 @@ from bioshards.corpus.lifecycle.near_duplicates import (
 )
 from bioshards.corpus.lifecycle.versions import DECISION_SCHEMA
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
-from tests.support.fork_server import run_beam
+from tests.support.fork_server import kill_when, run_beam, start_beam
 from tests.support.hypothesis_profiles import examples
 from tests.support.outputs import load_documents, load_manifest, published_digests
 
@@ -308,11 +309,15 @@ def read_near_duplicates(output: Path) -> dict[str, str]:
     }
 
 
+def _has_file(folder: Path, pattern: str) -> bool:
+    return any(folder.glob(pattern))
+
+
 @pytest.mark.thorough
 def test_near_duplicates_are_dropped_whatever_the_run(
     tmp_path: Path, run: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Compare a killed and repeated update with runs from nothing, with other workers, order and buckets."""
+    """Compare a failed and repeated update with a twice killed run with other workers, order and buckets."""
     inputs, updated, whole = tmp_path / "in", tmp_path / "updated", tmp_path / "whole"
     inputs.mkdir()
     for number, content in enumerate(FIRST_FILES, 1):
@@ -335,10 +340,13 @@ def test_near_duplicates_are_dropped_whatever_the_run(
     assert all(path.stat().st_mtime_ns == mtime for path, mtime in signatures.items())
     files = sorted(inputs.iterdir(), reverse=True)
     reverse_inputs = [argument for path in files for argument in ("--input", path)]
-    completed = run_beam(
-        *("run", "pubmed_to_shards", "--workers", 2, *reverse_inputs, "--dedup", "near", "--output", whole),
-        overrides={"bioshards.corpus.lifecycle.near_duplicates:KEYS_PER_BUCKET": 30},
-    )
+    workers_command = ("run", "pubmed_to_shards", "--workers", 2, *reverse_inputs, "--dedup", "near")
+    overrides = {"bioshards.corpus.lifecycle.near_duplicates:KEYS_PER_BUCKET": 30}
+    for pattern in ("staged/*.signatures", "decisions/candidates-*"):
+        has_file = functools.partial(_has_file, whole / ".bioshards", pattern)
+        kill_when(start_beam(*workers_command, "--output", whole, overrides=overrides), has_file)
+    assert not (whole / "manifest.json").exists()
+    completed = run_beam(*workers_command, "--output", whole, overrides=overrides)
     assert completed.returncode == 0, completed.stderr
     assert len(list(whole.glob(".bioshards/decisions/candidates-*"))) == 2 * NUM_BANDS
     assert published_digests(updated) == published_digests(whole)

@@ -88,9 +88,8 @@ def test_other_file_is_refused(data: bytes, message: str) -> None:
 def test_filters_take_branches(mesh: str, drop_mesh: str, reason: str | None) -> None:
     config = PubMedConfig(mesh=parse_names(mesh), drop_mesh=parse_names(drop_mesh))
     config = config.with_mesh_tree(mesh_tree.parse(io.BytesIO(DATA), "tree.bin"))
-    headings = (MeshHeading("Mice", None, False, ()), MeshHeading("Dreams", None, True, ()))
-    if "G11" in drop_mesh:
-        headings = (*headings, MeshHeading("Sleep, REM", None, True, ()))
+    names = ("Mice", "Dreams", *(["Sleep, REM"] if "G11" in drop_mesh else []))
+    headings = tuple(MeshHeading(name, None, False, ()) for name in names)
     citation = Citation(
         pmid=1,
         version=1,

@@ -427,16 +427,16 @@ def test_inclusion_list_keeps_listed_documents_by_any_of_their_ids(
     assert (manifest["inclusion_list"]["num_ids"], manifest["inclusion_list"]["matched"]) == (8, 3)
     assert manifest["config"]["include_ids"] == manifest["inclusion_list"]["sha256"]
     articles = write_files(tmp_path / "articles", ARTICLES)
-    arguments = ("--input", articles, "--include-ids", ids, "--output", tmp_path / "articles-out")
-    assert run_pmc(*arguments, "--exclude-ids", write_exclusions(tmp_path, 3)) == 0
+    of_articles = ("--input", articles, "--include-ids", ids, "--output", tmp_path / "articles-out")
+    assert run_pmc(*of_articles, "--exclude-ids", write_exclusions(tmp_path, 3)) == 0
     assert load_documents(tmp_path / "articles-out").keys() == {"pmc:PMC11.1", "doi:10.5555/odd"}
     manifest = load_manifest(tmp_path / "articles-out")
     assert [manifest[name]["matched"] for name in ("inclusion_list", "exclusion_list")] == [2, 1]
     capsys.readouterr()
-    assert run_pmc(*arguments) == 0  # another exclusion list, the same inclusion list
+    assert run_pmc(*of_articles) == 0  # another exclusion list, the same inclusion list
     assert load_manifest(tmp_path / "articles-out")["inclusion_list"]["matched"] == 3
     write_ids_file(tmp_path, 1)
-    assert run_pmc(*arguments) == 2
+    assert run_pmc(*of_articles) == 2
     assert "has another configuration: include_ids was" in capsys.readouterr().err
 
 
