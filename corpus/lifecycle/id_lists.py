@@ -106,7 +106,9 @@ def read(storage: Storage, path: str) -> ListedIds:
 
 def has_document(ids: ListedIds, document: Document) -> bool:
     """Return True if a list has an id of a document."""
-    names = (str(document.pmid), document.pmcid, f"doi:{(document.doi or '').lower()}", document.id)
+    doi = document.doi and f"doi:{document.doi.lower()}"
+    own_id = document.id if document.source == "text" else None  # else it is one of the others
+    names = (str(document.pmid or ""), document.pmcid, doi, own_id)
     return any(_has_id(ids, name) for name in names if name)
 
 
