@@ -86,7 +86,7 @@ class ArticleConfig(TextConfig):
     ] = 0
     max_words: Annotated[
         int,
-        Option("drop documents of more words (default: 0, none)", metavar="WORDS", parse=int_at_least(0)),
+        Option("drop documents of more words (default: no limit)", metavar="WORDS", parse=int_at_least(0)),
     ] = 0
 
     def __post_init__(self) -> None:

@@ -130,7 +130,7 @@ def publish_output(
         warnings += checks.check_ids(
             sum(finalize_result.funnel.get("superseded", 0) for finalize_result in finalize_results)
         )
-    # An article has one PMID and one PMCID, so that an id matches in one source.
+    # An article has one PMID and one PMCID, which match in one source; a DOI may be given twice.
     excluded = _summarise_id_list(
         exclusion_list, sum(result.matched_exclusions for result in finalize_results)
     )

@@ -87,6 +87,8 @@ def parse(file: BinaryIO, path: str) -> MeshTree:
     data = file.read()
     name_by_number: dict[str, str] = {}
     for number, line in enumerate(data.splitlines(), 1):
+        if not line.strip():
+            continue
         try:
             name, _, tree_number = line.decode("utf-8-sig").strip().rpartition(";")
         except UnicodeDecodeError:

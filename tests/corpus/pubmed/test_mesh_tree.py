@@ -59,8 +59,8 @@ def test_unknown_branch_is_refused(names: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "tree.bin is empty"),
-        (b"Rest;G11\n\nSleep;G11.100\n", "tree.bin, line 2 is no line of a MeSH tree"),
+        (b"\r\n", "tree.bin is empty"),
+        (b"Rest;G11\n\nSleep\n", "tree.bin, line 3 is no line of a MeSH tree"),
         (b"Rest,G11\n", "line 1"),
         (b"Rest;G1\n", "line 1"),
         (b";G11\n", "line 1"),
