@@ -6,7 +6,6 @@ It has neither paths nor times, so that the same run gives the same bytes
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable
 from typing import Final
@@ -33,12 +32,8 @@ def format_dataset_card(manifest: DocumentsManifest, document_config: TextConfig
         manifest: the directory's manifest.
         document_config: filters and text processing; those that are not at their defaults are listed.
     """
-    defaults = type(document_config)()
-    settings = {
-        name: value
-        for name in (field.name for field in dataclasses.fields(document_config))
-        if (value := getattr(document_config, name)) != getattr(defaults, name)
-    }
+    defaults = type(document_config)().to_dict()
+    settings = {name: value for name, value in document_config.to_dict().items() if value != defaults[name]}
     if manifest.config.dedup != "none":
         settings["dedup"] = manifest.config.dedup
     counts = manifest.counts
