@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import yaml
+import yaml  # type: ignore[import-untyped]
 
 from bioshards.pipelines import cli
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
