@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from bioshards.corpus.document import COLUMN_TYPES, DEFAULT_COLUMNS, ArticleColumns
+from bioshards.corpus.document import DEFAULT_COLUMNS, ArticleColumns
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.text_config import TextConfig
 from bioshards.corpus.ui.options import Option
@@ -19,7 +19,7 @@ def parse_columns(text: str) -> tuple[str, ...]:
     """Parse names of columns, of which ``default`` stands for the default ones."""
     default = ",".join(DEFAULT_COLUMNS)
     names = [default if name.strip() == "default" else name for name in text.split(",")]
-    return subset_of(tuple(COLUMN_TYPES))(",".join(names))
+    return subset_of(ArticleColumns._fields)(",".join(names))
 
 
 def parse_years(text: str) -> tuple[int, int]:
@@ -44,7 +44,7 @@ class ArticleConfig(TextConfig):
     """Columns and filters of documents that are made from records of articles.
 
     Attributes:
-        columns: columns of ``document.COLUMN_TYPES``, in its order.
+        columns: columns of ``ArticleColumns``, in its order.
         years: first and last year of publication; empty for all.
         journals: titles, abbreviations, ISSNs and NLM ids of the journals to keep; empty for all.
         drop_journals: those of journals to drop.
@@ -56,8 +56,8 @@ class ArticleConfig(TextConfig):
     columns: Annotated[
         tuple[str, ...],
         Option(
-            f"columns of metadata, comma-separated: of {', '.join(COLUMN_TYPES)}; or default, all, none "
-            "(default: default)",
+            f"columns of metadata, comma-separated: of {', '.join(ArticleColumns._fields)}; or default, all, "
+            "none (default: default)",
             metavar="NAMES",
             parse=parse_columns,
         ),
@@ -91,10 +91,10 @@ class ArticleConfig(TextConfig):
 
     def __post_init__(self) -> None:
         TextConfig.__post_init__(self)
-        if self.columns != tuple(name for name in COLUMN_TYPES if name in self.columns):
+        if self.columns != tuple(name for name in ArticleColumns._fields if name in self.columns):
             raise InvalidValueError(
                 f"columns is {', '.join(self.columns)}; it must be some of these, in this order: "
-                f"{', '.join(COLUMN_TYPES)}"
+                f"{', '.join(ArticleColumns._fields)}"
             )
         if self.years and not (len(self.years) == 2 and self.years[0] <= self.years[1]):
             raise InvalidValueError(f"years is {self.years}; it must be empty, or a first and a last year")

@@ -29,7 +29,7 @@ class TextConfig:
         languages: keep articles in any of these MARC codes (``eng``); empty keeps all.
         section_labels: start the text of a section with its label ("METHODS: ...").
         cleaning: enabled cleaning rules, in the order of ``cleaning.CLEANING_RULES``.
-        columns: columns of ``document.COLUMN_TYPES`` that the documents have, in its order.
+        columns: columns of ``ArticleColumns`` that the documents have, in its order.
     """
 
     columns: tuple[str, ...] = ()

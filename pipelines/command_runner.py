@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 
-from bioshards.corpus.download.http_client import DownloadError, UnreachableError
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.exit_codes import INTERRUPTED
 from bioshards.corpus.ui.error_report import report_error
@@ -40,7 +39,11 @@ def run_command(name: str, argv: Sequence[str]) -> int:
     except Exception as error:
         if isinstance(error, UsageError):
             error.hint = f"See {parser.prog} --help"
-        elif isinstance(error, DownloadError) and not error.hint:
+            return _print_error(*report_error(error))
+
+        from bioshards.corpus.download.http_client import DownloadError, UnreachableError  # takes a while
+
+        if isinstance(error, DownloadError) and not error.hint:
             mirror = "MIRROR/pmc" if name == "pmc_to_shards" else "MIRROR/pubmed"
             suspect = "network" if isinstance(error, UnreachableError) else "address"
             error.hint = (

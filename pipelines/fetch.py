@@ -9,8 +9,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
-from bioshards.corpus.download.pmc.article_filter import DEFAULT_SETS, SETS, ArticleFilter
-from bioshards.corpus.download.pmc.metadata_cache import Versions
+from bioshards.corpus.download.pmc.article_sets import DEFAULT_SETS, SETS, Versions
 from bioshards.corpus.download.source_registry import SOURCES
 from bioshards.corpus.jats.filters import LICENCES_OPTION
 from bioshards.corpus.licences import DEFAULT_LICENCES
@@ -27,6 +26,8 @@ from bioshards.pipelines.options.parser import Parser
 
 if TYPE_CHECKING:
     import apache_beam as beam
+
+    from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 
     from .job_types import FetchJob
 
@@ -81,6 +82,8 @@ class FetchOptions(DownloadOptions):
     @property
     def article_filter(self) -> ArticleFilter:
         """Return which of PMC's articles are downloaded."""
+        from bioshards.corpus.download.pmc.article_filter import ArticleFilter
+
         return ArticleFilter(
             licences=frozenset(self.licences),
             sets=frozenset(self.sets),

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from bioshards.corpus.document_presets import PMC_PRESETS
 from bioshards.corpus.download.source_registry import SOURCES, list_source_names
-from bioshards.corpus.jats import inputs
 from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.ui.options import Option, Overrides
 from bioshards.pipelines.options.common import (
@@ -95,6 +94,7 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
     """Build the graph: stage every source, resolve versions, finalize the shards, publish."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
+    from bioshards.corpus.jats.inputs import source_from_file
     from bioshards.pipelines.inputs.downloads import split_into_slots
     from bioshards.pipelines.transforms.document_shards import (
         FetchAndStage,
@@ -118,7 +118,7 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
             pipeline
             | f"Slots of {source}" >> beam.Create(file_slots, reshuffle=False)
             | f"Fetch and stage {source}"
-            >> FetchAndStage(listing.download_plan, stage_files, inputs.source_from_file)
+            >> FetchAndStage(listing.download_plan, stage_files, source_from_file)
         )
     if job.article_plan:
         range_slots = pipeline | "Ranges" >> beam.Create(

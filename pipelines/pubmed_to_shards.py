@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from bioshards.corpus.document_presets import PUBMED_PRESETS
 from bioshards.corpus.download.source_registry import SOURCES, list_source_names
-from bioshards.corpus.pubmed.discovery import source_from_file
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.ui.options import Option, Overrides
 from bioshards.pipelines.options.common import (
@@ -90,6 +89,7 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
     """Build the graph: stage every file, resolve versions, finalize the shards, publish."""
     import apache_beam as beam  # here, so that --help does not wait for it
 
+    from bioshards.corpus.pubmed.discovery import source_from_file
     from bioshards.pipelines.inputs.downloads import split_into_slots
     from bioshards.pipelines.transforms.document_shards import (
         FetchAndStage,

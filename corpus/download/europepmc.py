@@ -25,7 +25,6 @@ from .listing import SelectedFiles, apply_spec, make_listing_error, parse_links,
 from .remote_file import RemoteFile
 from .source_spec import SourceSpec
 
-URL: Final = "https://ftp.ebi.ac.uk/pub/databases/pmc/oa/"
 MIRROR_FOLDERS: Final[tuple[str, ...]] = ("europepmc",)
 MAX_CONNECTIONS: Final = 4
 REQUESTS_PER_SECOND: Final = 8.0

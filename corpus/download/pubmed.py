@@ -37,7 +37,6 @@ from .listing import (
 from .remote_file import RemoteFile
 from .source_spec import FileSelection, SourceSpec
 
-URL: Final = "https://ftp.ncbi.nlm.nih.gov/pubmed/"
 MAX_CONNECTIONS: Final = 4
 REQUESTS_PER_SECOND: Final = 8.0
 """Rate limit of NCBI's file server for all workers together.  According to measurements of users it serves 4

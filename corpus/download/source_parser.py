@@ -69,7 +69,7 @@ def _parse_selection(text: str, source: str, selector: str) -> FileSelection:
     if since := _SINCE.fullmatch(selector.strip()):
         return FileSelection(since=_parse_date(text, source, since[1]))
     if newest := _NEWEST.fullmatch(selector.strip()):
-        if SOURCES[source].listing is None:
+        if SOURCES[source].listing_module is None:
             raise _make_error(
                 text, source, f"{source}: has articles, no files, so that there are no newest ones to count"
             )

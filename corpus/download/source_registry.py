@@ -6,16 +6,16 @@ help, the option ``--NAME-url``, ``beam run fetch`` and the pipeline that reads 
 
 from __future__ import annotations
 
+import importlib
 import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
-from . import europepmc, pubmed
-from .http_client import Connection
-from .listing import SelectedFiles
-from .pmc import s3_bucket
-from .source_spec import SourceSpec
+if TYPE_CHECKING:
+    from .http_client import Connection
+    from .listing import SelectedFiles
+    from .source_spec import SourceSpec
 
 
 class FileListing(Protocol):
@@ -59,15 +59,22 @@ class Source:
             reads.
         url: base URL of the server; the option ``--NAME-url`` replaces it.
         examples: values of ``--input``, for help and messages.
-        listing: module that lists the files; None for PMC, which has objects in a bucket instead.
+        listing_module: module of this folder that lists the files; None for PMC, which has objects in a
+            bucket instead.
         subsets: names that may follow the colon.
     """
 
     content: Literal["citations", "articles"]
     url: str
     examples: tuple[str, ...]
-    listing: FileListing | None
+    listing_module: str | None
     subsets: tuple[str, ...] = ()
+
+    def load_listing(self) -> FileListing:
+        """Import and return the module that lists the files, late, because it waits for HTTP's libraries."""
+        assert self.listing_module
+        listing: FileListing = importlib.import_module(f".{self.listing_module}", __package__)
+        return listing
 
     @property
     def usage(self) -> str:
@@ -78,22 +85,22 @@ class Source:
 SOURCES: Final[Mapping[str, Source]] = {
     "pubmed": Source(
         content="citations",
-        url=pubmed.URL,
+        url="https://ftp.ncbi.nlm.nih.gov/pubmed/",
         examples=("pubmed:", "pubmed:baseline[1-10]", "pubmed:updates[-3:]", "pubmed:since=2026-08-01"),
-        listing=pubmed,
+        listing_module="pubmed",
         subsets=("baseline", "updates"),
     ),
     "pmc": Source(
         content="articles",
-        url=s3_bucket.URL,
+        url="https://pmc-oa-opendata.s3.amazonaws.com/",
         examples=("pmc:", "pmc:[11000000-11010000]"),
-        listing=None,
+        listing_module=None,
     ),
     "europepmc": Source(
         content="articles",
-        url=europepmc.URL,
+        url="https://ftp.ebi.ac.uk/pub/databases/pmc/oa/",
         examples=("europepmc:", "europepmc:[1-20000]", "europepmc:[-3:]", "europepmc:since=2026-08-01"),
-        listing=europepmc,
+        listing_module="europepmc",
     ),
 }
 """Sources by name."""

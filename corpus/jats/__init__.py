@@ -1,7 +1,8 @@
 """Extract the text of JATS articles as pure functions: bytes to a document or to paragraphs.
 
 docs/full-text.md defines what counts as text, and how citations, formulas and inline elements are
-handled; tests/golden/jats/ has the cases.
+handled; tests/golden/jats/ has the cases.  The parser is imported on first use, so that ``--help``, which
+needs the options in ``filters``, does not wait for it.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 import functools
 import io
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadRecordError
 
-from . import article_metadata, article_stream, text_blocks, translations, xml_tree
-from .document_builder import ArticleDocumentBuilder, identify_article
-from .filters import PmcConfig
-from .section_walker import TextBlock
+if TYPE_CHECKING:
+    from bioshards.corpus.document import Document
+
+    from .document_builder import ArticleDocumentBuilder
+    from .filters import PmcConfig
+    from .section_walker import TextBlock
 
 
 def document(xml: bytes, config: PmcConfig | None = None) -> Document:
@@ -30,6 +33,10 @@ def document(xml: bytes, config: PmcConfig | None = None) -> Document:
         BadFileError, BadRecordError: the file is malformed, does not contain exactly one article, or the
             article has no id.
     """
+    from . import article_metadata, text_blocks, translations, xml_tree
+    from .document_builder import identify_article
+    from .filters import PmcConfig
+
     config = config or PmcConfig()
     article = _extract_article(xml)
     tree = xml_tree.parse_article(article, flatten=config.flattens_markup, has_tables=config.has_tables)
@@ -48,6 +55,8 @@ def document(xml: bytes, config: PmcConfig | None = None) -> Document:
 
 @functools.lru_cache(maxsize=4)
 def _document_builder(config: PmcConfig) -> ArticleDocumentBuilder:
+    from .document_builder import ArticleDocumentBuilder
+
     return ArticleDocumentBuilder(config)
 
 
@@ -63,6 +72,8 @@ def paragraphs(xml: bytes) -> list[str]:
     Raises:
         BadFileError, BadRecordError: the file is malformed or does not contain exactly one article.
     """
+    from . import text_blocks, xml_tree
+
     return list(
         _interleave_headings(
             text_blocks.extract_blocks(xml_tree.parse_article(_extract_article(xml)), captions_in_place=True)
@@ -71,6 +82,8 @@ def paragraphs(xml: bytes) -> list[str]:
 
 
 def _extract_article(xml: bytes) -> bytes:
+    from . import article_stream
+
     articles = list(article_stream.iter_articles(io.BytesIO(xml)))
     if len(articles) != 1:
         raise BadRecordError("not-one-article", f"the file has {len(articles)} articles")

@@ -93,7 +93,7 @@ def parse_metadata(
 
     Args:
         article: the ``article`` element, of xml_tree.py.
-        columns: names of the columns of ``document.COLUMN_TYPES`` to parse, and perhaps ``issns``.
+        columns: names of the columns of ``ArticleColumns`` to parse, and perhaps ``issns``.
         xml: bytes of the article, for the references.
     """
     front_element = find_child(article, "front")

@@ -8,7 +8,7 @@ pubmed/filters.py has those of PubMed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 from bioshards.corpus.article_config import (
     ArticleConfig,
@@ -27,10 +27,30 @@ from bioshards.corpus.ui.value_parsers import (
     subset_of,
 )
 
-from .article_metadata import ArticleMetadata
 from .article_types import ARTICLE_TYPES
 from .in_text_citations import CITATION_MASK, CITATION_MODES
-from .text_blocks import ARTICLE_PARTS
+
+if TYPE_CHECKING:
+    from .article_metadata import ArticleMetadata
+
+ARTICLE_PARTS: Final = (
+    "title",
+    "abstract",
+    "summary",
+    "other-abstract",
+    "translated-abstract",
+    "body",
+    "caption",
+    "footnote",
+    "acknowledgements",
+    "appendix",
+    "glossary",
+    "boilerplate",
+    "sub-article",
+)
+"""The parts of an article. ``summary`` is an abstract for other readers; ``other-abstract`` a teaser
+(graphical, table of contents, highlights); ``sub-article`` the text of a review, a reply or a translation.
+"""
 
 TABLE_MODES: Final = ("none", "text")
 _FORMULA_MODES: Final = ("latex", "text")
@@ -86,7 +106,7 @@ class PmcConfig(ArticleConfig):
             parse=subset_of(OPTIONAL_ARTICLE_PARTS),
         ),
     ] = DEFAULT_ARTICLE_PARTS
-    """Parts of an article (text_blocks.py); ``titles`` controls the title."""
+    """Parts of an article (:data:`ARTICLE_PARTS`); ``titles`` controls the title."""
     article_types: Annotated[
         tuple[str, ...],
         Option("keep articles of any of these types only", metavar="TYPES", parse=lower_case_list),

@@ -17,25 +17,6 @@ from .boilerplate import MAX_PARAGRAPH_HEADING, is_heading, split_run_in_heading
 from .inline import extract_text
 from .section_walker import SectionWalker, TextBlock
 
-ARTICLE_PARTS: Final = (
-    "title",
-    "abstract",
-    "summary",
-    "other-abstract",
-    "translated-abstract",
-    "body",
-    "caption",
-    "footnote",
-    "acknowledgements",
-    "appendix",
-    "glossary",
-    "boilerplate",
-    "sub-article",
-)
-"""The parts of an article. ``summary`` is an abstract for other readers; ``other-abstract`` a teaser
-(graphical, table of contents, highlights); ``sub-article`` the text of a review, a reply or a translation.
-"""
-
 
 def extract_blocks(
     article: etree._Element,

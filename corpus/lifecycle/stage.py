@@ -17,7 +17,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from bioshards.corpus.document import Document, make_schema
+from bioshards.corpus.document import Document
+from bioshards.corpus.document_schema import make_schema
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.readers import make_reader

@@ -50,10 +50,6 @@ class AbstractSection(NamedTuple):
     text: str
 
 
-OTHER_ABSTRACT_TYPES: Final = ("AAMC", "AIDS", "KIE", "NASA", "PIP", "Publisher", "plain-language-summary")
-"""Types of ``OtherAbstract``: databases that wrote it, its publisher, or a summary for laymen."""
-
-
 class OtherAbstract(NamedTuple):
     """One ``OtherAbstract``: type, language (MARC code) and sections."""
 
@@ -94,7 +90,7 @@ def parse_citation(record: bytes, is_balanced: bool = False, columns: Collection
     Args:
         record: the element's bytes.
         is_balanced: True if its tags are known to balance.
-        columns: names of the columns of ``document.COLUMN_TYPES`` to parse, and perhaps ``issns``.
+        columns: names of the columns of ``ArticleColumns`` to parse, and perhaps ``issns``.
 
     Raises:
         BadRecordError: invalid UTF-8, malformed XML, an unknown entity, or no PMID.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 from bioshards.corpus.article_config import (
     ArticleConfig,
@@ -26,9 +26,14 @@ from bioshards.corpus.text_config import describe_unknown_names
 from bioshards.corpus.ui.options import Option
 from bioshards.corpus.ui.value_parsers import int_at_least, language_list, name_list
 
-from .citation import OTHER_ABSTRACT_TYPES, Citation
 from .mesh_tree import MeshTree
 from .publication_types import PUBLICATION_TYPES, parse_publication_types
+
+if TYPE_CHECKING:
+    from .citation import Citation
+
+OTHER_ABSTRACT_TYPES: Final = ("AAMC", "AIDS", "KIE", "NASA", "PIP", "Publisher", "plain-language-summary")
+"""Types of ``OtherAbstract``: databases that wrote it, its publisher, or a summary for laymen."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from bioshards.corpus.document import COLUMN_TYPES, DOCUMENT_SCHEMA, Document
+from bioshards.corpus.document import Document
+from bioshards.corpus.document_schema import COLUMN_TYPES, DOCUMENT_SCHEMA
 from bioshards.corpus.manifest import DocumentsManifest, ManifestError, read_manifest
 from bioshards.corpus.manifest import Shard as Shard
 from bioshards.corpus.storage.checksums import HashingWriter

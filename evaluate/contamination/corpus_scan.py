@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bioshards.corpus.document import DOCUMENT_SCHEMA
+from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.errors import UserError
 from bioshards.corpus.manifest import (
     DocumentsManifest,

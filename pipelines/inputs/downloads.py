@@ -127,8 +127,7 @@ def list_source(
     Raises:
         ListingError, EmptySelectionError, DownloadError: the listing cannot be read, or nothing is selected.
     """
-    listing = SOURCES[source_name].listing
-    assert listing, source_name
+    listing = SOURCES[source_name].load_listing()
     url = options.get_url(source_name, SOURCES[source_name].url)
     server = make_server(url, options.contact, listing.MAX_CONNECTIONS, listing.REQUESTS_PER_SECOND)
     mirrored_infos = {

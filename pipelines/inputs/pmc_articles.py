@@ -11,6 +11,7 @@ from bioshards.corpus.download.mirror import Mirror, remove_temporaries
 from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, s3_bucket
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.bucket_inventory import Inventory
+from bioshards.corpus.download.source_registry import SOURCES
 from bioshards.corpus.download.source_spec import SourceSpec
 from bioshards.corpus.errors import UsageError
 from bioshards.pipelines.options.common import DownloadOptions
@@ -64,7 +65,7 @@ def plan_articles(
     Raises:
         EmptySelectionError, ListingError, DownloadError: an input cannot be used.
     """
-    url = options.get_url("pmc", s3_bucket.URL)
+    url = options.get_url("pmc", SOURCES["pmc"].url)
     server = make_server(url, options.contact, options.connections, REQUESTS_PER_SECOND)
     inventory = None
     notices: list[str] = []

@@ -14,6 +14,7 @@ import pytest
 import bioshards
 from bioshards import doctor
 from bioshards.__main__ import main
+from bioshards.pipelines.registry import PIPELINES
 
 Capture = pytest.CaptureFixture[str]
 DiskUsage = namedtuple("DiskUsage", "total used free")
@@ -81,15 +82,20 @@ def test_doctor_fails_without_a_core_library(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    "module", ["corpus", "vocab", "train", "evaluate", "pipelines.cli"], ids=lambda name: name.split(".")[0]
+    ("module", "words"),
+    [
+        *((module, "--help") for module in ("corpus", "vocab", "train", "evaluate", "pipelines.cli")),
+        *(("pipelines.cli", f"run {name} --help") for name in PIPELINES),
+        ("pipelines.cli", "run pubmed_to_shards --max-shard-mb none"),
+    ],
 )
-def test_help_waits_for_no_slow_import(module: str) -> None:
+def test_help_waits_for_no_slow_import(module: str, words: str) -> None:
     script = (
-        f"import sys, contextlib; sys.argv = ['x', '--help']\n"
+        f"import sys, contextlib; sys.argv = ['x', *{words.split()}]\n"
         f"from bioshards.{module}{'' if '.' in module else '.__main__'} import main\n"
         "with contextlib.suppress(SystemExit): main()\n"
         "print(sorted(sys.modules))"
     )
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    slow = ("apache_beam", "torch", "transformers", "pyarrow", "numpy", "requests")
+    slow = ("apache_beam", "torch", "transformers", "pyarrow", "numpy", "requests", "lxml")
     assert [name for name in slow if f"'{name}'" in answer] == []

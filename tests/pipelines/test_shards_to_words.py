@@ -540,7 +540,7 @@ def test_output_of_another_configuration_is_refused(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--output", "x"), "--input DIR is missing: a finished --output of pubmed_to_shards or"),
+        (("--output", "x"), "--input DIR is missing: a finished --output of pubmed_to_shards, pmc"),
         (("--input", "x"), "--output DIR is missing"),
         (("--output", "x", "--validation-fraction", 1), "validation_fraction 1.0 is not"),
         (("--output", "x", "--validation-fraction", 1.5), "1.5 is not between 0 and 1"),

@@ -440,7 +440,8 @@ def test_corpus_without_words_is_refused(read_build_error: ReadBuildError, tmp_p
 
 def write_documents(folder: Path, sentences: list[str]) -> Path:
     """Write a finished directory of one document."""
-    from bioshards.corpus.document import DOCUMENT_SCHEMA, Document
+    from bioshards.corpus.document import Document
+    from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
     from bioshards.corpus.shards import arrow_io as shards
 
     out = folder / "documents"

@@ -17,7 +17,7 @@ requires:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,13 +25,8 @@ import pyarrow.compute as pc
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
 
+from .article_sets import DEFAULT_SETS, SETS, Versions
 from .bucket_inventory import mask_last_of_each
-from .metadata_cache import Versions
-
-SETS: Final = ("open-access", "manuscripts", "ocr")
-"""Data sets of PMC: the Open Access Subset, authors' manuscripts, and articles from scanned pages."""
-
-DEFAULT_SETS: Final = frozenset({"open-access", "manuscripts"})
 
 
 class SelectedArticles(NamedTuple):
@@ -47,8 +42,8 @@ class ArticleFilter:
 
     Attributes:
         licences: accepted licences, of :data:`~bioshards.corpus.licences.LICENCES`.
-        sets: accepted data sets, of :data:`SETS`.  An article must be in one of them; an article in ``ocr``
-            is dropped unless ``ocr`` is accepted, because of the quality of scanned pages.
+        sets: accepted data sets, of :data:`~.article_sets.SETS`.  An article must be in one of them;
+            one in ``ocr`` is dropped unless ``ocr`` is accepted, because of the quality of scanned pages.
         drop_retracted: drop retracted articles.
         versions: versions of an article to keep.
     """

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,7 @@ from bioshards.corpus.storage.checksums import md5_of_bytes
 from bioshards.corpus.storage.retry import READ_RETRY_POLICY, retry
 from bioshards.corpus.storage.storage_protocol import Storage
 
+from .article_sets import Versions
 from .bucket_inventory import make_version_keys, select_newest
 from .metadata_object import parse_metadata
 from .s3_bucket import (
@@ -56,9 +57,6 @@ METADATA_SCHEMA: Final = pa.schema(
 ``etag`` is the ETag of the metadata object that was read, ``inventory_etag`` that of the inventory: they
 differ if the object changed after the inventory.  ``md5`` is the MD5 of the XML, null without XML.
 """
-
-Versions = Literal["newest", "all"]
-"""Versions of an article to select."""
 
 _MAX_OBJECT_BYTES: Final = 1 << 20  # bytes of a metadata object; they have one or two thousand
 _SAVE_INTERVAL: Final = 2000  # objects between two saves: the loss when a run is killed

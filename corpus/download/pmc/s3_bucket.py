@@ -44,7 +44,6 @@ from bioshards.corpus.ui import progress_notes
 T = TypeVar("T")
 R = TypeVar("R")
 
-URL: Final = "https://pmc-oa-opendata.s3.amazonaws.com/"
 BUCKET_NAME: Final = "pmc-oa-opendata"
 INVENTORY_FOLDER: Final = f"inventory-reports/{BUCKET_NAME}/metadata/"
 

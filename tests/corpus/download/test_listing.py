@@ -18,9 +18,12 @@ from bioshards.corpus.download.listing import (
     parse_links,
 )
 from bioshards.corpus.download.source_parser import parse_source_spec
+from bioshards.corpus.download.source_registry import SOURCES
 from bioshards.corpus.download.source_spec import SourceSpec
 from tests.support.hypothesis_profiles import examples
 
+PUBMED_URL = SOURCES["pubmed"].url
+EUROPEPMC_URL = SOURCES["europepmc"].url
 TEXT_PAGE = """<!DOCTYPE HTML PUBLIC "-//W3C//DTD HTML 3.2 Final//EN">
 <html><head><title>Index of /pubmed/baseline</title></head><body><h1>Index of /pubmed/baseline</h1>
 <pre>Name                     Last modified      Size  <hr><a href="/pubmed/">Parent Directory</a>      -
@@ -61,7 +64,7 @@ def list_pubmed_files(
         for file_name in names
         for suffix in ("", ".md5")
     )
-    return pubmed.parse_listing(page, pubmed.URL, folder)
+    return pubmed.parse_listing(page, PUBMED_URL, folder)
 
 
 def parse_spec(text: str) -> SourceSpec:
@@ -79,7 +82,7 @@ def get_file_numbers(selection: SelectedFiles) -> list[str]:
 
 
 def test_pubmed_listing_is_parsed_in_order() -> None:
-    first, second = pubmed.parse_listing(TEXT_PAGE, pubmed.URL, pubmed.BASELINE)
+    first, second = pubmed.parse_listing(TEXT_PAGE, PUBMED_URL, pubmed.BASELINE)
     assert (first.year, first.number, first.remote_file.is_md5_listed) == (31, 1, True)
     assert first.remote_file.url == "https://ftp.ncbi.nlm.nih.gov/pubmed/baseline/pubmed31n0001.xml.gz"
     assert first.remote_file.path == "pubmed/baseline/pubmed31n0001.xml.gz"
@@ -93,7 +96,7 @@ def test_pubmed_listing_is_parsed_in_order() -> None:
 
 
 def test_europe_pmc_listing_is_parsed_in_order() -> None:
-    packages = europepmc.parse_listing(TABLE_PAGE, europepmc.URL)
+    packages = europepmc.parse_listing(TABLE_PAGE, EUROPEPMC_URL)
     assert [(package.first_pmcid, package.last_pmcid) for package in packages] == [
         (9001, 19990),
         (20001, 30000),
@@ -184,7 +187,7 @@ def test_dates_and_sizes_in_other_formats(
 )
 def test_only_exact_file_names_are_accepted(address: str) -> None:
     parsed = pubmed.parse_listing(
-        format_row(address) + format_row("pubmed31n0777.xml.gz"), pubmed.URL, pubmed.BASELINE
+        format_row(address) + format_row("pubmed31n0777.xml.gz"), PUBMED_URL, pubmed.BASELINE
     )
     assert [file.number for file in parsed] == [777]
 
@@ -209,15 +212,15 @@ def test_names_outside_links_are_ignored(template: str) -> None:
         + template.format(name="pubmed31n0001.xml.gz")
         + format_row("pubmed31n0778.xml.gz")
     )
-    parsed = pubmed.parse_listing(page, pubmed.URL, pubmed.BASELINE)
+    parsed = pubmed.parse_listing(page, PUBMED_URL, pubmed.BASELINE)
     assert [file.number for file in parsed] == [777, 778]
 
 
 def test_repeated_name_counts_once() -> None:
     page = format_row("pubmed31n0001.xml.gz") + format_row("pubmed31n0001.xml.gz", "2031-02-01 00:00 20M")
-    [file] = pubmed.parse_listing(page, pubmed.URL, pubmed.BASELINE)
+    [file] = pubmed.parse_listing(page, PUBMED_URL, pubmed.BASELINE)
     assert file.remote_file.listing_text == "2031-01-29 14:02 19M"
-    [package] = europepmc.parse_listing(format_row("PMC1_PMC2.xml.gz") * 3, europepmc.URL)
+    [package] = europepmc.parse_listing(format_row("PMC1_PMC2.xml.gz") * 3, EUROPEPMC_URL)
     assert package.last_pmcid == 2
 
 
@@ -226,7 +229,7 @@ def test_unclosed_tags_are_tolerated() -> None:
         '<table><tr><td><a href="pubmed31n0001.xml.gz">x<td>2031-01-29 14:02<td>19M'
         '<tr><a href="pubmed31n0002.xml.gz"'
     )
-    first, second = pubmed.parse_listing(page, pubmed.URL, pubmed.BASELINE)
+    first, second = pubmed.parse_listing(page, PUBMED_URL, pubmed.BASELINE)
     assert first.remote_file.listing_text == "2031-01-29 14:02 19M"
     assert second.remote_file.listing_text == ""
 
@@ -236,13 +239,13 @@ def test_unclosed_tags_are_tolerated() -> None:
 )
 def test_page_without_files_is_an_error_with_url_and_module(page: str) -> None:
     with pytest.raises(ListingError) as caught:
-        pubmed.parse_listing(page, pubmed.URL, pubmed.UPDATES)
+        pubmed.parse_listing(page, PUBMED_URL, pubmed.UPDATES)
     message = str(caught.value)
     assert "https://ftp.ncbi.nlm.nih.gov/pubmed/updatefiles/ lists no PubMed file" in message
     assert "corpus/download/pubmed.py" in message
     assert message.endswith(f"{page[:200]!r}")
     with pytest.raises(ListingError, match=r"pub/databases/pmc/oa/ lists no package .*europepmc\.py"):
-        europepmc.parse_listing(TEXT_PAGE, europepmc.URL)
+        europepmc.parse_listing(TEXT_PAGE, EUROPEPMC_URL)
 
 
 # Hostile pages
@@ -264,10 +267,10 @@ PIECES = [
 @given(st.lists(st.sampled_from(PIECES)).map("".join) | st.text())
 def test_urls_of_hostile_pages_are_those_of_the_source(page: str) -> None:
     try:
-        parsed = pubmed.parse_listing(page, pubmed.URL, pubmed.BASELINE)
+        parsed = pubmed.parse_listing(page, PUBMED_URL, pubmed.BASELINE)
     except ListingError:
         return
-    assert [file.remote_file.url for file in parsed] == [f"{pubmed.URL}baseline/pubmed31n0001.xml.gz"]
+    assert [file.remote_file.url for file in parsed] == [f"{PUBMED_URL}baseline/pubmed31n0001.xml.gz"]
 
 
 def measure_seconds(page: str) -> float:
@@ -317,7 +320,7 @@ def test_parsing_takes_linear_time() -> None:
         )
         page = "".join(map(format_row, file_names))
         started = time.process_time()
-        assert len(pubmed.parse_listing(page, pubmed.URL, pubmed.BASELINE)) == num_files
+        assert len(pubmed.parse_listing(page, PUBMED_URL, pubmed.BASELINE)) == num_files
         return time.process_time() - started
 
     assert measure_parsing(50_000) < 40 * min(measure_parsing(5_000) for _ in range(3))
@@ -441,7 +444,7 @@ def test_readme_of_another_baseline_is_ignored(readme: str) -> None:
 def test_missing_md5_files_are_reported_for_selected_files() -> None:
     page = "".join(format_row(f"pubmed31n{number:04d}.xml.gz") for number in range(1, 9))
     without_md5 = pubmed.parse_listing(
-        page + format_row("pubmed31n0008.xml.gz.md5"), pubmed.URL, pubmed.BASELINE
+        page + format_row("pubmed31n0008.xml.gz.md5"), PUBMED_URL, pubmed.BASELINE
     )
     assert all(file.remote_file.has_md5_file for file in without_md5)
     [notice] = pubmed.select_files(parse_spec("pubmed:baseline"), without_md5, []).notices
@@ -464,7 +467,7 @@ def test_empty_selection_is_an_error_that_describes_the_files(text: str) -> None
 
 def test_since_needs_dates() -> None:
     page = format_row("pubmed31n0001.xml.gz") + format_row("pubmed31n0002.xml.gz", "")
-    undated = pubmed.parse_listing(page, pubmed.URL, pubmed.BASELINE)
+    undated = pubmed.parse_listing(page, PUBMED_URL, pubmed.BASELINE)
     with pytest.raises(ListingError, match=r"no date for https://\S+/pubmed31n0002\.xml\.gz"):
         pubmed.select_files(parse_spec("pubmed:since=2031-01-01"), undated, [])
     assert len(pubmed.select_files(parse_spec("pubmed:[2]"), undated, []).files) == 1
@@ -562,7 +565,7 @@ def test_pubmed_files_that_the_listing_lost_stay(text: str, unlisted: list[str])
 
 # Selection of Europe PMC's packages
 
-PACKAGES = europepmc.parse_listing(TABLE_PAGE, europepmc.URL)
+PACKAGES = europepmc.parse_listing(TABLE_PAGE, EUROPEPMC_URL)
 TODAY = date(2031, 8, 1)
 
 
@@ -595,7 +598,7 @@ def test_outdated_packages_are_reported() -> None:
     assert europepmc.select_files(parse_spec("europepmc:"), PACKAGES, date(2031, 9, 8)).notices == ()
     [notice] = europepmc.select_files(parse_spec("europepmc:[1-20000]"), PACKAGES, date(2031, 9, 9)).notices
     assert "is of 2031-07-25, 46 days before 2031-09-09" in notice
-    undated = europepmc.parse_listing(format_row("PMC1_PMC2.xml.gz", ""), europepmc.URL)
+    undated = europepmc.parse_listing(format_row("PMC1_PMC2.xml.gz", ""), EUROPEPMC_URL)
     assert europepmc.select_files(parse_spec("europepmc:"), undated, TODAY).notices == ()
 
 

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.jats.document_builder import ArticleDocumentBuilder, identify_article
-from bioshards.corpus.jats.filters import DROPPED_PART_PREFIX, PmcConfig
+from bioshards.corpus.jats.filters import ARTICLE_PARTS, DROPPED_PART_PREFIX, PmcConfig
 from bioshards.corpus.jats.section_walker import TextBlock
-from bioshards.corpus.jats.text_blocks import ARTICLE_PARTS
 from bioshards.corpus.sentences import collapse_whitespace
 from tests.support.corpus.small_articles import ACCEPTED_ARTICLE
 from tests.support.hypothesis_profiles import examples

@@ -12,6 +12,7 @@ from bioshards.corpus.document import DEFAULT_COLUMNS
 from bioshards.corpus.jats.article_metadata import ArticleMetadata
 from bioshards.corpus.jats.document_builder import ArticleDocumentBuilder
 from bioshards.corpus.jats.filters import (
+    ARTICLE_PARTS,
     DEFAULT_ARTICLE_PARTS,
     DROPPED_PART_PREFIX,
     OPTIONAL_ARTICLE_PARTS,
@@ -19,7 +20,6 @@ from bioshards.corpus.jats.filters import (
     find_drop_reason,
 )
 from bioshards.corpus.jats.section_walker import TextBlock
-from bioshards.corpus.jats.text_blocks import ARTICLE_PARTS
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
 from bioshards.corpus.text.cleaning import CLEANING_RULES
 from tests.support.corpus.small_articles import ACCEPTED_ARTICLE

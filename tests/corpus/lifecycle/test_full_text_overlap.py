@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus import commands
-from bioshards.corpus.document import DOCUMENT_SCHEMA
+from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.lifecycle import full_text_overlap
 from bioshards.corpus.lifecycle.full_text_overlap import MATCH_KEY_SCHEMA, OVERLAP_SCHEMA, OverlapInputError
 from bioshards.corpus.manifest import OverlapFile

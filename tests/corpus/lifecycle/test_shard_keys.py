@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from bioshards.corpus.document import DOCUMENT_SCHEMA, Document
+from bioshards.corpus.document import Document
+from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.lifecycle import full_text_overlap, shard_keys
 from bioshards.corpus.lifecycle.full_text_overlap import MATCH_KEY_SCHEMA
 from bioshards.corpus.manifest import Shard

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.document import make_schema
+from bioshards.corpus.document_schema import make_schema
 from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.jats.inputs import discover
 from bioshards.corpus.lifecycle import dedup, stage, versions

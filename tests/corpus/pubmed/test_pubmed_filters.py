@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.article_config import ISSNS, parse_columns, parse_names, parse_years
 from bioshards.corpus.document import (
-    COLUMN_TYPES,
     DEFAULT_COLUMNS,
     HEADING_SEPARATOR,
     ArticleColumns,
@@ -23,6 +22,7 @@ from bioshards.corpus.document import (
     MeshHeading,
 )
 from bioshards.corpus.document_presets import PUBMED_PRESETS
+from bioshards.corpus.document_schema import COLUMN_TYPES
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.pubmed.citation import AbstractSection, Citation, OtherAbstract
 from bioshards.corpus.pubmed.document_builder import CitationDocumentBuilder

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.document import COLUMN_TYPES, DOCUMENT_SCHEMA, ArticleColumns, Document, make_schema
+from bioshards.corpus.document import ArticleColumns, Document
+from bioshards.corpus.document_schema import COLUMN_TYPES, DOCUMENT_SCHEMA, make_schema
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.local_storage import LocalStorage

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from bioshards.corpus.document import (
-    COLUMN_TYPES,
     AbstractText,
     ArticleColumns,
     Author,
@@ -19,6 +18,7 @@ from bioshards.corpus.document import (
     MeshHeading,
     MeshQualifier,
 )
+from bioshards.corpus.document_schema import COLUMN_TYPES
 from bioshards.corpus.mathml.formula import formula_to_text
 from bioshards.corpus.pubmed import citation as medline
 from bioshards.corpus.pubmed.citation import AbstractSection, Citation, OtherAbstract

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bioshards.corpus.document import DOCUMENT_SCHEMA, Document
+from bioshards.corpus.document import Document
+from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.shards import arrow_io as shards
 from tests.support.corpus.manifests import FILES, put_documents
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from bioshards.corpus.document import DOCUMENT_SCHEMA, Document
+from bioshards.corpus.document import Document
+from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.manifest import (
     InputDocuments,
     InputWords,

@@ -17,8 +17,6 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from bioshards.corpus.shards.pretraining_schema import NO_LABEL
-
 from .document_rng import RandomSource
 from .rows import NUM_PAIR_SPECIALS, DocumentEdges, ExampleRow, RowSpan, TokenRange, make_span
 
@@ -43,6 +41,10 @@ def build_rows(
         document_edges: sentence edges of all documents from which second segments may be drawn; no sentence
             is empty.
     """
+    from bioshards.corpus.shards.pretraining_schema import (
+        NO_LABEL,  # here, so that --help waits for no pyarrow
+    )
+
     edges = document_edges[document]
     sentences = len(edges) - 1
     target_length = recipe.max_seq_length - NUM_PAIR_SPECIALS
