@@ -120,9 +120,6 @@ _NAME_BY_CODE: Final = (
     dict(entry.split(None, 1) for entry in " ".join(_LANGUAGE_NAMES.split()).split("; ")) | _WITHDRAWN_CODES
 )
 
-MARC_CODES: Final = tuple(sorted(_NAME_BY_CODE))
-"""All codes that an option takes."""
-
 _LANGUAGE_TAG: Final = re.compile(r"([a-z]{2,3})(?:[-_].*)?", re.DOTALL)
 
 

@@ -97,29 +97,16 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
     from bioshards.corpus.jats.inputs import source_from_file
     from bioshards.pipelines.inputs.downloads import split_into_slots
     from bioshards.pipelines.transforms.document_shards import (
-        FetchAndStage,
         finalize_documents,
         make_stage_files,
         publish_documents,
+        stage_inputs,
     )
     from bioshards.pipelines.transforms.full_text import ExtractKeys, FetchAndStageRanges, FindOverlap
     from bioshards.pipelines.transforms.mirror_files import CheckRemovals, FindRemovals
 
     stage_files = make_stage_files(job)
-    staged_files = (
-        pipeline | "Sources" >> beam.Create(job.sources, reshuffle=False) | "StageFiles" >> stage_files
-    )
-    staged_collections = [staged_files]
-    for source, listing in job.run_inputs.listings.items():
-        if not listing.to_fetch:
-            continue
-        file_slots = split_into_slots(listing.to_fetch, listing.download_plan)
-        staged_collections.append(
-            pipeline
-            | f"Slots of {source}" >> beam.Create(file_slots, reshuffle=False)
-            | f"Fetch and stage {source}"
-            >> FetchAndStage(listing.download_plan, stage_files, source_from_file)
-        )
+    staged_collections = stage_inputs(pipeline, job, stage_files, source_from_file)
     if job.article_plan:
         range_slots = pipeline | "Ranges" >> beam.Create(
             split_into_slots(job.article_plan.ranges, job.article_plan.download_plan), reshuffle=False

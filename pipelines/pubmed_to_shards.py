@@ -90,27 +90,15 @@ def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
     import apache_beam as beam  # here, so that --help does not wait for it
 
     from bioshards.corpus.pubmed.discovery import source_from_file
-    from bioshards.pipelines.inputs.downloads import split_into_slots
     from bioshards.pipelines.transforms.document_shards import (
-        FetchAndStage,
         finalize_documents,
         make_stage_files,
         publish_documents,
+        stage_inputs,
     )
 
-    stage_files = make_stage_files(job)
-    staged = pipeline | "Sources" >> beam.Create(job.sources, reshuffle=False) | "StageFiles" >> stage_files
-    for source, listing in job.run_inputs.listings.items():
-        if not listing.to_fetch:
-            continue
-        file_slots = split_into_slots(listing.to_fetch, listing.download_plan)
-        fetched = (
-            pipeline
-            | f"Slots of {source}" >> beam.Create(file_slots, reshuffle=False)
-            | f"Fetch and stage {source}"
-            >> FetchAndStage(listing.download_plan, stage_files, source_from_file)
-        )
-        staged = (staged, fetched) | "Staged" >> beam.Flatten()
+    staged_collections = stage_inputs(pipeline, job, make_stage_files(job), source_from_file)
+    staged = staged_collections | "Staged" >> beam.Flatten()
     decisions, finalized = finalize_documents(staged, job)
     publish_documents(staged, job, decisions, finalized)
 

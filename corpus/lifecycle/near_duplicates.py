@@ -32,6 +32,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from bioshards.corpus import splitmix
+
 from . import versions
 
 THRESHOLD: Final = 0.8
@@ -91,17 +93,10 @@ _SPACE_FOR_OTHERS: Final = bytes(
 _NO_WORD: Final = re.compile(r"[^\w ]+")
 
 
-def _mix(values: UInt64Array) -> UInt64Array:
-    """Mix the bits of values: the finalizer of SplitMix64 (Steele, Lea and Flood 2014)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
-
-
 def _draw(stream: int, count: int) -> UInt64Array:
     """Draw constants: SplitMix64 of the seed, apart for each stream."""
     indices = np.arange(1, count + 1, dtype=np.uint64) + np.uint64((_SEED << 16) + (stream << 10))
-    return _mix(indices * np.uint64(_TEXT_BASE))
+    return splitmix.mix(indices * np.uint64(_TEXT_BASE))
 
 
 def _cumulate_powers(base: np.uint64, count: int) -> UInt64Array:
@@ -189,7 +184,7 @@ def _hash_shingles(words: bytes) -> UInt64Array:
         starts = np.concatenate([[0], spaces[: 1 - SHINGLE_WORDS] + 1])
         ends = np.concatenate([spaces[SHINGLE_WORDS - 1 :], [len(codes)]])
     inverse_powers = _find_powers(_INVERSE_POWERS, int(starts[-1]) + 1)
-    return _mix((prefixes[ends] - prefixes[starts]) * inverse_powers[starts]) >> np.uint64(32)
+    return splitmix.mix((prefixes[ends] - prefixes[starts]) * inverse_powers[starts]) >> np.uint64(32)
 
 
 def _find_powers(known: UInt64Array, count: int) -> UInt64Array:
@@ -222,7 +217,7 @@ def make_signature_batch(
 
 def _hash_rows(values: UInt64Array) -> UInt64Array:
     """Hash each row of a matrix to 64 bits."""
-    return _mix((values * _ROW_FACTORS[: values.shape[1]]).sum(axis=1, dtype=np.uint64))
+    return splitmix.mix((values * _ROW_FACTORS[: values.shape[1]]).sum(axis=1, dtype=np.uint64))
 
 
 def _read_band(table: pa.Table, band: int) -> UInt8Array:

@@ -6,7 +6,6 @@ The catalogue (catalogue/) lists the benchmarks. ``verify`` compares every reade
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -18,7 +17,7 @@ from bioshards.corpus.storage.glob_pattern import ignore_extension_case, matches
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import explain_unreadable
 
-from .record_types import LabelledText, Question, Record, Relation, TaggedSentence
+from .record_types import Record
 
 Split = Literal["train", "dev", "test"]
 SPLITS: Final[tuple[Split, ...]] = ("train", "dev", "test")
@@ -271,14 +270,3 @@ def load_records(benchmark_files: BenchmarkFiles) -> RecordsBySplit:
                 split_paths[0], None, f"it holds nothing for {split} of {benchmark_files.benchmark.title}"
             )
     return {split: records_by_split[split] for split in benchmark_files.splits}
-
-
-def count_by_record_type(records: Sequence[Record]) -> dict[str, int]:
-    """Count the records of a split by their type."""
-    type_names = {
-        TaggedSentence: "sentences",
-        LabelledText: "texts",
-        Relation: "pairs",
-        Question: "questions and passages",
-    }
-    return dict(Counter(type_names[type(record)] for record in records))

@@ -100,11 +100,6 @@ class Question:
 Record = TaggedSentence | LabelledText | Relation | Question
 
 
-def record_text(record: Record) -> str:
-    """Return all texts of a record, joined by blanks, without labels."""
-    return " ".join(record_texts(record))
-
-
 def record_texts(record: Record) -> tuple[str, ...]:
     """Return the texts of a record, each of them running text."""
     match record:

@@ -7,14 +7,10 @@ import threading
 from collections.abc import Iterator
 from typing import Any, BinaryIO, cast
 
-from bioshards.corpus.storage.resumable_file import ResumableFile
-from bioshards.corpus.storage.storage_protocol import (
-    FileInfo,
-    OnRepeatedFolder,
-    Storage,
-    ignore_repeated_folder,
-)
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui import progress_notes
+
+from .forwarding import ForwardingStorage
 
 
 class ByteCounter:
@@ -32,7 +28,7 @@ class ByteCounter:
         progress_notes.add_bytes(read)
 
 
-class CountingStorage(Storage):
+class CountingStorage(ForwardingStorage):
     """A storage that counts the bytes of the files that are opened through it.
 
     Memory-mapped files and resumable downloads are not counted.
@@ -40,6 +36,9 @@ class CountingStorage(Storage):
 
     def __init__(self, inner: Storage, counter: ByteCounter) -> None:
         self._inner, self._counter = inner, counter
+
+    def _route(self, path: str) -> Storage:
+        return self._inner
 
     @property
     def is_remote(self) -> bool:  # type: ignore[override]
@@ -55,47 +54,6 @@ class CountingStorage(Storage):
         """Write a file; what is written to it is counted."""
         with self._inner.write(path) as file:
             yield cast(BinaryIO, _CountingFile(file, self._counter))
-
-    def open_resumable(self, path: str, version: str) -> contextlib.AbstractContextManager[ResumableFile]:
-        """Open a resumable download."""
-        return self._inner.open_resumable(path, version)
-
-    def exists(self, path: str) -> bool:
-        """Return True if there is a file."""
-        return self._inner.exists(path)
-
-    def remove(self, path: str) -> None:
-        """Remove a file, if there is one."""
-        self._inner.remove(path)
-
-    def list_names(self, folder: str) -> list[str]:
-        """Return the sorted names of the files in a folder."""
-        return self._inner.list_names(folder)
-
-    def is_folder(self, path: str) -> bool:
-        """Return True if there is a folder."""
-        return self._inner.is_folder(path)
-
-    def glob(self, pattern: str) -> list[FileInfo]:
-        """Return the files that match a pattern, sorted by path."""
-        return self._inner.glob(pattern)
-
-    def walk(
-        self,
-        folder: str,
-        on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder,
-        with_hidden_files: bool = False,
-    ) -> list[FileInfo]:
-        """Return the files below a folder, sorted by path."""
-        return self._inner.walk(folder, on_repeated_folder, with_hidden_files)
-
-    def remove_temporaries(self, folder: str) -> None:
-        """Remove what killed runs left in a folder."""
-        self._inner.remove_temporaries(folder)
-
-    def lease(self, path: str, folder: str) -> contextlib.AbstractContextManager[None]:
-        """Hold a lease."""
-        return self._inner.lease(path, folder)
 
 
 class _CountingFile:

@@ -27,7 +27,7 @@ from bioshards.corpus.source_record import LOSS_PREFIX
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 from bioshards.corpus.text_config import TextConfig
-from bioshards.pipelines.inputs.downloads import DownloadPlan, stream_downloads
+from bioshards.pipelines.inputs.downloads import DownloadPlan, split_into_slots, stream_downloads
 from bioshards.pipelines.job_types import ShardsJob
 
 from .near_duplicates import ResolveNearDuplicates
@@ -314,6 +314,24 @@ def _counts_from_publish(publish_result: PublishResult) -> dict[str, int]:
         "documents": publish_result.documents,
         "failed": int(bool(publish_result.problem)),
     }
+
+
+def stage_inputs(
+    pipeline: beam.Pipeline, job: ShardsJob, stage_files: StageFiles, make_source: Callable[..., SourceFile]
+) -> list[beam.PCollection[StepResult[StageResult]]]:
+    """Stage the files of a job, and those that are downloaded by name: a collection for each origin."""
+    sources = pipeline | "Sources" >> beam.Create(job.sources, reshuffle=False)
+    staged_collections = [sources | "StageFiles" >> stage_files]
+    for source, listing in job.run_inputs.listings.items():
+        if listing.to_fetch:
+            file_slots = split_into_slots(listing.to_fetch, listing.download_plan)
+            staged_collections.append(
+                pipeline
+                | f"Slots of {source}" >> beam.Create(file_slots, reshuffle=False)
+                | f"Fetch and stage {source}"
+                >> FetchAndStage(listing.download_plan, stage_files, make_source)
+            )
+    return staged_collections
 
 
 def make_stage_files(job: ShardsJob) -> StageFiles:

@@ -3,25 +3,19 @@
 Masks are therefore independent of batch composition, number of processes and resumption, differ in every
 epoch, and need no saved state.
 
-The hash is SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators",
-https://doi.org/10.1145/2660193.2660195, figure 17, with its constants): a counter times an odd number, then
-two multiplications and three shifts, after which each bit depends on all bits of the counter.
+The hash is SplitMix64 (corpus/splitmix.py).
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bioshards.corpus.splitmix import GAMMA, mix
+
 IntegerArray = np.ndarray[Any, np.dtype[np.integer[Any]]]
-_GAMMA: Final = np.uint64(0x9E3779B97F4A7C15)
-_MIX_ROUNDS: Final = (
-    (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
-    (np.uint64(27), np.uint64(0x94D049BB133111EB)),
-)
-_FINAL_SHIFT: Final = np.uint64(31)
 
 
 def make_row_keys(seed: int, epochs: IntegerArray, row_ids: IntegerArray) -> npt.NDArray[np.uint64]:
@@ -37,9 +31,9 @@ def make_row_keys(seed: int, epochs: IntegerArray, row_ids: IntegerArray) -> npt
     Returns:
         uint64[R].
     """
-    seed_state = _mix(np.full(1, seed % (1 << 64), np.uint64) + _GAMMA)
-    epoch_state = _mix(seed_state + _GAMMA * (epochs.astype(np.uint64) + np.uint64(1)))
-    return _mix(epoch_state + _GAMMA * (row_ids.astype(np.uint64) + np.uint64(1)))
+    seed_state = mix(np.full(1, seed % (1 << 64), np.uint64) + GAMMA)
+    epoch_state = mix(seed_state + GAMMA * (epochs.astype(np.uint64) + np.uint64(1)))
+    return mix(epoch_state + GAMMA * (row_ids.astype(np.uint64) + np.uint64(1)))
 
 
 def random_bits(
@@ -57,9 +51,9 @@ def random_bits(
     """
     state = positions.astype(np.uint64)
     state += np.uint64(stream << 32)
-    state *= _GAMMA
+    state *= GAMMA
     state += row_keys
-    return _mix(state)
+    return mix(state)
 
 
 def uniform(
@@ -78,12 +72,3 @@ def uniform_float32(
     return (random_bits(row_keys, positions, stream) >> np.uint64(40)).astype(np.float32) * np.float32(
         2.0**-24
     )
-
-
-def _mix(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Mix a state in place and return it."""
-    for shift, factor in _MIX_ROUNDS:
-        state ^= state >> shift
-        state *= factor
-    state ^= state >> _FINAL_SHIFT
-    return state

@@ -50,22 +50,20 @@ class GeneratedBaseline:
         xml_bytes: the size of each, unpacked.
         records: records in each.
         distinct: how many different records they are made of.
-        indicative: made of the bundled synthetic sample: figures are only indicative.
     """
 
     paths: list[str]
     xml_bytes: list[int]
     records: int
     distinct: int
-    is_indicative: bool
 
 
-def find_source_folder() -> tuple[Path, bool]:
-    """Return the folder of records, and whether it is the bundled sample."""
+def find_source_folder() -> Path:
+    """Return the folder of records: the bundled sample without real data."""
     given = os.environ.get("BIOSHARDS_DATA")
     if given:
-        return Path(given) / "pubmed", False
-    return Path(str(resources.files("bioshards.corpus") / "sample" / "pubmed")), True
+        return Path(given) / "pubmed"
+    return Path(str(resources.files("bioshards.corpus") / "sample" / "pubmed"))
 
 
 def load_records(folder: Path) -> list[etree._Element]:
@@ -129,7 +127,7 @@ def _cut_template(article: etree._Element) -> Template:
 
 def make_baseline(work: Path, records: int, files: int) -> GeneratedBaseline:
     """``files`` files of ``records`` records each, no PMID twice; those already in ``work`` are kept."""
-    folder, indicative = find_source_folder()
+    folder = find_source_folder()
     template_list = load_templates(folder)
     digest = hashlib.sha256(b"\n".join(itertools.chain.from_iterable(template_list))).hexdigest()[:12]
     output_dir = work / f"baseline-{records}-{digest}"
@@ -142,7 +140,7 @@ def make_baseline(work: Path, records: int, files: int) -> GeneratedBaseline:
             size.write_text(str(_write_file(path, template_list, number * records, records)))
         paths.append(str(path))
         sizes.append(int(size.read_text()))
-    return GeneratedBaseline(paths, sizes, records, len(template_list), indicative)
+    return GeneratedBaseline(paths, sizes, records, len(template_list))
 
 
 def _write_file(path: Path, template_list: Sequence[Template], first: int, records: int) -> int:

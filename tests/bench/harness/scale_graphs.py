@@ -31,7 +31,7 @@ from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.storage.source_file import SourceFile, SourcePart
+from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import FileInfo
 from bioshards.corpus.text_config import TextConfig
 from bioshards.pipelines import pmc_to_shards, pubmed_to_shards, shards_to_pretraining, shards_to_words
@@ -142,21 +142,6 @@ def make_sources(files: int) -> list[SourceFile]:
         sources.append(
             source_from_file(FileInfo(path, size, make_version(number, size)), "2026-11-02T10:00:00Z")
         )
-    return sources
-
-
-def make_grouped_sources(articles: int, group: int = 10_000) -> list[SourceFile]:
-    """Make sources of single articles, grouped."""
-    sources = []
-    for first in range(0, articles, group):
-        parts = []
-        for number in range(first, min(first + group, articles)):
-            size = 30_000 + int(hash_hex(number)[:5], 16)
-            name = f"PMC{1_000_000 + number}.1.xml"
-            parts.append(SourcePart(name, f"{BUCKET}/pmc/{name}", size, make_version(number, size)))
-        label = f"PMC{first // group:04d}xxxx"
-        identity = (f"{BUCKET}/pmc/{label}", 2 * 10**9, hash_hex(first)[:32])
-        sources.append(SourceFile(0, first, label, *identity, parts=tuple(parts), num_files=len(parts)))
     return sources
 
 

@@ -15,7 +15,6 @@ from bioshards.evaluate.benchmarks.definition import (
     Benchmark,
     FileLayout,
     MissingSplitPolicy,
-    count_by_record_type,
 )
 from bioshards.evaluate.benchmarks.record_types import (
     Answer,
@@ -27,6 +26,7 @@ from bioshards.evaluate.benchmarks.record_types import (
 )
 from bioshards.evaluate.contamination import corpus_scan
 from tests.support.evaluate.contaminated_corpora import (
+    count_records,
     make_dataset,
     make_text,
     ngrams_by_brute_force,
@@ -260,7 +260,7 @@ def test_notes_are_printed_and_escaped_in_the_page(tmp_path: Path) -> None:
         {"split": MissingSplitPolicy("the <split> is ours", ("test",))},
         note="no dev",
     )
-    benchmark = Benchmark("set", "Set", (layout,), {}, count_by_record_type, "us", "none", "here")
+    benchmark = Benchmark("set", "Set", (layout,), {}, count_records, "us", "none", "here")
     absent = make_dataset("absent", {"test": []})
     texts = {"pubmed:1": [random_prose("a", 20)]}
     out = tmp_path / "out"

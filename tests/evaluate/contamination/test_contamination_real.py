@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 from bioshards.evaluate.benchmarks.definition import BenchmarkFiles, load_records, locate_benchmark
-from bioshards.evaluate.benchmarks.record_types import record_text
+from bioshards.evaluate.benchmarks.record_types import record_texts
 from tests.support.evaluate.contaminated_corpora import (
     read_excluded_ids,
     read_tsv,
@@ -27,7 +27,7 @@ def locate_files(name: str) -> BenchmarkFiles:
 def test_bc5cdr_is_found_in_its_abstracts_in_any_tokenization(tmp_path: Path) -> None:
     """Check the 500 test abstracts as running text against three distributions of benchmarks."""
     abstracts = load_records(locate_files("bc5cdr-pubtator"))["test"]
-    texts = {f"pubmed:{record.document_id}": [record_text(record)] for record in abstracts}
+    texts = {f"pubmed:{record.document_id}": [" ".join(record_texts(record))] for record in abstracts}
     names = ("bc5cdr-pubtator", "bc5-chem", "ncbi-disease")
     folder = write_corpus(tmp_path / "pubmed", texts)
     output = run_contamination_check(

@@ -15,7 +15,6 @@ from bioshards.evaluate.benchmarks.definition import (
     PathsByName,
     RecordsBySplit,
     Split,
-    count_by_record_type,
 )
 from bioshards.evaluate.benchmarks.record_types import LabelledText, Record
 from bioshards.evaluate.contamination.check import check_contamination
@@ -40,6 +39,11 @@ def make_text(id_: str, words: str, pair: str | None = None, document: str = "")
     return LabelledText(id_, words, "yes", pair, document)
 
 
+def count_records(records: Sequence[Record]) -> dict[str, int]:
+    """Count the records of a split."""
+    return {"records": len(records)}
+
+
 def make_dataset(name: str, parts: Mapping[Split, Sequence[Record]], pmids: bool = False) -> Benchmark:
     """Make a benchmark that is located by a file of its name."""
 
@@ -47,7 +51,17 @@ def make_dataset(name: str, parts: Mapping[Split, Sequence[Record]], pmids: bool
         return {part: list(records) for part, records in parts.items()}
 
     layout = FileLayout({"all": name}, dict.fromkeys(parts, ("all",)), read)
-    return Benchmark(name, name.title(), (layout,), {}, count_by_record_type, "us", "none", "here", pmids)
+    return Benchmark(
+        name,
+        name.title(),
+        (layout,),
+        {},
+        count_records,
+        "us",
+        "none",
+        "here",
+        pmids,
+    )
 
 
 def write_benchmark_dir(folder: Path, *sets: Benchmark) -> Path:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +50,6 @@ def trainer_argv(data: Path, out: Path, *options: object) -> list[str]:
     """Build the command line of a trainer process."""
     argv = [sys.executable, "-m", "bioshards.train", data, "--output", out, *SMALL_MODEL_OPTIONS, *options]
     return [str(word) for word in argv]
-
-
-def run_trainer_process(argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run the trainer in a process to its end."""
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", **options.pop("env", {})}
-    return subprocess.run(argv, capture_output=True, text=True, check=False, env=environment, **options)
 
 
 def load_log(run_folder: Path) -> list[dict[str, Any]]:

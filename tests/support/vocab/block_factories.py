@@ -11,9 +11,6 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 from tokenizers import Tokenizer
-from tokenizers.models import Unigram
-from tokenizers.pre_tokenizers import Metaspace, WhitespaceSplit
-from tokenizers.pre_tokenizers import Sequence as Steps
 
 from bioshards.corpus.document import Document
 from bioshards.corpus.manifest import OverlapFile, Shard
@@ -51,16 +48,6 @@ def save_encoder(folder: Path, tokenizer: Tokenizer) -> Encoder:
 def make_word_encoder(folder: Path, *pieces: str) -> Encoder:
     """Return the encoder of a vocabulary in which each of :data:`WORDS` is a token."""
     return save_encoder(folder, make_wordpiece(*WORDS, *pieces))
-
-
-def make_sentencepiece(*pieces: str, unknown: str = "<unk>") -> Tokenizer:
-    """Return a tokenizer like ALBERT's, with BERT's special tokens."""
-    pieces_in_order = ["<pad>", unknown, "[CLS]", "[SEP]", "[MASK]", *pieces]
-    scored = [(piece, -1.0 - number) for number, piece in enumerate(pieces_in_order)]
-    tokenizer = Tokenizer(Unigram(scored, unk_id=1))
-    tokenizer.pre_tokenizer = Steps([WhitespaceSplit(), Metaspace(prepend_scheme="always")])
-    tokenizer.add_special_tokens(["<pad>", "[CLS]", "[SEP]", "[MASK]"])
-    return tokenizer
 
 
 def make_fake_encoder(size: int = 60_000) -> Encoder:

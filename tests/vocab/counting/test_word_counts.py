@@ -40,12 +40,6 @@ def make_batch(
     )
 
 
-def count_sentence_by_sentence(documents: list[list[str]], pretokenize: Pretokenizer) -> Counter[str]:
-    """Count the words of each sentence separately, as a reference."""
-    sentences = (sentence for document in documents for sentence in document)
-    return Counter(word for sentence in sentences for word in pretokenize(normalize("NFC", sentence)))
-
-
 def test_words_are_counted_as_written() -> None:
     found = word_counts.count_words(
         [make_batch([["IL-6 binds IL-6.", "Il-6"], ["β-Cells, 中文"]])], CountConfig()

@@ -180,10 +180,6 @@ class AnnotatedText:
     text: str
     mentions: tuple[Mention, ...]
 
-    def entity_names(self, entity_type: str) -> list[str]:
-        """Return the names of an entity type."""
-        return [self.text[one.start : one.end] for one in self.mentions if one.type == entity_type]
-
     def bio_tagged_words(self, types: Mapping[str, str]) -> list[tuple[str, str]]:
         """Return words with BIO tags; only names of the given types are mentions."""
         tagged_words = []
