@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import functools
 import hashlib
 import json
 import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bioshards.corpus.manifest import WordsRun, encode
+from bioshards.corpus.manifest import WordsRun
 from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -26,8 +22,9 @@ from bioshards.pipelines.job_types import WordsJob
 from bioshards.vocab.counting import count_steps as count_steps
 from bioshards.vocab.counting import word_counts
 from bioshards.vocab.counting.word_counts import CountConfig, WordCounts
-from tests.support.corpus.manifests import of_mirror
+from tests.support.corpus.damaged_shards import DAMAGES
 from tests.support.fork_server import run_beam
+from tests.support.full_disk import check_resumption
 from tests.support.outputs import load_manifest, published_digests
 from tests.support.vocab.text_directories import count_directly, write_texts
 
@@ -265,33 +262,11 @@ def test_run_stopped_at_a_shard_resumes_there(
     assert (tmp_path / "out" / "words.tsv").read_bytes() == format_counts(count_directly(source).words)
 
 
-def test_run_resumes_after_a_full_disk(
-    abstracts: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    """Writes of every step fail in turn; each run resumes from the one before."""
-    original_write, remaining_writes = LocalStorage.write, [0]
-
-    @contextlib.contextmanager
-    def write_until_full(self: LocalStorage, path: str) -> Iterator[Any]:
-        with original_write(self, path) as file:
-            remaining_writes[0] -= 1
-            if remaining_writes[0] < 0:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            yield file
-
+def test_run_resumes_after_a_full_disk(abstracts: Path, tmp_path: Path, run: Run, capsys: Capture) -> None:
+    """Writes of every step fail in turn."""
     command = ("--input", abstracts, "--validation-fraction", 0.5, "--output")
-    with monkeypatch.context() as patched:
-        patched.setattr(LocalStorage, "write", write_until_full)
-        for allowed_writes in (0, 1, 2, 3, 70, 129, 130, 131, 132):
-            remaining_writes[0] = allowed_writes
-            code = run(*command, tmp_path / "out")
-            stderr = capsys.readouterr().err
-            assert code != 0
-            assert "No space left" in stderr or "the disk is full" in stderr
-    assert run(*command, tmp_path / "out") == 0
-    assert run(*command, tmp_path / "fresh") == 0
-    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
-    assert list((tmp_path / "out").rglob(".tmp-*")) == []
+    writes = (0, 1, 2, 3, 70, 129, 130, 131, 132)
+    check_resumption(lambda output: run(*command, output), tmp_path, writes, capsys)
 
 
 def test_update_counts_only_new_shards(
@@ -387,32 +362,7 @@ def test_elements_between_steps_have_no_words(abstracts: Path, tmp_path: Path) -
 # Errors
 
 
-def delete_shard(shard: Path) -> str:
-    shard.unlink()
-    return "No such file or directory"
-
-
-def truncate_shard(shard: Path) -> str:
-    size = shard.stat().st_size
-    os.truncate(shard, size - 8)
-    return f"it has {size - 8:,} bytes, and its manifest lists {size:,}"
-
-
-def change_shard_text(shard: Path) -> str:
-    data = shard.read_bytes()
-    shard.write_bytes(data.replace(b"Mice slept", b"Rats slept"))
-    return "its SHA-256 is not the one that its manifest lists"
-
-
-def replace_shard_with_folder(shard: Path) -> str:
-    shard.unlink()
-    shard.mkdir()
-    return "Is a directory"
-
-
-@pytest.mark.parametrize(
-    "damage_shard", [delete_shard, truncate_shard, change_shard_text, replace_shard_with_folder]
-)
+@pytest.mark.parametrize("damage_shard", DAMAGES)
 def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
     damage_shard: Callable[[Path], str], abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
 ) -> None:
@@ -442,78 +392,16 @@ def test_run_without_any_word_fails(
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
-def test_input_without_finished_documents_is_refused(
-    abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
-) -> None:
-    folders = {name: tmp_path / name for name in ("nowhere", "unfinished", "fetched", "strange", "broken")}
-    shutil.copytree(abstracts, folders["unfinished"])
-    (folders["unfinished"] / "manifest.json").unlink()
-    for name, text in (("fetched", json.dumps(encode(of_mirror()))), ("strange", "[1]"), ("broken", "{")):
-        folders[name].mkdir()
-        (folders[name] / "manifest.json").write_text(text)
-    expected = {
-        "nowhere": "has no manifest.json: it is not a finished output",
-        "unfinished": "rerun the command to complete it",
-        "fetched": "does not hold documents: by its manifest.json it was made by fetch. Give the --output of",
-        "strange": "does not hold documents: by its manifest.json it is not of bioshards",
-        "broken": "/manifest.json cannot be read",
-    }
-    for name, message in expected.items():
-        arguments = ("--input", abstracts, "--input", folders[name], "--output", tmp_path / "out")
-        assert run(*arguments) == 2
-        stderr = capsys.readouterr().err
-        assert str(folders[name]) in stderr
-        assert message in stderr
-        assert ".." not in stderr
-    assert not (tmp_path / "out").exists()
-
-
-def test_input_of_another_format_version_is_refused(
-    abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
-) -> None:
-    manifest = load_manifest(abstracts)
-    manifest["config"]["format"] = FORMAT - 1
-    (abstracts / "manifest.json").write_text(json.dumps(manifest))
-    assert run("--input", abstracts, "--output", tmp_path / "out") == 2
-    stderr = capsys.readouterr().err
-    assert f"{abstracts} was made by another version of bioshards (format {FORMAT - 1}" in stderr
-    assert "Make it anew: beam run pubmed_to_shards" in stderr
-
-
-def test_duplicate_input_shards_are_refused(
-    abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
-) -> None:
-    copy, link, grown = tmp_path / "copy", tmp_path / "link", tmp_path / "grown"
-    shutil.copytree(abstracts, copy)
-    link.symlink_to(abstracts)
-    write_texts(grown, {"second": SECOND, "third": THIRD})
-    for other in (f"{abstracts}/", copy, link, grown):
-        assert run("--input", abstracts, "--input", other, "--output", tmp_path / "out") == 2
-        stderr = capsys.readouterr().err
-        assert f"{abstracts} and {str(other).rstrip('/')} hold the same shard (data-" in stderr
-        assert "counted twice" in stderr
-    assert not (tmp_path / "out").exists()
-
-
 def test_output_inside_an_input_or_of_another_pipeline_is_refused(
     abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
 ) -> None:
+    """test_pretraining_bad_input.py has the other inputs and outputs that both pipelines refuse."""
     before = published_digests(abstracts)
-    for output in (abstracts, abstracts / "words"):
-        assert run("--input", abstracts, "--output", output) == 2
-        assert f"{output} is inside the input {abstracts}" in capsys.readouterr().err
-    assert run("--input", abstracts, "--output", tmp_path) == 2
-    assert f"the input {abstracts} is inside {tmp_path}" in capsys.readouterr().err
+    assert run("--input", abstracts, "--output", abstracts / "words") == 2
+    assert f"{abstracts}/words is inside the input {abstracts}" in capsys.readouterr().err
     other = write_texts(tmp_path / "other", {"third": THIRD})
     assert run("--input", abstracts, "--output", other) == 2
     assert "was written by pubmed_to_shards, and this is shards_to_words" in capsys.readouterr().err
-    (tmp_path / "thesis").mkdir()
-    (tmp_path / "thesis" / "thesis.tex").write_text("dear to its author")
-    assert run("--input", abstracts, "--output", tmp_path / "thesis") == 2
-    assert "thesis.tex" in capsys.readouterr().err
-    (tmp_path / "file").write_text("")
-    assert run("--input", abstracts, "--output", tmp_path / "file" / "out") == 2
-    assert "cannot be written" in capsys.readouterr().err
     assert published_digests(abstracts) == before
 
 
@@ -578,21 +466,6 @@ def test_pretokenizer_choices_are_those_of_word_counts() -> None:
 
     [option] = [action for action in shards_to_words.make_parser()._actions if action.dest == "pretokenizer"]
     assert tuple(option.choices or ()) == word_counts.PRETOKENIZERS
-
-
-def test_missing_library_error_names_the_extra_to_install(abstracts: Path, tmp_path: Path) -> None:
-    code = (
-        "import sys; sys.modules['tokenizers'] = None; from bioshards.pipelines import cli; "
-        "sys.exit(cli.main(['run', 'shards_to_words', *sys.argv[1:]]))"
-    )
-    arguments = ("--input", abstracts, "--output", tmp_path / "out")
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    completed = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert completed.returncode == 2
-    assert "shards_to_words needs a library that cannot be imported" in completed.stderr
-    assert "pip install 'bioshards[vocab]'" in completed.stderr
-    assert len(completed.stderr.splitlines()) == 1
-    assert not (tmp_path / "out").exists()
 
 
 def test_counting_and_merging_steps_without_beam(abstracts: Path, tmp_path: Path) -> None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import BinaryIO, cast
 
+import pytest
+
 from bioshards.corpus.storage.local_storage import LocalStorage
+from tests.support.outputs import published_digests
 
 
 class FullDiskStorage(LocalStorage):
@@ -50,3 +56,43 @@ def limit_file_size(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def check_resumption(
+    run: Callable[[Path], int],
+    folder: Path,
+    allowed_writes: Sequence[int],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Check that runs whose disk is full after some writes continue one another, to the bytes of one run.
+
+    Args:
+        run: runs a pipeline into an output directory.
+        folder: folder of the outputs.
+        allowed_writes: number of files that each run may write; that of the last one may be the manifest.
+    """
+    for count in allowed_writes:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(LocalStorage, "write", _limit_writes(count))
+            assert run(folder / "out") in (1, 2, 3)
+        stderr = capsys.readouterr().err
+        assert "No space left" in stderr or "the disk is full" in stderr
+        assert not (folder / "out" / "manifest.json").exists() or count == allowed_writes[-1]
+    assert run(folder / "out") == 0
+    assert run(folder / "fresh") == 0
+    assert published_digests(folder / "out") == published_digests(folder / "fresh")
+    assert list((folder / "out").rglob(".tmp-*")) == []
+
+
+def _limit_writes(count: int) -> Callable[[LocalStorage, str], contextlib.AbstractContextManager[BinaryIO]]:
+    original_write, remaining_writes = LocalStorage.write, [count]
+
+    @contextmanager
+    def write_until_full(self: LocalStorage, path: str) -> Iterator[BinaryIO]:
+        with original_write(self, path) as file:
+            remaining_writes[0] -= 1
+            if remaining_writes[0] < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            yield file
+
+    return write_until_full

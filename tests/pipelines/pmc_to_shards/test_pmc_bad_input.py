@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import gzip
 import json
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.xml.decoder import DecodingReport
 from tests.support.corpus.jats_articles import (
     article_xml,
@@ -23,6 +19,7 @@ from tests.support.corpus.jats_articles import (
     zip_articles,
 )
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.full_disk import check_resumption
 from tests.support.outputs import load_documents, load_manifest, published_digests
 
 Run = Callable[..., int]
@@ -213,32 +210,9 @@ def test_missing_input_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_run_resumes_after_a_full_disk(
-    tmp_path: Path, run_pmc: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Some of the first writes fail in turn; each run resumes from the one before."""
-    original_write = LocalStorage.write
-    remaining_writes = [0]
-
-    @contextlib.contextmanager
-    def write_until_full(self: LocalStorage, path: str) -> Iterator[Any]:
-        with original_write(self, path) as file:
-            remaining_writes[0] -= 1
-            if remaining_writes[0] < 0:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            yield file
-
-    with monkeypatch.context() as patched:
-        patched.setattr(LocalStorage, "write", write_until_full)
-        for allowed_writes in (0, 1, 2, 3, 5):
-            remaining_writes[0] = allowed_writes
-            assert run_pmc("--output", tmp_path / "out") in (1, 2)
-            stderr = capsys.readouterr().err
-            assert "No space left" in stderr or "the disk is full" in stderr
-            assert not (tmp_path / "out" / "manifest.json").exists()
-    assert run_pmc("--output", tmp_path / "out") == 0
-    assert run_pmc("--output", tmp_path / "fresh") == 0
-    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
+def test_run_resumes_after_a_full_disk(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
+    """Some of the first writes fail in turn."""
+    check_resumption(lambda output: run_pmc("--output", output), tmp_path, (0, 1, 2, 3, 5), capsys)
 
 
 def test_an_output_that_is_somebody_elses(tmp_path: Path, run: Run, run_pmc: Run, capsys: Capture) -> None:

@@ -7,9 +7,9 @@ import gzip
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pytest
 
@@ -20,6 +20,7 @@ from bioshards.pipelines.execution import executor
 from bioshards.pipelines.registry import PIPELINES
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import run_beam
+from tests.support.full_disk import check_resumption
 from tests.support.outputs import load_documents, load_manifest, published_digests
 
 Run = Callable[..., int]
@@ -266,36 +267,9 @@ def test_read_error_of_the_disk_is_reported(
     assert "Input/output error" in capsys.readouterr().err
 
 
-def test_run_resumes_after_a_full_disk(
-    tmp_path: Path, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each of the first writes fails in turn; each run resumes from the one before."""
-    import contextlib
-
-    original_write = LocalStorage.write
-    remaining_writes = [0]
-
-    @contextlib.contextmanager
-    def write_until_full(self: LocalStorage, path: str) -> Iterator[Any]:
-        with original_write(self, path) as file:
-            remaining_writes[0] -= 1
-            if remaining_writes[0] < 0:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            yield file
-
-    with monkeypatch.context() as patched:
-        patched.setattr(LocalStorage, "write", write_until_full)
-        for allowed_writes in range(12):
-            remaining_writes[0] = allowed_writes
-            code = run("--output", tmp_path / "out")
-            if code == 0:
-                break
-            stderr = capsys.readouterr().err
-            assert "No space left" in stderr or "the disk is full" in stderr
-            assert not (tmp_path / "out" / "manifest.json").exists()
-    assert run("--output", tmp_path / "out") == 0
-    assert run("--output", tmp_path / "fresh") == 0
-    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
+def test_run_resumes_after_a_full_disk(tmp_path: Path, run: Run, capsys: Capture) -> None:
+    """Each of the first writes fails in turn."""
+    check_resumption(lambda output: run("--output", output), tmp_path, range(6), capsys)
 
 
 def test_output_of_another_configuration_is_refused(tmp_path: Path, run: Run, capsys: Capture) -> None:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tokenizers import Tokenizer
 
 from bioshards.corpus.manifest import encode, write_manifest
 from bioshards.corpus.output.output_layout import FORMAT
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.pretraining import build, shard_groups
-from tests.support.corpus.manifests import FILES, of_words
+from tests.support.corpus.damaged_shards import DAMAGES
+from tests.support.corpus.manifests import FILES, of_mirror, of_words
 from tests.support.corpus.synthetic_documents import make_document, write_document_dir
+from tests.support.full_disk import check_resumption
 from tests.support.outputs import load_manifest, published_digests
 from tests.support.vocab import synthetic_corpora
 from tests.support.vocab.synthetic_corpora import NO_TOKENS, run_shards_to_pretraining
@@ -150,22 +149,28 @@ def test_wrong_command_line_is_refused(
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize(
+    ("pipeline", "library"),
+    [
+        ("shards_to_words", "tokenizers"),
+        ("shards_to_pretraining", "tokenizers"),
+        ("shards_to_pretraining", "numpy"),
+    ],
+)
 def test_missing_library_error_names_the_extra_to_install(
-    abstracts: Path, vocabulary: Path, tmp_path: Path
+    pipeline: str, library: str, abstracts: Path, tmp_path: Path
 ) -> None:
-    for library in ("tokenizers", "numpy"):
-        code = (
-            f"import sys; sys.modules['{library}'] = None; from bioshards.pipelines import cli; "
-            "sys.exit(cli.main(['run', 'shards_to_pretraining', *sys.argv[1:]]))"
-        )
-        arguments = ("--input", abstracts, "--vocab", vocabulary, "--output", tmp_path / "out")
-        command = [sys.executable, "-c", code, *map(str, arguments)]
-        completed = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert completed.returncode == 2
-        assert "shards_to_pretraining needs a library that cannot be imported" in completed.stderr
-        assert "pip install 'bioshards[vocab]'" in completed.stderr
-        assert len(completed.stderr.splitlines()) == 1
-        assert not (tmp_path / "out").exists()
+    code = (
+        f"import sys; sys.modules['{library}'] = None; from bioshards.pipelines import cli; "
+        f"sys.exit(cli.main(['run', '{pipeline}', *sys.argv[1:]]))"
+    )
+    command = [sys.executable, "-c", code, "--input", str(abstracts), "--output", str(tmp_path / "out")]
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.returncode == 2
+    assert f"{pipeline} needs a library that cannot be imported" in completed.stderr
+    assert "pip install 'bioshards[vocab]'" in completed.stderr
+    assert len(completed.stderr.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
 
 
 # The vocabulary
@@ -291,15 +296,15 @@ def test_vocabulary_with_another_pretokenizer_is_refused(
 def test_input_without_finished_documents_is_refused(
     abstracts: Path, tmp_path: Path, assert_refused: Callable[..., str]
 ) -> None:
-    folders = {
-        name: tmp_path / name for name in ("unfinished", "words", "strange", "broken", "older", "lacking")
-    }
+    names = ("unfinished", "words", "fetched", "strange", "broken", "older", "lacking")
+    folders = {name: tmp_path / name for name in names}
     for name in ("unfinished", "older", "lacking"):
         synthetic_corpora.write_abstracts(folders[name], one=range(300, 305))
     manifest = load_manifest(folders["older"])
     (folders["unfinished"] / "manifest.json").unlink()
     write_manifest(FILES, f"{folders['words']}/manifest.json", of_words([]))
     for name, text in (
+        ("fetched", json.dumps(encode(of_mirror()))),
         ("strange", "[1]"),
         ("broken", "{"),
         ("older", json.dumps({**manifest, "config": {**manifest["config"], "format": FORMAT - 1}})),
@@ -311,6 +316,7 @@ def test_input_without_finished_documents_is_refused(
         tmp_path / "nowhere": "has no manifest.json: it is not a finished output",
         folders["unfinished"]: "rerun the command to complete it",
         folders["words"]: "does not hold documents: by its manifest.json it was made by shards_to_words",
+        folders["fetched"]: "by its manifest.json it was made by fetch. Give the --output of",
         folders["strange"]: "does not hold documents: by its manifest.json it is not of bioshards",
         folders["broken"]: "/manifest.json cannot be read",
         folders["older"]: f"was made by another version of bioshards (format {FORMAT - 1}, this is {FORMAT})",
@@ -319,6 +325,8 @@ def test_input_without_finished_documents_is_refused(
         error = assert_refused("--input", abstracts, "--input", folder)
         assert str(folder) in error
         assert message in error
+    older = assert_refused("--input", folders["older"])
+    assert "Make it anew: beam run pubmed_to_shards" in older
 
 
 def test_duplicate_input_shards_are_refused(
@@ -331,54 +339,12 @@ def test_duplicate_input_shards_are_refused(
     for other in (f"{abstracts}/", copy, link, grown):
         error = assert_refused("--input", abstracts, "--input", other)
         assert f"{abstracts} and {str(other).rstrip('/')} hold the same shard (data-" in error
+        assert "counted twice" in error
         assert "Give one of them" in error
 
 
-def delete_shard(shard: Path) -> str:
-    shard.unlink()
-    return "No such file or directory"
-
-
-def truncate_shard(shard: Path) -> str:
-    size = shard.stat().st_size
-    os.truncate(shard, size - 8)
-    return f"it has {size - 8:,} bytes, and its manifest lists {size:,}"
-
-
-def empty_shard(shard: Path) -> str:
-    size = shard.stat().st_size
-    shard.write_bytes(b"")
-    return f"it has 0 bytes, and its manifest lists {size:,}"
-
-
-def change_shard_text(shard: Path) -> str:
-    shard.write_bytes(shard.read_bytes().replace(b"grew", b"flew"))
-    return "its SHA-256 is not the one that its manifest lists"
-
-
-def write_invalid_utf8(shard: Path) -> str:
-    shard.write_bytes(shard.read_bytes().replace(b"grew", b"gr\xffw"))
-    return "its SHA-256 is not the one that its manifest lists"
-
-
-def replace_shard_with_folder(shard: Path) -> str:
-    shard.unlink()
-    shard.mkdir()
-    return "Is a directory"
-
-
 @pytest.mark.parametrize("name", ["one", "two"])
-@pytest.mark.parametrize(
-    "damage_shard",
-    [
-        delete_shard,
-        truncate_shard,
-        empty_shard,
-        change_shard_text,
-        write_invalid_utf8,
-        replace_shard_with_folder,
-    ],
-)
+@pytest.mark.parametrize("damage_shard", DAMAGES)
 def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
     damage_shard: Callable[[Path], str],
     name: str,
@@ -637,38 +603,10 @@ def test_run_resumes_after_a_full_disk(
     capsys: Capture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Writes of every step fail in turn; each run resumes from the one before."""
-    original_write, remaining_writes = LocalStorage.write, [0]
-
-    @contextlib.contextmanager
-    def write_until_full(self: LocalStorage, path: str) -> Iterator[Any]:
-        with original_write(self, path) as file:
-            remaining_writes[0] -= 1
-            if remaining_writes[0] < 0:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            yield file
-
+    """Writes of every step fail in turn."""
     monkeypatch.setattr(shard_groups, "MIN_GROUP_BYTES", 1)
-    options = (
-        "--input",
-        abstracts,
-        "--vocab",
-        vocabulary,
-        "--shuffle",
-        shuffle,
-        "--validation-fraction",
-        0.3,
+    options = ("--input", abstracts, "--vocab", vocabulary, "--shuffle", shuffle)
+    command = (*options, "--validation-fraction", 0.3, "--output")
+    check_resumption(
+        lambda output: run_shards_to_pretraining(*command, output), tmp_path, (0, 1, 2, 3, 5, 6), capsys
     )
-    command = (*options, "--output")
-    with monkeypatch.context() as patched:
-        patched.setattr(LocalStorage, "write", write_until_full)
-        for allowed_writes in (0, 1, 2, 3, 5, 6):
-            remaining_writes[0] = allowed_writes
-            assert run_shards_to_pretraining(*command, tmp_path / "out") in (1, 2)
-            stderr = capsys.readouterr().err
-            assert "No space left" in stderr or "the disk is full" in stderr
-            assert not (tmp_path / "out" / "manifest.json").exists()
-    assert run_shards_to_pretraining(*command, tmp_path / "out") == 0
-    assert run_shards_to_pretraining(*command, tmp_path / "fresh") == 0
-    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
-    assert list((tmp_path / "out").rglob(".tmp-*")) == []
