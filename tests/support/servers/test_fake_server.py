@@ -30,14 +30,9 @@ from tests.support.servers.fake_server import (
     EndlessBody,
     FakeServer,
     Fault,
-    FixedBody,
     FunctionCall,
     HtmlPage,
-    NoResponse,
     NotFound,
-    RangeIgnored,
-    Redirect,
-    Republication,
     ServiceUnavailable,
     SlowBody,
     Stall,
@@ -134,19 +129,6 @@ def test_europepmc_listing_is_a_table(server: FakeServer) -> None:
 )
 def test_sizes_are_rounded_as_by_apache(size: int, text: str) -> None:
     assert format_apache_size(size) == text
-
-
-def test_created_folders_contain_the_given_files(server: FakeServer) -> None:
-    baseline = server.root / "pubmed" / "baseline"
-    data = send_get(server, "pubmed/updatefiles/pubmed26n0003.xml.gz").content
-    assert gzip.decompress(data) == b"<PubmedArticleSet/>"
-    assert send_get(server, "pubmed/updatefiles/pubmed26n0003.xml.gz.md5").text == (
-        f"MD5(pubmed26n0003.xml.gz)= {hashlib.md5(data).hexdigest()}\n"
-    )
-    assert send_get(server, "pubmed/baseline/pubmed26n0002.xml.gz").content == SMALL
-    assert "files pubmed26n0001.xml through pubmed26n0002.xml." in (baseline / "README.txt").read_text()
-    package = gzip.decompress(send_get(server, "europepmc/PMC1_PMC20.xml.gz").content)
-    assert package == b"<articles><article>1</article><article>2</article></articles>"
 
 
 def get_listing_page(server: FakeServer, query: str) -> tuple[list[str], list[str], str]:
@@ -276,46 +258,6 @@ def test_folder_without_trailing_slash_is_redirected(server: FakeServer) -> None
 # Faults
 
 
-def test_service_unavailable_sends_retry_after_if_given(server: FakeServer) -> None:
-    server.schedule_fault("pubmed/*", ServiceUnavailable())
-    server.schedule_fault("pubmed/*", ServiceUnavailable("7", status=429))
-    first, second, third = (send_get(server, FILE) for _ in range(3))
-    assert (first.status_code, "Retry-After" in first.headers) == (503, False)
-    assert (second.status_code, second.headers["Retry-After"]) == (429, "7")
-    assert third.status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("fault", "status", "content"),
-    [
-        (HtmlPage("<html>Sorry</html>"), 200, b"<html>Sorry</html>"),
-        (FixedBody(b"no checksum"), 200, b"no checksum"),
-        (Redirect("http://elsewhere.invalid/"), 302, b""),
-        (CorruptByte(2), 200, b"\x1f\x8b\xff" + DATA[1:]),
-        (Stall(50, 0.1), 200, b"\x1f\x8b" + DATA),
-    ],
-)
-def test_fault_changes_the_response(server: FakeServer, fault: Fault, status: int, content: bytes) -> None:
-    server.schedule_fault(FILE, fault)
-    response = send_get(server, FILE)
-    assert (response.status_code, response.content) == (status, content)
-    assert int(response.headers["Content-Length"]) == len(content)
-    assert send_get(server, FILE).content == b"\x1f\x8b" + DATA
-
-
-def test_unlimited_fault_is_repeated(server: FakeServer) -> None:
-    server.schedule_fault("*n0001*", NotFound(), times=None)
-    assert [send_get(server, FILE).status_code for _ in range(3)] == [404, 404, 404]
-    assert send_get(server, FILE.replace("1", "2")).status_code == 200
-
-
-def test_no_response_closes_the_connection(server: FakeServer) -> None:
-    server.schedule_fault(FILE, NoResponse())
-    with pytest.raises(requests.ConnectionError):
-        send_get(server, FILE)
-    assert server.requests[0].status == 0
-
-
 def test_connection_reset_follows_the_given_number_of_bytes(server: FakeServer) -> None:
     server.schedule_fault(FILE, ConnectionReset(after_bytes=70_000))
     data, error = read_body(server, FILE)
@@ -331,13 +273,6 @@ def test_truncated_body_has_the_full_content_length(server: FakeServer) -> None:
     assert error is not ConnectionResetError
 
 
-@pytest.mark.parametrize("listing", ["pubmed/baseline/", "europepmc/", "bucket/?list-type=2"])
-def test_listing_can_be_truncated(server: FakeServer, listing: str) -> None:
-    server.schedule_fault(listing.partition("?")[0], TruncatedBody(after_bytes=100))
-    assert read_body(server, listing)[1] is not None
-    assert read_body(server, listing)[1] is None
-
-
 def test_corrupt_byte_is_a_position_in_the_file(server: FakeServer) -> None:
     server.schedule_fault(OBJECT, CorruptByte(at_byte=500), times=2)
     assert send_get(server, OBJECT, Range="bytes=499-501").content == bytes(
@@ -346,67 +281,12 @@ def test_corrupt_byte_is_a_position_in_the_file(server: FakeServer) -> None:
     assert send_get(server, OBJECT, Range="bytes=600-").content == DATA[600:]
 
 
-def test_stall_before_the_first_byte_and_within_the_body(server: FakeServer) -> None:
-    server.schedule_fault(FILE, Stall(after_bytes=0, seconds=30))
-    server.schedule_fault(FILE, Stall(after_bytes=10, seconds=30))
-    with pytest.raises(requests.ReadTimeout):
-        requests.get(server.url + FILE, timeout=0.3)
-    with requests.get(server.url + FILE, timeout=0.3, stream=True) as response:
-        assert response.raw.read(10) == (b"\x1f\x8b" + DATA)[:10]
-        with pytest.raises(Exception, match="timed out"):
-            response.raw.read(1)
-
-
-def test_slow_body_has_its_rate(server: FakeServer) -> None:
-    server.schedule_fault(FILE, SlowBody(bytes_per_second=200_000))
-    started = time.monotonic()
-    assert send_get(server, FILE).content == b"\x1f\x8b" + DATA
-    assert 0.5 <= time.monotonic() - started < 20
-
-
 def test_server_rate_and_latency_apply_to_all_responses(server: FakeServer) -> None:
     server.bytes_per_second, server.latency = 400_000, 0.1
     started = time.monotonic()
     with ThreadPoolExecutor(2) as pool:
         assert all(pool.map(lambda _: send_get(server, OBJECT).content == DATA, range(2)))
     assert 0.6 <= time.monotonic() - started < 20
-
-
-def test_range_ignored_gives_the_whole_file(server: FakeServer) -> None:
-    server.schedule_fault(OBJECT, RangeIgnored())
-    response = send_get(server, OBJECT, Range="bytes=100-")
-    assert (response.status_code, response.content) == (200, DATA)
-    assert (server.requests[0].range, server.requests[0].status) == ("bytes=100-", 200)
-
-
-def test_endless_body_continues_until_the_client_closes(server: FakeServer) -> None:
-    server.schedule_fault("pubmed/baseline/", EndlessBody(b"<a href='x'>"), times=None)
-    with requests.get(server.url + "pubmed/baseline/", stream=True, timeout=5) as response:
-        assert len(response.raw.read(1_000_000)) == 1_000_000
-    assert "Content-Length" not in response.headers
-
-
-def test_republication_takes_effect_from_the_next_request(server: FakeServer) -> None:
-    server.schedule_fault(FILE, Republication(FILE, b"<New/>", md5=True))
-    old_response, new_response = send_get(server, FILE), send_get(server, FILE)
-    assert old_response.content == b"\x1f\x8b" + DATA
-    assert gzip.decompress(new_response.content) == b"<New/>"
-    assert hashlib.md5(new_response.content).hexdigest() in send_get(server, FILE + ".md5").text
-    assert old_response.headers["ETag"] != new_response.headers["ETag"]
-
-
-def test_republication_can_keep_the_old_checksum(server: FakeServer) -> None:
-    server.schedule_fault(FILE, Republication(FILE, b"<New/>"))
-    send_get(server, FILE)
-    assert hashlib.md5(b"\x1f\x8b" + DATA).hexdigest() in send_get(server, FILE + ".md5").text
-
-
-def test_function_call_runs_before_the_response(server: FakeServer) -> None:
-    new_path = server.root / "pubmed" / "updatefiles" / "pubmed26n0004.xml.gz"
-    server.schedule_fault(
-        "pubmed/updatefiles/", FunctionCall(lambda: publish_file(new_path, b"<PubmedArticleSet/>", md5=True))
-    )
-    assert "pubmed26n0004.xml.gz.md5" in send_get(server, "pubmed/updatefiles/").text
 
 
 def test_error_of_a_function_call_is_raised_on_exit(
@@ -492,20 +372,6 @@ def test_max_requests_per_second_uses_a_sliding_window(server: FakeServer) -> No
     ]
     assert server.max_requests_per_second("europepmc/*") == 3
     assert server.max_requests_per_second("none") == 0
-
-
-def test_md5_of_an_unchanged_file_is_computed_once(
-    server: FakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[object] = []
-    digest = hashlib.file_digest
-    monkeypatch.setattr(hashlib, "file_digest", lambda *a: calls.append(a) or digest(*a))  # type: ignore[func-returns-value]
-    for _ in range(3):
-        send_get(server, OBJECT)
-        send_get(server, "bucket/?list-type=2&prefix=PMC1.1/PMC1.1.xml")
-    assert len(calls) == 1
-    publish_file(server.root / OBJECT, b"<article/>")
-    assert send_get(server, OBJECT).headers["ETag"] == f'"{hashlib.md5(b"<article/>").hexdigest()}"'
 
 
 # Shutdown
