@@ -276,23 +276,6 @@ def test_white_space_words_serve_every_vocabulary(
     assert run_build(words, "--output", tmp_path / "a", "--preset", "bioalbert", "--size", SIZE) == 0
 
 
-def test_min_count_drops_rare_words(shards: list[str], tmp_path: Path) -> None:
-    assert run_build(*shards, "--output", tmp_path / "v", "--size", 500, "--min-count", 5) == 0
-    with open(tmp_path / "v" / "words.tsv", "rb") as file:
-        assert min(word_counts.read_counts(file).values()) >= 5
-    assert load_manifest(tmp_path / "v")["counts"]["min_count"] == 5
-
-
-def test_max_words_keeps_the_most_frequent(
-    shards: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(count_inputs, "MAX_WORDS", 300)
-    assert run_build(*shards, "--output", tmp_path / "v", "--size", 500) == 0
-    totals = load_manifest(tmp_path / "v")["counts"]
-    assert 100 < totals["distinct_words"] <= 300
-    assert totals["min_count"] > 1
-
-
 # Repeated builds and reports
 
 
@@ -383,16 +366,9 @@ def test_missing_or_unfinished_input_is_refused(
     assert "rerun the command to complete it" in read_build_error(unfinished)
 
 
-def test_input_of_another_kind_is_refused(
-    read_build_error: ReadBuildError, vocabulary: Path, tmp_path: Path
-) -> None:
+def test_input_of_another_kind_is_refused(read_build_error: ReadBuildError, vocabulary: Path) -> None:
+    """counting/test_count_inputs.py has the other directories."""
     assert "does not hold documents" in read_build_error(vocabulary)
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "manifest.json").write_text("[]")
-    assert "does not hold documents" in read_build_error(other)
-    (other / "manifest.json").write_text("{")
-    assert str(other) in read_build_error(other)
 
 
 def test_repeated_input_is_refused(read_build_error: ReadBuildError, shards: list[str]) -> None:

@@ -14,7 +14,8 @@ import pytest
 from lxml import etree
 
 from bioshards.corpus import jats
-from bioshards.corpus.document import COLUMN_TYPES, ArticleColumns
+from bioshards.corpus.document import ArticleColumns
+from bioshards.corpus.document_schema import COLUMN_TYPES
 from bioshards.corpus.errors import BadFileError, BadRecordError
 from bioshards.corpus.jats import article_metadata, text_blocks, xml_tree
 from bioshards.corpus.jats.document_builder import identify_article

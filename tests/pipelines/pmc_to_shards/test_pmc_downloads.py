@@ -20,24 +20,13 @@ from bioshards.pipelines.dry_run import cost
 from bioshards.pipelines.inputs import downloads
 from tests.support.corpus.jats_articles import article_xml
 from tests.support.outputs import load_documents, load_manifest, published_digests
-from tests.support.servers.fake_pmc_bucket import FakeArticle, FakeBucket, create_bucket
+from tests.support.servers.fake_pmc_bucket import ARTICLES, FakeArticle, FakeBucket, create_bucket
 from tests.support.servers.fake_server import CorruptByte, FakeServer, NotFound, ServiceUnavailable
 from tests.support.servers.server_pages import create_europepmc_server
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 DAY, NEXT_DAY = "2026-11-01", "2026-11-02"
-ARTICLES = [
-    FakeArticle(1200001, pmid=41, doi="10.5555/41"),
-    FakeArticle(1200002, licence="CC0"),
-    FakeArticle(1200003, licence="CC BY-NC"),
-    FakeArticle(1200004, licence=None),
-    FakeArticle(1200005, licence="TDM", open_access=False, manuscript=True),
-    FakeArticle(1200006, ocr=True),
-    FakeArticle(1200007, retracted=True),
-    FakeArticle(12900001, version=2),
-    FakeArticle(12900001, version=10, text="The tenth version is the newest."),
-]
 KEPT_IDS = [*(f"pmc:PMC120000{n}.1" for n in (1, 2, 7)), "pmc:PMC12900001.10"]
 PACKAGES = {
     "PMC1_PMC20.xml.gz": [article_xml(1, "One. Two."), article_xml(2, licence=None)],

@@ -173,15 +173,7 @@ def test_missing_library_error_names_the_extra_to_install(
     assert not (tmp_path / "out").exists()
 
 
-# The vocabulary
-
-
-def write_changed_vocabulary(vocabulary: Path, folder: Path, **changes: object) -> Path:
-    """Write a vocabulary without a manifest, with changes in its tokenizer.json."""
-    folder.mkdir()
-    tokenizer = json.loads((vocabulary / "tokenizer.json").read_text())
-    (folder / "tokenizer.json").write_text(json.dumps({**tokenizer, **changes}))
-    return folder
+# The vocabulary: tests/vocab/pretraining/test_pretraining_input_checks.py has the others
 
 
 def test_invalid_vocabulary_is_refused(
@@ -200,19 +192,6 @@ def test_invalid_vocabulary_is_refused(
         "folder": "Is a directory",
     }.items():
         assert message in assert_refused("--input", abstracts, vocab=tmp_path / name)
-
-
-@pytest.mark.parametrize("name", ["[CLS]", "[SEP]", "[MASK]"])
-def test_vocabulary_without_a_special_token_is_refused(
-    name: str, abstracts: Path, vocabulary: Path, tmp_path: Path, assert_refused: Callable[..., str]
-) -> None:
-    tokens = json.loads((vocabulary / "tokenizer.json").read_text())["added_tokens"]
-    other_tokens = [token for token in tokens if token["content"] != name]
-    incomplete = write_changed_vocabulary(
-        vocabulary, tmp_path / "lacking", added_tokens=other_tokens, post_processor=None
-    )
-    error = assert_refused("--input", abstracts, vocab=incomplete)
-    assert f"--vocab {incomplete} has no special token {name}, which all objectives need" in error
 
 
 def test_vocabulary_that_differs_from_its_manifest_is_refused(
@@ -256,38 +235,6 @@ def test_vocabulary_of_other_text_is_refused(
     error = assert_refused("--input", other)
     assert f"--vocab {vocabulary} does not fit {other}: " in error
     assert "% of the tokens of its first documents are [UNK]. Build a vocabulary of these documents" in error
-
-
-def test_cased_vocabulary_for_lower_case_documents_is_refused(
-    abstracts: Path, tmp_path: Path, assert_refused: Callable[..., str], capsys: Capture
-) -> None:
-    lower = write_document_dir(
-        tmp_path / "lower",
-        {
-            "one": [
-                make_document(
-                    f"pubmed:{number}",
-                    [line.lower() for line in synthetic_corpora.make_paragraph(str(number), 5)],
-                )
-                for number in range(1, 30)
-            ]
-        },
-    )
-    cased = synthetic_corpora.build_vocabulary(
-        tmp_path / "cased", abstracts, options=("--size", "300", "--cased")
-    )
-    error = assert_refused("--input", abstracts, "--input", lower, vocab=cased)
-    assert f"--vocab {cased} does not fit {lower}: it is cased, and the documents are in lower case" in error
-    assert (
-        run_shards_to_pretraining("--input", abstracts, "--vocab", cased, "--output", tmp_path / "out") == 0
-    )
-
-
-def test_vocabulary_with_another_pretokenizer_is_refused(
-    abstracts: Path, vocabulary: Path, tmp_path: Path, assert_refused: Callable[..., str]
-) -> None:
-    other = write_changed_vocabulary(vocabulary, tmp_path / "other", pre_tokenizer={"type": "Whitespace"})
-    assert "text cannot be encoded chunk by chunk" in assert_refused("--input", abstracts, vocab=other)
 
 
 # The documents

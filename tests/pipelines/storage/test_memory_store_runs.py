@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -102,19 +101,6 @@ def test_words_are_counted_from_and_to_an_object_store(reference: Path, tmp_path
     assert run_shards_to_words("--input", "mem://bucket/in", "--output", "mem://bucket/other") == 3
 
 
-def test_incomplete_write_creates_no_object() -> None:
-    storage = RoutedStorage(StoreOptions())
-
-    def write_and_fail() -> None:
-        with storage.write("mem://bucket/a.json") as file:
-            file.write(b"half")
-            raise OSError("connection lost")
-
-    with pytest.raises(OSError, match="connection lost"):
-        write_and_fail()
-    assert MEMORY_OBJECTS == {}
-
-
 PATH = "mem://bucket/a.xml.gz"
 
 
@@ -186,27 +172,6 @@ def test_a_mirror_on_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyP
         with pytest.raises(BadFileError):
             mirror.fetch(connection, remote)
         assert before == MEMORY_OBJECTS
-
-
-def test_storage_calls_are_the_same_as_for_local_files(tmp_path: Path) -> None:
-    storage = RoutedStorage(StoreOptions())
-    for folder in ("mem://bucket/x", str(tmp_path / "x")):
-        for name in ("b.txt", "a.txt", "deep/c.txt"):
-            with storage.write(f"{folder}/{name}") as file:
-                file.write(name.encode())
-        assert storage.list_names(folder) == ["a.txt", "b.txt"]
-        assert storage.is_folder(folder)
-        assert not storage.is_folder(f"{folder}/a.txt")
-        assert storage.exists(f"{folder}/a.txt")
-        assert not storage.exists(f"{folder}/z.txt")
-        found = [re.sub(".*/x/", "", item.path) for item in storage.walk(folder)]
-        assert found == ["a.txt", "b.txt", "deep/c.txt"]
-        assert [item.size for item in storage.glob(f"{folder}/*.txt")] == [5, 5]
-        with storage.open(f"{folder}/deep/c.txt") as file:
-            assert file.read() == b"deep/c.txt"
-        storage.remove(f"{folder}/a.txt")
-        storage.remove(f"{folder}/a.txt")
-        assert storage.list_names(folder) == ["b.txt"]
 
 
 def test_manifest_contains_no_credentials(run: Callable[..., int], tmp_path: Path) -> None:

@@ -95,6 +95,20 @@ class FakeArticle:
         }
 
 
+ARTICLES = [
+    FakeArticle(1200001, pmid=41, doi="10.5555/41"),
+    FakeArticle(1200002, licence="CC0"),
+    FakeArticle(1200003, licence="CC BY-NC"),
+    FakeArticle(1200004, licence=None),
+    FakeArticle(1200005, licence="TDM", open_access=False, manuscript=True),
+    FakeArticle(1200006, ocr=True),
+    FakeArticle(1200007, retracted=True),
+    FakeArticle(12900001, version=2),
+    FakeArticle(12900001, version=10, text="The tenth version is the newest."),
+]
+"""Articles of every licence, set and state, two versions of one."""
+
+
 def create_bucket(root: Path, articles: Iterable[FakeArticle], inventory_date: str) -> FakeBucket:
     """Create a bucket of articles under ``root``, with an inventory of a day (``2026-09-04``)."""
     bucket = FakeBucket(root)

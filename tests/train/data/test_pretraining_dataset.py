@@ -246,7 +246,7 @@ def test_documents_are_refused(tmp_path: Path) -> None:
     folder = put_documents(tmp_path, {"a": [make_document("pubmed:1", ["One."])]})
     message = read_open_error(folder)
     assert "is an output of pubmed_to_shards, not of shards_to_pretraining" in message
-    assert f"--input {folder}" in message
+    assert f"Build a pretraining set from it: beam run shards_to_pretraining --input {folder}" in message
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import resource
 import shutil
@@ -384,7 +383,10 @@ def test_error_names_damaged_state_and_previous_checkpoint_resumes(
     assert_same_runs(tmp_path / "whole", out)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"identity": {}}', '{"identity": null}', "\xff"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "{}", '{"identity": {}}', '{"identity": null}', '{"identity": {"recipe": null}}', "\xff"],
+)
 def test_error_names_damaged_run_json(
     text: str,
     stopped_run: Path,
@@ -398,37 +400,6 @@ def test_error_names_damaged_run_json(
     stderr = capsys.readouterr().err
     assert f"train: {tmp_path}/run/run.json is damaged (" in stderr
     assert "give another --output" in stderr
-
-
-def test_run_directory_without_run_json_is_refused(
-    stopped_run: Path, pretraining_sets: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shutil.copytree(stopped_run, tmp_path / "run")
-    (tmp_path / "run" / "run.json").unlink()
-    assert run_trainer(pretraining_sets["bert"], tmp_path / "run", *SAVE_OPTIONS) == 2
-    assert (
-        "is not empty and has no run.json; give another --output, or an empty folder"
-        in capsys.readouterr().err
-    )
-
-
-def test_another_recipe_is_refused_without_changes(
-    stopped_run: Path, pretraining_sets: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shutil.copytree(stopped_run, tmp_path / "run")
-    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
-    for options in (("--hidden-size", 64), ("--seed", 1), ("--steps", 13)):
-        assert run_trainer(pretraining_sets["bert"], tmp_path / "run", *SAVE_OPTIONS, *options) == 2
-        name, value = options
-        assert f"{name} {read_recipe_value(stopped_run, name)}, not {value}" in capsys.readouterr().err
-    after = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
-    assert after == before
-
-
-def read_recipe_value(run: Path, option: str) -> object:
-    """Return a run's value of an option."""
-    recipe = json.loads((run / "run.json").read_text())["identity"]["recipe"]
-    return recipe[option.removeprefix("--").replace("-", "_")]
 
 
 def test_state_with_other_tensors_is_refused(

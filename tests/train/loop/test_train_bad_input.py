@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import hashlib
@@ -21,12 +20,9 @@ import torch
 from transformers import AutoModel
 
 from bioshards.train.__main__ import main
-from bioshards.train.loop import training_run
-from bioshards.train.loop.checkpoint import LoopState
 from bioshards.train.loop.metrics_log import MetricsLog
 from bioshards.train.loop.training_loop import MAX_NON_FINITE_STEPS
 from bioshards.train.models.objective import Objective
-from tests.support.full_disk import limit_file_size
 from tests.support.outputs import load_manifest, published_digests
 from tests.support.train.trainer_runs import (
     SMALL_MODEL_OPTIONS,
@@ -101,62 +97,17 @@ def is_started(out: Path) -> bool:
 # Data
 
 
+# data/test_pretraining_dataset.py has all directories and shards that are refused.
+
+
 def test_missing_data_directory_is_refused(read_error: ReadError, tmp_path: Path) -> None:
     message = read_error(tmp_path / "nowhere", tmp_path / "out")
     assert "nowhere does not exist. Give the --output of beam run shards_to_pretraining" in message
     assert not (tmp_path / "out").exists()
 
 
-def test_file_as_data_is_refused(read_error: ReadError, data: Path, tmp_path: Path) -> None:
-    assert "manifest.json" in read_error(data / "manifest.json", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_documents_as_data_are_refused(read_error: ReadError, tmp_path: Path) -> None:
-    folder = write_abstracts(tmp_path / "documents", a=range(1, 3))
-    message = read_error(folder, tmp_path / "out")
-    assert f"{folder} is an output of pubmed_to_shards" in message
-    assert f"Build a pretraining set from it: beam run shards_to_pretraining --input {folder}" in message
-
-
-def test_directory_of_a_split_is_refused(read_error: ReadError, data: Path, tmp_path: Path) -> None:
-    message = read_error(data / "train", tmp_path / "out")
-    assert f"has no manifest.json, but its parent folder has one: give {data}" in message
-
-
-def test_unfinished_set_is_refused(read_error: ReadError, data: Path, tmp_path: Path) -> None:
-    (data / "manifest.json").unlink()
-    assert "it is not a finished pretraining set" in read_error(data, tmp_path / "out")
-
-
 def test_run_directory_as_data_is_refused(read_error: ReadError, finished_run: Path, tmp_path: Path) -> None:
     assert f"{finished_run} is an output of train" in read_error(finished_run, tmp_path / "out")
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"pipeline": "shards_to_pretraining"}'])
-def test_damaged_manifest_is_refused(text: str, read_error: ReadError, data: Path, tmp_path: Path) -> None:
-    (data / "manifest.json").write_text(text)
-    assert read_error(data, tmp_path / "out").startswith(f"train: {data}")
-
-
-def test_remote_set_is_refused(read_error: ReadError, tmp_path: Path) -> None:
-    assert "Copy it first" in read_error("s3://bucket/set", tmp_path / "out")
-
-
-def test_missing_shard_is_refused(read_error: ReadError, data: Path, tmp_path: Path) -> None:
-    (shard,) = list_shards(data, "train")
-    shard.unlink()
-    assert f"{shard} is missing, but the manifest lists it" in read_error(data, tmp_path / "out")
-
-
-def test_truncated_shard_is_refused(read_error: ReadError, data: Path, tmp_path: Path) -> None:
-    (shard,) = list_shards(data, "train")
-    whole = shard.read_bytes()
-    shard.write_bytes(whole[:-100])
-    assert f"has {len(whole) - 100:,} bytes, but the manifest lists {len(whole):,}" in read_error(
-        data, tmp_path / "out"
-    )
-    assert not is_started(tmp_path / "out")
 
 
 def test_changed_shard_is_found_before_training(read_error: ReadError, data: Path, tmp_path: Path) -> None:
@@ -209,15 +160,6 @@ def test_set_without_validation_rows_is_accepted(
     (data / "manifest.json").write_text(json.dumps(manifest))
     assert run_trainer(data, tmp_path / "out") == 0
     assert {line["split"] for line in load_log(tmp_path / "out")} == {"train"}
-
-
-def test_set_without_training_rows_is_refused(read_error: ReadError, data: Path, tmp_path: Path) -> None:
-    manifest = load_manifest(data)
-    manifest["outputs"] = [
-        output for output in manifest["outputs"] if not output["file"].startswith("train/")
-    ]
-    (data / "manifest.json").write_text(json.dumps(manifest))
-    assert f"{data} has no rows in the split train" in read_error(data, tmp_path / "out")
 
 
 @pytest.mark.parametrize(("built_for", "family"), [("albert", "bert"), ("bert", "albert")])
@@ -396,35 +338,6 @@ def test_run_of_another_version_is_refused(
     assert "was started with another version of bioshards" in read_error(pretraining_sets["electra"], out)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"identity": {"recipe": null}}'])
-def test_damaged_run_json_is_refused(
-    text: str, read_error: ReadError, pretraining_sets: dict[str, Path], finished_run: Path, tmp_path: Path
-) -> None:
-    out = shutil.copytree(finished_run, tmp_path / "out")
-    (out / "run.json").write_text(text)
-    assert f"{out}/run.json is damaged" in read_error(pretraining_sets["electra"], out)
-
-
-@pytest.mark.parametrize("damage", ["cut", "empty", "gone", "nonsense"])
-def test_error_names_damaged_checkpoint_and_previous_one_resumes(
-    damage: str, read_error: ReadError, pretraining_sets: dict[str, Path], finished_run: Path, tmp_path: Path
-) -> None:
-    out = shutil.copytree(finished_run, tmp_path / "out")
-    (out / "manifest.json").unlink()
-    path = out / LAST / "state.pt"
-    whole = path.read_bytes()
-    if damage == "gone":
-        path.unlink()
-    else:
-        path.write_bytes({"cut": whole[: len(whole) // 2], "empty": b"", "nonsense": b"state " * 99}[damage])
-    message = read_error(pretraining_sets["electra"], out)
-    assert f"{path} is missing or damaged (" in message
-    assert f"Remove {out / LAST} and rerun the command to resume from the checkpoint before" in message
-    shutil.rmtree(out / LAST)
-    assert run_trainer(pretraining_sets["electra"], out) == 0
-    assert is_same_state(load_state(out / LAST), load_state(finished_run / LAST))
-
-
 # Options
 
 
@@ -489,65 +402,24 @@ def is_whole(run: Path, checkpoint: str) -> bool:
     return names == [checkpoint] and load_state(run / checkpoint)["done"] == 6
 
 
-@pytest.mark.parametrize("size", [20_000, 200_000])  # of hf/model.safetensors, of state.pt
-def test_disk_that_fills_up_at_a_checkpoint(
-    size: int,
-    read_error: ReadError,
-    data: Path,
-    finished_run: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    out = tmp_path / "out"
-    write = training_run._TrainingRun._write_checkpoint
-
-    def write_with_limit(self: Any, folder: str, trainer: Any, state: LoopState) -> None:
-        with limit_file_size(size) if state.steps_done == 12 else contextlib.nullcontext():
-            write(self, folder, trainer, state)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(training_run._TrainingRun, "_write_checkpoint", write_with_limit)
-        message = read_error(data, out, code=1)
-    assert f"cannot write the checkpoint of step 12 to {out} (" in message
-    assert f"{out}/{BEFORE} is complete. " in message
-    assert "MB are free there; fix that and rerun the command to resume" in message
-    assert is_whole(out, BEFORE)
-    assert not (out / "manifest.json").exists()
-    assert run_trainer(data, out) == 0
-    assert is_same_state(load_state(out / LAST), load_state(finished_run / LAST))
-
-
 def raise_no_space(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.parametrize(
-    "name", ["checkpoint.os.rename", "checkpoint._fsync", "tokenizer_files.shutil.copyfile"]
-)
 def test_full_disk_during_a_checkpoint(
-    name: str, read_error: ReadError, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    read_error: ReadError, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """test_checkpoint.py has the other moments."""
     out = tmp_path / "out"
     assert run_trainer(data, out) == 0
     shutil.rmtree(out / LAST)
     (out / "manifest.json").unlink()
     with monkeypatch.context() as patched:
-        patched.setattr(f"bioshards.train.loop.{name}", raise_no_space)
+        patched.setattr("bioshards.train.loop.tokenizer_files.shutil.copyfile", raise_no_space)
         message = read_error(data, out, code=1)
     assert f"step 12 to {out} (No space left on device). {out}/{BEFORE} is complete" in message
     assert is_whole(out, BEFORE)
     assert run_trainer(data, out) == 0
-
-
-def test_full_disk_at_the_first_checkpoint(
-    read_error: ReadError, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bioshards.train.loop.checkpoint._fsync_tree", raise_no_space)
-    message = read_error(data, tmp_path / "out", code=1)
-    assert "cannot write the checkpoint of step 6" in message
-    assert "There is no earlier one. " in message
-    assert not list((tmp_path / "out").glob("step-*"))
-    assert not list((tmp_path / "out").glob(".bioshards*"))
 
 
 def test_full_disk_at_a_log_line(

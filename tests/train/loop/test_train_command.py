@@ -131,12 +131,6 @@ def test_summary_shows_how_to_load_the_model(
     assert f"python -m bioshards.train plot {out}" in stdout
 
 
-def test_last_checkpoints_are_kept(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    assert run_trainer(pretraining_sets["bert"], out, "--save-every", 5, "--keep-checkpoints", 2) == 0
-    assert sorted(path.name for path in out.glob("step-*")) == ["step-0000010", LAST]
-
-
 # Presets that need initial weights
 
 
