@@ -155,3 +155,34 @@ def is_heading(text: str) -> bool:
             or (text[-1].isalpha() and " " in text and is_boilerplate(text))
         )
     )
+
+
+_DATE: Final = r"""
+    (?: \d{1,2} / \d{1,2} / \d{4} | \d{1,2} \s [A-Z][a-z]{2,8} \.? ,? \s \d{4}
+      | [A-Z][a-z]{2,8} \.? \s \d{1,2} , \s \d{4} )
+"""
+_EDITORIAL_NOTE = re.compile(
+    rf"""
+    (?: (?: Academic | Associate | Communicating | Guest | Handling | Section | Subject ) \s )?
+      [Ee]ditors? \s? : (?: [^.?!] | \b[A-Z]\. )*
+  | Edited \s by :? (?: [^.?!] | \b[A-Z]\. )*
+  | (?: (?: Received | Revised | Accepted | Published ) (?: \s for \s Publication | \s online )? :?
+        \s {_DATE} [.;,]? \s? )+ (?: doi: \S+ )?
+  | {_DATE}
+    """,
+    re.VERBOSE,
+)
+_EDITORIAL_STARTS: Final = frozenset(
+    ("Acad", "Acce", "Asso", "Comm", "Edit", "Gues", "Hand", "Publ", "Rece", "Revi", "Sect", "Subj")
+)
+"""First letters of such notes, a fast prefilter; a date alone begins with a digit or is shorter."""
+_MAX_EDITORIAL_NOTE: Final = 120
+
+
+def is_editorial_note(text: str) -> bool:
+    """Return True if a paragraph only names the editor of its article, or a date: "Received: 3 May 2011"."""
+    return (
+        len(text) <= _MAX_EDITORIAL_NOTE
+        and (text[:4] in _EDITORIAL_STARTS or text[:1].isdigit())
+        and _EDITORIAL_NOTE.fullmatch(text.rstrip(" .")) is not None
+    )

@@ -80,10 +80,15 @@ _SUPPLEMENT_POINTER = re.compile(
     \b (?: accompan (?:y|ies|ying) | available | found | visit ) \b .*
     (?: \b online \b | https?:// | doi | \b10\.\d ) .*
   | below \s (?: is | are ) \s the \s links? \s to \s the \s (?: electronic \s )? supplementa (?:l|ry) \s .*
+  | transparency \s (?: data | document ) \s associated \s with \s this \s article \s .*
+  | (?: the \s following \s )? (?: additional | supporting ) \s (?: supporting \s )? information \s
+    (?: is \s available | (?: may | can ) \s be \s found ) \s in \s the \s online \s version
+    \s of \s this \s article \W*
   | the \s following \s (?: is | are ) \s (?: the \s )? supplementa (?:l|ry) \s .* \b this \s article \W*
     """,
     _FLAGS,
 )
+_POINTER_HINTS: Final = ("upplement", "ransparency d", "online version")
 _SENTENCE_END = re.compile(r"\w\S*[.!?] [A-Z]")
 _MAX_LINK_NOTE: Final = 300
 _MAX_LINK_OPENING: Final = 40
@@ -97,7 +102,7 @@ def is_link_note(text: str) -> bool:
     if "." in text and text.find(" ", _MAX_LINK_OPENING) < 0 and _LINK.fullmatch(text):
         return True
     return (
-        "upplement" in text
+        any(hint in text for hint in _POINTER_HINTS)
         and _SUPPLEMENT_POINTER.fullmatch(text) is not None
         and _SENTENCE_END.search(text) is None
     )
@@ -172,6 +177,8 @@ _SUPPLEMENT_LABEL = re.compile(
             (?: [\s,&]+ (?: and \s | for \s figure \s \d+ )? )? )+
       | supplementary \s materials: \s crystallographic \s information .*
       | (?: peer \s )? review (?: \s process )? \s file | reporting \s summary | transparency \s document
+      | (?: reviewer | referee ) s? ['’]? \s (?: comments? | reports? ) | author s? ['’]? s? \s manuscript
+      | appendi(?:x|ces) | expanded \s view (?: \s (?: figures? | content | pdf ) )+ | additional \s files?
       | (?: authors['’]? \s )? original \s file \s for \s figure \s \d+ ) \W*
     """,
     _FLAGS,
@@ -180,14 +187,17 @@ _SUPPLEMENT_LABEL = re.compile(
 _SUPPLEMENT_STARTS: Final = frozenset(
     (
         "addi",
+        "appe",
         "auth",
         "comb",
         "desc",
         "elec",
+        "expa",
         "list",
         "onli",
         "orig",
         "peer",
+        "refe",
         "repo",
         "revi",
         "sour",

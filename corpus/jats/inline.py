@@ -243,6 +243,12 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
     if _may_start_note(element, text, pieces):
         pieces.append(f"{note_marks.FRAME}{text}{note_marks.FRAME}")
         return
+    if (
+        pieces
+        and note_marks.may_point_to_note(text, pieces[-1])
+        and next(element.iterancestors("table-wrap"), None) is not None
+    ):
+        return
     is_isotope = text.isdigit() and (element.tail or "")[:1].isupper()
     if not is_isotope:  # the blank before <sup>14</sup>C is intended
         _strip_line_break(pieces)
@@ -402,8 +408,8 @@ _HANDLERS: Final[dict[object, Callable[[etree._Element, TextPieces], None]]] = {
             "citation",
             "citation-alternatives",
             "ref-list",
-            "related-article",
             "related-object",
+            "institution-id",
             "alt-text",
             "long-desc",
             "processing-meta",

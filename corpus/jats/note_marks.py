@@ -26,7 +26,11 @@ _CHEMICAL_PREFIX = re.compile(r"[tinsc](?:Bu|Pr|Am|Pent|Hex)|m[56]?[ACGU](?![a-z
 _EXPLANATION = re.compile(
     r"(?:correspond|denot|designat|indicat|refer|represent|show|stand)[a-z]*\b|(?:is|are|was|were|and|or|to)\b"
 )
+MIN_NOTED_WORD: Final = 4
+_NOTED_WORD = re.compile(r"[^\W\d_][a-z]{3}\Z")
 _NOT_SIGNIFICANT: Final = ("ns", "NS")
+_NOTE_LETTERS: Final = frozenset("abcdefgh")
+"""Letters of the notes of a table; an index is later in the alphabet, or no word is before it."""
 CLAUSE_ENDS: Final = ".;:,)"
 _SENTENCE_ENDS: Final = ".;:)"
 
@@ -34,6 +38,11 @@ _SENTENCE_ENDS: Final = ".;:)"
 def is_mark(script: str) -> bool:
     """Return True if a superscript looks like the mark of a note: "a", "1,2", "xiv", "(b)"."""
     return _CANDIDATE.fullmatch(script) is not None
+
+
+def may_point_to_note(script: str, before: str) -> bool:
+    """Return True if a superscript is a letter and after a word, which points to a note in a table."""
+    return script in _NOTE_LETTERS and _NOTED_WORD.search(before) is not None
 
 
 def remove_note_marks(text: str) -> str:

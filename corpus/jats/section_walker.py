@@ -216,7 +216,7 @@ class SectionWalker:
         footnotes = []
         for child in paragraph:
             handler = _HANDLERS.get(child.tag)
-            if handler is None or child.tag == "alternatives":
+            if handler is None or child.tag in ("alternatives", "related-article"):
                 append_inline(child, pieces)
                 if handler is None and len(child):
                     self._pending_floats += [(nested, headings) for nested in _iter_supplements(child)]

@@ -13,7 +13,7 @@ from typing import Final
 from lxml import etree
 
 from . import caption_notes, formulas, in_text_citations, inline, reference_lists
-from .boilerplate import MAX_PARAGRAPH_HEADING, is_heading, split_run_in_heading
+from .boilerplate import MAX_PARAGRAPH_HEADING, is_editorial_note, is_heading, split_run_in_heading
 from .inline import extract_text
 from .section_walker import SectionWalker, TextBlock
 
@@ -89,7 +89,7 @@ def _fill_gaps(block: TextBlock, mask: str) -> TextBlock:
 
 
 def _drop_notes(blocks: list[TextBlock]) -> list[TextBlock]:
-    """Drop paragraphs that are only a label ("Figure 3."), a link or the citation of the article.
+    """Drop paragraphs that are only a label ("Figure 3."), a link, the article's citation, editor or date.
 
     They stay if there is no other text.
     """
@@ -101,6 +101,7 @@ def _drop_notes(blocks: list[TextBlock]) -> list[TextBlock]:
             caption_notes.is_label(block.text)
             or caption_notes.is_link_note(block.text)
             or reference_lists.is_own_citation(block.text)
+            or is_editorial_note(block.text)
         )
     ]
     return others if any(block.part != "title" for block in others) else blocks

@@ -92,6 +92,11 @@ def build_xref(number: str) -> str:
         # Elements without text of the paragraph; their tails are kept.
         ("gulls<index-term><term>gull</term></index-term> nest", "gulls nest"),
         ("gulls<fn><p>Birds.</p></fn> nest", "gulls nest"),
+        (
+            "<funding-source><institution-wrap><institution-id>http://example.org/1</institution-id><institution>"
+            "The Gull Fund</institution></institution-wrap></funding-source> paid",
+            "The Gull Fund paid",
+        ),
     ],
 )
 def test_inline_elements_are_joined_without_gaps(inside: str, text: str) -> None:

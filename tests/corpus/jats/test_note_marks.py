@@ -64,3 +64,17 @@ def test_notes_begin_without_their_marks(xml: str, text: str, flatten: bool) -> 
 )
 def test_other_superscripts_stay(xml: str, text: str, flatten: bool) -> None:
     assert extract_text(xml, flatten) == text
+
+
+@pytest.mark.parametrize("flatten", [True, False])
+@pytest.mark.parametrize(
+    ("xml", "text"),
+    [
+        ("<p>Mean weight<sup>a</sup> or median<sup><italic>b</italic></sup>.</p>", "Mean weight or median."),
+        ("<p>mm<sup>a</sup>, NaCl<sup>b</sup>, weight<sup>n</sup></p>", "mma, NaClb, weightn"),
+    ],
+)
+def test_words_in_tables_do_not_have_the_letters_of_notes(xml: str, text: str, flatten: bool) -> None:
+    for table in (f"<table-wrap-foot>{xml}</table-wrap-foot>", f"<caption>{xml}</caption>"):
+        assert extract_text(f"<table-wrap>{table}</table-wrap>", flatten) == text
+    assert extract_text("<p>Gulls of allele ruber<sup>a</sup></p>", flatten) == "Gulls of allele rubera"

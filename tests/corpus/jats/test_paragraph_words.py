@@ -31,6 +31,7 @@ FORMATS = (
     *("inline-supplementary-material", "funding-source", "award-id", "open-access", "price", "chem-struct"),
     *("institution", "surname", "tp:taxon-authority", "xref", 'xref ref-type="fig"'),
     *('xref ref-type="sec"', 'xref ref-type="bibr"', 'xref ref-type="fn"', "ruby", "textual-form"),
+    "related-article",
 )
 """Elements of one or more words."""
 BLOCKS = (
@@ -55,7 +56,7 @@ REMOVED = (
     "<tex-math>no</tex-math>",
     "<object-id>no</object-id>",
     "<alt-text>no</alt-text>",
-    "<related-article>no</related-article>",
+    "<institution-id>no</institution-id>",
     "<mixed-citation>no</mixed-citation>",
     "<table><tr><td>no</td></tr></table>",
     "<oasis:table><oasis:row><oasis:entry>no</oasis:entry></oasis:row></oasis:table>",

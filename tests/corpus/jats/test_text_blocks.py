@@ -260,6 +260,12 @@ def test_labels_in_captions_are_headings(caption: str, expected: list[tuple[str,
         "Description of Additional Supplementary Files",
         "Source Data for Figure 5",
         "Peer Review File",
+        "Referees’ reports",
+        "Reviewer comments",
+        "Author's manuscript",
+        "Appendix",
+        "Expanded View Figures PDF",
+        "Additional file",
         "Reporting Summary",
         "Authors’ original file for figure 7",
         "Additional supplementary materials: crystallographic information; 3D view; checkCIF report",
@@ -300,6 +306,17 @@ def test_labels_are_no_paragraphs_unless_there_is_no_other_text() -> None:
         "Supplementary material file. DOI: 10.5555/S16005368/vm2Isup3.cml",
         "gulls.example.ac.uk/nests?year=1",
         "www.gulls-example.org",
+        "Transparency data associated with this article can be found in the online version at doi:10.5555/1.",
+        "The following supporting information is available in the online version of this article—",
+        "Additional supporting information may be found in the online version of this article:",
+        # The editor and the dates of the article
+        "Academic Editor: Ola Q. Ode, University of Gulls",
+        "Edited by O Ode",
+        "Communicating editor: O.-Q. Ode",
+        "Accepted for Publication: October 19, 2018.",
+        "Published online: 3 Jan. 2019. doi:10.5555/gulls.1",
+        "Received 3 May 2018; Accepted 5 June 2018",
+        "2/4/2019",
         # The citation of the article
         "Citation de la Ode A-B, Roe BC. 2011. Gulls of islands. Birds 3:e00015-18. https://doi.org/10.5555/1.",
         "Citation: Ode A, Roe B (2005) Gulls of islands. Birds 1(2): e11.",
@@ -325,10 +342,22 @@ def test_paragraphs_of_links_are_dropped(note: str) -> None:
         "Below is the link to the island.",
         "Citation of gulls grew after 2011.",
         "Citation analysis A, in 2011.",
+        "Transparency data on gulls are available.",
+        "Edited by hand. The gulls were counted.",
+        "Editorial gulls",
+        "Received gulls: 3 May 2018 was warm",
+        "3 May 2018: gulls",
     ],
 )
 def test_sentences_with_links_are_kept(text: str) -> None:
     assert extract_texts(f"<p>Gulls.</p><p>{text}</p>") == ["Gulls.", text]
+
+
+def test_related_article_in_a_sentence_is_part_of_it() -> None:
+    article = "<related-article xlink:href='10.5555/1'>Ode et al. (2018)</related-article>"
+    assert extract_texts(f"<p>{article} count gulls. doi: {article}</p>{article}") == [
+        "Ode et al. (2018) count gulls. doi: Ode et al. (2018)"
+    ]
 
 
 def test_signs_of_links_are_removed() -> None:
