@@ -23,8 +23,10 @@ WORD_FAMILIES: Final[dict[str, str]] = {
     # In the middle of a clause by what they mean: for example, compare, and others, approximately.
     "latin": """
         cal cf c.f Cf vs v.s viz e.g i.e eg ie E.g I.e ca circa approx appr incl elev esp sensu q.v ibid op
-        loc cit seq a.k.a aka aff pers comm unpubl orig i.a s.l s.s calcd Calcd Exc Exch exch
+        loc cit seq a.k.a aka aff pers comm unpubl orig i.a calcd Calcd Exc Exch exch
     """,
+    # In the wide or the narrow sense, after a species: an author follows, or the sentence ends.
+    "sense": "s.l s.s",
     # "And others", "respectively": at the end of a sentence or not.
     "others": "al et.al etc resp",
     # A strain follows, or the sentence ends: "Pseudomonas sp. MB1".
@@ -62,8 +64,9 @@ WORD_FAMILIES: Final[dict[str, str]] = {
     # A day or a year follows, or the sentence ends.
     "month": "Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec",
     # Firms, addresses and degrees: they end a sentence about as often as not.
+    "company": "Inc Ltd Corp",
     "firm": """
-        Inc Ltd Pvt Co Cos Corp Bros GmbH S.A Pty Dept Depts Div Inst Lab Labs Jr Sr Ph Ph.D PhD M.D MD M.Sc
+        Pvt Co Cos Bros GmbH S.A Pty Dept Depts Div Inst Lab Labs Jr Sr Ph Ph.D PhD M.D MD M.Sc
         B.Sc D.Sc D.V.M Calif Mass Conn Penn Fla Tex Mich Minn Wis Ill Ariz Colo Wash Ont Ave Blvd Rd Bldg
         U.S U.K U.S.A E.U U.N D.C
     """,
@@ -151,6 +154,9 @@ _PATTERNS_BEFORE_STOP: Final = {
 """Classes of words before a full stop outside the families: the first pattern that matches the whole word."""
 
 _PATTERNS_AFTER_STOP: Final = {
+    "in citation": r"doi(?::.*)?|Vol\.?",  # Gulls of islands. Birds 2018. Vol 3. doi: 10.5555/3
+    "dash": r"[–—-]",
+    "Dr": r"(?:Drs?|Mrs?|Ms|Prof)\.",
     "dots": r"[.…!?]+",
     "initials": r"[A-Z](?:\.[-–]?[A-Z])*\.(?:[-–][A-Z]\.?)?[,;]?",
     "capital": r"[A-Z]",
@@ -257,6 +263,10 @@ class SecondWordClasses(dict[str, str]):
         return word_class
 
 
+_SUPPLEMENT_NUMBER: Final = re.compile(r"S\d")
+"""Number of a supplement before its kind: S4 Fig."""
+
+
 def _classify_second_word_before(word: str) -> str:
     if not word:
         return "none"
@@ -268,6 +278,8 @@ def _classify_second_word_before(word: str) -> str:
         return "and"
     if word in COMMON_WORDS:
         return "common"
+    if _SUPPLEMENT_NUMBER.match(word):
+        return "supplement"
     if word[0] in _OPENING_MARKS:
         return "("
     if word.islower():

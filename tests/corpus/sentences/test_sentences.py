@@ -217,3 +217,20 @@ def test_caches_are_bounded() -> None:
     split("y" * 1_000_000 + " " + "x" * 1_000_000 + ". The " + "z" * 1_000_000)
     for cache in caches:
         assert max(map(len, cache)) <= 40
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "It is Genus minor s.l.| The others were not.| In Genus major s.s.| However, few were seen.",
+        "We caught An. minor s.s. (Table 1) and An. major s.l. females.",
+        "Gulls were read by Kwan, Inc.| Candidate genes were chosen.| It was paid by M. Ltd.| Funders left.",
+        "She is a consultant to Kwan, Inc.| Dr. Lin works for Brandt Optics, Ltd.| Drs. Ode and Roe agreed.",
+        "It was cut (Kwan Inc. Osaka) and bought from Brandt Inc. La Playa, Spain.| It was so.",
+        "Roots were short in S5B–S5F Fig.| Complementation followed (S2 Fig).| It is in S4 Fig.| It grew.",
+        "It was told in Birds 2018. Vol 31: 2-3.| It is in Birds 5:e13479. doi: 10.5555/b.13479.",
+        "Are books free? – A review.| How can this be? - A place you may miss.",
+    ],
+)
+def test_boundaries_that_annotated_texts_do_not_teach(marked: str) -> None:
+    assert split(marked.replace("|", "")) == marked.split("| ")
