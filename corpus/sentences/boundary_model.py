@@ -104,6 +104,7 @@ _SCORED_AS: Final = {
     "company": "firm",
     "dash": "number",
     "Dr": "Name",
+    "Drs": "Word",
     "sense": "latin",
     "supplement": "other",
 }
@@ -119,7 +120,7 @@ def _decide_by_rule(context: BoundaryContext) -> bool | None:
         return True
     if class_before == "company" and not position:
         is_sentence = class_beyond == "small" and class_after in ("Opener", "Word", "Name")
-        return True if is_sentence or class_after == "Dr" else None
+        return True if is_sentence or class_after in ("Dr", "Drs") else None
     is_plain = class_after in ("Opener", "Opener,", "Word", "Name", "ACRONYM", "gene")
     return True if previous_class == "supplement" and class_before == "reference" and is_plain else None
 

@@ -156,7 +156,8 @@ _PATTERNS_BEFORE_STOP: Final = {
 _PATTERNS_AFTER_STOP: Final = {
     "in citation": r"doi(?::.*)?|Vol\.?",  # Gulls of islands. Birds 2018. Vol 3. doi: 10.5555/3
     "dash": r"[–—-]",
-    "Dr": r"(?:Drs?|Mrs?|Ms|Prof)\.",
+    "Dr": r"(?:Dr|Mr|Prof)\.",
+    "Drs": r"(?:Drs|Mrs|Ms)\.",
     "dots": r"[.…!?]+",
     "initials": r"[A-Z](?:\.[-–]?[A-Z])*\.(?:[-–][A-Z]\.?)?[,;]?",
     "capital": r"[A-Z]",

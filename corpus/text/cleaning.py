@@ -23,7 +23,7 @@ from . import mojibake, notices
 from .escaped_markup import remove_escaped_markup
 from .journal_notes import find_citation_end
 from .reference_numbers import remove_reference_numbers
-from .run_in_labels import split_at_dotted_labels, split_at_labels
+from .run_in_labels import split_at_joined_labels, split_at_labels, split_at_opening_label
 
 LabelledText = tuple[str | None, str]
 """A section: label (or None) and text."""
@@ -328,8 +328,10 @@ def _split_at_labels(sections: list[LabelledText], removed_characters: dict[str,
         parts = (
             split_at_labels(text)
             if label is None or (text.startswith(label) and text.startswith(":", len(label)))
-            else split_at_dotted_labels(label, text)
+            else split_at_joined_labels(label, text)
         )
+        if parts is None and label is None and text[:4].isupper() and len(sections) > 1 and not cleaned:
+            parts = split_at_opening_label(text) if sections[1][0] else None
         if parts is None:
             cleaned.append(section)
             continue

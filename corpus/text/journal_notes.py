@@ -49,6 +49,7 @@ _CITATION_AT_END = re.compile(
 _POINTER_AT_END = re.compile(
     rf"{_START} ([(\[]? (?: {_POINTER} ) [\s.,;)\]]*) \Z", re.VERBOSE | re.DOTALL | re.IGNORECASE
 )
+_KEYWORDS_AT_END = re.compile(r"[.?!]\s?(\[[A-Z][^\[\].;=]*(?:;\s[^\[\].;=]+){2,}\.?\]\.?)\Z")
 _MAX_CITATION_AT_START: Final = 1000
 _CITING_JOURNAL: Final = "J Strength Cond Res "
 """The journal whose abstracts begin with their own citation: "Ito, E. Title. J ... 2(1): 3-9, 2019-Mice"."""
@@ -87,6 +88,9 @@ def find_journal_note(text: str, end: int) -> int:
         if note and _is_sentence(note) and (note["name"] is None or _is_journal(note["name"])):
             return note.start(1)
     pointer_start = max(0, end - _MAX_POINTER_LENGTH)
+    if "]" in text[max(0, end - 2) : end]:
+        keywords = _KEYWORDS_AT_END.search(text, pointer_start, end)
+        return keywords.start(1) if keywords else end
     if _has_pointer_hint(text[pointer_start:end]):
         note = _POINTER_AT_END.search(text, pointer_start, end)
         return note.start(1) if note else end

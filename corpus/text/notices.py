@@ -137,6 +137,7 @@ _NOTE_LAST_WORDS: Final = frozenset(
 
 
 _BRACKETED_NOTE_HINTS: Final = (
+    ".[",
     "RUNCATED",
     "runcated",
     "transl",

@@ -35,7 +35,7 @@ def remove_reference_numbers(text: str) -> str:
 
 def _keep_stop(match: re.Match[str]) -> str:
     stop = match.start()
-    word = match.string[max(0, stop - _MAX_WORD_LENGTH) : stop].rpartition(" ")[2]
+    word = match.string[max(0, stop - _MAX_WORD_LENGTH) : stop].rpartition(" ")[2].rpartition(":")[2]
     return "." if CLASS_BEFORE_STOP[word] == "word" else match[0]
 
 

@@ -4,6 +4,7 @@
 JATS mark as such in others. A label is one or more names of sections at the start of a sentence, with a
 colon and a blank after it, or with a dash before a capital or a digit (``Methods- We``). Three or more labels
 are found without a mark too, if the first begins the text: "Aim To see. Methods We looked. Results None."
+In labelled sections, labels with a colon and no blank are found: "It sleeps.Methods and Results:We looked".
 The journals of the American Society for Microbiology print "it sleeps.IMPORTANCE Mice"; PubMed has sections
 with labels that end in a stop and a colon, "A cohort OBJECTIVE.: To see.".
 """
@@ -31,7 +32,7 @@ SECTION_NAME: Final = r"""(?: (?:
     ) (?:s|\(s\))? )"""
 """Pattern of a section's name, in verbose syntax."""
 _LABEL = re.compile(
-    rf"(?:\A|(?<=[.?!\"'”’)\]:]))\s*((?-i:(?=[A-Z])){SECTION_NAME}"
+    rf"(?:\A|(?<=[.?!\"'”’)\]:])|(?-i:(?<=[a-z])(?=[A-Z]{{4}})))\s*((?-i:(?=[A-Z])){SECTION_NAME}"
     rf"(?:(?:\sand\s|\s?&\s?|\s?/\s?|,\s){SECTION_NAME}){{0,4}})\s?[:–—-]\Z",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -62,6 +63,11 @@ _UNMARKED_LABEL = re.compile(
 )
 _MIN_UNMARKED_LABELS: Final = 3
 _IMPORTANCE = re.compile(r"(?<=[.?!)])\s*(IMPORTANCE)\s+(?=[A-Z])")
+_JOINED_COLON = re.compile(r":(?=[A-Za-z\d])")
+_OPENING_LABEL = re.compile(
+    rf"({SECTION_NAME}(?:(?:\sand\s|\s?&\s?|\s?/\s?|,\s){SECTION_NAME}){{0,2}})\s+(?-i:(?=[A-Z]))",
+    re.VERBOSE | re.IGNORECASE,
+)
 _DOTTED_LABEL = re.compile(r"\s([A-Z]{4,}(?: [A-Z]+)*)\.:\s")
 _WORD_CHARACTER = re.compile(r"[^\W_]")
 
@@ -89,12 +95,28 @@ def split_at_labels(text: str) -> list[tuple[str | None, str]] | None:
     return _make_sections(text, None, labels)
 
 
-def split_at_dotted_labels(label: str, text: str) -> list[tuple[str | None, str]] | None:
-    """Split the text of a labelled section at labels like "OBJECTIVE.: "; return None if it has none."""
-    if ".: " not in text:
+def split_at_joined_labels(label: str, text: str) -> list[tuple[str | None, str]] | None:
+    """Split a labelled section at labels like "OBJECTIVE.: " and ".Results:We"; None if it has none."""
+    if ":" not in text:
         return None
-    labels = [found for found in _DOTTED_LABEL.finditer(text) if _ends_in_last_word(text, found.end(1))]
+    labels = []
+    if ".: " in text:
+        labels = [found for found in _DOTTED_LABEL.finditer(text) if _ends_in_last_word(text, found.end(1))]
+    ends = [] if labels else [colon.end() for colon in _JOINED_COLON.finditer(text)]
+    for end in ends if len(ends) <= _MAX_LABEL_ENDS else ():
+        if text[end - 2].isupper() or _ends_in_last_word(text, end - 1):
+            found = _LABEL.search(text, max(1, end - _MAX_LABEL_LENGTH), end)
+            labels += [found] if found else []
     return _make_sections(text, label, labels)
+
+
+def split_at_opening_label(text: str) -> list[tuple[str | None, str]] | None:
+    """Return the first section of a structured abstract with the label that its text begins with, or None.
+
+    The label is in capitals: "RATIONALE The mice". Other sections have theirs.
+    """
+    label = _OPENING_LABEL.match(text)
+    return [(label[1], text[label.end() :])] if label and label[1].isupper() else None
 
 
 def _make_sections(

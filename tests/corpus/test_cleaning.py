@@ -226,6 +226,7 @@ END_NOTES = {
         " See related articles by Mouse et al., p. 12 and Rat, p. 34.",
         " This article is highlighted in the In This Issue feature, p. 1.",
         " This article is categorized under: Mice > Sleep Rats > Sleep and Food.",
+        "[Mice; sleep of rats; phylogenetics; Tree of Sleep.].",
     ],
     "empty-labels": [" CONCLUSIONS:", "\nRESULTS AND DISCUSSION: ", " MATERIALS & METHODS :"],
 }
@@ -363,6 +364,47 @@ def test_labels_with_a_stop_and_a_colon_split_labelled_sections() -> None:
         ("A", "B."),
     ]
     assert removed == {"run-in-labels": 4}
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ("Mice sleep.Methods and Results:We looked.", ["Mice sleep.", ("Methods and Results", "We looked.")]),
+        ("Mice StudyPARTICIPANTS:12 mice.", ["Mice Study", ("PARTICIPANTS", "12 mice.")]),
+        ("Do (mice)AIM:to see. Results:none.", ["Do (mice)", ("AIM", "to see."), ("Results", "none.")]),
+    ],
+)
+def test_labels_without_blanks_split_labelled_sections(text: str, after: list[str | tuple[str, str]]) -> None:
+    first, *others = after
+    removed: dict[str, int] = {}
+    expected = [("DESIGN", first), *others, ("A", "B.")]
+    assert ALL_RULES.clean_abstract([("DESIGN", text), ("A", "B.")], removed) == expected
+    assert set(removed) == {"run-in-labels"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Mice sleep at a ratio:1 of methods:1.",
+        "See http://example.org/methods:1 and Methods: they sleep.",
+        "PARTICIPANTS mice sleep.",
+    ],
+)
+def test_colons_without_blanks_make_no_labels(text: str) -> None:
+    sections: list[LabelledText] = [("DESIGN", text), ("A", "B.")]
+    assert ALL_RULES.clean_abstract(sections, {}) == sections
+
+
+def test_label_that_opens_the_first_section_of_others_with_labels() -> None:
+    others: list[LabelledText] = [("METHODS", SENTENCES)]
+    for label in ("RATIONALE", "AIMS AND METHODS"):
+        removed: dict[str, int] = {}
+        cleaned = ALL_RULES.clean_abstract([(None, f"{label} The mice."), *others], removed)
+        assert cleaned == [(label, "The mice."), *others]
+        assert removed == {"run-in-labels": 1}
+    for text in ("RATIONALE of mice.", "Rationale The mice.", "DNA The mice."):
+        assert ALL_RULES.clean_abstract([(None, text), *others], {}) == [(None, text), *others]
+    assert ALL_RULES.clean_abstract([(None, "AIMS Two."), (None, SENTENCES)], {})[0] == (None, "AIMS Two.")
 
 
 @settings(max_examples=examples(2000))
@@ -766,7 +808,13 @@ def test_citation_of_the_article_at_the_start_is_removed() -> None:
     assert (
         omit_rule("journal-notes").clean_abstract([(None, citation + SENTENCES)], {})[0][1].startswith("Ito")
     )
-    for text in (f"{SENTENCES} See J Strength Cond Res 3(2): 1-9, 2019-2020.", "Ito, E. J Strength Cond Res"):
+    for text in (
+        f"{SENTENCES} See J Strength Cond Res 3(2): 1-9, 2019-2020.",
+        "Ito, E. J Strength Cond Res",
+        f"{SENTENCES} Mice slept [Ito; Lin; Roth].",
+        f"{SENTENCES}[Mice; rats].",
+        f"{SENTENCES}[n = 2; P = 3; Q].",
+    ):
         assert Cleaner(["journal-notes"]).clean_abstract([(None, text)], {}) == [(None, text)]
 
 
