@@ -40,8 +40,11 @@ _POINTER = rf"""
         .{{0,250}}? (?: {_PAGE_POINTER} | {_DOI} | https?://\S+ )
     | This\s+article\s+is\s+(?:highlighted|featured)\s+in\s+the\s.{{0,80}}? {_PAGE_POINTER}
     | This\s+article\s+is\s+(?:categori[sz]ed|characterized)\s+under:\s+[A-Z][^.]*
+    | (?:Visual\s+Overview[-–—:\s]+)?An\s+online\s+visual\s+overview\s+is\s+available\s+for\s+this\s+article
+    | For\s+further\s+resources\s+related\s+to\s+this\s+article,\s+please\s+visit\s+the\s+\w+\s+website
+    | (?:Open\s+Science:\s+)?This\s+(?:article|manuscript)\s+was\s+awarded\s+.{{0,80}}?\bBadges?\b[^.]{{0,80}}(?:https?://\S+)?
 """
-_START = r"""(?: [.?!]["'”’)\]]*\s* | \A\s* | \s(?=Laryngoscope,\s) )"""
+_START = r"""(?: [.?!]["'”’)\]]*\s* | \A\s* | \s(?=Laryngoscope,\s|For\s+further\s+resources\s) )"""
 _CITATION_AT_END = re.compile(
     rf"{_START} ([(\[]? (?: {_CITATION} | {_DOI} | (?P<name>{_JOURNAL}),?\s+{_YEAR} ) [\s.,;)\]]*) \Z",
     re.VERBOSE,
@@ -127,4 +130,4 @@ def _may_end_in_citation(tail: str) -> bool:
 
 
 def _has_pointer_hint(tail: str) -> bool:
-    return "See " in tail or "This article is " in tail
+    return "See " in tail or "his article" in tail or " Badge" in tail

@@ -227,6 +227,11 @@ END_NOTES = {
         " This article is highlighted in the In This Issue feature, p. 1.",
         " This article is categorized under: Mice > Sleep Rats > Sleep and Food.",
         "[Mice; sleep of rats; phylogenetics; Tree of Sleep.].",
+        " Visual Overview- An online visual overview is available for this article.",
+        " Sleep Mice 2019, 8:12-34. doi: 10.0000/mice.12 For further resources related to this article, please"
+        " visit the MICE website.",
+        " Open Science: This manuscript was awarded with the Open Materials Badge For more information see:"
+        " https://mice.example/badges.",
     ],
     "empty-labels": [" CONCLUSIONS:", "\nRESULTS AND DISCUSSION: ", " MATERIALS & METHODS :"],
 }
@@ -565,6 +570,8 @@ SCIENTIFIC_TEXTS = [
     "He wrote a treatise. Published by John Snow in 1855.",
     "All rights reserved to patients in law were respected.",
     "This article is about the copyright of mice.",
+    "We drew maps. An online visual overview is available for this article and for its data.",
+    "Badges help. This manuscript was awarded with one and asks why.",
     "This work is licensed in three states; nurses were licensed in two.",
     "Three groups were formed. (c) 1999 patients were treated.",
     "© 2019 Wiley. The mice slept.",
