@@ -22,7 +22,15 @@ from .in_text_citations import (
     has_only_citations,
     is_numeric_citation,
 )
-from .note_marks import CLAUSE_ENDS, FRAME, MIN_NOTED_WORD, is_mark, may_point_to_note
+from .note_marks import (
+    CLAUSE_ENDS,
+    END_OF_CAPTION,
+    FRAME,
+    MIN_NOTED_WORD,
+    is_mark,
+    may_end_caption,
+    may_point_to_note,
+)
 
 _PRESENTATION_TAG = re.compile(r'</?(?:italic(?: toggle="yes")?|sub|bold|sc|underline|monospace)>')
 _INDENTED_SCRIPT = re.compile(r"\n(?:[ \t]|<[^<>]*>)*?<su[bp][\s>]")
@@ -89,6 +97,10 @@ def _flatten_superscript(superscript: re.Match[str]) -> str:
     ):  # decided with the whole paragraph
         return superscript[0]
     if may_point_to_note(text, superscript.string[max(0, start - MIN_NOTED_WORD) : start]):
+        return superscript[0]
+    if superscript.string.startswith(END_OF_CAPTION, superscript.end()) and may_end_caption(
+        text, superscript.string[max(0, start - MIN_NOTED_WORD - 1) : start]
+    ):
         return superscript[0]
     if exponents.may_be_exponent(text):
         before = superscript.string[max(0, start - exponents.LOOKBACK_CHARACTERS) : start]

@@ -249,6 +249,15 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
         and next(element.iterancestors("table-wrap"), None) is not None
     ):
         return
+    if (
+        pieces
+        and element.tail == "."
+        and element.getnext() is None
+        and note_marks.may_end_caption(text, pieces[-1])
+        and next(element.iterancestors("table-wrap"), None) is not None
+    ):
+        pieces[-1] = pieces[-1].rstrip(" ")
+        return
     is_isotope = text.isdigit() and (element.tail or "")[:1].isupper()
     if not is_isotope:  # the blank before <sup>14</sup>C is intended
         _strip_line_break(pieces)

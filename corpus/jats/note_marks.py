@@ -33,6 +33,8 @@ _NOTE_LETTERS: Final = frozenset("abcdefgh")
 """Letters of the notes of a table; an index is later in the alphabet, or no word is before it."""
 CLAUSE_ENDS: Final = ".;:,)"
 _SENTENCE_ENDS: Final = ".;:)"
+END_OF_CAPTION: Final = ".</p>"
+_NUMBERS_AT_END = re.compile(r"[1-9](?:,\s?[1-9])*")
 
 
 def is_mark(script: str) -> bool:
@@ -43,6 +45,18 @@ def is_mark(script: str) -> bool:
 def may_point_to_note(script: str, before: str) -> bool:
     """Return True if a superscript is a letter and after a word, which points to a note in a table."""
     return script in _NOTE_LETTERS and _NOTED_WORD.search(before) is not None
+
+
+def may_end_caption(script: str, before: str) -> bool:
+    """Return True if a superscript may be the number of a note at the end of the caption of a table.
+
+    ``Weight of gulls <sup>1</sup>.</p>``: journals set a blank before it.
+    """
+    return (
+        before[-1:] == " "
+        and _NUMBERS_AT_END.fullmatch(script) is not None
+        and _NOTED_WORD.search(before, 0, len(before) - 1) is not None
+    )
 
 
 def remove_note_marks(text: str) -> str:

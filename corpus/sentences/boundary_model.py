@@ -118,6 +118,8 @@ def _decide_by_rule(context: BoundaryContext) -> bool | None:
         return False
     if class_before == "sense" and class_after in ("Opener", "Opener,"):
         return True
+    if class_before in ("capital", "initials") and class_after == "Opener," and not position:
+        return True
     if class_before == "company" and not position:
         is_sentence = class_beyond == "small" and class_after in ("Opener", "Word", "Name")
         return True if is_sentence or class_after in ("Dr", "Drs") else None

@@ -228,8 +228,8 @@ END_NOTES = {
         " This article is categorized under: Mice > Sleep Rats > Sleep and Food.",
         "[Mice; sleep of rats; phylogenetics; Tree of Sleep.].",
         " Visual Overview- An online visual overview is available for this article.",
-        " Sleep Mice 2019, 8:12-34. doi: 10.0000/mice.12 For further resources related to this article, please"
-        " visit the MICE website.",
+        " Sleep Mice 2019, 8:12-34. doi: 10.0000/mice.12 For further resources related to this article,"
+        " please visit the MICE website.",
         " Open Science: This manuscript was awarded with the Open Materials Badge For more information see:"
         " https://mice.example/badges.",
     ],

@@ -71,10 +71,14 @@ def test_other_superscripts_stay(xml: str, text: str, flatten: bool) -> None:
     ("xml", "text"),
     [
         ("<p>Mean weight<sup>a</sup> or median<sup><italic>b</italic></sup>.</p>", "Mean weight or median."),
+        ("<p>Weight of gulls <sup>1</sup>.</p>", "Weight of gulls."),
+        ("<p>Gulls in winter <sup>1, 2</sup>.</p>", "Gulls in winter."),
+        ("<p>gulls <sup>1</sup> in <sup>2</sup>.</p><p>per m <sup>2</sup>.</p>", "gulls 1 in 2. | per m 2."),
         ("<p>mm<sup>a</sup>, NaCl<sup>b</sup>, weight<sup>n</sup></p>", "mma, NaClb, weightn"),
     ],
 )
-def test_words_in_tables_do_not_have_the_letters_of_notes(xml: str, text: str, flatten: bool) -> None:
+def test_words_in_tables_do_not_have_the_marks_of_notes(xml: str, text: str, flatten: bool) -> None:
     for table in (f"<table-wrap-foot>{xml}</table-wrap-foot>", f"<caption>{xml}</caption>"):
         assert extract_text(f"<table-wrap>{table}</table-wrap>", flatten) == text
     assert extract_text("<p>Gulls of allele ruber<sup>a</sup></p>", flatten) == "Gulls of allele rubera"
+    assert extract_text("<p>Gulls of type <sup>1</sup>.</p>", flatten) == "Gulls of type 1."

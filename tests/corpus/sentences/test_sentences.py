@@ -229,6 +229,7 @@ def test_caches_are_bounded() -> None:
         "It was cut (Kwan Inc. Osaka) and bought from Brandt Inc. La Playa, Spain.| It was so.",
         "Roots were short in S5B–S5F Fig.| Complementation followed (S2 Fig).| It is in S4 Fig.| It grew.",
         "It was told in Birds 2018. Vol 31: 2-3.| It is in Birds 5:e13479. doi: 10.5555/b.13479.",
+        "It is the ratio of A to Z.| Furthermore, B grew by X.Y.| However, C did not (see A. Here, p. 2).",
         "Are books free? – A review.| How can this be? - A place you may miss.",
     ],
 )
