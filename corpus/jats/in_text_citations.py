@@ -75,6 +75,9 @@ _INTRODUCTION_WORDS = re.compile(
     r"|e\.?g|i\.?e|cf|refs?|references?)\b)*",
     re.IGNORECASE,
 )
+_INTRODUCTION_AT_END = re.compile(
+    r"[,;:]\s*(?:see(?:\s+also)?|e\.?g\.?|cf\.?|for\s+reviews?,?\s+see|reviewed\s+in)[\s,]*\Z"
+)
 _SEPARATORS = re.compile(r"[\s,;:]*")
 _GOVERNING_WORD = re.compile(
     r"(?:\b(?:in|by|from|of|to|with|per|than|following|after|[Bb]ased on)"
@@ -138,7 +141,10 @@ def _clean_bracket(bracket: str, empty_pattern: re.Pattern[str]) -> str:
     content = bracket[1:-1]
     if has_only_citations(content) or empty_pattern.fullmatch(content):
         return CITATION_MARK
-    return f"{bracket[0]}{_close_gaps(content).strip(_STRIPPED_IN_BRACKET)}{bracket[-1]}"
+    cleaned = _close_gaps(content).strip(_STRIPPED_IN_BRACKET)
+    if content.rstrip()[-1] == CITATION_MARK and empty_pattern is _INTRODUCTION_WORDS:
+        cleaned = _INTRODUCTION_AT_END.sub("", cleaned)
+    return f"{bracket[0]}{cleaned}{bracket[-1]}"
 
 
 def _close_gaps(text: str) -> str:

@@ -61,6 +61,11 @@ def remove_citations(text: str, introductions: bool = False) -> str:
         ("gulls (Table 1 (top), [¶]) nest", "gulls (Table 1 (top)) nest"),
         ("gulls [¶, and unpublished notes] nest", "gulls [and unpublished notes] nest"),
         ("gulls (Ode, 2011; ¶) nest", "gulls (Ode, 2011) nest"),
+        # The words that introduce the citations go with them.
+        ("gulls (as in Table 1 and others, e.g.¶) nest", "gulls (as in Table 1 and others) nest"),
+        ("gulls [Table 1; see also ¶, ¶] nest", "gulls [Table 1] nest"),
+        ("gulls (Table 1, cf. [¶]) nest", "gulls (Table 1) nest"),
+        ("gulls (terns, for example¶) nest", "gulls (terns, for example) nest"),
         # A bracket with only introductory words is removed.
         ("gulls (see [¶]) nest", "gulls nest"),
         ("gulls (reviewed in ¶, ¶).", "gulls."),
