@@ -16,6 +16,9 @@ _MAX_CITATION_LENGTH: Final = 120
 _MAX_POINTER_LENGTH: Final = 400
 """Characters before the end within which a note must start."""
 
+_NOTE_ENDING: Final = 12
+"""Last characters of a text that tell a pointer to a resource, cheaper than to search the whole."""
+
 _YEAR = r"(?:19|20)\d\d"
 _NAME_WORD = r"(?:[^\W\d_a-z][^\W\d_]*(?:[.'’-][^\W\d_]+)*\.?|&|and|da|de|do|for|in|of|on|the)"
 _JOURNAL = rf"(?![a-z&]){_NAME_WORD}(?:\s+(?:Part\s[A-D]:?|{_NAME_WORD})){{0,9}}"
@@ -130,4 +133,11 @@ def _may_end_in_citation(tail: str) -> bool:
 
 
 def _has_pointer_hint(tail: str) -> bool:
-    return "See " in tail or "his article" in tail or " Badge" in tail
+    end = tail[-_NOTE_ENDING:]
+    return (
+        "See " in tail
+        or "This article is " in tail
+        or "rticle" in end  # available for this article.
+        or "ebsite" in end
+        or "adge" in end  # https://.../open-science-badges/.
+    )
