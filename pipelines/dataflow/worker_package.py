@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import importlib.util
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +24,18 @@ if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
 LIBRARIES: Final = {
-    "": ("apache-beam", "filelock", "jinja2", "lxml", "numpy", "pyarrow", "requests", "tqdm", "urllib3"),
+    "": (
+        "apache-beam",
+        "filelock",
+        "isal",
+        "jinja2",
+        "lxml",
+        "numpy",
+        "pyarrow",
+        "requests",
+        "tqdm",
+        "urllib3",
+    ),
     "vocab": ("sentencepiece", "tokenizers"),
     "cloud": ("obstore",),
     "aws": ("boto3",),
@@ -117,5 +129,7 @@ def pin_versions(
     extra_names += [
         name for name, mark in (("cloud", "://"), ("aws", "s3://")) if any(mark in path for path in paths)
     ]
-    names = [name for extra in extra_names for name in LIBRARIES[extra]]
-    return {**{name: importlib.metadata.version(name) for name in names}, **library_versions}
+    names = {name for extra in extra_names for name in LIBRARIES[extra]}
+    if not importlib.util.find_spec("isal"):  # a platform without its wheels
+        names.remove("isal")
+    return {**{name: importlib.metadata.version(name) for name in sorted(names)}, **library_versions}

@@ -102,11 +102,11 @@ def test_options_win_over_a_config_and_a_config_over_a_preset(tmp_path: Path) ->
 
 
 def test_home_directory_is_expanded_in_every_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.setenv("HOME", "/homes/somebody")
     options = parse("~/A", "--output=~/o", "--input", "~", "--input", "a~/b")
-    assert options.folders == ("/home/somebody/A",)
-    assert options.output == "/home/somebody/o"
-    assert options.input == ("/home/somebody", "a~/b")
+    assert options.folders == ("/homes/somebody/A",)
+    assert options.output == "/homes/somebody/o"
+    assert options.input == ("/homes/somebody", "a~/b")
 
 
 def test_more_workers_than_cores_are_capped(

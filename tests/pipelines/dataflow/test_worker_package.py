@@ -22,7 +22,7 @@ def test_libraries_are_the_dependencies_of_the_project() -> None:
     project = tomllib.loads((REPOSITORY_ROOT / "pyproject.toml").read_text())["project"]
 
     def strip_versions(requirements: list[str]) -> set[str]:
-        return {re.split(r"[\[<>=]", requirement)[0] for requirement in requirements}
+        return {re.split(r"[\[<>=;]", requirement)[0] for requirement in requirements}
 
     assert set(worker_package.LIBRARIES[""]) == strip_versions(project["dependencies"])
     assert set(worker_package.LIBRARIES["cloud"]) == strip_versions(
