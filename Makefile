@@ -54,9 +54,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile \
   --no-loadscope-reorder --max-worker-restart 0
 PROCESSES ?= 2
-# Long files and folders with such first, those with many short ones last: no process is left with a long one.
-TESTS := tests/corpus/jats/test_real_articles.py tests/vocab \
-  $(filter-out tests/vocab/ tests/corpus/,$(wildcard tests/*/)) tests/corpus
+# Folders with long files first, those with many short ones last, so that no process is left with a long one.
+TESTS := tests/corpus/jats tests/vocab $(filter-out tests/vocab/ tests/corpus/,$(wildcard tests/*/)) \
+  $(filter-out tests/corpus/jats/,$(wildcard tests/corpus/*/)) $(wildcard tests/corpus/test_*.py)
 
 # Print the first interpreter that can make environments and of whose version this is true.
 find_python = for name in $(or $(PYTHON),$(PYTHONS)); do \
