@@ -22,8 +22,9 @@ from bioshards.corpus.manifest import (
     read_manifest,
 )
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.pipelines.execution.session import REDACTED
 
-_OutputManifest = DocumentsManifest | PretrainingManifest | WordsManifest
+RunManifest = DocumentsManifest | PretrainingManifest | WordsManifest
 _OPTION: Final = "--like"
 _NOT_REPEATED: Final = frozenset({_OPTION, "--output", "--workers", "--mirror", "--dry-run", "--contact"})
 """Options of the machine and not of the result."""
@@ -35,13 +36,13 @@ def expand_arguments(pipeline: str, argv: Sequence[str]) -> list[str]:
 
     Raises:
         InputNotFoundError: there is no such manifest.
-        InvalidValueError: it is of another pipeline.
+        InvalidValueError: it is of another pipeline, or its command had a secret.
         ManifestError: it is damaged, or of another version.
     """
     path = next((value for name, value in _iter_options(argv) if name == _OPTION), None)
     if path is None:
         return list(argv)
-    manifest = _read_manifest_file(path)
+    manifest = read_manifest_file(path)
     if manifest.pipeline != pipeline:
         raise InvalidValueError(
             f"--like {path} is the manifest of a run of {manifest.pipeline}, not {pipeline}"
@@ -54,6 +55,8 @@ def expand_arguments(pipeline: str, argv: Sequence[str]) -> list[str]:
             is_repeated = word.partition("=")[0] not in replaced
         if is_repeated:
             repeated.append(word)
+    if secrets := [name for name, value in _iter_options(repeated) if value == REDACTED]:
+        raise InvalidValueError(f"--like {path}: a manifest has no secrets; give {', '.join(secrets)} again")
     return [*repeated, *argv]
 
 
@@ -65,24 +68,38 @@ def _iter_options(argv: Sequence[str]) -> Iterable[tuple[str, str | None]]:
             yield name, value if has_value else following
 
 
-def _read_manifest_file(path: str) -> _OutputManifest:
+def read_manifest_file(path: str) -> RunManifest:
+    """Read the manifest of ``--like``.
+
+    Raises:
+        InputNotFoundError: there is none, or it is no JSON.
+        InvalidValueError: it is of another command than ``beam run``.
+        ManifestError: it is damaged, or of another version.
+    """
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(os.path.expanduser(path), encoding="utf-8") as file:
             manifest = parse_manifest(json.load(file), os.path.dirname(path) or ".")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputNotFoundError(f"--like {path} cannot be read ({reason}): give a manifest.json") from error
-    if not isinstance(manifest, _OutputManifest):
+    if not isinstance(manifest, RunManifest):
         raise InvalidValueError(
             f"--like {path} is a manifest of {manifest.pipeline}, which is not run by beam run"
         )
     return manifest
 
 
-def compare_with_manifest(storage: Storage, folder: str, path: str) -> int:
-    """Compare a finished directory with a manifest, print the result and return the exit code."""
-    expected, manifest = _read_manifest_file(path), read_manifest(storage, folder)
-    assert isinstance(manifest, _OutputManifest), "a pipeline writes no other"
+def compare_with_manifest(storage: Storage, folder: str, expected: RunManifest, path: str) -> int:
+    """Compare a finished directory with a manifest, print the result and return the exit code.
+
+    Args:
+        storage: where the directory is.
+        folder: the directory.
+        expected: the manifest of ``--like``, read before the run, which may replace it.
+        path: its path, for messages.
+    """
+    manifest = read_manifest(storage, folder)
+    assert isinstance(manifest, RunManifest), "a pipeline writes no other"
     differences: list[str] = []
     if isinstance(expected, DocumentsManifest) and isinstance(manifest, DocumentsManifest):
         differences += _compare(

@@ -7,7 +7,7 @@ It has neither paths nor times, so that the same run gives the same bytes
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from bioshards.corpus.manifest import DocumentsManifest
@@ -19,8 +19,6 @@ _SUBJECT_BY_PIPELINE: Final = {
     "pmc_to_shards": "PMC open-access articles",
     "text_to_shards": "Documents of text files",
 }
-_HUB_LICENCES: Final = {"CC0": "cc0-1.0", "CC-BY": "cc-by-4.0", "CC-BY-SA": "cc-by-sa-4.0"}
-"""Names of licences on the hub; any other licence, and several, are ``other`` there."""
 _SIZES: Final = ((1e3, "n<1K"), (1e4, "1K<n<10K"), (1e5, "10K<n<100K"), (1e6, "100K<n<1M"), (1e7, "1M<n<10M"))
 _LARGEST_SIZE: Final = "10M<n<100M"
 
@@ -37,8 +35,6 @@ def format_dataset_card(manifest: DocumentsManifest, document_config: TextConfig
     if manifest.config.dedup != "none":
         settings["dedup"] = manifest.config.dedup
     counts = manifest.counts
-    licences = [name for name in manifest.licences if name != "unknown"]
-    hub_licence = _HUB_LICENCES.get(licences[0], "other") if len(licences) == 1 else "other"
     is_english = manifest.pipeline == "pubmed_to_shards" or manifest.languages.keys() <= {"eng"}
     size = next((name for limit, name in _SIZES if counts.documents < limit), _LARGEST_SIZE)
     extra_files = [
@@ -58,7 +54,7 @@ def format_dataset_card(manifest: DocumentsManifest, document_config: TextConfig
     return (
         f"""\
 ---
-license: {hub_licence}
+license: {_choose_hub_licence(manifest.licences)}
 {"language: en" if is_english else "multilinguality: multilingual"}
 size_categories:
 - {size}
@@ -97,10 +93,20 @@ documents = datasets.load_from_disk("this folder")  # from the hub: datasets.loa
 
 {manifest.notice}
 
-{_format_table(("licence", "documents"), licence_rows) if licences else ""}
+{_format_table(("licence", "documents"), licence_rows) if set(manifest.licences) - {"unknown"} else ""}
 """.rstrip()
         + "\n"
     )
+
+
+def _choose_hub_licence(licences: Collection[str]) -> str:
+    """Return the hub's name of what all documents are under; ``cc`` is any Creative Commons licence.
+
+    The codes have no version ("CC-BY"), which most of the hub's names have.
+    """
+    if set(licences) == {"CC0"}:
+        return "cc0-1.0"
+    return "cc" if licences and all(name.startswith("CC") for name in licences) else "other"
 
 
 def _format_table(header: tuple[str, str], rows: Iterable[tuple[str, str]]) -> str:

@@ -23,7 +23,7 @@ from bioshards.pipelines.execution.session import (
 from bioshards.pipelines.job_types import Job
 from bioshards.pipelines.options.common import RunOptions
 from bioshards.pipelines.options.parser import Parser
-from bioshards.pipelines.reproduction import compare_with_manifest
+from bioshards.pipelines.reproduction import compare_with_manifest, read_manifest_file
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -62,6 +62,7 @@ class Driver(ABC, Generic[OptionsT, JobT]):
             UserError: the options, an input or the output cannot be used; nothing was written.
             RunError: the run failed; completed work is kept.
         """
+        expected = read_manifest_file(self.options.like) if self.options.like else None
         paths = self.list_paths()
         notices = check_reachable_by_workers(self.beam_args, paths, self.options.dry_run)
         context = make_context(
@@ -84,8 +85,8 @@ class Driver(ABC, Generic[OptionsT, JobT]):
                 exit_code = OK
             else:
                 exit_code = self._execute(self.complete_job(job, context), job_spec, context)
-        if self.options.like and exit_code == OK:
-            return compare_with_manifest(job.storage, job.output_dir.path, self.options.like)
+        if self.options.like and expected and exit_code == OK:
+            return compare_with_manifest(job.storage, job.output_dir.path, expected, self.options.like)
         return exit_code
 
     @abstractmethod

@@ -7,6 +7,7 @@ follows, is in the notes of local worker processes (corpus/ui/progress_notes.py)
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -109,7 +110,7 @@ class _LaterStep:
     total: int | None = None
 
 
-class _RunProgress:
+class _RunProgress(ABC):
     """Shows how far a run is: in its first step by the reports of items, then by the notes of workers.
 
     Attributes:
@@ -155,9 +156,9 @@ class _RunProgress:
         self._later_index = -1
         self._bar: ProgressBar = progress.bar(self.TITLE, total, self._unit, initial=self._size_done)
 
+    @abstractmethod
     def _list_later_steps(self) -> list[_LaterStep]:
         """Return the steps that follow, in their order."""
-        raise NotImplementedError
 
     def _list_reports(self) -> list[str]:
         return [name for name in self._storage.list_names(self._folder) if name.endswith(".json")]

@@ -205,6 +205,8 @@ def command_of(pipeline: str, arguments: Sequence[str]) -> tuple[str, ...]:
     return ("beam", "run", pipeline, *redact_secrets(arguments))
 
 
+REDACTED: Final = "***"
+"""What stands for a secret in the command line of a manifest."""
 _SECRET_OPTION = re.compile(r"(--\w*(?:key|secret|token|password|connection_string)\w*)(=.*)?", re.IGNORECASE)
 
 
@@ -214,6 +216,7 @@ def redact_secrets(argv: Sequence[str]) -> list[str]:
     is_value_secret = False
     for arg in argv:
         match = _SECRET_OPTION.fullmatch(arg)
-        redacted.append("***" if is_value_secret else f"{match[1]}=***" if match and match[2] else arg)
+        value = f"{match[1]}={REDACTED}" if match and match[2] else arg
+        redacted.append(REDACTED if is_value_secret else value)
         is_value_secret = bool(match and not match[2])
     return redacted

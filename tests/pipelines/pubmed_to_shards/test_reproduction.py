@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -55,6 +56,21 @@ def test_differences_are_named(finished: Path, tmp_path: Path, capsys: Capture) 
     assert "input pubmed26n0003.xml: new" in output
     assert "pubmed26n0001.xml" not in output
     assert "differs from" in output
+
+
+def test_manifest_that_the_run_replaces_is_compared_as_it_was(finished: Path, capsys: Capture) -> None:
+    changed = finished.read_text().replace('"sha256": "', '"sha256": "0', 1)
+    finished.write_text(changed.replace('"md5": "', '"md5": "0', 1))
+    assert run("--like", finished, "--output", finished.parent) == 1
+    assert "other content" in capsys.readouterr().out
+
+
+def test_secret_has_to_be_given_again(finished: Path, tmp_path: Path, capsys: Capture) -> None:
+    manifest = json.loads(finished.read_text())
+    manifest["run"]["command"] += ["--s3_secret_access_key", "***"]
+    finished.write_text(json.dumps(manifest))
+    assert run("--like", finished, "--output", tmp_path / "again") == 2
+    assert "a manifest has no secrets; give --s3_secret_access_key again" in capsys.readouterr().err
 
 
 def test_unusable_manifests(finished: Path, tmp_path: Path, capsys: Capture) -> None:
