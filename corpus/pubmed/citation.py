@@ -3,8 +3,8 @@
 A record has many kilobytes (authors, MeSH, references), of which a corpus needs a few elements. They are
 located by the child paths of the DTD (pubmed_250101.dtd; older versions agree), as ``PMID`` and
 ``ArticleIdList`` also occur in the lists of *cited* papers. Text is found by its tags (elements.py); titles
-and abstracts with nested markup are parsed with lxml, and what records repeat, as journals, once. A record with an unusual layout (see
-xml/tag_balance.py) is first normalised by lxml, which rejects malformed XML.
+and abstracts with nested markup are parsed with lxml, and what records repeat, as journals, once. A record
+with an unusual layout (see xml/tag_balance.py) is first normalised by lxml, which rejects malformed XML.
 
 Unread elements are checked only for balanced tags and valid UTF-8. Tests compare every result with a
 full-tree parse.
