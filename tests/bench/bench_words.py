@@ -9,50 +9,44 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
+from tokenizers.pre_tokenizers import BertPreTokenizer
+
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.vocab.counting.word_counts import CountConfig, count_words
+from bioshards.vocab.tokenizer.pretokenizer import AS_WRITTEN
 from tests.bench.harness import timing
 from tests.bench.harness.bench_runner import BenchRunner, ratios_by_round, subtract_startup
 from tests.bench.harness.text_corpora import build_document_dirs
 from tests.bench.harness.timing import MB, Figure
 
-READ_SCRIPT: Final = """
-import sys
-from collections import Counter
-from bioshards.corpus import shards
-from bioshards.corpus.storage.local_storage import LocalFiles
-from bioshards.vocab import counts
-from bioshards.vocab.tokenizer.pretokenizer import AS_WRITTEN
-from tokenizers.pre_tokenizers import BertPreTokenizer
-def batches():
-    for folder in sys.argv[1:]:
-        yield from shards.read(LocalFiles(), folder, ["id", "pmid", "sentences"])
-read = list(batches())
-"""
-OURS_SCRIPT: Final = READ_SCRIPT + "print(counts.count(read, counts.Counting()).words.total())"
-LIBRARY_SCRIPT: Final = (
-    READ_SCRIPT
-    + """
-normalize, split = AS_WRITTEN.normalizer().normalize_str, BertPreTokenizer().pre_tokenize_str
-words = Counter()
-for batch in read:
-    for sentence in batch["sentences"].flatten().to_pylist():
-        words.update(word for word, _ in split(normalize(sentence)))
-print(words.total())
-"""
-)
-SPLIT_SCRIPT: Final = (
-    READ_SCRIPT
-    + """
-words = Counter()
-for batch in read:
-    words.update(" ".join(batch["sentences"].flatten().to_pylist()).split(" "))
-print(words.total())
-"""
-)
+COUNTERS: Final = ("ours", "library", "blanks")
+
+
+def count_once(counter: str, folders: list[str]) -> None:
+    """Read all text, count its words with one of :data:`COUNTERS` or not at all, and print their number."""
+    batches = [
+        batch
+        for folder in folders
+        for batch in arrow_io.read_directory(LocalStorage(), folder, ["id", "pmid", "sentences"])
+    ]
+    words: Counter[str] = Counter()
+    if counter == "ours":
+        words = count_words(batches, CountConfig()).words
+    elif counter == "library":
+        normalizer, pretokenizer = AS_WRITTEN.make_normalizer(), BertPreTokenizer()
+        for batch in batches:
+            for sentence in batch["sentences"].flatten().to_pylist():
+                normalized = normalizer.normalize_str(sentence)
+                words.update(word for word, _ in pretokenizer.pre_tokenize_str(normalized))
+    elif counter == "blanks":
+        for batch in batches:
+            words.update(" ".join(batch["sentences"].flatten().to_pylist()).split(" "))
+    print(words.total())
 
 
 def main() -> None:
@@ -61,7 +55,11 @@ def main() -> None:
     parser.add_argument("shards", nargs="*", help="finished directories; default: made of BIOSHARDS_DATA")
     parser.add_argument("--work", type=Path, default=Path("build/bench-words"))
     parser.add_argument("--repeats", type=int, default=3, help="rounds (default: %(default)s)")
+    parser.add_argument("--once", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.once:
+        count_once(options.once, options.shards)
+        return
     folders = build_document_dirs(options.shards, Path("build/bench-text").resolve())
     work = options.work.resolve()
     shutil.rmtree(work, ignore_errors=True)
@@ -73,16 +71,14 @@ def main() -> None:
         for batch in arrow_io.read_directory(LocalStorage(), folder)
     )
     for _ in range(options.repeats):
-        bench.time_python("read", "-c", READ_SCRIPT, *folders)
-        totals = {
-            name: int(bench.time_python(name, "-c", script, *folders).output)
-            for name, script in (("ours", OURS_SCRIPT), ("library", LIBRARY_SCRIPT), ("blanks", SPLIT_SCRIPT))
+        runs = {
+            counter: bench.time_python(counter, "-m", "tests.bench.bench_words", "--once", counter, *folders)
+            for counter in ("read", *COUNTERS)
         }
+        totals = {counter: int(runs[counter].output) for counter in COUNTERS}
         if totals["ours"] != totals["library"]:
             raise SystemExit(f"the counts differ: {totals}")
-    seconds = {
-        name: subtract_startup(bench.cpus(name), bench.cpus("read")) for name in ("ours", "library", "blanks")
-    }
+    seconds = {name: subtract_startup(bench.cpus(name), bench.cpus("read")) for name in COUNTERS}
     rows = [
         Figure(f"{title}, CPU", [size / MB / each for each in seconds[name]], "MB/s")
         for title, name in (

@@ -43,9 +43,8 @@ class StepTimer:
         self._add_elapsed()
         self._steps.pop()
 
-    def time_calls(self, step: str, owner: Any, name: str) -> None:
+    def time_calls(self, step: str, owner: object, original: Callable[..., Any]) -> None:
         """Time each call of a function of a module or a class."""
-        original = getattr(owner, name)
 
         @functools.wraps(original)
         def call(*arguments: Any, **options: Any) -> Any:
@@ -55,11 +54,10 @@ class StepTimer:
             finally:
                 self.stop()
 
-        setattr(owner, name, call)
+        setattr(owner, original.__name__, call)
 
-    def time_iterator(self, step: str, owner: Any, name: str) -> None:
+    def time_iterator(self, step: str, owner: object, original: Callable[..., Iterator[Any]]) -> None:
         """Time the items of an iterator."""
-        original: Callable[..., Iterator[Any]] = getattr(owner, name)
 
         @functools.wraps(original)
         def iterate(*arguments: Any, **options: Any) -> Iterator[Any]:
@@ -72,21 +70,21 @@ class StepTimer:
                     return
                 yield item
 
-        setattr(owner, name, iterate)
+        setattr(owner, original.__name__, iterate)
 
 
 def main() -> None:
     """Run the pipeline and print its steps as a Markdown table."""
     timer = StepTimer("starting, Beam, publishing")
-    timer.time_calls("reading, holding out, counting", build, "make")
-    timer.time_calls("checking the shards' SHA-256", input_dirs, "damage")
-    timer.time_calls("encoding", Encoder, "encode_all")
-    timer.time_calls("planning the rows", row_planner, "plan")
-    timer.time_calls("sorting them", RowPlan, "sorted")
-    timer.time_iterator("gathering their tokens", RowPlan, "batches")
-    timer.time_calls("dealing them out", global_shuffle, "deal")
-    timer.time_calls("merging what was dealt out", pretraining_dir, "merge")
-    timer.time_calls("writing, with SHA-256", shard_writer, "write_shard")
+    timer.time_calls("reading, splitting, counting", build, build.build_group)
+    timer.time_calls("checking the shards' SHA-256", input_dirs, input_dirs.find_damage)
+    timer.time_calls("encoding", Encoder, Encoder.encode_all)
+    timer.time_calls("planning the rows", row_planner, row_planner.plan_rows)
+    timer.time_calls("sorting them", RowPlan, RowPlan.sort_by_key)
+    timer.time_iterator("gathering their tokens", RowPlan, RowPlan.iter_batches)
+    timer.time_calls("spilling and merging", global_shuffle, global_shuffle.spill_rows)
+    timer.time_calls("spilling and merging", pretraining_dir, pretraining_dir.merge_bucket)
+    timer.time_calls("writing, with SHA-256", shard_writer, shard_writer.write_shard)
     code = cli.main(["run", "shards_to_pretraining", "--workers", "1", *sys.argv[1:]])
     timer.start("")
     total = sum(timer.seconds.values())
