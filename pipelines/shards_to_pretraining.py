@@ -159,7 +159,9 @@ def build(pipeline: beam.Pipeline, job: PretrainingJob) -> None:
     from bioshards.pipelines.transforms.pretraining_set import BuildExamples, MergeShuffled, PublishExamples
     from bioshards.pipelines.transforms.signed_shards import CompareDocuments, SignDocuments
 
-    shard_groups = pipeline | "ShardGroups" >> beam.Create(job.shard_groups, reshuffle=False)
+    # The largest first, so that workers end at nearly the same time.
+    largest_first = sorted(job.shard_groups, key=lambda group: -sum(shard.bytes for shard in group.shards))
+    shard_groups = pipeline | "ShardGroups" >> beam.Create(largest_first, reshuffle=False)
     signed = duplicates = None
     if job.dedup == "near":
         signed = shard_groups | "SignDocuments" >> SignDocuments(job.storage, job.output_dir)

@@ -75,6 +75,7 @@ def build(pipeline: beam.Pipeline, job: WordsJob) -> None:
     shards = [
         (document_input.folder, shard) for document_input in job.inputs for shard in document_input.shards
     ]
+    shards.sort(key=lambda folder_and_shard: -folder_and_shard[1].bytes)  # so that workers end together
     counted = (
         pipeline
         | "Shards" >> beam.Create(shards, reshuffle=False)

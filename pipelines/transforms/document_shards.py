@@ -249,8 +249,12 @@ def _counts_from_finalize(finalize_result: FinalizeResult) -> dict[str, int]:
     return {**drop_counts, **{name: finalize_result.counts[name] for name in ("sentences", "words")}}
 
 
-def _number_sources(_: None, staged: list[StepResult[StageResult]]) -> Iterator[tuple[int, str]]:
-    return iter(enumerate(finalize.usable_output_names(unwrap_results(staged))))
+def _number_sources(_: None, staged: list[StepResult[StageResult]]) -> list[tuple[int, str]]:
+    """Return the number and output name of each usable source, those with most keys first."""
+    results = unwrap_results(staged)
+    num_keys = {result.output_name: result.num_keys for result in results}
+    numbered = enumerate(finalize.usable_output_names(results))
+    return sorted(numbered, key=lambda source: -num_keys[source[1]])
 
 
 @dataclass
@@ -320,7 +324,9 @@ def stage_inputs(
     pipeline: beam.Pipeline, job: ShardsJob, stage_files: StageFiles, make_source: Callable[..., SourceFile]
 ) -> list[beam.PCollection[StepResult[StageResult]]]:
     """Stage the files of a job, and those that are downloaded by name: a collection for each origin."""
-    sources = pipeline | "Sources" >> beam.Create(job.sources, reshuffle=False)
+    # Runners deal elements out in turn: with the largest first, workers end at nearly the same time.
+    largest_first = sorted(job.sources, key=lambda source: -source.size)
+    sources = pipeline | "Sources" >> beam.Create(largest_first, reshuffle=False)
     staged_collections = [sources | "StageFiles" >> stage_files]
     for source, listing in job.run_inputs.listings.items():
         if listing.to_fetch:

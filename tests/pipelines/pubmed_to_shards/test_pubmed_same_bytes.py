@@ -6,9 +6,16 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bioshards.corpus.lifecycle import finalize, stage
+from bioshards.corpus.lifecycle.finalize import FinalizeResult
+from bioshards.corpus.lifecycle.stage import StageResult
+from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.storage.source_file import SourceFile
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.xml.decoder import ByteStream, DecodingReport
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import run_beam
@@ -32,6 +39,29 @@ def test_the_order_and_spelling_of_inputs_changes_no_byte(reference: Path, tmp_p
     inputs = [word for name in names for word in ("--input", os.path.relpath(PUBMED_SAMPLE / name))]
     assert run("--keep-dropped", "--output", tmp_path, *inputs) == 0
     assert published_digests(tmp_path) == published_digests(reference)
+
+
+def test_the_largest_files_are_read_first(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = tmp_path / "in"
+    inputs.mkdir()
+    for number, records in ((1, 1), (2, 30), (3, 2)):
+        citations = [citation_xml(100 * number + record) for record in range(records)]
+        (inputs / f"pubmed26n000{number}.xml").write_bytes(pubmed_set_xml(*citations))
+    order: list[str] = []
+    stage_source, finalize_source = stage.stage_source, finalize.finalize_source
+
+    def stage_one(storage: Storage, output_dir: OutputDir, source: SourceFile, *rest: Any) -> StageResult:
+        order.append(f"stage {source.number}")
+        return stage_source(storage, output_dir, source, *rest)
+
+    def finalize_one(storage: Storage, output_dir: OutputDir, name: str, *rest: Any) -> FinalizeResult:
+        order.append(f"finalize {name[12]}")
+        return finalize_source(storage, output_dir, name, *rest)
+
+    monkeypatch.setattr(stage, "stage_source", stage_one)
+    monkeypatch.setattr(finalize, "finalize_source", finalize_one)
+    assert run("--output", tmp_path / "out", "--input", inputs) == 0
+    assert order == [f"{step} {number}" for step in ("stage", "finalize") for number in (2, 3, 1)]
 
 
 def test_rerunning_a_finished_run_does_nothing(
