@@ -35,9 +35,8 @@ def document(xml: bytes, config: PmcConfig | None = None) -> Document:
     """
     from . import article_metadata, text_blocks, translations, xml_tree
     from .document_builder import identify_article
-    from .filters import PmcConfig
 
-    config = config or PmcConfig()
+    config = config or _make_default_config()
     article = _extract_article(xml)
     tree = xml_tree.parse_article(article, flatten=config.flattens_markup, has_tables=config.has_tables)
     metadata = article_metadata.parse_metadata(tree, config.columns, article)
@@ -51,6 +50,13 @@ def document(xml: bytes, config: PmcConfig | None = None) -> Document:
         citations=config.citations,
     )
     return _document_builder(config).build_document(metadata, text_blocks.has_body(tree), blocks, "", 0)[1]
+
+
+@functools.cache
+def _make_default_config() -> PmcConfig:
+    from .filters import PmcConfig
+
+    return PmcConfig()
 
 
 @functools.lru_cache(maxsize=4)

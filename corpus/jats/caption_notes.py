@@ -125,10 +125,15 @@ _COLOUR_NOTE = re.compile(
     _FLAGS,
 )
 
+_COLOUR_HINT = re.compile("online|web|viewed", re.IGNORECASE)
+"""One of these is in every note."""
+
 
 def remove_colour_notes(text: str) -> str:
     """Remove notes on where a figure is in colour: "[Color figure can be viewed at ...]"."""
-    return _COLOUR_NOTE.sub("", text).strip() if "olo" in text or "OLO" in text else text
+    if "olo" not in text and "OLO" not in text or not _COLOUR_HINT.search(text):
+        return text
+    return _COLOUR_NOTE.sub("", text).strip()
 
 
 # Panels

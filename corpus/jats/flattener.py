@@ -35,7 +35,7 @@ from .note_marks import (
 _PRESENTATION_TAG = re.compile(r'</?(?:italic(?: toggle="yes")?|sub|bold|sc|underline|monospace)>')
 _INDENTED_SCRIPT = re.compile(r"\n(?:[ \t]|<[^<>]*>)*?<su[bp][\s>]")
 _XREF = re.compile(
-    r'<xref\s(?:[^<>]*?\s)?ref-type="([^"<>]*)"[^<>]*(?<!/)>(?:([^<>]*)|<sup>([^<>]*)</sup>)</xref>'
+    r'<xref\s(?:[^<>]*?\s)??ref-type="([^"<>]*)"[^<>]*(?<!/)>(?:([^<>]*)|<sup>([^<>]*)</sup>)</xref>'
 )
 _SUPERSCRIPT = re.compile(r"<sup>([^<>]*)</sup>")
 _NOTE_START = re.compile(rf"(?:[{CLAUSE_ENDS}]\s+|(?!<(?:xref|label)\b)<[^<>]*>\s*)$")

@@ -122,7 +122,7 @@ def remove_marks(text: str, keep_introductions: bool = False) -> str:
     """
     empty_pattern = _NO_WORDS if keep_introductions else _INTRODUCTION_WORDS
     text = _NUMERIC_BRACKET.sub(CITATION_MARK, text)  # most brackets, in a fifth of the time
-    for _ in range(_MAX_BRACKET_DEPTH):
+    for _ in range(_MAX_BRACKET_DEPTH if "(" in text or "[" in text else 0):
         text, num_replaced = _MARKED_BRACKET.subn(
             lambda bracket: _clean_bracket(bracket[0], empty_pattern), text
         )

@@ -15,7 +15,8 @@ from .boundary_model import CAPITALS, CERTAIN_CLASSES, IS_BOUNDARY, extract_cont
 from .word_classes import CLASS_BEFORE_STOP
 
 _CLOSING_MARKS: Final = r"""
-    (?: ["'”’)\]*†‡]* (?: \ ?\[\d[\d,\ –-]*\] (?=\ [A-Z]) )?   # "..." (...). [12] Then
+    (?: (?=\ [^\[])                                           # most of them, in two thirds of the time
+      | ["'”’)\]*†‡]* (?: \ ?\[\d[\d,\ –-]*\] (?=\ [A-Z]) )?   # "..." (...). [12] Then
       | (?<=[a-z)\]]\.) \d{1,3} (?:[,–-]\d{1,3})* (?=\ [A-Z])  # superscripts: was shown.12,13 Then
     )
     \ """
