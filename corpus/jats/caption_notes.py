@@ -131,7 +131,7 @@ _COLOUR_HINT = re.compile("online|web|viewed", re.IGNORECASE)
 
 def remove_colour_notes(text: str) -> str:
     """Remove notes on where a figure is in colour: "[Color figure can be viewed at ...]"."""
-    if "olo" not in text and "OLO" not in text or not _COLOUR_HINT.search(text):
+    if ("olo" not in text and "OLO" not in text) or not _COLOUR_HINT.search(text):
         return text
     return _COLOUR_NOTE.sub("", text).strip()
 

@@ -186,12 +186,13 @@ def _parse_keywords(text: str, start: int, end: int) -> tuple[str, ...]:
             continue
         values = _PLAIN_KEYWORD.findall(text, *span)
         if len(values) == text.count("<Keyword", *span):
-            keywords += map(unescape, values)
+            keywords += values
         else:
             xml = f"<x>{exponents.mark_exponents(text[slice(*span)])}</x>"
-            keywords += map(extract_text, parse_xml(xml).iterchildren("Keyword"))
+            texts = map(extract_text, parse_xml(xml).iterchildren("Keyword"))
+            keywords += filter(None, [" ".join(keyword.split()) for keyword in texts])
         start = span[1]
-    return tuple([keyword for value in keywords if (keyword := " ".join(value.split()))])
+    return tuple(keywords)
 
 
 def _parse_list(text: str, name: str, start: int, end: int) -> list[etree._Element]:
