@@ -158,7 +158,11 @@ def run_bert(text: pa.RecordBatch, folder: str, checkout: str) -> dict[str, Any]
 
 
 BUILDERS: Final[dict[str, Callable[[pa.RecordBatch, str, str], dict[str, Any]]]] = {
-    way.__name__: way for way in (run_ours, run_library, run_electra, run_ours_bert, run_bert)
+    "ours": run_ours,
+    "library": run_library,
+    "electra": run_electra,
+    "ours_bert": run_ours_bert,
+    "bert": run_bert,
 }
 
 
