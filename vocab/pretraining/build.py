@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
@@ -194,7 +194,8 @@ class _Builder:
         counts = self._result.split_counts[split]
         counts["documents"] += len(batch)
         counts["unknown_tokens"] += int((encoded.ids == build_config.encoder.unknown_id).sum())
-        for source, year, num_tokens in _sum_tokens_by_year(batch, tokens):
+        years = ("unknown" if year is None else str(year) for year in batch["year"].to_pylist())
+        for source, year, num_tokens in zip(batch["source"].to_pylist(), years, tokens.tolist(), strict=True):
             self._result.tokens_by_year.setdefault(source, Counter())[year] += num_tokens
         block = self._blocks[split]
         block.add(batch["id"], sentences, encoded)
@@ -270,10 +271,3 @@ def _encode_documents(batch: pa.RecordBatch, encoder: Encoder) -> tuple[Int64Arr
     encoded = encoder.encode_all(batch["sentences"].flatten())
     ends = encoded.offsets[np.concatenate([np.zeros(1, np.int64), np.cumsum(sentences)])]
     return sentences, encoded, np.diff(ends)
-
-
-def _sum_tokens_by_year(batch: pa.RecordBatch, tokens: Int64Array) -> Iterable[tuple[str, str, int]]:
-    table = pa.table({"source": batch["source"], "year": batch["year"], "tokens": pa.array(tokens)})
-    for group in table.group_by(["source", "year"]).aggregate([("tokens", "sum")]).to_pylist():
-        year = "unknown" if group["year"] is None else str(group["year"])
-        yield group["source"], year, group["tokens_sum"]
