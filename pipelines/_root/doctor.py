@@ -31,6 +31,8 @@ _EXTRAS: Final = {
     "vocab": ("numpy", "sentencepiece", "tokenizers"),
     "train, evaluate": ("numpy", "tokenizers", "torch", "transformers"),
     "search": ("optuna",),
+    "tensorboard": ("tensorboard",),
+    "wandb": ("wandb",),
 }
 _CREDENTIALS: Final = {
     "gs://": ("GOOGLE_APPLICATION_CREDENTIALS", "~/.config/gcloud/application_default_credentials.json"),

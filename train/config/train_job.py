@@ -59,6 +59,8 @@ class TrainJob:
         1024
     )
     keep_checkpoints: Annotated[int, _run_option("checkpoints to keep (default: %(default)s)")] = 3
+    tensorboard: Annotated[bool, _run_option("write event files for TensorBoard to RUN/tensorboard")] = False
+    wandb: Annotated[bool, _run_option("send the log's entries to Weights & Biases")] = False
     no_verify: Annotated[bool, _run_option("do not verify the SHA-256 of the shards before a new run")] = (
         False
     )
@@ -67,6 +69,11 @@ class TrainJob:
     ]
     recipe: TrainRecipe = field(default_factory=TrainRecipe)
     command: tuple[str, ...] = ()
+
+    @property
+    def dashboards(self) -> list[str]:
+        """Names of the dashboards that show the log."""
+        return [name for name, is_on in (("tensorboard", self.tensorboard), ("wandb", self.wandb)) if is_on]
 
     def make_recipe(self) -> TrainRecipe:
         """Return the preset, changed by --config and the options.

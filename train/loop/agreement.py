@@ -64,10 +64,10 @@ def start_together(
     try:
         result, facts = start()
     except Exception as error:
-        processes.all_gather({"error": str(error) or repr(error)})
+        processes.gather_start({"error": str(error) or repr(error)})
         raise
     assert facts is not None
-    reports = processes.all_gather(asdict(facts))
+    reports = processes.gather_start(asdict(facts))
     failures = [(rank, report["error"]) for rank, report in enumerate(reports) if "error" in report]
     if failures:
         rank, message = failures[0]

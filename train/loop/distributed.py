@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 import torch
 import torch.distributed as distributed
 
 from bioshards.corpus.errors import InvalidValueError
 
-_PROCESS_GROUP_TIMEOUT: Final = timedelta(hours=6)
-"""Longer than NCCL's default of 10 minutes, because the main process verifies all shards first.  If one
-process fails, torchrun ends the others."""
+from .process_monitor import ProcessMonitor
+
+_START_TIMEOUT: Final = timedelta(hours=6)
+"""Time for the start, in which the main process verifies all shards."""
+_COLLECTIVE_TIMEOUT: Final = timedelta(minutes=30)
+"""Time for a checkpoint, for which the others wait.  ProcessMonitor ends the run before if one is lost."""
 _TORCHRUN_VARIABLES: Final = (("RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_RANK", "0"))
 
 
@@ -28,11 +33,13 @@ class ProcessGroup:
         rank: index of this process, from 0.
         world_size: number of processes.
         device: device of this process.
+        monitor: None for a single process.
     """
 
     rank: int
     world_size: int
     device: torch.device
+    monitor: ProcessMonitor | None = None
 
     @property
     def is_main(self) -> bool:
@@ -48,20 +55,48 @@ class ProcessGroup:
         totals: list[float] = tensor.tolist()
         return totals
 
-    def all_gather(self, value: Mapping[str, str]) -> list[dict[str, str]]:
-        """Return the values of all processes, by rank."""
-        values: list[Any] = [None] * self.world_size
-        distributed.all_gather_object(values, dict(value))
-        return values
+    def gather_start(self, value: Mapping[str, str]) -> list[dict[str, str]]:
+        """Return the values of all processes, by rank.  It waits for hours, and can be called once."""
+        assert self.monitor
+        return [json.loads(other) for other in self.monitor.gather("start", json.dumps(dict(value)))]
+
+    def measure_memory(self) -> dict[str, int]:
+        """Return the peak of allocated GPU memory of this process, as a field of the log; empty on a CPU."""
+        if self.device.type != "cuda":
+            return {}
+        return {"device_memory_bytes": torch.cuda.max_memory_allocated(self.device)}
 
     def barrier(self) -> None:
         """Wait for all processes."""
         if self.world_size > 1:
             self.all_reduce([0.0])
 
+    @contextlib.contextmanager
+    def report_errors(self) -> Iterator[None]:
+        """Tell the other processes of an error inside a ``with`` block.
+
+        Raises:
+            LostProcessError: communication failed, because another process is lost.
+        """
+        try:
+            yield
+        except Exception as error:
+            if self.monitor is None:
+                raise
+            cause = self.monitor.explain(error)
+            self.monitor.stop(str(cause) or repr(cause))
+            if cause is error:
+                raise
+            raise cause from error
+        except KeyboardInterrupt:
+            if self.monitor:
+                self.monitor.stop("it was stopped")
+            raise
+
     def close(self) -> None:
         """Leave the process group."""
-        if self.world_size > 1:
+        if self.monitor:
+            self.monitor.stop("")
             distributed.destroy_process_group()
 
 
@@ -72,7 +107,7 @@ def initialize(device: str | None) -> ProcessGroup:
         device: "cpu", "cuda" or "cuda:1"; None: the GPU of this process's local rank, or the CPU without one.
 
     Raises:
-        InvalidValueError: the device does not exist.
+        InvalidValueError: the device does not exist, or processes have devices of different types.
     """
     rank, world_size, local_rank = (
         int(os.environ.get(name, default)) for name, default in _TORCHRUN_VARIABLES
@@ -92,8 +127,29 @@ def initialize(device: str | None) -> ProcessGroup:
         ) from error
     if torch_device.type == "cuda":
         torch.cuda.set_device(torch_device)
-    if world_size > 1:
+    if world_size == 1:
+        return ProcessGroup(rank, world_size, torch_device)
+    store, _, _ = next(distributed.rendezvous("env://", timeout=_START_TIMEOUT))
+    processes = ProcessGroup(rank, world_size, torch_device, ProcessMonitor(store, rank, world_size))
+    with processes.report_errors():
+        check_device_types(processes)
+        backend = "nccl" if torch_device.type == "cuda" else "gloo"
         distributed.init_process_group(
-            "nccl" if torch_device.type == "cuda" else "gloo", timeout=_PROCESS_GROUP_TIMEOUT
+            backend, store=store, rank=rank, world_size=world_size, timeout=_COLLECTIVE_TIMEOUT
         )
-    return ProcessGroup(rank, world_size, torch_device)
+    return processes
+
+
+def check_device_types(processes: ProcessGroup) -> None:
+    """Check that all processes have a GPU, or none: they communicate by different libraries.
+
+    Raises:
+        InvalidValueError: their devices are of different types.
+    """
+    assert processes.monitor
+    types = processes.monitor.gather("device", processes.device.type)
+    if len(set(types)) > 1:
+        devices = ", ".join(f"process {rank}: {device_type}" for rank, device_type in enumerate(types))
+        raise InvalidValueError(
+            f"the processes have devices of different types ({devices}): give --device cpu, or a GPU to each"
+        )

@@ -10,12 +10,18 @@ import contextlib
 import json
 import math
 import os
+from collections.abc import Sequence
 from typing import Any, Final
 
 from bioshards.corpus.storage.local_storage import LocalStorage
 
+from .dashboards import Dashboard, flatten_entry
+
 LOG_FILE: Final = "log.jsonl"
-SPEED_FIELDS: Final = ("tokens_per_second", "mfu", "data_wait_fraction", "elapsed_seconds")
+SPEED_FIELDS: Final = (
+    *("tokens_per_second", "mfu", "data_wait_fraction", "elapsed_seconds"),
+    "device_memory_bytes",
+)
 """Fields that depend on the machine; all others are reproducible."""
 
 
@@ -27,8 +33,12 @@ class MetricsLog:
         last_validation_entry: likewise.
     """
 
-    def __init__(self, run: str, steps_done: int) -> None:
-        """Open the log and remove entries of steps after ``steps_done``."""
+    def __init__(self, run: str, steps_done: int, dashboards: Sequence[Dashboard] = ()) -> None:
+        """Open the log and remove entries of steps after ``steps_done``.
+
+        Args:
+            dashboards: show each new entry.
+        """
         path = f"{run}/{LOG_FILE}"
         entries = [entry for entry in _read_entries(path) if entry["step"] <= steps_done]
         with LocalStorage().write(path) as file:
@@ -37,19 +47,24 @@ class MetricsLog:
         self.last_train_entry: dict[str, Any] = last_entries.get("train", {})
         self.last_validation_entry: dict[str, Any] = last_entries.get("validation", {})
         self._file = open(path, "ab")  # noqa: SIM115 - closed by close()
+        self._dashboards = dashboards
 
     def write(self, entry: dict[str, Any]) -> None:
         """Append an entry; NaN and infinity are written as null."""
         entry = _replace_non_finite(entry)
         self._file.write(_format_line(entry))
         self._file.flush()
+        for dashboard in self._dashboards:
+            dashboard.write(entry["step"], flatten_entry(entry))
         if entry["split"] == "train":
             self.last_train_entry = entry
         else:
             self.last_validation_entry = entry
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file and the dashboards."""
+        for dashboard in self._dashboards:
+            dashboard.close()
         with contextlib.suppress(OSError):  # every line was flushed, or its error raised, by write()
             self._file.close()
 

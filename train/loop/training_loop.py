@@ -187,6 +187,7 @@ class TrainingLoop:
             "skipped_steps": self.metric_sums.skipped_steps,
             "tokens_seen": self.tokens_seen,
             "epoch": self.loader.get_epoch(self.steps_done),
+            **self.processes.measure_memory(),
         }
 
     def _log_entry(self, entry: dict[str, Any], bar: ProgressBar) -> None:
@@ -198,8 +199,11 @@ class TrainingLoop:
         if entry["split"] == "validation":
             self.progress.write(f"step {self.steps_done:,}: validation {losses}")
         else:
-            speed = f"{entry['tokens_per_second']:,.0f} tokens/s"
-            bar.advance(0, f"{losses}, {speed}, data wait {entry['data_wait_fraction']:.1%}")
+            speed = f"{entry['tokens_per_second']:,.0f} tokens/s, MFU {entry['mfu']:.1%}"
+            memory = (
+                f", {entry['device_memory_bytes'] / 1e9:.1f} GB" if "device_memory_bytes" in entry else ""
+            )
+            bar.advance(0, f"{losses}, {speed}{memory}, data wait {entry['data_wait_fraction']:.1%}")
 
     def _format_divergence(self) -> str:
         return (

@@ -16,7 +16,7 @@ from bioshards.train.data.piece_table import PieceTable
 from bioshards.train.data.pretraining_dataset import PretrainingDataset, TrainingDataError, manifest_of
 from bioshards.train.models.factory import InitialWeightsError
 
-from . import checkpoint, run_dir, tokenizer_files
+from . import checkpoint, dashboards, run_dir, tokenizer_files
 from .distributed import ProcessGroup
 from .run_dir import RunIdentity
 from .training_loop import Intervals
@@ -68,7 +68,7 @@ def plan_training(job: TrainJob, processes: ProcessGroup) -> TrainPlan:
         TrainingDataError: the pretraining set is unfinished, damaged, or built for another objective.
         VocabularyError: the vocabulary is missing or another one.
         InitialWeightsError: the run cannot be continued with this model.
-        InvalidValueError: an option has an invalid value.
+        InvalidValueError: an option has an invalid value, or needs a package that is not installed.
     """
     for name, value in (
         ("keep-checkpoints", job.keep_checkpoints),
@@ -76,6 +76,8 @@ def plan_training(job: TrainJob, processes: ProcessGroup) -> TrainPlan:
     ):
         if value < 1:
             raise InvalidValueError(f"--{name} {value} is below 1")
+    if processes.is_main:
+        dashboards.check_installed(job.dashboards)
     dataset = PretrainingDataset(job.data)
     vocabulary = job.vocab or manifest_of(job.data).run.vocabulary
     piece_table = PieceTable.load(vocabulary, dataset.vocabulary_size, dataset.vocabulary_sha256)

@@ -25,9 +25,10 @@ from bioshards.train.data.loader import StepLoader
 from bioshards.train.data.pretraining_dataset import PretrainingDataset
 from bioshards.train.models import factory, flops
 
-from . import agreement, checkpoint, distributed, model_card, run_dir, tokenizer_files
+from . import agreement, checkpoint, dashboards, distributed, model_card, run_dir, tokenizer_files
 from .agreement import StartFacts
 from .checkpoint import MODEL_FOLDER, STATE_FILE, LoopState
+from .dashboards import DashboardRun
 from .distributed import ProcessGroup
 from .metrics_log import MetricsLog
 from .trainer import MetricSums, Trainer
@@ -52,10 +53,11 @@ def train(job: TrainJob, progress: Progress, stop: Event) -> str:
         DivergedError: the gradients of several steps in a row were not finite.
         CheckpointError: a checkpoint could not be written.
         ProcessMismatchError: other processes begin with other data, another recipe, step or model.
+        LostProcessError: another process was killed, or its machine is off.
     """
     transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # progress has the bars
     processes = distributed.initialize(job.device)
-    with contextlib.ExitStack() as stack:
+    with processes.report_errors(), contextlib.ExitStack() as stack:
 
         def start() -> tuple[_StartedRun, StartFacts | None]:
             plan = plan_training(job, processes)
@@ -132,7 +134,7 @@ class _TrainingRun:
             LocalStorage().write_json(
                 f"{job.output}/{run_dir.RUN_FILE}", {**self._build_run_info(state), "started_at": utc_now()}
             )
-        metrics_log = MetricsLog(job.output, state.steps_done) if processes.is_main else None
+        metrics_log = self._open_log(state) if processes.is_main else None
         loop = self._build_loop(trainer, state, metrics_log, stop)
         started = time.monotonic()
         loop.run()
@@ -143,6 +145,18 @@ class _TrainingRun:
             job.output, self._build_run_info(state), metrics_log.last_train_entry, time.monotonic() - started
         )
         return self._format_result(loop, metrics_log)
+
+    def _open_log(self, state: LoopState) -> MetricsLog:
+        run_info = run_dir.read_run_info(self.job.output) or {}
+        run = DashboardRun(
+            folder=self.job.output,
+            started_at=run_info.get("started_at", ""),
+            steps_done=state.steps_done,
+            recipe=self.plan.recipe.to_dict(),
+        )
+        return MetricsLog(
+            self.job.output, state.steps_done, dashboards.open_dashboards(self.job.dashboards, run)
+        )
 
     def _build_trainer(self, last_checkpoint: str | None) -> Trainer:
         recipe, init_checkpoint = self.plan.recipe, self.job.init_checkpoint

@@ -37,6 +37,7 @@ _METRIC_TITLES: Final[dict[MetricPath, str]] = {
     ("tokens_per_second",): "tokens per second",
     ("mfu",): "model FLOP/s utilisation",
     ("data_wait_fraction",): "data wait (fraction of time)",
+    ("device_memory_bytes",): "peak memory of a GPU, bytes",
     ("metrics", "replaced"): "tokens replaced",
     ("elapsed_seconds",): "elapsed seconds of the last process",
 }

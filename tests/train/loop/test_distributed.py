@@ -7,15 +7,16 @@ import os
 import shutil
 import signal
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from bioshards.train.loop import distributed
+from bioshards.train.loop import distributed, process_monitor
 from bioshards.train.loop.distributed import ProcessGroup
 from tests.support import fork_server
 from tests.support.train.trainer_processes import (
@@ -54,19 +55,28 @@ def make_environments(world_size: int) -> list[dict[str, str]]:
     return [{**shared_env, **process_env, "OMP_NUM_THREADS": "1"} for process_env in process_envs]
 
 
+@contextlib.contextmanager
+def lose_silent_processes(seconds: float, context: ContextFactory = contextlib.nullcontext) -> Iterator[None]:
+    """Set the silence after which a process is lost, inside another context."""
+    process_monitor.LOST_SECONDS = seconds
+    with context():
+        yield
+
+
 def start_processes(
     data: Path,
     out: Path,
     *options: object,
     world_size: int = 2,
     contexts: Mapping[int, ContextFactory] | None = None,
+    lost_seconds: float = 10,
 ) -> list[TrainerProcess]:
     """Start the processes of one run; ``contexts`` maps a rank to the context that it runs in."""
     return [
         TrainerProcess(
             trainer_options(data, out, *OPTIONS, *options),
             out.parent / f"{out.name} told by {rank}",
-            (contexts or {}).get(rank, contextlib.nullcontext),
+            partial(lose_silent_processes, lost_seconds, (contexts or {}).get(rank, contextlib.nullcontext)),
             env,
         )
         for rank, env in enumerate(make_environments(world_size))
@@ -181,16 +191,39 @@ def test_two_processes_resume_bit_by_bit(pretraining_sets: dict[str, Path], tmp_
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_death_of_one_process_ends_the_other(
+def test_killed_process_ends_the_other_which_names_it(
     rank: int, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     data, out = pretraining_sets["bert"], tmp_path / "run"
-    kill_after_step = partial(call_after_step, 8, partial(send_signal, signal.SIGKILL))
-    exit_codes = wait_for_exit_codes(start_processes(data, out, contexts={rank: kill_after_step}))
+    kill = {rank: partial(call_after_step, 8, partial(send_signal, signal.SIGKILL))}
+    children = start_processes(data, out, *NO_DROPOUT, contexts=kill, lost_seconds=5)
+    exit_codes = wait_for_exit_codes(children)
     assert exit_codes[rank] == -signal.SIGKILL
     assert exit_codes[1 - rank] == 1
+    message = children[1 - rank].read_output()
+    assert f"process {rank} on {socket.gethostname()}" in message
+    assert "is lost: no sign of it for " in message
     assert last_checkpoint(out).name == "step-0000006"
-    assert run_trainer(data, out, *OPTIONS) == 0
+    assert run_trainer(data, out, *OPTIONS, *NO_DROPOUT) == 0
+    assert run_trainer(data, tmp_path / "one", *OPTIONS, *NO_DROPOUT) == 0
+    assert_runs_close(tmp_path / "one", out, 1e-5)
+
+
+@pytest.mark.thorough
+def test_process_that_hangs_ends_the_others(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
+    """As on a machine that is switched off, connections stay open and collective operations wait.
+
+    Process 0 keeps the store: nobody answers any more.
+    """
+    stop = {0: partial(call_after_step, 3, partial(send_signal, signal.SIGSTOP))}
+    options = ("--batch-size", 12)
+    main, *others = start_processes(
+        pretraining_sets["bert"], tmp_path / "run", *options, world_size=3, contexts=stop, lost_seconds=3
+    )
+    assert wait_for_exit_codes(others) == [1, 1]
+    main.process.kill()
+    for child in others:
+        assert f"process 0 on {socket.gethostname()}" in child.read_output()
 
 
 @pytest.mark.parametrize("failure", ["another run", "a full disk"])
@@ -330,6 +363,13 @@ def test_single_process_group(clear_torchrun_env: None) -> None:
 def test_unavailable_device_is_refused(device: str, clear_torchrun_env: None) -> None:
     with pytest.raises(ValueError, match=f"--device {device} (is not available: .|is not supported)"):
         distributed.initialize(device)
+
+
+def test_processes_on_different_types_of_device_are_refused() -> None:
+    """One machine of a run may have lost its GPU; its process would communicate by another library."""
+    monitor: Any = SimpleNamespace(gather=lambda _topic, device_type: [device_type, "cuda"])
+    with pytest.raises(ValueError, match="process 0: cpu, process 1: cuda"):
+        distributed.check_device_types(ProcessGroup(0, 2, torch.device("cpu"), monitor))
 
 
 def test_all_reduce_sums_integers_exactly(tmp_path: Path) -> None:
