@@ -25,7 +25,7 @@ from bioshards.evaluate.modeling.pretrained import Checkpoint
 from bioshards.evaluate.tasks.task_registry import PlannedTask
 
 from . import results
-from .fine_tune_run import FineTuneRun, build_identity, fine_tune, score_model
+from .fine_tune_run import FineTuneRun, TaskInputs, build_identity, fine_tune, prepare_inputs, score_model
 from .fine_tuner import NaNLossError
 from .task_data import load_task_data
 
@@ -102,6 +102,7 @@ def _score_task(job: EvaluateJob, planned_task: PlannedTask, summary: RunSummary
     data = load_task_data(job.benchmarks_dir, planned_task, job.max_examples, needed_splits)
     legacy_modes = planned_task.task.applicable_legacy_modes(job.legacy_modes)
     seeds = range(job.first_seed, job.first_seed + _count_seeds(job, planned_task))
+    inputs: TaskInputs | None = None
     for seed in bar.each(seeds):
         path = results.result_path(job.output, planned_task.suite, planned_task.task.name, seed)
         prefix = f"{planned_task.name}, seed {seed}: "
@@ -119,7 +120,8 @@ def _score_task(job: EvaluateJob, planned_task: PlannedTask, summary: RunSummary
             continue
         start_time = time.monotonic()
         try:
-            result, predictions = score_model(fine_tune(fine_tune_run), start_time)
+            inputs = inputs or prepare_inputs(fine_tune_run)
+            result, predictions = score_model(fine_tune(fine_tune_run, inputs), start_time)
         except NaNLossError as error:
             summary.failed[prefix.removesuffix(": ")] = str(error)
             job.log(f"{prefix}{error}")

@@ -7,7 +7,7 @@ import json
 import platform
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy
@@ -24,12 +24,13 @@ from bioshards.evaluate.metrics.metric import Metric, Numbers
 from bioshards.evaluate.modeling import pretrained
 from bioshards.evaluate.modeling.pretrained import Checkpoint
 from bioshards.evaluate.modeling.tokenization import ModelTokenizer
+from bioshards.evaluate.tasks.adapter import TaskAdapter
 from bioshards.evaluate.tasks.majority import predict_majority
 from bioshards.evaluate.tasks.question_answering import QuestionAnswering, group_by_question
 from bioshards.evaluate.tasks.relation_inputs import list_special_tokens
 
 from . import results
-from .fine_tuner import CheckpointScore, EncoderWithHead, FineTuner
+from .fine_tuner import CheckpointScore, EncoderWithHead, ExampleCache, FineTuner, has_bfloat16
 from .results import PerExampleStats, Result, ResultIdentity
 from .task_data import TaskData
 
@@ -73,35 +74,69 @@ class FineTunedModel:
     dev_scores: dict[str, float] | None
 
 
-def fine_tune(run: FineTuneRun) -> FineTunedModel:
+@dataclass(frozen=True, slots=True)
+class TaskInputs:
+    """What all seeds of a task share beside its records.
+
+    Attributes:
+        train_records: records to train on, with those of SQuAD if they are trained together.
+        example_cache: tokenized examples of the task.
+        squad_cache: those of SQuAD if it is trained first.
+    """
+
+    tokenizer: ModelTokenizer
+    adapter: TaskAdapter
+    train_records: Sequence[Record]
+    example_cache: ExampleCache = field(default_factory=dict)
+    squad_cache: ExampleCache = field(default_factory=dict)
+
+
+def prepare_inputs(run: FineTuneRun) -> TaskInputs:
+    """Load the tokenizer and build the task adapter; the seed of the run does not matter.
+
+    Raises:
+        InvalidValueError: the recipe does not fit the task.
+    """
+    planned_task, train_records = run.data.planned_task, run.data.records_by_split["train"]
+    recipe, tokenizer = planned_task.recipe, run.checkpoint.load_tokenizer()
+    if any(isinstance(record, Relation) for record in train_records):
+        tokenizer.hf_tokenizer.add_tokens(list(list_special_tokens(recipe.entity_format)))
+    adapter = planned_task.task.make_adapter(tokenizer, recipe, train_records, run.legacy_modes)
+    if recipe.squad_transfer == "joint":
+        train_records = [*train_records, *run.data.squad_records]
+    return TaskInputs(tokenizer, adapter, train_records)
+
+
+def fine_tune(run: FineTuneRun, inputs: TaskInputs) -> FineTunedModel:
     """Fine-tune a model on the train split; on SQuAD before or with it if the recipe says so.
+
+    Args:
+        inputs: those of any run with the same checkpoint, data and legacy modes.
 
     Raises:
         NaNLossError: the training diverged.
         ModelError: the checkpoint cannot be loaded.
     """
-    planned_task, records_by_split = run.data.planned_task, run.data.records_by_split
-    recipe, train_records = planned_task.recipe, list(records_by_split["train"])
-    tokenizer = run.checkpoint.load_tokenizer()
-    if any(isinstance(record, Relation) for record in train_records):
-        tokenizer.hf_tokenizer.add_tokens(list(list_special_tokens(recipe.entity_format)))
-    adapter = planned_task.task.make_adapter(tokenizer, recipe, train_records, run.legacy_modes)
+    records_by_split, recipe = run.data.records_by_split, run.data.planned_task.recipe
+    tokenizer, adapter = inputs.tokenizer, inputs.adapter
     torch.manual_seed(run.seed)
     encoder_model = pretrained.load_encoder(run.checkpoint, len(tokenizer.hf_tokenizer))
     model = EncoderWithHead(encoder_model, adapter.build_head(encoder_model.hidden_size)).to(run.device)
     pad_id = tokenizer.hf_tokenizer.pad_token_id or 0
     if recipe.squad_transfer == "first":
         squad_recipe = replace(suites.SQUAD_RECIPE, precision=recipe.precision)
-        squad_adapter = QuestionAnswering(tokenizer, squad_recipe, is_per_question=False)
         squad_tuner = FineTuner(
-            model, squad_adapter, squad_recipe, pad_id, run.device, run.progress.with_prefix("SQuAD, ")
+            model,
+            QuestionAnswering(tokenizer, squad_recipe, is_per_question=False),
+            squad_recipe,
+            pad_id,
+            run.device,
+            run.progress.with_prefix("SQuAD, "),
+            inputs.squad_cache,
         )
         squad_tuner.train(run.data.squad_records, run.seed, None)
-    elif recipe.squad_transfer == "joint":
-        train_records += run.data.squad_records
-    fine_tuned = FineTunedModel(
-        run, FineTuner(model, adapter, recipe, pad_id, run.device, run.progress), tokenizer, [], 0, None
-    )
+    fine_tuner = FineTuner(model, adapter, recipe, pad_id, run.device, run.progress, inputs.example_cache)
+    fine_tuned = FineTunedModel(run, fine_tuner, tokenizer, [], 0, None)
     dev_scores: list[dict[str, float]] = []
 
     def score_dev() -> float:
@@ -112,7 +147,7 @@ def fine_tune(run: FineTuneRun) -> FineTunedModel:
 
     should_select_best = recipe.select_epoch == "best"
     fine_tuned.checkpoints, fine_tuned.selected = fine_tuned.fine_tuner.train(
-        train_records, run.seed, score_dev if should_select_best else None
+        inputs.train_records, run.seed, score_dev if should_select_best else None
     )
     fine_tuned.dev_scores = dev_scores[fine_tuned.selected] if should_select_best else None
     return fine_tuned
@@ -224,11 +259,12 @@ def _score_by_batch(metric: Metric, stats: Numbers, records: Sequence[Record]) -
 
 
 def describe_device(device: torch.device) -> str:
-    """Return ``cpu``, or the GPU's name and whether it uses TF32."""
+    """Return ``cpu``, or the GPU's name and in what it computes float32."""
     if device.type != "cuda":
         return device.type
-    precision_suffix = ", TF32" if torch.get_float32_matmul_precision() == "high" else ""
-    return f"{torch.cuda.get_device_name(device)}{precision_suffix}"
+    suffix = ", TF32" if torch.get_float32_matmul_precision() == "high" else ""
+    suffix += ", bfloat16 in prediction" if has_bfloat16(device) else ""
+    return f"{torch.cuda.get_device_name(device)}{suffix}"
 
 
 def get_library_versions() -> dict[str, str]:

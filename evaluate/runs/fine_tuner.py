@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import torch
@@ -27,6 +27,10 @@ _PROGRESS_INTERVAL: Final = 20
 """Steps between two losses that are shown: each waits for the GPU."""
 _PREDICT_BATCH_SIZE: Final = 64
 """Examples of a batch in prediction."""
+
+
+ExampleCache = dict[tuple[int, bool], tuple[Sequence[Record], list[TokenizedExample]]]
+"""Records and their examples, by the ``id`` of the records and whether they are for training."""
 
 
 class NaNLossError(RunError):
@@ -62,6 +66,7 @@ class FineTuner:
     Attributes:
         pad_id: id of [PAD].
         progress: shows the steps.
+        example_cache: examples that were made with this adapter; several seeds share it.
     """
 
     model: EncoderWithHead
@@ -70,6 +75,7 @@ class FineTuner:
     pad_id: int
     device: torch.device
     progress: Progress
+    example_cache: ExampleCache = field(default_factory=dict)
 
     def train(
         self, records: Sequence[Record], seed: int, score_dev: Callable[[], float] | None
@@ -86,7 +92,7 @@ class FineTuner:
         Raises:
             NaNLossError: the loss is not finite.
         """
-        training_examples = self.adapter.make_examples(records, is_training=True)
+        training_examples = self._make_examples(records, is_training=True)
         if not training_examples:
             raise InvalidValueError(
                 "no training examples: no passage has a marked answer that fits into --max-seq-length"
@@ -146,7 +152,7 @@ class FineTuner:
     ) -> Tensor:
         """Update the weights by a batch, and return its loss."""
         batch = self._collate(batch_examples)
-        loss = self.adapter.loss(self.model.head, self._encode(batch), batch)
+        loss = self.adapter.loss(self.model.head, self._encode(batch, self._is_bfloat16), batch)
         optimizer.step(loss)
         return loss.detach()
 
@@ -156,7 +162,8 @@ class FineTuner:
         Raises:
             NaNLossError: the model output is not finite.
         """
-        inputs = self.adapter.make_examples(records, is_training=False)
+        inputs = self._make_examples(records, is_training=False)
+        is_bfloat16 = self._is_bfloat16 or has_bfloat16(self.device)
         order = sorted(range(len(inputs)), key=lambda index: len(inputs[index].input_ids))
         predictions: list[Any] = [None] * len(inputs)
         self.model.eval()
@@ -167,7 +174,7 @@ class FineTuner:
             for start in range(0, len(order), _PREDICT_BATCH_SIZE):
                 batch_indices = order[start : start + _PREDICT_BATCH_SIZE]
                 batch = self._collate([inputs[index] for index in batch_indices])
-                encoded = self._encode(batch)
+                encoded = self._encode(batch, is_bfloat16)
                 if not encoded.hidden.isfinite().all():  # of which argmax makes a class nonetheless
                     raise NaNLossError("the model gives no numbers any more: give a lower --learning-rate")
                 batch_predictions = self.adapter.predict(self.model.head, encoded, batch)
@@ -179,15 +186,30 @@ class FineTuner:
     def _collate(self, batch_examples: Sequence[TokenizedExample]) -> batches.PaddedBatch:
         return batches.collate(batch_examples, self.pad_id, self.device)
 
-    def _encode(self, batch: batches.PaddedBatch) -> EncoderOutput:
-        """Run the encoder, in bfloat16 if the recipe says so.
+    def _make_examples(self, records: Sequence[Record], is_training: bool) -> list[TokenizedExample]:
+        """Tokenize records, once for all epochs and seeds."""
+        key = id(records), is_training
+        if key not in self.example_cache:
+            self.example_cache[key] = records, self.adapter.make_examples(records, is_training)
+        return self.example_cache[key][1]
+
+    @property
+    def _is_bfloat16(self) -> bool:
+        return self.recipe.precision == "bfloat16"
+
+    def _encode(self, batch: batches.PaddedBatch, is_bfloat16: bool) -> EncoderOutput:
+        """Run the encoder.
 
         The head always runs in float32: the 8 bits of bfloat16 would make many scores equal.
         """
-        is_bfloat16 = self.recipe.precision == "bfloat16"
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=is_bfloat16):
             encoded: EncoderOutput = self.model.encoder(batch)
         return encoded
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Return True for a GPU that computes in bfloat16; prediction then uses it, whatever the recipe."""
+    return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 class _ScheduledOptimizer:

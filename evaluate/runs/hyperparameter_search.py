@@ -26,6 +26,7 @@ from .fine_tune_run import (
     compute_example_stats,
     fine_tune,
     get_library_versions,
+    prepare_inputs,
 )
 from .fine_tuner import NaNLossError
 from .results import ResultError
@@ -137,7 +138,7 @@ def _run_trial(folder: str, fine_tune_run: FineTuneRun, params: Params) -> Trial
     metric = fine_tune_run.metric
     dev_score = None
     try:
-        fine_tuned = fine_tune(fine_tune_run)
+        fine_tuned = fine_tune(fine_tune_run, prepare_inputs(fine_tune_run))
         scores = fine_tuned.dev_scores or metric.scores_from_stats(
             compute_example_stats(fine_tuned, fine_tune_run.data.records_by_split["dev"])
         )

@@ -16,6 +16,7 @@ from bioshards.evaluate.benchmarks.definition import load_records, locate_benchm
 from bioshards.evaluate.config.suites import SUITES
 from bioshards.evaluate.runs import evaluate_job
 from bioshards.evaluate.runs import results as result_files
+from bioshards.evaluate.tasks.classification import Classification
 from bioshards.evaluate.tasks.task_registry import TASKS
 from tests.support.evaluate.evaluate_commands import (
     list_temporary_files,
@@ -113,6 +114,30 @@ def test_results_are_reproducible_and_depend_on_the_seed(
             path = f"{name}/seed-3.{ending}"
             assert again[path] == first[path]
         assert load_result(tmp_path, name, 3)["checkpoints"] != load_result(tmp_path, name, 4)["checkpoints"]
+
+
+def test_seeds_share_records_and_tokenized_examples(
+    checkpoint_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each split is read and tokenized once, whatever the number of seeds and epochs."""
+    read, tokenized = [], []
+    load_task_data, make_examples = evaluate_job.load_task_data, Classification.make_examples
+
+    def count_reads(*given: Any) -> Any:
+        read.append(given[1].name)
+        return load_task_data(*given)
+
+    def count_examples(adapter: Classification, records: Any, is_training: bool) -> Any:
+        tokenized.append((len(records), is_training))
+        return make_examples(adapter, records, is_training)
+
+    monkeypatch.setattr(evaluate_job, "load_task_data", count_reads)
+    monkeypatch.setattr(Classification, "make_examples", count_examples)
+    options = ("--tasks", "blurb/hoc", "--seeds", 2, "--epochs", 2)
+    assert run_evaluate(checkpoint_dir, tmp_path, *options) == 0
+    assert len(load_results(tmp_path)) == 4
+    assert read == ["blurb/hoc"]
+    assert [is_training for _, is_training in tokenized] == [True, False, False]  # train, dev, test
 
 
 def test_report_finds_every_result(all_results: Path) -> None:

@@ -15,8 +15,9 @@ from bioshards.evaluate.benchmarks.record_types import LabelledText, Record
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
 from bioshards.evaluate.config.suites import SUITES
 from bioshards.evaluate.modeling import batches, pretrained
+from bioshards.evaluate.runs import fine_tuner
 from bioshards.evaluate.runs.fine_tuner import EncoderWithHead, FineTuner, NaNLossError
-from bioshards.evaluate.tasks.classification import Classification
+from bioshards.evaluate.tasks.classification import Classification, ClassificationType
 from bioshards.evaluate.tasks.task_registry import TASKS, plan_tasks
 
 CPU = torch.device("cpu")
@@ -243,6 +244,25 @@ def test_bfloat16_does_not_round_scores(checkpoint_dir: Path) -> None:
     )
     [prediction] = tuner.predict(make_texts(1))
     assert float(torch.tensor(prediction).bfloat16()) != prediction
+
+
+@pytest.mark.parametrize("problem_type", ["single_label", "ranking"])
+def test_prediction_in_bfloat16_is_that_of_float32_within_a_tolerance(
+    problem_type: ClassificationType, checkpoint_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A GPU predicts in bfloat16 (docs/evaluation.md): probabilities differ by at most 0.02."""
+    tuner = make_fine_tuner(checkpoint_dir, replace(QUICK, epochs=4, learning_rate=1e-2))
+    tuner.train(make_texts(32), 0, None)
+    records = make_texts(100)
+    tuner.adapter = replace(tuner.adapter, problem_type=problem_type)  # type: ignore[type-var]
+    expected = tuner.predict(records)
+    monkeypatch.setattr(fine_tuner, "has_bfloat16", lambda _: True)
+    predicted = tuner.predict(records)
+    if problem_type == "single_label":
+        assert predicted == expected
+    else:
+        assert predicted != expected
+        assert predicted == pytest.approx(expected, abs=0.02)
 
 
 def test_nan_loss_stops_training(checkpoint_dir: Path) -> None:

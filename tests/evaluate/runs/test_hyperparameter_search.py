@@ -135,7 +135,7 @@ def test_repeated_search_reuses_its_trials(
     output_dir = tmp_path / "out"
     assert run_search(checkpoint_dir, output_dir, grid, "--max-trials", 3) == 0
     first_trials, first_best = load_trials(output_dir), load_best_settings(output_dir)
-    monkeypatch.setattr(search_module, "fine_tune", lambda _: pytest.fail("a trial is made again"))
+    monkeypatch.setattr(search_module, "fine_tune", lambda *_: pytest.fail("a trial is made again"))
     assert run_search(checkpoint_dir, output_dir, grid, "--max-trials", 3) == 0
     assert (load_trials(output_dir), load_best_settings(output_dir)) == (first_trials, first_best)
 
