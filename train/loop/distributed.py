@@ -13,6 +13,7 @@ from typing import Final
 
 import torch
 import torch.distributed as distributed
+from torch.distributed.rendezvous import rendezvous
 
 from bioshards.corpus.errors import InvalidValueError
 
@@ -129,7 +130,7 @@ def initialize(device: str | None) -> ProcessGroup:
         torch.cuda.set_device(torch_device)
     if world_size == 1:
         return ProcessGroup(rank, world_size, torch_device)
-    store, _, _ = next(distributed.rendezvous("env://", timeout=_START_TIMEOUT))
+    store, _, _ = next(rendezvous("env://", timeout=_START_TIMEOUT))
     processes = ProcessGroup(rank, world_size, torch_device, ProcessMonitor(store, rank, world_size))
     with processes.report_errors():
         check_device_types(processes)

@@ -16,7 +16,8 @@ import time
 import traceback
 from typing import Final
 
-from torch.distributed import DistError, PrefixStore, Store
+from torch.distributed import DistError
+from torch.distributed.distributed_c10d import PrefixStore, Store
 
 from bioshards.corpus.errors import RunError, escape_controls
 from bioshards.corpus.exit_codes import FAILED
@@ -52,7 +53,8 @@ class ProcessMonitor:
             store: store by which the processes have met.
         """
         self._store = PrefixStore("bioshards", store)
-        self._beat_store = self._store.clone()  # a connection of its own: a read waits for a value
+        # A connection of its own: a read waits for its value.  The type stubs lack clone.
+        self._beat_store: Store = self._store.clone()  # type: ignore[attr-defined]
         self._rank, self._keys = rank, [f"beat/{other}" for other in range(world_size)]
         self._interval = LOST_SECONDS / _BEATS
         self._beat_store.set(self._keys[rank], "0")

@@ -16,6 +16,7 @@ from bioshards.evaluate.benchmarks.definition import load_records, locate_benchm
 from bioshards.evaluate.config.suites import SUITES
 from bioshards.evaluate.runs import evaluate_job
 from bioshards.evaluate.runs import results as result_files
+from bioshards.evaluate.runs.task_data import load_task_data
 from bioshards.evaluate.tasks.classification import Classification
 from bioshards.evaluate.tasks.task_registry import TASKS
 from tests.support.evaluate.evaluate_commands import (
@@ -121,7 +122,7 @@ def test_seeds_share_records_and_tokenized_examples(
 ) -> None:
     """Each split is read and tokenized once, whatever the number of seeds and epochs."""
     read, tokenized = [], []
-    load_task_data, make_examples = evaluate_job.load_task_data, Classification.make_examples
+    make_examples = Classification.make_examples
 
     def count_reads(*given: Any) -> Any:
         read.append(given[1].name)

@@ -250,8 +250,8 @@ def test_bfloat16_does_not_round_scores(checkpoint_dir: Path) -> None:
 def test_prediction_in_bfloat16_is_that_of_float32_within_a_tolerance(
     problem_type: ClassificationType, checkpoint_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A GPU predicts in bfloat16 (docs/evaluation.md): probabilities differ by at most 0.02."""
-    tuner = make_fine_tuner(checkpoint_dir, replace(QUICK, epochs=4, learning_rate=1e-2))
+    """A GPU predicts in bfloat16: probabilities differ by at most 0.002 (docs/evaluation.md)."""
+    tuner = make_fine_tuner(checkpoint_dir, replace(QUICK, epochs=8, learning_rate=1e-2))
     tuner.train(make_texts(32), 0, None)
     records = make_texts(100)
     tuner.adapter = replace(tuner.adapter, problem_type=problem_type)  # type: ignore[type-var]
@@ -262,7 +262,7 @@ def test_prediction_in_bfloat16_is_that_of_float32_within_a_tolerance(
         assert predicted == expected
     else:
         assert predicted != expected
-        assert predicted == pytest.approx(expected, abs=0.02)
+        assert predicted == pytest.approx(expected, abs=0.002)
 
 
 def test_nan_loss_stops_training(checkpoint_dir: Path) -> None:
