@@ -48,6 +48,7 @@ from bioshards.train.loop.distributed import ProcessGroup
 from bioshards.train.loop.run_dir import get_library_versions
 from bioshards.train.loop.trainer import MetricSums, Trainer
 from bioshards.train.models import attention, factory, flops
+from bioshards.train.models.objective import Objective
 from tests.bench.harness import gpu_peers
 from tests.support.paths import REPOSITORY
 
@@ -267,7 +268,7 @@ def measure_speed(bench: GpuBench, case: SpeedCase) -> dict[str, Any]:
         else:
             num_steps, duration = gpu_peers.time_plain_loop(model, padded, case.is_compiled, seconds, device)
     else:
-        trainer = Trainer(objective, recipe, ProcessGroup(0, 1, device), 1)
+        trainer = make_trainer(objective, recipe, device)
         with kernel.force():
             num_steps, duration = gpu_peers.time_steps(make_step(trainer, batches), seconds, device)
     # The steps after the warm-up take the batches in turns.
@@ -283,6 +284,11 @@ def measure_speed(bench: GpuBench, case: SpeedCase) -> dict[str, Any]:
         "tokens_per_step": counts.tokens / len(batches),
         "device_memory_bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
     }
+
+
+def make_trainer(objective: Objective, recipe: TrainRecipe, device: torch.device) -> Trainer:
+    """Make the trainer of a single process whose batches are one micro-batch."""
+    return Trainer(objective, recipe, ProcessGroup(0, 1, device), 1)
 
 
 @functools.cache
@@ -368,18 +374,19 @@ def run_losses(
     bench: GpuBench, recipe: TrainRecipe, device: torch.device, num_steps: int, window: int, end: float
 ) -> list[float]:
     """Train until a time, and return the mean loss of each complete window."""
-    matmul_precision = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")  # no TF32: float32 is that of the CPU
     dataset, loader = bench.make_loader(recipe)
     torch.manual_seed(recipe.seed)
-    processes = ProcessGroup(0, 1, device)
-    trainer = Trainer(factory.build_objective(recipe.model_config, dataset).to(device), recipe, processes, 1)
+    trainer = make_trainer(factory.build_objective(recipe.model_config, dataset).to(device), recipe, device)
+    matmul_precision = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")  # no TF32: float32 is that of the CPU
     losses, metric_sums = [], MetricSums()
     for number in range(num_steps):
         micro_batches = loader.load_step(number)
         trainer.update(number, micro_batches, micro_batches[0][1]._asdict(), metric_sums)
         if (number + 1) % window == 0:
-            losses.append(metric_sums.compute_metrics(trainer.training_objective, processes)["loss"])
+            losses.append(
+                metric_sums.compute_metrics(trainer.training_objective, ProcessGroup(0, 1, device))["loss"]
+            )
             metric_sums = MetricSums()
             if time.monotonic() > end:
                 break
@@ -550,9 +557,11 @@ def _format_cell(value: object) -> str:
 
 def find_commit() -> str:
     """Return the commit of the working tree; "unknown" without git."""
-    completed = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=REPOSITORY, capture_output=True, text=True
-    )
+    command = ["git", "describe", "--always", "--dirty"]
+    try:
+        completed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    except OSError:
+        return "unknown"
     return completed.stdout.strip() or "unknown"
 
 
@@ -587,7 +596,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options.data, options.vocab, options.benchmarks, work, device, options.dry, options.minutes
     )
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU, {os.cpu_count()} cores"
-    facts: dict[str, Any] = {"device": name, "commit": find_commit(), "versions": get_library_versions()}
+    facts: dict[str, Any] = {
+        "device": name,
+        "commit": find_commit(),
+        "versions": {**get_library_versions(), "cuda": torch.version.cuda},
+    }
     share_used = 0.0
     for section, run in SECTIONS.items():
         share_used += SHARES[section]

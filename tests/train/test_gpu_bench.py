@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
+from bioshards.train.config.model_presets import PRESETS
+from bioshards.train.models import factory
+from tests.bench.harness import gpu_peers
 from tests.support.paths import BENCHMARK_SAMPLE
 from tests.support.train.trainer_runs import use_torch_threads
 
@@ -28,3 +33,22 @@ def test_gpu_bench_runs_from_end_to_end(pretraining_sets: dict[str, Path], tmp_p
     assert [row["task"] for row in report["benchmarks"]] == ["biosses", "gad"]
     assert not [item for item in report["left_out"] if "accelerate" not in item and "float16" not in item]
     assert "| electra-small | automatic | bfloat16 |" in (tmp_path / "report.md").read_text()
+
+
+@pytest.mark.parametrize("family", ["bert", "electra"])
+def test_peers_have_the_loss_of_the_trainer(
+    family: str, pretraining_sets: dict[str, Path], tmp_path: Path
+) -> None:
+    """They train the same models on the same rows and masks."""
+    from tests.bench import gpu
+
+    cpu = torch.device("cpu")
+    bench = gpu.GpuBench([str(pretraining_sets["electra"])], None, None, tmp_path, cpu, True, 1.0)
+    recipe = replace(PRESETS["tiny"], family=family, dropout=0.0, attention_dropout=0.0)  # type: ignore[arg-type]
+    dataset, loader = bench.make_loader(recipe)
+    [(batch, counts)] = loader.load_step(0)
+    objective = factory.build_objective(recipe.model_config, dataset).eval()
+    expected = float(objective.compute_loss(objective(batch), counts._asdict()))
+    inputs = gpu_peers.pad_batch(batch, dataset.special_ids["[PAD]"], dataset.max_seq_length)
+    loss = float(gpu_peers.PeerModel(objective).eval()(**inputs)["loss"])
+    assert loss == pytest.approx(expected, rel=1e-3)  # ELECTRA's generator samples other tokens

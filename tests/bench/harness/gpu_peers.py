@@ -19,6 +19,7 @@ from bioshards.train.batch import Batch
 
 WARMUP_STEPS = 3
 _RTD_WEIGHT = 50.0
+_MAX_MASKED_FRACTION = 0.155
 PaddedInputs = dict[str, Tensor]
 
 
@@ -41,14 +42,25 @@ class PeerModel(nn.Module):
             return {"loss": F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())}
         logits = self.generator(input_ids, **inputs).logits.float()
         mlm_loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+        corrupted_ids = self._replace_tokens(input_ids, labels, logits.detach())
+        is_replaced = corrupted_ids != torch.where(labels >= 0, labels, input_ids)
+        rtd_loss = F.binary_cross_entropy_with_logits(
+            self.model(corrupted_ids, **inputs).logits.float(),
+            is_replaced.float(),
+            weight=attention_mask.float(),
+            reduction="sum",
+        )
+        return {"loss": mlm_loss + _RTD_WEIGHT * rtd_loss / attention_mask.sum()}
+
+    def _replace_tokens(self, input_ids: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
+        """Return the ids with tokens of the generator at masked positions, in shapes that can be compiled."""
         is_masked = labels >= 0
-        with torch.no_grad():
-            masked_logits = logits[is_masked]
-            sampled = (masked_logits - (-torch.rand_like(masked_logits).log()).log()).argmax(-1)
-            corrupted_ids, is_replaced = input_ids.clone(), torch.zeros_like(input_ids)
-            corrupted_ids[is_masked] = sampled
-            is_replaced[is_masked] = (sampled != labels[is_masked]).long()
-        return {"loss": mlm_loss + _RTD_WEIGHT * self.model(corrupted_ids, **inputs, labels=is_replaced).loss}
+        num_masked = int(_MAX_MASKED_FRACTION * labels.shape[1]) + 1
+        at = is_masked.int().topk(num_masked, dim=1).indices
+        logits = logits.gather(1, at[:, :, None].expand(-1, -1, logits.shape[2]))
+        sampled = (logits - (-torch.rand_like(logits).log()).log()).argmax(-1)
+        tokens = torch.where(is_masked.gather(1, at), sampled, input_ids.gather(1, at))
+        return input_ids.scatter(1, at, tokens)
 
 
 def pad_batch(batch: Batch, pad_id: int, max_seq_length: int) -> PaddedInputs:
