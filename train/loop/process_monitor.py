@@ -92,7 +92,7 @@ class ProcessMonitor:
         self._watch_thread.join()
         self._beat_thread.join(self._interval)
         if not self._beat_thread.is_alive():  # else the store is lost
-            with contextlib.suppress(DistError):
+            with contextlib.suppress(RuntimeError):
                 self._beat_store.set(self._keys[self._rank], f"-{last_word}")
 
     def explain(self, error: Exception) -> Exception:
@@ -119,7 +119,7 @@ class ProcessMonitor:
             try:
                 self._beat_store.set(self._keys[self._rank], str(number))
                 values = self._beat_store.multi_get(self._keys)
-            except DistError:
+            except RuntimeError:  # also DistError
                 return
             self._silent_beats[_STORE] = 0
             for rank, value in enumerate(values):
