@@ -34,6 +34,7 @@ from unittest import mock
 
 import torch
 
+from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.exit_codes import INTERRUPTED, OK
 from bioshards.evaluate.__main__ import main as evaluate
 from bioshards.train.__main__ import main as train
@@ -149,12 +150,12 @@ class GpuBench:
         """Return the first set that a family can be trained on.
 
         Raises:
-            ValueError: there is none.
+            InvalidValueError: there is none.
         """
         for folder in self.data:
             if PretrainingDataset(folder).objective in FAMILIES[family].data_objectives:  # type: ignore[index]
                 return folder
-        raise ValueError(f"no set for {family} is given")
+        raise InvalidValueError(f"no set for {family} is given")
 
     def make_loader(self, recipe: TrainRecipe) -> tuple[PretrainingDataset, StepLoader]:
         """Open the set of a recipe, and make the loader of its batches as single micro-batches."""
@@ -180,6 +181,11 @@ def _format_option(name: str, value: object) -> list[str]:
     if isinstance(value, bool):
         return [option] if value else []
     return [option, str(value)]
+
+
+def format_error(error: Exception) -> str:
+    """Return the first line of an error, or its type."""
+    return str(error).split("\n")[0] or type(error).__name__
 
 
 @contextlib.contextmanager
@@ -238,8 +244,8 @@ def measure_speeds(bench: GpuBench) -> None:
         try:
             with call_after(bench.seconds_left + CASE_SECONDS, raise_timeout):
                 bench.results["speed"].append({**asdict(case), **measure_speed(bench, case)})
-        except (RuntimeError, ValueError, ImportError, TimeoutError) as error:
-            bench.left_out.append(f"speed: {case} ({str(error).splitlines()[0]})")
+        except Exception as error:  # the other cases are worth their time
+            bench.left_out.append(f"speed: {case} ({format_error(error)})")
         gc.collect()
         if bench.device.type == "cuda":
             torch.compiler.reset()
@@ -268,9 +274,9 @@ def measure_speed(bench: GpuBench, case: SpeedCase) -> dict[str, Any]:
         else:
             num_steps, duration = gpu_peers.time_plain_loop(model, padded, case.is_compiled, seconds, device)
     else:
-        trainer = make_trainer(objective, recipe, device)
         with kernel.force():
-            num_steps, duration = gpu_peers.time_steps(make_step(trainer, batches), seconds, device)
+            step = make_step(make_trainer(objective, recipe, device), batches)
+            num_steps, duration = gpu_peers.time_steps(step, seconds, device)
     # The steps after the warm-up take the batches in turns.
     counts = BatchCounts(
         *(sum(column) for column in zip(*(counts for [(_, counts)] in batches), strict=True))
@@ -353,8 +359,8 @@ def compare_losses(bench: GpuBench) -> None:
         try:
             other = replace(recipe, precision=precision)  # type: ignore[arg-type]
             losses = run_losses(bench, other, bench.device, num_steps, window, bench.section_end)
-        except (RuntimeError, ValueError) as error:
-            bench.left_out.append(f"losses: {precision} ({str(error).splitlines()[0]})")
+        except Exception as error:
+            bench.left_out.append(f"losses: {precision} ({format_error(error)})")
             continue
         differences = [abs(one / cpu - 1) for one, cpu in zip(losses, expected, strict=False)]
         bench.results["losses"].append(
