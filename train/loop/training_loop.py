@@ -200,10 +200,9 @@ class TrainingLoop:
             self.progress.write(f"step {self.steps_done:,}: validation {losses}")
         else:
             speed = f"{entry['tokens_per_second']:,.0f} tokens/s, MFU {entry['mfu']:.1%}"
-            memory = (
-                f", {entry['device_memory_bytes'] / 1e9:.1f} GB" if "device_memory_bytes" in entry else ""
-            )
-            bar.advance(0, f"{losses}, {speed}{memory}, data wait {entry['data_wait_fraction']:.1%}")
+            if "device_memory_bytes" in entry:
+                speed += f", {entry['device_memory_bytes'] / 1e9:.1f} GB"
+            bar.advance(0, f"{losses}, {speed}, data wait {entry['data_wait_fraction']:.1%}")
 
     def _format_divergence(self) -> str:
         return (
