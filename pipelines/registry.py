@@ -123,8 +123,8 @@ PIPELINES: Final = {
 
 COPY: Final = Command(
     "a finished directory from one store to another",
-    parser_module="drivers.copy",
-    driver_module="drivers.copy",
+    parser_module="copy",
+    driver_module="drivers.copy_driver",
     driver_class="CopyDriver",
 )
 

@@ -15,11 +15,14 @@ import hashlib
 import re
 import string
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from bioshards.corpus.storage.parallel import prefetch_map
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import versions
 from .versions import TableReader
@@ -59,19 +62,16 @@ def digest_text(title: str, abstract: Iterable[str]) -> bytes | None:
 
 
 def find_duplicates(
-    readers: Sequence[TableReader],
-    bucket: int,
-    num_buckets: int,
-    map_fn: Callable[[Callable[[TableReader], pa.Table], Sequence[TableReader]], Iterable[pa.Table]] = map,
+    storage: Storage, readers: Sequence[TableReader], bucket: int, num_buckets: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield the duplicates of a bucket: a batch of :data:`~.versions.DECISION_SCHEMA` per source, in order.
 
     Args:
+        storage: where the readers read.
         readers: read :data:`TEXT_DIGEST_SCHEMA` of the surviving documents of each source, in the order of
             application.
         bucket: number of the range of digests.
         num_buckets: number of equal ranges of digests.
-        map_fn: as in :func:`.versions.resolve_versions`.
     """
     lowest = pa.scalar(((bucket << 128) // num_buckets).to_bytes(16), TEXT_DIGEST_SCHEMA.field("digest").type)
     highest = pa.scalar(
@@ -86,7 +86,9 @@ def find_duplicates(
         return digests.filter(is_in_bucket)
 
     if readers:
-        duplicates = _select_duplicates(versions.concat_with_source(map_fn(read_bucket, readers)))
+        duplicates = _select_duplicates(
+            versions.concat_with_source(prefetch_map(storage, read_bucket, readers))
+        )
         yield from versions.split_by_source(duplicates, len(readers))
 
 

@@ -102,11 +102,10 @@ def write_version_decisions(
         )
 
     readers = [functools.partial(read_keys, name) for name in usable_output_names(stage_results)]
-    map_fn = functools.partial(prefetch_map, storage)
     return versions.write_decisions(
         storage,
         output_dir.decisions_path(bucket),
-        versions.resolve_versions(readers, bucket, num_buckets, highest_version_wins, map_fn),
+        versions.resolve_versions(storage, readers, bucket, num_buckets, highest_version_wins),
     )
 
 
@@ -141,11 +140,10 @@ def write_duplicate_decisions(
         functools.partial(read_surviving_digests, *arguments)
         for arguments in zip(usable_output_names(stage_results), decisions_by_source, strict=True)
     ]
-    map_fn = functools.partial(prefetch_map, storage)
     return versions.write_decisions(
         storage,
         output_dir.duplicate_decisions_path(bucket),
-        dedup.find_duplicates(readers, bucket, num_buckets, map_fn),
+        dedup.find_duplicates(storage, readers, bucket, num_buckets),
     )
 
 

@@ -148,7 +148,7 @@ def sweep_signatures(storage: Storage, output_dir: OutputDir, sources: Iterable[
 
 def _open_signatures(storage: Storage, sources: Sequence[SignatureSource]) -> SignatureTable:
     readers = [functools.partial(_read_columns, storage, source) for source in sources]
-    return SignatureTable(readers, functools.partial(prefetch_map, storage))
+    return SignatureTable(storage, readers)
 
 
 def _read_columns(storage: Storage, source: SignatureSource, columns: Sequence[str]) -> pa.Table:

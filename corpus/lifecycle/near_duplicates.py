@@ -20,11 +20,11 @@ Memory is bounded by :data:`KEYS_PER_BUCKET` keys of one band, and by the linked
 
 from __future__ import annotations
 
+import math
 import re
 import string
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from math import comb
 from typing import Final
 
 import numpy as np
@@ -33,6 +33,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bioshards.corpus import splitmix
+from bioshards.corpus.storage.parallel import prefetch_map
+from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import versions
 
@@ -46,6 +48,7 @@ BAND_ROWS: Final = 6
 pairs at the threshold (0.2 %; 18 of 7 miss 1.5 %); 73 % of the pairs of similarity 0.5 are not even compared.
 """
 NUM_HASHES: Final = NUM_BANDS * BAND_ROWS
+_MIN_AGREEMENTS: Final = math.ceil(THRESHOLD * NUM_HASHES - 1e-9)
 MIN_WORDS: Final = 50
 """Words from which a document has shingles.  A changed word is in five shingles, and (n - 5) / (n + 5) is
 0.8 at n = 45 shingles, 49 words."""
@@ -71,8 +74,6 @@ little-endian).  A column is read at a time."""
 
 ColumnReader = Callable[[Sequence[str]], pa.Table]
 """Reads columns of the surviving documents of a source, always the same documents in the same order."""
-MapFunction = Callable[[Callable[[int], pa.Table], Iterable[int]], Iterable[pa.Table]]
-"""``map``, or a concurrent version of it."""
 
 UInt8Array = NDArray[np.uint8]
 UInt32Array = NDArray[np.uint32]
@@ -114,15 +115,15 @@ _TERMS: Final = _draw(1, NUM_HASHES)[:, None]
 _ROW_FACTORS: Final = _draw(2, NUM_HASHES // 2) | np.uint64(1)
 
 
-def compute_drop_probability(similarity: float, threshold: float = THRESHOLD) -> float:
+def compute_drop_probability(similarity: float) -> float:
     """Compute the probability that two documents of this Jaccard similarity are linked.
 
     The values of a signature agree independently of each other with this probability.  A pair is linked if a
-    band agrees as a whole and the fraction of agreeing values reaches the threshold.
+    band agrees as a whole and the fraction of agreeing values reaches :data:`THRESHOLD`.
     """
     band = np.array(
         [
-            comb(BAND_ROWS, count) * similarity**count * (1 - similarity) ** (BAND_ROWS - count)
+            math.comb(BAND_ROWS, count) * similarity**count * (1 - similarity) ** (BAND_ROWS - count)
             for count in range(BAND_ROWS + 1)
         ]
     )
@@ -130,13 +131,7 @@ def compute_drop_probability(similarity: float, threshold: float = THRESHOLD) ->
     for _ in range(NUM_BANDS):
         all_pairs = np.convolve(all_pairs, band)
         without_equal_band = np.convolve(without_equal_band, band[:-1])
-    lowest = _count_required(threshold)
-    return float(all_pairs[lowest:].sum() - without_equal_band[lowest:].sum())
-
-
-def _count_required(threshold: float) -> int:
-    """Return the lowest number of agreeing values whose fraction reaches a threshold."""
-    return int(np.ceil(threshold * NUM_HASHES - 1e-9))
+    return float(all_pairs[_MIN_AGREEMENTS:].sum() - without_equal_band[_MIN_AGREEMENTS:].sum())
 
 
 def compute_signature(title: str, abstract: Iterable[str]) -> UInt32Array | None:
@@ -239,15 +234,15 @@ class SignatureTable:
     Documents are numbered over all sources, in the order of the readers.
     """
 
-    def __init__(self, readers: Sequence[ColumnReader], map_fn: MapFunction = map) -> None:
+    def __init__(self, storage: Storage, readers: Sequence[ColumnReader]) -> None:
         """Count the documents.
 
         Args:
+            storage: where the readers read.
             readers: read :data:`SIGNATURE_SCHEMA` of each source.
-            map_fn: as in :func:`.versions.resolve_versions`.
         """
-        self._readers, self._map_fn = readers, map_fn
-        positions = map_fn(lambda source: readers[source](["position"]), range(len(readers)))
+        self._storage, self._readers = storage, readers
+        positions = prefetch_map(storage, lambda reader: reader(["position"]), readers)
         self._starts = np.cumsum([0] + [table.num_rows for table in positions])
 
     def find_candidates(self, band: int, bucket: int, num_buckets: int) -> UInt64Array:
@@ -266,9 +261,7 @@ class SignatureTable:
         """
         first_key, last_key = ((number << 64) // num_buckets for number in (bucket, bucket + 1))
         key_parts, number_parts = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
-        tables = self._map_fn(
-            lambda source: self._readers[source]([BAND_COLUMNS[band]]), range(len(self._readers))
-        )
+        tables = prefetch_map(self._storage, lambda reader: reader([BAND_COLUMNS[band]]), self._readers)
         for start, table in zip(self._starts, tables, strict=False):
             keys = _hash_rows(_read_band(table, band).view("<u8"))
             rows = np.flatnonzero((keys >= np.uint64(first_key)) & (keys <= np.uint64(last_key - 1)))
@@ -288,18 +281,15 @@ class SignatureTable:
         digests = self._read_rows(["digest"], numbers)["digest"].to_numpy()
         return _pair_runs(keys, digests, numbers, should_link_copies=band == 0)
 
-    def find_near_duplicates(
-        self, candidates: UInt64Array, threshold: float = THRESHOLD
-    ) -> Iterator[pa.RecordBatch]:
+    def find_near_duplicates(self, candidates: UInt64Array) -> Iterator[pa.RecordBatch]:
         """Yield the near duplicates: a batch of :data:`~.versions.DECISION_SCHEMA` per source, in order.
 
         Args:
             candidates: pairs of all bands and buckets, in any order.
-            threshold: lowest estimated similarity.
         """
         candidates = np.unique(candidates)
         firsts, seconds = _split_pairs(candidates)
-        is_linked = self._count_agreements(firsts, seconds) >= _count_required(threshold)
+        is_linked = self._count_agreements(firsts, seconds) >= _MIN_AGREEMENTS
         firsts, seconds = firsts[is_linked], seconds[is_linked]
         numbers = np.unique(np.concatenate([firsts, seconds]))
         documents = self._read_rows(["key", "id", "position", "year"], numbers)
@@ -349,7 +339,7 @@ class SignatureTable:
 
         sources = np.flatnonzero(np.diff(bounds)).tolist()
         schema = pa.schema([SIGNATURE_SCHEMA.field(name) for name in columns])
-        return pa.concat_tables([schema.empty_table(), *self._map_fn(read_source, sources)])
+        return pa.concat_tables([schema.empty_table(), *prefetch_map(self._storage, read_source, sources)])
 
 
 def find_components(firsts: Int64Array, seconds: Int64Array, num_nodes: int) -> Int64Array:

@@ -20,6 +20,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
 
 VERSION_KEY_SCHEMA: Final = pa.schema(
@@ -60,21 +61,21 @@ def count_buckets(num_keys: int) -> int:
 
 
 def resolve_versions(
+    storage: Storage,
     readers: Sequence[TableReader],
     bucket: int,
     num_buckets: int,
     highest_version_wins: bool = False,
-    map_fn: Callable[[Callable[[TableReader], pa.Table], Sequence[TableReader]], Iterable[pa.Table]] = map,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the decisions on the records of a bucket: a batch of :data:`DECISION_SCHEMA` per source, in
     order.
 
     Args:
+        storage: where the readers read.
         readers: read :data:`VERSION_KEY_SCHEMA` of each source, in the order of application.
         bucket: remainder of the keys by ``num_buckets``.
         num_buckets: number of buckets.
         highest_version_wins: rule of PMC, else that of PubMed.
-        map_fn: ``map``, or a concurrent version of it.
     """
 
     def read_bucket(reader: TableReader) -> pa.Table:
@@ -87,7 +88,9 @@ def resolve_versions(
 
     if readers:
         yield from split_by_source(
-            _find_dropped(concat_with_source(map_fn(read_bucket, readers)), highest_version_wins),
+            _find_dropped(
+                concat_with_source(prefetch_map(storage, read_bucket, readers)), highest_version_wins
+            ),
             len(readers),
         )
 

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Generic, NoReturn
 
-from bioshards.corpus.errors import UsageError, suggest_nearest
+from bioshards.corpus.errors import UsageError, find_nearest, suggest_nearest
 from bioshards.corpus.ui.options import OptionParser, OptionsT, from_args
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ named instead, and all its own options follow as they are, for example
   --runner=DataflowRunner --project=P --region=R --temp_location=gs://BUCKET/tmp
   --runner=PortableRunner --job_endpoint=HOST:PORT --environment_type=EXTERNAL --environment_config=...
 Options of Beam's file systems (--s3_endpoint_url ...) work with and without a runner."""
+
+_MISSPELT_RATIO: Final = 0.85
+"""Similarity to an option of ours from which a word is a misspelling of it.  No option of Beam without ``_`` is
+so similar to one (tests/pipelines/dataflow/test_dataflow_settings.py)."""
 
 
 class Parser(OptionParser, Generic[OptionsT]):
@@ -43,8 +47,16 @@ class Parser(OptionParser, Generic[OptionsT]):
         self.add_options(options_type)
 
     def parse_known_options(self, argv: Sequence[str]) -> tuple[OptionsT, list[str]]:
-        """Parse a command line into the command's options and the other arguments, Beam's."""
+        """Parse a command line into the command's options and the other arguments, Beam's.
+
+        Raises:
+            UsageError: an option is misspelt.  It is refused here if it is nearly one of the command's, and
+                by :func:`parse_beam_options`, which imports Beam, if it is not.
+        """
         args, beam_args = self.parse_known_args(argv)
+        for name in (arg.partition("=")[0] for arg in beam_args if arg.startswith("--") and "_" not in arg):
+            if nearest := find_nearest(name, self._option_string_actions, _MISSPELT_RATIO):
+                raise UsageError(f"unknown option {name} (did you mean {nearest}?)")
         return from_args(self._options_type, args), beam_args
 
     def error(self, message: str) -> NoReturn:
@@ -79,7 +91,6 @@ def parse_beam_options(
         hint = " (did you mean --dry-run?)" if "--dry_run" in reason else ""
         raise UsageError(f"Beam does not take these options: {reason}{hint}") from parse_exit
     for name in sorted(unknown_names):
-        own_options = [option for action in parser._actions for option in action.option_strings]
         beam_option_names = [f"--{option}" for option in known_options]
         unknown_option = next(
             (
@@ -89,6 +100,6 @@ def parse_beam_options(
             ),
             f"--{name}",
         )
-        hint = suggest_nearest(unknown_option, [*own_options, *beam_option_names])
+        hint = suggest_nearest(unknown_option, [*parser._option_string_actions, *beam_option_names])
         raise UsageError(f"unknown option {unknown_option}{hint}")
     return options

@@ -141,7 +141,7 @@ def make_table(signatures: Sequence[UInt32Array]) -> SignatureTable:
     """Make a table of one source; the lowest number is kept."""
     rows = [(number, f"pubmed:{number}", number, None) for number in range(len(signatures))]
     table = pa.Table.from_batches([make_signature_batch(rows, signatures)], SIGNATURE_SCHEMA)
-    return SignatureTable([table.select])
+    return SignatureTable(LocalStorage(), [table.select])
 
 
 def find_candidates(signatures: Sequence[UInt32Array]) -> set[Pair]:
@@ -339,7 +339,7 @@ def measure_scale(step: str, num_documents: int) -> None:
         reading += time.process_time() - started
         return table
 
-    table = SignatureTable([functools.partial(read, reader) for reader in readers])
+    table = SignatureTable(LocalStorage(), [functools.partial(read, reader) for reader in readers])
     started = time.process_time()
     if step == "candidates":
         found = len(table.find_candidates(1, 0, count_buckets(num_documents)))

@@ -86,7 +86,9 @@ def test_doctor_fails_without_a_core_library(monkeypatch: pytest.MonkeyPatch) ->
     [
         *((module, "--help") for module in ("corpus", "vocab", "train", "evaluate", "pipelines.cli")),
         *(("pipelines.cli", f"run {name} --help") for name in PIPELINES),
+        ("pipelines.cli", "copy --help"),
         ("pipelines.cli", "run pubmed_to_shards --max-shard-mb none"),
+        ("pipelines.cli", "run fetch --inputt pubmed:"),
     ],
 )
 def test_help_waits_for_no_slow_import(module: str, words: str) -> None:

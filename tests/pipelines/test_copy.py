@@ -14,7 +14,7 @@ import pytest
 from bioshards.corpus.shards.input_dirs import InputError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli
-from bioshards.pipelines.drivers import copy
+from bioshards.pipelines.drivers import copy_driver
 from tests.support.outputs import published_digests
 from tests.support.paths import PUBMED_SAMPLE
 
@@ -48,12 +48,12 @@ def test_copy_has_the_same_files(source: Path, tmp_path: Path, capsys: Capture) 
 
 
 def test_intact_files_are_not_copied_again(source: Path, tmp_path: Path) -> None:
-    copy.copy_directory(FILES, str(source), str(tmp_path / "copy"))
+    copy_driver.copy_directory(FILES, str(source), str(tmp_path / "copy"))
     shards = sorted((tmp_path / "copy").glob("data-*"))
     times = [shard.stat().st_mtime_ns for shard in shards]
     shards[0].write_bytes(b"x" * shards[0].stat().st_size)
     (tmp_path / "copy" / "manifest.json").unlink()  # as an interrupted copy leaves it
-    copy.copy_directory(FILES, str(source), str(tmp_path / "copy"))
+    copy_driver.copy_directory(FILES, str(source), str(tmp_path / "copy"))
     assert read_files(tmp_path / "copy") == read_files(source)
     assert [shard.stat().st_mtime_ns == time for shard, time in zip(shards, times, strict=True)] == [
         False,
@@ -63,12 +63,12 @@ def test_intact_files_are_not_copied_again(source: Path, tmp_path: Path) -> None
 
 def test_earlier_copy_is_updated(source: Path, tmp_path: Path, run: Callable[..., int]) -> None:
     assert run("--output", tmp_path / "more", "--keep-dropped") == 0
-    copy.copy_directory(FILES, str(tmp_path / "more"), str(tmp_path / "copy"))
+    copy_driver.copy_directory(FILES, str(tmp_path / "more"), str(tmp_path / "copy"))
     one_file_folder = tmp_path / "one"
     one_file_folder.mkdir()
     shutil.copy(next(PUBMED_SAMPLE.glob("*0001.xml")), one_file_folder)
     assert run("--input", one_file_folder, "--output", tmp_path / "less", "--keep-dropped") == 0
-    copy.copy_directory(FILES, str(tmp_path / "less"), str(tmp_path / "copy"))
+    copy_driver.copy_directory(FILES, str(tmp_path / "less"), str(tmp_path / "copy"))
     assert read_files(tmp_path / "copy") == read_files(tmp_path / "less")
     assert published_digests(tmp_path / "copy") != published_digests(tmp_path / "more")
 
@@ -136,14 +136,14 @@ def test_the_output_of_a_run_is_not_replaced(
 def test_original_that_changes_during_copying_gives_no_finished_copy(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    copy_data_files = copy._copy_data_files
+    copy_data_files = copy_driver._copy_data_files
 
     def copy_and_change(*arguments: Any) -> int:
         copied = copy_data_files(*arguments)
         (source / "manifest.json").write_text(json.dumps({"config": {}, "outputs": []}))
         return copied
 
-    monkeypatch.setattr(copy, "_copy_data_files", copy_and_change)
+    monkeypatch.setattr(copy_driver, "_copy_data_files", copy_and_change)
     assert run_copy(source, tmp_path / "copy") == 2
     assert "or was written anew meanwhile" in capsys.readouterr().err
     assert not (tmp_path / "copy" / "manifest.json").exists()
@@ -231,4 +231,4 @@ def test_a_path_that_is_listed_outside_the_folder_is_refused(source: Path, tmp_p
     manifest["outputs"][0]["file"] = "../elsewhere.arrow"
     (source / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(InputError, match=r"has no \.\./elsewhere"):
-        copy.copy_directory(FILES, str(source), str(tmp_path / "copy"))
+        copy_driver.copy_directory(FILES, str(source), str(tmp_path / "copy"))

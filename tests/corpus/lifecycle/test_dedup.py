@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from bioshards.corpus.lifecycle import finalize
 from bioshards.corpus.lifecycle.dedup import TEXT_DIGEST_SCHEMA, digest_text, find_duplicates
 from bioshards.corpus.lifecycle.versions import DECISION_SCHEMA
+from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import run_beam
@@ -135,7 +136,9 @@ def find_decisions(sources: list[list[Row]], buckets: int) -> list[list[Decision
     """Return the decisions of all buckets, merged by source."""
     result: list[list[Decision]] = [[] for _ in sources]
     for bucket in range(buckets):
-        batches = list(find_duplicates([partial(make_table, rows) for rows in sources], bucket, buckets))
+        batches = list(
+            find_duplicates(LocalStorage(), [partial(make_table, rows) for rows in sources], bucket, buckets)
+        )
         assert len(batches) == len(sources)
         for index, batch in enumerate(batches):
             assert batch.schema == DECISION_SCHEMA
@@ -186,7 +189,7 @@ def test_document_with_the_lowest_key_is_kept(sources: list[list[Row]], buckets:
 
 
 def test_no_documents_give_no_decisions() -> None:
-    assert list(find_duplicates([], 0, 1)) == []
+    assert list(find_duplicates(LocalStorage(), [], 0, 1)) == []
     assert find_decisions([[], []], 3) == [[], []]
 
 

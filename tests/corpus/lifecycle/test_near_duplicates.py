@@ -34,6 +34,7 @@ from bioshards.corpus.lifecycle.near_duplicates import (
     normalise_words,
 )
 from bioshards.corpus.lifecycle.versions import DECISION_SCHEMA
+from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import kill_when, run_beam, start_beam
 from tests.support.hypothesis_profiles import examples
@@ -190,7 +191,7 @@ def find_all(documents: list[SignedDocument], num_sources: int, num_buckets: int
         batch.validate(full=True)
         return pa.Table.from_batches([batch], SIGNATURE_SCHEMA)
 
-    signatures = SignatureTable([make_table(source).select for source in sources])
+    signatures = SignatureTable(LocalStorage(), [make_table(source).select for source in sources])
     candidates = [
         signatures.find_candidates(band, bucket, num_buckets)
         for band in range(NUM_BANDS)

@@ -297,7 +297,7 @@ def find_live(work: Path, staged: list[StageResult]) -> dict[str, str]:
         return read_table(work, source, "keys").select(VERSION_KEY_SCHEMA.names)
 
     decisions = versions.resolve_versions(
-        [partial(read_keys, source) for source in staged_sources], 0, 1, highest_version_wins=True
+        FILES, [partial(read_keys, source) for source in staged_sources], 0, 1, highest_version_wins=True
     )
     source_names: dict[str, str] = {}
     for source, batch in zip(staged_sources, decisions, strict=True):

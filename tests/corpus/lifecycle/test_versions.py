@@ -18,6 +18,7 @@ from bioshards.corpus.lifecycle.versions import (
     digest_decisions,
     resolve_versions,
 )
+from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.hypothesis_profiles import examples
 
 Event = tuple[str, int, int] | tuple[str, list[int]]
@@ -90,7 +91,13 @@ def resolve(
     result: Decisions = [[] for _ in files]
     for bucket in range(num_buckets):
         batches = list(
-            resolve_versions([partial(make_source, keys) for keys in files], bucket, num_buckets, by_version)
+            resolve_versions(
+                LocalStorage(),
+                [partial(make_source, keys) for keys in files],
+                bucket,
+                num_buckets,
+                by_version,
+            )
         )
         assert len(batches) == len(files)
         for index, batch in enumerate(batches):
@@ -215,7 +222,10 @@ def test_sources_are_read_once_in_order() -> None:
         read_indexes.append(index)
         return make_table([(1, 1, 0, False)])
 
-    assert len(list(resolve_versions([partial(read_source, index) for index in range(4)], 0, 1))) == 4
+    assert (
+        len(list(resolve_versions(LocalStorage(), [partial(read_source, index) for index in range(4)], 0, 1)))
+        == 4
+    )
     assert read_indexes == [0, 1, 2, 3]
 
 
@@ -344,7 +354,9 @@ def test_digest_is_independent_of_chunks() -> None:
     assert digest_decisions(make_decisions(rows)) == digest_decisions(make_decisions(rows, chunks=2))
     assert len(digest_decisions(make_decisions(rows))) == 16
     assert len(digest_decisions(make_decisions([]))) == 16
-    batches = list(resolve_versions([lambda: make_table([(1, 1, 0, False), (1, 1, 1, False)])], 0, 1))
+    batches = list(
+        resolve_versions(LocalStorage(), [lambda: make_table([(1, 1, 0, False), (1, 1, 1, False)])], 0, 1)
+    )
     assert digest_decisions(pa.Table.from_batches(batches)) == digest_decisions(
         make_decisions([(0, "superseded", None, None)])
     )

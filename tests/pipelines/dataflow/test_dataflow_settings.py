@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from argparse import ArgumentParser
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,7 @@ from bioshards.pipelines.context import JobSpec, RunContext
 from bioshards.pipelines.dataflow import job_status, settings
 from bioshards.pipelines.dataflow.settings import DEFAULTS, MAX_WORKERS
 from bioshards.pipelines.inputs import downloads
-from bioshards.pipelines.registry import PIPELINES
+from bioshards.pipelines.registry import COPY, PIPELINES
 
 REQUIRED_OPTIONS = ["--project=my-lab", "--region=us-central1", "--temp_location=gs://my-bucket/tmp"]
 JOB = JobSpec("pubmed_to_shards", "gs://my-bucket/out", num_items=1600)
@@ -162,6 +163,18 @@ def test_missing_or_invalid_options_are_refused(
     ]
     assert cli.main(["run", "pubmed_to_shards", *valid_options, *arguments]) == 2
     assert re.search(message, capsys.readouterr().err)
+
+
+def test_no_option_of_beam_is_taken_for_a_misspelling_of_ours() -> None:
+    beam_parser = ArgumentParser(conflict_handler="resolve")
+    for options_type in PipelineOptions.__subclasses__():
+        if "_add_argparse_args" in vars(options_type):
+            options_type._add_argparse_args(beam_parser)
+    beam_args = [f"{name}=1" for name in beam_parser._option_string_actions if name not in ("-h", "--help")]
+    assert len(beam_args) > 150
+    for command in (*PIPELINES.values(), COPY):
+        words = ["a", "b"] if command is COPY else []
+        assert command.load_parser().parse_known_options([*words, *beam_args])[1] == beam_args
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Final
 
 from bioshards.corpus.errors import OutputMismatchError, UsageError
 from bioshards.corpus.exit_codes import OK
@@ -36,8 +35,8 @@ from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.parallel import parallel_for_each
 from bioshards.corpus.storage.retry import retry
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.corpus.ui.options import Argument
 from bioshards.corpus.ui.progress import Progress, ProgressBar
+from bioshards.pipelines.copy import CopyOptions
 from bioshards.pipelines.execution.session import (
     FILESYSTEM_OPTION_PREFIXES,
     claim_output,
@@ -47,10 +46,6 @@ from bioshards.pipelines.execution.session import (
 )
 from bioshards.pipelines.options.parser import Parser
 
-_DESCRIPTION: Final = """\
-A finished directory (document shards, words, a vocabulary, a pretraining set) from one store to another:
-local, gs://, s3:// or az://. Every file that its manifest lists is verified by SHA-256; what is at the target
-already, and right, is not copied again; the manifest comes last."""
 _NUM_THREADS: Final = 8
 """Files copied at a time: most of the time of a small one is waiting for a store's answer."""
 _BLOCK_BYTES: Final = 1 << 22
@@ -60,22 +55,6 @@ _INPUT_DEPENDENT_FILES = re.compile(
     rf"(.+/)?data-[^/]*|rejected/[^/]*|{re.escape(full_text_overlap.FILE_NAME)}"
 )
 """Files that another input may not have; all others are there whatever the input is."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyOptions:
-    """Options of ``beam copy``."""
-
-    source: Annotated[str, Argument("a finished directory", metavar="SOURCE")]
-    target: Annotated[
-        str, Argument("a new folder, or an earlier copy, which is brought up to date", metavar="TARGET")
-    ]
-
-
-def make_parser() -> Parser[CopyOptions]:
-    """Make the parser of ``beam copy``."""
-    epilog = "Options of Beam's file systems (--s3_endpoint_url ..., --no_auth) follow as they are."
-    return Parser("beam copy", _DESCRIPTION, CopyOptions, epilog)
 
 
 class CopyDriver:
