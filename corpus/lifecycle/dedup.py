@@ -86,10 +86,8 @@ def find_duplicates(
         return digests.filter(is_in_bucket)
 
     if readers:
-        duplicates = _select_duplicates(
-            versions.concat_with_source(prefetch_map(storage, read_bucket, readers))
-        )
-        yield from versions.split_by_source(duplicates, len(readers))
+        digests = versions.concat_with_source(prefetch_map(storage, read_bucket, readers))
+        yield from versions.split_by_source(_select_duplicates(digests), len(readers))
 
 
 def _normalise(text: str) -> bytes:

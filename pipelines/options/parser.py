@@ -27,8 +27,8 @@ named instead, and all its own options follow as they are, for example
 Options of Beam's file systems (--s3_endpoint_url ...) work with and without a runner."""
 
 _MISSPELT_RATIO: Final = 0.85
-"""Similarity to an option of ours from which a word is a misspelling of it.  No option of Beam without ``_`` is
-so similar to one (tests/pipelines/dataflow/test_dataflow_settings.py)."""
+"""Similarity from which a word without ``_`` is a misspelling of an option of ours.  No option of Beam is so
+similar to one (tests/pipelines/dataflow/test_dataflow_settings.py)."""
 
 
 class Parser(OptionParser, Generic[OptionsT]):

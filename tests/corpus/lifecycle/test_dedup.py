@@ -135,10 +135,9 @@ def make_table(rows: Sequence[Row]) -> pa.Table:
 def find_decisions(sources: list[list[Row]], buckets: int) -> list[list[Decision]]:
     """Return the decisions of all buckets, merged by source."""
     result: list[list[Decision]] = [[] for _ in sources]
+    readers = [partial(make_table, rows) for rows in sources]
     for bucket in range(buckets):
-        batches = list(
-            find_duplicates(LocalStorage(), [partial(make_table, rows) for rows in sources], bucket, buckets)
-        )
+        batches = list(find_duplicates(LocalStorage(), readers, bucket, buckets))
         assert len(batches) == len(sources)
         for index, batch in enumerate(batches):
             assert batch.schema == DECISION_SCHEMA

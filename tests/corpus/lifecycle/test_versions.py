@@ -89,16 +89,9 @@ def resolve(
 ) -> Decisions:
     """Return the decisions of all buckets, merged by source."""
     result: Decisions = [[] for _ in files]
+    readers = [partial(make_source, keys) for keys in files]
     for bucket in range(num_buckets):
-        batches = list(
-            resolve_versions(
-                LocalStorage(),
-                [partial(make_source, keys) for keys in files],
-                bucket,
-                num_buckets,
-                by_version,
-            )
-        )
+        batches = list(resolve_versions(LocalStorage(), readers, bucket, num_buckets, by_version))
         assert len(batches) == len(files)
         for index, batch in enumerate(batches):
             assert batch.schema == DECISION_SCHEMA
@@ -222,10 +215,8 @@ def test_sources_are_read_once_in_order() -> None:
         read_indexes.append(index)
         return make_table([(1, 1, 0, False)])
 
-    assert (
-        len(list(resolve_versions(LocalStorage(), [partial(read_source, index) for index in range(4)], 0, 1)))
-        == 4
-    )
+    readers = [partial(read_source, index) for index in range(4)]
+    assert len(list(resolve_versions(LocalStorage(), readers, 0, 1))) == 4
     assert read_indexes == [0, 1, 2, 3]
 
 
@@ -354,9 +345,8 @@ def test_digest_is_independent_of_chunks() -> None:
     assert digest_decisions(make_decisions(rows)) == digest_decisions(make_decisions(rows, chunks=2))
     assert len(digest_decisions(make_decisions(rows))) == 16
     assert len(digest_decisions(make_decisions([]))) == 16
-    batches = list(
-        resolve_versions(LocalStorage(), [lambda: make_table([(1, 1, 0, False), (1, 1, 1, False)])], 0, 1)
-    )
+    keys = make_table([(1, 1, 0, False), (1, 1, 1, False)])
+    batches = list(resolve_versions(LocalStorage(), [lambda: keys], 0, 1))
     assert digest_decisions(pa.Table.from_batches(batches)) == digest_decisions(
         make_decisions([(0, "superseded", None, None)])
     )
