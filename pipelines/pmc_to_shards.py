@@ -5,8 +5,7 @@ The graph is built by :func:`build`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from importlib import resources
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
 from bioshards.corpus.document_presets import PMC_PRESETS
@@ -15,19 +14,15 @@ from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.ui.options import Option, Overrides
 from bioshards.pipelines.options.common import (
     CONNECTIONS_OPTION,
-    make_max_rejected_option,
     make_mirror_option,
     make_url_options,
 )
 from bioshards.pipelines.options.parser import Parser
 from bioshards.pipelines.options.shard_options import (
-    Dedup,
+    DOCUMENTS_GROUP,
     ShardsOptions,
-    make_dedup_option,
-    make_exclusion_option,
-    make_inclusion_option,
+    find_sample,
     make_input_option,
-    make_max_bad_files_option,
     make_preset_option,
     override_config,
 )
@@ -40,46 +35,31 @@ if TYPE_CHECKING:
 NAME: Final = "pmc_to_shards"
 DESCRIPTION: Final = """\
 Full-text articles (JATS XML: PMC's bucket, Europe PMC's packages, files and archives of them) to document
-shards: the newest version of each article, all of its text but the references, split into sentences, in Arrow
-files with a manifest."""
+shards: the newest version of each English article with a body and a free licence, all of its text but the
+references, split into sentences, in Arrow files with a manifest."""
 INPUT_HELP: Final = f"""\
 a folder, a file or a quoted glob, also on gs://, s3:// or az://: articles (.xml, .nxml, .xml.gz), archives of
 them (.tar.gz, .tar, .zip), Europe PMC's packages (PMC1_PMC20000.xml.gz), a mirror's pmc folder; or a source
 to fetch, by name: {"; ".join(SOURCES[name].usage for name in list_source_names("articles"))}
 (numbers for pmc: are ids, in whole ranges of 10,000); repeatable
 (default: the sample that comes with bioshards)"""
-_DOCUMENTS_GROUP: Final = (
-    "which articles, and what of them (defaults: every English article with a body and a free licence)"
-)
-
-
-def sample_folder() -> str:
-    """Return the folder of the sample that comes with bioshards: 20 invented articles."""
-    return str(resources.files("bioshards.corpus") / "sample" / "pmc")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PmcOptions(ShardsOptions):
     """Options of ``beam run pmc_to_shards``."""
 
-    input: Annotated[tuple[str, ...], make_input_option(INPUT_HELP)] = field(
-        default_factory=lambda: (sample_folder(),)
-    )
+    input: Annotated[tuple[str, ...], make_input_option(INPUT_HELP)] = find_sample("pmc")
     preset: Annotated[str | None, make_preset_option(PMC_PRESETS)] = None
-    max_rejected: Annotated[float, make_max_rejected_option("articles")] = 0.001
-    max_bad_files: Annotated[float, make_max_bad_files_option("packages and archives")] = 0.001
     mirror: Annotated[str | None, make_mirror_option("mirror, beside the output")] = None
     connections: Annotated[int, CONNECTIONS_OPTION] = 64
-    config: Annotated[Overrides[PmcConfig], Option(group=_DOCUMENTS_GROUP)]
-    dedup: Annotated[Dedup, make_dedup_option(_DOCUMENTS_GROUP, "title and text", "PMCID")] = "none"
-    include_ids: Annotated[str | None, make_inclusion_option(_DOCUMENTS_GROUP)] = None
-    exclude_ids: Annotated[str | None, make_exclusion_option(_DOCUMENTS_GROUP)] = None
+    config: Annotated[Overrides[PmcConfig], Option(group=DOCUMENTS_GROUP)]
     find_overlap_with: Annotated[
         str | None,
         Option(
             "a finished output of pubmed_to_shards: its abstracts that the articles hold in full are listed "
             "in DIR/overlap.arrow of this output, so that both can be used without reading an abstract twice",
-            group=_DOCUMENTS_GROUP,
+            group=DOCUMENTS_GROUP,
             metavar="DIR",
         ),
     ] = None

@@ -5,8 +5,7 @@ The graph is built by :func:`build`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from importlib import resources
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
 from bioshards.corpus.document_presets import PUBMED_PRESETS
@@ -14,19 +13,15 @@ from bioshards.corpus.download.source_registry import SOURCES, list_source_names
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.ui.options import Option, Overrides
 from bioshards.pipelines.options.common import (
-    make_max_rejected_option,
     make_mirror_option,
     make_url_options,
 )
 from bioshards.pipelines.options.parser import Parser
 from bioshards.pipelines.options.shard_options import (
-    Dedup,
+    DOCUMENTS_GROUP,
     ShardsOptions,
-    make_dedup_option,
-    make_exclusion_option,
-    make_inclusion_option,
+    find_sample,
     make_input_option,
-    make_max_bad_files_option,
     make_preset_option,
     override_config,
 )
@@ -39,7 +34,7 @@ if TYPE_CHECKING:
 NAME: Final = "pubmed_to_shards"
 DESCRIPTION: Final = """\
 PubMed citation XML (baseline and update files, any mixture) to document shards: the latest version of
-each citation, cleaned of markup, split into sentences, in Arrow files with a manifest."""
+each citation with an abstract, cleaned of markup, split into sentences, in Arrow files with a manifest."""
 
 INPUT_HELP: Final = f"""\
 a folder, a file or a quoted glob, also on gs://, s3:// or az://; or a source to fetch, by name:
@@ -47,38 +42,23 @@ a folder, a file or a quoted glob, also on gs://, s3:// or az://; or a source to
 repeatable (default: the sample that comes with bioshards)"""
 
 
-_DOCUMENTS_GROUP: Final = "which citations, and what of them (defaults: every citation that has an abstract)"
-
-
-def sample_folder() -> str:
-    """Return the folder of the sample that comes with bioshards: 112 invented records."""
-    return str(resources.files("bioshards.corpus") / "sample" / "pubmed")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PubMedOptions(ShardsOptions):
     """Options of ``beam run pubmed_to_shards``."""
 
-    input: Annotated[tuple[str, ...], make_input_option(INPUT_HELP)] = field(
-        default_factory=lambda: (sample_folder(),)
-    )
+    input: Annotated[tuple[str, ...], make_input_option(INPUT_HELP)] = find_sample("pubmed")
     preset: Annotated[str | None, make_preset_option(PUBMED_PRESETS)] = None
-    max_rejected: Annotated[float, make_max_rejected_option("records")] = 0.001
-    max_bad_files: Annotated[float, make_max_bad_files_option("files")] = 0.001
     mirror: Annotated[str | None, make_mirror_option("mirror, beside the output")] = None
     urls: Annotated[tuple[tuple[str, str], ...], make_url_options(list_source_names("citations"))] = ()
-    config: Annotated[Overrides[PubMedConfig], Option(group=_DOCUMENTS_GROUP)]
+    config: Annotated[Overrides[PubMedConfig], Option(group=DOCUMENTS_GROUP)]
     mesh_tree: Annotated[
         str | None,
         Option(
             "the tree that --mesh and --drop-mesh take branches from: NLM's mtrees2026.bin or another",
-            group=_DOCUMENTS_GROUP,
+            group=DOCUMENTS_GROUP,
             metavar="FILE",
         ),
     ] = None
-    dedup: Annotated[Dedup, make_dedup_option(_DOCUMENTS_GROUP, "title and abstract", "PMID")] = "none"
-    include_ids: Annotated[str | None, make_inclusion_option(_DOCUMENTS_GROUP)] = None
-    exclude_ids: Annotated[str | None, make_exclusion_option(_DOCUMENTS_GROUP)] = None
 
     def make_config(self) -> PubMedConfig:
         """Return the preset's configuration, changed by the options."""

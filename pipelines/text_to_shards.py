@@ -5,23 +5,19 @@ The graph is built by :func:`build`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from importlib import resources
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
 from bioshards.corpus.document_presets import TEXT_PRESETS
 from bioshards.corpus.text_files.filters import TextFilesConfig
 from bioshards.corpus.ui.options import Option, Overrides
-from bioshards.pipelines.options.common import DRY_RUN_OPTION, make_max_rejected_option
+from bioshards.pipelines.options.common import DRY_RUN_OPTION
 from bioshards.pipelines.options.parser import Parser
 from bioshards.pipelines.options.shard_options import (
-    Dedup,
+    DOCUMENTS_GROUP,
     ShardsOptions,
-    make_dedup_option,
-    make_exclusion_option,
-    make_inclusion_option,
+    find_sample,
     make_input_option,
-    make_max_bad_files_option,
     make_preset_option,
     override_config,
 )
@@ -39,28 +35,15 @@ INPUT_HELP: Final = """\
 a folder, a file or a quoted glob, also on gs://, s3:// or az://: JSON Lines (.jsonl, .ndjson, .json), Parquet
 (.parquet), plain text with a blank line between documents (.txt); all but Parquet also compressed (.gz, .bz2,
 .xz, .zst); repeatable (default: the sample that comes with bioshards)"""
-_DOCUMENTS_GROUP: Final = "which documents, and what of them (defaults: every document that has text)"
-
-
-def sample_folder() -> str:
-    """Return the folder of the sample that comes with bioshards: 8 invented documents."""
-    return str(resources.files("bioshards.corpus") / "sample" / "text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextOptions(ShardsOptions):
     """Options of ``beam run text_to_shards``."""
 
-    input: Annotated[tuple[str, ...], make_input_option(INPUT_HELP)] = field(
-        default_factory=lambda: (sample_folder(),)
-    )
+    input: Annotated[tuple[str, ...], make_input_option(INPUT_HELP)] = find_sample("text")
     preset: Annotated[str | None, make_preset_option(TEXT_PRESETS)] = None
-    max_rejected: Annotated[float, make_max_rejected_option("records")] = 0.001
-    max_bad_files: Annotated[float, make_max_bad_files_option("files")] = 0.001
-    config: Annotated[Overrides[TextFilesConfig], Option(group=_DOCUMENTS_GROUP)]
-    dedup: Annotated[Dedup, make_dedup_option(_DOCUMENTS_GROUP, "title and text", "hash of its id")] = "none"
-    include_ids: Annotated[str | None, make_inclusion_option(_DOCUMENTS_GROUP)] = None
-    exclude_ids: Annotated[str | None, make_exclusion_option(_DOCUMENTS_GROUP)] = None
+    config: Annotated[Overrides[TextFilesConfig], Option(group=DOCUMENTS_GROUP)]
     dry_run: Annotated[bool, DRY_RUN_OPTION] = False
     contact: str | None = None  # nothing is downloaded
     allow_removals: bool = False

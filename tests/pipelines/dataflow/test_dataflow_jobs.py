@@ -20,7 +20,7 @@ from apache_beam.internal import pickler
 from apache_beam.portability.api import beam_runner_api_pb2
 from apache_beam.runners.dataflow import dataflow_runner
 
-from bioshards.pipelines import cli, pubmed_to_shards
+from bioshards.pipelines import cli
 from bioshards.pipelines.context import JobSpec
 from bioshards.pipelines.dataflow import settings
 from bioshards.pipelines.execution import local_runner
@@ -31,6 +31,7 @@ from tests.support.cloud import fake_dataflow, store_emulators
 from tests.support.cloud.fake_dataflow import FakeDataflow
 from tests.support.cloud.store_emulators import EmulatedStore
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.paths import PUBMED_SAMPLE
 from tests.support.servers.fake_pmc_bucket import FakeArticle, create_bucket
 from tests.support.servers.fake_server import FakeServer
 from tests.support.servers.server_pages import create_pubmed_server
@@ -82,7 +83,7 @@ def service(store: EmulatedStore, wheel: Path, tmp_path: Path) -> Iterator[FakeD
 def citations(store: EmulatedStore) -> str:
     """The sample's citations, in the store."""
     os.environ.update(store.environment)
-    for path in Path(pubmed_to_shards.sample_folder()).iterdir():
+    for path in PUBMED_SAMPLE.iterdir():
         _upload_object(store, f"citations/{path.name}", path.read_bytes())
     return f"{store.url}/citations"
 

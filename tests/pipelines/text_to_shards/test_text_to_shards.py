@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from bioshards.corpus import __main__ as corpus_command
-from bioshards.pipelines import cli, text_to_shards
+from bioshards.pipelines import cli
 from tests.support.fork_server import run_beam
 from tests.support.outputs import load_documents, load_manifest, published_digests
+from tests.support.paths import TEXT_SAMPLE
 
 Capture = pytest.CaptureFixture[str]
 Run = Callable[..., int]
@@ -52,7 +53,7 @@ def test_an_update_equals_a_run_from_nothing_with_two_workers(
     run_text: Run, tmp_path: Path, capsys: Capture
 ) -> None:
     inputs, excluded = tmp_path / "in", tmp_path / "ids.txt"
-    shutil.copytree(text_to_shards.sample_folder(), inputs)
+    shutil.copytree(TEXT_SAMPLE, inputs)
     excluded.write_text("text:note-18  # asked for\n")
     texts = ("--input", inputs, "--max-rejected", 0.2, "--preset", "bioalbert")
     options = (*texts, "--dedup", "exact", "--exclude-ids", excluded)
