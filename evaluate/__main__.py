@@ -162,8 +162,9 @@ class VerifyOptions:
     def run(self, _progress: Progress) -> CommandResult:
         """Compare benchmark files with the counts of their papers."""
         from .benchmarks import verification
+        from .benchmarks.catalogue import BENCHMARKS
 
-        checks = verification.verify_benchmarks(self.benchmarks)
+        checks = verification.verify_benchmarks(self.benchmarks, BENCHMARKS.values())
         exit_code = FAILED if verification.has_failures(checks) else OK
         return CommandResult(verification.format_table(checks), exit_code)
 

@@ -12,9 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from bioshards.corpus.errors import InvalidValueError
-
-from .catalogue import BENCHMARKS
 from .definition import (
     Benchmark,
     BenchmarkFileError,
@@ -37,8 +34,8 @@ class CountCheck:
     """Comparison of one count.
 
     Attributes:
-        unit: counted unit; "" if the whole benchmark is missing or damaged.
-        split: split or sum of splits; "" if the whole benchmark is missing or damaged.
+        unit: counted unit; "" if the whole benchmark is missing or damaged, as is split.
+        split: split or sum of splits.
         expected: published count.
         actual: count in the files; None if it cannot be counted.
         source: publication of the expected count.
@@ -48,28 +45,23 @@ class CountCheck:
 
     benchmark: str
     title: str
-    unit: str
-    split: str
-    expected: int | None
-    actual: int | None
-    verdict: Verdict
     source: str
+    verdict: Verdict
     notes: tuple[str, ...] = ()
+    unit: str = ""
+    split: str = ""
+    expected: int | None = None
+    actual: int | None = None
     file_status: FileStatus | None = None
 
 
-def verify_benchmarks(benchmarks_dir: str, names: Iterable[str] | None = None) -> list[CountCheck]:
-    """Check some benchmarks, or all. A damaged benchmark yields one check, and the others are still checked.
+def verify_benchmarks(benchmarks_dir: str, benchmarks: Iterable[Benchmark]) -> list[CountCheck]:
+    """Check benchmarks. A damaged one yields one check, and the others are still checked.
 
     Raises:
-        InvalidValueError: a name is unknown.
         InputNotFoundError: the directory does not exist.
     """
-    benchmark_names = list(BENCHMARKS) if names is None else list(dict.fromkeys(names))
-    for name in benchmark_names:
-        if name not in BENCHMARKS:
-            raise InvalidValueError(f"there is no benchmark {name}. There are: {', '.join(BENCHMARKS)}")
-    return [check for name in benchmark_names for check in check_benchmark(benchmarks_dir, BENCHMARKS[name])]
+    return [check for benchmark in benchmarks for check in check_benchmark(benchmarks_dir, benchmark)]
 
 
 def check_benchmark(benchmarks_dir: str, benchmark: Benchmark) -> list[CountCheck]:
@@ -79,38 +71,13 @@ def check_benchmark(benchmarks_dir: str, benchmark: Benchmark) -> list[CountChec
         InputNotFoundError: the directory does not exist.
     """
     benchmark_files = locate_benchmark(benchmarks_dir, benchmark)
+    whole = CountCheck(benchmark.name, benchmark.title, benchmark.counts_source, "missing")
     if benchmark_files is None:
-        download_note = _format_download_note(benchmark)
-        return [
-            CountCheck(
-                benchmark.name,
-                benchmark.title,
-                "",
-                "",
-                None,
-                None,
-                "missing",
-                benchmark.counts_source,
-                (download_note,),
-            )
-        ]
+        return [replace(whole, notes=(_format_download_note(benchmark),))]
     try:
         records_by_split = load_records(benchmark_files)
     except (BenchmarkFileError, OSError) as error:
-        damage_notes = (str(error),)
-        return [
-            CountCheck(
-                benchmark.name,
-                benchmark.title,
-                "",
-                "",
-                None,
-                None,
-                "damaged",
-                benchmark.counts_source,
-                damage_notes,
-            )
-        ]
+        return [replace(whole, verdict="damaged", notes=(str(error),))]
     checks = compare_counts(benchmark_files, records_by_split)
     judgement = judge_files(benchmark_files, do_counts_agree(benchmark_files, checks))
     file_note = _format_file_note(judgement)
@@ -194,34 +161,34 @@ def _check_count(
     expected: int,
 ) -> CountCheck:
     benchmark, split_names = benchmark_files.benchmark, split.split("+")
-    fields = (benchmark.name, benchmark.title, unit, split, expected)
+    check = CountCheck(
+        benchmark.name,
+        benchmark.title,
+        benchmark.counts_source,
+        "missing",
+        benchmark_files.notes,
+        unit,
+        split,
+        expected,
+    )
     if any(name not in actual_counts for name in split_names):
-        return CountCheck(
-            *fields,
-            None,
-            "missing",
-            benchmark.counts_source,
-            (*benchmark_files.notes, _format_download_note(benchmark)),
-        )
+        return replace(check, notes=(*check.notes, _format_download_note(benchmark)))
     if any(unit not in actual_counts[name] for name in split_names):
-        return CountCheck(
-            *fields, None, "missing", benchmark.counts_source, (f"these files do not have {unit}",)
-        )
+        return replace(check, notes=(f"these files do not have {unit}",))
     actual = sum(actual_counts[name][unit] for name in split_names)
+    check = replace(check, actual=actual)
     known_reasons = {
         discrepancy.actual: discrepancy.reason
         for discrepancy in benchmark_files.layout.known_discrepancies
         if (discrepancy.unit, discrepancy.split) == (unit, split)
     }
     if actual == expected:
-        return CountCheck(*fields, actual, "ok", benchmark.counts_source, benchmark_files.notes)
+        return replace(check, verdict="ok")
     if split in benchmark_files.own_splits:
-        return CountCheck(*fields, actual, "own split", benchmark.counts_source, benchmark_files.notes)
+        return replace(check, verdict="own split")
     if actual in known_reasons:
-        return CountCheck(
-            *fields, actual, "known", benchmark.counts_source, (*benchmark_files.notes, known_reasons[actual])
-        )
-    return CountCheck(*fields, actual, "differs", benchmark.counts_source, benchmark_files.notes)
+        return replace(check, verdict="known", notes=(*check.notes, known_reasons[actual]))
+    return replace(check, verdict="differs")
 
 
 def has_failures(checks: Sequence[CountCheck]) -> bool:

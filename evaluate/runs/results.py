@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import types
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NotRequired, TypedDict
+from typing import Any, Final, NotRequired, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
 
 import numpy
 
@@ -97,26 +98,21 @@ class Result(ResultIdentity):
     library_versions: dict[str, str]
 
 
-_FIELD_TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
-    "model": dict,
-    "task": str,
-    "suite": str,
-    "metric": str,
-    "main_score": str,
-    "seed": int,
-    "scores": dict,
-    "per_example_stats": dict,
-    "settings": dict,
-    "sample_sizes": (dict, type(None)),
-    "legacy": list,
-    "provenance": dict,
-    "checkpoints": list,
-    "selected_step": int,
-    "seconds": (int, float),
-    "device": str,
-    "library_versions": dict,
-}
-_MODEL_FIELD_TYPES: Final = {"name": str, "path": str, "type": str, "parameters": int, "sha256": str}
+def _list_json_types(hint: Any) -> tuple[type, ...]:
+    """Return the types that the JSON value of a field may have."""
+    if isinstance(hint, types.UnionType):
+        return tuple(json_type for each in get_args(hint) for json_type in _list_json_types(each))
+    if hint is float:
+        return int, float
+    return (dict,) if is_typeddict(hint) else (get_origin(hint) or hint,)
+
+
+def _list_field_types(kind: type) -> dict[str, tuple[type, ...]]:
+    return {name: _list_json_types(hint) for name, hint in get_type_hints(kind).items()}
+
+
+_RESULT_FIELDS: Final = _list_field_types(Result)
+_MODEL_FIELDS: Final = _list_field_types(ModelInfo)
 
 
 def result_path(output: str, suite: str, task: str, seed: int) -> str:
@@ -201,7 +197,7 @@ def _validate_result(result: Any, path: str) -> None:
 
 def _find_problem(result: Mapping[str, Any]) -> str | None:
     """Return what is wrong with the fields of a result, or None."""
-    for fields, field_types in ((result, _FIELD_TYPES), (result.get("model"), _MODEL_FIELD_TYPES)):
+    for fields, field_types in ((result, _RESULT_FIELDS), (result.get("model"), _MODEL_FIELDS)):
         assert fields is not None
         for name, field_type in field_types.items():
             if name not in fields:

@@ -149,8 +149,7 @@ def _open_remote_storage(paths: Sequence[str], beam_options: PipelineOptions) ->
     from bioshards.pipelines.storage.probe import check_access, make_missing_library_error
 
     try:
-        from bioshards.pipelines.storage.remote_storage import RemoteStorage
-        from bioshards.pipelines.storage.routed import RoutedStorage
+        from bioshards.pipelines.storage.remote_storage import RemoteStorage, RoutedStorage
         from bioshards.pipelines.storage.store_options import StoreOptions
     except ImportError as error:
         raise make_missing_library_error(next(path for path in paths if "://" in path), error) from error

@@ -20,6 +20,7 @@ from obstore.store import GCSStore, S3Store
 
 from bioshards.corpus.storage.disk_space import get_temporary_folder, locate_full_disk
 from bioshards.corpus.storage.glob_pattern import matches_glob
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.resumable_file import LocalResumableFile, ResumableFile
 from bioshards.corpus.storage.storage_protocol import (
     FileInfo,
@@ -29,6 +30,7 @@ from bioshards.corpus.storage.storage_protocol import (
 )
 
 from . import object_store, xml_api
+from .forwarding import ForwardingStorage
 from .lease import hold_lease
 from .object_reader import open_object
 from .object_store import split_path
@@ -205,6 +207,18 @@ class RemoteStorage(Storage):
             files, folders = self._list_folder(pending_folders.pop())
             yield from (info for info in files if with_hidden_files or not _is_hidden(info.path))
             pending_folders += [path for path in folders if with_hidden_folders or not _is_hidden(path)]
+
+
+class RoutedStorage(ForwardingStorage):
+    """Local files, and objects of every store, so that inputs and outputs may be on different ones."""
+
+    is_remote: ClassVar[bool] = True
+
+    def __init__(self, options: StoreOptions) -> None:
+        self._local, self._remote = LocalStorage(), RemoteStorage(options)
+
+    def _route(self, path: str) -> Storage:
+        return self._remote if "://" in path else self._local
 
 
 def _info_from_meta(root: str, meta: ObjectMeta) -> FileInfo:

@@ -25,7 +25,7 @@ from bioshards.pipelines.context import JobSpec
 from bioshards.pipelines.dataflow import settings
 from bioshards.pipelines.execution import local_runner
 from bioshards.pipelines.inputs import downloads
-from bioshards.pipelines.storage.routed import RoutedStorage
+from bioshards.pipelines.storage.remote_storage import RoutedStorage
 from bioshards.pipelines.storage.store_options import StoreOptions, open_store
 from tests.support.cloud import fake_dataflow, store_emulators
 from tests.support.cloud.fake_dataflow import FakeDataflow

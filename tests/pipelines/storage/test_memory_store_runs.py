@@ -18,7 +18,7 @@ from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.storage import retry
 from bioshards.pipelines import cli
-from bioshards.pipelines.storage.routed import RoutedStorage
+from bioshards.pipelines.storage.remote_storage import RoutedStorage
 from bioshards.pipelines.storage.store_options import StoreOptions
 from tests.support.cloud.memory_store import MEMORY_OBJECTS
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml

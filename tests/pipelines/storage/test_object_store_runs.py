@@ -35,8 +35,7 @@ from bioshards.pipelines.execution import executor
 from bioshards.pipelines.execution.progress_monitor import ShardsProgress
 from bioshards.pipelines.inputs import downloads
 from bioshards.pipelines.storage import lease, store_options
-from bioshards.pipelines.storage.remote_storage import RemoteStorage
-from bioshards.pipelines.storage.routed import RoutedStorage
+from bioshards.pipelines.storage.remote_storage import RemoteStorage, RoutedStorage
 from bioshards.pipelines.storage.store_options import StoreOptions
 from bioshards.vocab.__main__ import main as vocab
 from bioshards.vocab.pretraining import overlap_filter

@@ -34,8 +34,7 @@ from bioshards.corpus.storage.source_file import open_source
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines import cli
 from bioshards.pipelines.storage import lease, object_store, store_options
-from bioshards.pipelines.storage.remote_storage import RemoteStorage
-from bioshards.pipelines.storage.routed import RoutedStorage
+from bioshards.pipelines.storage.remote_storage import RemoteStorage, RoutedStorage
 from bioshards.pipelines.storage.store_options import StoreOptions
 from tests.support.cloud import store_emulators
 from tests.support.cloud.memory_store import MEMORY_OBJECTS

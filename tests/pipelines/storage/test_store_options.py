@@ -14,7 +14,7 @@ from obstore.store import AzureStore, S3Store
 from bioshards.corpus.errors import CredentialsError
 from bioshards.pipelines.storage import store_options
 from bioshards.pipelines.storage.object_store import split_path
-from bioshards.pipelines.storage.routed import RoutedStorage
+from bioshards.pipelines.storage.remote_storage import RoutedStorage
 from bioshards.pipelines.storage.store_options import StoreOptions, open_store
 
 KEYS = ("--s3_access_key_id=id", "--s3_secret_access_key=hunter2", "--s3_session_token=token")

@@ -23,7 +23,7 @@ from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.article_ranges import FetchPlan, RangeReport
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
-from bioshards.pipelines.storage.routed import RoutedStorage
+from bioshards.pipelines.storage.remote_storage import RoutedStorage
 from bioshards.pipelines.storage.store_options import StoreOptions
 from tests.support.cloud.memory_store import MEMORY_OBJECTS
 from tests.support.servers.fake_pmc_bucket import (
