@@ -96,7 +96,7 @@ def _check_model_names(results: Mapping[str, Result]) -> None:
         if digest != model["sha256"]:
             raise ResultError(
                 f"{first_path} and {path} are of two models that are both named {model['name']}: "
-                "run one of them again under another name, or report them apart"
+                "run one of them again with another --model-name, or report them apart"
             )
 
 

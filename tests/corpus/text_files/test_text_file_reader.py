@@ -96,15 +96,17 @@ def test_parquet_is_read_by_columns(tmp_path: Path) -> None:
     table = {
         "key": names,
         "body": pa.array([TEXT, None, "Third."], pa.large_string()),
+        "name": ["Earlier", None, ""],
         "other": [[1], [], []],
     }
     pq.write_table(pa.table(table), path, row_group_size=2)
-    documents, errors = read(path, id_field="key", text_field="body")
+    documents, errors = read(path, id_field="key", text_field="body", title_field="name")
+    assert [document.title for document in documents] == ["Earlier", "", ""]
     assert [document.id for document in documents] == ["text:a", "text:b", "text:a.parquet#3"]
-    assert [document.sentences for document in documents] == [SENTENCES, [], ["Third."]]
+    assert [document.sentences for document in documents] == [["Earlier", *SENTENCES], [], ["Third."]]
     assert not errors
     with pytest.raises(
-        BadFileError, match=r"no-column: it has no column text, but key, body, other: .*--text-f"
+        BadFileError, match=r"no-column: it has no column text, but key, body, name, other: .*--text-f"
     ):
         read(path, id_field="key")
     with pytest.raises(BadFileError, match=r"no-column: .* --id-field"):

@@ -123,7 +123,8 @@ def test_incomplete_checkpoint_is_refused(tmp_path: Path) -> None:
 
 
 def test_entity_markers_get_distinct_embeddings(checkpoint_dirs: dict[str, Path]) -> None:
-    checkpoint = pretrained.inspect_checkpoint(str(checkpoint_dirs["bert"]))
+    checkpoint = pretrained.inspect_checkpoint(str(checkpoint_dirs["bert"]), "ours")
+    assert checkpoint.name == "ours"
     torch.manual_seed(0)
     vectors = (
         pretrained.load_encoder(checkpoint, len(checkpoint.load_tokenizer().hf_tokenizer) + 4)
