@@ -22,10 +22,10 @@ from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import run_beam
 from tests.support.real_data import DATA, needs_data
 from tests.support.servers.fake_pmc_bucket import ARTICLES, FakeArticle, FakeBucket, create_bucket
-from tests.support.servers.fake_server import (
+from tests.support.servers.fake_server import FakeServer
+from tests.support.servers.server_faults import (
     ConnectionReset,
     CorruptByte,
-    FakeServer,
     FixedBody,
     NotFound,
     ServiceUnavailable,

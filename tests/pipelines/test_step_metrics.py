@@ -32,7 +32,8 @@ from bioshards.pipelines.transforms.step_metrics import (
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.outputs import load_manifest, published_digests
 from tests.support.servers.fake_pmc_bucket import FakeArticle, create_bucket
-from tests.support.servers.fake_server import FakeServer, NotFound
+from tests.support.servers.fake_server import FakeServer
+from tests.support.servers.server_faults import NotFound
 from tests.support.servers.server_pages import create_pubmed_server
 from tests.support.vocab.tiny_tokenizers import make_wordpiece
 

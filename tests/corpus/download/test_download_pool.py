@@ -18,8 +18,9 @@ from bioshards.corpus.download import pool
 from bioshards.corpus.download.http_client import Connection, NotFoundError, Server
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.download.rate_limit import RateLimiter
-from tests.support.servers.fake_server import FakeServer, NotFound
+from tests.support.servers.fake_server import FakeServer
 from tests.support.servers.http_connections import make_server
+from tests.support.servers.server_faults import NotFound
 
 pytestmark = pytest.mark.usefixtures("own_temporary_folder")
 

@@ -31,10 +31,17 @@ from bioshards.corpus.download.rate_limit import RateLimiter
 from bioshards.corpus.download.redirects import explain_redirect
 from bioshards.corpus.storage.retry import RetryPolicy
 from tests.support.hypothesis_profiles import examples
-from tests.support.servers.fake_server import (
+from tests.support.servers.fake_server import FakeServer
+from tests.support.servers.http_connections import (
+    FAST_RETRY,
+    CannedServer,
+    http_response,
+    make_server,
+    open_connection,
+)
+from tests.support.servers.server_faults import (
     ConnectionReset,
     EndlessBody,
-    FakeServer,
     Fault,
     FunctionCall,
     NoResponse,
@@ -45,13 +52,6 @@ from tests.support.servers.fake_server import (
     SlowBody,
     Stall,
     TruncatedBody,
-)
-from tests.support.servers.http_connections import (
-    FAST_RETRY,
-    CannedServer,
-    http_response,
-    make_server,
-    open_connection,
 )
 from tests.support.servers.server_pages import publish_file
 

@@ -30,10 +30,11 @@ from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.storage import resumable_file, retry
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.resumable_file import PARTIAL_PREFIX
-from tests.support.servers.fake_server import (
+from tests.support.servers.fake_server import FakeServer
+from tests.support.servers.http_connections import open_connection
+from tests.support.servers.server_faults import (
     ConnectionReset,
     CorruptByte,
-    FakeServer,
     Fault,
     FixedBody,
     FunctionCall,
@@ -44,7 +45,6 @@ from tests.support.servers.fake_server import (
     ServiceUnavailable,
     TruncatedBody,
 )
-from tests.support.servers.http_connections import open_connection
 from tests.support.servers.server_pages import publish_file
 
 pytestmark = pytest.mark.usefixtures("own_temporary_folder")

@@ -21,7 +21,8 @@ from bioshards.pipelines.inputs import downloads
 from tests.support.corpus.jats_articles import article_xml
 from tests.support.outputs import load_documents, load_manifest, published_digests
 from tests.support.servers.fake_pmc_bucket import ARTICLES, FakeArticle, FakeBucket, create_bucket
-from tests.support.servers.fake_server import CorruptByte, FakeServer, NotFound, ServiceUnavailable
+from tests.support.servers.fake_server import FakeServer
+from tests.support.servers.server_faults import CorruptByte, NotFound, ServiceUnavailable
 from tests.support.servers.server_pages import create_europepmc_server
 
 Run = Callable[..., int]

@@ -30,11 +30,12 @@ from tests.support.fork_server import kill_when, run_beam, start_beam
 from tests.support.outputs import load_manifest, published_digests
 from tests.support.paths import PUBMED_SAMPLE
 from tests.support.real_data import DATA, needs_data
-from tests.support.servers.fake_server import (
+from tests.support.servers.fake_server import FakeServer
+from tests.support.servers.server_faults import (
     ConnectionReset,
     CorruptByte,
     EndlessBody,
-    FakeServer,
+    Fault,
     FixedBody,
     FunctionCall,
     HtmlPage,
@@ -48,7 +49,6 @@ from tests.support.servers.fake_server import (
     Stall,
     TruncatedBody,
 )
-from tests.support.servers.server_faults import Fault
 from tests.support.servers.server_pages import create_pubmed_server, ncbi_listing, publish_file
 
 Run = Callable[..., int]

@@ -24,8 +24,9 @@ from tests.support.cloud.memory_store import MEMORY_OBJECTS
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.outputs import load_manifest
 from tests.support.paths import PUBMED_SAMPLE, REPOSITORY
-from tests.support.servers.fake_server import FakeServer, HtmlPage, TruncatedBody
+from tests.support.servers.fake_server import FakeServer
 from tests.support.servers.http_connections import open_connection
+from tests.support.servers.server_faults import HtmlPage, TruncatedBody
 from tests.support.servers.server_pages import publish_file
 
 

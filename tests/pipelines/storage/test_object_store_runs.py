@@ -51,8 +51,8 @@ from tests.support.outputs import published_digests
 from tests.support.paths import PUBMED_SAMPLE
 from tests.support.servers.fake_pmc_bucket import FakeArticle, create_bucket
 from tests.support.servers.fake_server import FakeServer
-from tests.support.servers.fake_server import ServiceUnavailable as ServerBusy
 from tests.support.servers.server_faults import ConnectionReset, ServiceUnavailable, Stall, TruncatedBody
+from tests.support.servers.server_faults import ServiceUnavailable as ServerBusy
 from tests.support.servers.server_pages import create_pubmed_server
 
 Run = Callable[..., int]

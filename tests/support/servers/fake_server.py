@@ -33,45 +33,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.support.servers.fake_server_responses import FakeServerHandler, Throttle
-from tests.support.servers.server_faults import (
-    ConnectionReset,
-    CorruptByte,
-    EndlessBody,
-    Fault,
-    FixedBody,
-    FunctionCall,
-    HtmlPage,
-    NoResponse,
-    NotFound,
-    RangeIgnored,
-    Redirect,
-    Republication,
-    ServiceUnavailable,
-    SlowBody,
-    Stall,
-    TruncatedBody,
-)
-
-__all__ = [
-    "ConnectionReset",
-    "CorruptByte",
-    "EndlessBody",
-    "FakeServer",
-    "Fault",
-    "FixedBody",
-    "FunctionCall",
-    "HtmlPage",
-    "NoResponse",
-    "NotFound",
-    "RangeIgnored",
-    "RecordedRequest",
-    "Redirect",
-    "Republication",
-    "ServiceUnavailable",
-    "SlowBody",
-    "Stall",
-    "TruncatedBody",
-]
+from tests.support.servers.server_faults import Fault
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,11 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from tests.support.paths import REPOSITORY
-from tests.support.servers.fake_server import (
+from tests.support.servers.fake_server import FakeServer
+from tests.support.servers.server_faults import (
     ConnectionReset,
     CorruptByte,
     EndlessBody,
-    FakeServer,
     Fault,
     FunctionCall,
     HtmlPage,
