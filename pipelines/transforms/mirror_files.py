@@ -16,7 +16,7 @@ from bioshards.corpus.download import mirror_manifest
 from bioshards.corpus.download.mirror import Mirror, MirroredFile
 from bioshards.corpus.download.mirror_manifest import FetchedFile
 from bioshards.corpus.download.pmc import article_ranges, removals
-from bioshards.corpus.download.pmc.article_ranges import RangeReport
+from bioshards.corpus.download.pmc.article_ranges import RangeReport, RangeUpdate
 from bioshards.corpus.download.pmc.removals import RangeRemovals
 from bioshards.corpus.download.pmc.s3_bucket import range_label
 from bioshards.corpus.download.pool import DownloadPool
@@ -89,29 +89,19 @@ class FindRemovals(beam.PTransform):
         )
 
     def _process_slot(self, numbers: list[int]) -> Iterator[StepResult[RangeRemovals]]:
-        download_plan = self.article_plan.download_plan
-        pool = _make_pool(download_plan, numbers)
-
-        def find_removals(storage: Storage, number: int) -> RangeRemovals:
-            return removals.find_removals(
-                storage,
-                download_plan.mirror.folder,
-                download_plan.server.base_url,
-                pool,
-                number,
-                self.article_plan.article_filter,
-                datetime.now(UTC).date(),
-            )
-
-        for number in numbers:
+        for update in _make_updates(self.article_plan, numbers):
             yield report_metrics(
                 run_step(
                     "removals",
-                    download_plan.mirror.storage,
-                    functools.partial(find_removals, number=number),
+                    update.storage,
+                    functools.partial(_find_removals, update=update),
                     lambda range_removals: {"articles": range_removals.removed},
                 )
             )
+
+
+def _find_removals(storage: Storage, update: RangeUpdate) -> RangeRemovals:
+    return removals.find_removals(dataclasses.replace(update, storage=storage))
 
 
 @dataclass
@@ -160,29 +150,33 @@ class FetchRanges(beam.PTransform):
 
 def fetch_ranges(article_plan: PmcArticlePlan, numbers: list[int]) -> Iterator[StepResult[RangeReport]]:
     """Download ranges into the mirror, one after the other, and write each one's report there."""
-    server, mirror = article_plan.download_plan.server, article_plan.download_plan.mirror
-    pool = _make_pool(article_plan.download_plan, numbers)
-
-    def fetch_range(storage: Storage, number: int) -> RangeReport:
-        today = datetime.now(UTC).date()
-        range_report = article_ranges.fetch_range(
-            storage, mirror.folder, server.base_url, pool, number, article_plan.article_filter, today
-        )
-        path = f"{mirror.folder}/pmc/reports/{range_label(number)}.json"
-        storage.write_json(path, dataclasses.asdict(range_report))
-        return range_report
-
-    for number in numbers:
+    for update in _make_updates(article_plan, numbers):
         yield run_step(
-            "ranges", mirror.storage, functools.partial(fetch_range, number=number), _counts_from_range
+            "ranges", update.storage, functools.partial(_fetch_range, update=update), _counts_from_range
         )
 
 
-def _make_pool(download_plan: DownloadPlan, numbers: list[int]) -> DownloadPool:
-    """Return the connections of a slot of ranges."""
-    return DownloadPool(
-        download_plan.server_for_slot(range_label(numbers[0])), download_plan.threads_per_slot
-    )
+def _fetch_range(storage: Storage, update: RangeUpdate) -> RangeReport:
+    range_report = article_ranges.fetch_range(dataclasses.replace(update, storage=storage))
+    path = f"{update.mirror}/pmc/reports/{range_label(update.number)}.json"
+    storage.write_json(path, dataclasses.asdict(range_report))
+    return range_report
+
+
+def _make_updates(article_plan: PmcArticlePlan, numbers: list[int]) -> Iterator[RangeUpdate]:
+    """Yield the updates of a slot of ranges, which share their connections."""
+    plan = article_plan.download_plan
+    pool = DownloadPool(plan.server_for_slot(range_label(numbers[0])), plan.threads_per_slot)
+    for number in numbers:
+        yield RangeUpdate(
+            storage=plan.mirror.storage,
+            mirror=plan.mirror.folder,
+            base_url=plan.server.base_url,
+            pool=pool,
+            number=number,
+            article_filter=article_plan.article_filter,
+            today=datetime.now(UTC).date(),
+        )
 
 
 _INVALID_IN_METRIC_NAME = re.compile(r"[^A-Za-z0-9]+")

@@ -56,6 +56,29 @@ _ROOT_SEARCH_BYTES: Final = 1 << 16  # bytes in which the root element must begi
 
 
 @dataclass(frozen=True, slots=True)
+class RangeUpdate:
+    """A range of the mirror that is to be brought up to date.
+
+    Attributes:
+        storage: where the mirror is.
+        mirror: folder of the mirror.
+        base_url: URL of the bucket, with a trailing slash.
+        pool: connections to the bucket.
+        number: number of the range.
+        article_filter: selects the articles.
+        today: date of retrieval.
+    """
+
+    storage: Storage
+    mirror: str
+    base_url: str
+    pool: DownloadPool
+    number: int
+    article_filter: ArticleFilter
+    today: date
+
+
+@dataclass(frozen=True, slots=True)
 class RangeReport:
     """Result of fetching a range.
 
@@ -103,95 +126,67 @@ def read_selected(storage: Storage, mirror: str, range_number: int) -> pa.Table:
         return pq.ParquetFile(file).read().cast(ARTICLE_SCHEMA)
 
 
-def fetch_range(
-    storage: Storage,
-    mirror: str,
-    base_url: str,
-    pool: DownloadPool,
-    range_number: int,
-    article_filter: ArticleFilter,
-    today: date,
-) -> RangeReport:
+def fetch_range(update: RangeUpdate) -> RangeReport:
     """Update the metadata of a range and fetch its selected articles.
-
-    Args:
-        storage: where the mirror is.
-        mirror: folder of the mirror.
-        base_url: URL of the bucket, with a trailing slash.
-        pool: connections to the bucket.
-        range_number: number of the range.
-        article_filter: selects the articles.
-        today: date of retrieval.
 
     Raises:
         OutageError: the bucket does not answer.
         OSError: the mirror cannot be written.
     """
-    progress_notes.begin_item(range_label(range_number))
-    update, selected = select_articles(storage, mirror, base_url, pool, range_number, article_filter, today)
-    return _sync_articles(
-        storage, mirror, base_url, pool, range_number, selected, update.failures, article_filter
-    )
+    progress_notes.begin_item(range_label(update.number))
+    metadata, selected = select_articles(update)
+    return _sync_articles(update, selected, metadata.failures)
 
 
-def select_articles(
-    storage: Storage,
-    mirror: str,
-    base_url: str,
-    pool: DownloadPool,
-    range_number: int,
-    article_filter: ArticleFilter,
-    today: date,
-) -> tuple[MetadataUpdate, SelectedArticles]:
-    """Update the metadata of a range and select its articles; arguments as of :func:`fetch_range`."""
-    rows = bucket_inventory.read_range(storage, mirror, range_number)
-    update = metadata_cache.update_metadata(
-        storage, mirror, base_url, pool, range_number, rows, today, article_filter.versions
+def select_articles(update: RangeUpdate) -> tuple[MetadataUpdate, SelectedArticles]:
+    """Update the metadata of a range and select its articles.
+
+    Raises:
+        OutageError: the bucket does not answer.
+    """
+    rows = bucket_inventory.read_range(update.storage, update.mirror, update.number)
+    metadata = metadata_cache.update_metadata(
+        update.storage,
+        update.mirror,
+        update.base_url,
+        update.pool,
+        update.number,
+        rows,
+        update.today,
+        update.article_filter.versions,
     )
-    selected = article_filter.select(update.table)
-    if update.older_versions:
-        selected.dropped["not-newest"] = update.older_versions
-    return update, selected
+    selected = update.article_filter.select(metadata.table)
+    if metadata.older_versions:
+        selected.dropped["not-newest"] = metadata.older_versions
+    return metadata, selected
 
 
 def _sync_articles(
-    storage: Storage,
-    mirror: str,
-    base_url: str,
-    pool: DownloadPool,
-    range_number: int,
-    selected: SelectedArticles,
-    metadata_failures: Sequence[ArticleFailure],
-    article_filter: ArticleFilter,
+    update: RangeUpdate, selected: SelectedArticles, metadata_failures: Sequence[ArticleFailure]
 ) -> RangeReport:
     """Fetch the selected articles that are missing in the mirror, and remove all others of the range.
 
     Nothing is removed of an article with a failure: what the mirror has of it stays.
 
     Args:
-        storage: where the mirror is.
-        mirror: folder of the mirror.
-        base_url: URL of the bucket, with a trailing slash.
-        pool: connections to the bucket.
-        range_number: number of the range.
+        update: the range.
         selected: rows of :data:`~.metadata_cache.METADATA_SCHEMA` with an ``md5``, all of this range.
         metadata_failures: articles whose metadata could not be read.
-        article_filter: selects among the articles that stay.
     """
-    folder = _get_range_folder(mirror, range_number)
+    storage, folder = update.storage, _get_range_folder(update.mirror, update.number)
     sizes = {info.path.rpartition("/")[2]: info.size for info in storage.walk(folder)}
     rows = {_file_name_from_row(row): row for row in selected.table.to_pylist()}
     missing = {name: row for name, row in rows.items() if name not in sizes}
 
     def fetch_article(connection: Connection, name: str) -> int:
-        body = _read_article(connection, base_url, missing[name])
+        body = _read_article(connection, update.base_url, missing[name])
         with storage.write(f"{folder}/{name}") as file:
             file.write(body)
         return len(body)
 
     fetched: dict[str, int] = {}
     failures = list(metadata_failures)
-    for name, result in map_with_errors(pool, base_url, fetch_article, missing):
+    for name, result in map_with_errors(update.pool, update.base_url, fetch_article, missing):
         if isinstance(result, DownloadError):
             failures.append(
                 ArticleFailure.from_error(missing[name]["pmcid"], missing[name]["version"], result)
@@ -205,9 +200,9 @@ def _sync_articles(
     )
     failed_ids = {failure.pmcid for failure in failures}
     if failed_ids:
-        previous = read_selected(storage, mirror, range_number)
-        listed = article_filter.select(_add_failed_articles(listed, previous, failed_ids, sizes)).table
-    _write_selected(storage, mirror, range_number, listed)
+        previous = read_selected(storage, update.mirror, update.number)
+        listed = update.article_filter.select(_add_failed_articles(listed, previous, failed_ids, sizes)).table
+    _write_selected(storage, update.mirror, update.number, listed)
     surplus = [
         name
         for name in sizes
@@ -216,7 +211,7 @@ def _sync_articles(
     parallel_for_each(storage, storage.remove, [f"{folder}/{name}" for name in surplus])
     remove_temporaries(storage, folder)
     return RangeReport(
-        range_number=range_number,
+        range_number=update.number,
         selected=len(rows),
         mirrored=len(rows) - len(missing),
         fetched=len(fetched),

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import date
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.errors import MAX_SHOWN, RunError, shorten_list
 from bioshards.corpus.storage.storage_protocol import Storage
 
 from . import article_ranges, bucket_inventory, metadata_cache
 from .article_filter import ArticleFilter
+from .article_ranges import RangeUpdate
 from .s3_bucket import version_name
 
 MAX_REMOVED_FRACTION: Final = 0.01
@@ -50,15 +49,7 @@ class RangeRemovals:
     examples: tuple[str, ...]
 
 
-def find_removals(
-    storage: Storage,
-    mirror: str,
-    base_url: str,
-    pool: DownloadPool,
-    range_number: int,
-    article_filter: ArticleFilter,
-    today: date,
-) -> RangeRemovals:
+def find_removals(update: RangeUpdate) -> RangeRemovals:
     """Update the metadata of a range and find what :func:`~.article_ranges.fetch_range` would remove of it.
 
     An older version whose newer one is new to the mirror is replaced, not removed.  Of an article whose
@@ -67,12 +58,10 @@ def find_removals(
     Raises:
         OutageError: the bucket does not answer.
     """
-    update, selected = article_ranges.select_articles(
-        storage, mirror, base_url, pool, range_number, article_filter, today
-    )
-    failed_ids = {failure.pmcid for failure in update.failures}
-    mirrored = article_ranges.read_selected(storage, mirror, range_number)
-    return _compare_with_mirror(mirrored, selected.table, failed_ids, update.table, article_filter)
+    metadata, selected = article_ranges.select_articles(update)
+    failed_ids = {failure.pmcid for failure in metadata.failures}
+    mirrored = article_ranges.read_selected(update.storage, update.mirror, update.number)
+    return _compare_with_mirror(mirrored, selected.table, failed_ids, metadata.table, update.article_filter)
 
 
 def forecast_removals(

@@ -9,6 +9,7 @@ import pytest
 
 from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, removals
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
+from bioshards.corpus.download.pmc.article_ranges import RangeUpdate
 from bioshards.corpus.download.pmc.removals import RangeRemovals, RemovalError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.servers.fake_pmc_bucket import (
@@ -41,15 +42,15 @@ def find_removals(tmp_path: Path, bucket: FakeBucket, connection: FolderConnecti
         *changes: Callable[[], object], before: ArticleFilter = DEFAULT, after: ArticleFilter = DEFAULT
     ) -> RangeRemovals:
         bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
-        article_ranges.fetch_range(FILES, mirror, BASE_URL, pool, 0, before, TODAY)
+        article_ranges.fetch_range(RangeUpdate(FILES, mirror, BASE_URL, pool, 0, before, TODAY))
         mirrored = sorted(Path(mirror, "pmc/xml").rglob("*.xml"))
         for change in changes:
             change()
         bucket.publish_inventory("2026-09-05")
         bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL, allow_removals=True)
-        range_removals = removals.find_removals(FILES, mirror, BASE_URL, pool, 0, after, TODAY)
+        range_removals = removals.find_removals(RangeUpdate(FILES, mirror, BASE_URL, pool, 0, after, TODAY))
         assert sorted(Path(mirror, "pmc/xml").rglob("*.xml")) == mirrored
-        report = article_ranges.fetch_range(FILES, mirror, BASE_URL, pool, 0, after, TODAY)
+        report = article_ranges.fetch_range(RangeUpdate(FILES, mirror, BASE_URL, pool, 0, after, TODAY))
         assert range_removals.removed <= report.removed
         return range_removals
 
