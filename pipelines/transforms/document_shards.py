@@ -33,6 +33,7 @@ from bioshards.pipelines.job_types import ShardsJob
 from .near_duplicates import ResolveNearDuplicates
 from .step_metrics import (
     StepResult,
+    call_once,
     metrics_from_download,
     report_metrics,
     run_step,
@@ -140,17 +141,15 @@ class ResolveVersions(beam.PTransform):
         return _spread_buckets(staged, all_staged) | "Resolve" >> beam.Map(self._resolve, all_staged)
 
     def _resolve(self, bucket: int, staged: list[StepResult[StageResult]]) -> StepResult[str]:
-        num_buckets, highest_version_wins = (
-            len(_list_buckets(None, staged)),
-            self.document_config.highest_version_wins,
-        )
+        num_buckets = len(_list_buckets(None, staged))
+        highest_version_wins = self.document_config.highest_version_wins
 
         def resolve_bucket(storage: Storage) -> str:
             return finalize.write_version_decisions(
                 storage, self.output_dir, unwrap_results(staged), bucket, num_buckets, highest_version_wins
             )
 
-        return report_metrics(run_step("versions", self.storage, resolve_bucket, lambda _: {}))
+        return report_metrics(run_step("versions", self.storage, resolve_bucket))
 
 
 @dataclass
@@ -176,7 +175,7 @@ class ResolveDuplicates(beam.PTransform):
                 storage, self.output_dir, unwrap_results(staged), decision_files, bucket, num_buckets
             )
 
-        return report_metrics(run_step("duplicates", self.storage, resolve_bucket, lambda _: {}))
+        return report_metrics(run_step("duplicates", self.storage, resolve_bucket))
 
 
 def _spread_buckets(
@@ -275,9 +274,8 @@ class PublishShards(beam.PTransform):
     overlap: beam.PCollection[StepResult[OverlapFile]] | None = None
 
     def expand(self, staged: beam.PCollection[StepResult[StageResult]]) -> beam.PCollection[PublishResult]:
-        side_inputs = [staged, self.decisions, self.finalized, *([self.overlap] if self.overlap else [])]
-        manifest = beam.Map(self._publish, *map(beam.pvalue.AsList, side_inputs))
-        return staged.pipeline | "Once" >> beam.Create([None]) | "Manifest" >> manifest
+        results = [staged, self.decisions, self.finalized, *([self.overlap] if self.overlap else [])]
+        return call_once(staged.pipeline, "Manifest", self._publish, *results)
 
     def _publish(
         self,

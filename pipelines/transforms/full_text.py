@@ -124,7 +124,7 @@ class ExtractKeys(beam.PTransform):
         def extract_shard_keys(storage: Storage) -> None:
             shard_keys.extract_keys(storage, self.output_dir, *folder_and_shard)
 
-        return report_metrics(run_step("keys", self.storage, extract_shard_keys, lambda _: {}))
+        return report_metrics(run_step("keys", self.storage, extract_shard_keys))
 
 
 @dataclass

@@ -31,6 +31,8 @@ from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
 
 from .step_metrics import (
     StepResult,
+    call_once,
+    count_failure,
     metrics_from_download,
     report_metrics,
     run_step,
@@ -116,11 +118,7 @@ class CheckRemovals(beam.PTransform):
     output_dir: OutputDir
 
     def expand(self, range_removals: beam.PCollection[StepResult[RangeRemovals]]) -> beam.PCollection[None]:
-        return (
-            range_removals.pipeline
-            | "Once" >> beam.Create([None])
-            | "Check" >> beam.Map(self._check, beam.pvalue.AsList(range_removals))
-        )
+        return call_once(range_removals.pipeline, "Check", self._check, range_removals)
 
     def _check(self, _: None, range_removals: list[StepResult[RangeRemovals]]) -> None:
         with wrap_worker_errors():
@@ -208,17 +206,7 @@ class PublishMirror(beam.PTransform):
     ranges: beam.PCollection[StepResult[RangeReport]]
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[None]:
-        return (
-            pipeline
-            | "Once" >> beam.Create([None])
-            | "Manifest"
-            >> beam.Map(
-                self._publish,
-                beam.pvalue.AsList(self.files),
-                beam.pvalue.AsList(self.range_removals),
-                beam.pvalue.AsList(self.ranges),
-            )
-        )
+        return call_once(pipeline, "Manifest", self._publish, self.files, self.range_removals, self.ranges)
 
     def _publish(
         self,
@@ -234,11 +222,14 @@ class PublishMirror(beam.PTransform):
                 storage, self.job, unwrap_results(file_results), unwrap_results(range_results), steps
             )
 
-        report_metrics(run_step("publish", self.job.mirror.storage, publish_mirror, _counts_from_outcome))
-
-
-def _counts_from_outcome(outcome: dict[str, Any]) -> dict[str, int]:
-    return {"failed": int(bool(outcome["problem"]))}
+        report_metrics(
+            run_step(
+                "publish",
+                self.job.mirror.storage,
+                publish_mirror,
+                lambda outcome: count_failure(outcome["problem"]),
+            )
+        )
 
 
 def _publish_mirror(

@@ -75,7 +75,7 @@ class FindNearDuplicates(beam.PTransform, ABC, Generic[ReportT]):
                 storage, self.output_dir, sources, band, bucket, num_buckets
             )
 
-        return report_metrics(run_step("candidates", self.storage, find_candidates, lambda _: {}))
+        return report_metrics(run_step("candidates", self.storage, find_candidates))
 
     def _cluster(
         self,
@@ -90,7 +90,7 @@ class FindNearDuplicates(beam.PTransform, ABC, Generic[ReportT]):
                 storage, self.output_dir, sources, unwrap_results(candidates)
             )
 
-        decided = report_metrics(run_step("duplicates", self.storage, write_decisions, lambda _: {}))
+        decided = report_metrics(run_step("duplicates", self.storage, write_decisions))
         candidate_metrics = [metrics for candidate in candidates for metrics in candidate.metrics]
         return StepResult(decided.result, (*candidate_metrics, *decided.metrics))
 

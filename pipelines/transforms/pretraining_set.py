@@ -20,7 +20,15 @@ from bioshards.vocab.pretraining.near_duplicate_filter import SignedShard
 from bioshards.vocab.pretraining.pretraining_dir import MergeResult
 from bioshards.vocab.pretraining.shard_groups import ShardGroup
 
-from .step_metrics import StepResult, report_metrics, run_step, sum_metrics, unwrap_results
+from .step_metrics import (
+    StepResult,
+    call_once,
+    count_failure,
+    report_metrics,
+    run_step,
+    sum_metrics,
+    unwrap_results,
+)
 
 
 @dataclass
@@ -129,13 +137,8 @@ class PublishExamples(beam.PTransform):
     duplicates: beam.PCollection[StepResult[str]] | None = None
 
     def expand(self, built: beam.PCollection[StepResult[BuildResult]]) -> beam.PCollection[str | None]:
-        optional_inputs = [self.signed, self.duplicates] if self.signed else []
-        side_inputs = map(beam.pvalue.AsList, (built, self.merged, *optional_inputs))
-        return (
-            built.pipeline
-            | "Once" >> beam.Create([None])
-            | "Manifest" >> beam.Map(self._publish, *side_inputs)
-        )
+        results = [built, self.merged, *([self.signed, self.duplicates] if self.signed else [])]
+        return call_once(built.pipeline, "Manifest", self._publish, *results)
 
     def _publish(
         self,
@@ -168,8 +171,4 @@ class PublishExamples(beam.PTransform):
             storage.write_json(self.output_dir.result_path, {"problem": problem})
             return problem
 
-        return report_metrics(run_step("publish", self.storage, publish_set, _in_outcome)).result
-
-
-def _in_outcome(problem: str | None) -> dict[str, int]:
-    return {"failed": int(bool(problem))}
+        return report_metrics(run_step("publish", self.storage, publish_set, count_failure)).result

@@ -32,7 +32,7 @@ class SignDocuments(beam.PTransform):
     def _sign(self, group: ShardGroup) -> Iterator[StepResult[SignedShard]]:
         for index in range(len(group.shards)):
             sign_shard = functools.partial(self._sign_shard, group=group, index=index)
-            yield report_metrics(run_step("sign", self.storage, sign_shard, lambda _: {}))
+            yield report_metrics(run_step("sign", self.storage, sign_shard))
 
     def _sign_shard(self, storage: Storage, group: ShardGroup, index: int) -> SignedShard:
         return near_duplicate_filter.sign_shard(storage, self.output_dir, group, index)

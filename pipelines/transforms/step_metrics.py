@@ -81,7 +81,7 @@ def run_step(
     step: str,
     storage: StorageT,
     function: Callable[[StorageT], T],
-    count_result: Callable[[T], Mapping[str, int]],
+    count_result: Callable[[T], Mapping[str, int]] = lambda _: {},
 ) -> StepResult[T]:
     """Run a step on one item, with retries on transient storage errors, and measure it.
 
@@ -124,6 +124,19 @@ def report_metrics(step_result: StepResult[T]) -> StepResult[T]:
         milliseconds = beam.metrics.Metrics.distribution(NAMESPACE, f"{metrics.step}_milliseconds")
         milliseconds.update(metrics.milliseconds)
     return step_result
+
+
+def call_once(
+    pipeline: beam.Pipeline, label: str, function: Callable[..., T], *collections: beam.PCollection[Any]
+) -> beam.PCollection[T]:
+    """Call a function once, with None and a list of the elements of each collection."""
+    side_inputs = map(beam.pvalue.AsList, collections)
+    return pipeline | "Once" >> beam.Create([None]) | label >> beam.Map(function, *side_inputs)
+
+
+def count_failure(problem: str | None) -> dict[str, int]:
+    """Return the counts of a publication: 1 failure if there is a problem."""
+    return {"failed": int(bool(problem))}
 
 
 def unwrap_results(step_results: Iterable[StepResult[T | None]]) -> list[T]:

@@ -16,7 +16,15 @@ from bioshards.vocab.counting import count_steps as steps
 from bioshards.vocab.counting.count_steps import BucketCounts, ShardCounts
 from bioshards.vocab.counting.word_counts import NUM_BUCKETS, CountConfig
 
-from .step_metrics import StepResult, report_metrics, run_step, sum_metrics, unwrap_results
+from .step_metrics import (
+    StepResult,
+    call_once,
+    count_failure,
+    report_metrics,
+    run_step,
+    sum_metrics,
+    unwrap_results,
+)
 
 
 @dataclass
@@ -104,12 +112,7 @@ class PublishWords(beam.PTransform):
     merged: beam.PCollection[StepResult[BucketCounts]]
 
     def expand(self, counted: beam.PCollection[StepResult[ShardCounts]]) -> beam.PCollection[str | None]:
-        side_inputs = map(beam.pvalue.AsList, (counted, self.merged))
-        return (
-            counted.pipeline
-            | "Once" >> beam.Create([None])
-            | "Manifest" >> beam.Map(self._publish, *side_inputs)
-        )
+        return call_once(counted.pipeline, "Manifest", self._publish, counted, self.merged)
 
     def _publish(
         self, _: None, counted: list[StepResult[ShardCounts]], merged: list[StepResult[BucketCounts]]
@@ -129,8 +132,4 @@ class PublishWords(beam.PTransform):
             storage.write_json(self.output_dir.result_path, {"problem": problem})
             return problem
 
-        return report_metrics(run_step("publish", self.storage, publish_words, _in_outcome)).result
-
-
-def _in_outcome(problem: str | None) -> dict[str, int]:
-    return {"failed": int(bool(problem))}
+        return report_metrics(run_step("publish", self.storage, publish_words, count_failure)).result
