@@ -7,7 +7,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator, Sequence
 
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.exit_codes import INTERRUPTED
@@ -20,14 +21,24 @@ def run_command(name: str, argv: Sequence[str]) -> int:
     """Run ``beam run NAME``, or ``beam copy``, with these arguments and return the exit code."""
     command = get_command(name)
     parser = command.load_parser()
+
+    def run() -> int:
+        args = argv
+        if any(word.partition("=")[0] == "--like" for word in args):
+            from .reproduction import expand_arguments  # here, so that --help does not wait for pyarrow
+
+            args = expand_arguments(name, args)
+        options, beam_args = parser.parse_known_options(args)
+        return command.load_driver()(parser, options, beam_args, args).run()
+
+    return run_reported(parser, run)
+
+
+def run_reported(parser: ArgumentParser, run: Callable[[], int]) -> int:
+    """Run a command of ``beam`` and return its exit code; print the error that ends it."""
     try:
         with _interrupt_on_sigterm():
-            if any(word.partition("=")[0] == "--like" for word in argv):
-                from .reproduction import expand_arguments  # here, so that --help does not wait for pyarrow
-
-                argv = expand_arguments(name, argv)
-            options, beam_args = parser.parse_known_options(argv)
-            return command.load_driver()(parser, options, beam_args, argv).run()
+            return run()
     except SystemExit as parse_exit:  # --help
         return int(parse_exit.code or 0)
     except KeyboardInterrupt as interrupt:
@@ -44,7 +55,7 @@ def run_command(name: str, argv: Sequence[str]) -> int:
         from bioshards.corpus.download.http_client import DownloadError, UnreachableError  # takes a while
 
         if isinstance(error, DownloadError) and not error.hint:
-            mirror = "MIRROR/pmc" if name == "pmc_to_shards" else "MIRROR/pubmed"
+            mirror = "MIRROR/pmc" if parser.prog.endswith("pmc_to_shards") else "MIRROR/pubmed"
             suspect = "network" if isinstance(error, UnreachableError) else "address"
             error.hint = (
                 f"Nothing was written: check the {suspect} and run again. A mirror can be processed offline: "

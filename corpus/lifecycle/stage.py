@@ -265,7 +265,7 @@ class _Stager:
         """Add the keys and the digest of a record, or reject it."""
         if record.error:
             self._records += 1
-            self._rejects.add(record.file, record.position, record.raw, record.error)
+            self._rejects.add_record(record.file, record.position, record.raw, record.error)
             return
         if not (record.keys and record.keys[0].is_deletion):
             self._records += 1

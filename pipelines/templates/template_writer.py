@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from bioshards.corpus.errors import UsageError
-from bioshards.corpus.exit_codes import OK, USAGE_ERROR
+from bioshards.corpus.exit_codes import OK
 from bioshards.corpus.ui.options import Option
+from bioshards.pipelines import command_runner
 from bioshards.pipelines.dataflow import settings
-from bioshards.pipelines.execution.session import FILESYSTEM_OPTION_PREFIXES, make_absolute, make_context
+from bioshards.pipelines.execution.session import (
+    FILESYSTEM_OPTION_PREFIXES,
+    make_absolute,
+    make_context,
+    translate_output_errors,
+)
 from bioshards.pipelines.options.parser import Parser
 from bioshards.pipelines.registry import load_parser
 
@@ -75,29 +80,20 @@ class TemplateOptions:
 def run_template_command(pipeline: str, argv: Sequence[str]) -> int:
     """Run ``beam template PIPELINE`` with these arguments; returns the exit code."""
     parser = _make_parser(pipeline)
-    try:
-        options, run_args = parser.parse_known_options(argv)
-        if not options.template_file:
-            raise UsageError("--template-file FILE is missing: the template to write")
-        template_path = make_absolute(options.template_file)
-        if "://" in template_path and not template_path.startswith("gs://"):
-            raise UsageError(f"--template-file {template_path}: Dataflow reads templates on gs:// alone")
+    return command_runner.run_reported(parser, lambda: _write_template(pipeline, parser, argv))
+
+
+def _write_template(pipeline: str, parser: Parser[TemplateOptions], argv: Sequence[str]) -> int:
+    options, run_args = parser.parse_known_options(argv)
+    if not options.template_file:
+        raise UsageError("--template-file FILE is missing: the template to write")
+    template_path = make_absolute(options.template_file)
+    if "://" in template_path and not template_path.startswith("gs://"):
+        raise UsageError(f"--template-file {template_path}: Dataflow reads templates on gs:// alone")
+    with translate_output_errors(options.template_file, "--template-file"):
         if options.image:
             return _write_flex_template(pipeline, parser, template_path, options.image, run_args)
         return _write_classic_template(pipeline, parser, template_path, run_args)
-    except SystemExit as parse_exit:  # --help
-        return int(parse_exit.code or 0)
-    except UsageError as error:
-        return _print_usage_error(f"{error}. See beam template {pipeline} --help")
-    except OSError as error:
-        return _print_usage_error(
-            f"--template-file {options.template_file} cannot be written: {error.strerror or error}"
-        )
-
-
-def _print_usage_error(message: str) -> int:
-    print(f"beam: {message}", file=sys.stderr)
-    return USAGE_ERROR
 
 
 def _make_parser(pipeline: str) -> Parser[TemplateOptions]:
@@ -117,8 +113,6 @@ def _write_classic_template(
     pipeline: str, parser: Parser[TemplateOptions], template_path: str, run_args: Sequence[str]
 ) -> int:
     """Run the pipeline with ``--template_location``, so that Beam writes the job instead of starting it."""
-    from bioshards.pipelines import command_runner
-
     runner_args = [] if any(arg.startswith("--runner") for arg in run_args) else ["--runner=DataflowRunner"]
     if not settings.is_dataflow_runner([*run_args, *runner_args]):
         raise UsageError("a template is Dataflow's: leave --runner out")
@@ -138,7 +132,7 @@ def _write_classic_template(
         ],
     )
     if exit_code == OK and "--dry-run" not in run_args and storage.glob(template_path) == files_before:
-        return _print_usage_error(f"no template is written to {template_path}: no job was made (see above)")
+        raise UsageError(f"no template is written to {template_path}: no job was made (see above)")
     return exit_code
 
 

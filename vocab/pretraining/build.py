@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bioshards.corpus.lifecycle.rejects import RejectWriter
 from bioshards.corpus.manifest import encode
 from bioshards.corpus.output.output_layout import SPLITS, OutputDir
 from bioshards.corpus.shards import arrow_io, input_dirs, pretraining_schema
@@ -28,7 +28,7 @@ from bioshards.vocab.encode import EncodedBatch, Encoder
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 
 from . import global_shuffle, near_duplicate_filter, overlap_filter, row_planner, shard_writer
-from .build_result import BuildResult, RejectsWriter
+from .build_result import BuildResult
 from .shard_groups import ShardGroup
 from .token_block import Int64Array, TokenBlock
 
@@ -149,10 +149,7 @@ class _Builder:
         overlap_ids = overlap_filter.read_overlap_ids(
             self._storage, shard_group.folder, shard_group.overlap_lists, shard_entries
         )
-        with ExitStack() as stack:
-            rejects = RejectsWriter(
-                self._storage, self._output_dir.rejects_path(self._shard_group.name), stack
-            )
+        with RejectWriter(self._storage, self._output_dir.rejects_path(shard_group.name)) as rejects:
             for shard in shard_entries:
                 batches = arrow_io.read_shards(self._storage, shard_group.folder, [shard], _COLUMNS)
                 if decisions := self._near_duplicates.get(shard.file):
@@ -172,11 +169,12 @@ class _Builder:
                     )
                     for split, mask in zip(SPLITS, (pc.invert(is_validation), is_validation), strict=True):
                         self._add_documents(split, batch.filter(mask), shard.file, rejects)
+        self._result.rejected = rejects.reason_counts
         for split in SPLITS:
             self._write_block(split)
         return self._result
 
-    def _add_documents(self, split: str, batch: pa.RecordBatch, file: str, rejects: RejectsWriter) -> None:
+    def _add_documents(self, split: str, batch: pa.RecordBatch, file: str, rejects: RejectWriter) -> None:
         """Encode documents and add them to the block of their split."""
         if not len(batch):
             return
@@ -187,8 +185,7 @@ class _Builder:
             self._result.dropped["no-tokens"] += int((tokens == 0).sum())
             for row in np.flatnonzero(tokens > MAX_DOCUMENT_TOKENS).tolist():
                 detail = f"{tokens[row]:,} tokens, more than {MAX_DOCUMENT_TOKENS:,}"
-                rejects.add(file, batch["id"][row].as_py(), "too-long", detail)
-                self._result.rejected["too-long"] += 1
+                rejects.add_document(file, batch["id"][row].as_py(), "too-long", detail)
             batch = batch.filter(pa.array(is_usable))
             sentences, encoded, tokens = _encode_documents(batch, build_config.encoder)
         counts = self._result.split_counts[split]

@@ -1,15 +1,12 @@
-"""Result of building one shard group, and its rejected documents."""
+"""Result of building one shard group."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import Any
 
 from bioshards.corpus.manifest import Shard, decode
-from bioshards.corpus.storage.storage_protocol import Storage
 
 
 @dataclass
@@ -47,18 +44,3 @@ class BuildResult:
         result.dropped, result.rejected = Counter(result.dropped), Counter(result.rejected)
         result.tokens_by_year = {source: Counter(years) for source, years in result.tokens_by_year.items()}
         return result
-
-
-class RejectsWriter:
-    """Writer of rejected documents as JSON lines; the file is created with the first one."""
-
-    def __init__(self, storage: Storage, path: str, stack: ExitStack) -> None:
-        self._storage, self._path, self._stack = storage, path, stack
-        self._file: BinaryIO | None = None
-
-    def add(self, file: str, document: str, reason: str, detail: str) -> None:
-        """Write the reason why a document is rejected."""
-        if self._file is None:
-            self._file = self._stack.enter_context(self._storage.write(self._path))
-        entry = {"file": file, "id": document, "reason": reason, "detail": detail}
-        self._file.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
