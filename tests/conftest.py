@@ -14,7 +14,10 @@ from typing import Any, Final
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
+from bioshards.corpus.download import http_client
+from bioshards.corpus.storage.retry import RetryPolicy
 from bioshards.pipelines import cli
+from bioshards.pipelines.inputs import downloads
 from tests.support import hypothesis_profiles
 from tests.support.corpus import manifests
 from tests.support.fork_server import run_beam
@@ -128,6 +131,14 @@ def own_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
     return folder
+
+
+@pytest.fixture
+def shorten_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorten time-outs and backoff of downloads in this process."""
+    retry_policy = RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
+    monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (retry_policy, None))
+    monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", retry_policy)
 
 
 @pytest.fixture

@@ -12,12 +12,9 @@ from typing import Any
 
 import pytest
 
-from bioshards.corpus.download import http_client
 from bioshards.corpus.download.pmc import article_ranges
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.storage.retry import RetryPolicy
 from bioshards.pipelines import cli
-from bioshards.pipelines.inputs import downloads
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import run_beam
 from tests.support.real_data import DATA, needs_data
@@ -41,6 +38,8 @@ from tests.support.servers.server_pages import (
 Fetch = Callable[..., int]
 DAY, NEXT_DAY = "2026-11-01", "2026-11-02"
 
+pytestmark = pytest.mark.usefixtures("shorten_retries")
+
 
 @pytest.fixture
 def servers(tmp_path: Path) -> Iterator[FakeServer]:
@@ -60,13 +59,6 @@ def servers(tmp_path: Path) -> Iterator[FakeServer]:
     create_bucket(root / "bucket", ARTICLES, DAY)
     with FakeServer(root) as server:
         yield server
-
-
-@pytest.fixture(autouse=True)
-def shorten_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    retry_policy = RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
-    monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (retry_policy, None))
-    monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", retry_policy)
 
 
 @pytest.fixture

@@ -299,28 +299,14 @@ def test_update_counts_only_new_shards(
 # Elements between steps
 
 
-def _append_repr(path: str, element: object) -> None:
-    with open(path, "a") as file:
-        file.write(f"{element!r}\n")
-
-
 def test_elements_between_steps_have_no_words(abstracts: Path, tmp_path: Path) -> None:
     """The elements of all PCollections are recorded: names, numbers and reports."""
-    import apache_beam
-    from apache_beam.options.pipeline_options import PipelineOptions
-    from apache_beam.pipeline import PipelineVisitor
-
     from bioshards.corpus.output.output_layout import OutputDir
     from bioshards.corpus.shards import input_dirs as inputs
     from bioshards.pipelines import shards_to_words
-    from bioshards.pipelines.execution import local_runner
+    from tests.support.pipeline_elements import run_and_record
 
-    storage, collections = LocalStorage(), []
-
-    class CollectionVisitor(PipelineVisitor):  # type: ignore[misc]
-        def visit_transform(self, node: Any) -> None:
-            collections.extend(node.outputs.values())
-
+    storage = LocalStorage()
     count_config = CountConfig(validation_fraction=0.5)
     job = WordsJob(
         storage=storage,
@@ -337,21 +323,12 @@ def test_elements_between_steps_have_no_words(abstracts: Path, tmp_path: Path) -
         },
         run_info=WordsRun(command=("test",), inputs=()),
     )
-    options = PipelineOptions([], **local_runner.make_local_options(1))
-    root = apache_beam.Pipeline(runner=local_runner.make_runner(options), options=options)
-    shards_to_words.build(root, job)
-    root.visit(CollectionVisitor())
-    for number, collection in enumerate(collections):
-        append_elements = apache_beam.Map(functools.partial(_append_repr, str(tmp_path / "notes")))
-        collection | f"Note {number}" >> append_elements
-    result = root.run()
-    result.wait_until_finish()
+    metrics = run_and_record(lambda root: shards_to_words.build(root, job), tmp_path / "notes")
     notes = (tmp_path / "notes").read_text()
     assert "ShardCounts(" in notes
     assert "BucketCounts(" in notes
     for word in ("mice", "Mice", "Naïve", "β", "grew", "pubmed:"):
         assert word not in notes
-    metrics = {counter.key.metric.name: counter.committed for counter in result.metrics().query()["counters"]}
     counts = load_manifest(tmp_path / "out")["counts"]
     assert metrics["count_items"] == 2
     assert metrics["count_tokens"] == counts["tokens"]

@@ -12,12 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from bioshards.corpus.download import http_client
 from bioshards.corpus.download.pmc import article_ranges
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.storage.retry import RetryPolicy
 from bioshards.pipelines.dry_run import cost
-from bioshards.pipelines.inputs import downloads
 from tests.support.corpus.jats_articles import article_xml
 from tests.support.outputs import load_documents, load_manifest, published_digests
 from tests.support.servers.fake_pmc_bucket import ARTICLES, FakeArticle, FakeBucket, create_bucket
@@ -34,6 +31,8 @@ PACKAGES = {
     "PMC21_PMC40.xml.gz": [article_xml(21), article_xml(22)],
 }
 
+pytestmark = pytest.mark.usefixtures("shorten_retries")
+
 
 @pytest.fixture
 def servers(tmp_path: Path) -> Iterator[FakeServer]:
@@ -42,13 +41,6 @@ def servers(tmp_path: Path) -> Iterator[FakeServer]:
     create_europepmc_server(root, PACKAGES)
     with FakeServer(root) as server:
         yield server
-
-
-@pytest.fixture(autouse=True)
-def shorten_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    retry_policy = RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
-    monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (retry_policy, None))
-    monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", retry_policy)
 
 
 @pytest.fixture

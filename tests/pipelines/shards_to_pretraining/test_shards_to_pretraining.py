@@ -831,21 +831,9 @@ def test_elements_between_steps_have_no_tokens_and_no_text(
     prose: tuple[Path, Path], vocabulary: Path, tmp_path: Path
 ) -> None:
     """The elements of all PCollections are recorded: names, numbers and reports."""
-    import functools
-
-    import apache_beam
-    from apache_beam.options.pipeline_options import PipelineOptions
-    from apache_beam.pipeline import PipelineVisitor
-
     from bioshards.pipelines import shards_to_pretraining
     from bioshards.pipelines.drivers import pretraining_driver
-    from bioshards.pipelines.execution import local_runner
-
-    collections: list[Any] = []
-
-    class CollectionVisitor(PipelineVisitor):  # type: ignore[misc]
-        def visit_transform(self, node: Any) -> None:
-            collections.extend(node.outputs.values())
+    from tests.support.pipeline_elements import run_and_record
 
     arguments = [
         "--input",
@@ -862,22 +850,13 @@ def test_elements_between_steps_have_no_tokens_and_no_text(
     options, _ = parser.parse_known_options(argv)
     driver = pretraining_driver.PretrainingDriver(parser, options, [], argv)
     job = driver.load_inputs(LocalStorage(), list(map(str, prose)))
-    beam_options = PipelineOptions([], **local_runner.make_local_options(1))
-    root = apache_beam.Pipeline(runner=local_runner.make_runner(beam_options), options=beam_options)
-    shards_to_pretraining.build(root, job)
-    root.visit(CollectionVisitor())
-    for number, collection in enumerate(collections):
-        append_elements = apache_beam.Map(functools.partial(_append_repr, str(tmp_path / "notes")))
-        collection | f"Note {number}" >> append_elements
-    result = root.run()
-    result.wait_until_finish()
+    metrics = run_and_record(lambda root: shards_to_pretraining.build(root, job), tmp_path / "notes")
     notes = (tmp_path / "notes").read_text()
     assert "BuildResult(" in notes
     assert "MergeResult(" in notes
     for word in ("mice", "BRCA1", "naïve", "pubmed:", "[CLS]"):
         assert word not in notes
     assert len(notes) < 30_000
-    metrics = {counter.key.metric.name: counter.committed for counter in result.metrics().query()["counters"]}
     counts = load_manifest(tmp_path / "out")["counts"]
     assert metrics["build_items"] == 2
     assert metrics["build_documents"] == counts["documents"]
@@ -885,8 +864,3 @@ def test_elements_between_steps_have_no_tokens_and_no_text(
     for split in SPLITS:
         assert metrics[f"build_{split}_rows"] == counts[split]["rows"] > 0
         assert metrics[f"build_{split}_tokens"] == counts[split]["tokens"]
-
-
-def _append_repr(path: str, element: object) -> None:
-    with open(path, "a") as file:
-        file.write(f"{element!r}\n")

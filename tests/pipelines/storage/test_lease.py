@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
 
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -18,18 +17,9 @@ from bioshards.corpus.storage.retry import RetryPolicy
 from bioshards.pipelines.storage import lease, store_options
 from bioshards.pipelines.storage.remote_storage import RemoteStorage
 from bioshards.pipelines.storage.store_options import StoreOptions
-from tests.support.cloud import lease_racers, store_emulators
+from tests.support.cloud import lease_racers
 from tests.support.cloud.object_store_proxy import LostResponse, ObjectStoreProxy, UploadReset
 from tests.support.servers.server_faults import ServiceUnavailable, Stall
-
-
-@pytest.fixture(scope="module", params=["gcs", "s3", "azure"])
-def store_proxy(request: pytest.FixtureRequest) -> Iterator[ObjectStoreProxy]:
-    with (
-        getattr(store_emulators, f"run_{request.param}")() as emulated_store,
-        ObjectStoreProxy(emulated_store) as proxy,
-    ):
-        yield proxy
 
 
 @pytest.fixture

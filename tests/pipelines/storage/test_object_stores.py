@@ -13,7 +13,7 @@ import json
 import random
 import shutil
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import google.auth
@@ -36,7 +36,6 @@ from bioshards.pipelines import cli
 from bioshards.pipelines.storage import lease, object_store, store_options
 from bioshards.pipelines.storage.remote_storage import RemoteStorage, RoutedStorage
 from bioshards.pipelines.storage.store_options import StoreOptions
-from tests.support.cloud import store_emulators
 from tests.support.cloud.memory_store import MEMORY_OBJECTS
 from tests.support.cloud.object_store_proxy import (
     ChecksumsUnsupported,
@@ -55,15 +54,6 @@ from tests.support.servers.server_faults import ConnectionReset, ServiceUnavaila
 FILES = RoutedStorage(StoreOptions())
 UNPAUSED = RetryPolicy(max_attempts=4, initial_backoff=0)
 DATA = random.Random(3).randbytes(300_000)
-
-
-@pytest.fixture(scope="module", params=["gcs", "s3", "azure"])
-def store_proxy(request: pytest.FixtureRequest) -> Iterator[ObjectStoreProxy]:
-    with (
-        getattr(store_emulators, f"run_{request.param}")() as emulated_store,
-        ObjectStoreProxy(emulated_store) as proxy,
-    ):
-        yield proxy
 
 
 @pytest.fixture

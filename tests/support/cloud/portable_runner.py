@@ -12,11 +12,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.support.network import find_free_port
+
 
 @contextlib.contextmanager
 def run_portable_services(folder: Path, python: str = sys.executable) -> Iterator[list[str]]:
     """Run the services; yield the options of a run on them. ``python`` is the workers' interpreter."""
-    job_port, pool_port = _find_free_port(), _find_free_port()
+    job_port, pool_port = find_free_port(), find_free_port()
     path = f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"  # a pool starts workers as "python"
     modules = (
         (
@@ -51,13 +53,6 @@ def run_portable_services(folder: Path, python: str = sys.executable) -> Iterato
         for process in processes:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-
-
-def _find_free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def _wait_for(port: int) -> None:
