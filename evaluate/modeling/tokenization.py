@@ -84,6 +84,10 @@ class ModelTokenizer:
             )
         return ids_by_sentence
 
+    def count_text_tokens(self, max_seq_length: int, is_pair: bool) -> int:
+        """Return the number of tokens of text, or of two texts, that fit into an input."""
+        return min(max_seq_length, self.max_length) - self.count_special_tokens(is_pair)
+
     def count_special_tokens(self, is_pair: bool) -> int:
         """Return the number of special tokens of an input of one text or a pair."""
         before, between, after, _ = self._find_special_tokens(is_pair)

@@ -57,7 +57,9 @@ class Classification:
         examples = []
         for index, text in enumerate(texts):
             first_ids, second_ids = encoded_first[index][0], encoded_second[index][0]
-            max_tokens = self._max_tokens(text.text_pair is not None)
+            max_tokens = self.tokenizer.count_text_tokens(
+                self.recipe.max_seq_length, text.text_pair is not None
+            )
             first_ids, second_ids = truncate_pair(first_ids, second_ids, max_tokens)
             tokenized_input = self.tokenizer.build_input(
                 first_ids, None if text.text_pair is None else second_ids
@@ -76,7 +78,8 @@ class Classification:
         self, relations: Sequence[Relation], is_training: bool
     ) -> list[TokenizedExample]:
         inputs = [build_relation_input(relation, self.recipe.entity_format) for relation in relations]
-        max_tokens, examples = self._max_tokens(is_pair=False), []
+        max_tokens = self.tokenizer.count_text_tokens(self.recipe.max_seq_length, is_pair=False)
+        examples = []
         encoded_texts = self.tokenizer.encode_texts([relation.text for relation in inputs])
         for index, (relation, (token_ids, offsets)) in enumerate(zip(inputs, encoded_texts, strict=True)):
             span_starts = (
@@ -109,11 +112,6 @@ class Classification:
                 )
             )
         return examples
-
-    def _max_tokens(self, is_pair: bool) -> int:
-        return min(
-            self.recipe.max_seq_length, self.tokenizer.max_length
-        ) - self.tokenizer.count_special_tokens(is_pair)
 
     def _encode_label(self, record: LabelledText | Relation) -> Any:
         label = record.label

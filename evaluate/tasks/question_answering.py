@@ -68,9 +68,7 @@ class QuestionAnswering:
     def _make_windows(
         self, record_index: int, question_ids: list[int], passage_ids: list[int], offsets: Offsets
     ) -> list[TokenizedExample]:
-        max_passage_tokens = min(
-            self.recipe.max_seq_length, self.tokenizer.max_length
-        ) - self.tokenizer.count_special_tokens(is_pair=True)
+        max_passage_tokens = self.tokenizer.count_text_tokens(self.recipe.max_seq_length, is_pair=True)
         question_ids = question_ids[: max(1, max_passage_tokens // 2)]
         max_passage_tokens -= len(question_ids)
         stride = min(self.recipe.stride, max_passage_tokens)

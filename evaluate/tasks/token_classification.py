@@ -73,9 +73,7 @@ class TokenClassification:
 
     @property
     def _max_tokens(self) -> int:
-        return min(
-            self.recipe.max_seq_length, self.tokenizer.max_length
-        ) - self.tokenizer.count_special_tokens(is_pair=False)
+        return self.tokenizer.count_text_tokens(self.recipe.max_seq_length, is_pair=False)
 
     def _make_example(
         self,
