@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.exit_codes import FAILED, INTERRUPTED, OK, USAGE_ERROR
+from bioshards.corpus.exit_codes import FAILED, OK
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.ui.error_report import report_error
+from bioshards.corpus.ui.command_line import CommandResult, run_command
 from bioshards.corpus.ui.options import Argument, Option, OptionParser, Overrides
 from bioshards.corpus.ui.progress import Progress
 from bioshards.corpus.ui.value_parsers import int_at_least, worker_count
@@ -31,13 +29,6 @@ if TYPE_CHECKING:
     from .runs.evaluate_job import EvaluateJob, RunSummary
 
 # What takes long to import is imported by the command that needs it, so that --help does not wait for it.
-
-
-class CommandResult(NamedTuple):
-    """Last message and exit code of a command."""
-
-    message: str
-    exit_code: int
 
 
 _BENCHMARKS: Final = Option("directory of the benchmarks", metavar="DIR")
@@ -182,7 +173,7 @@ class TextsOptions:
         from .tasks.input_texts import write_input_texts
 
         message = write_input_texts(self.benchmarks, self.output, BENCHMARKS.values(), progress)
-        return CommandResult(message, OK)
+        return CommandResult(message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +196,7 @@ class ReportOptions:
         message = report_file.write_report(
             LocalStorage(), self.results, self.output, find_metric, find_suite_settings
         )
-        return CommandResult(message, OK)
+        return CommandResult(message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +243,7 @@ class ContaminationOptions:
             min_shared_ngrams=self.min_shared_ngrams,
             progress=progress,
         )
-        return CommandResult(message, OK)
+        return CommandResult(message)
 
 
 Command = RunOptions | SearchOptions | VerifyOptions | TextsOptions | ReportOptions | ContaminationOptions
@@ -277,24 +268,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Fine-tune, score and compare models on the papers' benchmarks.",
     )
     options = parser.parse_command(_COMMANDS, list(sys.argv[1:] if argv is None else argv))
-    progress = Progress(sys.stderr)
-    previous_handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        result = options.run(progress)
-        with contextlib.suppress(OSError):  # standard output is closed: results are on disk
-            print(result.message, flush=True)
-        return result.exit_code
-    except KeyboardInterrupt:
-        message, code = "interrupted. Rerun the command to resume", INTERRUPTED
-    except ImportError as error:
-        message, code = f"a library is missing ({error}): pip install 'bioshards[evaluate]'", USAGE_ERROR
-    except Exception as error:
-        message, code = report_error(error, "give a lower --batch-size or --max-seq-length")
-    finally:
-        signal.signal(signal.SIGTERM, previous_handler)
-    with contextlib.suppress(OSError):  # standard error is closed
-        print(f"evaluate: {message}", file=sys.stderr)
-    return code
+    return run_command(
+        "evaluate",
+        lambda: options.run(Progress(sys.stderr)),
+        interrupted="interrupted. Rerun the command to resume",
+        out_of_memory="give a lower --batch-size or --max-seq-length",
+    )
 
 
 def _select_device(name: str) -> torch.device:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import sys
-import threading
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.exit_codes import INTERRUPTED
+from bioshards.corpus.ui.command_line import interrupt_on_sigterm
 from bioshards.corpus.ui.error_report import report_error
 
 from .registry import get_command
@@ -37,7 +35,7 @@ def run_command(name: str, argv: Sequence[str]) -> int:
 def run_reported(parser: ArgumentParser, run: Callable[[], int]) -> int:
     """Run a command of ``beam`` and return its exit code; print the error that ends it."""
     try:
-        with _interrupt_on_sigterm():
+        with interrupt_on_sigterm():
             return run()
     except SystemExit as parse_exit:  # --help
         return int(parse_exit.code or 0)
@@ -62,19 +60,6 @@ def run_reported(parser: ArgumentParser, run: Callable[[], int]) -> int:
                 f"--input {mirror}"
             )
         return _print_error(*report_error(error))
-
-
-@contextlib.contextmanager
-def _interrupt_on_sigterm() -> Iterator[None]:
-    """Let a termination signal end the command as Ctrl-C does, from the first listing on."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous_handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous_handler)
 
 
 def _print_error(message: str, code: int) -> int:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import signal
 import sys
 from collections.abc import Sequence
 from typing import Final
 
-from bioshards.corpus.exit_codes import INTERRUPTED, OK, USAGE_ERROR
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.ui.error_report import report_error
+from bioshards.corpus.ui.command_line import CommandResult, run_command
 from bioshards.corpus.ui.options import OptionParser
 from bioshards.corpus.ui.progress import Progress
 
@@ -32,17 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Build a vocabulary from a corpus, adopt a published one, or report on one.",
     )
     options = dataclasses.replace(parser.parse_command(_COMMANDS, argv), command=tuple(argv))
-    progress = Progress(sys.stderr)
-    try:
-        return _print_result(_run_command(options, progress))
-    except KeyboardInterrupt:
-        message = "stopped. No partial output is left: run the same command again"
-        return _print_result(message, INTERRUPTED)
-    except ImportError as error:
-        return _print_result(f"a library is missing ({error}): pip install 'bioshards[vocab]'", USAGE_ERROR)
-    except Exception as error:
-        memory_hint = "give a higher --min-count, or a machine with more"
-        return _print_result(*report_error(error, memory_hint))
+    return run_command(
+        "vocab",
+        lambda: CommandResult(_run_command(options, Progress(sys.stderr))),
+        interrupted="stopped. No partial output is left: run the same command again",
+        out_of_memory="give a higher --min-count, or a machine with more",
+    )
 
 
 def _run_command(options: ReportOptions, progress: Progress) -> str:
@@ -58,15 +50,5 @@ def _run_command(options: ReportOptions, progress: Progress) -> str:
             return commands.run_report(LocalStorage(), options, progress)
 
 
-def _print_result(message: str, exit_code: int = OK) -> int:
-    with contextlib.suppress(OSError):  # the reader of the pipe is gone
-        if exit_code == OK:
-            print(message, flush=True)
-        else:
-            print(f"vocab: {message}", file=sys.stderr)
-    return exit_code
-
-
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

@@ -11,6 +11,7 @@ import pytest
 from google.cloud import dataflow
 from google.protobuf import json_format  # type: ignore[import-untyped]
 
+from bioshards.corpus.errors import TransientStorageError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli, command_runner
 from bioshards.pipelines.dataflow.settings import DEFAULTS
@@ -192,6 +193,17 @@ def test_unwritable_template_folder_is_refused(tmp_path: Path, capsys: pytest.Ca
         == 2
     )
     assert "cannot be written: " in capsys.readouterr().err
+
+
+def test_store_that_fails_is_no_usage_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise TransientStorageError("the store failed at gs://my-bucket/x.json: 503")
+
+    monkeypatch.setattr(template_writer, "make_context", fail)
+    assert _run_template_command("fetch", "--template-file", "gs://my-bucket/x.json", "--image", IMAGE) == 1
+    assert "beam: the store failed at gs://my-bucket/x.json: 503. Completed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
