@@ -93,8 +93,6 @@ def compare_with_manifest(storage: Storage, folder: str, expected: RunManifest, 
     """Compare a finished directory with a manifest, print the result and return the exit code.
 
     Args:
-        storage: where the directory is.
-        folder: the directory.
         expected: the manifest of ``--like``, read before the run, which may replace it.
         path: its path, for messages.
     """

@@ -67,7 +67,6 @@ def find_duplicates(
     """Yield the duplicates of a bucket: a batch of :data:`~.versions.DECISION_SCHEMA` per source, in order.
 
     Args:
-        storage: where the readers read.
         readers: read :data:`TEXT_DIGEST_SCHEMA` of the surviving documents of each source, in the order of
             application.
         bucket: number of the range of digests.

@@ -85,11 +85,6 @@ def write_version_decisions(
     """Write the version decisions of a bucket, a batch per source in order, for :func:`finalize_source`.
 
     Args:
-        storage: where the output is.
-        output_dir: output directory.
-        stage_results: results of all sources.
-        bucket: number of the bucket.
-        num_buckets: number of buckets.
         highest_version_wins: rule of PMC, else that of PubMed.
 
     Returns:
@@ -120,12 +115,7 @@ def write_duplicate_decisions(
     """Write the duplicates of a bucket, in the format of :func:`write_version_decisions`.
 
     Args:
-        storage: where the output is.
-        output_dir: output directory.
-        stage_results: results of all sources.
         decision_files: all version decisions; documents that they drop are not compared.
-        bucket: number of the bucket.
-        num_buckets: number of buckets.
 
     Returns:
         Path of the file.
@@ -153,9 +143,6 @@ def list_signature_sources(
     """List the signatures of the usable sources, in the order of application.
 
     Args:
-        storage: where the output is.
-        output_dir: output directory.
-        stage_results: results of all sources.
         decision_files: all version decisions; documents that they drop are not compared.
     """
     usable_results = [result for result in order_stage_results(stage_results)[0] if result.output_name]
@@ -183,8 +170,6 @@ def finalize_source(
     """Write the final shards of a source, unless they are current.
 
     Args:
-        storage: where the output is.
-        output_dir: output directory.
         output_name: stem of the files of the source.
         source_index: index of the source among the usable ones.
         decision_files: all decisions.

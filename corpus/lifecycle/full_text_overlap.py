@@ -149,8 +149,6 @@ def write(
     """Write the result of :func:`find_overlap`.
 
     Args:
-        storage: where the output is.
-        path: path of the file.
         abstracts_folder: PubMed directory.
         abstracts_digest: :func:`digest_abstracts` of that directory.
         batches: result of :func:`find_overlap`.
@@ -184,7 +182,6 @@ def read(storage: Storage, folder: str, abstracts_folder: str) -> pa.Table:
     memory-mapped.
 
     Args:
-        storage: where the directories are.
         folder: PMC directory.
         abstracts_folder: PubMed directory that was matched.
 

@@ -70,7 +70,6 @@ def parse(file: BinaryIO, path: str) -> ListedIds:
     """Parse a file of ids.
 
     Args:
-        file: the file.
         path: its path, for messages.
 
     Raises:

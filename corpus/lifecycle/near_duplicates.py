@@ -238,7 +238,6 @@ class SignatureTable:
         """Count the documents.
 
         Args:
-            storage: where the readers read.
             readers: read :data:`SIGNATURE_SCHEMA` of each source.
         """
         self._storage, self._readers = storage, readers

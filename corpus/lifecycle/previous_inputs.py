@@ -26,8 +26,6 @@ def describe_missing_inputs(
     change.  Single articles are known as long as the work folder exists.
 
     Args:
-        storage: where inputs and output are.
-        output_dir: output directory.
         sources: sources that are available, with their parts.
         other_names: names of the files that are to be fetched.
     """

@@ -105,9 +105,6 @@ def publish_output(
     """Check the fraction of rejected input and write the manifest.
 
     Args:
-        storage: where the output is.
-        output_dir: output directory.
-        document_config: filters and text processing.
         config: configuration of the output as JSON values.
         stage_results: results of all sources, in any order.
         finalize_results: results of the usable sources, in any order.
@@ -400,8 +397,6 @@ def is_up_to_date(
     """Return True if the output is complete and was made from these inputs.
 
     Args:
-        storage: where the output is.
-        output_dir: output directory.
         sources: sources of the run.
         abstracts_digest: :func:`.full_text_overlap.digest_abstracts` of ``--find-overlap-with``, if given.
         exclusion_digest: SHA-256 of the list of ``--exclude-ids``, if given.

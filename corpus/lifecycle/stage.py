@@ -96,10 +96,7 @@ def stage_source(
     One with articles that a mirror can replace is staged again: its list stays the same.
 
     Args:
-        storage: where inputs and output are.
-        output_dir: output directory.
         source: source to stage.
-        document_config: filters and text processing.
         keep_dropped: stage dropped documents too.
         should_digest: write the digests for deduplication.
         should_sign: write the signatures for finding near duplicates.

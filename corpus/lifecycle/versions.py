@@ -71,10 +71,8 @@ def resolve_versions(
     order.
 
     Args:
-        storage: where the readers read.
         readers: read :data:`VERSION_KEY_SCHEMA` of each source, in the order of application.
         bucket: remainder of the keys by ``num_buckets``.
-        num_buckets: number of buckets.
         highest_version_wins: rule of PMC, else that of PubMed.
     """
 

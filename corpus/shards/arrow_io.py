@@ -97,8 +97,6 @@ def write_shards(
     """Write record batches to ``data-STEM-00000.arrow`` and following shards.
 
     Args:
-        storage: where the folder is.
-        folder: output folder.
         stem: part of the file names.
         batches: record batches in order.
         schema: schema of the batches.

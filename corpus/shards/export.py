@@ -42,9 +42,7 @@ def export_files(
     """Write documents to compressed files of a folder, ``data-00000.jsonl.gz`` and following.
 
     Args:
-        storage: where the folder is.
         batches: the documents.
-        folder: output folder.
         export_format: format of the files.
         max_file_bytes: size in memory of the documents of a file; its last batch may exceed it.
 

@@ -74,7 +74,6 @@ def load_document_inputs(
     """Read the manifests of input directories, in an order that depends on their content only.
 
     Args:
-        storage: where the folders are.
         folders: paths of the directories.
         accepted_pipelines: pipelines to name in error messages.
 

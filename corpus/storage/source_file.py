@@ -146,7 +146,6 @@ def list_input_files(
     """List the files of an input: a path, a glob, or a folder.
 
     Args:
-        storage: where the input is.
         input_path: value of ``--input``.
         extensions: of a folder, the files with these extensions, in any case, are read, at any depth.
         on_notice: is told of folders that are found twice.

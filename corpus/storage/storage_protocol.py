@@ -89,7 +89,6 @@ class Storage(Protocol):
         Links to folders are followed, each folder once.
 
         Args:
-            folder: path of the folder.
             on_repeated_folder: is told of a folder that is found twice.
             with_hidden_files: return hidden files too.
 

@@ -39,7 +39,6 @@ class FindNearDuplicates(beam.PTransform, ABC, Generic[ReportT]):
         """Return the signatures to compare, in order.
 
         Args:
-            storage: where the output is.
             reports: all reports, in any order.
             decision_files: the decisions so far.
         """

@@ -86,7 +86,6 @@ def run_step(
     """Run a step on one item, with retries on transient storage errors, and measure it.
 
     Args:
-        storage: the storage of the step.
         function: the work; its argument is the storage with counted bytes.
         count_result: returns the contents of a result, by metric name.
 

@@ -149,7 +149,6 @@ def update_inventory(
     """Fetch the newest inventory, unless it is in the mirror.
 
     Args:
-        storage: where the mirror is.
         mirror: folder of the mirror.
         connection: connection to the bucket.
         base_url: URL of the bucket, with a trailing slash.

@@ -158,11 +158,9 @@ def update_metadata(
     """Read the metadata objects of a range that have changed, and update the cache.
 
     Args:
-        storage: where the mirror is.
         mirror: folder of the mirror.
         base_url: URL of the bucket, with a trailing slash.
         pool: connections to the bucket.
-        range_number: number of the range.
         inventory_rows: all rows of the range in the inventory; other cached rows are removed.
         today: date of retrieval.
         versions: read the newest version of each article, or all.
