@@ -25,6 +25,22 @@ results of an older version are not reused."""
 _OUTPUT_FOLDERS: Final = ("", "dropped", "rejected", *SPLITS)
 """Folders of an output directory that runs write to and sweep; the first is the directory itself."""
 
+_WORK_FOLDERS: Final = (
+    "",
+    "input_digests",
+    "part_lists",
+    "staged",
+    "decisions",
+    "final_reports",
+    "shard_keys",
+    "signatures",
+    "word_counts",
+    "merged_buckets",
+    "build_reports",
+    "shuffle_spill",
+)
+"""Folders of the work folder, itself among them."""
+
 
 @dataclass(frozen=True, slots=True)
 class OutputDir:
@@ -239,21 +255,9 @@ def remove_leftovers(storage: Storage, output_dir: OutputDir) -> None:
     storage.remove(output_dir.result_path)
     storage.remove(output_dir.inclusion_list_path)
     storage.remove(output_dir.exclusion_list_path)
-    folders = [*(f"/{subfolder}" if subfolder else "" for subfolder in _OUTPUT_FOLDERS), "/.bioshards"]
-    work_folders = (
-        "input_digests",
-        "part_lists",
-        "staged",
-        "decisions",
-        "final_reports",
-        "signatures",
-        "word_counts",
-        "merged_buckets",
-        "build_reports",
-        "shuffle_spill",
-    )
-    folders += [f"/.bioshards/{step}" for step in work_folders]
-    for folder in [f"{output_dir.path}{subfolder}" for subfolder in folders]:
+    folders = [f"{output_dir.path}/{subfolder}".rstrip("/") for subfolder in _OUTPUT_FOLDERS]
+    folders += [f"{output_dir.work_folder}/{subfolder}".rstrip("/") for subfolder in _WORK_FOLDERS]
+    for folder in folders:
         storage.remove_temporaries(folder)
 
 

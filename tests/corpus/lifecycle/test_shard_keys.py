@@ -13,9 +13,11 @@ from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.lifecycle import full_text_overlap, shard_keys
 from bioshards.corpus.lifecycle.full_text_overlap import MATCH_KEY_SCHEMA
 from bioshards.corpus.manifest import Shard
+from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 from tests.support.corpus.identified_documents import (
     SAMPLE_ABSTRACTS,
     SAMPLE_ARTICLES,
@@ -121,3 +123,12 @@ def test_damaged_shard_leaves_no_keys(tmp_path: Path, output_dir: OutputDir) -> 
         shard_keys.extract_keys(FILES, output_dir, folder, shard)
     assert not FILES.exists(output_dir.shard_keys_path(shard.sha256))
     assert not list(Path(output_dir.work_folder).rglob("*.arrow"))
+
+
+def test_what_a_killed_run_was_writing_is_removed(tmp_path: Path) -> None:
+    output_dir = OutputDir(str(tmp_path))
+    folder = Path(output_dir.shard_keys_path("0")).parent
+    folder.mkdir(parents=True)
+    (folder / f"{TEMPORARY_PREFIX}0123").touch()
+    output_layout.remove_leftovers(LocalStorage(), output_dir)
+    assert list(folder.iterdir()) == []
