@@ -239,7 +239,7 @@ def test_unreadable_config_files_are_refused(read_parse_error: Any, tmp_path: Pa
         ("--hidden-size 130 --num-heads 4", "--hidden-size 130 is not a multiple of --num-heads 4"),
         ("--schedule cosine", "invalid choice: 'cosine'"),
         ("--optimizer sgd", "invalid choice: 'sgd'"),
-        ("--precision float16", "invalid choice: 'float16'"),
+        ("--precision float8", "invalid choice: 'float8'"),
         ("--preset biobert", "invalid choice: 'biobert'"),
         ("--no-such-thing 1", "unrecognized arguments: --no-such-thing 1"),
     ],

@@ -39,7 +39,7 @@ class TrainRecipe:
         1.0
     )
     dropout: Annotated[float, "dropout of hidden states"] = 0.1
-    attention_dropout: Annotated[float, "dropout of attention; 0 allows the fastest kernels"] = 0.1
+    attention_dropout: Annotated[float, "dropout of attention"] = 0.1
     start_from: Annotated[
         Literal["random", "checkpoint", "run"],
         "initial weights: random, those of --init-checkpoint, or those of --continue-from",
@@ -70,9 +70,10 @@ class TrainRecipe:
     layer_decay: Annotated[float, "learning rate of a layer relative to the layer above"] = 1.0
     grad_clip: Annotated[float, "maximum gradient norm; 0: off"] = 1.0
 
-    precision: Annotated[Literal["float32", "bfloat16"], "precision of matrix products (autocast)"] = (
-        "float32"
-    )
+    precision: Annotated[
+        Literal["auto", "float32", "bfloat16", "float16"],
+        "precision of matrix products; auto: bfloat16 or, on older GPUs, float16; float32 on a CPU",
+    ] = "auto"
     pad_rows: Annotated[bool, "pad rows to one length instead of packing them end to end"] = False
     compile: Annotated[bool, "torch.compile the model; all batches then have the same shapes"] = False
     seed: Annotated[int, "seed of weights, row order, masks and dropout"] = 0

@@ -6,10 +6,9 @@ the result by rounding only.
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -25,23 +24,37 @@ from bioshards.train.optim.optimizers import Adam, Lamb, OptimizerStateError, co
 from bioshards.train.optim.schedules import learning_rate
 
 from .distributed import ProcessGroup
+from .precision import LossScaler, autocast, enable_tf32
+
+MAX_NON_FINITE_STEPS: Final = 10
+"""Consecutive steps without a finite gradient after which a run stops: one can be a bad batch, ten are a
+diverged model."""
 
 
 class MetricSums:
     """Sums of losses and metric numerators over micro-batches, and their counts.
 
-    Sums are those of this process and stay on the device, so that adding does not synchronise with it.
-    Counts are those of all processes.
-
-    Attributes:
-        counts: fields of ``BatchCounts``.
-        skipped_steps: steps without a finite gradient; they are in neither sums nor counts.
+    Sums are those of this process and stay on the device, so that adding does not wait for it.  Counts are
+    those of all processes.  Steps without a finite gradient are in neither.
     """
 
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
-        self.counts = dict.fromkeys(BatchCounts._fields, 0)
-        self.skipped_steps = 0
+        self._counts = dict.fromkeys(BatchCounts._fields, 0)
+        self._skipped_steps = 0
+        self._unread_steps: list[tuple[Mapping[str, int], Tensor]] = []
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Fields of ``BatchCounts``; waits for the device."""
+        self._read_flags()
+        return self._counts
+
+    @property
+    def skipped_steps(self) -> int:
+        """Number of steps without a finite gradient; waits for the device."""
+        self._read_flags()
+        return self._skipped_steps
 
     def add_sums(self, sums: Mapping[str, Tensor]) -> None:
         """Add the sums of a micro-batch."""
@@ -51,12 +64,28 @@ class MetricSums:
     def add_counts(self, counts: Mapping[str, int]) -> None:
         """Add counts of micro-batches."""
         for name, value in counts.items():
-            self.counts[name] += value
+            self._counts[name] += value
 
-    def merge(self, other: MetricSums) -> None:
-        """Add sums and counts of another object."""
-        self.add_sums(other._sums)
-        self.add_counts(other.counts)
+    def add_step(self, step_sums: MetricSums, step_counts: Mapping[str, int], is_finite: Tensor) -> None:
+        """Add sums and counts of a step, or skip it.
+
+        Args:
+            is_finite: bool[] on the device, the step's gradient was finite.
+        """
+        self.add_sums({name: torch.where(is_finite, value, 0.0) for name, value in step_sums._sums.items()})
+        self._unread_steps.append((step_counts, is_finite))
+
+    def _read_flags(self) -> None:
+        """Count the steps whose flags were not read yet; one wait for the device."""
+        if not self._unread_steps:
+            return
+        step_counts, flags = zip(*self._unread_steps, strict=True)
+        self._unread_steps = []
+        for counts, is_finite in zip(step_counts, torch.stack(flags).tolist(), strict=True):
+            if is_finite:
+                self.add_counts(counts)
+            else:
+                self._skipped_steps += 1
 
     def state_dict(self, processes: ProcessGroup) -> dict[str, Any]:
         """Return the totals of all processes, for state.pt."""
@@ -72,12 +101,12 @@ class MetricSums:
             name: torch.tensor(factor * value, dtype=torch.float64, device=processes.device)
             for name, value in state["sums"].items()
         }
-        self.counts, self.skipped_steps = dict(state["counts"]), state["skipped"]
+        self._counts, self._skipped_steps = dict(state["counts"]), state["skipped"]
 
     def compute_metrics(self, objective: Objective, processes: ProcessGroup) -> dict[str, Any]:
         """Compute losses and metrics over all processes; losses are NaN if all steps were skipped."""
         sums, counts = self.state_dict(processes)["sums"], self.counts
-        if not sums:
+        if not counts["rows"]:
             return {"loss": math.nan, "losses": dict.fromkeys(objective.losses, math.nan), "metrics": {}}
         losses = {
             name: sums[name] / max(1, counts[count_field])
@@ -98,21 +127,24 @@ class Trainer:
         training_objective: objective that is trained: ``objective``, or an adversarial wrapper around it.
     """
 
-    def __init__(
-        self, objective: Objective, recipe: TrainRecipe, processes: ProcessGroup, accumulation_steps: int
-    ) -> None:
+    def __init__(self, objective: Objective, recipe: TrainRecipe, processes: ProcessGroup) -> None:
         self.objective = objective
         self.training_objective = (
             AdversarialObjective(objective, recipe.adversarial_weight)
             if recipe.adversarial_weight
             else objective
         )
+        enable_tf32(processes.device)
+        self._scaler = LossScaler(recipe.precision, processes.device)
+        self._non_finite_steps, self._diverged_step = torch.zeros(
+            2, dtype=torch.int64, device=processes.device
+        ).unbind()
         self._forward: Any = (
             torch.compile(self.training_objective, dynamic=False)
             if recipe.compile
             else self.training_objective
         )
-        self._recipe, self._processes, self._accumulation_steps = recipe, processes, accumulation_steps
+        self._recipe, self._processes = recipe, processes
         named_parameters = list(objective.named_parameters())
         self._gradients = FlatGradients(named_parameters)
         optimizer_class = Lamb if recipe.optimizer == "lamb" else Adam
@@ -133,59 +165,85 @@ class Trainer:
     def update(
         self,
         step: int,
-        micro_batches: Iterable[tuple[Batch, BatchCounts]],
+        micro_batches: Sequence[tuple[Batch, BatchCounts]],
         step_counts: Mapping[str, int],
         metric_sums: MetricSums,
-    ) -> float:
-        """Update the weights once.
+    ) -> Tensor:
+        """Update the weights once, without waiting for the device.
 
         If the gradient is not finite, the weights are unchanged and the step counts as skipped.
 
         Args:
-            micro_batches: this process's micro-batches of the step.
+            micro_batches: this process's micro-batches of the step; as many as in the other processes.
             step_counts: counts of the step over all processes, by the fields of ``BatchCounts``.
             metric_sums: totals to add this step to.
 
         Returns:
-            the gradient norm before clipping.
+            the gradient norm before clipping, float64[] on the device.
         """
         processes, step_sums = self._processes, MetricSums()
         self._gradients.zero()
         self.training_objective.train()
         for index, (batch, _) in enumerate(micro_batches):
             torch.manual_seed(
-                _make_dropout_seed(self._recipe.seed, step, processes.rank * self._accumulation_steps + index)
+                _make_dropout_seed(self._recipe.seed, step, processes.rank * len(micro_batches) + index)
             )
-            with self._autocast():
+            with autocast(self._recipe.precision, processes.device):
                 sums = self._forward(batch.to(processes.device))
             loss = self.training_objective.compute_loss(sums, step_counts)
-            torch.autograd.backward(loss)
+            torch.autograd.backward(loss * self._scaler.scale)
             step_sums.add_sums(sums)
-        step_sums.add_counts(step_counts)
         self._gradients.all_reduce()
-        grad_norm = float(self._gradients.clip(self._recipe.grad_clip or math.inf))
-        if math.isfinite(grad_norm):
-            self._optimizer.step(self.learning_rate(step))
-            metric_sums.merge(step_sums)
-        else:
-            metric_sums.skipped_steps += 1
+        grad_norm = self._gradients.clip(self._recipe.grad_clip or math.inf, self._scaler.scale)
+        is_finite = torch.isfinite(grad_norm)
+        self._gradients.zero_unless(is_finite)
+        self._optimizer.step(self.learning_rate(step), is_finite)
+        metric_sums.add_step(step_sums, step_counts, is_finite)
+        self._count_non_finite(step, is_finite)
+        self._scaler.update(is_finite)
         return grad_norm
+
+    @property
+    def loss_scale(self) -> float:
+        """Loss scale of float16, else 1; waits for the device."""
+        return float(self._scaler.scale)
+
+    def find_divergence(self) -> int | None:
+        """Return the number of steps after which training had diverged, or None; waits for the device.
+
+        Training has diverged after :data:`MAX_NON_FINITE_STEPS` consecutive steps without a finite gradient.
+        Those that only find the loss scale of float16 do not count.
+        """
+        return int(self._diverged_step) or None
+
+    def _count_non_finite(self, step: int, is_finite: Tensor) -> None:
+        count = self._non_finite_steps + (self._scaler.scale == 1)
+        self._non_finite_steps = torch.where(is_finite, 0, count)
+        self._diverged_step = torch.where(
+            (self._diverged_step == 0) & (self._non_finite_steps == MAX_NON_FINITE_STEPS),
+            step + 1,
+            self._diverged_step,
+        )
 
     def validate(self, batches: Iterable[tuple[Batch, BatchCounts]]) -> dict[str, Any]:
         """Compute losses and metrics of batches, over all processes and without dropout."""
         self.objective.eval()
         metric_sums = MetricSums()
-        with torch.no_grad(), self._autocast():
+        with torch.no_grad(), autocast(self._recipe.precision, self._processes.device):
             for batch, counts in batches:
                 metric_sums.add_sums(self.objective(batch.to(self._processes.device)))
                 metric_sums.add_counts(counts._asdict())
         total_counts = self._processes.all_reduce(list(metric_sums.counts.values()))
-        metric_sums.counts = dict(zip(metric_sums.counts, map(int, total_counts), strict=True))
+        metric_sums.counts.update(zip(BatchCounts._fields, map(int, total_counts), strict=True))
         return metric_sums.compute_metrics(self.objective, self._processes)
 
     def state_dict(self) -> dict[str, Any]:
         """Return all state that the next update depends on, with the keys of state.pt."""
-        return {"model": self.objective.state_dict(), "optimiser": self._optimizer.state_dict()}
+        return {
+            "model": self.objective.state_dict(),
+            "optimiser": self._optimizer.state_dict(),
+            **self._scaler.state_dict(),
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state of :meth:`state_dict`.
@@ -196,13 +254,9 @@ class Trainer:
         try:
             self.objective.load_state_dict(state["model"])
             self._optimizer.load_state_dict(state["optimiser"])
+            self._scaler.load_state_dict(state)
         except (RuntimeError, OptimizerStateError) as error:
             raise InvalidValueError(str(error).splitlines()[-1].strip()) from error
-
-    def _autocast(self) -> contextlib.AbstractContextManager[None]:
-        if self._recipe.precision == "float32":
-            return contextlib.nullcontext()
-        return torch.autocast(self._processes.device.type, torch.bfloat16)
 
 
 def _make_dropout_seed(seed: int, step: int, index: int) -> int:

@@ -7,7 +7,6 @@ without a checkpoint.
 from __future__ import annotations
 
 import contextlib
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,11 +23,8 @@ from bioshards.train.data.prefetcher import Prefetcher
 from .checkpoint import LoopState
 from .distributed import ProcessGroup
 from .metrics_log import MetricsLog
-from .trainer import MetricSums, Trainer
+from .trainer import MAX_NON_FINITE_STEPS, MetricSums, Trainer
 
-MAX_NON_FINITE_STEPS: Final = 10
-"""Consecutive steps without a finite gradient after which a run stops: one can be a bad batch, ten are a
-diverged model."""
 PREFETCH_STEPS: Final = 3
 """Steps loaded ahead."""
 
@@ -123,7 +119,7 @@ class TrainingLoop:
             DivergedError: the gradients of several steps in a row were not finite.
         """
         started = time.perf_counter()
-        non_finite_steps, meter = 0, _ThroughputMeter()
+        meter = _ThroughputMeter()
         with (
             self.progress.bar("training", self.recipe.steps, " steps", initial=self.steps_done) as bar,
             Prefetcher(self.loader.load_step, self.steps_done, PREFETCH_STEPS) as batches,
@@ -135,12 +131,10 @@ class TrainingLoop:
                 meter.add_counts(step_counts)
                 self.steps_done += 1
                 self.tokens_seen += step_counts["tokens"]
-                non_finite_steps = 0 if math.isfinite(grad_norm) else non_finite_steps + 1
-                if non_finite_steps == MAX_NON_FINITE_STEPS:
-                    raise DivergedError(self._format_divergence())
                 bar.advance()
                 if self._is_due(self.intervals.log):
-                    entry = self._build_entry(grad_norm) | meter.compute_rates(
+                    self._check_divergence()
+                    entry = self._build_entry(float(grad_norm)) | meter.compute_rates(
                         batches.wait_seconds, self.flops_model
                     )
                     self._log_entry({**entry, "elapsed_seconds": time.perf_counter() - started}, bar)
@@ -162,7 +156,17 @@ class TrainingLoop:
             raise KeyboardInterrupt
         return dict(zip(BatchCounts._fields, totals, strict=True))
 
+    def _check_divergence(self) -> None:
+        """Raise DivergedError if training has diverged; waits for the device."""
+        if (step := self.trainer.find_divergence()) is not None:
+            raise DivergedError(
+                f"training diverged: no finite gradient in {MAX_NON_FINITE_STEPS} consecutive steps up to "
+                f"step {step:,}. Start again with another --output and a lower --learning-rate, a longer "
+                "--warmup, or --precision float32"
+            )
+
     def _save(self) -> None:
+        self._check_divergence()
         self.save_checkpoint(
             LoopState(
                 steps_done=self.steps_done,
@@ -185,6 +189,7 @@ class TrainingLoop:
             "mask_rate": self.recipe.mask_rate_at(step),
             "grad_norm": grad_norm,
             "skipped_steps": self.metric_sums.skipped_steps,
+            **({"loss_scale": self.trainer.loss_scale} if self.recipe.precision == "float16" else {}),
             "tokens_seen": self.tokens_seen,
             "epoch": self.loader.get_epoch(self.steps_done),
             **self.processes.measure_memory(),
@@ -203,10 +208,3 @@ class TrainingLoop:
             if "device_memory_bytes" in entry:
                 speed += f", {entry['device_memory_bytes'] / 1e9:.1f} GB"
             bar.advance(0, f"{losses}, {speed}, data wait {entry['data_wait_fraction']:.1%}")
-
-    def _format_divergence(self) -> str:
-        return (
-            f"training diverged: no finite gradient in {MAX_NON_FINITE_STEPS} consecutive steps up to step "
-            f"{self.steps_done:,}. Start again with another --output and a lower --learning-rate, a longer "
-            "--warmup, or --precision float32"
-        )

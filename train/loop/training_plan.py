@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass, replace
 from typing import Final
 
+import torch
+
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.ui.options import option_from_field
 from bioshards.train.config.model_families import FAMILIES, FamilyName, get_default_family
@@ -18,6 +20,7 @@ from bioshards.train.models.factory import InitialWeightsError
 
 from . import checkpoint, dashboards, run_dir, tokenizer_files
 from .distributed import ProcessGroup
+from .precision import Precision, check_precision, choose_precision
 from .run_dir import RunIdentity
 from .training_loop import Intervals
 
@@ -45,7 +48,7 @@ class TrainPlan:
     """A checked job, with its inputs opened.
 
     Attributes:
-        recipe: the job's recipe with its family resolved.
+        recipe: the job's recipe with its family and precision resolved.
         vocabulary: folder of the tokenizer.
         continue_checkpoint: checkpoint of the run to continue; None if this run has a checkpoint of its own.
         identity: what a rerun must have in common with the run (run_dir.py).
@@ -82,7 +85,7 @@ def plan_training(job: TrainJob, processes: ProcessGroup) -> TrainPlan:
     vocabulary = job.vocab or manifest_of(job.data).run.vocabulary
     piece_table = PieceTable.load(vocabulary, dataset.vocabulary_size, dataset.vocabulary_sha256)
     tokenizer_files.read_config(vocabulary)
-    recipe = _resolve_recipe(job, dataset)
+    recipe = replace(_resolve_recipe(job, dataset), precision=_resolve_precision(job, processes.device))
     is_resumed = checkpoint.find_latest(job.output) is not None
     origin = job.continue_from or job.init_checkpoint
     return TrainPlan(
@@ -127,6 +130,18 @@ def _resolve_recipe(job: TrainJob, dataset: PretrainingDataset) -> TrainRecipe:
             f"{recipe.max_positions:,}. Raise it, or build a set with a lower --max-seq-length"
         )
     return replace(recipe, family=family)
+
+
+def _resolve_precision(job: TrainJob, device: torch.device) -> Precision:
+    """Return the precision: with ``auto``, that of the run to resume, or the fastest of the device."""
+    requested, source = job.recipe.precision, "--precision"
+    if requested == "auto":
+        run_info = run_dir.read_run_info(job.output)
+        if run_info is None:
+            return choose_precision(device)
+        requested, source = run_info["identity"]["recipe"]["precision"], f"{job.output} was started in"
+    check_precision(requested, device, source)
+    return requested
 
 
 def _resolve_start(job: TrainJob) -> TrainRecipe:

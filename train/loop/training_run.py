@@ -170,12 +170,7 @@ class _TrainingRun:
         objective = factory.build_objective(
             recipe.model_config, self.plan.dataset, init_checkpoint, vocabulary
         )
-        return Trainer(
-            objective.to(self.processes.device),
-            recipe,
-            self.processes,
-            self.plan.partition.accumulation_steps,
-        )
+        return Trainer(objective.to(self.processes.device), recipe, self.processes)
 
     def _restore_state(self, trainer: Trainer, last_checkpoint: str | None) -> LoopState:
         """Load a checkpoint of this run, or of the run to continue, and return the state of the loop."""

@@ -26,7 +26,7 @@ PEAK_FLOPS_PER_SECOND: Final = {
     "L40S": 362e12,
     "L4": 121e12,
 }
-"""FLOP/s in bfloat16 without sparsity (NVIDIA's data sheets), by words of the device name."""
+"""FLOP/s in bfloat16 and float16 without sparsity (NVIDIA's data sheets), by words of the device name."""
 
 
 def count_encoder(config: PreTrainedConfig, counts: BatchCounts) -> float:
@@ -57,7 +57,7 @@ def get_hidden_size(config: PreTrainedConfig) -> int:
 
 def get_peak(device: torch.device, dtype: torch.dtype) -> float:
     """Return the peak FLOP/s of a device: from the data sheet of a known GPU, else measured."""
-    if device.type == "cuda" and dtype == torch.bfloat16:
+    if device.type == "cuda" and dtype in (torch.bfloat16, torch.float16):
         name = torch.cuda.get_device_name(device)
         for gpu_name, flops_per_second in PEAK_FLOPS_PER_SECOND.items():
             if re.search(rf"\b{gpu_name}\b", name):  # whole words: "L4" must not match an L40

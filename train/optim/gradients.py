@@ -19,6 +19,8 @@ from bioshards.corpus.errors import InvalidValueError
 
 _ALIGNMENT: Final = 64
 """Each parameter starts at a multiple of this many elements; fast kernels need multiples of 16 bytes."""
+_NORM_CHUNK: Final = 1 << 22
+"""Gradients whose norm is taken at once; a norm in float64 can copy them to float64."""
 _EPSILON: Final = 1e-6
 """Added to the norm before dividing by it, as by ``torch.nn.utils.clip_grad_norm_``."""
 
@@ -74,14 +76,22 @@ class FlatGradients:
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             torch.distributed.all_reduce(self.flat)
 
-    def clip(self, max_norm: float) -> Tensor:
-        """Scale the gradients to a norm of at most ``max_norm``.
+    def clip(self, max_norm: float, loss_scale: Tensor | float = 1.0) -> Tensor:
+        """Divide the gradients by the loss scale, and scale them to a norm of at most ``max_norm``.
+
+        Args:
+            loss_scale: a power of 2, by which the loss was multiplied.
 
         Returns:
             the norm before clipping, float64[] on the parameters' device.  If it is not finite, the gradients
             are undefined and the step must be skipped.
         """
         # float64: on a CPU a float32 sum of squares loses 0.1 % over 2^24 numbers, 5 % over 10^8.
-        norm: Tensor = torch.linalg.vector_norm(self.flat, dtype=torch.float64)
-        self.flat.mul_((max_norm / (norm + _EPSILON)).clamp(max=1.0))
+        norms = torch._foreach_norm(self.flat.split(_NORM_CHUNK), 2, torch.float64)
+        norm: Tensor = torch.linalg.vector_norm(torch.stack(norms)) / loss_scale
+        self.flat.mul_((max_norm / (norm + _EPSILON)).clamp(max=1.0) / loss_scale)
         return norm
+
+    def zero_unless(self, is_finite: Tensor) -> None:
+        """Set all gradients to 0 if ``is_finite``, bool[] on their device, is False."""
+        self.flat.masked_fill_(~is_finite, 0.0)

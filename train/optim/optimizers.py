@@ -62,19 +62,25 @@ class Adam:
         self._decayed_indices = [
             index for index, parameter in enumerate(self._parameters) if parameter.ndim > 1
         ]
-        self._steps = 0
+        device = self._parameters[0].device if self._parameters else None
+        self._steps = torch.zeros((), dtype=torch.float64, device=device)
         self._first_moments = [torch.zeros_like(parameter) for parameter in self._parameters]
         self._second_moments = [torch.zeros_like(parameter) for parameter in self._parameters]
 
     @torch.no_grad()
-    def step(self, lr: float) -> None:
-        """Update the parameters; each must have a gradient (:class:`FlatGradients`)."""
+    def step(self, lr: float, is_applied: Tensor | None = None) -> None:
+        """Update the parameters; each must have a gradient (:class:`FlatGradients`).
+
+        Args:
+            is_applied: bool[] on the parameters' device.  False: gradients are 0, and nothing changes.  A
+                flag on the device decides without waiting for it.  None: True.
+        """
         gradients = [
             _get_gradient(*named_parameter)
             for named_parameter in zip(self._names, self._parameters, strict=True)
         ]
-        self._steps += 1
-        updates = self._update_moments(gradients)
+        self._steps += 1 if is_applied is None else is_applied
+        updates = self._update_moments(gradients, is_applied)
         weights = [self._parameters[index] for index in self._decayed_indices]
         if self._weight_decay and weights:
             torch._foreach_add_(
@@ -82,22 +88,32 @@ class Adam:
             )
         self._apply_trust_ratios([updates[index] for index in self._decayed_indices], weights)
         torch._foreach_mul_(updates, [-lr * scale for scale in self._lr_scales])
+        if is_applied is not None:
+            torch._foreach_mul_(updates, is_applied.to(updates[0].dtype))
         torch._foreach_add_(self._parameters, updates)
 
-    def _update_moments(self, gradients: list[Tensor]) -> list[Tensor]:
+    def _update_moments(self, gradients: list[Tensor], is_applied: Tensor | None) -> list[Tensor]:
         """Update the moments and return Adam's update, without learning rate and weight decay."""
         beta1, beta2 = self._betas
-        torch._foreach_mul_(self._first_moments, beta1)
+        dtype = self._first_moments[0].dtype
+        decay1, decay2 = (
+            beta
+            if is_applied is None
+            else torch.where(is_applied, is_applied.new_full((), beta, dtype=dtype), 1.0)
+            for beta in self._betas
+        )
+        steps = self._steps.clamp(min=1)  # 0 only if no step was applied
+        torch._foreach_mul_(self._first_moments, decay1)
         torch._foreach_add_(self._first_moments, gradients, alpha=1 - beta1)
-        torch._foreach_mul_(self._second_moments, beta2)
+        torch._foreach_mul_(self._second_moments, decay2)
         torch._foreach_addcmul_(self._second_moments, gradients, gradients, value=1 - beta2)
         roots = torch._foreach_sqrt(self._second_moments)
         if self._bias_correction:
-            torch._foreach_div_(roots, (1 - beta2**self._steps) ** 0.5)
+            torch._foreach_div_(roots, (1 - beta2**steps).sqrt().to(dtype))
         torch._foreach_add_(roots, self._eps)
         updates = torch._foreach_div(self._first_moments, roots)
         if self._bias_correction:
-            torch._foreach_div_(updates, 1 - beta1**self._steps)
+            torch._foreach_div_(updates, (1 - beta1**steps).to(dtype))
         return list(updates)
 
     def _apply_trust_ratios(self, updates: list[Tensor], weights: list[Tensor]) -> None:
@@ -106,7 +122,7 @@ class Adam:
     def state_dict(self) -> dict[str, Any]:
         """Return the number of steps and both moments by parameter name; the moments are not copied."""
         return {
-            "steps": self._steps,
+            "steps": int(self._steps),
             "first": dict(zip(self._names, self._first_moments, strict=True)),
             "second": dict(zip(self._names, self._second_moments, strict=True)),
         }
@@ -126,7 +142,7 @@ class Adam:
         for moment in ("first", "second"):
             for name, tensor in own_state[moment].items():
                 tensor.copy_(state[moment][name])
-        self._steps = state["steps"]
+        self._steps.fill_(state["steps"])
 
 
 class Lamb(Adam):

@@ -59,7 +59,7 @@ ALL_OPTIONS = {
     ),
     "albert": (
         *("--micro-batch-size", 4, "--mask-unit", "ngram", "--optimizer", "lamb", "--pad-rows"),
-        *("--adversarial-weight", 0.5, "--final-mask-rate", 0.3),
+        *("--adversarial-weight", 0.5, "--final-mask-rate", 0.3, "--precision", "float16"),
     ),
 }
 """Options that together cover all that a training step does."""

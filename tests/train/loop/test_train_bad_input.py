@@ -21,7 +21,7 @@ from transformers import AutoModel
 
 from bioshards.train.__main__ import main
 from bioshards.train.loop.metrics_log import MetricsLog
-from bioshards.train.loop.training_loop import MAX_NON_FINITE_STEPS
+from bioshards.train.loop.trainer import MAX_NON_FINITE_STEPS
 from bioshards.train.models.objective import Objective
 from tests.support.outputs import load_manifest, published_digests
 from tests.support.train.trainer_runs import (

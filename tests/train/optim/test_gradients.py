@@ -169,6 +169,30 @@ def test_norm_of_many_and_of_large_numbers() -> None:
     assert float(gradients.flat[0]) == pytest.approx(2**-12)
 
 
+def test_norm_copies_few_gradients_at_once() -> None:
+    gradients = FlatGradients([("many", nn.Parameter(torch.zeros(3 << 22)))])
+    gradients.flat[:: 1 << 20] = 2.0
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+    ) as profile:
+        assert float(gradients.clip(1e9)) == 2.0 * 12**0.5
+    assert max(event.cpu_memory_usage for event in profile.events()) <= 8 << 22
+
+
+def test_gradients_of_a_scaled_loss_are_unscaled() -> None:
+    scaled, plain = (FlatGradients(make_net().named_parameters()) for _ in range(2))
+    values = torch.randn(len(plain.flat), generator=torch.Generator().manual_seed(0))
+    plain.flat.copy_(values)
+    scaled.flat.copy_(values * 2.0**12)
+    assert scaled.clip(1.0, torch.tensor(2.0**12)) == plain.clip(1.0)
+    torch.testing.assert_close(scaled.flat, plain.flat, rtol=1e-6, atol=0)
+    scaled.zero_unless(torch.tensor(True))
+    assert scaled.flat.any()
+    scaled.flat[3] = torch.nan
+    scaled.zero_unless(torch.tensor(False))
+    assert not scaled.flat.any()
+
+
 def test_mixed_dtypes_or_no_parameters_are_refused() -> None:
     half = [("a", nn.Parameter(torch.zeros(2))), ("b", nn.Parameter(torch.zeros(2, dtype=torch.float16)))]
     with pytest.raises(ValueError, match="must have one dtype and device"):
