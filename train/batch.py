@@ -6,10 +6,13 @@ it. Objectives therefore work on padded and on packed rows alike; only attention
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor
+
+TOKEN_MULTIPLE: Final = 128
+"""Tokens of a packed batch are a multiple of this, for the tiles of matrix products on GPUs."""
 
 
 class Batch(NamedTuple):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL
-from bioshards.train.batch import Batch, BatchCounts
+from bioshards.train.batch import TOKEN_MULTIPLE, Batch, BatchCounts
 
 from .gather import FlatRows
 from .pretraining_dataset import PretrainingDataset
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from .masking import MaskedRows
 
 _STANDARD_DEVIATIONS: Final = 4
-_TOKEN_MULTIPLE: Final = 128
-"""Tokens of a packed batch are a multiple of this, for the tiles of matrix products on GPUs."""
 _MASKED_MULTIPLE: Final = 64
 """Masked positions of a batch are a multiple of this."""
 
@@ -60,7 +58,7 @@ def compute_token_capacity(dataset: PretrainingDataset, num_rows: int) -> int:
     lengths = np.concatenate([dataset.get_row_lengths(block) for block in dataset.sample_blocks()])
     mean_tokens = num_rows * dataset.tokens / dataset.rows
     capacity = mean_tokens + _STANDARD_DEVIATIONS * math.sqrt(num_rows) * float(lengths.std())
-    return min(num_rows * dataset.max_seq_length, _round_up(math.ceil(capacity), _TOKEN_MULTIPLE))
+    return min(num_rows * dataset.max_seq_length, _round_up(math.ceil(capacity), TOKEN_MULTIPLE))
 
 
 def collate_rows(rows: FlatRows, masked: MaskedRows, pad_id: int, shape: BatchShape) -> Batch:
@@ -104,7 +102,7 @@ def _collate_unpadded(
     shape: BatchShape,
 ) -> Batch:
     num_tokens, num_rows = len(ids), len(lengths)
-    padded_tokens, max_tokens = _round_up(num_tokens, _TOKEN_MULTIPLE), _TOKEN_MULTIPLE
+    padded_tokens, max_tokens = _round_up(num_tokens, TOKEN_MULTIPLE), TOKEN_MULTIPLE
     if shape.num_tokens:
         padded_tokens = max_tokens = (
             shape.num_tokens if num_tokens <= shape.num_tokens else num_rows * shape.max_seq_length

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -157,3 +160,146 @@ def test_pad_and_unpad_indices_are_inverse(sizes: list[int], num_padding: int, n
     assert (
         segments.pad_index.view(-1, 9)[keys & (torch.tensor(segment_sizes)[:, None] > 0)].tolist() == expected
     )
+
+
+# Kernels of GPUs
+
+
+def run_dense(
+    query: Tensor, key: Tensor, value: Tensor, cu_seqlens: Tensor, max_seqlen: int, dropout: float
+) -> Tensor:
+    """A kernel for segments of different lengths: attention between all tokens, with a mask."""
+    assert cu_seqlens.diff().max() <= max_seqlen
+    segment = torch.searchsorted(cu_seqlens[1:], torch.arange(len(query), dtype=torch.int32), right=True)
+    q, k, v = (tensor.transpose(0, 1) for tensor in (query, key, value))
+    mask = segment[:, None] == segment
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout).transpose(0, 1)
+
+
+@pytest.mark.parametrize(("family", "kernel"), [("electra", "flash"), ("albert", "efficient")])
+def test_kernels_have_the_losses_and_gradients_of_padded_attention(
+    family: str, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With padding, segments that only fill a constant size, and empty segments."""
+    rows = random_masked_rows(1)
+    results = []
+    for name in (kernel, "padded"):
+        monkeypatch.setattr(attention, "forced_kernel", name)
+        monkeypatch.setattr(attention, f"_run_{kernel}", run_dense)
+        model = make_objective(family)
+        loss = total_loss(model, make_flat_batch(rows, tokens=448, masked=32), rows)
+        loss.backward()  # type: ignore[no-untyped-call]
+        gradients = [part.grad for part in model.parameters() if part.grad is not None]
+        results.append((loss.detach(), torch.cat([gradient.flatten() for gradient in gradients])))
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
+
+
+def test_padded_attention_leaves_out_segments_that_fill_a_constant_size() -> None:
+    rows = random_masked_rows(1)
+    batch = make_flat_batch(rows, tokens=448)
+    assert batch.cu_seqlens is not None
+    segments = attention.build_segments(batch)
+    assert len(batch.cu_seqlens) - 1 == len(rows) + 13
+    assert len(segments.key_mask) == len(rows) + 4  # 128 tokens of padding, in segments of 40
+    assert segments.pad_index is not None
+    assert segments.unpad_index is not None
+    is_token = batch.is_token.nonzero()[:, 0]
+    assert torch.equal(segments.pad_index[segments.unpad_index][is_token], is_token)
+
+
+@pytest.mark.parametrize("run", [attention._run_flash, attention._run_efficient])
+def test_kernels_of_this_torch_accept_the_arguments(run: Callable[..., Tensor]) -> None:
+    """On the device "meta" operations check their arguments and compute shapes only."""
+    query, key, value = (
+        torch.empty(303, 2, 64, dtype=torch.float16, device="meta", requires_grad=True) for _ in range(3)
+    )
+    output = run(query, key, value, torch.empty(9, dtype=torch.int32, device="meta"), 128, 0.1)
+    assert (output.shape, output.dtype) == (query.shape, query.dtype)
+    output.sum().backward()
+    for tensor in (query, key, value):
+        assert tensor.grad is not None
+        assert tensor.grad.shape == tensor.shape
+
+
+class _Device:
+    """A GPU whose tensors are on the CPU."""
+
+    type = "cuda"
+
+
+def choose_on_fake_gpu(
+    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype = torch.float32, **kernels: Callable[..., Tensor]
+) -> str:
+    for name, run in kernels.items():
+        monkeypatch.setattr(attention, f"_run_{name}", run)
+    check_kernel = attention._check_kernel
+    with monkeypatch.context() as patched, torch.no_grad():
+        patched.setattr(
+            attention, "_check_kernel", lambda run, _, *args: check_kernel(run, torch.device("cpu"), *args)
+        )
+        kernel: str = attention._choose_kernel.__wrapped__(_Device(), dtype, 16)
+    return kernel
+
+
+def test_kernel_is_chosen_by_device_and_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert choose_on_fake_gpu(monkeypatch, torch.bfloat16, flash=run_dense, efficient=run_dense) == "flash"
+    assert choose_on_fake_gpu(monkeypatch, torch.float32) == "efficient"
+    assert attention.choose_kernel(torch.device("cpu"), torch.bfloat16, 64) == "padded"
+    model, cpu = make_objective("electra"), torch.device("cpu")
+    assert attention.choose_kernels(model, cpu, torch.float32) == "padded"
+
+
+def run_wrong_gradient(query: Tensor, *args: Any) -> Tensor:
+    return run_dense(query.detach() * 2 - query, *args)
+
+
+def run_without_dropout(*args: Any) -> Tensor:
+    return run_dense(*args[:5], 0.0)
+
+
+def run_missing(*_args: Any) -> Tensor:
+    return torch.ops.aten._no_such_attention()  # type: ignore[no-any-return]
+
+
+def run_other_signature(*args: Any) -> Tensor:
+    return run_dense(*args[:3])
+
+
+@pytest.mark.parametrize(
+    ("run", "reason"),
+    [
+        (attention._run_flash, "Could not run 'aten::_flash_attention_forward'"),
+        (run_missing, "_no_such_attention"),
+        (run_other_signature, "missing 3 required positional arguments"),
+        (run_wrong_gradient, "its results differ by"),
+        (run_without_dropout, "it drops 0% at a dropout of 10 %"),
+    ],
+)
+def test_kernel_that_does_not_work_is_reported_and_not_used(
+    run: Callable[..., Tensor], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random_state = torch.get_rng_state()
+    with pytest.warns(UserWarning, match=f"flash attention does not work .*{reason}"):
+        chosen = choose_on_fake_gpu(monkeypatch, torch.bfloat16, flash=run, efficient=run_dense)
+    assert chosen == "efficient"
+    with pytest.warns(UserWarning, match=f"efficient attention does not work .*{reason}"):
+        assert choose_on_fake_gpu(monkeypatch, torch.float32, efficient=run) == "padded"
+    assert torch.equal(torch.get_rng_state(), random_state)
+
+
+@pytest.mark.thorough
+def test_compiled_attention_does_not_trace_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The choice runs kernels, and must not become part of the compiled graph."""
+    batch = make_flat_batch(random_masked_rows(6))
+    segments = attention.build_segments(batch)
+    query, key, value = torch.randn(3, 1, 2, len(batch.ids), 16)
+
+    def choose(*_args: object) -> str:
+        assert type(torch.zeros(1)) is Tensor  # neither traced nor fake
+        return "padded"
+
+    monkeypatch.setattr(attention, "_choose_kernel", choose)
+    attend = torch.compile(attention.attend, dynamic=False, backend="eager", fullgraph=True)
+    output, _ = attend(torch.nn.Module(), query, key, value, None, segments=segments)
+    expected, _ = attention.attend(torch.nn.Module(), query, key, value, None, segments=segments)
+    assert torch.equal(output, expected)
