@@ -29,6 +29,8 @@ class TrainingRun(RunInfo):
     """Number of processes."""
     device: str
     """Type of device: ``cuda`` or ``cpu``."""
+    attention_kernel: str
+    """Attention of the models: ``flash``, ``efficient``, or ``padded``, which runs anywhere."""
     micro_batch_size: int
     """Number of rows in a forward pass."""
     library_versions: Mapping[str, str]

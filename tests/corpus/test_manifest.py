@@ -69,7 +69,13 @@ MANIFESTS: dict[str, Manifest] = {
         outputs=(OutputFile("step-0000001/hf/config.json", 5, "ab"),),
         final_metrics={"losses": {"mlm": 1.5}},
         run=TrainingRun(
-            command=("test",), world_size=1, device="cpu", micro_batch_size=1, library_versions={}, seconds=1
+            command=("test",),
+            world_size=1,
+            device="cpu",
+            attention_kernel="padded",
+            micro_batch_size=1,
+            library_versions={},
+            seconds=1,
         ),
     ),
 }

@@ -105,6 +105,25 @@ class StepLoader:
         self._rank, self._first_step = rank, first_step
         self._batch_shape = _choose_batch_shape(dataset, recipe, partition.micro_batch_size)
 
+    @property
+    def micro_batch_size(self) -> int:
+        """Maximum rows in a micro-batch."""
+        return self._partition.micro_batch_size
+
+    def with_micro_batch_size(self, micro_batch_size: int) -> StepLoader:
+        """Return a loader of the same rows in micro-batches of at most so many rows."""
+        partition = dataclasses.replace(
+            self._partition, micro_batch_size=min(micro_batch_size, self._partition.micro_batch_size)
+        )
+        return StepLoader(
+            self._dataset,
+            self._piece_table,
+            self._recipe,
+            partition,
+            rank=self._rank,
+            first_step=self._first_step,
+        )
+
     def load_step(self, step: int) -> list[tuple[Batch, BatchCounts]]:
         """Load the micro-batches of a step, in the order of their rows."""
         rows_per_process = self._partition.rows_per_process

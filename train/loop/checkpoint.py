@@ -36,12 +36,14 @@ class LoopState:
         first_step: step at which this run started: 0, or the last step of the run that it continues.
         tokens_seen: training tokens so far.
         metric_sums: :meth:`MetricSums.state_dict` since the last log line; None: empty.
+        micro_batch_limit: rows of a micro-batch that fit into memory; None: all did so far.
     """
 
     steps_done: int = 0
     first_step: int = 0
     tokens_seen: int = 0
     metric_sums: dict[str, Any] | None = None
+    micro_batch_limit: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entries of state.pt."""
@@ -50,6 +52,7 @@ class LoopState:
             "tokens": self.tokens_seen,
             "tally": self.metric_sums,
             "first": self.first_step,
+            "micro_batch_limit": self.micro_batch_limit,
         }
 
     @classmethod
@@ -60,6 +63,7 @@ class LoopState:
             first_step=state["first"],
             tokens_seen=state["tokens"],
             metric_sums=state["tally"],
+            micro_batch_limit=state.get("micro_batch_limit"),
         )
 
 

@@ -196,6 +196,7 @@ def write_run_manifest(
             finished_at=utc_now(),
             world_size=process_info["world_size"],
             device=process_info["device"],
+            attention_kernel=process_info["attention_kernel"],
             micro_batch_size=process_info["micro_batch_size"],
             library_versions=process_info["library_versions"],
             seconds=round(seconds, 1),

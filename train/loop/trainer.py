@@ -14,9 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.errors import InvalidValueError, RunError
 from bioshards.train.batch import Batch, BatchCounts
 from bioshards.train.config.recipe import TrainRecipe
+from bioshards.train.models import attention
 from bioshards.train.models.adversarial_objective import AdversarialObjective
 from bioshards.train.models.objective import Objective
 from bioshards.train.optim.gradients import FlatGradients
@@ -29,6 +30,10 @@ from .precision import LossScaler, autocast, enable_tf32
 MAX_NON_FINITE_STEPS: Final = 10
 """Consecutive steps without a finite gradient after which a run stops: one can be a bad batch, ten are a
 diverged model."""
+
+
+class MicroBatchMemoryError(RunError):
+    """A micro-batch does not fit into the memory of a GPU."""
 
 
 class MetricSums:
@@ -125,6 +130,7 @@ class Trainer:
     Attributes:
         objective: objective that is saved and validated.
         training_objective: objective that is trained: ``objective``, or an adversarial wrapper around it.
+        attention_kernel: name of its attention kernels.
     """
 
     def __init__(self, objective: Objective, recipe: TrainRecipe, processes: ProcessGroup) -> None:
@@ -135,6 +141,11 @@ class Trainer:
             else objective
         )
         enable_tf32(processes.device)
+        self.attention_kernel = (
+            "padded"
+            if recipe.pad_rows
+            else attention.choose_kernels(objective, processes.device, getattr(torch, recipe.precision))
+        )
         self._scaler = LossScaler(recipe.precision, processes.device)
         self._non_finite_steps, self._diverged_step = torch.zeros(
             2, dtype=torch.int64, device=processes.device
@@ -180,8 +191,40 @@ class Trainer:
 
         Returns:
             the gradient norm before clipping, float64[] on the device.
+
+        Raises:
+            MicroBatchMemoryError: a micro-batch of any process is too large; nothing is changed.
         """
-        processes, step_sums = self._processes, MetricSums()
+        step_sums = MetricSums()
+        is_out_of_memory = False
+        try:
+            self._compute_gradients(step, micro_batches, step_counts, step_sums)
+        except torch.OutOfMemoryError:
+            is_out_of_memory = True
+        if self._processes.all_reduce([is_out_of_memory])[0]:
+            raise MicroBatchMemoryError(
+                f"step {step + 1:,}: {len(micro_batches[0][0].row_starts):,} rows at once do not fit into "
+                "memory. Train a smaller model, or on shorter rows"
+            )
+        self._gradients.all_reduce()
+        grad_norm = self._gradients.clip(self._recipe.grad_clip or math.inf, self._scaler.scale)
+        is_finite = torch.isfinite(grad_norm)
+        self._gradients.zero_unless(is_finite)
+        self._optimizer.step(self.learning_rate(step), is_finite)
+        metric_sums.add_step(step_sums, step_counts, is_finite)
+        self._count_non_finite(step, is_finite)
+        self._scaler.update(is_finite)
+        return grad_norm
+
+    def _compute_gradients(
+        self,
+        step: int,
+        micro_batches: Sequence[tuple[Batch, BatchCounts]],
+        step_counts: Mapping[str, int],
+        step_sums: MetricSums,
+    ) -> None:
+        """Add up gradients and sums of this process's micro-batches."""
+        processes = self._processes
         self._gradients.zero()
         self.training_objective.train()
         for index, (batch, _) in enumerate(micro_batches):
@@ -193,15 +236,6 @@ class Trainer:
             loss = self.training_objective.compute_loss(sums, step_counts)
             torch.autograd.backward(loss * self._scaler.scale)
             step_sums.add_sums(sums)
-        self._gradients.all_reduce()
-        grad_norm = self._gradients.clip(self._recipe.grad_clip or math.inf, self._scaler.scale)
-        is_finite = torch.isfinite(grad_norm)
-        self._gradients.zero_unless(is_finite)
-        self._optimizer.step(self.learning_rate(step), is_finite)
-        metric_sums.add_step(step_sums, step_counts, is_finite)
-        self._count_non_finite(step, is_finite)
-        self._scaler.update(is_finite)
-        return grad_norm
 
     @property
     def loss_scale(self) -> float:

@@ -7,11 +7,14 @@ without a checkpoint.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from threading import Event
 from typing import Any, Final
+
+import torch
 
 from bioshards.corpus.errors import RunError
 from bioshards.corpus.ui.progress import Progress, ProgressBar
@@ -23,7 +26,7 @@ from bioshards.train.data.prefetcher import Prefetcher
 from .checkpoint import LoopState
 from .distributed import ProcessGroup
 from .metrics_log import MetricsLog
-from .trainer import MAX_NON_FINITE_STEPS, MetricSums, Trainer
+from .trainer import MAX_NON_FINITE_STEPS, MetricSums, MicroBatchMemoryError, Trainer
 
 PREFETCH_STEPS: Final = 3
 """Steps loaded ahead."""
@@ -93,6 +96,7 @@ class TrainingLoop:
         first_step: step at which this run started.
         steps_done, tokens_seen: steps and training tokens of the model so far.
         metric_sums: totals since the last log line.
+        micro_batch_limit: rows of a micro-batch that fit into memory; None: all did so far.
     """
 
     trainer: Trainer
@@ -110,6 +114,7 @@ class TrainingLoop:
     steps_done: int
     tokens_seen: int
     metric_sums: MetricSums
+    micro_batch_limit: int | None
 
     def run(self) -> None:
         """Train to the last step.
@@ -117,17 +122,29 @@ class TrainingLoop:
         Raises:
             KeyboardInterrupt: ``stop`` was set; a checkpoint is saved.
             DivergedError: the gradients of several steps in a row were not finite.
+            MicroBatchMemoryError: one row does not fit into memory.
         """
         started = time.perf_counter()
         meter = _ThroughputMeter()
         with (
             self.progress.bar("training", self.recipe.steps, " steps", initial=self.steps_done) as bar,
-            Prefetcher(self.loader.load_step, self.steps_done, PREFETCH_STEPS) as batches,
+            contextlib.ExitStack() as prefetchers,
         ):
+            batches = prefetchers.enter_context(self._prefetch())
             while self.steps_done < self.recipe.steps:
                 micro_batches = batches.get()
                 step_counts = self._reduce_counts(counts for _, counts in micro_batches)
-                grad_norm = self.trainer.update(self.steps_done, micro_batches, step_counts, self.metric_sums)
+                try:
+                    grad_norm = self.trainer.update(
+                        self.steps_done, micro_batches, step_counts, self.metric_sums
+                    )
+                except MicroBatchMemoryError:
+                    if self.loader.micro_batch_size == 1:
+                        raise
+                    self._halve_micro_batches()
+                    batches.close()
+                    batches = prefetchers.enter_context(self._prefetch(batches.wait_seconds))
+                    continue
                 meter.add_counts(step_counts)
                 self.steps_done += 1
                 self.tokens_seen += step_counts["tokens"]
@@ -146,6 +163,23 @@ class TrainingLoop:
                         self._log_entry({"step": self.steps_done, "split": "validation", **metrics}, bar)
                     if self._is_due(self.intervals.save):
                         self._save()
+
+    def _prefetch(self, wait_seconds: float = 0.0) -> Prefetcher[list[tuple[Batch, BatchCounts]]]:
+        """Load the next steps ahead; ``wait_seconds`` is the time that was waited for batches so far."""
+        batches = Prefetcher(self.loader.load_step, self.steps_done, PREFETCH_STEPS)
+        batches.wait_seconds = wait_seconds
+        return batches
+
+    def _halve_micro_batches(self) -> None:
+        """Lower the size of micro-batches, in all processes alike."""
+        size = self.loader.micro_batch_size
+        self.micro_batch_limit = math.ceil(size / 2)
+        self.loader = self.loader.with_micro_batch_size(self.micro_batch_limit)
+        torch.cuda.empty_cache()
+        self.progress.write(
+            f"step {self.steps_done + 1:,}: {size:,} rows at once do not fit into memory; going on "
+            f"with --micro-batch-size {self.micro_batch_limit:,}"
+        )
 
     def _reduce_counts(self, local: Iterable[BatchCounts]) -> dict[str, int]:
         """Return the counts of a step over all processes; stop here if ``stop`` is set in any process."""
@@ -173,6 +207,7 @@ class TrainingLoop:
                 first_step=self.first_step,
                 tokens_seen=self.tokens_seen,
                 metric_sums=self.metric_sums.state_dict(self.processes),
+                micro_batch_limit=self.micro_batch_limit,
             )
         )
 

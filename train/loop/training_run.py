@@ -132,17 +132,25 @@ class _TrainingRun:
             return f"{job.output} is finished: there is nothing to do\n{self._format_loading_hint()}"
         if last_checkpoint is None and processes.is_main:
             LocalStorage().write_json(
-                f"{job.output}/{run_dir.RUN_FILE}", {**self._build_run_info(state), "started_at": utc_now()}
+                f"{job.output}/{run_dir.RUN_FILE}",
+                {**self._build_run_info(state, trainer), "started_at": utc_now()},
             )
         metrics_log = self._open_log(state) if processes.is_main else None
+        self.progress.write(
+            f"training on {processes.device} in {self.plan.recipe.precision}, with "
+            f"{trainer.attention_kernel} attention"
+        )
         loop = self._build_loop(trainer, state, metrics_log, stop)
         started = time.monotonic()
         loop.run()
         if metrics_log is None:
             return ""
         metrics_log.close()
+        run_info = self._build_run_info(
+            dataclasses.replace(state, micro_batch_limit=loop.micro_batch_limit), trainer
+        )
         run_dir.write_run_manifest(
-            job.output, self._build_run_info(state), metrics_log.last_train_entry, time.monotonic() - started
+            job.output, run_info, metrics_log.last_train_entry, time.monotonic() - started
         )
         return self._format_result(loop, metrics_log)
 
@@ -198,7 +206,7 @@ class _TrainingRun:
             tokens_seen=loop_state.tokens_seen,
         )
 
-    def _build_run_info(self, state: LoopState) -> dict[str, Any]:
+    def _build_run_info(self, state: LoopState, trainer: Trainer) -> dict[str, Any]:
         """Build the JSON value of run.json, common to the run and its checkpoints."""
         dataset = self.plan.dataset
         return {
@@ -217,7 +225,8 @@ class _TrainingRun:
                 "command": list(self.job.command),
                 "world_size": self.processes.world_size,
                 "device": str(self.processes.device.type),
-                "micro_batch_size": self.plan.partition.micro_batch_size,
+                "attention_kernel": trainer.attention_kernel,
+                "micro_batch_size": state.micro_batch_limit or self.plan.partition.micro_batch_size,
                 "library_versions": run_dir.get_library_versions(),
             },
         }
@@ -246,9 +255,12 @@ class _TrainingRun:
             peak_flops_per_second=processes.world_size
             * flops.get_peak(processes.device, getattr(torch, recipe.precision)),
         )
+        loader = self._build_loader(self.plan.dataset, state.first_step)
+        if state.micro_batch_limit:
+            loader = loader.with_micro_batch_size(state.micro_batch_limit)
         return TrainingLoop(
             trainer=trainer,
-            loader=self._build_loader(self.plan.dataset, state.first_step),
+            loader=loader,
             validation_batches=self._build_validation_batches(),
             recipe=recipe,
             processes=processes,
@@ -262,6 +274,7 @@ class _TrainingRun:
             steps_done=state.steps_done,
             tokens_seen=state.tokens_seen,
             metric_sums=metric_sums,
+            micro_batch_limit=state.micro_batch_limit,
         )
 
     def _build_loader(self, dataset: PretrainingDataset, first_step: int = 0) -> StepLoader:
@@ -318,7 +331,7 @@ class _TrainingRun:
         with open(f"{folder}/{STATE_FILE}", "wb") as state_file:
             torch.save({**trainer.state_dict(), **state.to_dict()}, state_file)
         run_info = {
-            **self._build_run_info(state),
+            **self._build_run_info(state, trainer),
             "step": state.steps_done,
             "tokens": state.tokens_seen,
             "saved": utc_now(),
