@@ -51,7 +51,7 @@ class ProcessGroup:
         """Return the sum of each value over all processes; integers are exact up to 2**53."""
         if self.world_size == 1:
             return list(values)
-        tensor = torch.tensor(values, dtype=torch.float64, device=self.device)
+        tensor = torch.tensor(values, dtype=torch.float64)  # on the CPU, so that no GPU is waited for
         distributed.all_reduce(tensor)
         totals: list[float] = tensor.tolist()
         return totals
@@ -134,7 +134,7 @@ def initialize(device: str | None) -> ProcessGroup:
     processes = ProcessGroup(rank, world_size, torch_device, ProcessMonitor(store, rank, world_size))
     with processes.report_errors():
         check_device_types(processes)
-        backend = "nccl" if torch_device.type == "cuda" else "gloo"
+        backend = "cpu:gloo,cuda:nccl" if torch_device.type == "cuda" else "gloo"
         distributed.init_process_group(
             backend, store=store, rank=rank, world_size=world_size, timeout=_COLLECTIVE_TIMEOUT
         )

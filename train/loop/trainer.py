@@ -203,8 +203,8 @@ class Trainer:
             is_out_of_memory = True
         if self._processes.all_reduce([is_out_of_memory])[0]:
             raise MicroBatchMemoryError(
-                f"step {step + 1:,}: {len(micro_batches[0][0].row_starts):,} rows at once do not fit into "
-                "memory. Train a smaller model, or on shorter rows"
+                f"step {step + 1:,}: the rows of a micro-batch do not fit into memory, even one at a time. "
+                "Train a smaller model, or on shorter rows"
             )
         self._gradients.all_reduce()
         grad_norm = self._gradients.clip(self._recipe.grad_clip or math.inf, self._scaler.scale)

@@ -139,7 +139,7 @@ def attend(
     return _run_padded(q, k, v, segments, dropout, scaling)[None], None
 
 
-@torch.compiler.assume_constant_result
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def choose_kernel(device: torch.device, dtype: torch.dtype, head_size: int) -> KernelName:
     """Return the fastest attention kernel for packed rows that gives the results of padded attention.
 
@@ -171,13 +171,14 @@ def _choose_kernel(device: torch.device, dtype: torch.dtype, head_size: int) -> 
         try:
             run = _run_flash if kernel == "flash" else _run_efficient
             _check_kernel(run, device, dtype, head_size)
-            return kernel
         except (AttributeError, RuntimeError, TypeError) as error:  # missing, not for this GPU, or changed
             warnings.warn(
                 f"{kernel} attention does not work on {device} in {dtype} with heads of {head_size} "
                 f"({str(error).splitlines()[0]})",
                 stacklevel=2,
             )
+        else:
+            return "flash" if kernel == "flash" else "efficient"
     return "padded"
 
 

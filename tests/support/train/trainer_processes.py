@@ -18,6 +18,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+from torch import Tensor
 
 from bioshards.train.__main__ import main
 from bioshards.train.loop.trainer import Trainer
@@ -49,7 +50,7 @@ def call_after_step(step: int, action: Callable[[], object]) -> Iterator[None]:
     """Call a function after a number of steps."""
     update = Trainer.update
 
-    def patched(self: Trainer, number: int, *rest: Any) -> float:
+    def patched(self: Trainer, number: int, *rest: Any) -> Tensor:
         norm = update(self, number, *rest)
         if number + 1 == step:
             action()

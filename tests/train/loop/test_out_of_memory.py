@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,9 +12,18 @@ import torch
 from torch import Tensor
 
 from bioshards.train.batch import Batch
+from bioshards.train.config.recipe import TrainRecipe
+from bioshards.train.loop.distributed import ProcessGroup
+from bioshards.train.loop.trainer import MetricSums, MicroBatchMemoryError, Trainer
 from bioshards.train.models.objective import Objective
+from tests.support.train.synthetic_batches import (
+    count_rows,
+    make_flat_batch,
+    make_objective,
+    random_masked_rows,
+)
 from tests.support.train.trainer_processes import call_after_step, send_signal
-from tests.support.train.trainer_runs import load_reproducible_log, load_state, run_trainer
+from tests.support.train.trainer_runs import is_same_state, load_reproducible_log, load_state, run_trainer
 
 pytestmark = pytest.mark.usefixtures("single_thread")
 
@@ -32,7 +43,7 @@ def num_forward_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         if self.training:
             num_rows.append(len(batch.row_starts))
             if len(num_rows) > 4 and num_rows[-1] > 2:
-                sums["mlm"].register_hook(fail)
+                sums["mlm"].register_hook(fail)  # type: ignore[no-untyped-call]
         return sums
 
     monkeypatch.setattr(Objective, "forward", forward_or_fail)
@@ -84,4 +95,21 @@ def test_row_that_does_not_fit_into_memory_ends_the_run(
 
     monkeypatch.setattr(Objective, "forward", fail)
     assert run_trainer(pretraining_sets["bert"], tmp_path / "run") == 1
-    assert "step 1: 1 rows at once do not fit into memory. Train a smaller model" in capsys.readouterr().err
+    assert "even one at a time. Train a smaller model" in capsys.readouterr().err
+
+
+class _OtherProcessLacksMemory(ProcessGroup):
+    def all_reduce(self, values: Sequence[float]) -> list[float]:
+        return [value + 1 for value in values]
+
+
+def test_all_processes_do_the_step_again_if_one_lacks_memory() -> None:
+    recipe = TrainRecipe(precision="float32", warmup=0.0)
+    processes = _OtherProcessLacksMemory(0, 2, torch.device("cpu"))
+    trainer, rows = Trainer(make_objective("bert"), recipe, processes), random_masked_rows(0)
+    before = copy.deepcopy(trainer.state_dict())
+    micro_batches, sums = [(make_flat_batch(rows), count_rows(rows))], MetricSums()
+    with pytest.raises(MicroBatchMemoryError):
+        trainer.update(0, micro_batches, count_rows(rows)._asdict(), sums)
+    assert is_same_state(before, trainer.state_dict())
+    assert not any(sums.counts.values())

@@ -215,7 +215,7 @@ def test_kernels_of_this_torch_accept_the_arguments(run: Callable[..., Tensor]) 
     )
     output = run(query, key, value, torch.empty(9, dtype=torch.int32, device="meta"), 128, 0.1)
     assert (output.shape, output.dtype) == (query.shape, query.dtype)
-    output.sum().backward()
+    output.sum().backward()  # type: ignore[no-untyped-call]
     for tensor in (query, key, value):
         assert tensor.grad is not None
         assert tensor.grad.shape == tensor.shape
@@ -253,8 +253,10 @@ def run_wrong_gradient(query: Tensor, *args: Any) -> Tensor:
     return run_dense(query.detach() * 2 - query, *args)
 
 
-def run_without_dropout(*args: Any) -> Tensor:
-    return run_dense(*args[:5], 0.0)
+def run_without_dropout(
+    query: Tensor, key: Tensor, value: Tensor, cu_seqlens: Tensor, max_seqlen: int, _dropout: float
+) -> Tensor:
+    return run_dense(query, key, value, cu_seqlens, max_seqlen, 0.0)
 
 
 def run_missing(*_args: Any) -> Tensor:
