@@ -97,8 +97,9 @@ class Kernel:
 
 KERNELS: Final = {
     "automatic": Kernel(),
-    "varlen, no attention dropout": Kernel({"attention_dropout": 0.0}),
-    "padded": Kernel(force=lambda: mock.patch.object(attention, "_has_varlen_kernel", return_value=False)),
+    "no attention dropout": Kernel({"attention_dropout": 0.0}),
+    "efficient": Kernel(force=lambda: mock.patch.object(attention, "forced_kernel", "efficient")),
+    "padded": Kernel(force=lambda: mock.patch.object(attention, "forced_kernel", "padded")),
 }
 
 
@@ -294,7 +295,7 @@ def measure_speed(bench: GpuBench, case: SpeedCase) -> dict[str, Any]:
 
 def make_trainer(objective: Objective, recipe: TrainRecipe, device: torch.device) -> Trainer:
     """Make the trainer of a single process whose batches are one micro-batch."""
-    return Trainer(objective, recipe, ProcessGroup(0, 1, device), 1)
+    return Trainer(objective, recipe, ProcessGroup(0, 1, device))
 
 
 @functools.cache
