@@ -33,6 +33,8 @@ _TOLERANCE: Final = 0.1
 a wrong layout changes results by 1 and more."""
 _ONE_TOKEN_SEGMENTS: Final = 200
 """Segments that show what dropout drops: their only probability is 1, and without it the output is 0."""
+_FLASH_CAPABILITY: Final = (8, 0)
+"""Lowest compute capability of FlashAttention: Ampere (README of Dao-AILab/flash-attention)."""
 forced_kernel: KernelName | None = None
 """Kernel to use instead of the chosen one, for benchmarks; set it before the first batch."""
 
@@ -166,7 +168,9 @@ def _choose_kernel(device: torch.device, dtype: torch.dtype, head_size: int) -> 
     for kernel in get_args(KernelName):
         if kernel == "padded" or device.type != "cuda":
             break
-        if kernel == "flash" and dtype == torch.float32:
+        if kernel == "flash" and (
+            dtype == torch.float32 or torch.cuda.get_device_capability(device) < _FLASH_CAPABILITY
+        ):
             continue
         try:
             run = _run_flash if kernel == "flash" else _run_efficient
@@ -174,7 +178,7 @@ def _choose_kernel(device: torch.device, dtype: torch.dtype, head_size: int) -> 
         except (AttributeError, RuntimeError, TypeError) as error:  # missing, not for this GPU, or changed
             warnings.warn(
                 f"{kernel} attention does not work on {device} in {dtype} with heads of {head_size} "
-                f"({str(error).splitlines()[0]})",
+                f"({str(error).split(chr(10))[0]})",
                 stacklevel=2,
             )
         else:

@@ -228,7 +228,10 @@ class _Device:
 
 
 def choose_on_fake_gpu(
-    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype = torch.float32, **kernels: Callable[..., Tensor]
+    monkeypatch: pytest.MonkeyPatch,
+    dtype: torch.dtype = torch.float32,
+    capability: tuple[int, int] = (9, 0),
+    **kernels: Callable[..., Tensor],
 ) -> str:
     for name, run in kernels.items():
         monkeypatch.setattr(attention, f"_run_{name}", run)
@@ -237,12 +240,14 @@ def choose_on_fake_gpu(
         patched.setattr(
             attention, "_check_kernel", lambda run, _, *args: check_kernel(run, torch.device("cpu"), *args)
         )
+        patched.setattr(torch.cuda, "get_device_capability", lambda _: capability)
         kernel: str = attention._choose_kernel.__wrapped__(_Device(), dtype, 16)
     return kernel
 
 
 def test_kernel_is_chosen_by_device_and_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choose_on_fake_gpu(monkeypatch, torch.bfloat16, flash=run_dense, efficient=run_dense) == "flash"
+    assert choose_on_fake_gpu(monkeypatch, torch.float16, capability=(7, 5)) == "efficient"
     assert choose_on_fake_gpu(monkeypatch, torch.float32) == "efficient"
     assert attention.choose_kernel(torch.device("cpu"), torch.bfloat16, 64) == "padded"
     model, cpu = make_objective("electra"), torch.device("cpu")
