@@ -44,6 +44,7 @@ def format_dataset_card(manifest: DocumentsManifest, document_config: TextConfig
     ]
     files = [
         ("`data-*.arrow`", "the documents, one a row: Arrow streams"),
+        ("`report.html`", "funnel, years, journals, lengths, cleaning: a page for a browser"),
         ("`manifest.json`", "inputs with MD5, shards with SHA-256, options, counts"),
         ("`dataset_info.json`, `state.json`", "what `datasets` needs"),
         *filter(None, extra_files),

@@ -21,6 +21,7 @@ from bioshards.corpus.manifest import decode, encode
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
+from bioshards.corpus.stats.document_tally import TALLIED_COLUMNS, DocumentTally, TallyJson
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
 
@@ -198,18 +199,28 @@ def finalize_source(
         )[1]
     decisions_digest = versions.digest_decisions(decisions)
     if cached_report and cached_report["fingerprint"] == decisions_digest:
-        result = decode(FinalizeResult, cached_report["result"])
+        result, tally = decode(FinalizeResult, cached_report["result"]), cached_report["tally"]
     else:
         # A run that is killed from here on leaves shards that do not match the report.
         for path in (output_dir.final_report_path(output_name), output_dir.duplicate_pairs_path(output_name)):
             storage.remove(path)
-        result = _Finalizer(storage, output_dir, output_name, decisions).run(keep_dropped, max_bytes)
+        finalizer = _Finalizer(storage, output_dir, output_name, decisions)
+        result, tally = finalizer.run(keep_dropped, max_bytes), finalizer.tally.to_json()
     result = dataclasses.replace(
         result, matched_exclusions=matched_exclusions, matched_inclusions=matched_inclusions
     )
     report = {"cache_key": cache_key, "fingerprint": decisions_digest, "result": encode(result)}
-    storage.write_json(output_dir.final_report_path(output_name), report)
+    storage.write_json(output_dir.final_report_path(output_name), {**report, "tally": tally})
     return result
+
+
+def read_tally(storage: Storage, output_dir: OutputDir, output_name: str) -> TallyJson:
+    """Read the counts of the kept documents of a finalized source.
+
+    They stay in its report, since journals and lengths of thousands of sources are too much for results.
+    """
+    tally: TallyJson = storage.read_json(output_dir.final_report_path(output_name))["tally"]
+    return tally
 
 
 def _read_current_report(storage: Storage, output_dir: OutputDir, output_name: str) -> dict[str, Any] | None:
@@ -217,6 +228,8 @@ def _read_current_report(storage: Storage, output_dir: OutputDir, output_name: s
     if not storage.exists(output_dir.final_report_path(output_name)):
         return None
     report: dict[str, Any] = storage.read_json(output_dir.final_report_path(output_name))
+    if "tally" not in report:  # of an earlier version
+        return None
     manifest_entries = [*report["result"]["shards"], *report["result"]["dropped"]]
     if all(
         [info.size for info in storage.glob(f"{output_dir.path}/{shard['file']}")] == [shard["bytes"]]
@@ -270,9 +283,8 @@ class _Finalizer:
         self._decision_similarity = decisions["similarity"].combine_chunks()
         self._duplicate_pairs: list[str] = []
         self._counts = dict.fromkeys(("documents", "sentences", "words", "characters"), 0)
-        self._documents_by_column: dict[str, collections.Counter[str]] = {
-            column: collections.Counter() for column in ("year", "language", "licence", "article_type")
-        }
+        self._rows: list[pa.Table] = []
+        self.tally = DocumentTally()
         self._cleaned_documents: collections.Counter[str] = collections.Counter()
         self._cleaned_characters: collections.Counter[str] = collections.Counter()
 
@@ -299,16 +311,19 @@ class _Finalizer:
                     max_bytes,
                 )
             dropped = [dataclasses.replace(shard, file=f"dropped/{shard.file}") for shard in shards_written]
+        if self._rows:
+            self.tally.add_rows(pa.concat_tables(self._rows))
+        values = self.tally.values
         return FinalizeResult(
             output_name=self._output_name,
             shards=kept,
             dropped=dropped,
             funnel=self._count_funnel(),
             counts=self._counts,
-            years=dict(sorted(self._documents_by_column["year"].items())),
-            languages=dict(sorted(self._documents_by_column["language"].items())),
-            licences=dict(sorted(self._documents_by_column["licence"].items())),
-            article_types=dict(sorted(self._documents_by_column["article_type"].items())),
+            years=dict(sorted(self.tally.count_years().items())),
+            languages=dict(sorted(values["language"].items())),
+            licences=dict(sorted(values["licence"].items())),
+            article_types=dict(sorted(values["article_type"].items())),
             cleaning={
                 rule: {"documents": count, "characters": self._cleaned_characters[rule]}
                 for rule, count in sorted(self._cleaned_documents.items())
@@ -364,13 +379,13 @@ class _Finalizer:
                 yield rows.cast(schema)
 
     def _count_batch(self, batch: pa.RecordBatch) -> None:
+        num_sentences = pc.list_value_length(batch["sentences"])
         self._counts["documents"] += batch.num_rows
-        self._counts["sentences"] += pc.sum(pc.list_value_length(batch["sentences"])).as_py()
+        self._counts["sentences"] += pc.sum(num_sentences).as_py()
         self._counts["words"] += pc.sum(batch["words"]).as_py()
         self._counts["characters"] += pc.sum(batch["characters"]).as_py()
-        for column, counter in self._documents_by_column.items():
-            for item in batch[column].value_counts():
-                counter[str(item["values"].as_py() or "unknown")] += item["counts"].as_py()
+        columns = batch.select(["source", "year", "words", *TALLIED_COLUMNS])
+        self._rows.append(pa.Table.from_batches([columns.append_column("num_sentences", num_sentences)]))
         for item in pc.list_flatten(batch["removals"]).to_pylist():
             self._cleaned_documents[item["rule"]] += 1
             self._cleaned_characters[item["rule"]] += item["characters"]

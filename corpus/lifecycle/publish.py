@@ -37,13 +37,15 @@ from bioshards.corpus.manifest import (
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
+from bioshards.corpus.stats import html_report
+from bioshards.corpus.stats.document_tally import DocumentTally, TallyJson
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text_config import TextConfig
 
-from . import checks, dataset_card, full_text_overlap, shard_keys
+from . import checks, dataset_card, finalize, full_text_overlap, shard_keys
 from .finalize import FinalizeResult
 from .id_lists import IdList
 from .near_duplicate_files import DUPLICATES_HEADER
@@ -167,8 +169,7 @@ def publish_output(
         if reason := _DUPLICATE_REASONS.get(manifest.config.dedup):
             duplicates = (_publish_duplicates(storage, output_dir, ordered_results, reason),)
             manifest = dataclasses.replace(manifest, duplicates=duplicates)
-        with storage.write(f"{output_dir.path}/{dataset_card.FILE}") as out:
-            out.write(dataset_card.format_dataset_card(manifest, document_config).encode())
+        _publish_pages(storage, output_dir, manifest, document_config, list(results_by_name))
         _sweep(storage, output_dir, manifest, usable_results)
         write_manifest(storage, output_dir.manifest_path, manifest)
     return result
@@ -350,6 +351,32 @@ def _publish_duplicates(
         for lines in prefetch_map(storage, read_pairs, results_with_duplicates):
             writer.write(lines)
     return Shard(DUPLICATES_FILE, rows, writer.size, writer.sha256)
+
+
+def _publish_pages(
+    storage: Storage,
+    output_dir: OutputDir,
+    manifest: DocumentsManifest,
+    document_config: TextConfig,
+    output_names: list[str],
+) -> None:
+    """Write the card and the report; of the latter, only the sections on the run differ in equal runs."""
+
+    def read_tally(output_name: str) -> TallyJson:
+        return finalize.read_tally(storage, output_dir, output_name)
+
+    def write(name: str) -> None:
+        with storage.write(f"{output_dir.path}/{name}") as out:
+            out.write(pages[name].encode("utf-8", "backslashreplace"))
+
+    tally = DocumentTally()
+    for counts in prefetch_map(storage, read_tally, output_names):
+        tally.add_json(counts)
+    pages = {
+        dataset_card.FILE: dataset_card.format_dataset_card(manifest, document_config),
+        html_report.FILE: html_report.render_documents_page(storage, output_dir.path, manifest, tally),
+    }
+    parallel_for_each(storage, write, pages)
 
 
 def _sweep(

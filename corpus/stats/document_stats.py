@@ -5,20 +5,26 @@ All text stays in Arrow: a gigabyte takes a few seconds.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bioshards.corpus.manifest import DocumentsManifest
+from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
+from bioshards.corpus.manifest import DocumentsManifest, encode
 from bioshards.corpus.storage.storage_protocol import Storage
 
+from .document_tally import LENGTHS, TALLIED_COLUMNS, DocumentTally
 from .histogram import add_counts, summarise_distribution
+from .reject_samples import RejectedRecord, read_samples
 from .shard_batches import iter_batches
 
-UNKNOWN_YEAR: Final = "unknown"
-"""Key of documents without a year, as in manifests."""
+_READ_COLUMNS: Final = {"source", "year", "sentences", *TALLIED_COLUMNS}
+TOP_VALUES: Final = 20
+"""Values of a column that are named, the most frequent ones."""
 
 
 def compute_document_stats(storage: Storage, folder: str, manifest: DocumentsManifest) -> dict[str, Any]:
@@ -30,46 +36,80 @@ def compute_document_stats(storage: Storage, folder: str, manifest: DocumentsMan
     Raises:
         StatsError: a shard is unreadable.
     """
-    shard_entries = manifest.outputs
-    lengths: dict[str, Counter[int]] = {
-        name: Counter() for name in ("sentences_per_document", "words_per_document", "words_per_sentence")
-    }
-    documents: Counter[tuple[str, str]] = Counter()
-    words: Counter[tuple[str, str]] = Counter()
+    tally = DocumentTally()
+    words_per_sentence = tally.lengths["words_per_sentence"]
     characters = 0
-    for batch in iter_batches(storage, folder, shard_entries, ["source", "year", "sentences"]):
+    columns = [field.name for field in DOCUMENT_SCHEMA if field.name in _READ_COLUMNS]
+    for batch in iter_batches(storage, folder, manifest.outputs, columns):
         sentences = batch["sentences"].flatten()
-        sentences_per_document = pc.list_value_length(batch["sentences"])
+        num_sentences = pc.list_value_length(batch["sentences"])
         words_in_sentence = count_words(sentences)
-        words_in_document = sum_groups(words_in_sentence, sentences_per_document)
-        add_counts(lengths["sentences_per_document"], sentences_per_document)
-        add_counts(lengths["words_per_document"], words_in_document)
-        add_counts(lengths["words_per_sentence"], words_in_sentence)
+        tally.add_rows(
+            pa.table(
+                {
+                    **{name: batch[name] for name in columns},
+                    "num_sentences": num_sentences,
+                    "words": sum_groups(words_in_sentence, num_sentences),
+                }
+            )
+        )
+        add_counts(words_per_sentence, words_in_sentence)
         characters += pc.sum(pc.utf8_length(sentences), min_count=0).as_py()
-        rows = pa.table({"source": batch["source"], "year": batch["year"], "words": words_in_document})
-        groups = rows.group_by(["source", "year"], use_threads=False)
-        for group in groups.aggregate([("words", "count"), ("words", "sum")]).to_pylist():
-            key = group["source"], UNKNOWN_YEAR if group["year"] is None else str(group["year"])
-            documents[key] += group["words_count"]
-            words[key] += group["words_sum"]
-    distributions = {name: summarise_distribution(counts) for name, counts in lengths.items()}
+    return summarise_documents(manifest, tally, characters, read_samples(storage, folder))
+
+
+def summarise_documents(
+    manifest: DocumentsManifest, tally: DocumentTally, characters: int, rejected: Sequence[RejectedRecord]
+) -> dict[str, Any]:
+    """Return the statistics of documents that are counted as JSON data.
+
+    Args:
+        characters: number of characters of all sentences.
+        rejected: samples of rejected records.
+    """
+    distributions = {
+        name: summarise_distribution(tally.lengths[name])
+        for name in (*LENGTHS, *(name for name in tally.lengths if name not in LENGTHS))
+    }
+    config = encode(manifest.config)
     return {
-        "shards": len(shard_entries),
-        "bytes": sum(shard.bytes for shard in shard_entries),
-        "documents": documents.total(),
+        "shards": len(manifest.outputs),
+        "bytes": sum(shard.bytes for shard in manifest.outputs),
+        "documents": sum(years.total() for years in tally.documents.values()),
         "sentences": distributions["sentences_per_document"]["sum"],
-        "words": words.total(),
+        "words": sum(years.total() for years in tally.words.values()),
         "characters": characters,
+        "funnel": dict(manifest.funnel),
         "distributions": distributions,
         "years": {
             source: {
-                year: {"documents": documents[source, year], "words": words[source, year]}
-                for year in sorted(year for document_source, year in documents if document_source == source)
+                year: {"documents": documents, "words": tally.words[source][year]}
+                for year, documents in sorted(years.items())
             }
-            for source in sorted({source for source, _ in documents})
+            for source, years in sorted(tally.documents.items())
         },
-        "funnel": dict(manifest.funnel),
+        "values": {column: _summarise_values(tally.values[column]) for column in TALLIED_COLUMNS},
+        "cleaning": encode(manifest.cleaning),
+        "dropped_parts": encode(manifest.dropped_parts),
+        "rejected": [encode(record) for record in rejected],
+        "bad_files": [{"file": bad.file, "detail": bad.detail} for bad in manifest.bad_files],
+        "warnings": list(manifest.warnings),
+        "notice": manifest.notice,
+        "config": {**config.pop("document_config"), **config},
+        "steps": encode(manifest.run.steps),
+        "run": {
+            "command": shlex.join(manifest.run.command),
+            "version": manifest.run.bioshards,
+            "started": manifest.run.started_at,
+            "finished": manifest.run.finished_at,
+        },
     }
+
+
+def _summarise_values(documents: Counter[str]) -> dict[str, Any]:
+    """Return the number of distinct values, and the most frequent ones with their documents."""
+    ordered = sorted(documents.items(), key=lambda item: (-item[1], item[0]))
+    return {"distinct": len(documents), "top": dict(ordered[:TOP_VALUES])}
 
 
 def count_words(sentences: pa.Array) -> pa.Array:

@@ -6,19 +6,29 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bioshards.corpus.ui.chart import Bar, Chart, draw_bars
+from bioshards.corpus.manifest import DocumentsManifest
+from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.ui.chart import Bar, Chart, RowBar, draw_bars, draw_rows
 from bioshards.corpus.ui.html_page import render_page
 
+from .document_stats import summarise_documents
+from .document_tally import DocumentTally
+from .reject_samples import read_samples
 from .text_tables import (
     BY_SOURCE_TITLE,
     DIRECTORY_TITLES,
     LENGTHS_TITLE,
+    RECORDS_TITLE,
+    VALUES_COLUMNS,
     YEAR_COLUMNS,
     StatsTable,
     build_tables,
     format_number,
     format_share,
 )
+
+FILE: Final = "report.html"
+"""The page in a directory of documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +40,13 @@ class _Figure:
     table: StatsTable | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Section:
+    title: str
+    table: StatsTable | None
+    figures: list[_Figure]
+
+
 def render_stats_page(stats: Mapping[str, Any], name: str) -> str:
     """Render the statistics as HTML.
 
@@ -38,18 +55,66 @@ def render_stats_page(stats: Mapping[str, Any], name: str) -> str:
         name: name of the directory, for the title.
     """
     padding = stats.get("splits", {}).get("train", {}).get("padding")
-    plots = {title: plot for (kind, title), plot in _PLOTS.items() if kind == stats["kind"]}
     return render_page(
         __package__,
         "stats_page.html",
         title=f"{DIRECTORY_TITLES[stats['kind']]}: {name}",
         stats=stats,
         padding=None if padding is None else format_share(padding),
-        sections=[
-            {"table": table, "figures": list(plots[table.title](stats)) if table.title in plots else []}
-            for table in build_tables(stats)
-        ],
+        notes=stats.get("warnings", ()),
+        notice=stats.get("notice", ""),
+        headline=_HEADLINES[stats["kind"]](stats),
+        sections=_arrange_sections(stats),
     )
+
+
+def _arrange_sections(stats: Mapping[str, Any]) -> list[_Section]:
+    """Return a section for each table with its charts; row charts have all numbers and replace tables."""
+    sections: list[_Section] = []
+    for table in build_tables(stats):
+        if table.title in _ROW_CHARTS:
+            title = _ROW_CHARTS[table.title]
+            if not sections or sections[-1].title != title:
+                sections.append(_Section(title, None, []))
+            sections[-1].figures.append(_plot_rows(table, stats))
+        else:
+            plot = _PLOTS.get((stats["kind"], table.title))
+            sections.append(_Section(table.title, table, list(plot(stats)) if plot else []))
+    return sections
+
+
+def render_documents_page(
+    storage: Storage, folder: str, manifest: DocumentsManifest, tally: DocumentTally
+) -> str:
+    """Render the page of document shards whose documents are counted; it does not name the directory.
+
+    Args:
+        tally: counts of all documents.
+    """
+    samples = read_samples(storage, folder)
+    stats = summarise_documents(manifest, tally, manifest.counts.characters, samples)
+    return render_stats_page({"pipeline": manifest.pipeline, "kind": "documents", **stats}, manifest.pipeline)
+
+
+def _plot_rows(table: StatsTable, stats: Mapping[str, Any]) -> _Figure:
+    if table.title == RECORDS_TITLE:
+        bars = list(iter_funnel_bars(stats["funnel"]))
+        return _Figure(draw_rows("records", bars), "What became of the records of the source files.")
+    counts = [*stats["values"][VALUES_COLUMNS[table.title]]["top"].values(), 0]  # others have no bar
+    bars = [
+        RowBar(name, f"{number} ({share})", count)
+        for (name, number, share), count in zip(table.rows, counts, strict=False)
+    ]
+    return _Figure(draw_rows(f"documents by {table.title.lower()}", bars), "")
+
+
+def iter_funnel_bars(funnel: Mapping[str, int]) -> Iterator[RowBar]:
+    """Yield bars of all records and of kept ones, and between them of each reason, where those left end."""
+    left = funnel.get("records", 0)
+    for name, count in funnel.items():
+        is_part = name not in ("records", "kept")
+        left -= count if is_part else 0
+        yield RowBar(name, f"{count:,}", count, start=max(0, left) if is_part else 0, colour=int(is_part))
 
 
 def _plot_document_lengths(stats: Mapping[str, Any]) -> Iterator[_Figure]:
@@ -82,15 +147,17 @@ def _plot_histogram(distribution: Mapping[str, Any], x_label: str, y_label: str)
 def _plot_by_year(stats: Mapping[str, Any]) -> Iterator[_Figure]:
     """Plot the text of each source by year, with a table of all years."""
     columns = YEAR_COLUMNS[stats["kind"]]
-    measure = columns[-1]
+    measure = columns[0]
     for source, years in stats["years"].items():
+        known = sorted(int(year) for year in years if year.isdecimal())
+        shown = [str(year) for year in range(known[0], known[-1] + 1)] if known else []
+        shown += [year for year in years if not year.isdecimal()]
+        numbers = {year: years[year][measure] if year in years else 0 for year in shown}
         bars = [
-            Bar(year if year.isdecimal() else "?", f"{year}: {counts[measure]:,}", counts[measure])
-            for year, counts in years.items()
+            Bar(year if year.isdecimal() else "?", f"{year}: {number:,}", number)
+            for year, number in numbers.items()
         ]
-        caption = (
-            f"{measure.capitalize()} of {source} by year of publication; years without any are left out."
-        )
+        caption = f"{measure.capitalize()} of {source} by year of publication."
         if bars and bars[-1].label == "?":
             caption += " The last bar is what has no year."
         rows = [
@@ -100,6 +167,20 @@ def _plot_by_year(stats: Mapping[str, Any]) -> Iterator[_Figure]:
         yield _Figure(chart, caption, StatsTable(f"Every year of {source}", list(columns), rows))
 
 
+def _headline_of_sets(stats: Mapping[str, Any]) -> list[tuple[str, str]]:
+    train = stats["splits"].get("train", {"rows": 0, "tokens": 0})
+    return [(format_number(train[name]), f"{name} to train on") for name in ("rows", "tokens")]
+
+
+_HEADLINES: Final[dict[str, Callable[[Mapping[str, Any]], list[tuple[str, str]]]]] = {
+    "documents": lambda stats: [
+        (format_number(stats[name]), name) for name in ("documents", "sentences", "words")
+    ],
+    "pretraining": _headline_of_sets,
+    "words": lambda stats: [],
+    "vocabulary": lambda stats: [],
+}
+"""Numbers at the top of the page, each with its name, by the directory's kind."""
 _PLOTS: Final[dict[tuple[str, str], Callable[[Mapping[str, Any]], Iterator[_Figure]]]] = {
     ("documents", LENGTHS_TITLE): _plot_document_lengths,
     ("documents", BY_SOURCE_TITLE): _plot_by_year,
@@ -107,3 +188,8 @@ _PLOTS: Final[dict[tuple[str, str], Callable[[Mapping[str, Any]], Iterator[_Figu
     ("pretraining", BY_SOURCE_TITLE): _plot_by_year,
 }
 """What is drawn below a table, by the directory's kind and the table's title."""
+_ROW_CHARTS: Final = {
+    RECORDS_TITLE: RECORDS_TITLE,
+    **dict.fromkeys(VALUES_COLUMNS, "By language, licence, type and journal"),
+}
+"""Tables that are drawn as a row of bars, by their title: the title of the section."""

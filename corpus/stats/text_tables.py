@@ -9,6 +9,8 @@ from typing import Any, Final
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL
 from bioshards.corpus.ui.html_page import format_percent, spell_out_invisible
 
+from .document_tally import UNKNOWN
+
 DIRECTORY_TITLES: Final = {
     "documents": "Document shards",
     "pretraining": "Pretraining set",
@@ -22,7 +24,15 @@ YEAR_COLUMNS: Final = {"documents": ("documents", "words"), "pretraining": ("tok
 """Columns of the statistics by source and year, by the directory's kind."""
 LENGTHS_TITLE: Final = "Lengths"
 BY_SOURCE_TITLE: Final = "By source"
-"""html_report.py adds charts to the tables with this title and :data:`LENGTHS_TITLE`."""
+RECORDS_TITLE: Final = "Records"
+STEPS_TITLE: Final = "Steps of the last run"
+VALUES_COLUMNS: Final = {
+    "Language": "language",
+    "Licence": "licence",
+    "Article type": "article_type",
+    "Journal": "journal",
+}
+"""Column by the title of the table of its values; html_report.py adds charts to tables by their titles."""
 _LABEL_NAMES: Final = {"0": "in order", "1": "not in order", str(NO_LABEL): "no pair"}
 
 
@@ -34,11 +44,15 @@ class StatsTable:
         title: the title.
         header: headings of the other columns; empty for none.
         rows: the rows.
+        text_columns: numbers of the columns of text beside the first.
+        is_folded: the page shows it on demand, and a terminal not.
     """
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+    text_columns: Sequence[int] = ()
+    is_folded: bool = False
 
 
 def build_tables(stats: Mapping[str, Any]) -> list[StatsTable]:
@@ -50,7 +64,7 @@ def build_tables(stats: Mapping[str, Any]) -> list[StatsTable]:
 def render_text(stats: Mapping[str, Any]) -> str:
     """Render the tables for a terminal, with aligned columns."""
     blocks = [f"{DIRECTORY_TITLES[stats['kind']]}, made by {stats['pipeline']}"]
-    blocks += ["\n".join(_align_columns(table)) for table in build_tables(stats)]
+    blocks += ["\n".join(_align_columns(table)) for table in build_tables(stats) if not table.is_folded]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -93,13 +107,61 @@ def _align_columns(table: StatsTable) -> Iterator[str]:
 def _build_document_tables(stats: Mapping[str, Any]) -> Iterator[StatsTable]:
     keys = ("documents", "sentences", "words", "characters", "shards", "bytes")
     yield StatsTable("At a glance", [], [[key, format_number(stats[key])] for key in keys])
+    yield StatsTable(
+        RECORDS_TITLE, [], [[reason, format_number(records)] for reason, records in stats["funnel"].items()]
+    )
+    yield _build_source_table(stats)
+    for title, column in VALUES_COLUMNS.items():
+        yield StatsTable(title, ["documents", "share"], _value_rows(stats["values"][column], stats))
     yield _build_lengths_table(
         {key.replace("_", " "): distribution for key, distribution in stats["distributions"].items()}
     )
-    yield _build_source_table(stats)
-    yield StatsTable(
-        "Records", [], [[reason, format_number(records)] for reason, records in stats["funnel"].items()]
-    )
+    changes = {
+        **stats["cleaning"],
+        **{f"part: {part}": text for part, text in stats["dropped_parts"].items()},
+    }
+    changed_rows = [
+        [name, format_number(text["documents"]), format_number(text["characters"])]
+        for name, text in changes.items()
+        if text["documents"]
+    ]
+    yield StatsTable("Removed by cleaning", ["documents", "characters"], changed_rows)
+    bad_files = [[bad["file"], bad["detail"]] for bad in stats["bad_files"]]
+    yield StatsTable("Files that could not be read", ["reason"], bad_files, text_columns=[1])
+    steps = [_step_row(name, metrics) for name, metrics in stats["steps"].items()]
+    header = ["items", "done before", "MB read", "MB written", "worker seconds", "slowest item"]
+    yield StatsTable(STEPS_TITLE, header, steps)
+    samples = [
+        [*(str(record[key]) for key in ("reason", "file", "position", "detail", "text"))]
+        for record in stats["rejected"]
+    ]
+    header = ["file", "record", "detail", "begins"]
+    yield StatsTable("Some rejected records", header, samples, text_columns=[1, 3, 4], is_folded=True)
+    yield StatsTable("Settings", [], _flatten_rows(stats["config"]), is_folded=True)
+    yield StatsTable("Command", [], [*stats["run"].items()], is_folded=True)
+
+
+def _value_rows(values: Mapping[str, Any], stats: Mapping[str, Any]) -> list[list[str]]:
+    """Return a row for each of the most frequent values, and one for all others; none if none is known."""
+    if not values["top"].keys() - {UNKNOWN}:
+        return []
+    documents = stats["documents"]
+    rows = [
+        [name, format_number(count), format_share(count / documents)] for name, count in values["top"].items()
+    ]
+    if others := values["distinct"] - len(rows):
+        count = documents - sum(values["top"].values())
+        rows.append([f"{others:,} others", format_number(count), format_share(count / documents)])
+    return rows
+
+
+def _step_row(name: str, metrics: Mapping[str, int]) -> list[str]:
+    numbers = [
+        *(format_number(metrics[key]) for key in ("items", "skipped")),
+        *(f"{metrics[key] / 1e6:,.1f}" for key in ("bytes_in", "bytes_out")),
+        *(f"{metrics[key] / 1e3:,.1f}" for key in ("milliseconds", "max_item_ms")),
+    ]
+    return [name, *numbers]
 
 
 def _build_pretraining_tables(stats: Mapping[str, Any]) -> Iterator[StatsTable]:

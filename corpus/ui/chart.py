@@ -22,6 +22,7 @@ _TOP, _PLOT_HEIGHT = 24, 150
 _BOTTOM: Final = _TOP + _PLOT_HEIGHT
 _FONT_SIZE: Final = 11
 _ROW_HEIGHT: Final = 17
+_BAR_ROW_HEIGHT: Final = 30
 _GAP: Final = 8
 """Least distance between texts."""
 _NARROW: Final = frozenset(string.ascii_lowercase + string.digits + string.whitespace + ".,:;-()[]/'") - {
@@ -90,6 +91,17 @@ class Bar:
     label: str
     tooltip: str
     value: float
+
+
+@dataclass(frozen=True, slots=True)
+class RowBar:
+    """A horizontal bar below its label and number, from ``start`` on."""
+
+    label: str
+    number: str
+    value: float
+    start: float = 0
+    colour: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +218,25 @@ def draw_bars(title: str, bars: Sequence[Bar], x_label: str, y_label: str) -> Ch
     labels = [(left + (index + 0.425) * bar_width, bar.label) for index, bar in enumerate(bars)]
     elements += [*_draw_x_labels(labels), _draw_x_title(x_label)]
     return Chart(title, _BOTTOM + 38, elements)
+
+
+def draw_rows(title: str, bars: Sequence[RowBar]) -> Chart:
+    """Draw horizontal bars below each other, on a scale from 0 to the largest, below the title."""
+    elements = [_draw_text(0, 12, title, room=WIDTH, is_bold=True)]
+    scale = WIDTH / max(1, *(bar.start + bar.value for bar in bars))
+    for index, bar in enumerate(bars):
+        y = _TOP + index * _BAR_ROW_HEIGHT
+        width = max(1.0, bar.value * scale) if bar.value else 0
+        x = min(bar.start * scale, WIDTH - width)
+        room = WIDTH - _measure(bar.number) - _GAP
+        elements += [
+            _draw_text(0, y + 10, bar.label, room=room),
+            _draw_text(WIDTH, y + 10, bar.number, "end"),
+            f'<rect x="0" y="{y + 14}" width="{WIDTH}" height="8" fill="var(--box)"/>',
+            f'<rect x="{x:.1f}" y="{y + 14}" width="{width:.1f}" height="8" fill="{_colour(bar.colour)}">'
+            f"<title>{escape_html(bar.label)}: {escape_html(bar.number)}</title></rect>",
+        ]
+    return Chart(title, _TOP + len(bars) * _BAR_ROW_HEIGHT, elements)
 
 
 def draw_lines(title: str, lines: Sequence[Line], x_axis: Axis, y_axis: Axis) -> Chart:

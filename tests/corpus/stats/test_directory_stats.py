@@ -83,19 +83,22 @@ characters       43
 shards            2
 bytes        12,345
 
-Lengths                 mean  5 %  median  95 %  max
-sentences per document  2.00    1       2     3    3
-words per document      4.00    1       5     6    6
-words per sentence      2.00    0       1     4    4
+Records
+records               5
+dropped: no-abstract  2
+kept                  3
 
 By source          years  documents  words
 pmc                 1999          1      5
 pubmed     2020, unknown          2      7
 
-Records
-records               5
-dropped: no-abstract  2
-kept                  3
+Language  documents  share
+eng               3  100 %
+
+Lengths                 mean  5 %  median  95 %  max
+sentences per document  2.00    1       2     3    3
+words per document      4.00    1       5     6    6
+words per sentence      2.00    0       1     4    4
 """
 
 

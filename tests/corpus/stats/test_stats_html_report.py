@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bioshards.corpus.stats import directory_stats, html_report
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui import html_page as frame
-from bioshards.corpus.ui.chart import WIDTH, Bar, draw_bars, round_up_to_nice_number
+from bioshards.corpus.ui.chart import WIDTH, Bar, draw_bars, draw_rows, round_up_to_nice_number
 from tests.support.corpus.stats_directories import (
     VOCABULARY_MANIFEST,
     WORDS_MANIFEST,
@@ -74,25 +74,30 @@ def pretraining_stats(tmp_path: Path) -> dict[str, Any]:
 def test_page_of_documents_has_lengths_and_years(document_stats: dict[str, Any]) -> None:
     tree = parse_page(html_report.render_stats_page(document_stats, "abstracts"))
     assert tree.findtext(".//title") == tree.findtext(".//h1") == "Document shards: abstracts"
-    assert [element.text for element in tree.iter("h2")] == ["At a glance", "Lengths", "By source", "Records"]
+    values = "By language, licence, type and journal"
+    headings = ["At a glance", "Records", "By source", values, "Lengths"]
+    assert [element.text for element in tree.iter("h2")] == headings
     assert [element.findtext("title") for element in tree.iter("svg")] == [
+        "records",
+        "documents of pmc by year",
+        "documents of pubmed by year",
+        "documents by language",
         "documents by sentences in a document",
         "documents by words in a document",
         "sentences by words in a sentence",
-        "words of pmc by year",
-        "words of pubmed by year",
     ]
     captions = [element.text for element in tree.iter("figcaption")]
-    assert captions[0].endswith("begins. The last bar is all from 6 to 3,000.")
-    assert captions[-1].endswith("The last bar is what has no year.")
-    assert [element.text for element in tree.iter("summary")] == ["Every year of pmc", "Every year of pubmed"]
+    assert captions[3].endswith("begins. The last bar is all from 6 to 3,000.")
+    assert captions[2].endswith("The last bar is what has no year.")
+    summaries = [element.text for element in tree.iter("summary")]
+    assert summaries == ["Every year of pmc", "Every year of pubmed", "Settings", "Command"]
     (row,) = tree.xpath("//details[2]//tr[th='unknown']")
     assert row.text_content() == "unknown16,000"
 
 
 def test_page_of_a_pretraining_set_has_padding_and_row_lengths(pretraining_stats: dict[str, Any]) -> None:
     tree = parse_page(html_report.render_stats_page(pretraining_stats, "electra-256"))
-    assert "each padded to 8 tokens, is to 25.00 % padding." in tree.findtext(".//p")
+    assert "each padded to 8 tokens, is to 25.00 % padding." in tree.findtext(".//p[2]")
     titles = [element.findtext("title") for element in tree.iter("svg")]
     assert titles == [
         "rows of train by tokens in a row",
@@ -150,8 +155,39 @@ def test_page_of_a_directory_without_documents(tmp_path: Path) -> None:
     tree = parse_page(
         html_report.render_stats_page(compute_stats(write_document_shards(tmp_path / "empty")), "empty")
     )
-    assert not list(tree.iter("svg"))
+    assert [element.findtext("title") for element in tree.iter("svg")] == ["records"]
     assert "none" in tree.text_content()
+
+
+def test_years_without_documents_leave_no_hole(document_stats: dict[str, Any]) -> None:
+    document_stats["years"] = {"pubmed": {year: {"documents": 1, "words": 1} for year in ("1990", "2000")}}
+    tree = parse_page(html_report.render_stats_page(document_stats, "abstracts"))
+    chart = next(svg for svg in tree.iter("svg") if svg.findtext("title") == "documents of pubmed by year")
+    starts = [float(bar.get("x")) for bar in chart.iter("rect")]
+    assert starts[1] - starts[0] > 10 * float(next(chart.iter("rect")).get("width"))
+
+
+def test_most_frequent_values_are_drawn_and_the_others_counted(document_stats: dict[str, Any]) -> None:
+    top = {"Synthetic journal": 90, "<b>Notes</b>": 9}
+    document_stats["values"]["journal"] = {"distinct": 5, "top": top}
+    tree = parse_page(html_report.render_stats_page(document_stats, "abstracts"))
+    (chart,) = [svg for svg in tree.iter("svg") if svg.findtext("title") == "documents by journal"]
+    texts = [element.text for element in chart.iter("text")]
+    assert texts[1:] == [
+        "Synthetic journal",
+        "90 (89.11 %)",
+        "<b>Notes</b>",
+        "9 (8.91 %)",
+        "3 others",
+        "2 (1.98 %)",
+    ]
+
+
+def test_funnel_narrows_to_the_kept_records() -> None:
+    funnel = {"records": 100, "rejected: no-pmid": 10, "dropped: deleted": 30, "kept": 60}
+    svg = ElementTree.fromstring(draw_rows("records", list(html_report.iter_funnel_bars(funnel))).__html__())
+    bars = [(float(bar.attrib["x"]), float(bar.attrib["width"])) for bar in svg.iter("rect")][1::2]
+    assert bars == [(0, 360), (324, 36), (216, 108), (0, 216)]
 
 
 # Bar chart

@@ -1,11 +1,15 @@
-"""The card of a finished directory is one that Hugging Face's hub reads."""
+"""The pages of a finished directory: the card that Hugging Face's hub reads, and the report."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import lxml.html
 import yaml  # type: ignore[import-untyped]
 
+from bioshards.corpus.stats import directory_stats, html_report
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 
@@ -37,6 +41,39 @@ def test_card_has_header_counts_settings_and_rights(tmp_path: Path) -> None:
         assert line in card
     assert str(tmp_path) not in card
     assert "dropped/" not in card
+    assert_report_equals_stats(tmp_path / "out")
+    tree = lxml.html.document_fromstring((tmp_path / "out" / "report.html").read_bytes())
+    assert [bar.text for bar in tree.xpath("//svg[title='records']/text")][-2:] == ["kept", "1"]
+    (sample,) = tree.xpath("//tr[th='no-pmid']")
+    assert sample.text_content().endswith("<PubmedArticle/>")
+    assert tree.xpath("//tr[th='min pmid']/td/text()") == ["20"]
+    assert [row.text for row in tree.xpath("//h2[.='Steps of the last run']/following::tbody[1]//th")] == [
+        "stage",
+        "versions",
+        "finalize",
+    ]
+
+
+def assert_report_equals_stats(folder: Path) -> None:
+    """Check that the page of what finalize counts is that of ``corpus stats``, which reads all text."""
+    stats = directory_stats.compute_stats(LocalStorage(), str(folder))
+    del stats["distributions"]["words_per_sentence"]
+    assert (folder / "report.html").read_text() == html_report.render_stats_page(stats, "pubmed_to_shards")
+
+
+def test_report_of_an_update_counts_what_was_finalized_before(tmp_path: Path) -> None:
+    make_card(tmp_path)
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "pubmed26n0002.xml").write_bytes(pubmed_set_xml(citation_xml(4)))
+    (final_report,) = (tmp_path / "out" / ".bioshards" / "final_reports").glob("*.json")
+    report = json.loads(final_report.read_text())
+    assert report.pop("tally")["documents"] == {"pubmed": {"2020": 3}}
+    for text in (None, json.dumps(report)):  # as an earlier version wrote it
+        if text:
+            final_report.write_text(text)
+            (tmp_path / "more" / "pubmed26n0003.xml").write_bytes(pubmed_set_xml(citation_xml(5)))
+        assert "documents of " in make_card(tmp_path, "--input", str(tmp_path / "more"))
+        assert_report_equals_stats(tmp_path / "out")
 
 
 def test_card_of_default_settings(tmp_path: Path) -> None:
