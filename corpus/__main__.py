@@ -57,7 +57,7 @@ class VerifyOptions:
     folder: Annotated[str, Argument(metavar="DIR")]
 
 
-_COMMANDS: Final[dict[str, tuple[type[ExportOptions | ShowOptions | StatsOptions | VerifyOptions], str]]] = {
+COMMANDS: Final[dict[str, tuple[type[ExportOptions | ShowOptions | StatsOptions | VerifyOptions], str]]] = {
     "export": (ExportOptions, "write documents as text, JSON lines or Parquet"),
     "show": (ShowOptions, "print one document"),
     "stats": (StatsOptions, "print statistics of any finished directory"),
@@ -68,7 +68,7 @@ _COMMANDS: Final[dict[str, tuple[type[ExportOptions | ShowOptions | StatsOptions
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     parser = OptionParser(prog="python -m bioshards.corpus", description="Inspect a finished directory.")
-    options = parser.parse_command(_COMMANDS, list(sys.argv[1:] if arguments is None else arguments))
+    options = parser.parse_command(COMMANDS, list(sys.argv[1:] if arguments is None else arguments))
     from . import commands  # here, so that --help does not wait for pyarrow
 
     try:

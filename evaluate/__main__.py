@@ -247,7 +247,7 @@ class ContaminationOptions:
 
 
 Command = RunOptions | SearchOptions | VerifyOptions | TextsOptions | ReportOptions | ContaminationOptions
-_COMMANDS: Final[dict[str, tuple[type[Command], str]]] = {
+COMMANDS: Final[dict[str, tuple[type[Command], str]]] = {
     "run": (RunOptions, "fine-tune and score a model: one JSON for each task and seed"),
     "search": (SearchOptions, "search hyperparameters by the score on dev"),
     "verify": (VerifyOptions, "compare benchmark files with the counts of their papers"),
@@ -267,7 +267,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m bioshards.evaluate",
         description="Fine-tune, score and compare models on the papers' benchmarks.",
     )
-    options = parser.parse_command(_COMMANDS, list(sys.argv[1:] if argv is None else argv))
+    options = parser.parse_command(COMMANDS, list(sys.argv[1:] if argv is None else argv))
     return run_command(
         "evaluate",
         lambda: options.run(Progress(sys.stderr)),

@@ -14,7 +14,7 @@ from bioshards.corpus.ui.progress import Progress
 
 from .options import AdoptOptions, BuildOptions, ReportOptions, RewriteOptions
 
-_COMMANDS: Final[dict[str, tuple[type[ReportOptions], str]]] = {
+COMMANDS: Final[dict[str, tuple[type[ReportOptions], str]]] = {
     "build": (BuildOptions, "build a vocabulary from documents or counted words"),
     "adopt": (AdoptOptions, "make a vocabulary of a published one, with its ids"),
     "report": (RewriteOptions, "rewrite the report of a vocabulary"),
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m bioshards.vocab",
         description="Build a vocabulary from a corpus, adopt a published one, or report on one.",
     )
-    options = dataclasses.replace(parser.parse_command(_COMMANDS, argv), command=tuple(argv))
+    options = dataclasses.replace(parser.parse_command(COMMANDS, argv), command=tuple(argv))
     return run_command(
         "vocab",
         lambda: CommandResult(_run_command(options, Progress(sys.stderr))),

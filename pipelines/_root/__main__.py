@@ -21,6 +21,7 @@ usage: bioshards COMMAND ...
   evaluate          fine-tune, score and compare models
   corpus            export, show, verify, or print statistics of a finished directory
   doctor            check this machine: Python, libraries, disk, network, credentials, GPU
+  completion SHELL  print a script for bash or zsh that completes commands and options
 
 bioshards COMMAND --help describes a command.
 """
@@ -34,7 +35,9 @@ _MODULES: Final = {
     "evaluate": "bioshards.evaluate.__main__",
     "corpus": "bioshards.corpus.__main__",
     "doctor": "bioshards.doctor",
+    "completion": "bioshards.completion",
 }
+COMMANDS: Final = ("fetch", *_MODULES)
 _BEAM: Final = "bioshards.pipelines.cli"
 
 
@@ -50,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[0] == "fetch":
         words = ["run", *words]
     if words[0] not in _MODULES:
-        hint = import_module("bioshards.corpus.errors").suggest_nearest(words[0], ["fetch", *_MODULES], 0.4)
+        hint = import_module("bioshards.corpus.errors").suggest_nearest(words[0], COMMANDS, 0.4)
         print(f"bioshards: unknown command {words[0]!r}{hint or ' (see bioshards --help)'}", file=sys.stderr)
         return 2
     module = _MODULES[words[0]]

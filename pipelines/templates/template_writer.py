@@ -79,7 +79,7 @@ class TemplateOptions:
 
 def run_template_command(pipeline: str, argv: Sequence[str]) -> int:
     """Run ``beam template PIPELINE`` with these arguments; returns the exit code."""
-    parser = _make_parser(pipeline)
+    parser = make_parser(pipeline)
     return command_runner.run_reported(parser, lambda: _write_template(pipeline, parser, argv))
 
 
@@ -96,7 +96,7 @@ def _write_template(pipeline: str, parser: Parser[TemplateOptions], argv: Sequen
         return _write_classic_template(pipeline, parser, template_path, run_args)
 
 
-def _make_parser(pipeline: str) -> Parser[TemplateOptions]:
+def make_parser(pipeline: str) -> Parser[TemplateOptions]:
     epilog = EPILOG.format(pipeline, _make_example_options(pipeline), ARGUMENTS_PARAMETER)
     return Parser(f"beam template {pipeline}", DESCRIPTION.format(pipeline), TemplateOptions, epilog)
 
