@@ -63,7 +63,8 @@ def format_script() -> str:
     return _SCRIPT.format(
         paths=" | ".join(f'"{path}"' for path in sorted({*words, *parsers} - {"bioshards", "beam"})),
         nodes="\n".join(
-            f'    "{path}") words="{" ".join(words.get(path, ()))}" options="{_list_options(parsers.get(path))}" ;;'
+            f'    "{path}") words="{" ".join(words.get(path, ()))}"'
+            f' options="{_list_options(parsers.get(path))}" ;;'
             for path in sorted({*words, *parsers})
         ),
         values="\n".join(

@@ -97,6 +97,7 @@ def _write_template(pipeline: str, parser: Parser[TemplateOptions], argv: Sequen
 
 
 def make_parser(pipeline: str) -> Parser[TemplateOptions]:
+    """Return the options of ``beam template``."""
     epilog = EPILOG.format(pipeline, _make_example_options(pipeline), ARGUMENTS_PARAMETER)
     return Parser(f"beam template {pipeline}", DESCRIPTION.format(pipeline), TemplateOptions, epilog)
 
