@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
+from bioshards import early_interrupt
+from bioshards.corpus.exit_codes import INTERRUPTED
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.options import Argument, Option, OptionParser
 
@@ -69,9 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     parser = OptionParser(prog="python -m bioshards.corpus", description="Inspect a finished directory.")
     options = parser.parse_command(COMMANDS, list(sys.argv[1:] if arguments is None else arguments))
-    from . import commands  # here, so that --help does not wait for pyarrow
-
     try:
+        early_interrupt.hand_over()
+        from . import commands  # here, so that --help does not wait for pyarrow
+
         if isinstance(options, StatsOptions):
             commands.write_stats(options.folder, options.json, options.html)
             return 0
@@ -87,6 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except KeyboardInterrupt:
+        print("\nstopped: run the same command again", file=sys.stderr)
+        return INTERRUPTED
     except Exception as error:
         message, exit_code = report_error(error)
         print(message, file=sys.stderr)
