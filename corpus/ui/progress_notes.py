@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Final
+
+from bioshards.corpus.storage.temporary_folder import make_temporary_folder
 
 _FOLDER_VARIABLE: Final = "BIOSHARDS_PROGRESS_FOLDER"
 _INTERVAL_SECONDS: Final = 0.25
@@ -68,7 +69,7 @@ def make_folder() -> Iterator[None]:
     """Let this process and those that it starts write notes inside the block."""
     global _writer
     _writer = _NoteWriter()
-    with tempfile.TemporaryDirectory(prefix="bioshards-progress-", ignore_cleanup_errors=True) as folder:
+    with make_temporary_folder("progress") as folder:
         os.environ[_FOLDER_VARIABLE] = folder
         try:
             yield

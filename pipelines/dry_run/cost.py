@@ -169,13 +169,12 @@ def _format_remote_estimate(
 
 def measure_graph(build: Callable[[beam.Pipeline], None]) -> tuple[int, int]:
     """Return the number of steps of a job, and its bytes as a runner is given it."""
-    import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    from bioshards.pipelines.execution import local_runner
+    from bioshards.pipelines.execution import executor, local_runner
 
     options = PipelineOptions([])
-    pipeline = beam.Pipeline(runner=local_runner.make_runner(options), options=options)
+    pipeline = executor.make_pipeline(local_runner.make_runner(options), options)
     build(pipeline)
     graph_proto = pipeline.to_runner_api()
     num_steps = sum(not transform.subtransforms for transform in graph_proto.components.transforms.values())

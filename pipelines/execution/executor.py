@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import shutil
 import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -16,6 +17,7 @@ from bioshards.pipelines.dataflow import job_status, settings, worker_package
 
 if TYPE_CHECKING:
     import apache_beam as beam
+    from apache_beam.options.pipeline_options import PipelineOptions
 
 POLL_SECONDS: Final = 0.5
 REMOTE_POLL_SECONDS: Final = 20
@@ -91,8 +93,6 @@ def execute(
         KeyboardInterrupt: Ctrl-C or a termination signal; with what to say if the job goes on elsewhere.
         Exception: what went wrong in a worker or a runner.
     """
-    import apache_beam as beam
-
     from . import local_runner
 
     beam_options = context.beam_options
@@ -110,7 +110,7 @@ def execute(
 
     def run_pipeline() -> None:
         with _pin_libraries(context, job_spec):
-            pipeline = beam.Pipeline(runner=runner, options=beam_options)
+            pipeline = make_pipeline(runner, beam_options)
             build(pipeline)
             result = pipeline.run()
         results.append(result)
@@ -141,6 +141,15 @@ def execute(
         finally:
             progress.close()
     return deferred_message
+
+
+def make_pipeline(runner: Any, options: PipelineOptions) -> beam.Pipeline:
+    """Make an empty graph, without the temporary folder that Beam makes for transforms in Java and leaves."""
+    import apache_beam as beam
+
+    pipeline = beam.Pipeline(runner=runner, options=options)
+    shutil.rmtree(pipeline.local_tempdir, ignore_errors=True)
+    return pipeline
 
 
 @contextlib.contextmanager

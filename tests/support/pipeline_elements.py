@@ -11,7 +11,7 @@ import apache_beam
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.pipeline import PipelineVisitor
 
-from bioshards.pipelines.execution import local_runner
+from bioshards.pipelines.execution import executor, local_runner
 
 
 def run_and_record(build: Callable[[apache_beam.Pipeline], None], path: Path) -> dict[str, int]:
@@ -23,7 +23,7 @@ def run_and_record(build: Callable[[apache_beam.Pipeline], None], path: Path) ->
             collections.extend(node.outputs.values())
 
     options = PipelineOptions([], **local_runner.make_local_options(1))
-    root = apache_beam.Pipeline(runner=local_runner.make_runner(options), options=options)
+    root = executor.make_pipeline(local_runner.make_runner(options), options)
     build(root)
     root.visit(CollectionVisitor())
     for number, collection in enumerate(collections):

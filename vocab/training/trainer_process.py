@@ -11,12 +11,12 @@ import io
 import json
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from bioshards.corpus.errors import InvalidValueError, RunError
+from bioshards.corpus.storage.temporary_folder import make_temporary_folder
 
 CHARACTERS_PER_STRING: Final = 1 << 16
 """Characters of each string passed to the WordPiece trainer, which counts each string in one thread."""
@@ -47,7 +47,7 @@ def train_in_process(
         ValueError: the library rejects the words or the options; the message is its own.
         RunError: the process was killed.
     """
-    with tempfile.TemporaryDirectory(prefix="bioshards-") as name:
+    with make_temporary_folder("vocab") as name:
         folder = Path(name)
         _write_counts(folder / _WORDS, words)
         if seeds:

@@ -35,6 +35,7 @@ from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import FileInfo
 from bioshards.corpus.text_config import TextConfig
 from bioshards.pipelines import pmc_to_shards, pubmed_to_shards, shards_to_pretraining, shards_to_words
+from bioshards.pipelines.execution import executor
 from bioshards.pipelines.inputs.downloads import REMOTE_SLOTS, DownloadPlan, SourceListing
 from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
 from bioshards.pipelines.inputs.run_inputs import RunInputs
@@ -56,7 +57,7 @@ BuildGraph = Callable[[beam.Pipeline], None]
 
 def graph_size(build: BuildGraph) -> int:
     """Return the bytes of the graph that a runner gets."""
-    root = beam.Pipeline(options=PipelineOptions([]))
+    root = executor.make_pipeline(None, PipelineOptions([]))
     build(root)
     return len(root.to_runner_api().SerializeToString())
 

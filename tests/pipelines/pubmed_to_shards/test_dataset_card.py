@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import lxml.html
+import pytest
 import yaml  # type: ignore[import-untyped]
 
 from bioshards.corpus.stats import directory_stats, html_report
@@ -76,5 +78,8 @@ def test_report_of_an_update_counts_what_was_finalized_before(tmp_path: Path) ->
         assert_report_equals_stats(tmp_path / "out")
 
 
-def test_card_of_default_settings(tmp_path: Path) -> None:
+def test_card_of_default_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     assert "All settings are the defaults." in make_card(tmp_path)
+    assert not list((tmp_path / "temporary").iterdir()), "nothing is left, also by Beam"

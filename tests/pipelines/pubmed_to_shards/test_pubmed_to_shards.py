@@ -90,7 +90,7 @@ def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
     from bioshards.corpus.pubmed.filters import PubMedConfig
     from bioshards.corpus.storage.local_storage import LocalStorage
     from bioshards.pipelines import pubmed_to_shards
-    from bioshards.pipelines.execution import local_runner
+    from bioshards.pipelines.execution import executor, local_runner
     from bioshards.pipelines.inputs.run_inputs import RunInputs
     from bioshards.pipelines.job_types import ShardsJob
 
@@ -114,7 +114,7 @@ def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
         run_info=DocumentsRun(command=("test",)),
     )
     options = apache_beam.options.pipeline_options.PipelineOptions([], **local_runner.make_local_options(1))
-    root = apache_beam.Pipeline(runner=local_runner.make_runner(options), options=options)
+    root = executor.make_pipeline(local_runner.make_runner(options), options)
     pubmed_to_shards.build(root, job)
     result = root.run()
     result.wait_until_finish()
