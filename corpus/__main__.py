@@ -87,6 +87,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(options, VerifyOptions):
             return commands.print_check(options.folder)
         document = commands.find_document(options.folder, options.id)
+        if document is None:
+            print(f"{options.folder} has no document {options.id}", file=sys.stderr)
+            return 1
+        print("\n".join(commands.format_document(document)), flush=True)
+        return 0
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -97,11 +102,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         message, exit_code = report_error(error)
         print(message, file=sys.stderr)
         return exit_code
-    if document is None:
-        print(f"{options.folder} has no document {options.id}", file=sys.stderr)
-        return 1
-    print("\n".join(commands.format_document(document)))
-    return 0
 
 
 if __name__ == "__main__":

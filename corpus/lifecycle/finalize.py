@@ -21,7 +21,7 @@ from bioshards.corpus.manifest import decode, encode
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
-from bioshards.corpus.stats.document_tally import TALLIED_COLUMNS, DocumentTally, TallyJson
+from bioshards.corpus.stats.document_tally import TALLIED_COLUMNS, DocumentTally
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
 
@@ -214,12 +214,12 @@ def finalize_source(
     return result
 
 
-def read_tally(storage: Storage, output_dir: OutputDir, output_name: str) -> TallyJson:
-    """Read the counts of the kept documents of a finalized source.
+def read_tally(storage: Storage, output_dir: OutputDir, output_name: str) -> str:
+    """Read the tally of the kept documents of a finalized source, as text (:class:`DocumentTally`).
 
-    They stay in its report, since journals and lengths of thousands of sources are too much for results.
+    It stays in the report, since journals and lengths of thousands of sources are too much for results.
     """
-    tally: TallyJson = storage.read_json(output_dir.final_report_path(output_name))["tally"]
+    tally: str = storage.read_json(output_dir.final_report_path(output_name))["tally"]
     return tally
 
 

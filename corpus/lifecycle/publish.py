@@ -38,7 +38,7 @@ from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.stats import html_report
-from bioshards.corpus.stats.document_tally import DocumentTally, TallyJson
+from bioshards.corpus.stats.document_tally import DocumentTally
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile
@@ -362,7 +362,7 @@ def _publish_pages(
 ) -> None:
     """Write the card and the report; of the latter, only the sections on the run differ in equal runs."""
 
-    def read_tally(output_name: str) -> TallyJson:
+    def read_tally(output_name: str) -> str:
         return finalize.read_tally(storage, output_dir, output_name)
 
     def write(name: str) -> None:

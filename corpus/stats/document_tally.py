@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +17,6 @@ UNKNOWN: Final = "unknown"
 TALLIED_COLUMNS: Final = ("language", "licence", "article_type", "journal")
 LENGTHS: Final = {"sentences_per_document": "num_sentences", "words_per_document": "words"}
 """The column of rows that each distribution of lengths counts."""
-TallyJson: TypeAlias = Mapping[str, Mapping[str, Mapping[str, int]]]
 
 
 @dataclass(slots=True)
@@ -49,13 +48,16 @@ class DocumentTally:
             self.documents[group["source"]][year] += group["words_count"]
             self.words[group["source"]][year] += group["words_sum"]
         for column in TALLIED_COLUMNS:
-            for item in pc.value_counts(rows[column]).to_pylist():
-                self.values[column][str(item["values"] or UNKNOWN)] += item["counts"]
+            counts = pc.value_counts(rows[column])
+            values, documents = counts.field("values").to_pylist(), counts.field("counts").to_pylist()
+            for value, count in zip(values, documents, strict=True):
+                self.values[column][value or UNKNOWN] += count
         for name, column in LENGTHS.items():
             add_counts(self.lengths[name], rows[column])
 
-    def add_json(self, tally: TallyJson) -> None:
-        """Add a tally from its JSON value (:meth:`to_json`)."""
+    def add_json(self, text: str) -> None:
+        """Add a tally (:meth:`to_json`)."""
+        tally: dict[str, dict[str, dict[str, int]]] = json.loads(text)
         for counters, added in (
             (self.documents, tally["documents"]),
             (self.words, tally["words"]),
@@ -66,20 +68,10 @@ class DocumentTally:
         for name, counts in tally["lengths"].items():
             self.lengths[name].update({int(length): count for length, count in counts.items()})
 
-    def to_json(self) -> TallyJson:
-        """Return the tally as a JSON value."""
-        lengths = {
-            name: {str(length): count for length, count in sorted(counts.items())}
-            for name, counts in self.lengths.items()
-        }
-        counters = {"documents": self.documents, "words": self.words, "values": self.values}
-        return {
-            **{
-                key: {name: dict(sorted(counts.items())) for name, counts in sorted(counts_by_name.items())}
-                for key, counts_by_name in counters.items()
-            },
-            "lengths": lengths,
-        }
+    def to_json(self) -> str:
+        """Return the tally as text, which reports carry as it is: it has thousands of numbers."""
+        counters = {name: getattr(self, name) for name in self.__slots__}
+        return json.dumps(counters, sort_keys=True, separators=(",", ":"))
 
     def count_years(self) -> Counter[str]:
         """Return the number of documents by year, of all sources."""

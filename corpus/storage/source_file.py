@@ -152,7 +152,7 @@ def list_input_files(
 
     Raises:
         InputUnreadableError: a folder cannot be listed, a link that may be one leads nowhere, or a file is a
-            pipe or a device.
+            pipe or a device, or its name not in UTF-8.
     """
 
     def report_repeated(path: str, first_path: str) -> None:
@@ -163,7 +163,7 @@ def list_input_files(
         if not storage.is_folder(input_path):
             files = [_make_absolute(info) for info in storage.glob(input_path)]
             for info in files:
-                _check_regular(input_path, info)
+                _check_readable(input_path, info)
             return InputListing(input_path, files, [])
         infos = [_make_absolute(info) for info in storage.walk(input_path, report_repeated, True)]
     others = []
@@ -174,7 +174,7 @@ def list_input_files(
             is_temporary = os.path.basename(info.path).startswith((TEMPORARY_PREFIX, PARTIAL_PREFIX))
             others += [info.path] if has_extension and not is_temporary else []
         elif has_extension:
-            _check_regular(input_path, info)
+            _check_readable(input_path, info)
             files.append(info)
         else:
             _check_link(input_path, info.path)
@@ -216,12 +216,20 @@ def _check_link(input_path: str, path: str) -> None:
         )
 
 
-def _check_regular(input_path: str, info: FileInfo) -> None:
-    """Check that a file is no pipe or device, which has no end, or waits for a writer.
+def _check_readable(input_path: str, info: FileInfo) -> None:
+    """Check that a file has a name in UTF-8 and is no pipe or device, which has no end or waits.
 
     Raises:
-        InputUnreadableError: it is.
+        InputUnreadableError: it is one, or its name is not.
     """
+    try:
+        info.path.encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(info.path).decode(errors="backslashreplace")
+        raise InputUnreadableError(
+            f"--input {input_path}: the name of {shown} is not in UTF-8, and documents name their file. "
+            "Rename it"
+        ) from None
     if info.size or "://" in info.path:  # of files on a disk, only an empty one is looked at again
         return
     if os.path.exists(info.path) and not os.path.isfile(info.path):

@@ -419,6 +419,19 @@ def test_pipe_is_an_error(tmp_path: Path, given: str) -> None:
     )
 
 
+@pytest.mark.parametrize("given", ["in", "in/pubmed26n0002-é.xml", "in/*.xml"])
+def test_name_other_than_utf_8_is_an_error(tmp_path: Path, given: str) -> None:
+    write_files(tmp_path, "in/pubmed26n0001.xml")
+    latin_1 = os.fsdecode("pubmed26n0002-é.xml".encode("latin-1"))
+    (tmp_path / "in" / latin_1).touch()
+    with pytest.raises(InputUnreadableError) as error_info:
+        discover_sources(FILES, [f"{tmp_path}/{given}".replace("pubmed26n0002-é.xml", latin_1)])
+    assert str(error_info.value).endswith(
+        f"the name of {tmp_path}/in/pubmed26n0002-\\xe9.xml is not in UTF-8, and documents name their file. "
+        "Rename it"
+    )
+
+
 def get_error_message(*inputs: str | Path) -> str:
     with pytest.raises(InputNotFoundError) as error_info:
         discover_paths(*inputs)

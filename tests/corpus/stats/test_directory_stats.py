@@ -330,8 +330,9 @@ def test_file_name_with_invalid_unicode_is_escaped(tmp_path: Path, run_command: 
     assert run_command(folder) == 0
 
 
-def test_closed_output_pipe_is_not_an_error(documents_dir: Path) -> None:
-    command_line = [sys.executable, "-m", "bioshards.corpus", "stats", str(documents_dir), "--json", "-"]
+@pytest.mark.parametrize("words", ["stats {} --json -", "show {} --id pubmed:1"])
+def test_closed_output_pipe_is_not_an_error(documents_dir: Path, words: str) -> None:
+    command_line = [sys.executable, "-m", "bioshards.corpus", *words.format(documents_dir).split()]
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as closed:
