@@ -21,6 +21,9 @@ def render_page(result: ContaminationResult, summaries: list[SplitSummary]) -> s
         __package__,
         "match_page.html",
         title="Benchmarks in the pretraining text",
+        headline=[
+            (f"{sum(match.should_exclude for match in result.document_matches):,}", "documents to exclude"),
+        ],
         result=result,
         words=words,
         requested=[summary.to_cells() for summary in summaries if summary.split in result.splits],

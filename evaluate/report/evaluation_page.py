@@ -5,9 +5,16 @@ from __future__ import annotations
 from bioshards.corpus.ui.chart import Chart, Score, ScoreSeries, draw_scores
 from bioshards.corpus.ui.html_page import render_page as render_template
 
+from .blurb import BLURB_TASKS
 from .report_types import PublishedReport, Report, SuiteReport, TaskReport
 from .suite_tables import build_models_table, build_suite_tables, format_legend
-from .table import INVENTED_SYMBOL, get_footnote_symbols, list_model_labels, make_task_cell
+from .table import (
+    INVENTED_SYMBOL,
+    collect_footnote_symbols,
+    get_footnote_symbols,
+    list_model_labels,
+    make_task_cell,
+)
 
 
 def render_page(report: Report) -> str:
@@ -16,10 +23,28 @@ def render_page(report: Report) -> str:
         __package__,
         "evaluation_page.html",
         title=f"Evaluation of {', '.join(model['name'] for model in report['models'])}",
+        headline=[figure for suite in report["suites"] for figure in _list_blurb_scores(suite)],
         legend=format_legend(report),
         models_table=build_models_table(report),
         suites=[(_draw_suite(suite), list(build_suite_tables(suite))) for suite in report["suites"]],
     )
+
+
+def _list_blurb_scores(suite: SuiteReport) -> list[tuple[str, str]]:
+    """Return each model's BLURB score with its name, or how many of the tasks have a score."""
+    models = suite["blurb"]["models"] if suite["blurb"] else {}
+    return [
+        (
+            f"{model['score']:.2f}{collect_footnote_symbols(suite, label, list(suite['tasks']))}",
+            f"BLURB score of {label}",
+        )
+        if model["score"] is not None
+        else (
+            f"{len(BLURB_TASKS) - len(model['missing_tasks'])} of {len(BLURB_TASKS)}",
+            f"BLURB tasks: {label}",
+        )
+        for label, model in models.items()
+    ]
 
 
 def _draw_suite(suite: SuiteReport) -> Chart:

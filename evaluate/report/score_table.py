@@ -11,13 +11,13 @@ from typing import Final
 from .blurb import TASKS_BY_TYPE
 from .report_types import BlurbReport, ModelScores, PublishedReport, PublishedRow, SuiteReport
 from .table import (
-    FOOTNOTE_SYMBOLS,
     INVENTED,
     INVENTED_SYMBOL,
     NO_SCORE,
     Cell,
     Footnotes,
     ReportTable,
+    collect_footnote_symbols,
     format_interval,
     format_mean,
     get_footnote_symbols,
@@ -115,19 +115,7 @@ def _make_blurb_rows(
         return [title_cell, Cell(""), *our_cells, Cell(NO_SCORE), *published_cells]
 
     def add_marks(label: str, tasks: Sequence[str], texts: Sequence[str] = ()) -> str:
-        marked_scores = [
-            scores
-            for task, model_label, scores in iter_scores(suite)
-            if model_label == label and task in tasks
-        ]
-        return footnotes.add(
-            "".join(
-                symbol
-                for symbol in FOOTNOTE_SYMBOLS
-                if any(symbol in get_footnote_symbols(task_scores) for task_scores in marked_scores)
-            ),
-            texts,
-        )
+        return footnotes.add(collect_footnote_symbols(suite, label, tasks), texts)
 
     for type_name, tasks in TASKS_BY_TYPE.items():
         type_title = f"{type_name}, mean of {len(tasks)}" if len(tasks) > 1 else type_name

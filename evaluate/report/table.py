@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -111,6 +111,17 @@ def get_footnote_symbols(scores: ModelScores) -> str:
         bool(scores["legacy"]),
     )
     return "".join(symbol for symbol, is_set in zip(FOOTNOTE_SYMBOLS, flags, strict=True) if is_set)
+
+
+def collect_footnote_symbols(suite: SuiteReport, label: str, tasks: Collection[str]) -> str:
+    """Return the symbols of all scores of a model on these tasks, each once."""
+    marks = {
+        symbol
+        for task, model_label, scores in iter_scores(suite)
+        if model_label == label and task in tasks
+        for symbol in get_footnote_symbols(scores)
+    }
+    return "".join(symbol for symbol in FOOTNOTE_SYMBOLS if symbol in marks)
 
 
 def make_task_cell(task: str, models: Iterable[ModelScores], marks: str = "") -> Cell:

@@ -21,6 +21,7 @@ SCREENS = [(width, scheme) for width in (400, 900, 1400) for scheme in ("light",
 FIND_PROBLEMS = """
 const problems = [], root = document.documentElement;
 document.querySelectorAll("details").forEach(details => details.open = true);
+if (!document.querySelector("h1 + .headline")) problems.push("no headline figure at the top");
 if (root.scrollWidth > root.clientWidth) problems.push(`${root.scrollWidth} px wide`);
 for (const svg of document.querySelectorAll("svg")) {
   const frame = svg.getBoundingClientRect();

@@ -80,6 +80,14 @@ def _make_documents_page(folder: Path) -> str:
     write_document_shards(folder, [documents])
     stats = directory_stats.compute_stats(LocalStorage(), str(folder))
     stats["years"]["pubmed"]["2025"]["words"] = 3_512_345_678
+    stats["values"]["journal"] = {"distinct": 40, "top": dict.fromkeys(HOSTILE, 300)}
+    stats["cleaning"] = {name: {"documents": 12, "characters": 34_567} for name in ("copyright", HOSTILE[4])}
+    stats["rejected"] = [
+        {"reason": "no-pmid", "file": HOSTILE[4], "position": 7, "detail": HOSTILE[5], "text": HOSTILE[2]}
+    ]
+    metrics = ("items", "skipped", "bytes_in", "bytes_out", "milliseconds", "max_item_ms")
+    stats["steps"] = {step: dict.fromkeys(metrics, 123_456_789) for step in ("stage", "versions", "finalize")}
+    stats["warnings"] = ["2 baseline files do not have 30,000 records"]
     stats["years"][HOSTILE[0]] = {HOSTILE[4]: {"documents": 1, "words": 1}}
     return html_report.render_stats_page(stats, "abstracts")
 

@@ -5,7 +5,7 @@ The output is reproducible: the same logs give the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -69,6 +69,7 @@ def _render_page(title: str, runs: Sequence[RunLog], legend: Chart, charts: Sequ
         __package__,
         "curves_page.html",
         title=title,
+        headline=[figure for run in runs for figure in _find_last_loss(run)],
         notes=[(run.name, note) for run in runs for note in run.notes],
         smoothing=SMOOTHING_DIVISOR if is_smoothed else None,
         legend=legend,
@@ -78,6 +79,16 @@ def _render_page(title: str, runs: Sequence[RunLog], legend: Chart, charts: Sequ
             ("validation", header, _list_last_values(runs, "validation")),
         ],
     )
+
+
+def _find_last_loss(run: RunLog) -> Iterator[tuple[str, str]]:
+    """Yield a run's last loss, in validation if there is one, with its name."""
+    for split in ("validation", "train"):
+        steps, losses = run.get_curve(split, ("loss",))
+        if len(steps):
+            name = "validation" if split == "validation" else "training"
+            yield f"{losses[-1]:.4g}", f"{name} loss of {run.name} at step {int(steps[-1]):,}"
+            return
 
 
 def _list_last_values(runs: Sequence[RunLog], split: Split) -> list[list[str]]:

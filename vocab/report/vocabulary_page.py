@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bioshards.corpus.ui.chart import Chart, Line, draw_lines, make_linear_axis, make_log_axis
+from bioshards.corpus.ui.html_page import format_percent, spell_out_invisible
 from bioshards.corpus.ui.html_page import render_page as render_template
-from bioshards.corpus.ui.html_page import spell_out_invisible
 from bioshards.vocab.tokenizer.wordpiece import (
     CONTINUATION_PREFIX,
     MAX_WORD_LENGTH,
@@ -28,10 +28,16 @@ def render_page(report: Mapping[str, Any], name: str | None = None) -> str:
     own, *baselines = report["vocabularies"]
     if name and report["name"] == DEFAULT_NAME and all(name != each["name"] for each in baselines):
         report = {**report, "name": name, "vocabularies": [{**own, "name": name}, *baselines]}
+    unknown = format_percent(own["on_words"]["unknown_words"])
     return render_template(
         __package__,
         "vocabulary_page.html",
         title="Vocabulary report" + (f": {report['name']}" if report["name"] != DEFAULT_NAME else ""),
+        headline=[
+            (f"{own['on_words']['fertility']:.4f}", "pieces a word (fertility)"),
+            (unknown.replace("\u202f", " "), f"of words with an {UNK}"),
+            (f"{own['size']:,}", "entries"),
+        ],
         report=report,
         vocabularies=report["vocabularies"],
         names=[vocabulary["name"] for vocabulary in report["vocabularies"]],

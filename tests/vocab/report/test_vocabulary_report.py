@@ -361,9 +361,7 @@ def test_nested_build_facts_are_shown_as_text() -> None:
         "curve": False,
     }
     tree = parse_html(render_page(build_report(make_tokenizer(), WORDS, None, None, {}, None, about)))
-    rows = {
-        row.findtext("th"): "|".join(row.find("td").itertext()) for row in select(tree, "(//table)[1]//tr")
-    }
+    rows = {row.findtext("th"): "|".join(row.find("td").itertext()) for row in select(tree, "//details//tr")}
     assert rows == {
         "hold out": "0.01",
         "inputs": "pipeline: pubmed_to_shards|documents: 2,158|pipeline: pmc_to_shards",
