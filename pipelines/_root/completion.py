@@ -91,7 +91,8 @@ def _iter_nodes() -> Iterator[tuple[str, Sequence[str] | argparse.ArgumentParser
     from bioshards.corpus.ui.options import OptionParser
     from bioshards.pipelines.registry import COPY, PIPELINES
     from bioshards.pipelines.templates.template_writer import make_parser as make_template_parser
-    from bioshards.train.__main__ import PlotOptions, TrainJob
+    from bioshards.train.__main__ import PlotOptions
+    from bioshards.train.config.train_job import TrainJob
 
     def make_parser(options_type: type) -> OptionParser:
         parser = OptionParser()

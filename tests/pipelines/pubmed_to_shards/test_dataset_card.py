@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import lxml.html
 import pytest
@@ -44,7 +45,7 @@ def test_card_has_header_counts_settings_and_rights(tmp_path: Path) -> None:
     assert str(tmp_path) not in card
     assert "dropped/" not in card
     assert_report_equals_stats(tmp_path / "out")
-    tree = lxml.html.document_fromstring((tmp_path / "out" / "report.html").read_bytes())
+    tree: Any = lxml.html.document_fromstring((tmp_path / "out" / "report.html").read_bytes())
     assert [bar.text for bar in tree.xpath("//svg[title='records']/text")][-2:] == ["kept", "1"]
     (sample,) = tree.xpath("//tr[th='no-pmid']")
     assert sample.text_content().endswith("<PubmedArticle/>")
