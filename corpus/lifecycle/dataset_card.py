@@ -7,13 +7,23 @@ It has neither paths nor times, so that the same run gives the same bytes
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from bioshards.corpus.manifest import DocumentsManifest
 from bioshards.corpus.text_config import TextConfig
 
 FILE: Final = "README.md"
+_NLM_NOTICE: Final = (
+    "Courtesy of the U.S. National Library of Medicine. NLM neither endorses this product nor "
+    "guarantees its content; it does not reflect the most current data available from NLM."
+)
+NOTICE_BY_PIPELINE: Final = {
+    "pubmed_to_shards": f"{_NLM_NOTICE} Abstracts may be their publishers' copyright.",
+    "pmc_to_shards": f"{_NLM_NOTICE} Each article is under the licence in its row.",
+    "text_to_shards": "The rights in these documents are those of the text files that they were made from.",
+}
+"""Rights in the documents, by the pipeline that made them."""
 _SUBJECT_BY_PIPELINE: Final = {
     "pubmed_to_shards": "PubMed citations: titles and abstracts",
     "pmc_to_shards": "PMC open-access articles",
@@ -50,7 +60,6 @@ def format_dataset_card(manifest: DocumentsManifest, document_config: TextConfig
         *filter(None, extra_files),
         ("`.bioshards/`", "work files, by which the next run does only what is new; readers need none"),
     ]
-    setting_rows = [(f"`{name}`", f"`{json.dumps(value)}`") for name, value in settings.items()]
     licence_rows = [(name, f"{count:,}") for name, count in manifest.licences.items()]
     return (
         f"""\
@@ -82,19 +91,19 @@ documents = datasets.load_from_disk("this folder")  # from the hub: datasets.loa
 
 ## Files
 
-{_format_table(("file", "content"), files)}
+{format_table(("file", "content"), files)}
 
 ## How it was made
 
-{_format_table(("setting", "value"), setting_rows) if setting_rows else "All settings are the defaults."}
+{format_settings(settings) if settings else "All settings are the defaults."}
 
-{_format_table(("records", "number"), [(name, f"{count:,}") for name, count in manifest.funnel.items()])}
+{format_table(("records", "number"), [(name, f"{count:,}") for name, count in manifest.funnel.items()])}
 
 ## Rights
 
 {manifest.notice}
 
-{_format_table(("licence", "documents"), licence_rows) if set(manifest.licences) - {"unknown"} else ""}
+{format_table(("licence", "documents"), licence_rows) if set(manifest.licences) - {"unknown"} else ""}
 """.rstrip()
         + "\n"
     )
@@ -110,6 +119,13 @@ def _choose_hub_licence(licences: Collection[str]) -> str:
     return "cc" if licences and all(name.startswith("CC") for name in licences) else "other"
 
 
-def _format_table(header: tuple[str, str], rows: Iterable[tuple[str, str]]) -> str:
-    lines = [header, ("---", "---"), *rows]
+def format_settings(settings: Mapping[str, object]) -> str:
+    """Return settings as a table in Markdown."""
+    rows = [(f"`{name}`", f"`{json.dumps(value)}`") for name, value in settings.items()]
+    return format_table(("setting", "value"), rows)
+
+
+def format_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)

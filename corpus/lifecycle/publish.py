@@ -51,16 +51,6 @@ from .id_lists import IdList
 from .near_duplicate_files import DUPLICATES_HEADER
 from .stage import MENDABLE_REASONS, StageResult, order_stage_results
 
-_NLM_NOTICE: Final = (
-    "Courtesy of the U.S. National Library of Medicine. NLM neither endorses this product nor "
-    "guarantees its content; it does not reflect the most current data available from NLM."
-)
-NOTICE_BY_PIPELINE: Final = {
-    "pubmed_to_shards": f"{_NLM_NOTICE} Abstracts may be their publishers' copyright.",
-    "pmc_to_shards": f"{_NLM_NOTICE} Each article is under the licence in its row.",
-    "text_to_shards": "The rights in these documents are those of the text files that they were made from.",
-}
-
 DUPLICATES_FILE: Final = "duplicates.tsv"
 _DUPLICATE_REASONS: Final = {"exact": "duplicate", "near": "near-duplicate"}
 """Drop reason by the value of ``--dedup``."""
@@ -194,7 +184,7 @@ def _build_manifest(
     removed = {rule: _sum_removed_text(rule, finalize_results) for rule in document_config.removal_names()}
     return DocumentsManifest(
         pipeline=config.pipeline,
-        notice=NOTICE_BY_PIPELINE[config.pipeline],
+        notice=dataset_card.NOTICE_BY_PIPELINE[config.pipeline],
         config=config,
         newest_file=_find_newest_file(usable_results) if config.pipeline == "pubmed_to_shards" else None,
         inputs=tuple(

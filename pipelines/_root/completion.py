@@ -91,8 +91,6 @@ def _iter_nodes() -> Iterator[tuple[str, Sequence[str] | argparse.ArgumentParser
     from bioshards.corpus.ui.options import OptionParser
     from bioshards.pipelines.registry import COPY, PIPELINES
     from bioshards.pipelines.templates.template_writer import make_parser as make_template_parser
-    from bioshards.train.__main__ import PlotOptions
-    from bioshards.train.config.train_job import TrainJob
 
     def make_parser(options_type: type) -> OptionParser:
         parser = OptionParser()
@@ -115,5 +113,5 @@ def _iter_nodes() -> Iterator[tuple[str, Sequence[str] | argparse.ArgumentParser
         for name, (options_type, _) in group_commands.items():
             yield f"bioshards {group} {name}", make_parser(options_type)
     yield "bioshards train", ["plot"]
-    yield "bioshards train", make_parser(TrainJob)
-    yield "bioshards train plot", make_parser(PlotOptions)
+    yield "bioshards train", make_parser(import_module("bioshards.train.config.train_job").TrainJob)
+    yield "bioshards train plot", make_parser(import_module("bioshards.train.__main__").PlotOptions)

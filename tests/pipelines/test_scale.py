@@ -147,7 +147,7 @@ def test_leftovers_of_many_shard_groups_are_removed_concurrently(tmp_path: Path,
     assert FILES.list_names(f"{output_dir.work_folder}/build_reports") == ["new.json"]
     assert FILES.list_names(f"{output_dir.work_folder}/shuffle_spill") == []
     assert calls.counts["publish", "remove", True] == 2 * count
-    assert calls.sequential("driver") == 10
+    assert calls.sequential("driver") == 9
 
 
 # Job graphs

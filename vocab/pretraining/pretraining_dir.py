@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bioshards.corpus.errors import shorten_list
+from bioshards.corpus.lifecycle import dataset_card
 from bioshards.corpus.manifest import (
     PretrainingConfig,
     PretrainingCounts,
@@ -33,7 +35,7 @@ from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.parallel import parallel_for_each
 from bioshards.corpus.storage.storage_protocol import Storage
 
-from . import global_shuffle, shard_writer
+from . import global_shuffle, set_card, shard_writer
 from .build import BuildConfig, make_schema
 from .build_result import BuildResult
 from .objectives.objective_registry import OBJECTIVES
@@ -133,7 +135,6 @@ def publish_pretraining_set(
         else:  # other inputs may have had rows
             for name in ("state.json", "dataset_info.json"):
                 storage.remove(f"{output_dir.path}/{split}/{name}")
-    storage.write_json(f"{output_dir.path}/dataset_dict.json", {"splits": splits})
     manifest = PretrainingManifest(
         config=set_config,
         inputs=tuple(inputs),
@@ -142,6 +143,16 @@ def publish_pretraining_set(
         counts=totals,
         run=dataclasses.replace(run, finished_at=utc_now()),
     )
+    contents = {
+        "dataset_dict.json": json.dumps({"splits": splits}, indent=1) + "\n",
+        dataset_card.FILE: set_card.format_set_card(manifest),
+    }
+
+    def write(name: str) -> None:
+        with storage.write(f"{output_dir.path}/{name}") as out:
+            out.write(contents[name].encode())
+
+    parallel_for_each(storage, write, contents)
     write_manifest(storage, output_dir.manifest_path, manifest)
     remove_spill_files(storage, output_dir)
     return None
