@@ -129,7 +129,7 @@ def _build_document_tables(stats: Mapping[str, Any]) -> Iterator[StatsTable]:
     bad_files = [[bad["file"], bad["detail"]] for bad in stats["bad_files"]]
     yield StatsTable("Files that could not be read", ["reason"], bad_files, text_columns=[1])
     steps = [_step_row(name, metrics) for name, metrics in stats["steps"].items()]
-    header = ["items", "done before", "MB read", "MB written", "worker seconds", "slowest item"]
+    header = ["items", "done before", "MB read", "MB written", "worker seconds", "slowest item, s"]
     yield StatsTable(STEPS_TITLE, header, steps)
     samples = [
         [*(str(record[key]) for key in ("reason", "file", "position", "detail", "text"))]
