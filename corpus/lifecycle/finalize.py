@@ -12,7 +12,7 @@ import dataclasses
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -272,6 +272,10 @@ def _strip_staged_fields(schema: pa.Schema) -> pa.Schema:
     return pa.schema(list(schema)[: -len(STAGED_FIELDS)])
 
 
+_MAX_TALLY_BYTES: Final = 16 << 20
+"""Batches whose documents are tallied at once."""
+
+
 class _Finalizer:
     def __init__(
         self, storage: Storage, output_dir: OutputDir, output_name: str, decisions: pa.Table
@@ -284,6 +288,7 @@ class _Finalizer:
         self._duplicate_pairs: list[str] = []
         self._counts = dict.fromkeys(("documents", "sentences", "words", "characters"), 0)
         self._rows: list[pa.Table] = []
+        self._rows_bytes = 0
         self.tally = DocumentTally()
         self._cleaned_documents: collections.Counter[str] = collections.Counter()
         self._cleaned_characters: collections.Counter[str] = collections.Counter()
@@ -311,8 +316,7 @@ class _Finalizer:
                     max_bytes,
                 )
             dropped = [dataclasses.replace(shard, file=f"dropped/{shard.file}") for shard in shards_written]
-        if self._rows:
-            self.tally.add_rows(pa.concat_tables(self._rows))
+        self._tally_rows()
         values = self.tally.values
         return FinalizeResult(
             output_name=self._output_name,
@@ -386,9 +390,17 @@ class _Finalizer:
         self._counts["characters"] += pc.sum(batch["characters"]).as_py()
         columns = batch.select(["source", "year", "words", *TALLIED_COLUMNS])
         self._rows.append(pa.Table.from_batches([columns.append_column("num_sentences", num_sentences)]))
+        self._rows_bytes += batch.nbytes  # a column keeps its whole batch in memory
+        if self._rows_bytes > _MAX_TALLY_BYTES:
+            self._tally_rows()
         for item in pc.list_flatten(batch["removals"]).to_pylist():
             self._cleaned_documents[item["rule"]] += 1
             self._cleaned_characters[item["rule"]] += item["characters"]
+
+    def _tally_rows(self) -> None:
+        if self._rows:
+            self.tally.add_rows(pa.concat_tables(self._rows))
+        self._rows, self._rows_bytes = [], 0
 
     def _count_funnel(self) -> dict[str, int]:
         keys = _read_staged_table(self._storage, self._output_dir.staged_path(self._output_name, "keys"))
