@@ -223,7 +223,7 @@ def _check_readable(input_path: str, info: FileInfo) -> None:
         InputUnreadableError: it is one, or its name is not.
     """
     try:
-        info.path.encode()
+        os.path.basename(info.path).encode()
     except UnicodeEncodeError:
         shown = os.fsencode(info.path).decode(errors="backslashreplace")
         raise InputUnreadableError(
