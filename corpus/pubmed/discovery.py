@@ -55,11 +55,12 @@ def discover_sources(
 
     Raises:
         InputNotFoundError: an input matches no file.
-        InputUnreadableError: a directory cannot be listed.
+        InputUnreadableError: a directory cannot be listed, or a file's name is not in UTF-8.
     """
     sources_by_path: dict[str, SourceFile] = {}
     for input_path in inputs:
         listing = list_input_files(storage, input_path, _EXTENSIONS, on_notice)
+        listing.check_names()
         if not listing.files:
             problem = "has no *.xml or *.xml.gz file" if storage.is_folder(input_path) else "names no file"
             raise InputNotFoundError(

@@ -107,6 +107,22 @@ class InputListing:
     files: list[FileInfo]
     others: list[str]
 
+    def check_names(self) -> None:
+        """Check that the names of the files to read are in UTF-8, for documents that name their file.
+
+        Raises:
+            InputUnreadableError: one is not.
+        """
+        for info in self.files:
+            try:
+                os.path.basename(info.path).encode()
+            except UnicodeEncodeError:
+                shown = os.fsencode(info.path).decode(errors="backslashreplace")
+                raise InputUnreadableError(
+                    f"--input {self.input_path}: the name of {shown} is not in UTF-8, and documents name "
+                    "their file. Rename it"
+                ) from None
+
     def describe_others(self, wanted: str) -> str:
         """Return how many other files there are, by extension or as hidden; '' if there are none.
 
@@ -152,7 +168,7 @@ def list_input_files(
 
     Raises:
         InputUnreadableError: a folder cannot be listed, a link that may be one leads nowhere, or a file is a
-            pipe or a device, or its name not in UTF-8.
+            pipe or a device.
     """
 
     def report_repeated(path: str, first_path: str) -> None:
@@ -217,19 +233,11 @@ def _check_link(input_path: str, path: str) -> None:
 
 
 def _check_readable(input_path: str, info: FileInfo) -> None:
-    """Check that a file has a name in UTF-8 and is no pipe or device, which has no end or waits.
+    """Check that a file is no pipe or device, which has no end or waits.
 
     Raises:
-        InputUnreadableError: it is one, or its name is not.
+        InputUnreadableError: it is one.
     """
-    try:
-        os.path.basename(info.path).encode()
-    except UnicodeEncodeError:
-        shown = os.fsencode(info.path).decode(errors="backslashreplace")
-        raise InputUnreadableError(
-            f"--input {input_path}: the name of {shown} is not in UTF-8, and documents name their file. "
-            "Rename it"
-        ) from None
     if info.size or "://" in info.path:  # of files on a disk, only an empty one is looked at again
         return
     if os.path.exists(info.path) and not os.path.isfile(info.path):

@@ -39,11 +39,12 @@ def discover_sources(
 
     Raises:
         InputNotFoundError: an input matches no text file.
-        InputUnreadableError: a folder cannot be listed.
+        InputUnreadableError: a folder cannot be listed, or a file's name is not in UTF-8.
     """
     sources_by_path: dict[str, SourceFile] = {}
     for input_path in inputs:
         listing = list_input_files(storage, input_path, EXTENSIONS, on_notice)
+        listing.check_names()
         files = [info for info in listing.files if info.path.lower().endswith(EXTENSIONS)]
         is_folder = storage.is_folder(input_path)
         if not files:
