@@ -6,6 +6,7 @@ What cannot be written is dropped: nobody who looks at a run can end it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 import time
@@ -67,10 +68,10 @@ class Progress:
 
     def write(self, line: str, out: TextIO | None = None) -> None:
         """Print a line above the bars, on ``out`` or where the bars are."""
-        from tqdm import tqdm
-
         bars, stream = _Stream(self.out), _Stream(out or self.out)
-        with tqdm.external_write_mode(file=bars) if bars.is_terminal else contextlib.nullcontext():
+        with (
+            _load_bar_type().external_write_mode(file=bars) if bars.is_terminal else contextlib.nullcontext()
+        ):
             stream.write(escape_controls(line) + "\n")
 
 
@@ -80,16 +81,13 @@ class ProgressBar:
     def __init__(
         self, out: TextIO | None, title: str, total: int | None, unit: str, initial: int, is_transient: bool
     ) -> None:
-        from tqdm import tqdm  # 0.1 s that --help need not wait for
-
-        tqdm.monitor_interval = 0  # its thread looks after bars that choose their own interval
         self._stream = stream = _Stream(out)
         self._total, self._initial = total, initial
         self.count = initial
         self._lock = threading.RLock()
         self._start_time = time.monotonic()
         self._has_unit, self._drawn_bar = bool(unit), "|{bar}|" if stream.is_terminal else ""
-        self._bar = tqdm(
+        self._bar = _load_bar_type()(
             desc=escape_controls(title),
             total=total,
             unit=unit,
@@ -165,6 +163,20 @@ class ProgressBar:
     def _tick(self) -> None:
         while not self._closed.wait(_TICK_SECONDS):
             self._bar.update(0)
+
+
+@functools.cache
+def _load_bar_type() -> Any:
+    """Return tqdm, of which a bar that Ctrl-C leaves half made ends in silence."""
+    from tqdm import tqdm  # 0.1 s that --help need not wait for
+
+    class Bar(tqdm):  # type: ignore[misc]
+        monitor_interval = 0  # its thread looks after bars that choose their own interval
+
+        def __del__(self) -> None:
+            """Do nothing: bars are closed, and half of one cannot be."""
+
+    return Bar
 
 
 class _Stream:

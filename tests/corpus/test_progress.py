@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import io
 import os
 import re
@@ -166,3 +168,18 @@ def test_notes_of_workers(monkeypatch: pytest.MonkeyPatch) -> None:
         assert progress_notes.read_notes() == [progress_notes.WorkerNote("stage", 1)]
     assert not folder.exists()
     assert progress_notes.read_notes() is None
+
+
+def test_bar_that_is_interrupted_while_it_is_made_ends_in_silence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tqdm.std.tqdm, "_get_free_pos", interrupt)
+    unraisable: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    with contextlib.suppress(KeyboardInterrupt):  # pytest.raises would keep the half of a bar
+        Progress(sys.stderr).bar("staging", 3)
+    gc.collect()
+    assert not unraisable
