@@ -535,7 +535,12 @@ def test_manifest_lists_config_inputs_and_outputs(
     del manifest["run"]
     assert str(corpus.vocabulary.parent) not in json.dumps(manifest)
     assert {path.name for path in output.iterdir()} == {
-        *(".bioshards", "manifest.json", "dataset_dict.json", "train", "validation")
+        ".bioshards",
+        "README.md",
+        "dataset_dict.json",
+        "manifest.json",
+        "train",
+        "validation",
     }
 
 
