@@ -13,20 +13,26 @@ RUN_SECTIONS: Final = (
 )
 
 
+def remove_run_facts(name: str, data: bytes) -> bytes:
+    """Return a published file without the facts on its run, in which equal runs differ.
+
+    Args:
+        name: path of the file in its directory.
+    """
+    if name == "manifest.json":
+        manifest = json.loads(data)
+        del manifest["run"]
+        return json.dumps(manifest).encode()
+    return re.sub(RUN_SECTIONS, b"", data, flags=re.DOTALL) if name == "report.html" else data
+
+
 def published_digests(output: Path) -> dict[str, str]:
-    """Return the SHA-256 of every published file, without the facts on the run of manifest and report."""
+    """Return the SHA-256 of every published file, without the facts on the run."""
     digests = {}
     for path in sorted(output.rglob("*")):
         name = str(path.relative_to(output))
         if path.is_file() and not name.startswith(".bioshards"):
-            data = path.read_bytes()
-            if name == "manifest.json":
-                manifest = json.loads(data)
-                del manifest["run"]
-                data = json.dumps(manifest).encode()
-            if name == "report.html":
-                data = re.sub(RUN_SECTIONS, b"", data, flags=re.DOTALL)
-            digests[name] = hashlib.sha256(data).hexdigest()
+            digests[name] = hashlib.sha256(remove_run_facts(name, path.read_bytes())).hexdigest()
     return digests
 
 

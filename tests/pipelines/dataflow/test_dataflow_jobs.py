@@ -31,6 +31,7 @@ from tests.support.cloud import fake_dataflow, store_emulators
 from tests.support.cloud.fake_dataflow import FakeDataflow
 from tests.support.cloud.store_emulators import EmulatedStore
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.outputs import remove_run_facts
 from tests.support.paths import PUBMED_SAMPLE
 from tests.support.servers.fake_pmc_bucket import FakeArticle, create_bucket
 from tests.support.servers.fake_server import FakeServer
@@ -104,17 +105,16 @@ def _upload_object(store: EmulatedStore, name: str, data: bytes) -> None:
 
 
 def digest_without_input_paths(folder: str | Path) -> dict[str, str]:
-    """Return the SHA-256 of published files; the manifest's run and input paths are left out."""
+    """Return the SHA-256 of published files, without the facts on the run and the paths of its inputs."""
     storage, digests = RoutedStorage(StoreOptions()), {}
     for info in storage.walk(str(folder)):
         name = info.path[len(str(folder)) + 1 :]
         if name.startswith(".bioshards"):
             continue
         with storage.open(info.path) as file:
-            data = file.read()
+            data = remove_run_facts(name, file.read())
         if name == "manifest.json":
             manifest = json.loads(data)
-            del manifest["run"]
             for input_entry in manifest["inputs"]:
                 input_entry.pop("path", None)
                 input_entry.pop("folder", None)

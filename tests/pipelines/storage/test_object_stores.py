@@ -48,6 +48,7 @@ from tests.support.cloud.object_store_proxy import (
     UploadReset,
 )
 from tests.support.cloud.store_emulators import BUCKET, request_object
+from tests.support.outputs import remove_run_facts
 from tests.support.paths import PUBMED_SAMPLE
 from tests.support.servers.server_faults import ConnectionReset, ServiceUnavailable, Stall, TruncatedBody
 
@@ -620,12 +621,12 @@ def test_run_stopped_at_any_write_resumes_to_the_same_bytes(
         arguments = ("--keep-dropped", "--dedup", "exact", "--input", str(source), "--output", out)
         return cli.main(["run", "pubmed_to_shards", "--workers", "1", *arguments])
 
-    def read_published_objects() -> dict[str, object]:
-        contents: dict[str, object] = {
-            path: data for path, data in MEMORY_OBJECTS.items() if "/.bioshards/" not in path
+    def read_published_objects() -> dict[str, bytes]:
+        return {
+            path: remove_run_facts(path.removeprefix(f"{out}/"), data)
+            for path, data in MEMORY_OBJECTS.items()
+            if "/.bioshards/" not in path
         }
-        manifest = json.loads(MEMORY_OBJECTS[f"{out}/manifest.json"])
-        return {**contents, f"{out}/manifest.json": {**manifest, "run": None}}
 
     assert run_pipeline() == 0
     before = dict(MEMORY_OBJECTS)
