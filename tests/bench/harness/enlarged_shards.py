@@ -41,7 +41,9 @@ def copy_batch(
     new_pmids = [None if pmid is None else next(pmids) for pmid in batch["pmid"].to_pylist()]
     columns["pmid"] = pa.array(new_pmids, pa.int32())
     columns["sentences"] = pa.ListArray.from_arrays(offsets, pa.array(flat, pa.string()))
-    return pa.RecordBatch.from_arrays(list(columns.values()), schema=DOCUMENT_SCHEMA)
+    return pa.RecordBatch.from_arrays(
+        [columns[name] for name in DOCUMENT_SCHEMA.names], schema=DOCUMENT_SCHEMA
+    )
 
 
 def _change_chunks(sentences: list[str], rng: random.Random) -> list[str]:
