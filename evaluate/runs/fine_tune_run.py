@@ -30,7 +30,7 @@ from bioshards.evaluate.tasks.question_answering import QuestionAnswering, group
 from bioshards.evaluate.tasks.relation_inputs import list_special_tokens
 
 from . import results
-from .fine_tuner import CheckpointScore, EncoderWithHead, ExampleCache, FineTuner, has_bfloat16
+from .fine_tuner import CheckpointScore, EncoderWithHead, ExampleCache, FineTuner, predicts_in_bfloat16
 from .results import PerExampleStats, Result, ResultIdentity
 from .task_data import TaskData
 
@@ -263,7 +263,7 @@ def describe_device(device: torch.device) -> str:
     if device.type != "cuda":
         return device.type
     suffix = ", TF32" if torch.get_float32_matmul_precision() == "high" else ""
-    suffix += ", bfloat16 in prediction" if has_bfloat16(device) else ""
+    suffix += ", bfloat16 in prediction" if predicts_in_bfloat16(device) else ""
     return f"{torch.cuda.get_device_name(device)}{suffix}"
 
 

@@ -19,6 +19,7 @@ from bioshards.evaluate.modeling import batches
 from bioshards.evaluate.modeling.batches import EncoderOutput, TokenizedExample
 from bioshards.evaluate.modeling.pretrained import EncoderModel
 from bioshards.evaluate.tasks.adapter import TaskAdapter
+from bioshards.train.loop import precision
 from bioshards.train.optim.gradients import FlatGradients
 from bioshards.train.optim.optimizers import Adam, compute_layer_scales
 from bioshards.train.optim.schedules import learning_rate
@@ -163,7 +164,7 @@ class FineTuner:
             NaNLossError: the model output is not finite.
         """
         inputs = self._make_examples(records, is_training=False)
-        is_bfloat16 = self._is_bfloat16 or has_bfloat16(self.device)
+        is_bfloat16 = self._is_bfloat16 or predicts_in_bfloat16(self.device)
         order = sorted(range(len(inputs)), key=lambda index: len(inputs[index].input_ids))
         predictions: list[Any] = [None] * len(inputs)
         self.model.eval()
@@ -207,9 +208,9 @@ class FineTuner:
         return encoded
 
 
-def has_bfloat16(device: torch.device) -> bool:
+def predicts_in_bfloat16(device: torch.device) -> bool:
     """Return True for a GPU that computes in bfloat16; prediction then uses it, whatever the recipe."""
-    return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return device.type == "cuda" and precision.has_bfloat16(device)
 
 
 class _ScheduledOptimizer:

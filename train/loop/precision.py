@@ -23,7 +23,7 @@ def choose_precision(device: torch.device) -> Precision:
     """Return the fastest precision of a device: bfloat16 if a GPU has it, float16 on older ones."""
     if device.type == "cpu":
         return "float32"
-    return "bfloat16" if _has_bfloat16(device) else "float16"
+    return "bfloat16" if has_bfloat16(device) else "float16"
 
 
 def check_precision(precision: str, device: torch.device, reason: str) -> None:
@@ -35,7 +35,7 @@ def check_precision(precision: str, device: torch.device, reason: str) -> None:
     Raises:
         InvalidValueError: the device is a GPU that emulates bfloat16 only.
     """
-    if precision == "bfloat16" and not _has_bfloat16(device):
+    if precision == "bfloat16" and not has_bfloat16(device):
         raise InvalidValueError(
             f"{reason} bfloat16, which the GPU {torch.cuda.get_device_name(device)} lacks. Use a GPU of "
             "compute capability 8.0 or later, or start a run with --precision float16 and another --output"
@@ -97,5 +97,6 @@ class LossScaler:
             self._finite_steps.fill_(state["loss_scale"]["finite_steps"])
 
 
-def _has_bfloat16(device: torch.device) -> bool:
+def has_bfloat16(device: torch.device) -> bool:
+    """Return True for a CPU, and for a GPU that computes in bfloat16 without emulation."""
     return device.type == "cpu" or torch.cuda.is_bf16_supported(including_emulation=False)

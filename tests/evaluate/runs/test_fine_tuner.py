@@ -256,7 +256,7 @@ def test_prediction_in_bfloat16_is_that_of_float32_within_a_tolerance(
     records = make_texts(100)
     tuner.adapter = replace(tuner.adapter, problem_type=problem_type)  # type: ignore[type-var]
     expected = tuner.predict(records)
-    monkeypatch.setattr(fine_tuner, "has_bfloat16", lambda _: True)
+    monkeypatch.setattr(fine_tuner, "predicts_in_bfloat16", lambda _: True)
     predicted = tuner.predict(records)
     if problem_type == "single_label":
         assert predicted == expected
