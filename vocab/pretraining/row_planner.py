@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import islice
+from typing import Final
+
 from bioshards.vocab.pretraining.objectives.document_rng import derive_document_key
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
 
 from .row_plan import RowPlan
 from .token_block import TokenBlock
+
+_CHUNK_ROWS: Final = 4096
+"""Rows added to a plan at a time; a row takes about 1 kB until then."""
 
 
 def plan_rows(block: TokenBlock, recipe: ExampleRecipe, seed: int, num_passes: int) -> RowPlan:
@@ -21,8 +27,13 @@ def plan_rows(block: TokenBlock, recipe: ExampleRecipe, seed: int, num_passes: i
     for pass_number in range(num_passes):
         document_keys = [derive_document_key(seed, pass_number, name) for name in document_ids]
         document, row_number = -1, 0
-        for row in build_rows(block, document_keys, recipe):
-            row_number = row_number + 1 if row.spans[0].document == document else 0
-            document = row.spans[0].document
-            row_plan.add(row, document_keys[document], row_number)
+        rows = build_rows(block, document_keys, recipe)
+        while chunk := list(islice(rows, _CHUNK_ROWS)):
+            documents = [row.spans[0].document for row in chunk]
+            row_numbers: list[int] = []
+            for next_document in documents:
+                row_number = row_number + 1 if next_document == document else 0
+                document = next_document
+                row_numbers.append(row_number)
+            row_plan.add_rows(chunk, [document_keys[document] for document in documents], row_numbers)
     return row_plan

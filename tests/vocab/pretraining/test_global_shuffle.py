@@ -282,7 +282,8 @@ def make_plan(rows: Sequence[tuple[int, int]], first: int = 0) -> RowPlan:
     """Plan one-token rows with these document keys and row numbers; each row has its own token."""
     plan = RowPlan(make_block({f"pubmed:{first}": [first + len(rows) + 1]}))
     for index, (document_key, number) in enumerate(rows):
-        plan.add(make_single_segment_row(0, 2 + first + index, 3 + first + index), document_key, number)
+        row = make_single_segment_row(0, 2 + first + index, 3 + first + index)
+        plan.add_rows([row], [document_key], [number])
     return plan
 
 
@@ -360,7 +361,7 @@ def test_keys_at_bucket_bounds_are_in_the_right_bucket(tmp_path: Path) -> None:
 def test_bucket_keeps_label_column_and_32_bit_ids(tmp_path: Path) -> None:
     columns = make_schema(70_000, labelled=True)
     plan = RowPlan(make_block({"pubmed:1": [3]}, make_fake_encoder(70_000)))
-    plan.add(make_single_segment_row(0, 2, 4, label=-100), 1, 0)
+    plan.add_rows([make_single_segment_row(0, 2, 4, label=-100)], [1], [0])
     path = str(tmp_path / "dealt")
     global_shuffle.spill_rows(FILES, path, plan, *plan.sort_by_key(), columns, 2)
     found = [read_bucket_in_order([path], number)[0] for number in range(2)]

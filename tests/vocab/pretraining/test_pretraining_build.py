@@ -400,7 +400,7 @@ def test_failing_encoder_leaves_no_file(
 def iter_row_batches(error: Exception | None = None) -> Iterator[pa.RecordBatch]:
     plan = RowPlan(make_block({"pubmed:1": [9]}))
     for number in range(4):
-        plan.add(make_single_segment_row(0, 2 + number, 4 + number), number, 0)
+        plan.add_rows([make_single_segment_row(0, 2 + number, 4 + number)], [number], [0])
     yield from plan.iter_batches(plan.sort_by_key()[0], make_schema(), 3)
     if error:
         raise error

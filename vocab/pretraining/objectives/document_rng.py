@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from functools import lru_cache
 from typing import Protocol
 
 
@@ -28,12 +29,14 @@ class DocumentRng:
     """
 
     def __init__(self) -> None:
-        self._twister = random.Random()
-        self.random = self._twister.random
+        twister = random.Random()
+        self.random = twister.random
+        # The seed() of the C class: random.Random.seed() inspects the type of every key before it calls this.
+        self._seed = super(random.Random, twister).seed
 
     def reseed(self, key: int) -> DocumentRng:
         """Restart with a key of :func:`derive_document_key`, and return this object."""
-        self._twister.seed(key)
+        self._seed(key)
         return self
 
     def randint(self, a: int, b: int) -> int:
@@ -42,6 +45,12 @@ class DocumentRng:
 
 def derive_document_key(seed: int, pass_number: int, document_id: str) -> int:
     """Return 64 bits for one pass over one document."""
-    return int.from_bytes(
-        hashlib.blake2b(f"{seed} {pass_number} {document_id}".encode(), digest_size=8).digest()
-    )
+    digest = _hash_pass(seed, pass_number).copy()
+    digest.update(document_id.encode())
+    return int.from_bytes(digest.digest())
+
+
+@lru_cache(maxsize=1)
+def _hash_pass(seed: int, pass_number: int) -> hashlib.blake2b:
+    """Return the hash of what the documents of a pass have in common; a copy is cheaper than a new hash."""
+    return hashlib.blake2b(f"{seed} {pass_number} ".encode(), digest_size=8)

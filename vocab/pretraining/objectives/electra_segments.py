@@ -8,6 +8,7 @@ the previous row is complete, even if that is of another document; here each doc
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from .document_rng import RandomSource
@@ -38,10 +39,9 @@ def build_rows(
     target_length = _draw_target_length(rng, recipe)
     pending: list[TokenRange] = []
     num_pending_tokens = 0
-    for sentence in range(len(edges) - 1):
-        start, stop = edges[sentence], edges[sentence + 1]
-        pending.append((start, stop))
-        num_pending_tokens += stop - start
+    for sentence in pairwise(edges):
+        pending.append(sentence)
+        num_pending_tokens += sentence[1] - sentence[0]
         while num_pending_tokens >= target_length:
             row, pending = _build_row(document, edges, pending, target_length, rng, recipe)
             num_pending_tokens = count_tokens(pending)
@@ -84,11 +84,15 @@ def _build_row(
             or num_tokens_a + size < segment_a_target
             or (not num_tokens_b and num_tokens_a < segment_a_target and rng.random() < _TO_SEGMENT_A_PROB)
         ):
-            _append_range(segment_a, start, stop)
+            segment = segment_a
             num_tokens_a += size
         else:
-            _append_range(segment_b, start, stop)
+            segment = segment_b
             num_tokens_b += size
+        if segment and segment[-1][1] == start:  # the sentence follows the previous one
+            segment[-1] = (segment[-1][0], stop)
+        else:
+            segment.append((start, stop))
     overflow: list[TokenRange] = []
     if num_tokens_a + num_tokens_b > recipe.max_seq_length - NUM_PAIR_SPECIALS:
         segment_a, overflow = _split_ranges(segment_a, recipe.max_seq_length - 2)
@@ -101,14 +105,6 @@ def _build_row(
     if recipe.keep_overflow:
         return ExampleRow(segment_a, segment_b, (row_span,)), overflow
     return ExampleRow(segment_a, segment_b, (row_span,), lost_tokens=count_tokens(overflow)), []
-
-
-def _append_range(ranges: list[TokenRange], start: int, stop: int) -> None:
-    """Add a sentence, merged with the previous range if it follows it."""
-    if ranges and ranges[-1][1] == start:
-        ranges[-1] = (ranges[-1][0], stop)
-    else:
-        ranges.append((start, stop))
 
 
 def _split_ranges(ranges: list[TokenRange], max_tokens: int) -> tuple[list[TokenRange], list[TokenRange]]:

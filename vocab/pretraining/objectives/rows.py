@@ -65,9 +65,10 @@ def make_span(document: int, start: int, edges: Sequence[int], token_range: Toke
         start: position of the tokens in ``input_ids``.
         edges: sentence edges of the document.
     """
-    return RowSpan(
-        document, start, bisect_right(edges, token_range[0]) - 1, bisect_left(edges, token_range[1])
-    )
+    first_sentence = bisect_right(edges, token_range[0]) - 1
+    end_sentence = bisect_left(edges, token_range[1], first_sentence)
+    # RowSpan(...), in half the instructions
+    return tuple.__new__(RowSpan, (document, start, first_sentence, end_sentence))
 
 
 def count_tokens(ranges: Sequence[TokenRange]) -> int:
