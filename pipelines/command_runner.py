@@ -12,6 +12,7 @@ from bioshards.corpus.exit_codes import INTERRUPTED
 from bioshards.corpus.ui.command_line import interrupt_on_sigterm
 from bioshards.corpus.ui.error_report import report_error
 
+from .options.common import RunOptions
 from .registry import get_command
 
 
@@ -27,6 +28,8 @@ def run_command(name: str, argv: Sequence[str]) -> int:
 
             args = expand_arguments(name, args)
         options, beam_args = parser.parse_known_options(args)
+        if isinstance(options, RunOptions):
+            options.check()
         return command.load_driver()(parser, options, beam_args, args).run()
 
     return run_reported(parser, run)

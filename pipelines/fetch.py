@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
 from bioshards.corpus.download.pmc.article_sets import DEFAULT_SETS, SETS, Versions
+from bioshards.corpus.download.source_parser import parse_source_spec
 from bioshards.corpus.download.source_registry import SOURCES
+from bioshards.corpus.download.source_spec import SourceSpec
+from bioshards.corpus.errors import UsageError
 from bioshards.corpus.jats.filters import LICENCES_OPTION
 from bioshards.corpus.licences import DEFAULT_LICENCES
 from bioshards.corpus.ui.options import Option
@@ -78,6 +81,27 @@ class FetchOptions(DownloadOptions):
     ] = None
     versions: Annotated[Versions, Option("of an article (default: newest)", group=_ARTICLES_GROUP)] = "newest"
     urls: Annotated[tuple[tuple[str, str], ...], make_url_options(SOURCES)] = ()
+
+    def check(self) -> None:
+        """Check the inputs."""
+        self.parse_specs()
+
+    def parse_specs(self) -> dict[str, list[SourceSpec]]:
+        """Parse the sources that the inputs name.
+
+        Raises:
+            UsageError, SourceSpecError: an input that cannot be downloaded.
+        """
+        names = " or ".join(f"{name}:" for name in SOURCES)
+        if not self.input:
+            raise UsageError(f"--input is missing: what to fetch, {names}")
+        specs_by_source: dict[str, list[SourceSpec]] = {}
+        for text in self.input:
+            spec = parse_source_spec(text)
+            if spec is None:
+                raise UsageError(f"--input {text} is no source that can be fetched: {names}")
+            specs_by_source.setdefault(spec.source, []).append(spec)
+        return specs_by_source
 
     @property
     def article_filter(self) -> ArticleFilter:

@@ -6,10 +6,12 @@ its recipes are imported, which need none.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
+from bioshards.corpus.errors import UsageError
 from bioshards.corpus.ui.options import Option
 from bioshards.corpus.ui.value_parsers import fraction, int_at_least
 from bioshards.pipelines.options.common import (
@@ -20,6 +22,7 @@ from bioshards.pipelines.options.common import (
 )
 from bioshards.pipelines.options.parser import Parser
 from bioshards.vocab.pretraining.objectives import example_recipes
+from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
 
 if TYPE_CHECKING:
@@ -33,6 +36,9 @@ Document shards and a vocabulary to pretraining examples: rows of token ids, in 
 maps into its memory, built as the papers' reference code builds them. Rows are not masked: masking belongs
 to the trainer."""
 
+
+_MAX_SHARD_MB: Final = 2000
+"""Largest shard: Arrow addresses the values of a list with 31 bits."""
 
 _example_option = functools.partial(
     Option, group="examples; what is not given is as the reference code has it"
@@ -150,6 +156,48 @@ class PretrainingOptions(DocumentsOptions):
         ),
     ] = 128
     max_rejected: Annotated[float, make_max_rejected_option("documents")] = 0.001
+
+    def check(self) -> None:
+        """Check inputs, output, vocabulary, recipe and the limits of sizes."""
+        DocumentsOptions.check(self)  # super() does not know the class that slots=True makes
+        if not self.vocab:
+            raise UsageError("--vocab DIR is missing: the --output of python -m bioshards.vocab build")
+        self.make_recipe()
+        if self.max_shard_mb > _MAX_SHARD_MB:
+            raise UsageError(
+                f"--max-shard-mb {self.max_shard_mb} is above {_MAX_SHARD_MB}, the largest shard"
+            )
+        if self.validation_fraction == 1:
+            raise UsageError("--validation-fraction 1 leaves no document to train on")
+
+    def make_recipe(self) -> ExampleRecipe:
+        """Return the recipe that the options ask for.
+
+        Raises:
+            UsageError: options contradict each other.
+        """
+        if self.preset:
+            base = example_recipes.PRESETS[self.preset]
+            if self.objective not in (None, base.objective):
+                raise UsageError(
+                    f"--preset {self.preset} has the objective {base.objective}, not --objective "
+                    f"{self.objective}"
+                )
+        else:
+            base = example_recipes.DEFAULTS[self.objective or "electra"]
+        overrides: dict[str, Any] = {
+            "max_seq_length": self.max_seq_length,
+            "short_seq_prob": self.short_seq_prob,
+            "single_segment_prob": self.single_segment_prob,
+            "dupe_factor": self.dupe_factor,
+        }
+        given = {name: value for name, value in overrides.items() if value is not None}
+        try:
+            return dataclasses.replace(
+                base, **given, keep_overflow=self.keep_overflow, as_published=self.as_published
+            )
+        except ValueError as error:
+            raise UsageError(str(error)) from error
 
 
 def build(pipeline: beam.Pipeline, job: PretrainingJob) -> None:

@@ -77,7 +77,7 @@ class CopyDriver:
             UsageError, InputError, OutputMismatchError: the directory cannot be copied.
         """
         source, target = self._source, self._target
-        storage = make_context(self._parser, self._beam_args, 1, [source, target]).storage
+        storage = make_context(self._parser, self._beam_args, [source, target]).storage
         for arg in self._beam_args:
             if arg.startswith("-") and not arg.startswith(FILESYSTEM_OPTION_PREFIXES):
                 raise UsageError(f"{arg} is no option of beam copy")

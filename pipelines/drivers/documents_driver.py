@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
-from bioshards.corpus.errors import UsageError
 from bioshards.corpus.manifest import Manifest, read_manifest
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.storage.storage_protocol import Storage
@@ -35,13 +34,6 @@ class DocumentsDriver(Driver[OptionsT, JobT], Generic[OptionsT, JobT, ManifestT]
 
     def make_job(self, context: RunContext) -> JobT:
         """Load the inputs and return the job."""
-        if not self.options.input:
-            raise UsageError(
-                "--input DIR is missing: a finished --output of pubmed_to_shards, pmc_to_shards or "
-                "text_to_shards"
-            )
-        if not self.options.output:
-            raise UsageError("--output DIR is missing: the folder to write")
         job = self.load_inputs(context.storage, [make_absolute(folder) for folder in self.options.input])
         with translate_output_errors(job.output_dir.path):
             output_layout.check_config(job.storage, job.output_dir, job.config)

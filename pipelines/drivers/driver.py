@@ -68,7 +68,6 @@ class Driver(ABC, Generic[OptionsT, JobT]):
         context = make_context(
             self.parser,
             self.beam_args,
-            self.options.workers,
             [path_option.path for path_option in paths],
             [path_option.path for path_option in paths if path_option.is_written and self.options.dry_run],
         )
@@ -147,8 +146,8 @@ class Driver(ABC, Generic[OptionsT, JobT]):
         output_layout.reset(job.storage, job.output_dir)
 
     def count_workers(self, job: JobT) -> int:
-        """Return the number of local processes."""
-        return self.options.workers
+        """Return the number of local processes: one for each item at most, as each imports Beam first."""
+        return min(self.options.workers, max(1, self.make_job_spec(job).num_items))
 
     @abstractmethod
     def make_progress(self, job: JobT, progress: Progress) -> ProgressMonitor:

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bioshards.corpus.download.mirror import Mirror
-from bioshards.corpus.download.source_parser import parse_source_spec
 from bioshards.corpus.download.source_registry import SOURCES
 from bioshards.corpus.download.source_spec import SourceSpec
-from bioshards.corpus.errors import OutputMismatchError, UsageError
+from bioshards.corpus.errors import OutputMismatchError
 from bioshards.corpus.manifest import InventoryIdentity, MirrorConfig, MirrorRun, utc_now
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.lock import lock_output
@@ -48,7 +47,9 @@ class FetchDriver(Driver[FetchOptions, FetchJob]):
     @functools.cached_property
     def specs_by_source(self) -> dict[str, list[SourceSpec]]:
         """The sources that the inputs name, with their selections."""
-        return _parse_specs(self.options.input)
+        specs_by_source = self.options.parse_specs()
+        pmc_articles.check_specs(specs_by_source.get("pmc", []))
+        return specs_by_source
 
     def list_paths(self) -> list[PathOption]:
         """Return the mirror; check the inputs first."""
@@ -207,22 +208,3 @@ def _check_is_mirror(storage: Storage, output_dir: OutputDir) -> None:
             raise OutputMismatchError(
                 f"--mirror {output_dir.path} is an output of {pipeline}. Choose another folder"
             )
-
-
-def _parse_specs(input_args: Sequence[str]) -> dict[str, list[SourceSpec]]:
-    """Parse the sources that the inputs name.
-
-    Raises:
-        UsageError, SourceSpecError: an input that cannot be downloaded.
-    """
-    names = " or ".join(f"{name}:" for name in SOURCES)
-    if not input_args:
-        raise UsageError(f"--input is missing: what to fetch, {names}")
-    specs_by_source: dict[str, list[SourceSpec]] = {}
-    for text in input_args:
-        spec = parse_source_spec(text)
-        if spec is None:
-            raise UsageError(f"--input {text} is no source that can be fetched: {names}")
-        specs_by_source.setdefault(spec.source, []).append(spec)
-    pmc_articles.check_specs(specs_by_source.get("pmc", []))
-    return specs_by_source

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import importlib.metadata
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from bioshards.corpus.errors import TransientStorageError, UsageError
+from bioshards.corpus.errors import TransientStorageError
 from bioshards.corpus.manifest import (
     ManifestError,
     PretrainingInput,
@@ -35,7 +34,6 @@ from bioshards.pipelines.shards_to_pretraining import PretrainingOptions
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining import overlap_filter, pretraining_dir, shard_groups, vocabulary_checks
 from bioshards.vocab.pretraining.build import BuildConfig
-from bioshards.vocab.pretraining.objectives import example_recipes
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 
 from .documents_driver import DocumentsDriver
@@ -43,8 +41,6 @@ from .documents_driver import DocumentsDriver
 if TYPE_CHECKING:
     import apache_beam as beam
 
-_MAX_SHARD_MB: Final = 2000
-"""Largest shard: Arrow addresses the values of a list with 31 bits."""
 _TOKENS_PER_BYTE: Final = 0.22
 """Tokens per byte of document shards; abstracts and articles have 0.19 to 0.21.  It sets the number of shards
 of a global shuffle, which has no effect on their content."""
@@ -67,15 +63,8 @@ class PretrainingDriver(DocumentsDriver[PretrainingOptions, PretrainingJob, Pret
     def load_inputs(self, storage: Storage, input_folders: list[str]) -> PretrainingJob:
         """Return the job of these inputs."""
         options = self.options
-        if not options.vocab:
-            raise UsageError("--vocab DIR is missing: the --output of python -m bioshards.vocab build")
-        example_recipe = make_recipe(options)
-        if options.max_shard_mb > _MAX_SHARD_MB:
-            raise UsageError(
-                f"--max-shard-mb {options.max_shard_mb} is above {_MAX_SHARD_MB}, the largest shard"
-            )
-        if options.validation_fraction == 1:
-            raise UsageError("--validation-fraction 1 leaves no document to train on")
+        assert options.vocab, "checked"
+        example_recipe = options.make_recipe()
         output = make_absolute(options.output)
         input_dirs.check_disjoint(input_folders, output)
         document_inputs = input_dirs.load_document_inputs(storage, input_folders)
@@ -144,6 +133,11 @@ class PretrainingDriver(DocumentsDriver[PretrainingOptions, PretrainingJob, Pret
             pretraining_dir.remove_spill_files(job.storage, job.output_dir)
         return is_up_to_date
 
+    def count_workers(self, job: PretrainingJob) -> int:
+        """Return the number of local processes; shuffling and comparing have more items than shard groups."""
+        has_wider_step = job.dedup == "near" or job.build_config.num_buckets
+        return self.options.workers if has_wider_step else super().count_workers(job)
+
     def make_progress(self, job: PretrainingJob, progress: Progress) -> ProgressMonitor:
         """Return the monitor of built shard groups."""
         return PretrainingProgress(job, progress)
@@ -166,36 +160,6 @@ class PretrainingDriver(DocumentsDriver[PretrainingOptions, PretrainingJob, Pret
         dropped = {**counts.dropped, **counts.rejected}
         lines += [f"  {reason + ':':11} {count:,} documents" for reason, count in dropped.items() if count]
         return [*lines, f"{'examples:':13} {job.output_dir.path}"]
-
-
-def make_recipe(options: PretrainingOptions) -> ExampleRecipe:
-    """Return the recipe that the options ask for.
-
-    Raises:
-        UsageError: options contradict each other.
-    """
-    if options.preset:
-        base = example_recipes.PRESETS[options.preset]
-        if options.objective not in (None, base.objective):
-            raise UsageError(
-                f"--preset {options.preset} has the objective {base.objective}, not --objective "
-                f"{options.objective}"
-            )
-    else:
-        base = example_recipes.DEFAULTS[options.objective or "electra"]
-    overrides: dict[str, Any] = {
-        "max_seq_length": options.max_seq_length,
-        "short_seq_prob": options.short_seq_prob,
-        "single_segment_prob": options.single_segment_prob,
-        "dupe_factor": options.dupe_factor,
-    }
-    given = {name: value for name, value in overrides.items() if value is not None}
-    try:
-        return dataclasses.replace(
-            base, **given, keep_overflow=options.keep_overflow, as_published=options.as_published
-        )
-    except ValueError as error:
-        raise UsageError(str(error)) from error
 
 
 def _load_vocabulary(storage: Storage, folder: str) -> tuple[Encoder, str]:

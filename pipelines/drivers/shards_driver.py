@@ -98,8 +98,6 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
     def make_job(self, context: RunContext) -> ShardsJob:
         """Find the inputs and return the job."""
         options, storage = self.options, context.storage
-        if not options.output:
-            raise UsageError("--output DIR is missing: the folder to write")
         output_dir = OutputDir(make_absolute(options.output))
         self.document_config = self.complete_config(storage)
         included_ids = _read_ids(storage, "--include-ids", options.include_ids)
@@ -224,6 +222,11 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
             id_lists.write(job.storage, job.output_dir.inclusion_list_path, job.included_ids)
         if job.excluded_ids is not None:
             id_lists.write(job.storage, job.output_dir.exclusion_list_path, job.excluded_ids)
+
+    def count_workers(self, job: ShardsJob) -> int:
+        """Return the number of local processes; comparisons of documents have more items than sources."""
+        compares = job.dedup == "near" or job.overlap_with
+        return self.options.workers if compares else super().count_workers(job)
 
     def make_progress(self, job: ShardsJob, progress: Progress) -> ProgressMonitor:
         """Return the monitor of staged and downloaded files."""

@@ -9,30 +9,55 @@ inherit: Ctrl-C reaches the main thread alone, and that ends the run in an order
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
+import shlex
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO, TextIO
+from typing import BinaryIO, Final, TextIO
 
-from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 from apache_beam.portability.api import beam_provision_api_pb2
 from apache_beam.runners.portability.fn_api_runner import fn_runner
 from apache_beam.runners.portability.portable_runner import JobServiceHandle
+from apache_beam.transforms.environments import SubprocessSDKEnvironment
+
+_WORKER_CODE: Final = """
+import gc, os
+gc.disable()
+from apache_beam.runners.worker import sdk_worker_main
+gc.enable()
+gc.freeze()
+sdk_worker_main.main([])
+os._exit(0)
+"""
+"""What a worker process runs: Beam's own program. Without the lines on garbage, each process would search all
+that it imports for it, and take it apart at its end, which costs a second.
+"""
 
 
-def make_local_options(workers: int) -> dict[str, Any]:
-    """Beam options of a local run."""
-    mode = "in_memory" if workers == 1 else "multi_processing"
-    return {"direct_running_mode": mode, "direct_num_workers": workers}
+def set_workers(options: PipelineOptions, workers: int) -> None:
+    """Set the number of processes of a local run in Beam's options.
+
+    The mode of several processes is Beam's default one, as the others replace the runner's environment.
+    """
+    direct_options = options.view_as(DirectOptions)
+    direct_options.direct_running_mode = "in_memory"
+    direct_options.direct_num_workers = workers
 
 
 def make_runner(options: PipelineOptions) -> fn_runner.FnApiRunner:
-    """Beam's in-process runner, its workers given ``options``."""
+    """Beam's in-process runner, its workers given ``options``, which :func:`set_workers` has changed."""
     encoded_options = JobServiceHandle.encode_pipeline_options(options.get_all_options())
     provision_info = beam_provision_api_pb2.ProvisionInfo(pipeline_options=encoded_options)
-    return fn_runner.FnApiRunner(provision_info=fn_runner.ExtendedProvisionInfo(provision_info))
+    environment = None  # the workers are threads of this process
+    if options.view_as(DirectOptions).direct_num_workers > 1:
+        command = f"{shlex.quote(sys.executable)} -c {shlex.quote(_WORKER_CODE)}"
+        environment = SubprocessSDKEnvironment.from_command_string(command)
+        logging.getLogger(fn_runner.__name__).setLevel(logging.ERROR)  # it warns of the mode
+    return fn_runner.FnApiRunner(environment, provision_info=fn_runner.ExtendedProvisionInfo(provision_info))
 
 
 @contextlib.contextmanager

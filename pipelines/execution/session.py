@@ -71,7 +71,6 @@ FILESYSTEM_OPTION_PREFIXES: Final = (
 def make_context(
     parser: argparse.ArgumentParser,
     beam_args: Sequence[str],
-    workers: int,
     paths: Sequence[str],
     optional_paths: Sequence[str] = (),
 ) -> RunContext:
@@ -96,7 +95,7 @@ def make_context(
     has_remote_paths = any("://" in path for path in paths)
     if not beam_args and not has_remote_paths:
         return RunContext(has_runner, is_on_dataflow, None, LocalStorage(), tuple(paths))
-    beams = parse_beam_options(beam_args, parser, **_make_local_options(has_runner, workers))
+    beams = parse_beam_options(beam_args, parser)
     if is_on_dataflow:
         settings.check_options(beams)
     elif has_runner:
@@ -133,15 +132,6 @@ def _check_runner(runner: str) -> None:
         known_names = [name for name in StandardOptions.KNOWN_RUNNER_NAMES if "Test" not in name]
         hint = suggest_nearest(runner, known_names) or f"; there are {', '.join(known_names)}"
         raise UsageError(f"--runner={runner} is no runner of Beam's{hint}") from error
-
-
-def _make_local_options(has_runner: bool, workers: int) -> dict[str, Any]:
-    """Beam options of a run without ``--runner``; none with one."""
-    if has_runner:
-        return {}
-    from . import local_runner
-
-    return local_runner.make_local_options(workers)
 
 
 def _open_remote_storage(paths: Sequence[str], beam_options: PipelineOptions) -> Storage:

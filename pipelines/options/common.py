@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Final
 
 from bioshards.corpus.download.source_registry import SOURCES
+from bioshards.corpus.errors import UsageError
 from bioshards.corpus.ui.options import Option
 from bioshards.corpus.ui.value_parsers import (
     contact_address,
@@ -78,7 +80,7 @@ def _parse_source_url(source: str, text: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
+class RunOptions(ABC):
     """The options of every pipeline.
 
     Attributes:
@@ -99,11 +101,20 @@ class RunOptions:
     workers: Annotated[
         int,
         _run_option(
-            "local processes (default: one for each core, %(default)s); a --runner has its own option",
+            "local processes, no more than there are files (default: one for each core, %(default)s); "
+            "a --runner has its own option",
             parse=worker_count,
         ),
     ] = os.cpu_count() or 1
     dry_run: bool = False
+
+    @abstractmethod
+    def check(self) -> None:
+        """Check what the options alone show, before the driver is imported, which takes a while.
+
+        Raises:
+            UsageError: one is missing, or they contradict each other.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,3 +165,22 @@ class DocumentsOptions(RunOptions):
     input: tuple[str, ...] = ()
     output: Annotated[str, OUTPUT_OPTION] = ""
     dry_run: Annotated[bool, DRY_RUN_OPTION] = False
+
+    def check(self) -> None:
+        """Check that inputs and output are given."""
+        if not self.input:
+            raise UsageError(
+                "--input DIR is missing: a finished --output of pubmed_to_shards, pmc_to_shards or "
+                "text_to_shards"
+            )
+        check_output(self.output)
+
+
+def check_output(output: str) -> None:
+    """Check that ``--output`` is given.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if not output:
+        raise UsageError("--output DIR is missing: the folder to write")

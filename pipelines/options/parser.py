@@ -50,10 +50,17 @@ class Parser(OptionParser, Generic[OptionsT]):
         """Parse a command line into the command's options and the other arguments, Beam's.
 
         Raises:
-            UsageError: an option is misspelt.  It is refused here if it is nearly one of the command's, and
-                by :func:`parse_beam_options`, which imports Beam, if it is not.
+            UsageError: a word belongs to no option, or an option is misspelt.  It is refused here if it is
+                nearly one of the command's, and by :func:`parse_beam_options`, which imports Beam, if it is
+                not.
         """
         args, beam_args = self.parse_known_args(argv)
+        for word, previous in zip(beam_args, ["", *beam_args], strict=False):
+            if not word.startswith("-") and (not previous.startswith("-") or "=" in previous):
+                hint = "; paths are given with --input and --output"
+                raise UsageError(
+                    f"{word} is no option{hint if '--output' in self._option_string_actions else ''}"
+                )
         for name in (arg.partition("=")[0] for arg in beam_args if arg.startswith("--") and "_" not in arg):
             if nearest := find_nearest(name, self._option_string_actions, _MISSPELT_RATIO):
                 raise UsageError(f"unknown option {name} (did you mean {nearest}?)")
@@ -63,9 +70,7 @@ class Parser(OptionParser, Generic[OptionsT]):
         raise UsageError(message)
 
 
-def parse_beam_options(
-    beam_args: Sequence[str], parser: argparse.ArgumentParser, **overrides: object
-) -> PipelineOptions:
+def parse_beam_options(beam_args: Sequence[str], parser: argparse.ArgumentParser) -> PipelineOptions:
     """Parse the options that are not the pipeline's own as Beam's PipelineOptions.
 
     Raises:
@@ -74,16 +79,10 @@ def parse_beam_options(
     from apache_beam.options.pipeline_options import PipelineOptions
 
     logging.getLogger("apache_beam.options").setLevel(logging.ERROR)  # the errors below say it better
-    stray_args = [arg for arg in beam_args if not arg.startswith("-")]
-    if stray_args and beam_args[0] == stray_args[0]:
-        path_hint = "; paths are given with --input and --output"
-        raise UsageError(
-            f"{stray_args[0]} is no option{path_hint if '--output' in parser._option_string_actions else ''}"
-        )
     usage = io.StringIO()  # which argparse prints, a hundred lines before the reason
     try:
         with contextlib.redirect_stderr(usage):
-            options = PipelineOptions(list(beam_args), **overrides)
+            options = PipelineOptions(list(beam_args))
             known_options = options.get_all_options()
             unknown_names = set(options.get_all_options(retain_unknown_options=True)) - set(known_options)
     except SystemExit as parse_exit:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -14,7 +14,14 @@ from bioshards.corpus.text_config import TextConfig
 from bioshards.corpus.ui.options import Option, Overrides
 from bioshards.corpus.ui.value_parsers import fraction, int_at_least
 
-from .common import EXECUTION_GROUP, IO_GROUP, OUTPUT_OPTION, DownloadOptions, make_max_rejected_option
+from .common import (
+    EXECUTION_GROUP,
+    IO_GROUP,
+    OUTPUT_OPTION,
+    DownloadOptions,
+    check_output,
+    make_max_rejected_option,
+)
 
 ConfigT = TypeVar("ConfigT", bound=TextConfig)
 _io_option = functools.partial(Option, group=IO_GROUP)
@@ -23,7 +30,7 @@ DOCUMENTS_GROUP: Final = "which documents, and what of them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShardsOptions(DownloadOptions, ABC):
+class ShardsOptions(DownloadOptions):
     """Options of the pipelines that write document shards.
 
     Attributes:
@@ -91,6 +98,11 @@ class ShardsOptions(DownloadOptions, ABC):
     ] = None
     mesh_tree: str | None = None
     find_overlap_with: str | None = None
+
+    def check(self) -> None:
+        """Check the configuration, and that the output is given."""
+        self.make_config()
+        check_output(self.output)
 
     @abstractmethod
     def make_config(self) -> TextConfig:

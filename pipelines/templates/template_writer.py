@@ -118,7 +118,7 @@ def _write_classic_template(
     if not settings.is_dataflow_runner([*run_args, *runner_args]):
         raise UsageError("a template is Dataflow's: leave --runner out")
     storage = make_context(
-        parser, [arg for arg in run_args if arg.startswith(FILESYSTEM_OPTION_PREFIXES)], 1, [template_path]
+        parser, [arg for arg in run_args if arg.startswith(FILESYSTEM_OPTION_PREFIXES)], [template_path]
     ).storage
     if "://" not in template_path:
         os.makedirs(os.path.dirname(template_path), exist_ok=True)  # Beam would wait for the folder to come
@@ -163,7 +163,7 @@ def _write_flex_template(
         raise UsageError(
             f"--image {image} does not start pipelines: bioshards-launcher does (docker/README.md)"
         )
-    make_context(parser, beam_args, 1, [template_path]).storage.write_json(
+    make_context(parser, beam_args, [template_path]).storage.write_json(
         template_path, make_container_spec(pipeline, image)
     )
     template_location = (

@@ -141,7 +141,7 @@ class ResolveVersions(beam.PTransform):
         return _spread_buckets(staged, all_staged) | "Resolve" >> beam.Map(self._resolve, all_staged)
 
     def _resolve(self, bucket: int, staged: list[StepResult[StageResult]]) -> StepResult[str]:
-        num_buckets = len(_list_buckets(None, staged))
+        num_buckets = len(_list_buckets(b"", staged))
         highest_version_wins = self.document_config.highest_version_wins
 
         def resolve_bucket(storage: Storage) -> str:
@@ -168,7 +168,7 @@ class ResolveDuplicates(beam.PTransform):
     def _resolve(
         self, bucket: int, staged: list[StepResult[StageResult]], decisions: list[StepResult[str]]
     ) -> StepResult[str]:
-        num_buckets, decision_files = len(_list_buckets(None, staged)), unwrap_results(decisions)
+        num_buckets, decision_files = len(_list_buckets(b"", staged)), unwrap_results(decisions)
 
         def resolve_bucket(storage: Storage) -> str:
             return finalize.write_duplicate_decisions(
@@ -184,13 +184,13 @@ def _spread_buckets(
     """Distribute the bucket numbers over the workers."""
     return (
         staged.pipeline
-        | "Once" >> beam.Create([None])
+        | "Once" >> beam.Impulse()
         | "Buckets" >> beam.FlatMap(_list_buckets, all_staged)
         | "OneBucketEach" >> beam.Reshuffle()
     )
 
 
-def _list_buckets(_: None, staged: Iterable[StepResult[StageResult]]) -> range:
+def _list_buckets(_: bytes, staged: Iterable[StepResult[StageResult]]) -> range:
     return range(versions.count_buckets(sum(source.num_keys for source in unwrap_results(staged))))
 
 
@@ -211,7 +211,7 @@ class FinalizeShards(beam.PTransform):
     ) -> beam.PCollection[StepResult[FinalizeResult]]:
         return (
             staged.pipeline
-            | "Once" >> beam.Create([None])
+            | "Once" >> beam.Impulse()
             | "InOrder" >> beam.FlatMap(_number_sources, beam.pvalue.AsList(staged))
             | "OneSourceEach" >> beam.Reshuffle()
             | "Finalize" >> beam.Map(self._finalize, beam.pvalue.AsList(self.decisions))
@@ -248,7 +248,7 @@ def _counts_from_finalize(finalize_result: FinalizeResult) -> dict[str, int]:
     return {**drop_counts, **{name: finalize_result.counts[name] for name in ("sentences", "words")}}
 
 
-def _number_sources(_: None, staged: list[StepResult[StageResult]]) -> list[tuple[int, str]]:
+def _number_sources(_: bytes, staged: list[StepResult[StageResult]]) -> list[tuple[int, str]]:
     """Return the number and output name of each usable source, those with most keys first."""
     results = unwrap_results(staged)
     num_keys = {result.output_name: result.num_keys for result in results}
@@ -279,7 +279,7 @@ class PublishShards(beam.PTransform):
 
     def _publish(
         self,
-        _: None,
+        _: bytes,
         staged: list[StepResult[StageResult]],
         decisions: list[StepResult[str]],
         finalized: list[StepResult[FinalizeResult]],

@@ -120,7 +120,7 @@ class CheckRemovals(beam.PTransform):
     def expand(self, range_removals: beam.PCollection[StepResult[RangeRemovals]]) -> beam.PCollection[None]:
         return call_once(range_removals.pipeline, "Check", self._check, range_removals)
 
-    def _check(self, _: None, range_removals: list[StepResult[RangeRemovals]]) -> None:
+    def _check(self, _: bytes, range_removals: list[StepResult[RangeRemovals]]) -> None:
         with wrap_worker_errors():
             removals.check_removals(unwrap_results(range_removals), self.mirror.folder)
             retry(lambda: output_layout.mark_incomplete(self.mirror.storage, self.output_dir))
@@ -210,7 +210,7 @@ class PublishMirror(beam.PTransform):
 
     def _publish(
         self,
-        _: None,
+        _: bytes,
         file_results: list[StepResult[FetchedFile]],
         removal_results: list[StepResult[RangeRemovals]],
         range_results: list[StepResult[RangeReport]],

@@ -46,7 +46,7 @@ class FindNearDuplicates(beam.PTransform, ABC, Generic[ReportT]):
     def expand(self, reports: beam.PCollection[StepResult[ReportT]]) -> beam.PCollection[StepResult[str]]:
         all_reports = beam.pvalue.AsList(reports)
         side_inputs = [all_reports, *([beam.pvalue.AsList(self.decisions)] if self.decisions else [])]
-        once = reports.pipeline | "Once" >> beam.Create([None])
+        once = reports.pipeline | "Once" >> beam.Impulse()
         candidates = (
             once
             | "Bands" >> beam.FlatMap(self._list_bands, all_reports)
@@ -55,7 +55,7 @@ class FindNearDuplicates(beam.PTransform, ABC, Generic[ReportT]):
         )
         return once | "Cluster" >> beam.Map(self._cluster, beam.pvalue.AsList(candidates), *side_inputs)
 
-    def _list_bands(self, _: None, reports: list[StepResult[ReportT]]) -> Iterator[tuple[int, int, int]]:
+    def _list_bands(self, _: bytes, reports: list[StepResult[ReportT]]) -> Iterator[tuple[int, int, int]]:
         num_buckets = near_duplicates.count_buckets(self.count_documents(unwrap_results(reports)))
         for band in range(near_duplicates.NUM_BANDS):
             yield from ((band, bucket, num_buckets) for bucket in range(num_buckets))
@@ -78,7 +78,7 @@ class FindNearDuplicates(beam.PTransform, ABC, Generic[ReportT]):
 
     def _cluster(
         self,
-        _: None,
+        _: bytes,
         candidates: list[StepResult[str]],
         reports: list[StepResult[ReportT]],
         decisions: Sequence[StepResult[str]] = (),

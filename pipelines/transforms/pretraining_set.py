@@ -86,13 +86,13 @@ class MergeShuffled(beam.PTransform):
         all_built = beam.pvalue.AsList(built)
         return (
             built.pipeline
-            | "Once" >> beam.Create([None])
+            | "Once" >> beam.Impulse()
             | "Buckets" >> beam.FlatMap(self._list_buckets, all_built)
             | "OneBucketEach" >> beam.Reshuffle()
             | "Merge" >> beam.Map(self._merge, all_built)
         )
 
-    def _list_buckets(self, _: None, built: list[StepResult[BuildResult]]) -> Iterator[tuple[str, int]]:
+    def _list_buckets(self, _: bytes, built: list[StepResult[BuildResult]]) -> Iterator[tuple[str, int]]:
         build_results = unwrap_results(built)
         if any(build_result.failures for build_result in build_results):
             return
@@ -142,7 +142,7 @@ class PublishExamples(beam.PTransform):
 
     def _publish(
         self,
-        _: None,
+        _: bytes,
         built: list[StepResult[BuildResult]],
         merged: list[StepResult[MergeResult]],
         signed: Sequence[StepResult[SignedShard]] = (),

@@ -128,9 +128,9 @@ def report_metrics(step_result: StepResult[T]) -> StepResult[T]:
 def call_once(
     pipeline: beam.Pipeline, label: str, function: Callable[..., T], *collections: beam.PCollection[Any]
 ) -> beam.PCollection[T]:
-    """Call a function once, with None and a list of the elements of each collection."""
+    """Call a function once, with the impulse and a list of the elements of each collection."""
     side_inputs = map(beam.pvalue.AsList, collections)
-    return pipeline | "Once" >> beam.Create([None]) | label >> beam.Map(function, *side_inputs)
+    return pipeline | "Once" >> beam.Impulse() | label >> beam.Map(function, *side_inputs)
 
 
 def count_failure(problem: str | None) -> dict[str, int]:

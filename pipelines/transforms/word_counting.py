@@ -73,7 +73,7 @@ class MergeBuckets(beam.PTransform):
         all_counted = beam.pvalue.AsList(counted)
         return (
             counted.pipeline
-            | "Once" >> beam.Create([None])
+            | "Once" >> beam.Impulse()
             | "Buckets" >> beam.FlatMap(_list_buckets, all_counted)
             | "OneBucketEach" >> beam.Reshuffle()
             | "Merge" >> beam.Map(self._merge, all_counted)
@@ -96,7 +96,7 @@ def _counts_from_merge(merge_result: BucketCounts) -> dict[str, int]:
     }
 
 
-def _list_buckets(_: None, counted: list[StepResult[ShardCounts]]) -> range:
+def _list_buckets(_: bytes, counted: list[StepResult[ShardCounts]]) -> range:
     return range(0 if any(shard.failure for shard in unwrap_results(counted)) else NUM_BUCKETS)
 
 
@@ -115,7 +115,7 @@ class PublishWords(beam.PTransform):
         return call_once(counted.pipeline, "Manifest", self._publish, counted, self.merged)
 
     def _publish(
-        self, _: None, counted: list[StepResult[ShardCounts]], merged: list[StepResult[BucketCounts]]
+        self, _: bytes, counted: list[StepResult[ShardCounts]], merged: list[StepResult[BucketCounts]]
     ) -> str | None:
         run_info = dataclasses.replace(self.run_info, steps=sum_metrics(counted, merged))
 

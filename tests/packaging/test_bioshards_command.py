@@ -131,6 +131,13 @@ def test_completion_names_the_shells(capsys: Capture) -> None:
         ("pipelines.cli", "copy --help"),
         ("pipelines.cli", "run pubmed_to_shards --max-shard-mb none"),
         ("pipelines.cli", "run fetch --inputt pubmed:"),
+        ("pipelines.cli", "list"),
+        ("pipelines.cli", "run pubmed_to_shards --input a.xml b.xml --output o"),
+        ("pipelines.cli", "run pubmed_to_shards --output o --runner=DirectRunner b.xml"),
+        ("pipelines.cli", "run text_to_shards --input a.txt"),
+        ("pipelines.cli", "run shards_to_words --output o"),
+        ("pipelines.cli", "run shards_to_pretraining --input a --output o"),
+        ("pipelines.cli", "run fetch --input file.xml"),
     ],
 )
 def test_help_waits_for_no_slow_import(module: str, words: str) -> None:

@@ -99,7 +99,16 @@ def test_a_flex_template_is_a_container_spec(
             ["fetch", "--template-file", "new/x.json", "--input=pubmed:", "--mirror=gs://my-bucket/m"],
             "needs --project",
         ),
-        (["shards_to_words", "--template-file", "x.json", "--regoin=r"], "unknown option --regoin"),
+        (
+            [
+                "shards_to_words",
+                "--template-file=x.json",
+                "--input=gs://b/i",
+                "--output=gs://b/o",
+                "--regoin=r",
+            ],
+            "unknown option --regoin",
+        ),
         (
             ["fetch", "--template-file", "x.json", "--input=pubmed:", "--runner=DirectRunner"],
             "a template is Dataflow's",

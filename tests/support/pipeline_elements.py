@@ -22,7 +22,8 @@ def run_and_record(build: Callable[[apache_beam.Pipeline], None], path: Path) ->
         def visit_transform(self, node: Any) -> None:
             collections.extend(node.outputs.values())
 
-    options = PipelineOptions([], **local_runner.make_local_options(1))
+    options = PipelineOptions([])
+    local_runner.set_workers(options, 1)
     root = executor.make_pipeline(local_runner.make_runner(options), options)
     build(root)
     root.visit(CollectionVisitor())

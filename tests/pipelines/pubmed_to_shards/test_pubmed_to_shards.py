@@ -113,7 +113,8 @@ def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
         config=encode(of_documents([]).config),
         run_info=DocumentsRun(command=("test",)),
     )
-    options = apache_beam.options.pipeline_options.PipelineOptions([], **local_runner.make_local_options(1))
+    options = apache_beam.options.pipeline_options.PipelineOptions([])
+    local_runner.set_workers(options, 1)
     root = executor.make_pipeline(local_runner.make_runner(options), options)
     pubmed_to_shards.build(root, job)
     result = root.run()
@@ -139,6 +140,33 @@ def test_shards_are_bounded_in_size(tmp_path: Path, run: Run, monkeypatch: pytes
     assert len(outputs) > 2
     assert all(shard["bytes"] <= 1_050_000 for shard in outputs)
     assert len(load_with_datasets(tmp_path / "out")) == 1500
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "expected"),
+    [("*", (), 2), ("pubmed26n0001.xml", (), 1), ("pubmed26n0001.xml", ("--dedup", "near"), 2)],
+)
+def test_processes_without_an_item_are_not_started(
+    names: str,
+    options: tuple[str, ...],
+    expected: int,
+    tmp_path: Path,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from bioshards.pipelines.execution import local_runner
+
+    counts: list[int] = []
+
+    def stop(_: object, workers: int) -> None:
+        counts.append(workers)
+        raise RuntimeError
+
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr(local_runner, "set_workers", stop)
+    inputs = ("--input", f"{PUBMED_SAMPLE}/{names}")
+    assert run("--workers", 2, *inputs, *options, "--output", tmp_path / "out") == 1
+    assert counts == [expected]
 
 
 def test_presets_and_options_reach_the_documents(tmp_path: Path, run: Run) -> None:

@@ -164,7 +164,9 @@ def test_missing_library_error_names_the_extra_to_install(
         f"import sys; sys.modules['{library}'] = None; from bioshards.pipelines import cli; "
         f"sys.exit(cli.main(['run', '{pipeline}', *sys.argv[1:]]))"
     )
-    command = [sys.executable, "-c", code, "--input", str(abstracts), "--output", str(tmp_path / "out")]
+    options = ["--input", str(abstracts), "--output", str(tmp_path / "out")]
+    options += ["--vocab", "v"] if pipeline == "shards_to_pretraining" else []
+    command = [sys.executable, "-c", code, *options]
     completed = subprocess.run(command, capture_output=True, text=True, check=False)
     assert completed.returncode == 2
     assert f"{pipeline} needs a library that cannot be imported" in completed.stderr

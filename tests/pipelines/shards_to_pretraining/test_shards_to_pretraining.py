@@ -808,13 +808,12 @@ def test_options_override_a_preset(corpus: UniqueWordCorpus, tmp_path: Path) -> 
 
 def test_defaults_are_those_of_the_reference_code() -> None:
     from bioshards.pipelines import shards_to_pretraining
-    from bioshards.pipelines.drivers import pretraining_driver
 
     parser = shards_to_pretraining.make_parser()
 
     def make_recipe(*argv: str) -> example_recipes.ExampleRecipe:
         options, _ = parser.parse_known_options(argv)
-        return pretraining_driver.make_recipe(options)
+        return options.make_recipe()
 
     for objective in OBJECTIVES:
         assert make_recipe("--objective", objective) == example_recipes.DEFAULTS[objective]
