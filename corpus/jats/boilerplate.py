@@ -104,7 +104,9 @@ def is_boilerplate(title: str, section_types: tuple[str | None, ...] = ()) -> bo
             return True
     if not title or len(title) > _MAX_TITLE_LENGTH:
         return False
-    normalised = _NON_LETTERS_AT_ENDS.sub("", _APOSTROPHES.sub("", title.lower()))
+    normalised = _APOSTROPHES.sub("", title.lower())
+    if not (normalised[:1].isalpha() and normalised[-1:].isalnum()):
+        normalised = _NON_LETTERS_AT_ENDS.sub("", normalised)
     return _BOILERPLATE_TITLE.fullmatch(normalised) is not None
 
 

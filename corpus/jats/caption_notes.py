@@ -26,9 +26,13 @@ _SIZE: Final = r"""
 """
 _GAP: Final = r"[\s,;:/|–-]* [(\[]?"
 _TYPE_AND_SIZE: Final = rf"(?: {_TYPE} {_GAP} {_SIZE} | {_SIZE} {_GAP} {_TYPE} ) [)\]]?"
-_IN_BRACKETS: Final = rf"\s* [(\[] \s* {_TYPE_AND_SIZE} \s* [)\]]"
-_BRACKETED_NOTE = re.compile(rf"(?<= [.!?] ) {_IN_BRACKETS} \.? | {_IN_BRACKETS}", _FLAGS)
-_SIZE_HINT = re.compile(r"\d\s?(?:[kmg]i?b|(?:kilo|mega)?bytes|[kmg]\b)", re.IGNORECASE)
+_IN_BRACKETS: Final = rf"\s* {_TYPE_AND_SIZE} \s* [)\]]"
+_BRACKETED_NOTE = re.compile(rf"(?<= [.!?] ) \s* [(\[] {_IN_BRACKETS} \.? | \s* [(\[] {_IN_BRACKETS}", _FLAGS)
+_SIZE_HINT: Final = r"\d \s? (?: [kmg]i?b | (?: kilo | mega )? bytes | [kmg] \b )"
+_NOTES_FROM_BRACKET: Final = tuple(
+    re.compile(rf"{opening} (?= [^)\]]* {_SIZE_HINT} ) {_IN_BRACKETS}", _FLAGS) for opening in (r"\(", r"\[")
+)
+"""The same from its bracket, a prefilter that is fast because the first character is known."""
 _SUPPLEMENT_NOTE = re.compile(
     rf"""
     (?: ^ | (?<= [.!?:)\]] ) \s+ )
@@ -40,6 +44,8 @@ _SUPPLEMENT_NOTE = re.compile(
     """,
     _FLAGS,
 )
+_SUPPLEMENT_HINTS: Final = ("click", "download", "format", "type")
+"""One of these is in every such note that does not end in a bracket."""
 _WHOLE_NOTE = re.compile(
     rf"[(\[]? \s* (?: {_TYPE_AND_SIZE} | {_TYPE} | {_SIZE} ) \s* [)\]]? \.?"
     r" | [(\[] [a-z][a-z0-9]{1,4} [)\]] | \S+ \. (?: [a-z]{2,4} \d? | rdata ) \.?",
@@ -55,10 +61,14 @@ def remove_file_notes(text: str, is_supplement: bool) -> str:
         is_supplement: the paragraph belongs to a supplement, so that "(TIF)", "(12 kb)" and "gulls.dta" are
             notes too.
     """
-    if _SIZE_HINT.search(text):
-        text = _BRACKETED_NOTE.sub("", text)
+    if any(pattern.search(text) for pattern in _NOTES_FROM_BRACKET):
+        text = _BRACKETED_NOTE.sub("", text).strip()
     if is_supplement:
-        text = _SUPPLEMENT_NOTE.sub("", text).strip()
+        lower_text = text.lower()
+        if lower_text.rstrip(".").endswith((")", "]")) or any(
+            hint in lower_text for hint in _SUPPLEMENT_HINTS
+        ):
+            text = _SUPPLEMENT_NOTE.sub("", text).strip()
         return "" if _WHOLE_NOTE.fullmatch(text) else text
     return text
 
@@ -88,7 +98,6 @@ _SUPPLEMENT_POINTER = re.compile(
     """,
     _FLAGS,
 )
-_POINTER_HINTS: Final = ("upplement", "ransparency d", "online version")
 _SENTENCE_END = re.compile(r"\w\S*[.!?] [A-Z]")
 _MAX_LINK_NOTE: Final = 300
 _MAX_LINK_OPENING: Final = 40
@@ -102,7 +111,7 @@ def is_link_note(text: str) -> bool:
     if "." in text and text.find(" ", _MAX_LINK_OPENING) < 0 and _LINK.fullmatch(text):
         return True
     return (
-        any(hint in text for hint in _POINTER_HINTS)
+        ("upplement" in text or "ransparency d" in text or "online version" in text)
         and _SUPPLEMENT_POINTER.fullmatch(text) is not None
         and _SENTENCE_END.search(text) is None
     )
@@ -125,15 +134,16 @@ _COLOUR_NOTE = re.compile(
     _FLAGS,
 )
 
-_COLOUR_HINT = re.compile("online|web|viewed", re.IGNORECASE)
+_COLOUR_HINTS: Final = ("online", "web", "viewed")
 """One of these is in every note."""
 
 
 def remove_colour_notes(text: str) -> str:
     """Remove notes on where a figure is in colour: "[Color figure can be viewed at ...]"."""
-    if ("olo" not in text and "OLO" not in text) or not _COLOUR_HINT.search(text):
+    if "olo" not in text and "OLO" not in text:
         return text
-    return _COLOUR_NOTE.sub("", text).strip()
+    lower_text = text.lower()
+    return _COLOUR_NOTE.sub("", text).strip() if any(hint in lower_text for hint in _COLOUR_HINTS) else text
 
 
 # Panels

@@ -165,11 +165,11 @@ class ArticleDocumentBuilder:
                 )
 
     def _clean_text(self, text: str, removed_characters: dict[str, int]) -> str:
-        return (
-            text
-            if text.isascii() and "\x7f" not in text
-            else collapse_whitespace(self._cleaner.clean_text(text, removed_characters))
-        )
+        """Clean a text in one line; the result is in one line too."""
+        if text.isascii() and "\x7f" not in text:
+            return text
+        cleaned = self._cleaner.clean_text(text, removed_characters)
+        return text if cleaned is text else collapse_whitespace(cleaned)
 
 
 def identify_article(metadata: ArticleMetadata) -> tuple[str, int]:

@@ -55,9 +55,9 @@ def has_only_citations(text: str) -> bool:
 
 _TRAILING_NUMBER = re.compile(rf"\s*[(\[]{_NUMBER}(?:[\s,;{_DASHES}]+{_NUMBER})*[)\]]$")
 _CITATION_SEPARATOR: Final = rf"(?:[\s,;/&{_DASHES}]|\s(?:and|or|to)\s)*"
-_MARK_RUN = re.compile(
-    rf"[{CITATION_MARK}{REMOVAL_MARK}](?:(?<={CITATION_MARK}){_CITATION_SEPARATOR}{CITATION_MARK})*\s*"
-)
+_CITATION_RUN = re.compile(rf"{CITATION_MARK}(?:{_CITATION_SEPARATOR}{CITATION_MARK})*\s*")
+"""Citations with separators between them. It begins with one character, which is found four times as fast."""
+_MARK_RUN = re.compile(rf"{_CITATION_RUN.pattern}|{REMOVAL_MARK}\s*")
 _ONLY_CITATIONS = re.compile(
     rf"(?:[\d\s,;•{CITATION_MARK}{_DASHES}]|\b(?:and|to)\b|\(pp?\.?\s*\d[\d{_DASHES}]*\))*"
 )
@@ -66,9 +66,11 @@ _MAX_CITATION_LENGTH: Final = 200  # characters of a reference's numbers
 _MARKED_BRACKET = re.compile(
     rf"[(\[][^()\[\]{CITATION_MARK}{REMOVAL_MARK}]*[{CITATION_MARK}{REMOVAL_MARK}][^()\[\]]*[)\]]"
 )
-_NUMERIC_BRACKET = re.compile(
-    rf"[(\[][\d\s,;•{_DASHES}]*+{CITATION_MARK}[\d\s,;•{CITATION_MARK}{_DASHES}]*+[)\]]"
+_NUMERIC_BRACKETS: Final = tuple(
+    re.compile(rf"{opening}{CITATION_MARK}[\d\s,;•{CITATION_MARK}{_DASHES}]*+[)\]]")
+    for opening in (r"\(", r"\[")
 )
+"""Most brackets, which are found fast, as their first two characters are known."""
 _NO_WORDS = re.compile(r"[\W_]*")
 _INTRODUCTION_WORDS = re.compile(
     r"(?:[\W_]|\b(?:(?:for|in) (?:an? )?(?:\w+ )?(?:reviews?|examples?)|see|also|reviewed|in|by|and|or"
@@ -121,19 +123,41 @@ def remove_marks(text: str, keep_introductions: bool = False) -> str:
         keep_introductions: keep "(reviewed in)" of "(reviewed in [5])".
     """
     empty_pattern = _NO_WORDS if keep_introductions else _INTRODUCTION_WORDS
-    text = _NUMERIC_BRACKET.sub(CITATION_MARK, text)  # most brackets, in a fifth of the time
+    for pattern in _NUMERIC_BRACKETS:
+        text = pattern.sub(CITATION_MARK, text)
     for _ in range(_MAX_BRACKET_DEPTH if "(" in text or "[" in text else 0):
-        text, num_replaced = _MARKED_BRACKET.subn(
-            lambda bracket: _clean_bracket(bracket[0], empty_pattern), text
-        )
-        if not num_replaced:
+        cleaned = text
+        for mark in (CITATION_MARK, REMOVAL_MARK):
+            cleaned = _clean_brackets(cleaned, mark, empty_pattern)
+        if cleaned is text:
             break
+        text = cleaned
     return _close_gaps(text)
 
 
 def fill_gaps(text: str, mask: str) -> str:
     """Replace the marks of citations that were nouns by a mask, or remove them if it is empty."""
     return text.replace(GAP_MARK, mask) if mask else text.replace(f" {GAP_MARK}", "").replace(GAP_MARK, "")
+
+
+def _clean_brackets(text: str, mark: str, empty_pattern: re.Pattern[str]) -> str:
+    """Clean the innermost brackets that have this mark; return the same text if there are none.
+
+    They are found from their first mark; a pattern that begins with either bracket is tried everywhere.
+    """
+    parts: list[str] = []
+    end = searched = 0
+    position = text.find(mark)
+    while position >= 0:
+        start = max(text.rfind("(", searched, position), text.rfind("[", searched, position))
+        bracket = _MARKED_BRACKET.match(text, start) if start >= 0 else None
+        if bracket:
+            parts += (text[end:start], _clean_bracket(bracket[0], empty_pattern))
+            end = searched = bracket.end()
+        else:
+            searched = position + 1
+        position = text.find(mark, searched)
+    return "".join([*parts, text[end:]]) if parts else text
 
 
 def _clean_bracket(bracket: str, empty_pattern: re.Pattern[str]) -> str:
@@ -151,7 +175,7 @@ def _close_gaps(text: str) -> str:
     """Remove the marks outside of brackets, with the punctuation and blanks that belong to them."""
     parts: list[str] = []
     position = 0
-    for run in _MARK_RUN.finditer(text):
+    for run in (_MARK_RUN if REMOVAL_MARK in text else _CITATION_RUN).finditer(text):
         preceding, end = text[position : run.start()], run.end()
         kept = preceding.rstrip()
         left_character, right_character = kept[-1:], text[end : end + 1]

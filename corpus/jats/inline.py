@@ -144,8 +144,8 @@ def append_text(element: etree._Element, pieces: TextPieces) -> None:
         pieces.append(element.text)
     for child in element:
         append_inline(child, pieces)
-        if child.tail:
-            pieces.append(child.tail)
+        if tail := child.tail:
+            pieces.append(tail)
 
 
 def append_inline(element: etree._Element, pieces: TextPieces) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Final
 
@@ -23,6 +24,7 @@ _HTML_LIST = re.compile(
 )
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def is_reference_title(title: str) -> bool:
     """Return True if a section of this title may be a list of references."""
     return len(title) <= _MAX_TITLE_LENGTH and _TITLE_PATTERN.fullmatch(title) is not None

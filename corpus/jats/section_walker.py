@@ -189,20 +189,18 @@ class SectionWalker:
         for child in definitions:
             if child.tag == "def-item":
                 term = "".join(map(extract_text, child.iterchildren("term"))).removesuffix(":")
-                meaning = " ".join(
-                    extract_text(p)
-                    for definition in child.iterchildren("def")
-                    for p in definition.iterchildren("p")
+                meaning = _join_texts(
+                    p for definition in child.iterchildren("def") for p in definition.iterchildren("p")
                 )
                 self.add_block(part, headings, f"{term}: {meaning}" if term and meaning else term or meaning)
             elif child.tag == "def-list":
                 self._walk_definitions(child, part, headings)
 
     def _add_verses(self, verses: etree._Element, part: str, headings: Headings) -> None:
-        self.add_block(part, headings, " ".join(extract_text(line) for line in verses.iter("verse-line")))
+        self.add_block(part, headings, _join_texts(verses.iter("verse-line")))
 
     def _add_speech(self, speech: etree._Element, part: str, headings: Headings) -> None:
-        spoken_text = " ".join(extract_text(p) for p in speech.iterchildren("p"))
+        spoken_text = _join_texts(speech.iterchildren("p"))
         self.add_block(
             part, headings, ": ".join([*map(extract_text, speech.iterchildren("speaker")), spoken_text])
         )
@@ -237,8 +235,8 @@ class SectionWalker:
                 self.add_block(part, headings, join_pieces(pieces, self.captions_in_place))
                 pieces = []
                 handler(self, child, part, headings)
-            if child.tail:
-                pieces.append(child.tail)
+            if tail := child.tail:
+                pieces.append(tail)
         self.add_block(part, headings, join_pieces(pieces, self.captions_in_place))
         for footnote in footnotes:
             self._add_footnote(footnote, part, headings)
@@ -359,6 +357,11 @@ def _text_after(element: etree._Element) -> str:
 def _get_written_formula(element: etree._Element) -> str:
     """Return what formulas.py has written for a displayed formula, or ""."""
     return element.text or "" if element.tag == WRITTEN_DISPLAYED_FORMULA else ""
+
+
+def _join_texts(elements: Iterable[etree._Element]) -> str:
+    """Return the texts of elements in one line, without those that are empty."""
+    return " ".join(filter(None, map(extract_text, elements)))
 
 
 def _element_title(section: etree._Element) -> str:

@@ -421,6 +421,25 @@ def test_verses_and_speeches_are_one_line() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("element", "text"),
+    [
+        (
+            "<def-list><def-item><term>GUL</term><def><p>a</p><p/><p>gull</p></def></def-item></def-list>",
+            "GUL: a gull",
+        ),
+        (
+            "<verse-group><verse-line>Sea</verse-line><verse-line/><verse-line>sky</verse-line></verse-group>",
+            "Sea sky",
+        ),
+        ("<speech><speaker>Ode</speaker><p>Gulls.</p><p/><p>Terns.</p></speech>", "Ode: Gulls. Terns."),
+        ("<fig><caption><p>(XLSX 12 kb) Gulls.</p></caption></fig>", "Gulls."),
+    ],
+)
+def test_parts_without_text_leave_no_second_blank(element: str, text: str) -> None:
+    assert extract_texts(element) == [text]
+
+
 def test_title_of_a_statement_is_a_heading() -> None:
     assert extract_body("<statement><label>1</label><title>Lemma</title><p>So.</p></statement>") == [
         ("body", "Lemma", "So.")
