@@ -284,7 +284,7 @@ class _Stager:
             self._signatures.add(key, document.id, position, document.year, document.title, text)
 
     def _write_rows(self, suffix: str, rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> None:
-        columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+        columns = arrow_io.transpose(rows, len(schema))
         table = pa.table(
             [
                 pa.array(column, schema_field.type)

@@ -4,7 +4,7 @@ A record has many kilobytes (authors, MeSH, references), of which a corpus needs
 located by the child paths of the DTD (pubmed_250101.dtd; older versions agree), as ``PMID`` and
 ``ArticleIdList`` also occur in the lists of *cited* papers. Text is found by its tags (elements.py); titles
 and abstracts with nested markup are parsed with lxml, and what records repeat, as journals, once. A record
-with an unusual layout (see xml/tag_balance.py) is first normalised by lxml, which rejects malformed XML.
+with an unusual layout (see xml/well_formedness.py) is first normalised by lxml, which rejects malformed XML.
 
 Unread elements are checked only for balanced tags and valid UTF-8. Tests compare every result with a
 full-tree parse.
@@ -22,7 +22,7 @@ from lxml import etree
 from bioshards.corpus.article_config import ISSNS
 from bioshards.corpus.document import ArticleColumns
 from bioshards.corpus.errors import BadRecordError
-from bioshards.corpus.xml import exponents, tag_balance
+from bioshards.corpus.xml import exponents, well_formedness
 
 from .citation_columns import NUM_CACHED, parse_columns, parse_publication_date
 from .elements import (
@@ -84,26 +84,26 @@ class Citation(NamedTuple):
     """ISSNs of the journal; empty unless asked for."""
 
 
-def parse_citation(record: bytes, is_balanced: bool = False, columns: Collection[str] = ()) -> Citation:
+def parse_citation(record: bytes, is_checked: bool = False, columns: Collection[str] = ()) -> Citation:
     """Parse a ``PubmedArticle`` or ``MedlineCitation``.
 
     Args:
         record: the element's bytes.
-        is_balanced: True if its tags are known to balance.
+        is_checked: True if it has passed :func:`~.well_formedness.pass_checks`.
         columns: names of the columns of ``ArticleColumns`` to parse, and perhaps ``issns``.
 
     Raises:
         BadRecordError: invalid UTF-8, malformed XML, an unknown entity, or no PMID.
     """
     text = decode_record(record)
-    if is_balanced or tag_balance.has_balanced_tags(text):
+    if is_checked or well_formedness.has_balanced_tags(text):
         try:
-            return _parse_text(text, columns)
+            return _parse_text(text, is_checked, columns)
         except UnusualLayoutError:
             pass
     text = etree.tostring(parse_xml(text), encoding="unicode")
     try:
-        return _parse_text(text, columns)
+        return _parse_text(text, True, columns)
     except UnusualLayoutError as unusual:
         raise BadRecordError("no-pmid", str(unusual)) from unusual
 
@@ -123,8 +123,8 @@ _VERSION = re.compile(attribute_pattern("Version"))
 _LANGUAGE = re.compile(r"<Language\s*>([^<]*)</Language\s*>\s*")
 _LANGUAGES = re.compile(rf"(?:{_LANGUAGE.pattern})+")
 _TYPE = re.compile(rf"<PublicationType{START_TAG_ATTRIBUTES}>([^<]*)</PublicationType\s*>")
-_PLAIN_ARTICLE_ID = re.compile(r'<ArticleId IdType="([^"<&]*)">([^<&\s]+)</ArticleId>')
-"""An id as nearly all are written."""
+_PLAIN_ARTICLE_ID = re.compile(r'<ArticleId IdType="([^"]*)">([^<]*)</ArticleId>')
+"""An id as nearly all are written. A set of one excluded character is matched several times as fast."""
 _ARTICLE_ID = re.compile(
     rf"<ArticleId{attribute_pattern('IdType')}{START_TAG_ATTRIBUTES}>([^<]*)</ArticleId\s*>"
 )
@@ -138,7 +138,7 @@ _PMCID = re.compile(r"PMC\d+")
 _NO_COLUMNS: Final = ArticleColumns()
 
 
-def _parse_text(text: str, columns: Collection[str]) -> Citation:
+def _parse_text(text: str, is_checked: bool, columns: Collection[str]) -> Citation:
     """Parse the record from left to right, in the DTD's order; each part is scanned at most twice.
 
     ``PubDate``, ``ArticleTitle``, ``Abstract``, ``Language`` and ``PublicationTypeList`` occur once in a
@@ -154,10 +154,12 @@ def _parse_text(text: str, columns: Collection[str]) -> Citation:
     title_start = text.find("<ArticleTitle", start)
     title, after_title, journal, abbreviation = "", start, None, None
     if title_start >= 0:
-        title, after_title = _parse_title(text, title_start)
+        title, after_title = _parse_title(text, title_start, is_checked)
         journal, abbreviation = _parse_journal(text[date_end if date_end >= 0 else start : title_start])
-    languages, after_languages = _parse_languages(text, after_title)
-    abstract, categories = _parse_abstract(text, after_title, "section_categories" in columns)
+    abstract, categories, after_abstract = _parse_abstract(
+        text, after_title, "section_categories" in columns, is_checked
+    )
+    languages, after_languages = _parse_languages(text, after_abstract)
     publication_types, after_types = _parse_publication_types(text, after_languages)
     data_start = text.find("<PubmedData", after_types)
     end = data_start if data_start >= 0 else len(text)
@@ -209,6 +211,9 @@ def _parse_version(digits: str | None) -> int:
 _TITLE_START = re.compile(rf"<ArticleTitle{START_TAG_ATTRIBUTES}/?>")
 _ABSTRACT = re.compile(rf"<Abstract{START_TAG_ATTRIBUTES}>")
 _SECTION_START = re.compile(rf"\s*<AbstractText({START_TAG_ATTRIBUTES})/?>")
+_PLAIN_ABSTRACT: Final = "<Abstract>"
+_PLAIN_TITLE: Final = "<ArticleTitle>"
+"""Start tags as nearly all are written."""
 _OTHER_ABSTRACT = re.compile(rf"<OtherAbstract{START_TAG_ATTRIBUTES}/?>")
 _ABSTRACT_END = re.compile(r"\s*(?:<CopyrightInformation>[^<]*</CopyrightInformation>\s*)?</Abstract\s*>")
 _LABEL = re.compile(attribute_pattern("Label"))
@@ -222,23 +227,21 @@ def _parse_journal(xml: str) -> tuple[str | None, str | None]:
     return find_text(xml, "Title", 0, len(xml)), find_text(xml, "ISOAbbreviation", 0, len(xml))
 
 
-def _parse_title(text: str, title_start: int) -> tuple[str, int]:
+def _parse_title(text: str, title_start: int, is_checked: bool) -> tuple[str, int]:
     """Return the title, whose element is at an offset, and the offset after it."""
-    start_tag = _TITLE_START.match(text, title_start)
-    content = read_content(start_tag, "</ArticleTitle>") if start_tag else None
-    if content and not _has_forbidden_character(text[title_start : content[1]]):
+    if text.startswith(_PLAIN_TITLE, title_start):
+        content_start = title_start + len(_PLAIN_TITLE)
+    else:
+        start_tag = _TITLE_START.match(text, title_start)
+        content_start = start_tag.end() if start_tag else 0
+    content = read_content(text, content_start, "</ArticleTitle>") if content_start else None
+    if content and (
+        is_checked or not well_formedness.has_forbidden_character(text[title_start : content[1]].encode())
+    ):
         return content
     title_end = find_end_tag(text, "ArticleTitle", title_start)[1]
     title = exponents.mark_exponents(text[title_start:title_end])
     return extract_text(parse_xml(title)), title_end
-
-
-_XML_BYTES: Final = bytes(set(range(256)) - set(range(0x20)) | set(b"\t\n\r"))
-
-
-def _has_forbidden_character(text: str) -> bool:
-    """Return True if the text has a control character that XML forbids."""
-    return bool(text.encode().translate(None, _XML_BYTES))
 
 
 def _parse_languages(text: str, start: int) -> tuple[tuple[str, ...], int]:
@@ -281,39 +284,50 @@ def _parse_elocation_doi(text: str, start: int, end: int) -> str | None:
 
 
 def _parse_abstract(
-    text: str, start: int, has_categories: bool
-) -> tuple[tuple[AbstractSection, ...], tuple[str | None, ...]]:
-    """Return the sections of the Abstract, which follows ``start``, and their categories if asked for."""
+    text: str, start: int, has_categories: bool, is_checked: bool
+) -> tuple[tuple[AbstractSection, ...], tuple[str | None, ...], int]:
+    """Parse the Abstract, which follows ``start``.
+
+    Returns:
+        Its sections, their categories if asked for, and the offset after the sections.
+    """
     abstract_start = text.find("<Abstract", start)
-    start_tag = _ABSTRACT.search(text, abstract_start) if abstract_start >= 0 else None
-    if start_tag is None:
-        return (), ()
-    position = start_tag.end()
+    if abstract_start >= 0 and text.startswith(_PLAIN_ABSTRACT, abstract_start):
+        position = sections_start = abstract_start + len(_PLAIN_ABSTRACT)
+    else:
+        start_tag = _ABSTRACT.search(text, abstract_start) if abstract_start >= 0 else None
+        if start_tag is None:
+            return (), (), start
+        abstract_start, position = start_tag.span()
+        sections_start = position
     sections: list[AbstractSection] = []
     categories: list[str | None] = []
-    while section_start := _SECTION_START.match(text, position):
-        content = read_content(section_start, "</AbstractText>")
+    while attributes := _read_section_start(text[position : (content_start := text.find(">", position) + 1)]):
+        content = read_content(text, content_start, "</AbstractText>")
         if content is None:
             break
-        label, category = _read_section_attributes(section_start[1])
+        label, category = attributes
         sections.append(AbstractSection(label, exponents.mark_bracketed_exponents(content[0])))
         categories.append(category)
         position = content[1]
-    if not _ABSTRACT_END.match(text, position) or _has_forbidden_character(
-        text[start_tag.start() : position]
+    if not _ABSTRACT_END.match(text, position) or (
+        not is_checked and well_formedness.has_forbidden_character(text[abstract_start:position].encode())
     ):
-        _, abstract_end = find_end_tag(text, "Abstract", start_tag.end())
-        abstract = parse_xml(exponents.mark_exponents(text[start_tag.start() : abstract_end]))
+        _, position = find_end_tag(text, "Abstract", sections_start)
+        abstract = parse_xml(exponents.mark_exponents(text[abstract_start:position]))
         parts = list(abstract.iterchildren("AbstractText"))
         sections = _make_sections(parts)
         categories = [part.get("NlmCategory") or None for part in parts]
-    return tuple(sections), tuple(categories) if has_categories else ()
+    return tuple(sections), tuple(categories) if has_categories else (), position
 
 
 @lru_cache(maxsize=NUM_CACHED)
-def _read_section_attributes(xml: str) -> tuple[str | None, str | None]:
-    """Return label and category of the attributes of an ``AbstractText``."""
-    label, category = _LABEL.match(xml), _CATEGORY.match(xml)
+def _read_section_start(xml: str) -> tuple[str | None, str | None] | None:
+    """Return label and category of an ``AbstractText`` start tag; None if the XML is something else."""
+    start_tag = _SECTION_START.fullmatch(xml)
+    if start_tag is None:
+        return None
+    label, category = _LABEL.match(start_tag[1]), _CATEGORY.match(start_tag[1])
     return (
         _normalize_label(unescape(label[1] or label[2] or "")) if label else None,
         unescape(category[1] or category[2] or "") or None if category else None,
@@ -363,11 +377,12 @@ def _parse_article_ids(text: str, data_start: int) -> dict[str, str]:
         span = find_content(text, "ArticleIdList", after, len(text))
     if span is None:
         return {}
-    plain = _PLAIN_ARTICLE_ID.findall(text, *span)
-    if len(plain) == text.count("<ArticleId", *span):
-        return dict(reversed(plain))
+    xml = text[slice(*span)]
+    plain = _PLAIN_ARTICLE_ID.findall(xml)
+    if len(plain) == xml.count("<ArticleId") and "&" not in xml:
+        return {id_type: value.strip() for id_type, value in reversed(plain) if value.strip()}
     ids: dict[str, str] = {}
-    for double, single, value in _ARTICLE_ID.findall(text, *span):
+    for double, single, value in _ARTICLE_ID.findall(xml):
         if value.strip():
             ids.setdefault(double or single, unescape(value).strip())
     return ids

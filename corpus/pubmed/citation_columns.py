@@ -172,8 +172,8 @@ def _parse_mesh_name(attributes: str, name: str) -> tuple[str, str, str]:
     return (ui[1] or ui[2] or "") if ui else "", major, " ".join(unescape(name).split())
 
 
-_PLAIN_KEYWORD = re.compile(r'<Keyword(?: MajorTopicYN="[YN]")?>([^<&\s]+(?: [^<&\s]+)*)</Keyword>')
-"""A keyword as nearly all are written: without mark-up, its words separated by single blanks."""
+_PLAIN_KEYWORD = re.compile(r'<Keyword(?: MajorTopicYN="[YN]")?>([^<]*)</Keyword>')
+"""A keyword as nearly all are written: without mark-up."""
 
 
 def _parse_keywords(text: str, start: int, end: int) -> tuple[str, ...]:
@@ -184,13 +184,12 @@ def _parse_keywords(text: str, start: int, end: int) -> tuple[str, ...]:
         if span is None:
             start += 1
             continue
-        values = _PLAIN_KEYWORD.findall(text, *span)
-        if len(values) == text.count("<Keyword", *span):
-            keywords += values
-        else:
-            xml = f"<x>{exponents.mark_exponents(text[slice(*span)])}</x>"
-            texts = map(extract_text, parse_xml(xml).iterchildren("Keyword"))
-            keywords += filter(None, [" ".join(keyword.split()) for keyword in texts])
+        xml = text[slice(*span)]
+        texts = _PLAIN_KEYWORD.findall(xml)
+        if "&" in xml or len(texts) != xml.count("<Keyword"):
+            elements = parse_xml(f"<x>{exponents.mark_exponents(xml)}</x>").iterchildren("Keyword")
+            texts = [extract_text(element) for element in elements]
+        keywords += filter(None, [" ".join(keyword.split()) for keyword in texts])
         start = span[1]
     return tuple(keywords)
 

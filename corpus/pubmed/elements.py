@@ -99,17 +99,17 @@ _CONTENT = re.compile(r"[^<]*(?:<(?P<tag>b|i|sub|sup|u)>[^<]*</(?P=tag)>[^<]*)*"
 _INLINE_TAG = re.compile(r"</?(?:b|i|sub|sup|u)>")
 
 
-def read_content(start_tag: re.Match[str], end_tag: str) -> tuple[str, int] | None:
+def read_content(text: str, start: int, end_tag: str) -> tuple[str, int] | None:
     """Return the text of an element with inline mark-up, and the offset after the element.
 
     Args:
-        start_tag: match of the element's start tag.
+        text: the record.
+        start: offset after the element's start tag.
         end_tag: the expected end tag.
 
     Returns:
         None if the element has other mark-up, or its end tag is written in another way.
     """
-    text, start = start_tag.string, start_tag.end()
     if text[start - 2] == "/":
         return "", start
     end = text.find("<", start)

@@ -12,14 +12,14 @@ from bioshards.corpus.source_record import SourceRecord, VersionKey
 from bioshards.corpus.storage.source_file import SourceFile, open_source
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.xml.decoder import DecodingReport
-from bioshards.corpus.xml.tag_balance import have_balanced_tags
+from bioshards.corpus.xml.well_formedness import pass_checks
 
 from . import citation as medline
 from .document_builder import CitationDocumentBuilder
 from .filters import PubMedConfig
 from .record_stream import iter_records
 
-_TAG_CHECK_RECORDS: Final = 32
+_TAG_CHECK_RECORDS: Final = 16
 """Records per tag check: few enough to stay in a core's cache until they are parsed."""
 _DELETION_ELEMENTS: Final = frozenset({"DeleteCitation", "DeleteDocument"})
 _BOOK_ELEMENTS: Final = frozenset({"PubmedBookArticle", "BookDocument"})
@@ -47,20 +47,20 @@ class CitationReader:
         with open_source(storage, source.path) as file:
             numbered_records = enumerate(iter_records(file, self.decoding_report))
             while batch := list(itertools.islice(numbered_records, _TAG_CHECK_RECORDS)):
-                is_balanced = have_balanced_tags([xml for _, (_, xml) in batch])
+                is_checked = pass_checks([xml for _, (_, xml) in batch])
                 for position, (element, xml) in batch:
                     try:
-                        keys, document = self._read_record(source.name, position, element, xml, is_balanced)
+                        keys, document = self._read_record(source.name, position, element, xml, is_checked)
                     except BadRecordError as error:
                         yield SourceRecord(position, source.name, xml, [], error=error)
                     else:
                         yield SourceRecord(position, source.name, xml, keys, document)
 
     def _read_record(
-        self, file: str, position: int, element: str, xml: bytes, is_balanced: bool
+        self, file: str, position: int, element: str, xml: bytes, is_checked: bool
     ) -> tuple[list[VersionKey], Document | None]:
         if element in _CITATION_ELEMENTS:
-            citation = medline.parse_citation(xml, is_balanced, self._columns)
+            citation = medline.parse_citation(xml, is_checked, self._columns)
             drop_reason, document = self._document_builder.build_document(citation, file, position)
             return [VersionKey(citation.pmid, citation.version, False, drop_reason)], document
         if element in _DELETION_ELEMENTS:

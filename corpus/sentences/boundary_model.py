@@ -52,25 +52,21 @@ def extract_context(text: str, start: int, stop: int, after: int) -> BoundaryCon
         after: offset of the word after the mark.
     """
     # Text that was cut into tokens has a blank before the mark.
-    word_end = stop - 1 if text[stop - 1] == " " and stop - 1 > start else stop
-    word_start = text.rfind(" ", start, word_end) + 1 or start
-    word = text[word_start:word_end]
+    sentence = text[start : stop - 1 if text[stop - 1] == " " and stop - 1 > start else stop]
+    words = sentence.rsplit(" ", 2)
+    word = words[-1]
     next_words = text[after : after + 2 * _MAX_WORD_LENGTH].split(" ", 2)
-    previous_class = CLASS_OF_SECOND_WORD_BEFORE[
-        text[text.rfind(" ", start, word_start - 1) + 1 or start : word_start - 1]
-        if word_start > start
-        else ""
-    ]
+    previous_class = CLASS_OF_SECOND_WORD_BEFORE[words[-2] if len(words) > 1 else ""]
+    word_start = len(sentence) - len(word)
     is_at_start = previous_class in _CLAUSE_STARTS or (
-        word_start < start + _MAX_PANELS_LENGTH and _PANELS.fullmatch(text, start, word_start)
+        word_start < _MAX_PANELS_LENGTH and _PANELS.fullmatch(sentence, 0, word_start)
     )
-    if is_at_start and not _is_in_brackets(text, start, word_start):
+    if is_at_start and not _has_open_bracket(sentence[:word_start]):
         position = "first"
-    elif _is_in_brackets(text, start, stop):
+    elif _has_open_bracket(text[start:stop]):
         position = "alone" if word[:1] in ("(", "[") else "inside"
     elif word[-1:] == ")" and _PANEL_IN_BRACKETS.fullmatch(word):
-        is_opened = text.count("(", start, stop) >= text.count(")", start, stop)
-        position = "closed" if is_opened else "unopened"
+        position = "closed" if sentence.count("(") >= sentence.count(")") else "unopened"
     else:
         position = ""
     return (
@@ -90,14 +86,12 @@ def _classify_mark(text: str, stop: int, after: int) -> str:
     return mark + ("1" if text[after - 2].isdigit() else ")")
 
 
-def _is_in_brackets(text: str, start: int, stop: int) -> bool:
-    """Return True if a bracket is open at ``stop``; only the last ones nearby are checked."""
-    start = max(start, stop - _BRACKET_LOOKBACK)
-    opening = text.rfind("(", start, stop)
-    if opening >= 0 and opening > text.rfind(")", opening, stop):
-        return True
-    opening = text.rfind("[", start, stop)
-    return opening >= 0 and opening > text.rfind("]", opening, stop)
+def _has_open_bracket(text: str) -> bool:
+    """Return True if a bracket is open at the end of a text; only the last ones nearby are checked."""
+    nearby = text[-_BRACKET_LOOKBACK:]
+    return ("(" in nearby and nearby.rfind("(") > nearby.rfind(")")) or (
+        "[" in nearby and nearby.rfind("[") > nearby.rfind("]")
+    )
 
 
 _SCORED_AS: Final = {

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa
 
-from bioshards.corpus.document import Document
-from bioshards.corpus.document_schema import COLUMN_TYPES, DOCUMENT_SCHEMA
+from bioshards.corpus.document import ArticleColumns, Document
+from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.manifest import DocumentsManifest, ManifestError, read_manifest
 from bioshards.corpus.manifest import Shard as Shard
 from bioshards.corpus.storage.checksums import HashingWriter
@@ -32,7 +31,7 @@ _NESTED_COLUMNS: Final = ("sentences", "sections", "origin")
 """Columns that :func:`record_batch_from_documents` builds from several values of a document."""
 
 
-def flatten_lists(rows: list[list[Any]]) -> tuple[pa.Array, list[Any]]:
+def flatten_lists(rows: Iterable[list[Any]]) -> tuple[pa.Array, list[Any]]:
     """Flatten a list column: return offsets (int32) and values."""
     offsets = [0]
     flat: list[Any] = []
@@ -42,21 +41,25 @@ def flatten_lists(rows: list[list[Any]]) -> tuple[pa.Array, list[Any]]:
     return pa.array(offsets, pa.int32()), flat
 
 
+def transpose(rows: Sequence[tuple[Any, ...]], num_columns: int) -> list[tuple[Any, ...]]:
+    """Return the columns of rows, which may be none."""
+    return list(zip(*rows, strict=True)) or [()] * num_columns
+
+
 def record_batch_from_documents(
     documents: list[Document], schema: pa.Schema = DOCUMENT_SCHEMA
 ) -> pa.RecordBatch:
     """Convert documents to a record batch of a schema of :func:`~bioshards.corpus.document.make_schema`."""
-    sentence_offsets, sentences = flatten_lists([document.sentences for document in documents])
-    section_offsets, sections = flatten_lists([document.sections for document in documents])
+    values = dict(zip(Document._fields, transpose(documents, len(Document._fields)), strict=True))
+    chosen = transpose(values["columns"], len(ArticleColumns._fields))
+    values |= zip(ArticleColumns._fields, chosen, strict=True)
+    sentence_offsets, sentences = flatten_lists(values["sentences"])
+    section_offsets, sections = flatten_lists(values["sections"])
     # Columns of the same name and type as an attribute of the document need no line here.
     columns = {
-        field.name: pa.array(list(map(attrgetter(field.name), documents)), field.type)
-        for field in DOCUMENT_SCHEMA
+        field.name: pa.array(values[field.name], field.type)
+        for field in schema
         if field.name not in _NESTED_COLUMNS
-    }
-    columns |= {
-        name: pa.array(list(map(attrgetter(f"columns.{name}"), documents)), COLUMN_TYPES[name])
-        for name in schema.names[len(DOCUMENT_SCHEMA) :]
     }
     columns |= {
         "sentences": pa.ListArray.from_arrays(sentence_offsets, pa.array(sentences, pa.string())),
@@ -72,8 +75,8 @@ def record_batch_from_documents(
         ),
         "origin": pa.StructArray.from_arrays(
             [
-                pa.array([document.file for document in documents], pa.string()),
-                pa.array([document.position for document in documents], pa.int32()),
+                pa.array(values["file"], pa.string()),
+                pa.array(values["position"], pa.int32()),
             ],
             names=["file", "position"],
         ),

@@ -107,6 +107,15 @@ def _extract_non_ascii(text: str) -> str:
     return text.encode().translate(None, _ASCII_BYTES).decode()
 
 
+def _is_unusual(non_ascii: str) -> bool:
+    """Return False if no character rule changes a text with these characters beyond ASCII.
+
+    Without the ASCII between them, marks follow other letters. Marks that combine with ASCII letters count as
+    unusual; others can only look less normalised than they are.
+    """
+    return bool(_UNUSUAL_CHARACTERS.search(non_ascii)) or not unicodedata.is_normalized("NFC", non_ascii)
+
+
 # Titles and abstracts
 
 _MARKUP_RULE: Final = "markup"
@@ -175,9 +184,7 @@ class Cleaner:
     def clean_text(self, text: str, removed_characters: dict[str, int]) -> str:
         """Apply the character rules to a text."""
         non_ascii = _extract_non_ascii(text)
-        if not _UNUSUAL_CHARACTERS.search(non_ascii) and unicodedata.is_normalized("NFC", non_ascii):
-            # Without the ASCII between them, marks follow other letters. Marks that combine with ASCII
-            # letters count as unusual; others can only look less normalised than they are.
+        if not _is_unusual(non_ascii):
             return text
         if self._mends_mojibake and mojibake.PATTERN.search(non_ascii):
             text = _count_change(_MOJIBAKE_RULE, text, mojibake.mend(text), removed_characters)
@@ -186,6 +193,9 @@ class Cleaner:
             _add_to_count(removed_characters, _SPACES_RULE, 0)
             for space in wide_spaces:
                 text = text.replace(space, " ")
+                non_ascii = non_ascii.replace(space, "")
+            if not _is_unusual(non_ascii):  # most texts with a wide space have nothing else
+                return text
         for rule_name, pattern, replacement in self._character_rules:
             if pattern.search(non_ascii):
                 text = _count_change(rule_name, text, pattern.sub(replacement, text), removed_characters)

@@ -95,11 +95,19 @@ def detect_language(texts: Sequence[str]) -> str | None:
     read_texts = texts[:: len(texts) // _MAX_TEXTS + 1]
     max_characters = _SAMPLE_CHARACTERS // max(1, len(read_texts))
     sample = " ".join([text[:max_characters] for text in read_texts])
+    words = sample.split()
+    # Counted as written first: lower case of a text beyond ASCII takes as long as the rest.
+    if words and _count_english(words) >= _MIN_ENGLISH_SHARE * len(words):
+        return None
     words = sample.lower().split()
-    english_words = sum(map(_ENGLISH_WORDS.__contains__, words))
+    english_words = _count_english(words)
     if words and english_words >= _MIN_ENGLISH_SHARE * len(words):
         return None
     return _detect_script(sample) or _detect_by_words(words, english_words)
+
+
+def _count_english(words: list[str]) -> int:
+    return sum(map(_ENGLISH_WORDS.__contains__, words))
 
 
 def _detect_by_words(words: list[str], english_words: int) -> str | None:

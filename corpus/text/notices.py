@@ -100,11 +100,17 @@ _IN_PROCESS_NOTE = re.compile(rf"(?<!\s)\s*\[\s*in[ -]process\s+citation\s*\]{_N
 _IN_PROCESS_NOTE_AT_END = re.compile(rf"{_IN_PROCESS_NOTE.pattern}[\s.]*\Z", re.IGNORECASE)
 
 
-def _make_end_rule(pattern: re.Pattern[str]) -> Callable[[str, int], int]:
-    """Create the rule that removes matches of a pattern from the end of a text."""
+def _make_end_rule(pattern: re.Pattern[str], content: str) -> Callable[[str, int], int]:
+    """Create the rule that removes matches of a pattern from the end of a text.
+
+    Args:
+        pattern: pattern of a note at the end of a text.
+        content: what each match contains, in lower case: a search of the pattern takes much longer.
+    """
 
     def find_start(text: str, end: int) -> int:
-        match = pattern.search(text, max(0, end - _MAX_NOTE_LENGTH), end)
+        start = max(0, end - _MAX_NOTE_LENGTH)
+        match = pattern.search(text, start, end) if content in text[start:end].lower() else None
         return match.start() if match else end
 
     return find_start
@@ -229,6 +235,14 @@ def strip_stray_marks(text: str) -> str:
     return text[start.end() if start else 0 : end.start() if end else len(text)]
 
 
+def _find_stray_marks(text: str, end: int) -> int:
+    """Return the start of opening brackets that stand alone at the end of ``text[:end]``, or ``end``."""
+    if not text.endswith(("(", "["), 0, end):
+        return end
+    marks = _STRAY_MARKS_AT_END.search(text, max(0, end - _MAX_NOTE_LENGTH), end)
+    return marks.start() if marks else end
+
+
 # Stubs
 
 MAX_STUB_LENGTH: Final = 120
@@ -318,13 +332,13 @@ TITLE_RULES: Final[dict[str, Callable[[str], str]]] = {
 """Rules for titles, by name."""
 
 END_RULES: Final[dict[str, Callable[[str, int], int]]] = {
-    "in-process": _make_end_rule(_IN_PROCESS_NOTE_AT_END),
-    "author-translation": _make_end_rule(_TRANSLATION_NOTE_AT_END),
-    "truncation-notes": _make_end_rule(_TRUNCATION_NOTE),
+    "in-process": _make_end_rule(_IN_PROCESS_NOTE_AT_END, "citation"),
+    "author-translation": _make_end_rule(_TRANSLATION_NOTE_AT_END, "transl"),
+    "truncation-notes": _make_end_rule(_TRUNCATION_NOTE, "truncated"),
     "copyright": _find_copyright_start,
     "journal-notes": find_journal_note,
-    "stray-marks": _make_end_rule(_STRAY_MARKS_AT_END),
-    "empty-labels": _make_end_rule(_SECTION_LABEL_AT_END),
+    "stray-marks": _find_stray_marks,
+    "empty-labels": _make_end_rule(_SECTION_LABEL_AT_END, ":"),
 }
 """Rules for the end of a text, by name: each returns where a match at the end of ``text[:end]`` starts, or
 ``end``.

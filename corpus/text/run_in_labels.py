@@ -50,9 +50,13 @@ _WORD_SEPARATORS: Final = str.maketrans(dict.fromkeys("/&,.?!:\"'”’)]", " ")
 _MAX_LABEL_LENGTH: Final = 80
 _MAX_LABEL_ENDS: Final = 1_000
 """Marks after a last word up to which labels are looked for; no abstract has as many."""
-# A pattern for each mark is several times as fast as one for all, or as a search for two characters.
-_ASCII_LABEL_ENDS: Final = (re.compile(r":(?=\s+\S)"), re.compile(r"-(?= \s*[A-Z\d])"))
-_OTHER_LABEL_ENDS: Final = (re.compile(r"–(?= \s*[A-Z\d])"), re.compile(r"—(?=\s*[A-Z\d])"))
+_LABEL_ENDS: Final = (
+    (":", re.compile(r":(?=\s+\S)")),
+    ("-", re.compile(r"-(?= \s*[A-Z\d])")),
+    ("– ", re.compile(r"–(?= \s*[A-Z\d])")),
+    ("—", re.compile(r"—(?=\s*[A-Z\d])")),
+)
+"""What a text with such a mark contains, as most have none, and the pattern of the mark."""
 _OPENERS: Final = frozenset(("aim ", "aims", "back", "cont", "goal", "impo", "intr", "obje", "purp"))
 _OPENER_LENGTH: Final = 4
 """First letters of the first label of abstracts whose labels have no mark, or a full stop."""
@@ -135,6 +139,8 @@ def _find_unmarked_labels(text: str) -> list[re.Match[str]]:
 
     They are three or more, all in the same case, the first at the start of the text.
     """
+    if not _UNMARKED_LABEL.match(text):  # before the much slower search
+        return []
     labels = [
         label
         for label in _UNMARKED_LABEL.finditer(text)
@@ -147,7 +153,8 @@ def _find_label_ends(text: str) -> list[int]:
     """Return the offsets of colons, and of dashes that may end a label, after the last word of one."""
     positions = [
         mark.start()
-        for pattern in (_ASCII_LABEL_ENDS if text.isascii() else _ASCII_LABEL_ENDS + _OTHER_LABEL_ENDS)
+        for content, pattern in _LABEL_ENDS
+        if content in text
         for mark in pattern.finditer(text)
         if _ends_in_last_word(text, mark.start())
     ]

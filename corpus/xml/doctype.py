@@ -60,7 +60,7 @@ def resolve_doctype(blocks: Iterator[bytes]) -> Iterator[bytes]:
             break
         if b"[" in block or b">" in block:
             doctype = _DOCTYPE.match(head)
-            subset = _SUBSET.match(head, doctype.end()) if doctype else None
+            subset = _SUBSET.match(head, doctype.end()) if doctype and doctype[1] == b"[" else None
             if doctype and (subset or doctype[1] == b">"):
                 break
     doctype = doctype or _DOCTYPE.match(head)

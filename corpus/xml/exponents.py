@@ -6,6 +6,7 @@ and letters ("Ca2+", "H218O", "1st") are joined as they are.
 
 from __future__ import annotations
 
+import functools
 import html
 import re
 from typing import Final
@@ -23,6 +24,7 @@ _TAG_CHARACTERS: Final = 60
 _BRACKETED_EXPONENT = re.compile(rf"(?<![\d.,])10\(({_MINUS}\d{{1,3}})\)|(?<=[×xX·*])(\s?)10\((\d{{1,2}})\)")
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def may_be_exponent(script: str) -> bool:
     """Return True if a superscript is an exponent after some text."""
     return _NUMBER.fullmatch(script) is not None or _FOLD_CHANGE.fullmatch(script) is not None
@@ -35,7 +37,8 @@ def is_exponent(before: str, script: str) -> bool:
         before: the last :data:`LOOKBACK_CHARACTERS` before the superscript.
         script: the text of the superscript.
     """
-    base = _BASE.search(before)
+    ends_in_digit = before.rstrip("\n")[-1:].isdecimal()  # not in cm<sup>2</sup>, which is frequent
+    base = _BASE.search(before) if ends_in_digit else None
     if base is None:
         return False
     if script.strip() == "0":  # else a degree sign: 37<sup>0</sup>C
