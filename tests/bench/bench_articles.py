@@ -13,10 +13,17 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
+from typing import Final
 
 from tests.bench.harness import timing
 from tests.bench.harness.article_packages import PACKAGE_COUNT
-from tests.bench.harness.bench_runner import TRIES, BenchRunner, ratios_by_round, subtract_startup
+from tests.bench.harness.bench_runner import (
+    TRIES,
+    TWICE_SCRIPT,
+    BenchRunner,
+    ratios_by_round,
+    subtract_startup,
+)
 from tests.bench.harness.timing import MB, Figure
 
 LXML_START = "import sys; from lxml import etree"
@@ -27,7 +34,12 @@ for path in open(sys.argv[1]).read().split("\\n"):
     with open(path, "rb") as file:
         etree.fromstring(file.read())
 """
-OURS_START = "import sys; from bioshards.corpus import jats"
+OURS_START = """
+import sys
+from bioshards.corpus import jats
+article_id = "<article-id pub-id-type='pmid'>1</article-id>"
+jats.document(f"<article><front><article-meta>{article_id}</article-meta></front></article>".encode())
+"""
 OURS_SCRIPT = """
 import sys
 from bioshards.corpus import jats
@@ -35,8 +47,7 @@ for path in open(sys.argv[1]).read().split("\\n"):
     with open(path, "rb") as file:
         jats.document(file.read())
 """
-PEER_START = "import pubmed_parser"
-PEER_SCRIPT = """
+PUBMED_PARSER_SCRIPT = """
 import sys
 import pubmed_parser
 parts = (
@@ -53,34 +64,60 @@ for path in open(sys.argv[1]).read().split("\\n"):
             failed += 1
 print(failed)
 """
+PUBGET_START = "from pubget._utils import load_stylesheet; load_stylesheet('text_extraction.xsl')"
+PUBGET_SCRIPT = """
+import sys
+from lxml import etree
+from pubget._utils import load_stylesheet
+transform = load_stylesheet("text_extraction.xsl")
+for path in open(sys.argv[1]).read().split("\\n"):
+    text = transform(etree.parse(path))
+    for part in ("title", "abstract", "body"):
+        text.findtext(part)
+"""
+PEERS: Final = {
+    "pubmed_parser": ("import pubmed_parser", PUBMED_PARSER_SCRIPT),
+    "pubget": (PUBGET_START, PUBGET_SCRIPT),
+}
+"""Code that starts another tool, and code that reads the articles with it; compared if it is installed."""
 PIPELINE = "pmc_to_shards"
 
 
 def run_rounds(
-    bench: BenchRunner, paths_file: str, packages: list[str], articles: int, repeats: int, peer: bool
+    bench: BenchRunner,
+    paths_file: str,
+    single_articles: list[str],
+    packages: list[str],
+    articles: int,
+    repeats: int,
+    peers: list[str],
 ) -> None:
     """Time all commands in turns, ``repeats`` times."""
     for _ in range(repeats):
         for workers in (1, 2):
+            # each worker needs a file: processes without one are not started
             bench.time_pipeline(
-                f"start {workers}", [paths_file.replace("paths", "one") + ".xml"], workers, 1, TRIES, PIPELINE
+                f"start {workers}", single_articles[:workers], workers, workers, TRIES, PIPELINE
             )
         bench.time_python("bare start", "-c", LXML_START)
         bench.time_python("bare", "-c", LXML_SCRIPT, paths_file)
+        bench.time_python("bare twice", "-c", TWICE_SCRIPT, LXML_SCRIPT, paths_file)
         bench.time_python("ours start", "-c", OURS_START)
         bench.time_python("ours", "-c", OURS_SCRIPT, paths_file)
-        if peer:
-            bench.time_python("peer start", "-c", PEER_START)
-            bench.time_python("peer", "-c", PEER_SCRIPT, paths_file)
+        for peer in peers:
+            start, script = PEERS[peer]
+            bench.time_python(f"{peer} start", "-c", start)
+            bench.time_python(peer, "-c", script, paths_file)
         bench.time_pipeline("1 package", packages[:1], 1, articles, TRIES, PIPELINE)
         for workers in (1, 2):
             bench.time_pipeline(f"4 packages {workers}", packages[:4], workers, 4 * articles, TRIES, PIPELINE)
     bench.time_pipeline(f"{PACKAGE_COUNT} packages", packages, 1, PACKAGE_COUNT * articles, TRIES, PIPELINE)
 
 
-def make_figures(bench: BenchRunner, articles: int, count: int, xml: int, peer: bool) -> list[Figure]:
+def make_figures(bench: BenchRunner, articles: int, count: int, xml: int, peers: list[str]) -> list[Figure]:
     """The table's rows."""
     bare = subtract_startup(bench.walls("bare"), bench.walls("bare start"))
+    twice = subtract_startup(bench.walls("bare twice"), bench.walls("bare start"))
     ours = subtract_startup(bench.walls("ours"), bench.walls("ours start"))
     cpu = [subtract_startup(bench.cpus(name), bench.cpus(f"{name} start")) for name in ("ours", "bare")]
     one = subtract_startup(bench.walls("1 package"), bench.walls("start 1"))
@@ -96,14 +133,15 @@ def make_figures(bench: BenchRunner, articles: int, count: int, xml: int, peer: 
         Figure("**article to document / bare lxml, wall**", ratios_by_round(ours, bare), "×", "<=", 3, 2),
         Figure("article to document / bare lxml, CPU", ratios_by_round(*cpu), "×", "<=", 3, 2),
     ]
-    if peer:
-        parsed = subtract_startup(bench.walls("peer"), bench.walls("peer start"))
-        rows.append(
-            Figure("pubmed_parser's text / article to document, wall", ratios_by_round(parsed, ours), "×")
-        )
+    for peer in peers:
+        parsed = subtract_startup(bench.walls(peer), bench.walls(f"{peer} start"))
+        rows.append(Figure(f"{peer}'s text / article to document, wall", ratios_by_round(parsed, ours), "×"))
     rows += [
         Figure("whole job, 1 worker, less start-up", [articles / seconds for seconds in one], "articles/s"),
         Figure("**2 workers against 1, less start-up**", ratios_by_round(*four), "×", ">=", 1.7, 1.9),
+        Figure(
+            "2 bare lxml parses at once against 1", ratios_by_round([2 * value for value in bare], twice), "×"
+        ),
     ]
     for name in ("1 package", "4 packages 1", "4 packages 2", f"{PACKAGE_COUNT} packages"):
         rows.append(Figure(f"peak of a process, {name}", bench.peaks(name), "MB", "<=", 1500, 600))
@@ -122,23 +160,34 @@ def main() -> None:
     work = options.work.resolve()
     timing.adopt_orphans()
     bench = BenchRunner(work)
-    peer = importlib.util.find_spec("pubmed_parser") is not None
+    peers = [peer for peer in PEERS if importlib.util.find_spec(peer) is not None]
     data = os.environ.get("BIOSHARDS_DATA")
     package_list = bench.time_python(
         "make", "-m", "tests.bench.harness.article_packages", str(work), str(options.articles), tries=1
     ).output
     paths_file = work / "paths"
     paths = [Path(path) for path in paths_file.read_text().split("\n")]
-    for code in (LXML_START, OURS_START, *([PEER_START] if peer else [])):
+    for code in (LXML_START, OURS_START, *(PEERS[peer][0] for peer in peers)):
         bench.time_python("untimed", "-c", code, tries=1)
-    bench.time_pipeline("untimed", [str(work / "one.xml")], 2, 1, 1, PIPELINE)
-    run_rounds(bench, str(paths_file), package_list.split(), options.articles, options.repeats, peer)
+    single_articles = sorted(map(str, (work / "single").iterdir()))[:2]
+    bench.time_pipeline("untimed", single_articles, 2, 2, 1, PIPELINE)
+    run_rounds(
+        bench,
+        str(paths_file),
+        single_articles,
+        package_list.split(),
+        options.articles,
+        options.repeats,
+        peers,
+    )
     xml = sum(path.stat().st_size for path in paths)
-    rows = make_figures(bench, options.articles, len(paths), xml, peer)
+    rows = make_figures(bench, options.articles, len(paths), xml, peers)
     print(
         f"{len(paths):,} articles, {xml / MB:.0f} MB of XML; packages of {options.articles:,}; "
         f"{os.cpu_count()} cores, Python {sys.version.split()[0]}."
     )
+    if missing := PEERS.keys() - set(peers):
+        print(f"Not installed, not compared: {', '.join(sorted(missing))}.")
     if not data:
         print("BIOSHARDS_DATA is not set: the bundled sample's articles; the figures are only indicative.")
     print(f"\n{timing.format_table(rows)}")

@@ -20,7 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.harness import timing
-from tests.bench.harness.bench_runner import CALM_CORES, TRIES, BenchRunner, ratios_by_round, subtract_startup
+from tests.bench.harness.bench_runner import (
+    CALM_CORES,
+    TRIES,
+    TWICE_SCRIPT,
+    BenchRunner,
+    ratios_by_round,
+    subtract_startup,
+)
 from tests.bench.harness.timing import MB, Figure, TimedRun
 
 MEMORY_BAR_MB = 1500
@@ -54,7 +61,7 @@ print(sum(1 for _ in parsed))
 
 def run_rounds(
     bench: BenchRunner,
-    single_record: dict[str, Any],
+    single_records: dict[str, Any],
     baseline_files: dict[str, Any],
     repeats: int,
     peer: bool,
@@ -66,9 +73,11 @@ def run_rounds(
             shutil.copyfileobj(file, nowhere)  # read all files into the page cache
     for _ in range(repeats):
         for workers in (1, 2):
-            bench.time_pipeline(f"start {workers}", single_record["paths"], workers, 1)
+            # each worker needs a file: processes without one are not started
+            bench.time_pipeline(f"start {workers}", single_records["paths"][:workers], workers, workers)
         bench.time_python("lxml start", "-c", LXML_START)
         lxml = bench.time_python("lxml", "-c", LXML_SCRIPT, paths[0])
+        bench.time_python("lxml twice", "-c", TWICE_SCRIPT, LXML_SCRIPT, paths[0])
         bench.time_pipeline("1 file 1", paths[:1], 1, records)
         if peer:
             bench.time_python("peer start", "-c", PEER_START)
@@ -120,6 +129,7 @@ def make_figures(
         ]
     job, bare = net_seconds(bench, "1 file 1", "start 1"), net_seconds(bench, "lxml", "lxml start")
     four, both = net_seconds(bench, "4 files 1", "start 1"), net_seconds(bench, "4 files 2", "start 2")
+    twice = net_seconds(bench, "lxml twice", "lxml start")[0]
     xml = baseline_files["xml_bytes"][0] / MB
     rows += [
         Figure("1 file, 1 worker, less start-up: wall", job[0], "s"),
@@ -149,6 +159,11 @@ def make_figures(
         Figure("4 files, 2 workers: raw CPU", bench.cpus("4 files 2"), "s"),
         Figure(
             "**2 workers against 1, less start-up**", ratios_by_round(four[0], both[0]), "×", ">=", 1.7, 1.9
+        ),
+        Figure(
+            "2 bare lxml parses at once against 1",
+            ratios_by_round([2 * value for value in bare[0]], twice),
+            "×",
         ),
     ]
     for workers in (1, 2):
@@ -205,12 +220,12 @@ def main() -> None:
     timing.adopt_orphans()
     bench = BenchRunner(work)
     peer = importlib.util.find_spec("pubmed_parser") is not None
-    one, made = make_inputs(bench, 1, 1), make_inputs(bench, options.records, FILE_COUNT)
+    single_records, made = make_inputs(bench, 1, 2), make_inputs(bench, options.records, FILE_COUNT)
     for workers in (1, 2):
-        bench.time_pipeline("untimed", one["paths"], workers, 1, tries=1)
+        bench.time_pipeline("untimed", single_records["paths"][:workers], workers, workers, tries=1)
     for code in (LXML_START, PEER_START) if peer else (LXML_START,):
         bench.time_python("untimed", "-c", code, tries=1)
-    run_rounds(bench, one, made, options.repeats, peer)
+    run_rounds(bench, single_records, made, options.repeats, peer)
     lifecycle = run_lifecycle(bench, options.keys_files, 30_000) if options.keys_files else None
     rows = make_figures(bench, made, lifecycle, peer)
     print_report(bench.runs, made, rows, lifecycle, peer)

@@ -27,6 +27,7 @@ def find_articles(data: str | None) -> list[Path]:
 
 def write_packages(work: Path, paths: list[Path], articles: int) -> list[str]:
     """Write packages of a number of articles with distinct PMC ids."""
+    work.mkdir(exist_ok=True)
     bodies = [xml for path in paths for xml in article_stream.iter_articles(io.BytesIO(path.read_bytes()))]
     paths_made = []
     for package in range(PACKAGE_COUNT):
@@ -50,11 +51,11 @@ def _replace_id(xml: bytes, number: int) -> bytes:
 
 
 def main() -> None:
-    """Make the packages, the list of the articles to read one by one, and one of them alone."""
+    """Make the packages, the list of the articles to read one by one, and packages of one article."""
     work, articles = Path(sys.argv[1]), int(sys.argv[2])
     article_paths = find_articles(os.environ.get("BIOSHARDS_DATA"))
     (work / "paths").write_text("\n".join(map(str, article_paths[:articles])))
-    (work / "one.xml").write_bytes(article_paths[0].read_bytes())
+    write_packages(work / "single", article_paths, 1)
     print("\n".join(write_packages(work, article_paths, articles)))
 
 

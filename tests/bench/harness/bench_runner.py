@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from tests.bench.harness.timing import TimedRun
 from tests.support.paths import REPOSITORY
@@ -87,6 +88,14 @@ class BenchRunner:
 
     def peaks(self, name: str) -> list[float]:
         return [run.peak_mb for run in self.runs[name]]
+
+
+TWICE_SCRIPT: Final = """
+import subprocess, sys
+runs = [subprocess.Popen([sys.executable, "-c", *sys.argv[1:]], stdout=subprocess.DEVNULL) for _ in range(2)]
+sys.exit(max(run.wait() for run in runs))
+"""
+"""Runs the Python code and arguments that follow it twice at once: what two cores give at most."""
 
 
 def subtract_startup(values: list[float], start: list[float]) -> list[float]:

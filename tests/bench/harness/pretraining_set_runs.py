@@ -5,6 +5,7 @@ what.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import shutil
 import subprocess
@@ -35,12 +36,14 @@ class PretrainingSetBench(BenchRunner):
         self.counts: dict[str, dict[str, Any]] = {}
 
     def time_build(
-        self, name: str, folder: str, vocabulary: str, workers: int, *options: str, tries: int
+        self, name: str, folders: list[str], vocabulary: str, workers: int, *options: str, tries: int
     ) -> TimedRun:
         """Time the pipeline into a new output folder, and check that no token is lost."""
         output = self.work / "output"
         command = [self._beam, "run", "shards_to_pretraining", "--workers", str(workers), *options]
-        command += ["--input", folder, "--vocab", vocabulary, "--output", str(output)]
+        for folder in folders:
+            command += ["--input", folder]
+        command += ["--vocab", vocabulary, "--output", str(output)]
 
         def prepare_command() -> list[str]:
             shutil.rmtree(output, ignore_errors=True)
@@ -61,10 +64,10 @@ class PretrainingSetBench(BenchRunner):
         return int(counts["train"]["tokens"] + counts["validation"]["tokens"])
 
 
-def write_single_document(folder: str, out: Path) -> str:
-    """Write a directory of one document, to measure the start-up."""
+def write_single_document(folder: str, index: int, out: Path) -> str:
+    """Write a directory of the first document of a record batch, to measure the start-up."""
     out.mkdir(exist_ok=True)
-    batch = next(arrow_io.read_directory(LocalStorage(), folder)).slice(0, 1)
+    batch = next(itertools.islice(arrow_io.read_directory(LocalStorage(), folder), index, None)).slice(0, 1)
     written = arrow_io.write_shards(LocalStorage(), str(out), "one", iter([batch]), batch.schema, 1)
     manifest = json.loads(Path(folder, "manifest.json").read_text())
     (out / "manifest.json").write_text(
@@ -77,10 +80,7 @@ def measure_pipeline(
     bench: PretrainingSetBench, folders: list[str], vocabulary: str, options: argparse.Namespace
 ) -> list[Figure]:
     """Run the pipeline with one worker and two in turns; return the rows of the table."""
-    enlarged_dir, single_document = (
-        str(bench.work / f"enlarged-{options.pipeline_mb:g}"),
-        str(bench.work / "one"),
-    )
+    enlarged_dir = str(bench.work / f"enlarged-{options.pipeline_mb:g}")
     command = [
         sys.executable,
         "-m",
@@ -90,13 +90,16 @@ def measure_pipeline(
         *folders,
     ]
     subprocess.run(command, check=True, cwd=ROOT)
-    write_single_document(enlarged_dir, Path(single_document))
-    bench.time_build("untimed", single_document, vocabulary, 1, "--validation-fraction", "0", tries=1)
+    # each worker needs a directory: processes without a group of shards are not started
+    single_documents = [
+        write_single_document(enlarged_dir, index, bench.work / f"one-{index}") for index in range(2)
+    ]
+    bench.time_build("untimed", single_documents, vocabulary, 2, "--validation-fraction", "0", tries=1)
     for _ in range(options.repeats):
         for workers in (1, 2):
             bench.time_build(
                 f"start {workers}",
-                single_document,
+                single_documents[:workers],
                 vocabulary,
                 workers,
                 "--validation-fraction",
@@ -104,10 +107,10 @@ def measure_pipeline(
                 tries=options.tries,
             )
             bench.time_build(
-                f"electra {workers}", enlarged_dir, vocabulary, workers, *PRESET, tries=options.tries
+                f"electra {workers}", [enlarged_dir], vocabulary, workers, *PRESET, tries=options.tries
             )
     for kind, preset_options in EXTRA_RUNS.items():
-        bench.time_build(kind, enlarged_dir, vocabulary, 2, *preset_options, tries=1)
+        bench.time_build(kind, [enlarged_dir], vocabulary, 2, *preset_options, tries=1)
     size = sum(shard.bytes for shard in load_document_inputs(LocalStorage(), [enlarged_dir])[0].shards)
     rows = [Figure("document shards", [size / MB], "MB")]
     rows += [row for workers in (1, 2) for row in _worker_figures(bench, workers)]

@@ -204,7 +204,7 @@ def main() -> None:
         ]
         subprocess.run(command, check=True, cwd=ROOT)
         for row in measure_document_pipelines(
-            costs, kind, large, vocabulary, write_single_document(large, work / f"one-{kind}")
+            costs, kind, large, vocabulary, write_single_document(large, 0, work / f"one-{kind}")
         ):
             print(row.format_row(), flush=True)
 
