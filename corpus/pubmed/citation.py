@@ -119,6 +119,12 @@ def parse_pmids(record: bytes) -> list[tuple[int, int]]:
 _CITATION_START = re.compile(
     rf"<MedlineCitation{START_TAG_ATTRIBUTES}>\s*<PMID({START_TAG_ATTRIBUTES})>([^<]*)</PMID\s*>"
 )
+_CITATION_START_TAGS = re.compile(
+    rf"(?:<PubmedArticle>\s*)?<MedlineCitation{START_TAG_ATTRIBUTES}>\s*<PMID({START_TAG_ATTRIBUTES})"
+)
+_MAX_START: Final = 400
+"""Characters up to the end of the PMID, as nearly all records have."""
+_FIRST_VERSION: Final = ' Version="1"'
 _VERSION = re.compile(attribute_pattern("Version"))
 _LANGUAGE = re.compile(r"<Language\s*>([^<]*)</Language\s*>\s*")
 _LANGUAGES = re.compile(rf"(?:{_LANGUAGE.pattern})+")
@@ -144,10 +150,7 @@ def _parse_text(text: str, is_checked: bool, columns: Collection[str]) -> Citati
     ``PubDate``, ``ArticleTitle``, ``Abstract``, ``Language`` and ``PublicationTypeList`` occur once in a
     record, as children of its ``Article`` (``PubDate``: of its ``JournalIssue``).
     """
-    pmid_match = _CITATION_START.search(text)
-    if pmid_match is None:
-        raise UnusualLayoutError("no PMID as first child of MedlineCitation")
-    start = pmid_match.end()
+    pmid_digits, pmid_attributes, start = _find_pmid(text)
     date_start = text.find("<PubDate", start)
     date_end = text.find("</PubDate", date_start) if date_start >= 0 else -1
     year, published = parse_publication_date(text[date_start:date_end]) if date_end >= 0 else (None, None)
@@ -161,14 +164,13 @@ def _parse_text(text: str, is_checked: bool, columns: Collection[str]) -> Citati
     )
     languages, after_languages = _parse_languages(text, after_abstract)
     publication_types, after_types = _parse_publication_types(text, after_languages)
-    data_start = text.find("<PubmedData", after_types)
+    data_start = text.rfind("<PubmedData", after_types)  # nearer to the end, but with many references
     end = data_start if data_start >= 0 else len(text)
     ids = _parse_article_ids(text, data_start) if data_start >= 0 else {}
-    pmcid = _PMCID.search(ids.get("pmc") or ids.get("pmcid") or "")
-    version = _VERSION.match(pmid_match[1]) if pmid_match[1] else None
+    doi, pmcid = ids.get("doi"), _PMCID.search(ids.get("pmc") or ids.get("pmcid") or "")
     return Citation(
-        pmid=_parse_pmid(pmid_match[2]),
-        version=_parse_version(version[1] or version[2] or "" if version else None),
+        pmid=_parse_pmid(pmid_digits),
+        version=_read_version(pmid_attributes),
         title=title,
         abstract=abstract,
         year=year,
@@ -177,7 +179,7 @@ def _parse_text(text: str, is_checked: bool, columns: Collection[str]) -> Citati
         retracted=_RETRACTED_PUBLICATION_TYPE in map(str.casefold, publication_types)
         or _has_retraction_link(text, after_types, end),
         pmcid=pmcid[0] if pmcid else None,
-        doi=ids.get("doi") or _parse_elocation_doi(text, start, end),
+        doi=doi.strip() if doi else _parse_elocation_doi(text, start, end),
         other_abstracts=() if abstract else _parse_other_abstracts(text, after_types, end),
         journal=journal or find_text(text, "Title", start, end),
         abstract_categories=categories,
@@ -188,6 +190,38 @@ def _parse_text(text: str, is_checked: bool, columns: Collection[str]) -> Citati
         else _NO_COLUMNS,
         issns=tuple(_ISSN.findall(text, start, end)) if ISSNS in columns else (),
     )
+
+
+def _find_pmid(text: str) -> tuple[str, str, int]:
+    """Return the PMID as written, the attributes of its element, and the offset after it.
+
+    Raises:
+        UnusualLayoutError: the PMID is not the first child of ``MedlineCitation``.
+    """
+    pmid_end = text.find("</PMID>")
+    if 0 < pmid_end < _MAX_START:
+        start_tags, _, digits = text[:pmid_end].rpartition(">")
+        attributes = _read_start_tags(start_tags)
+        if attributes is not None:
+            return digits, attributes, pmid_end + len("</PMID>")
+    pmid_match = _CITATION_START.search(text)
+    if pmid_match is None:
+        raise UnusualLayoutError("no PMID as first child of MedlineCitation")
+    return pmid_match[2], pmid_match[1], pmid_match.end()
+
+
+@lru_cache(maxsize=NUM_CACHED)
+def _read_start_tags(xml: str) -> str | None:
+    """Return the attributes of the PMID from what stands before it; None if that is something else."""
+    start_tags = _CITATION_START_TAGS.fullmatch(xml)
+    return start_tags[1] if start_tags else None
+
+
+def _read_version(attributes: str) -> int:
+    if attributes in ("", _FIRST_VERSION):
+        return 1
+    version = _VERSION.match(attributes)
+    return _parse_version(version[1] or version[2] or "" if version else None)
 
 
 _ISSN = re.compile(r"<ISSN(?:Linking)?\b[^<>]*>\s*([^<\s]+)")
@@ -368,7 +402,10 @@ def _normalize_label(label: str) -> str | None:
 
 
 def _parse_article_ids(text: str, data_start: int) -> dict[str, str]:
-    """Return the first id of each type of the record itself; ids of its references are excluded."""
+    """Return the first id of each type of the record itself, perhaps with white space around it.
+
+    Ids of its references are excluded.
+    """
     references = text.find("<ReferenceList", data_start)
     end = references if references >= 0 else len(text)
     span = find_content(text, "ArticleIdList", data_start, end)
@@ -380,7 +417,9 @@ def _parse_article_ids(text: str, data_start: int) -> dict[str, str]:
     xml = text[slice(*span)]
     plain = _PLAIN_ARTICLE_ID.findall(xml)
     if len(plain) == xml.count("<ArticleId") and "&" not in xml:
-        return {id_type: value.strip() for id_type, value in reversed(plain) if value.strip()}
+        plain_ids = dict(reversed(plain))
+        if all(map(str.strip, plain_ids.values())):
+            return plain_ids
     ids: dict[str, str] = {}
     for double, single, value in _ARTICLE_ID.findall(xml):
         if value.strip():

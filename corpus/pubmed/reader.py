@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Iterator
 from typing import Final
 
-from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.source_record import SourceRecord, VersionKey
 from bioshards.corpus.storage.source_file import SourceFile, open_source
@@ -15,15 +14,19 @@ from bioshards.corpus.xml.decoder import DecodingReport
 from bioshards.corpus.xml.well_formedness import pass_checks
 
 from . import citation as medline
+from .citation import Citation
 from .document_builder import CitationDocumentBuilder
 from .filters import PubMedConfig
 from .record_stream import iter_records
 
-_TAG_CHECK_RECORDS: Final = 16
-"""Records per tag check: few enough to stay in a core's cache until they are parsed."""
+_BATCH_RECORDS: Final = 16
+"""Records that are checked and parsed together: few enough to stay in a core's cache."""
 _DELETION_ELEMENTS: Final = frozenset({"DeleteCitation", "DeleteDocument"})
 _BOOK_ELEMENTS: Final = frozenset({"PubmedBookArticle", "BookDocument"})
 _CITATION_ELEMENTS: Final = frozenset({"PubmedArticle", "MedlineCitation"})
+
+_ParsedRecord = Citation | list[VersionKey] | BadRecordError
+"""A citation, the keys of another record, or why the record is rejected."""
 
 
 class CitationReader:
@@ -45,29 +48,52 @@ class CitationReader:
             BadFileError: the file as a whole is unusable.
         """
         with open_source(storage, source.path) as file:
-            numbered_records = enumerate(iter_records(file, self.decoding_report))
-            while batch := list(itertools.islice(numbered_records, _TAG_CHECK_RECORDS)):
-                is_checked = pass_checks([xml for _, (_, xml) in batch])
-                for position, (element, xml) in batch:
-                    try:
-                        keys, document = self._read_record(source.name, position, element, xml, is_checked)
-                    except BadRecordError as error:
-                        yield SourceRecord(position, source.name, xml, [], error=error)
-                    else:
-                        yield SourceRecord(position, source.name, xml, keys, document)
+            records = iter_records(file, self.decoding_report)
+            position = 0
+            while batch := list(itertools.islice(records, _BATCH_RECORDS)):
+                # All are parsed before the first is built: a step that is repeated stays in the core's cache.
+                parsed = self._parse_records(batch)
+                yield from [
+                    self._make_record(source.name, index, xml, result)
+                    for index, ((_, xml), result) in enumerate(zip(batch, parsed, strict=True), position)
+                ]
+                position += len(batch)
 
-    def _read_record(
-        self, file: str, position: int, element: str, xml: bytes, is_checked: bool
-    ) -> tuple[list[VersionKey], Document | None]:
-        if element in _CITATION_ELEMENTS:
-            citation = medline.parse_citation(xml, is_checked, self._columns)
-            drop_reason, document = self._document_builder.build_document(citation, file, position)
-            return [VersionKey(citation.pmid, citation.version, False, drop_reason)], document
-        if element in _DELETION_ELEMENTS:
-            return [VersionKey(pmid, version, True, None) for pmid, version in medline.parse_pmids(xml)], None
-        if element in _BOOK_ELEMENTS:
-            book_pmids = medline.parse_pmids(xml)
-            if not book_pmids:
-                raise BadRecordError("no-pmid", "a book record without a PMID")
-            return [VersionKey(*book_pmids[0], False, "book")], None
-        raise BadRecordError("unexpected-element", f"<{element}> is none of PubMed's records")
+    def _parse_records(self, batch: list[tuple[str, bytes]]) -> list[_ParsedRecord]:
+        is_checked = pass_checks([xml for _, xml in batch])
+        parsed: list[_ParsedRecord] = []
+        for element, xml in batch:
+            try:
+                parsed.append(
+                    medline.parse_citation(xml, is_checked, self._columns)
+                    if element in _CITATION_ELEMENTS
+                    else _parse_keys(element, xml)
+                )
+            except BadRecordError as error:
+                parsed.append(error)
+        return parsed
+
+    def _make_record(self, file: str, position: int, xml: bytes, parsed: _ParsedRecord) -> SourceRecord:
+        if isinstance(parsed, Citation):
+            drop_reason, document = self._document_builder.build_document(parsed, file, position)
+            keys = [VersionKey(parsed.pmid, parsed.version, False, drop_reason)]
+            return SourceRecord(position, file, xml, keys, document)
+        if isinstance(parsed, BadRecordError):
+            return SourceRecord(position, file, xml, [], error=parsed)
+        return SourceRecord(position, file, xml, parsed)
+
+
+def _parse_keys(element: str, xml: bytes) -> list[VersionKey]:
+    """Return the keys of a record that is no citation.
+
+    Raises:
+        BadRecordError: it is none of PubMed's records, or has no valid PMID.
+    """
+    if element in _DELETION_ELEMENTS:
+        return [VersionKey(pmid, version, True, None) for pmid, version in medline.parse_pmids(xml)]
+    if element in _BOOK_ELEMENTS:
+        book_pmids = medline.parse_pmids(xml)
+        if not book_pmids:
+            raise BadRecordError("no-pmid", "a book record without a PMID")
+        return [VersionKey(*book_pmids[0], False, "book")]
+    raise BadRecordError("unexpected-element", f"<{element}> is none of PubMed's records")

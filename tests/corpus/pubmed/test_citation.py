@@ -86,6 +86,7 @@ def test_record_with_only_a_pmid() -> None:
         ("<PMID\n Version = '2' >17</PMID>", (17, 2)),
         ('<PMID Version="03"> 17\n</PMID>', (17, 3)),
         ("\n<PMID Version='1'>2147483647</PMID >", (2147483647, 1)),
+        (f"<PMID{' ' * 500}Version='2'>17</PMID>", (17, 2)),
     ],
 )
 def test_spellings_of_pmid_and_version(pmid_xml: str, expected: tuple[int, int]) -> None:
@@ -344,6 +345,13 @@ NESTED = f"<ReferenceList>{CITED}<ReferenceList>{CITED}</ReferenceList>{CITED}</
         (OWN_IDS_XML.replace("PMC1", "PMC1 "), ("10.1/own", "PMC1")),
         (OWN_IDS_XML.replace("10.1/own", " 10.1/o&lt;w&gt;n\n"), ("10.1/o<w>n", "PMC1")),
         (OWN_IDS_XML.replace("10.1/own", ""), (None, "PMC1")),
+        (OWN_IDS_XML.replace("'", '"').replace("10.1/own", " 10.1/own\n"), ("10.1/own", "PMC1")),
+        (OWN_IDS_XML.replace("'", '"').replace("10.1/own", " "), (None, "PMC1")),
+        (
+            '<ArticleIdList><ArticleId IdType="doi"> </ArticleId><ArticleId IdType="doi">10.1/own</ArticleId>'
+            '<ArticleId IdType="doi">10.1/second</ArticleId></ArticleIdList>',
+            ("10.1/own", None),
+        ),
         (OWN_IDS_XML.replace("'pmc'", "'pmcid'").replace("PMC1", "pmc-id: PMC1; x"), ("10.1/own", "PMC1")),
     ],
 )

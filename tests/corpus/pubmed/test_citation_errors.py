@@ -46,6 +46,7 @@ BAD_RECORDS: dict[str, tuple[str | bytes, str]] = {
     "a negative PMID": (small_record_xml(pmid_xml='<PMID Version="1">-5</PMID>'), "bad-pmid"),
     "a PMID beyond 31 bits": (small_record_xml(pmid_xml='<PMID Version="1">2147483648</PMID>'), "bad-pmid"),
     "a PMID of thousands of digits": (small_record_xml(pmid_xml=f"<PMID>{'9' * 9000}</PMID>"), "bad-pmid"),
+    "a PMID of digits far apart": (small_record_xml(pmid_xml=f"<PMID>5{' ' * 900}5</PMID>"), "bad-pmid"),
     "a PMID in foreign digits": (small_record_xml(pmid_xml='<PMID Version="1">٤٢</PMID>'), "bad-pmid"),
     "a version too high": (small_record_xml(pmid_xml='<PMID Version="10000">5</PMID>'), "bad-version"),
     "a version in foreign digits": (small_record_xml(pmid_xml='<PMID Version="٤">5</PMID>'), "bad-version"),
