@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import gzip
 import json
 import os
@@ -241,6 +242,29 @@ def test_table_is_independent_of_batch_boundaries(
         read_table(tmp_path / "cut", split, "arrow"),
     )
     assert whole_table.to_pylist() == split_table.to_pylist()
+
+
+@settings(max_examples=examples(25))
+@given(st.lists(st.tuples(st.integers(0, 60), st.booleans()), min_size=1, max_size=12), st.integers(1, 80))
+def test_staged_bytes_are_independent_of_chunks(
+    tmp_path_factory: pytest.TempPathFactory, articles: list[tuple[int, bool]], max_characters: int
+) -> None:
+    tmp_path = tmp_path_factory.mktemp("chunks")
+    package = pack_articles(
+        *(
+            small_article(number, "x" * size).replace(
+                b"research-article", b"erratum" if is_erratum else b"letter"
+            )
+            for number, (size, is_erratum) in enumerate(articles, 1)
+        )
+    )
+    folder = write_byte_files(tmp_path / "in", {"PMC1_PMC99.xml": package})
+    config = dataclasses.replace(KEEP_EVERYTHING, drop_article_types=("erratum",), min_words=2)
+    stage_folder(folder, tmp_path / "whole", config, keep_dropped=True)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(stage, "_CHUNK_CHARACTERS", max_characters)
+        stage_folder(folder, tmp_path / "cut", config, keep_dropped=True)
+    assert read_staged(tmp_path / "whole") == read_staged(tmp_path / "cut")
 
 
 # Names and identity
