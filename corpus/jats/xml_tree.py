@@ -23,6 +23,7 @@ XML_LANG: Final = "{http://www.w3.org/XML/1998/namespace}lang"
 
 _REFERENCE_LIST: Final = b"ref-list"
 _TABLE: Final = b"table"
+_LESS_THAN, _SLASH = b"</"
 _JATS_NAMESPACE: Final = re.compile(
     r"\{(?:https?://(?:jats|dtd)\.nlm\.nih\.gov(?:/[^}]*)?|[^}]*/journalpublishing[^}]*)\}"
 )
@@ -103,7 +104,7 @@ def _cut_elements(xml: bytes, name: bytes) -> bytes:
     """Remove all elements of this name, including nested ones."""
     chunks = []
     position, last_byte = 0, ord(">")  # of what is left before the element
-    while (start := _find_tag(xml, b"<" + name, position, len(xml))) >= 0:
+    while (start := _find_start_tag(xml, name, position)) >= 0:
         end = _find_element_end(xml, start, name)
         # Leave nested or unclosed tags to the parser, which reports the error.
         if end < 0 or xml.rfind(b"<", 0, start) > xml.rfind(b">", 0, start):
@@ -119,13 +120,16 @@ def _cut_elements(xml: bytes, name: bytes) -> bytes:
 
 # No possessive quantifiers: Python before 3.11.5 mishandles them here (CPython issue 106052).
 _START_TAG_REST = re.compile(rb"""(?:[^<>"'/]|"[^"<]*"|'[^'<]*'|/(?!>))*(/?)>""")
+_NAME_END: Final = b" \t\r\n>/"
+"""Bytes that may follow the name of a tag."""
 
 
-def _find_tag(xml: bytes, prefix: bytes, start: int, end: int) -> int:
-    """Return the offset of the next tag with exactly this name, or -1."""
-    position = xml.find(prefix, start, end)
-    while position >= 0 and xml[position + len(prefix) : position + len(prefix) + 1] not in b" \t\r\n>/":
-        position = xml.find(prefix, position + 1, end)
+def _find_start_tag(xml: bytes, name: bytes, position: int) -> int:
+    """Return the offset of the next start tag with exactly this name, or -1."""
+    prefix = b"<" + name
+    position = xml.find(prefix, position)
+    while position >= 0 and xml[position + len(prefix) : position + len(prefix) + 1] not in _NAME_END:
+        position = xml.find(prefix, position + 1)
     return position
 
 
@@ -137,15 +141,18 @@ def _find_element_end(xml: bytes, start: int, name: bytes) -> int:
     position = start_tag.end()
     depth = 0 if start_tag[1] else 1
     while depth:
-        end_tag_start = _find_tag(xml, b"</" + name, position, len(xml))
-        if end_tag_start < 0:
+        # One search for the name finds nested tags and end tags.
+        position = xml.find(name, position)
+        if position < 0:
             return -1
-        nested_start = _find_tag(xml, b"<" + name, position, end_tag_start)
-        tag = _START_TAG_REST.match(
-            xml, (end_tag_start + 1 if nested_start < 0 else nested_start) + 1 + len(name)
-        )
-        if tag is None:
-            return -1
-        position = tag.end()
-        depth += -1 if nested_start < 0 else 0 if tag[1] else 1
+        is_end_tag = xml[position - 1] == _SLASH and xml[position - 2] == _LESS_THAN
+        name_end = position + len(name)
+        if (is_end_tag or xml[position - 1] == _LESS_THAN) and xml[name_end : name_end + 1] in _NAME_END:
+            tag = _START_TAG_REST.match(xml, name_end)
+            if tag is None:
+                return -1
+            depth += -1 if is_end_tag else 0 if tag[1] else 1
+            position = tag.end()
+        else:
+            position = name_end
     return position
