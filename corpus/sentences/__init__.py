@@ -11,7 +11,7 @@ import itertools
 import re
 from typing import Final
 
-from .boundary_model import CAPITALS, CERTAIN_CLASSES, IS_BOUNDARY, extract_context
+from .boundary_model import CAPITALS, CERTAIN_CLASSES, is_boundary
 from .word_classes import CLASS_BEFORE_STOP
 
 _CLOSING_MARKS: Final = r"""
@@ -79,8 +79,8 @@ def split(text: str) -> list[str]:
 def spans(text: str) -> list[tuple[int, int]]:
     """Return the sentences of :func:`split` as character offsets (start, end) in the text."""
     if text and collapse_whitespace(text) is text:
-        sentence_ends = find_sentence_ends(text)
-        return list(zip([0, *[end + 1 for end in sentence_ends]], [*sentence_ends, len(text)], strict=True))
+        starts = itertools.accumulate((len(sentence) + 1 for sentence in split_line(text)), initial=0)
+        return [(start, end - 1) for start, end in itertools.pairwise(starts)]
     word_spans = []
     words = re.finditer(r"\S+", text)
     for sentence in split(text):
@@ -91,37 +91,26 @@ def spans(text: str) -> list[tuple[int, int]]:
 
 def split_line(text: str) -> list[str]:
     """Split a line whose white space is single blanks."""
-    sentence_ends = find_sentence_ends(text)
-    if not sentence_ends:
-        return [text] if text else []
-    sentences = []
-    start = 0
-    for end in sentence_ends:
-        sentences.append(text[start:end])
-        start = end + 1
-    sentences.append(text[start:])
-    return sentences
-
-
-def find_sentence_ends(text: str) -> list[int]:
-    """Return the offsets of the blanks between the sentences of such a line."""
-    sentence_ends: list[int] = []
+    sentences: list[str] = []
     start = 0
     pattern = BOUNDARY_CANDIDATE if "?" in text or "!" in text else _FULL_STOP
-    class_before, certain_classes, capitals = CLASS_BEFORE_STOP, CERTAIN_CLASSES, CAPITALS
+    classes, certain_classes, capitals = CLASS_BEFORE_STOP, CERTAIN_CLASSES, CAPITALS
     for match in pattern.finditer(text):
         stop, after = match.span()
-        if (
-            class_before[text[text.rfind(" ", start, stop) + 1 or start : stop]] in certain_classes
-            and text[after] in capitals
-        ) or IS_BOUNDARY[extract_context(text, start, stop, after)]:
+        class_before = classes[text[text.rfind(" ", start, stop) + 1 or start : stop]]
+        if (class_before in certain_classes and text[after] in capitals) or is_boundary(
+            text, start, stop, after, class_before
+        ):
             if stop < start + _MAX_LABEL_LENGTH and _is_no_sentence(text, start, stop):
                 continue
-            sentence_ends.append(after - 1)
+            sentences.append(text[start : after - 1])
             start = after
-    if len(text) - start < _MAX_LABEL_LENGTH and sentence_ends and not _WORD_CHARACTER.search(text, start):
-        del sentence_ends[-1]
-    return sentence_ends
+    rest = text[start:]
+    if sentences and len(rest) < _MAX_LABEL_LENGTH and not _WORD_CHARACTER.search(rest):
+        sentences[-1] = f"{sentences[-1]} {rest}"
+    elif rest:
+        sentences.append(rest)
+    return sentences
 
 
 def _is_no_sentence(text: str, start: int, stop: int) -> bool:

@@ -53,6 +53,7 @@ def extract_context(text: str, start: int, stop: int, after: int) -> BoundaryCon
     """
     # Text that was cut into tokens has a blank before the mark.
     sentence = text[start : stop - 1 if text[stop - 1] == " " and stop - 1 > start else stop]
+    has_bracket = "(" in sentence or "[" in sentence
     words = sentence.rsplit(" ", 2)
     word = words[-1]
     next_words = text[after : after + 2 * _MAX_WORD_LENGTH].split(" ", 2)
@@ -61,9 +62,9 @@ def extract_context(text: str, start: int, stop: int, after: int) -> BoundaryCon
     is_at_start = previous_class in _CLAUSE_STARTS or (
         word_start < _MAX_PANELS_LENGTH and _PANELS.fullmatch(sentence, 0, word_start)
     )
-    if is_at_start and not _has_open_bracket(sentence[:word_start]):
+    if is_at_start and not (has_bracket and _has_open_bracket(sentence[:word_start])):
         position = "first"
-    elif _has_open_bracket(text[start:stop]):
+    elif has_bracket and _has_open_bracket(text[start:stop]):
         position = "alone" if word[:1] in ("(", "[") else "inside"
     elif word[-1:] == ")" and _PANEL_IN_BRACKETS.fullmatch(word):
         position = "closed" if sentence.count("(") >= sentence.count(")") else "unopened"
@@ -138,23 +139,93 @@ def extract_features(context: BoundaryContext) -> list[str]:
     ]
 
 
+def _read_weights() -> dict[str, float]:
+    text = (resources.files(__package__) / "boundary_weights.tsv").read_text(encoding="utf-8")
+    rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
+    return {feature: float(weight) for weight, feature in rows}
+
+
+_WEIGHTS: Final = _read_weights()
+
+
 class _BoundaryModel(dict[BoundaryContext, bool]):
     """Cache from context to decision: True for a boundary."""
-
-    def __init__(self) -> None:
-        text = (resources.files(__package__) / "boundary_weights.tsv").read_text(encoding="utf-8")
-        rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
-        self._weights = {feature: float(weight) for weight, feature in rows}
 
     def __missing__(self, context: BoundaryContext) -> bool:
         if len(self) >= MAX_CACHED:
             self.clear()
         decision = _decide_by_rule(context)
         if decision is None:
-            scores = [self._weights.get(name, 0.0) for name in extract_features(context)]
-            decision = self._weights["always"] + sum(scores) > 0
+            scores = [_WEIGHTS.get(name, 0.0) for name in extract_features(context)]
+            decision = _WEIGHTS["always"] + sum(scores) > 0
         self[context] = decision
         return decision
 
 
 IS_BOUNDARY: Final = _BoundaryModel()
+
+
+# Candidates that two words decide
+
+_POSITIONS: Final = ("first", "alone", "inside", "closed", "unopened", "")
+_ROUNDING: Final = 1e-6
+"""More than the error of a sum of weights."""
+
+
+class _NeighbourModel(dict[tuple[str, str], bool | None]):
+    """Cache from the classes of the words before and after a full stop to the decision of the model.
+
+    It is None if the rest of the context matters; three in four candidates need no more than these words.
+    """
+
+    def __missing__(self, classes: tuple[str, str]) -> bool | None:
+        class_before, class_after = classes
+        decisions = {
+            _decide_by_rule((previous, class_before, ".", class_after, beyond, position))
+            for previous in ("supplement", "")  # what a rule names, and what none names
+            for beyond in ("small", "")
+            for position in ("first", "")
+        }
+        if None in decisions:
+            decisions |= _bound_decisions(*(_SCORED_AS.get(name, name) for name in classes))
+            decisions.remove(None)
+        self[classes] = decisions.pop() if len(decisions) == 1 else None
+        return self[classes]
+
+
+def _bound_decisions(before: str, after: str) -> set[bool | None]:
+    """Return the decisions that the weights allow between words of these classes."""
+
+    def weigh(*names: str) -> float:
+        return sum(_WEIGHTS.get(name, 0.0) for name in names)
+
+    score = weigh("always", before, f"_ {after}", f"{before} _ {after}", f". {after}")
+    added = (
+        [0.0, *(weight for name, weight in _WEIGHTS.items() if name.endswith(f" {before} _"))],
+        [0.0, *(weight for name, weight in _WEIGHTS.items() if name.startswith(f"_ {after} "))],
+        [weigh(f"{before} {position}", f"{position} {after}") for position in _POSITIONS],
+    )
+    lowest, highest = (score + sum(map(extreme, added)) for extreme in (min, max))
+    return {lowest > _ROUNDING, highest > -_ROUNDING}
+
+
+DECISION_BY_NEIGHBOURS: Final = _NeighbourModel()
+
+
+def is_boundary(text: str, start: int, stop: int, after: int, class_before: str) -> bool:
+    """Return True if a boundary candidate is a boundary.
+
+    Args:
+        text: a line.
+        start: offset of the sentence's start.
+        stop: offset of the mark.
+        after: offset of the word after the mark.
+        class_before: class of the word before the mark.
+    """
+    if after == stop + 2 and text[stop] == "." and text[stop - 1] != " ":
+        word_end = text.find(" ", after, after + _MAX_WORD_LENGTH)
+        word = text[after : word_end if word_end > 0 else after + _MAX_WORD_LENGTH]
+        decision = DECISION_BY_NEIGHBOURS[class_before, CLASS_AFTER_STOP[word]]
+        if decision is not None:
+            return decision
+    return IS_BOUNDARY[extract_context(text, start, stop, after)]

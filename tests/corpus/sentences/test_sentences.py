@@ -6,6 +6,7 @@ if the real data is available, with the annotated corpora.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.sentences import spans, split, split_line
-from bioshards.corpus.sentences.boundary_model import IS_BOUNDARY
+from bioshards.corpus.sentences.boundary_model import DECISION_BY_NEIGHBOURS, IS_BOUNDARY
 from bioshards.corpus.sentences.word_classes import (
     CLASS_AFTER_STOP,
     CLASS_BEFORE_STOP,
@@ -206,6 +207,23 @@ def test_hostile_text_is_split_without_loss(case: str) -> None:
     assert " ".join(sentences) == " ".join(text.split())
     assert all(sentences)
     assert len(spans(text)) == len(sentences)
+
+
+@pytest.mark.parametrize("class_before", ["number", "Word", "Short", "capital", "sense", "company", "others"])
+def test_decision_by_neighbours_is_that_of_every_context(class_before: str) -> None:
+    classes_after = ("Opener", "Opener,", "Word", "Name", "common", "small", "number", "Drs", "dash", "dots")
+    decisions = [DECISION_BY_NEIGHBOURS[class_before, class_after] for class_after in classes_after]
+    assert set(decisions) - {None}
+    for class_after, decision in zip(classes_after, decisions, strict=True):
+        contexts = itertools.product(
+            ("none", "dots", "Name", "supplement", "common", "small", "other", ",", "and"),
+            (class_before,),
+            ".",
+            (class_after,),
+            ("none", "initial", "Name", "small", "number", "other"),
+            ("first", "alone", "inside", "closed", "unopened", ""),
+        )
+        assert decision is None or all(IS_BOUNDARY[context] is decision for context in contexts)
 
 
 @pytest.mark.thorough
