@@ -29,7 +29,7 @@ _TYPE_AND_SIZE: Final = rf"(?: {_TYPE} {_GAP} {_SIZE} | {_SIZE} {_GAP} {_TYPE} )
 _IN_BRACKETS: Final = rf"\s* {_TYPE_AND_SIZE} \s* [)\]]"
 _BRACKETED_NOTE = re.compile(rf"(?<= [.!?] ) \s* [(\[] {_IN_BRACKETS} \.? | \s* [(\[] {_IN_BRACKETS}", _FLAGS)
 _SIZE_HINT: Final = r"\d \s? (?: [kmg]i?b | (?: kilo | mega )? bytes | [kmg] \b )"
-_NOTES_FROM_BRACKET: Final = tuple(
+_NOTE_FROM_ROUND, _NOTE_FROM_SQUARE = (
     re.compile(rf"{opening} (?= [^)\]]* {_SIZE_HINT} ) {_IN_BRACKETS}", _FLAGS) for opening in (r"\(", r"\[")
 )
 """The same from its bracket, a prefilter that is fast because the first character is known."""
@@ -61,7 +61,7 @@ def remove_file_notes(text: str, is_supplement: bool) -> str:
         is_supplement: the paragraph belongs to a supplement, so that "(TIF)", "(12 kb)" and "gulls.dta" are
             notes too.
     """
-    if any(pattern.search(text) for pattern in _NOTES_FROM_BRACKET):
+    if ("(" in text and _NOTE_FROM_ROUND.search(text)) or ("[" in text and _NOTE_FROM_SQUARE.search(text)):
         text = _BRACKETED_NOTE.sub("", text).strip()
     if is_supplement:
         lower_text = text.lower()
@@ -99,14 +99,15 @@ _SUPPLEMENT_POINTER = re.compile(
     _FLAGS,
 )
 _SENTENCE_END = re.compile(r"\w\S*[.!?] [A-Z]")
-_MAX_LINK_NOTE: Final = 300
+MAX_LINK_NOTE: Final = 300
+"""Characters. Labels and other short notes are no longer either."""
 _MAX_LINK_OPENING: Final = 40
 """Characters that may be before a link: "Supplementary material file. DOI: "."""
 
 
 def is_link_note(text: str) -> bool:
     """Return True if a text is only a link, or only says where the supplements are."""
-    if len(text) > _MAX_LINK_NOTE:
+    if len(text) > MAX_LINK_NOTE:
         return False
     if "." in text and text.find(" ", _MAX_LINK_OPENING) < 0 and _LINK.fullmatch(text):
         return True

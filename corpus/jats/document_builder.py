@@ -62,7 +62,7 @@ class ArticleDocumentBuilder:
         current_heading = None
         texts: list[str] = []
         for heading, label, text, is_row in self._iter_texts(blocks, removed_characters):
-            num_words += count_line_words(text)
+            num_words += text.count(" ") + 1
             if not is_row:  # words of cells tell no language
                 texts.append(text)
             new_sentences = self._split_and_format(text, removed_characters, is_row)
@@ -125,25 +125,23 @@ class ArticleDocumentBuilder:
             yield from self._iter_abstract_texts(abstract_blocks, removed_characters)
         heading_paths: dict[tuple[str, ...], tuple[str, str]] = {}
         cleaned_headings: dict[str, str] = {}  # each heading is cleaned and counted once
-        for block in blocks:
-            if block.part not in self._parts:
-                removal_name = f"{DROPPED_PART_PREFIX}{block.part}"
-                removed_characters[removal_name] = removed_characters.get(removal_name, 0) + len(block.text)
-            elif block.part != "abstract":
-                text = self._clean_text(block.text, removed_characters)
+        for part, headings, text in blocks:
+            if part not in self._parts:
+                removal_name = f"{DROPPED_PART_PREFIX}{part}"
+                removed_characters[removal_name] = removed_characters.get(removal_name, 0) + len(text)
+            elif part != "abstract":
+                text = self._clean_text(text, removed_characters)
                 if not text:
                     continue
-                heading_path = heading_paths.get(block.headings)
+                heading_path = heading_paths.get(headings)
                 if heading_path is None:
-                    for heading in block.headings:
+                    for heading in headings:
                         if heading not in cleaned_headings:
                             cleaned_headings[heading] = self._clean_text(heading, removed_characters)
-                    headings = [
-                        cleaned_headings[heading] for heading in block.headings if cleaned_headings[heading]
-                    ]
-                    heading_path = HEADING_SEPARATOR.join(headings), headings[-1] if headings else ""
-                    heading_paths[block.headings] = heading_path
-                yield *heading_path, text, block.part == "table"
+                    path = [cleaned_headings[heading] for heading in headings if cleaned_headings[heading]]
+                    heading_path = HEADING_SEPARATOR.join(path), path[-1] if path else ""
+                    heading_paths[headings] = heading_path
+                yield *heading_path, text, part == "table"
 
     def _iter_abstract_texts(
         self, blocks: list[TextBlock], removed_characters: dict[str, int]

@@ -121,12 +121,13 @@ def join_pieces(pieces: TextPieces, keep_introductions: bool = False) -> str:
         keep_introductions: see :func:`in_text_citations.remove_marks`.
     """
     text = "".join(pieces)
-    if CITATION_MARK in text or REMOVAL_MARK in text:
-        text = in_text_citations.remove_marks(text, keep_introductions)
-    if note_marks.FRAME in text:
-        text = note_marks.remove_note_marks(text)
-    if _LINK_ARROW in text:
-        text = re.sub(rf"\s*{_LINK_ARROW}", "", text)
+    if not text.isascii():  # else it has no marks
+        if CITATION_MARK in text or REMOVAL_MARK in text:
+            text = in_text_citations.remove_marks(text, keep_introductions)
+        if note_marks.FRAME in text:
+            text = note_marks.remove_note_marks(text)
+        if _LINK_ARROW in text:
+            text = re.sub(rf"\s*{_LINK_ARROW}", "", text)
     return collapse_whitespace(_remove_indentation(text) if "\n" in text else text)
 
 
@@ -140,12 +141,13 @@ def _remove_indentation(text: str) -> str:
 
 def append_text(element: etree._Element, pieces: TextPieces) -> None:
     """Append the text inside an element, with a mark for each removed citation."""
-    if element.text:
-        pieces.append(element.text)
-    for child in element:
-        append_inline(child, pieces)
-        if tail := child.tail:
-            pieces.append(tail)
+    if text := element.text:
+        pieces.append(text)
+    if len(element):  # to begin a loop takes as long as the rest
+        for child in element:
+            append_inline(child, pieces)
+            if tail := child.tail:
+                pieces.append(tail)
 
 
 def append_inline(element: etree._Element, pieces: TextPieces) -> None:

@@ -14,6 +14,8 @@ from lxml import etree
 
 from . import caption_notes, formulas, in_text_citations, inline, reference_lists
 from .boilerplate import MAX_PARAGRAPH_HEADING, is_editorial_note, is_heading, split_run_in_heading
+from .caption_notes import MAX_LINK_NOTE
+from .in_text_citations import GAP_MARK
 from .inline import extract_text
 from .section_walker import SectionWalker, TextBlock
 
@@ -43,10 +45,10 @@ def extract_blocks(
     walker = SectionWalker(captions_in_place, has_tables)
     _walk_article(walker, article)
     mask = in_text_citations.CITATION_MASK if citations == "mask" else ""
-    if captions_in_place:
-        return [_fill_gaps(block, mask) for block in walker.blocks]
-    blocks = map(_split_heading, _join_headings(_drop_notes(walker.blocks)))
-    return [_fill_gaps(block, mask) for block in blocks]
+    blocks = walker.blocks
+    if not captions_in_place:
+        blocks = [_split_heading(block) for block in _join_headings(_drop_notes(blocks))]
+    return [_fill_gaps(block, mask) if _has_gap(block) else block for block in blocks]
 
 
 def _join_headings(blocks: list[TextBlock]) -> list[TextBlock]:
@@ -79,11 +81,11 @@ def _split_heading(block: TextBlock) -> TextBlock:
     return block._replace(headings=headings, text=text)
 
 
+def _has_gap(block: TextBlock) -> bool:
+    return GAP_MARK in block.text or GAP_MARK in "".join(block.headings)
+
+
 def _fill_gaps(block: TextBlock, mask: str) -> TextBlock:
-    if in_text_citations.GAP_MARK not in block.text and in_text_citations.GAP_MARK not in "".join(
-        block.headings
-    ):
-        return block
     headings = tuple(in_text_citations.fill_gaps(heading, mask) for heading in block.headings)
     return block._replace(headings=headings, text=in_text_citations.fill_gaps(block.text, mask))
 
@@ -98,13 +100,15 @@ def _drop_notes(blocks: list[TextBlock]) -> list[TextBlock]:
         for block in blocks
         if block.part == "title"
         or not (
-            caption_notes.is_label(block.text)
-            or caption_notes.is_link_note(block.text)
+            (len(block.text) <= MAX_LINK_NOTE and _is_short_note(block.text))
             or reference_lists.is_own_citation(block.text)
-            or is_editorial_note(block.text)
         )
     ]
     return others if any(block.part != "title" for block in others) else blocks
+
+
+def _is_short_note(text: str) -> bool:
+    return caption_notes.is_label(text) or caption_notes.is_link_note(text) or is_editorial_note(text)
 
 
 _SUMMARY_TYPES: Final = frozenset(

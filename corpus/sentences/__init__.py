@@ -48,11 +48,13 @@ def collapse_whitespace(text: str) -> str:
         has_line_break = "\n" in text or "\t" in text or "\r" in text or "\v" in text or "\f" in text
         if has_line_break or "\x1c" in text or "\x1d" in text or "\x1e" in text or "\x1f" in text:
             return " ".join(text.split())
-    elif not text.isprintable():
-        # Replacing the few kinds of spaces takes a fifth of the time of splitting at every blank.
-        unusual = text.encode(errors="surrogatepass").translate(None, _VISIBLE_ASCII)
-        for space in _SPACES.intersection(unusual.decode(errors="surrogatepass")):
-            text = text.replace(space, " ")
+    else:
+        unusual_bytes = text.encode(errors="surrogatepass").translate(None, _VISIBLE_ASCII)
+        unusual = unusual_bytes.decode(errors="surrogatepass")
+        if not unusual.isprintable():
+            # Replacing the few kinds of spaces takes a fifth of the time of splitting at every blank.
+            for space in _SPACES.intersection(unusual):
+                text = text.replace(space, " ")
     return " ".join(text.split()) if "  " in text else text.strip()
 
 
