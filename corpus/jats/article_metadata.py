@@ -131,30 +131,34 @@ def _parse_language(article: etree._Element) -> str | None:
     return None if code in ("", "und") else code
 
 
-_READ_ELEMENTS: Final = (
-    "article-id",
-    "article-version",
-    "article-version-alternatives",
-    "title-group",
-    "pub-date",
-    "article-categories",
-    "kwd-group",
-    "contrib-group",
-    "aff",
-    "funding-group",
-    "abstract",
-    "trans-abstract",
-    *("related-article", "permissions", "copyright-statement", "license", _LICENSE_REF),
-    "custom-meta-group",
-    "custom-meta-wrap",
+_READ_ELEMENTS: Final = frozenset(
+    (
+        "article-id",
+        "article-version",
+        "article-version-alternatives",
+        "title-group",
+        "pub-date",
+        "article-categories",
+        "kwd-group",
+        "contrib-group",
+        "aff",
+        "funding-group",
+        "abstract",
+        "trans-abstract",
+        *("related-article", "permissions", "copyright-statement", "license", _LICENSE_REF),
+        "custom-meta-group",
+        "custom-meta-wrap",
+    )
 )
 
 
 def _group_children(parent: etree._Element | None) -> ChildrenByName:
     """Group the children that are read by name, in order."""
     children: ChildrenByName = {}
-    for child in () if parent is None else parent.iterchildren(*_READ_ELEMENTS):
-        children.setdefault(child.tag, []).append(child)
+    for child in () if parent is None else parent:
+        tag = child.tag
+        if tag in _READ_ELEMENTS:
+            children.setdefault(tag, []).append(child)
     return children
 
 

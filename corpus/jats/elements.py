@@ -11,8 +11,11 @@ ChildrenByName = dict[str, list[etree._Element]]
 
 
 def find_child(parent: etree._Element | None, name: str) -> etree._Element | None:
-    """Return the first child of this name. Ten times faster than ``find``."""
-    return None if parent is None else next(parent.iterchildren(name), None)
+    """Return the first child of this name. Several times as fast as ``find`` and ``iterchildren``."""
+    for child in () if parent is None else parent:
+        if child.tag == name:
+            return child
+    return None
 
 
 def leading_text(element: etree._Element | None) -> str:

@@ -374,9 +374,9 @@ def _element_title(section: etree._Element) -> str:
     """Return the title of a section, box or caption, which is its first child or after its label."""
     if not len(section):
         return ""
-    title = section[0]  # nearly always, and faster than a loop
-    if title.tag != "title":
-        title = next(section.iterchildren("title"), None)
+    if section[0].tag == "title":  # nearly always, and faster than a loop
+        return extract_text(section[0])
+    title = next(section.iterchildren("title"), None)
     return "" if title is None else extract_text(title)
 
 

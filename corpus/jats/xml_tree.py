@@ -52,19 +52,20 @@ def parse_article(xml: bytes, flatten: bool = True, has_tables: bool = False) ->
         BadRecordError: invalid UTF-8, malformed XML, or an unknown entity.
     """
     try:
-        xml.decode()
+        if not xml.isascii():
+            xml.decode()
     except UnicodeDecodeError as error:
         raise BadRecordError("invalid-utf-8", f"{error.reason} at byte {error.start}") from error
     unread_elements = (_REFERENCE_LIST,) if has_tables else (_REFERENCE_LIST, _TABLE)
     trimmed = _cut_unread_elements(xml, unread_elements)
     text = trimmed.decode()
+    flat_text = flattener.flatten_inline_markup(text) if flatten else text
     try:
-        root = _parse_xml(flattener.flatten_inline_markup(text) if flatten else text)
-    except etree.XMLSyntaxError:  # perhaps flattened wrongly: parse the original
-        try:
-            root = _parse_xml(text)
-        except etree.XMLSyntaxError as error:
-            raise BadRecordError("malformed-xml", str(error)) from error
+        # Few articles have named entities, which are an error to the parser unless they are declared.
+        has_declaration = "!" in flat_text and "<!" in flat_text
+        root = _parse_xml(resolve_entities(flat_text) if has_declaration else flat_text)
+    except etree.XMLSyntaxError:  # it may have named entities, or be flattened wrongly
+        root = _parse_with_entities(flat_text, text)
     if _JATS_NAMESPACE.match(root.tag):
         for element in root.iter():
             element.tag = _JATS_NAMESPACE.sub("", element.tag)
@@ -88,8 +89,19 @@ def _localize_oasis_tables(root: etree._Element, has_tables: bool) -> None:
             table.tag, table.tail = "table", tail
 
 
+def _parse_with_entities(flat_text: str, text: str) -> etree._Element:
+    """Parse an article with named entities: its flattened text or, if that fails, its text."""
+    try:
+        return _parse_xml(resolve_entities(flat_text))
+    except etree.XMLSyntaxError:
+        try:
+            return _parse_xml(resolve_entities(text))
+        except etree.XMLSyntaxError as error:
+            raise BadRecordError("malformed-xml", str(error)) from error
+
+
 def _parse_xml(text: str) -> etree._Element:
-    return etree.fromstring(resolve_entities(text).encode(), _PARSER)
+    return etree.fromstring(text.encode(), _PARSER)
 
 
 def _cut_unread_elements(xml: bytes, names: tuple[bytes, ...]) -> bytes:

@@ -215,11 +215,21 @@ def _is_utf8(sample: bytes) -> bool:
     return not sample.isascii()
 
 
-_MARKUP_SECTION = re.compile(rb"<!--.*?-->|<\?.*?\?>|<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+_CDATA: Final = b"<![CDATA["
+_END_BY_OPENING: Final = {b"<?": b"?>", b"<!--": b"-->", _CDATA: b"]]>"}
+"""What closes a processing instruction, a comment, and a CDATA section."""
 
 
-def _markup_to_text(match: re.Match[bytes]) -> bytes:
-    cdata: bytes = match[1] or b""
+def _find_markup_end(block: bytes, start: int) -> int:
+    """Return the offset after the markup at ``start``; -1 if it is incomplete, or other markup."""
+    for opening, ending in _END_BY_OPENING.items():
+        if block.startswith(opening, start):
+            end = block.find(ending, start + len(opening))
+            return end + len(ending) if end >= 0 else -1
+    return -1
+
+
+def _escape_cdata(cdata: bytes) -> bytes:
     return cdata.replace(b"&", b"&amp;").replace(b"<", b"&lt;").replace(b">", b"&gt;")
 
 
@@ -246,10 +256,12 @@ def _split_markup(block: bytes) -> tuple[bytes, bytes]:
     declaration = _find_opening(block, b"!", 0)
     instruction = _find_opening(block, b"?", 0)
     while (start := min(declaration, instruction)) < len(block):
-        match = _MARKUP_SECTION.match(block, start)
-        if match:
-            parts += [block[position:start], _markup_to_text(match)]
-            position = scanned = match.end()
+        end = _find_markup_end(block, start)
+        if end >= 0:
+            parts.append(block[position:start])
+            if block.startswith(_CDATA, start):
+                parts.append(_escape_cdata(block[start + len(_CDATA) : end - 3]))
+            position = scanned = end
         elif block.startswith((b"<!-", b"<![", b"<?"), start):
             return b"".join([*parts, block[position:start]]), block[start:]
         else:
