@@ -65,7 +65,11 @@ class ArticleDocumentBuilder:
             num_words += text.count(" ") + 1
             if not is_row:  # words of cells tell no language
                 texts.append(text)
-            new_sentences = self._split_and_format(text, removed_characters, is_row)
+            new_sentences = (
+                self._split_and_format(text, removed_characters, is_row)
+                if is_row or self._line_formatter
+                else self._split(text)
+            )
             if not new_sentences:
                 continue
             if heading != current_heading:

@@ -67,10 +67,10 @@ _MARKED_BRACKET = re.compile(
     rf"[(\[][^()\[\]{CITATION_MARK}{REMOVAL_MARK}]*[{CITATION_MARK}{REMOVAL_MARK}][^()\[\]]*[)\]]"
 )
 _NUMERIC_BRACKETS: Final = tuple(
-    re.compile(rf"{opening}{CITATION_MARK}[\d\s,;•{CITATION_MARK}{_DASHES}]*+[)\]]")
-    for opening in (r"\(", r"\[")
+    (opening, re.compile(rf"{re.escape(opening)}[\d\s,;•{CITATION_MARK}{_DASHES}]*+[)\]]"))
+    for opening in (f"({CITATION_MARK}", f"[{CITATION_MARK}")
 )
-"""Most brackets, which are found fast, as their first two characters are known."""
+"""Most brackets by their first two characters."""
 _NO_WORDS = re.compile(r"[\W_]*")
 _INTRODUCTION_WORDS = re.compile(
     r"(?:[\W_]|\b(?:(?:for|in) (?:an? )?(?:\w+ )?(?:reviews?|examples?)|see|also|reviewed|in|by|and|or"
@@ -81,6 +81,9 @@ _INTRODUCTION_AT_END = re.compile(
     r"[,;:]\s*(?:see(?:\s+also)?|e\.?g\.?|cf\.?|for\s+reviews?,?\s+see|reviewed\s+in)[\s,]*\Z"
 )
 _SEPARATORS = re.compile(r"[\s,;:]*")
+_OPENING_BRACKETS: Final = frozenset("([")
+_SEPARATING_MARKS: Final = frozenset(",;:")
+_MARKS_WITHOUT_GAP: Final = frozenset(".,;:!?)]}”’\"'")
 _GOVERNING_WORD = re.compile(
     r"(?:\b(?:in|by|from|of|to|with|per|than|following|after|[Bb]ased on)"
     r"|\bsee(?:,? (?:e\.?g\.?|for example),?)?"
@@ -123,8 +126,9 @@ def remove_marks(text: str, keep_introductions: bool = False) -> str:
         keep_introductions: keep "(reviewed in)" of "(reviewed in [5])".
     """
     empty_pattern = _NO_WORDS if keep_introductions else _INTRODUCTION_WORDS
-    for pattern in _NUMERIC_BRACKETS:
-        text = pattern.sub(CITATION_MARK, text)
+    for opening, pattern in _NUMERIC_BRACKETS:
+        if opening in text:
+            text = pattern.sub(CITATION_MARK, text)
     for _ in range(_MAX_BRACKET_DEPTH if "(" in text or "[" in text else 0):
         cleaned = text
         for mark in (CITATION_MARK, REMOVAL_MARK):
@@ -148,8 +152,11 @@ def _clean_brackets(text: str, mark: str, empty_pattern: re.Pattern[str]) -> str
     parts: list[str] = []
     end = searched = 0
     position = text.find(mark)
+    has_square_brackets = position >= 0 and "[" in text
     while position >= 0:
-        start = max(text.rfind("(", searched, position), text.rfind("[", searched, position))
+        start = text.rfind("(", searched, position)
+        if has_square_brackets:
+            start = max(start, text.rfind("[", searched, position))
         bracket = _MARKED_BRACKET.match(text, start) if start >= 0 else None
         if bracket:
             parts += (text[end:start], _clean_bracket(bracket[0], empty_pattern))
@@ -176,28 +183,23 @@ def _close_gaps(text: str) -> str:
     parts: list[str] = []
     position = 0
     for run in (_MARK_RUN if REMOVAL_MARK in text else _CITATION_RUN).finditer(text):
-        preceding, end = text[position : run.start()], run.end()
-        kept = preceding.rstrip()
+        start, end = run.span()
+        kept = text[position:start].rstrip()
         left_character, right_character = kept[-1:], text[end : end + 1]
-        if (
-            left_character and left_character in "([" and right_character and right_character in ",;:"
-        ):  # "([5]; see also Ode)"
+        if left_character in _OPENING_BRACKETS and right_character in _SEPARATING_MARKS:
+            # "([5]; see also Ode)"
             end = _SEPARATORS.match(text, end).end()  # type: ignore[union-attr]
             gap = ""
-        elif not right_character or right_character in ".,;:!?)]}”’\"'":
+        elif right_character in _MARKS_WITHOUT_GAP or not right_character:
             # "as shown, [5]." loses its comma, "Miller et al., [5]." has its full stop already
-            if (
-                left_character
-                and left_character in ",;:"
-                and (not right_character or right_character in ".,;:)]")
-            ):
+            if left_character in _SEPARATING_MARKS and (not right_character or right_character in ".,;:)]"):
                 kept = kept[:-1]
             if kept[-1:] == right_character == ".":
                 kept = kept[:-1]
             gap = ""
         elif not left_character or left_character in "([{“‘":
             gap = ""
-        elif len(kept) < len(preceding) or run[0][-1].isspace():
+        elif position + len(kept) < start or text[end - 1].isspace():
             gap = " "
         else:
             gap = (
@@ -207,11 +209,12 @@ def _close_gaps(text: str) -> str:
                 else ""
             )
         before = kept[-_LOOKBACK_CHARACTERS:]
+        last_word = before[max(before.rfind(" "), before.rfind("\n")) + 1 :]
         is_noun = (
-            before.rpartition("\n")[2].rpartition(" ")[2].lower().strip("([.,") in _LAST_WORDS
+            last_word.lower().strip("([.,") in _LAST_WORDS
             and CITATION_MARK in run[0]
             and _GOVERNING_WORD.search(before)
         )
-        parts += [kept, f" {GAP_MARK}" if is_noun else "", gap]
+        parts += (kept, f" {GAP_MARK}{gap}" if is_noun else gap)
         position = end
     return "".join([*parts, text[position:]])

@@ -108,6 +108,8 @@ _BLOCK_ELEMENTS: Final = (
 
 def extract_text(element: etree._Element) -> str:
     """Return the element's text in one line."""
+    if not len(element):
+        return join_pieces([element.text or ""])
     pieces: TextPieces = []
     append_text(element, pieces)
     return join_pieces(pieces)
@@ -121,7 +123,10 @@ def join_pieces(pieces: TextPieces, keep_introductions: bool = False) -> str:
         keep_introductions: see :func:`in_text_citations.remove_marks`.
     """
     text = "".join(pieces)
-    if not text.isascii():  # else it has no marks
+    if text.isascii():  # without marks; what XML permits of white space is less than Python knows
+        if not ("\n" in text or "\t" in text or "\r" in text):
+            return " ".join(text.split()) if "  " in text else text.strip()
+    else:
         if CITATION_MARK in text or REMOVAL_MARK in text:
             text = in_text_citations.remove_marks(text, keep_introductions)
         if note_marks.FRAME in text:
@@ -143,20 +148,17 @@ def append_text(element: etree._Element, pieces: TextPieces) -> None:
     """Append the text inside an element, with a mark for each removed citation."""
     if text := element.text:
         pieces.append(text)
-    if len(element):  # to begin a loop takes as long as the rest
+    if len(element):  # faster than a loop over no children
         for child in element:
-            append_inline(child, pieces)
+            handler = _HANDLERS.get(child.tag, append_text)
+            handler(child, pieces)
             if tail := child.tail:
                 pieces.append(tail)
 
 
 def append_inline(element: etree._Element, pieces: TextPieces) -> None:
     """Append the text of an inline element."""
-    handler = _HANDLERS.get(element.tag)
-    if handler:
-        handler(element, pieces)
-    else:
-        append_text(element, pieces)
+    _HANDLERS.get(element.tag, append_text)(element, pieces)
 
 
 def mark_citations(article: etree._Element, *, author_year: bool, numeric: bool) -> None:

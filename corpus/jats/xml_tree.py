@@ -71,7 +71,8 @@ def parse_article(xml: bytes, flatten: bool = True, has_tables: bool = False) ->
             element.tag = _JATS_NAMESPACE.sub("", element.tag)
     if trimmed is xml:  # none found as bytes: none there, prefixed, or malformed
         etree.strip_elements(root, *map(bytes.decode, unread_elements), with_tail=False)
-    if b":table" in trimmed:
+    # The tree is searched first, as that takes a fifth of the time.
+    if next(root.iter("{*}table"), None) is not None and b":table" in trimmed:
         _localize_oasis_tables(root, has_tables)
     return root
 
