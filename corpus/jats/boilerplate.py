@@ -136,7 +136,8 @@ _RUN_IN_HEADING = re.compile(
     r"|Funding|Introduction|(?:Materials and |Patients and )?[Mm]ethods|Notes?|Objectives?|Purpose|Results?"
     r"|Statistical [Aa]nalys[ei]s)"
 )
-_MAX_RUN_IN_HEADING: Final = 32
+MAX_RUN_IN_HEADING: Final = 32
+"""Characters of such a heading, with the full stop and the blank after it."""
 
 
 def split_run_in_heading(text: str) -> tuple[str, str]:
@@ -144,7 +145,7 @@ def split_run_in_heading(text: str) -> tuple[str, str]:
 
     The heading is empty if there is none, or no other text.
     """
-    end = text.find(". ", 0, _MAX_RUN_IN_HEADING)
+    end = text.find(". ", 0, MAX_RUN_IN_HEADING)
     if end < 0 or _RUN_IN_HEADING.fullmatch(text, 0, end) is None:
         return "", text
     return text[:end], text[end + 2 :]

@@ -13,7 +13,13 @@ from typing import Final
 from lxml import etree
 
 from . import caption_notes, formulas, in_text_citations, inline, reference_lists
-from .boilerplate import MAX_PARAGRAPH_HEADING, is_editorial_note, is_heading, split_run_in_heading
+from .boilerplate import (
+    MAX_PARAGRAPH_HEADING,
+    MAX_RUN_IN_HEADING,
+    is_editorial_note,
+    is_heading,
+    split_run_in_heading,
+)
 from .caption_notes import MAX_LINK_NOTE
 from .in_text_citations import GAP_MARK
 from .inline import extract_text
@@ -47,7 +53,10 @@ def extract_blocks(
     mask = in_text_citations.CITATION_MASK if citations == "mask" else ""
     blocks = walker.blocks
     if not captions_in_place:
-        blocks = [_split_heading(block) for block in _join_headings(_drop_notes(blocks))]
+        blocks = [
+            _split_heading(block) if ". " in block.text[:MAX_RUN_IN_HEADING] else block
+            for block in _join_headings(_drop_notes(blocks))
+        ]
     return [_fill_gaps(block, mask) if _has_gap(block) else block for block in blocks]
 
 

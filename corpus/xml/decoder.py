@@ -215,18 +215,22 @@ def _is_utf8(sample: bytes) -> bool:
     return not sample.isascii()
 
 
+_COMMENT: Final = b"<!--"
 _CDATA: Final = b"<![CDATA["
-_END_BY_OPENING: Final = {b"<?": b"?>", b"<!--": b"-->", _CDATA: b"]]>"}
-"""What closes a processing instruction, a comment, and a CDATA section."""
 
 
 def _find_markup_end(block: bytes, start: int) -> int:
     """Return the offset after the markup at ``start``; -1 if it is incomplete, or other markup."""
-    for opening, ending in _END_BY_OPENING.items():
-        if block.startswith(opening, start):
-            end = block.find(ending, start + len(opening))
-            return end + len(ending) if end >= 0 else -1
-    return -1
+    if block[start + 1] == _QUESTION_MARK:
+        opening, ending = b"<?", b"?>"
+    elif block.startswith(_COMMENT, start):
+        opening, ending = _COMMENT, b"-->"
+    elif block.startswith(_CDATA, start):
+        opening, ending = _CDATA, b"]]>"
+    else:
+        return -1
+    end = block.find(ending, start + len(opening))
+    return end + len(ending) if end >= 0 else -1
 
 
 def _escape_cdata(cdata: bytes) -> bytes:
@@ -259,7 +263,7 @@ def _split_markup(block: bytes) -> tuple[bytes, bytes]:
         end = _find_markup_end(block, start)
         if end >= 0:
             parts.append(block[position:start])
-            if block.startswith(_CDATA, start):
+            if start == declaration and block.startswith(_CDATA, start):
                 parts.append(_escape_cdata(block[start + len(_CDATA) : end - 3]))
             position = scanned = end
         elif block.startswith((b"<!-", b"<![", b"<?"), start):
@@ -275,6 +279,7 @@ def _split_markup(block: bytes) -> tuple[bytes, bytes]:
 
 
 _LESS_THAN: Final = ord("<")
+_QUESTION_MARK: Final = ord("?")
 
 
 def _find_opening(block: bytes, second_byte: bytes, start: int) -> int:
