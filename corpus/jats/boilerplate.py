@@ -91,15 +91,6 @@ _TITLE_PATTERN: Final = r"""
     | reporting\ summary | ethics,?\ consent(?:,|\ and)*\ permissions?
 """
 _BOILERPLATE_TITLE = re.compile(rf"(?:{_TITLE_PATTERN})", re.VERBOSE)
-_TITLE_STARTS: Final = frozenset(
-    (
-        *("acc", "add", "ani", "aut", "ava", "cod", "com", "con", "cop", "cre", "dat", "dec", "dis", "dua"),
-        *("ele", "eth", "fin", "fun", "gra", "how", "hum", "ind", "inf", "ins", "int", "lic", "mat", "onl"),
-        *("ope", "pat", "pee", "pot", "pre", "pro", "pub", "rep", "res", "rev", "rig", "rol", "sof", "sou"),
-        *("spo", "sta", "sup", "tra", "wri"),
-    )
-)
-"""First letters of such titles, a fast prefilter."""
 _MAX_TITLE_LENGTH: Final = 90
 _APOSTROPHES = re.compile("['’‘`´]")
 _NON_LETTERS_AT_ENDS = re.compile(r"^[\W\d_]+|[\W_]+$")
@@ -116,7 +107,7 @@ def is_boilerplate(title: str, section_types: tuple[str | None, ...] = ()) -> bo
     normalised = _APOSTROPHES.sub("", title.lower())
     if not (normalised[:1].isalpha() and normalised[-1:].isalnum()):
         normalised = _NON_LETTERS_AT_ENDS.sub("", normalised)
-    return normalised[:3] in _TITLE_STARTS and _BOILERPLATE_TITLE.fullmatch(normalised) is not None
+    return _BOILERPLATE_TITLE.fullmatch(normalised) is not None
 
 
 def is_supplement_title(title: str) -> bool:

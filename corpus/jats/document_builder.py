@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
 from bioshards.corpus.errors import BadRecordError
-from bioshards.corpus.sentences import collapse_whitespace, count_line_words, split_line
+from bioshards.corpus.sentences import collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
 from bioshards.corpus.text.cleaning import Cleaner
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
@@ -33,8 +33,7 @@ class ArticleDocumentBuilder:
         self._config = config
         self._parts = frozenset((*config.parts, *(("table",) if config.has_tables else ())))
         self._cleaner = Cleaner(config.cleaning)
-        # Blocks are in one line already; split_line skips that check.
-        self._split = split_line if config.splitter == "rules" else load_splitter(config.splitter)
+        self._split = load_splitter(config.splitter)
         self._line_formatter = config.make_line_formatter()
 
     def build_document(
