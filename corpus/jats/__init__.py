@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from bioshards.corpus.errors import BadRecordError
+from bioshards.corpus.gc_pause import pause_gc
 
 if TYPE_CHECKING:
     from bioshards.corpus.document import Document
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from .section_walker import TextBlock
 
 
+@pause_gc()
 def document(xml: bytes, config: PmcConfig | None = None) -> Document:
     """Build the document of an article. Filters are not applied.
 
@@ -66,6 +68,7 @@ def _document_builder(config: PmcConfig) -> ArticleDocumentBuilder:
     return ArticleDocumentBuilder(config)
 
 
+@pause_gc()
 def paragraphs(xml: bytes) -> list[str]:
     """Return the text of an article in the order of PMC's plain text, with captions in place.
 

@@ -9,7 +9,6 @@ source is not parsed again.
 from __future__ import annotations
 
 import contextlib
-import gc
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ import pyarrow as pa
 from bioshards.corpus.document import Document
 from bioshards.corpus.document_schema import make_schema
 from bioshards.corpus.errors import BadFileError
+from bioshards.corpus.gc_pause import pause_gc
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.readers import make_reader
 from bioshards.corpus.shards import arrow_io
@@ -148,19 +148,6 @@ def order_stage_results(stage_results: list[StageResult]) -> tuple[list[StageRes
     return list(unique.values()), copies
 
 
-@contextlib.contextmanager
-def _disable_gc() -> Iterator[None]:
-    """Disable the garbage collector: documents have no reference cycles, and it takes 5 % of the time."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
 class _Stager:
     """Stages one source in a single pass: documents, keys, digests or signatures, and rejected records."""
 
@@ -197,7 +184,7 @@ class _Stager:
         started = time.monotonic()
         progress_notes.begin_item(self._output_name)
         with contextlib.ExitStack() as stack:
-            stack.enter_context(_disable_gc())
+            stack.enter_context(pause_gc())
             rejects_path = self._output_dir.staged_path(self._output_name, "rejected.jsonl")
             self._rejects = stack.enter_context(RejectWriter(self._storage, rejects_path))
             if self._should_sign:
