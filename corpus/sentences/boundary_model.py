@@ -6,6 +6,7 @@ abstracts with annotated sentences.
 
 from __future__ import annotations
 
+import functools
 import re
 from importlib import resources
 from typing import Final
@@ -201,12 +202,21 @@ def _bound_decisions(before: str, after: str) -> set[bool | None]:
 
     score = weigh("always", before, f"_ {after}", f"{before} _ {after}", f". {after}")
     added = (
-        [0.0, *(weight for name, weight in _WEIGHTS.items() if name.endswith(f" {before} _"))],
-        [0.0, *(weight for name, weight in _WEIGHTS.items() if name.startswith(f"_ {after} "))],
+        _list_weights(end=f" {before} _"),
+        _list_weights(start=f"_ {after} "),
         [weigh(f"{before} {position}", f"{position} {after}") for position in _POSITIONS],
     )
     lowest, highest = (score + sum(map(extreme, added)) for extreme in (min, max))
     return {lowest > _ROUNDING, highest > -_ROUNDING}
+
+
+@functools.cache
+def _list_weights(start: str = "", end: str = "") -> list[float]:
+    """Return the weights of all features that start and end so, and 0 for a context that has none of them."""
+    return [
+        0.0,
+        *(weight for name, weight in _WEIGHTS.items() if name.startswith(start) and name.endswith(end)),
+    ]
 
 
 DECISION_BY_NEIGHBOURS: Final = _NeighbourModel()

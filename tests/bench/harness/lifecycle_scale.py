@@ -137,17 +137,17 @@ def _decision_paths(output_dir: OutputDir, staged: list[StageResult]) -> list[st
 
 
 def read_back_decisions(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, object]:
-    """Pick each source's verdicts out of all buckets and fingerprint them, as finishing it begins."""
+    """Read each source's decisions out of all buckets and digest them, as finalizing it begins."""
     decided = _decision_paths(output_dir, staged)
     dead = 0
-    fingerprints = 0.0
+    digest_seconds = 0.0
     for index in range(len(staged)):
-        verdicts = finalize._read_decisions(LocalStorage(), decided, index).sort_by("position")
-        dead += verdicts.num_rows
+        decisions = finalize._read_decisions(LocalStorage(), decided, index).sort_by("position")
+        dead += decisions.num_rows
         started = time.perf_counter()
-        versions.digest_decisions(verdicts)
-        fingerprints += time.perf_counter() - started
-    return {"dead": dead, "fingerprints": round(fingerprints, 3)}
+        versions.digest_decisions(decisions)
+        digest_seconds += time.perf_counter() - started
+    return {"dead": dead, "digests": round(digest_seconds, 3)}
 
 
 def count_expected(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, object]:

@@ -144,7 +144,7 @@ class _Sampler:
 class Figure:
     """One row: a name, its values (one a round) and what they should be.
 
-    ``better`` is "<=" or ">=" where there is a ``bar``, and maybe a ``moonshot`` beyond it.
+    ``comparison`` is "<=" or ">=" where there is a ``bar``, and perhaps a ``goal`` beyond it.
     """
 
     name: str
@@ -152,24 +152,24 @@ class Figure:
     unit: str
     comparison: str = ""
     bar: float | None = None
-    moonshot: float | None = None
+    goal: float | None = None
 
     @property
     def median(self) -> float:
         return statistics.median(self.values)
 
     def verdict(self) -> str:
-        """The last column: the goals ``bar`` and ``moonshot``, and whether the median meets each."""
-        goals = [("", self.bar), ("moonshot ", self.moonshot)]
+        """Return the last column: bar and goal, and whether the median meets each."""
+        bounds = [("", self.bar), ("goal ", self.goal)]
         return "; ".join(
-            f"{name}{'≤' if self.comparison == '<=' else '≥'} {goal:g}: "
-            f"{'met' if self.meets(goal) else 'NOT met'}"
-            for name, goal in goals
-            if goal is not None
+            f"{name}{'≤' if self.comparison == '<=' else '≥'} {bound:g}: "
+            f"{'met' if self.meets(bound) else 'NOT met'}"
+            for name, bound in bounds
+            if bound is not None
         )
 
-    def meets(self, goal: float) -> bool:
-        return self.median <= goal if self.comparison == "<=" else self.median >= goal
+    def meets(self, bound: float) -> bool:
+        return self.median <= bound if self.comparison == "<=" else self.median >= bound
 
     def row(self) -> str:
         """The row as Markdown."""
