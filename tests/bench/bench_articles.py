@@ -155,7 +155,7 @@ def main() -> None:
     parser.add_argument(
         "--work", type=Path, default=Path("build/bench-articles"), help="default: %(default)s"
     )
-    parser.add_argument("--repeats", type=int, default=3, help="rounds (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=5, help="rounds (default: %(default)s)")
     options = parser.parse_args()
     work = options.work.resolve()
     timing.adopt_orphans()
