@@ -208,7 +208,7 @@ def main() -> None:
         "--records", type=int, default=30_000, help="records in a file (default: %(default)s)"
     )
     parser.add_argument("--work", type=Path, default=Path("build/bench"), help="default: %(default)s")
-    parser.add_argument("--repeats", type=int, default=3, help="rounds (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=5, help="rounds (default: %(default)s)")
     parser.add_argument(
         "--keys-files",
         type=int,
