@@ -70,7 +70,8 @@ class CitationReader:
                     else _parse_keys(element, xml)
                 )
             except BadRecordError as error:
-                parsed.append(error)
+                # A copy: the traceback of the error leads to this list, and nothing collects such a cycle.
+                parsed.append(BadRecordError(error.reason, error.detail))
         return parsed
 
     def _make_record(self, file: str, position: int, xml: bytes, parsed: _ParsedRecord) -> SourceRecord:
