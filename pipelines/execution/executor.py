@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from bioshards import early_interrupt
 from bioshards.corpus.errors import UsageError
+from bioshards.corpus.gc_pause import pause_gc
 from bioshards.corpus.ui import progress_notes
 from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines.context import JobSpec, RunContext
@@ -96,12 +97,11 @@ def execute(
         KeyboardInterrupt: Ctrl-C or a termination signal; with what to say if the job goes on elsewhere.
         Exception: what went wrong in a worker or a runner.
     """
-    gc.disable()  # to import Beam leaves no garbage, but 0.03 to 0.25 s would go into looking for it
-    from apache_beam.options.pipeline_options import PipelineOptions
+    with pause_gc():  # to import Beam leaves no garbage, but 0.03 to 0.25 s would go into looking for it
+        from apache_beam.options.pipeline_options import PipelineOptions
 
-    from . import local_runner
+        from . import local_runner
 
-    gc.enable()
     if early_interrupt.is_command(sys.orig_argv):
         gc.freeze()  # the collections at the end of the process would search all of Beam: 0.1 to 0.4 s
     beam_options = context.beam_options or PipelineOptions([])
