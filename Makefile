@@ -44,7 +44,7 @@ RECIPE ?= $(if $(filter evaluate/sample,$(DATA)),--epochs 6 --batch-size 8 --lea
 REGISTRY ?=
 TAG ?= $(VERSION)
 DOCKER ?= docker
-VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' pipelines/_root/__init__.py)
+VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' src/bioshards/__init__.py)
 BUILD = $(DOCKER) build --file docker/Dockerfile --build-arg VERSION=$(VERSION)
 IMAGES := worker launcher trainer
 NAME = $(REGISTRY:%=%/)bioshards-$(1):$(TAG)
@@ -109,9 +109,9 @@ lint: $(VENV)/.dev
 	$(BIN)/hadolint docker/Dockerfile
 	@$(MAKE) --no-print-directory types
 
-types: $(VENV)/.dev build/typing/bioshards
-	cd build/typing && PYTHONPATH=. $(abspath $(BIN))/lint-imports --config $(CURDIR)/pyproject.toml --no-cache
-	MYPYPATH=build/typing:. $(BIN)/mypy -p bioshards -p tests
+types: $(VENV)/.dev
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/mypy
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench.bench_sentences
@@ -184,11 +184,4 @@ $(VENV)/.dev: $(VENV)/.python pyproject.toml constraints.txt
 
 $(VENV)/.bench: $(VENV)/.dev
 	$(PIP) --constraint constraints.txt --editable '.[dev,bench]'
-	touch $@
-
-# The package's folders under the package's name, for mypy, which does not see through an editable install.
-build/typing/bioshards: pyproject.toml $(wildcard pipelines/_root/*.py)
-	mkdir -p $@
-	ln -sfn $(addprefix ../../../,$(wildcard pipelines/_root/*.py) pipelines/_root/py.typed) $@
-	ln -sfn ../../../corpus ../../../evaluate ../../../pipelines ../../../train ../../../vocab $@
 	touch $@

@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_command(COMMANDS, list(sys.argv[1:] if arguments is None else arguments))
     try:
         early_interrupt.hand_over()
-        from . import commands  # here, so that --help does not wait for pyarrow
+        from bioshards.corpus import commands  # here, so that --help does not wait for pyarrow
 
         if isinstance(options, StatsOptions):
             commands.write_stats(options.folder, options.json, options.html)

@@ -13,15 +13,14 @@ import pyarrow.compute as pc
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.exit_codes import FAILED, OK
+from bioshards.corpus.lifecycle import full_text_overlap
+from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards.directory_check import check_directory
+from bioshards.corpus.shards.export import ExportFormat, export_files, format_documents
+from bioshards.corpus.stats import directory_stats, html_report, text_tables
 from bioshards.corpus.stats.shard_batches import StatsError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress
-
-from .lifecycle import full_text_overlap
-from .shards import arrow_io
-from .shards.directory_check import check_directory
-from .shards.export import ExportFormat, export_files, format_documents
-from .stats import directory_stats, html_report, text_tables
 
 
 def export(

@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final, NamedTuple
 
-from .exit_codes import FAILED, USAGE_ERROR
+from bioshards.corpus.exit_codes import FAILED, USAGE_ERROR
 
 DISK_FULL: Final = "the disk is full. Free some space and run the same command again: it continues"
 KEPT: Final = "Completed work is kept"

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
 
+from bioshards.corpus.document import Document
+from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.xml.decoder import DecodingReport
-
-from .document import Document
-from .errors import BadRecordError
 
 DAMAGED_COPY: Final = "damaged-copy"
 """Reason of a mirror's article whose MD5 is not that in its file name."""

@@ -15,18 +15,17 @@ from bioshards.corpus.ui.command_line import CommandResult, run_command
 from bioshards.corpus.ui.options import Argument, Option, OptionParser, Overrides
 from bioshards.corpus.ui.progress import Progress
 from bioshards.corpus.ui.value_parsers import int_at_least, worker_count
-
-from .benchmarks.definition import Split
-from .config.fine_tune_recipe import FineTuneRecipe
-from .config.legacy_mode import LegacyMode
-from .config.search_config import SearchConfig, SearchMethod, load_grid
-from .config.suites import SUITES
-from .contamination import DEFAULT_MIN_SHARED_NGRAMS
+from bioshards.evaluate.benchmarks.definition import Split
+from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
+from bioshards.evaluate.config.legacy_mode import LegacyMode
+from bioshards.evaluate.config.search_config import SearchConfig, SearchMethod, load_grid
+from bioshards.evaluate.config.suites import SUITES
+from bioshards.evaluate.contamination import DEFAULT_MIN_SHARED_NGRAMS
 
 if TYPE_CHECKING:
     import torch
 
-    from .runs.evaluate_job import EvaluateJob, RunSummary
+    from bioshards.evaluate.runs.evaluate_job import EvaluateJob, RunSummary
 
 # What takes long to import is imported by the command that needs it, so that --help does not wait for it.
 
@@ -78,9 +77,9 @@ class ModelOptions:
         """Load the checkpoint, and return the job of these options."""
         import torch
 
-        from .modeling import pretrained
-        from .runs.evaluate_job import EvaluateJob
-        from .tasks.task_registry import plan_tasks
+        from bioshards.evaluate.modeling import pretrained
+        from bioshards.evaluate.runs.evaluate_job import EvaluateJob
+        from bioshards.evaluate.tasks.task_registry import plan_tasks
 
         overrides = self.recipe.with_config(self.config, FineTuneRecipe)
         checkpoint = pretrained.inspect_checkpoint(self.model, self.model_name)
@@ -112,7 +111,7 @@ class RunOptions(ModelOptions):
 
     def run(self, progress: Progress) -> CommandResult:
         """Fine-tune and score a model."""
-        from .runs.evaluate_job import run_evaluation
+        from bioshards.evaluate.runs.evaluate_job import run_evaluation
 
         summary = run_evaluation(self.make_job(progress, self.seeds))
         is_empty = not summary.written and not summary.skipped
@@ -137,7 +136,7 @@ class SearchOptions(ModelOptions):
 
     def run(self, progress: Progress) -> CommandResult:
         """Search hyperparameters by the score on dev."""
-        from .runs.hyperparameter_search import search_hyperparameters
+        from bioshards.evaluate.runs.hyperparameter_search import search_hyperparameters
 
         config = SearchConfig(load_grid(self.grid), self.method, self.max_trials, self.first_seed)
         lines, failures = search_hyperparameters(self.make_job(progress), config)
@@ -152,8 +151,8 @@ class VerifyOptions:
 
     def run(self, _progress: Progress) -> CommandResult:
         """Compare benchmark files with the counts of their papers."""
-        from .benchmarks import verification
-        from .benchmarks.catalogue import BENCHMARKS
+        from bioshards.evaluate.benchmarks import verification
+        from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 
         checks = verification.verify_benchmarks(self.benchmarks, BENCHMARKS.values())
         exit_code = FAILED if verification.has_failures(checks) else OK
@@ -169,8 +168,8 @@ class TextsOptions:
 
     def run(self, progress: Progress) -> CommandResult:
         """Write the benchmarks' texts."""
-        from .benchmarks.catalogue import BENCHMARKS
-        from .tasks.input_texts import write_input_texts
+        from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
+        from bioshards.evaluate.tasks.input_texts import write_input_texts
 
         message = write_input_texts(self.benchmarks, self.output, BENCHMARKS.values(), progress)
         return CommandResult(message)
@@ -190,8 +189,8 @@ class ReportOptions:
 
     def run(self, _progress: Progress) -> CommandResult:
         """Compare results with published scores."""
-        from .report import report_file
-        from .report.task_lookup import find_metric, find_suite_settings
+        from bioshards.evaluate.report import report_file
+        from bioshards.evaluate.report.task_lookup import find_metric, find_suite_settings
 
         message = report_file.write_report(
             LocalStorage(), self.results, self.output, find_metric, find_suite_settings
@@ -230,8 +229,8 @@ class ContaminationOptions:
 
     def run(self, progress: Progress) -> CommandResult:
         """Find benchmark texts in a pretraining corpus."""
-        from .benchmarks.catalogue import BENCHMARKS
-        from .contamination.check import check_contamination
+        from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
+        from bioshards.evaluate.contamination.check import check_contamination
 
         message = check_contamination(
             self.benchmarks,

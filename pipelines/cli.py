@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from bioshards.corpus.errors import suggest_nearest
 from bioshards.corpus.exit_codes import OK, USAGE_ERROR
-
-from .registry import PIPELINES
+from bioshards.pipelines.registry import PIPELINES
 
 USAGE = """\
 usage: beam list
@@ -34,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(USAGE, end="")
         return OK if args else USAGE_ERROR
     if args[0] == "copy":
-        from . import command_runner
+        from bioshards.pipelines import command_runner
 
         return command_runner.run_command("copy", args[1:])
     if args[0] not in ("run", "template"):
@@ -47,10 +46,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args[1] not in PIPELINES:
         return _print_usage_error(f"unknown pipeline {args[1]!r}", args[1], list(PIPELINES))
     if args[0] == "template":
-        from .templates import template_writer
+        from bioshards.pipelines.templates import template_writer
 
         return template_writer.run_template_command(args[1], args[2:])
-    from . import command_runner
+    from bioshards.pipelines import command_runner
 
     return command_runner.run_command(args[1], args[2:])
 

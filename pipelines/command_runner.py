@@ -11,9 +11,8 @@ from bioshards.corpus.errors import UsageError
 from bioshards.corpus.exit_codes import INTERRUPTED
 from bioshards.corpus.ui.command_line import interrupt_on_sigterm
 from bioshards.corpus.ui.error_report import report_error
-
-from .options.common import RunOptions
-from .registry import get_command
+from bioshards.pipelines.options.common import RunOptions
+from bioshards.pipelines.registry import get_command
 
 
 def run_command(name: str, argv: Sequence[str]) -> int:
@@ -24,7 +23,9 @@ def run_command(name: str, argv: Sequence[str]) -> int:
     def run() -> int:
         args = argv
         if any(word.partition("=")[0] == "--like" for word in args):
-            from .reproduction import expand_arguments  # here, so that --help does not wait for pyarrow
+            from bioshards.pipelines.reproduction import (
+                expand_arguments,  # here, so that --help does not wait for pyarrow
+            )
 
             args = expand_arguments(name, args)
         options, beam_args = parser.parse_known_options(args)

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     import apache_beam as beam
 
     from bioshards.corpus.download.pmc.article_filter import ArticleFilter
-
-    from .job_types import FetchJob
+    from bioshards.pipelines.job_types import FetchJob
 
 NAME: Final = "fetch"
 DESCRIPTION = """\

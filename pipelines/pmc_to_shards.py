@@ -30,7 +30,7 @@ from bioshards.pipelines.options.shard_options import (
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from .job_types import ShardsJob
+    from bioshards.pipelines.job_types import ShardsJob
 
 NAME: Final = "pmc_to_shards"
 DESCRIPTION: Final = """\

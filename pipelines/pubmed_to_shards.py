@@ -29,7 +29,7 @@ from bioshards.pipelines.options.shard_options import (
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from .job_types import ShardsJob
+    from bioshards.pipelines.job_types import ShardsJob
 
 NAME: Final = "pubmed_to_shards"
 DESCRIPTION: Final = """\

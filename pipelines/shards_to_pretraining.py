@@ -28,7 +28,7 @@ from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from .job_types import PretrainingJob
+    from bioshards.pipelines.job_types import PretrainingJob
 
 NAME: Final = "shards_to_pretraining"
 DESCRIPTION: Final = """\

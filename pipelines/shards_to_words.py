@@ -18,7 +18,7 @@ from bioshards.pipelines.options.parser import Parser
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from .job_types import WordsJob
+    from bioshards.pipelines.job_types import WordsJob
 
 NAME: Final = "shards_to_words"
 DESCRIPTION: Final = """\

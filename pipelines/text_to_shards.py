@@ -25,7 +25,7 @@ from bioshards.pipelines.options.shard_options import (
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from .job_types import ShardsJob
+    from bioshards.pipelines.job_types import ShardsJob
 
 NAME: Final = "text_to_shards"
 DESCRIPTION: Final = """\

@@ -21,8 +21,7 @@ from bioshards.corpus.exit_codes import INTERRUPTED, OK, USAGE_ERROR
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.options import Argument, Option, OptionParser
 from bioshards.corpus.ui.progress import Progress
-
-from .config.train_job import TrainJob
+from bioshards.train.config.train_job import TrainJob
 
 _COMMAND: Final = ("python", "-m", "bioshards.train")
 
@@ -50,7 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 description="Plot training curves of runs as SVG and HTML.",
             )
             plot_options = plot_parser.parse_options(PlotOptions, argv[1:])
-            from .plot import plot  # here, as are the others, so that --help does not wait for torch
+            from bioshards.train.plot import (
+                plot,  # here, as are the others, so that --help does not wait for torch
+            )
 
             output = plot_options.output or f"{plot_options.runs[0]}/curves"
             return _report("\n".join(plot(plot_options.runs, output)))
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "'python -m bioshards.train plot RUN...' plots training curves.",
         )
         job = parser.parse_options(TrainJob, argv)
-        from .loop.training_run import train
+        from bioshards.train.loop.training_run import train
 
         with _stop_on_signals(progress) as stop:
             job = dataclasses.replace(job, recipe=job.make_recipe(), command=(*_COMMAND, *argv))
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _format_resume_hint(run: str) -> str:
-    from .loop import checkpoint
+    from bioshards.train.loop import checkpoint
 
     last_checkpoint = checkpoint.find_latest(run)
     return (

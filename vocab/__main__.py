@@ -11,8 +11,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.command_line import CommandResult, run_command
 from bioshards.corpus.ui.options import OptionParser
 from bioshards.corpus.ui.progress import Progress
-
-from .options import AdoptOptions, BuildOptions, ReportOptions, RewriteOptions
+from bioshards.vocab.options import AdoptOptions, BuildOptions, ReportOptions, RewriteOptions
 
 COMMANDS: Final[dict[str, tuple[type[ReportOptions], str]]] = {
     "build": (BuildOptions, "build a vocabulary from documents or counted words"),
@@ -38,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_command(options: ReportOptions, progress: Progress) -> str:
-    from . import adopt, commands  # here, so that --help does not wait for pyarrow
+    from bioshards.vocab import adopt, commands  # here, so that --help does not wait for pyarrow
 
     match options:
         case BuildOptions():

@@ -19,14 +19,17 @@ from bioshards.corpus.output.lock import lock_output
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.progress import Progress
-
-from . import vocabulary_dir
-from .commands import MeasuredWords, load_comparison, make_about
-from .encoder.compatibility import find_incompatibilities
-from .options import AdoptOptions
-from .tokenizer import hugging_face
-from .tokenizer.published_vocabulary import CasingOptions, PublishedVocabulary, load_published_vocabulary
-from .tokenizer.wordpiece import SPECIAL_TOKENS
+from bioshards.vocab import vocabulary_dir
+from bioshards.vocab.commands import MeasuredWords, load_comparison, make_about
+from bioshards.vocab.encoder.compatibility import find_incompatibilities
+from bioshards.vocab.options import AdoptOptions
+from bioshards.vocab.tokenizer import hugging_face
+from bioshards.vocab.tokenizer.published_vocabulary import (
+    CasingOptions,
+    PublishedVocabulary,
+    load_published_vocabulary,
+)
+from bioshards.vocab.tokenizer.wordpiece import SPECIAL_TOKENS
 
 
 def run_adopt(storage: Storage, options: AdoptOptions, progress: Progress) -> str:

@@ -28,18 +28,16 @@ from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError, check_disjoint
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.progress import Progress
+from bioshards.vocab import vocabulary_dir
+from bioshards.vocab.counting import count_inputs, word_counts
 from bioshards.vocab.counting.count_steps import VALIDATION_WORDS_FILE, WORDS_FILE
 from bioshards.vocab.counting.word_counts import CountConfig
-from bioshards.vocab.report.benchmark_texts import BenchmarkTexts
+from bioshards.vocab.options import BuildOptions, ReportOptions, RewriteOptions
+from bioshards.vocab.report import vocabulary_metrics, vocabulary_report
+from bioshards.vocab.report.benchmark_texts import BenchmarkTexts, load_benchmark_texts
 from bioshards.vocab.tokenizer import published_vocabulary
 from bioshards.vocab.tokenizer.pretokenizer import Pretokenizer
-
-from . import vocabulary_dir
-from .counting import count_inputs, word_counts
-from .options import BuildOptions, ReportOptions, RewriteOptions
-from .report import vocabulary_metrics, vocabulary_report
-from .report.benchmark_texts import load_benchmark_texts
-from .training.vocabulary import build_vocabulary
+from bioshards.vocab.training.vocabulary import build_vocabulary
 
 
 def run_build(storage: Storage, options: BuildOptions, progress: Progress) -> str:

@@ -9,8 +9,7 @@ from typing import Annotated, NamedTuple
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.ui.options import Argument, Option, Overrides
-
-from .training.vocabulary_recipes import PRESETS, Algorithm, VocabularyRecipe, get_preset
+from bioshards.vocab.training.vocabulary_recipes import PRESETS, Algorithm, VocabularyRecipe, get_preset
 
 
 class Baseline(NamedTuple):

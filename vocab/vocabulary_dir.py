@@ -30,15 +30,14 @@ from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.vocab.counting import word_counts
 from bioshards.vocab.counting.count_inputs import CorpusInput, TrainingCounts
 from bioshards.vocab.counting.count_steps import VALIDATION_WORDS_FILE, WORDS_FILE
 from bioshards.vocab.counting.word_counts import CountConfig
+from bioshards.vocab.report import vocabulary_page
+from bioshards.vocab.tokenizer import hugging_face
 from bioshards.vocab.training.vocabulary import Vocabulary
 from bioshards.vocab.training.vocabulary_recipes import VocabularyRecipe
-
-from .counting import word_counts
-from .report import vocabulary_page
-from .tokenizer import hugging_face
 
 REPORT_FILES: Final = ("report.json", "report.html")
 FORMAT: Final = 2

@@ -16,10 +16,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, BinaryIO, Final, TypeAlias
 
+from bioshards.corpus.archives.tar import TarReader
 from bioshards.corpus.errors import BadFileError, BadRecordError
 from bioshards.corpus.xml.decoder import BLOCK_BYTES, BoundedGunzip
-
-from .tar import TarReader
 
 ARCHIVE_EXTENSIONS: Final = (".tar.gz", ".tgz", ".tar", ".zip")
 """File name extensions of archives."""

@@ -20,10 +20,16 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Final
 
-from .http_client import Connection
-from .listing import SelectedFiles, apply_spec, make_listing_error, parse_links, read_listing
-from .remote_file import RemoteFile
-from .source_spec import SourceSpec
+from bioshards.corpus.download.http_client import Connection
+from bioshards.corpus.download.listing import (
+    SelectedFiles,
+    apply_spec,
+    make_listing_error,
+    parse_links,
+    read_listing,
+)
+from bioshards.corpus.download.remote_file import RemoteFile
+from bioshards.corpus.download.source_spec import SourceSpec
 
 MIRROR_FOLDERS: Final[tuple[str, ...]] = ("europepmc",)
 MAX_CONNECTIONS: Final = 4

@@ -23,6 +23,10 @@ from typing import Final, NamedTuple
 import requests
 import urllib3.exceptions
 
+from bioshards.corpus.download.block_page import MAX_NOTICE_BYTES, find_block_notice, is_html
+from bioshards.corpus.download.min_throughput import MinThroughputAdapter
+from bioshards.corpus.download.rate_limit import RateLimiter
+from bioshards.corpus.download.redirects import explain_redirect, resolve_redirect
 from bioshards.corpus.errors import KEPT, RunError, quote
 from bioshards.corpus.storage.retry import (
     DEFAULT_RETRY_POLICY,
@@ -31,11 +35,6 @@ from bioshards.corpus.storage.retry import (
     MIN_PROGRESS_BYTES,
     RetryPolicy,
 )
-
-from .block_page import MAX_NOTICE_BYTES, find_block_notice, is_html
-from .min_throughput import MinThroughputAdapter
-from .rate_limit import RateLimiter
-from .redirects import explain_redirect, resolve_redirect
 
 _BLOCK_BYTES: Final = 1 << 17
 _RETRYABLE_STATUSES: Final = frozenset({408, 425, 429, *range(500, 600)} - {501, 505})

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 
+from bioshards.corpus.download.http_client import Connection
+from bioshards.corpus.download.remote_file import RemoteFile
+from bioshards.corpus.download.source_spec import SourceSpec
 from bioshards.corpus.errors import RunError, UserError
 from bioshards.corpus.storage.retry import READ_RETRY_POLICY, retry
-
-from .http_client import Connection
-from .remote_file import RemoteFile
-from .source_spec import SourceSpec
 
 T = TypeVar("T")
 

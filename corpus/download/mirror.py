@@ -18,6 +18,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from bioshards.corpus.download.http_client import Connection, NotFoundError, RefusedError
+from bioshards.corpus.download.remote_file import RemoteFile
+from bioshards.corpus.download.verifier import DownloadVerifier
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.manifest import decode, encode, utc_now
 from bioshards.corpus.storage import checksums
@@ -25,10 +28,6 @@ from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.resumable_file import ResumableFile
 from bioshards.corpus.storage.retry import READ_RETRY_POLICY, retry
 from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
-
-from .http_client import Connection, NotFoundError, RefusedError
-from .remote_file import RemoteFile
-from .verifier import DownloadVerifier
 
 _SETTLE_TIME: Final = timedelta(days=1)
 """Listings give minutes in an unknown time zone: a file that was verified sooner than this after its

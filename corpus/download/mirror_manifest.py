@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from bioshards.corpus.download.mirror import MirroredFile
 from bioshards.corpus.download.pmc.article_ranges import RangeReport
 from bioshards.corpus.download.pmc.s3_bucket import range_label
+from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.errors import shorten_list
 from bioshards.corpus.manifest import (
     FailedArticle,
@@ -21,9 +23,6 @@ from bioshards.corpus.manifest import (
     write_manifest,
 )
 from bioshards.corpus.storage.storage_protocol import Storage
-
-from .mirror import MirroredFile
-from .remote_file import RemoteFile
 
 NOTICE: Final = (
     "Courtesy of the U.S. National Library of Medicine. NLM neither endorses this product nor guarantees its "

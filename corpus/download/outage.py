@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from .http_client import (
+from bioshards.corpus.download.http_client import (
     Connection,
     DownloadError,
     NotFoundError,

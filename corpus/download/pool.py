@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from .http_client import Connection, Server
+from bioshards.corpus.download.http_client import Connection, Server
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

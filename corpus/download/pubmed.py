@@ -21,10 +21,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from bioshards.corpus.errors import shorten_list
-
-from .http_client import Connection, DownloadError
-from .listing import (
+from bioshards.corpus.download.http_client import Connection, DownloadError
+from bioshards.corpus.download.listing import (
     MAX_PAGE_BYTES,
     Link,
     ListingError,
@@ -34,8 +32,9 @@ from .listing import (
     parse_links,
     read_listing,
 )
-from .remote_file import RemoteFile
-from .source_spec import FileSelection, SourceSpec
+from bioshards.corpus.download.remote_file import RemoteFile
+from bioshards.corpus.download.source_spec import FileSelection, SourceSpec
+from bioshards.corpus.errors import shorten_list
 
 MAX_CONNECTIONS: Final = 4
 REQUESTS_PER_SECOND: Final = 8.0

@@ -17,10 +17,9 @@ from __future__ import annotations
 import re
 from datetime import date
 
+from bioshards.corpus.download.source_registry import SOURCES
+from bioshards.corpus.download.source_spec import FileSelection, SourceSpec
 from bioshards.corpus.errors import InvalidValueError, find_nearest, suggest_nearest
-
-from .source_registry import SOURCES
-from .source_spec import FileSelection, SourceSpec
 
 _BARE_SINCE = re.compile(r"(?:([^\[\],:=]+)[,:])?(since=.*)")
 _IN_BRACKETS = re.compile(r"([^\[\],:=]*)(?:\[([^\[\]]*)\])?")

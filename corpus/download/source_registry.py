@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 if TYPE_CHECKING:
-    from .http_client import Connection
-    from .listing import SelectedFiles
-    from .source_spec import SourceSpec
+    from bioshards.corpus.download.http_client import Connection
+    from bioshards.corpus.download.listing import SelectedFiles
+    from bioshards.corpus.download.source_spec import SourceSpec
 
 
 class FileListing(Protocol):

@@ -17,10 +17,9 @@ from bioshards.corpus.gc_pause import pause_gc
 
 if TYPE_CHECKING:
     from bioshards.corpus.document import Document
-
-    from .document_builder import ArticleDocumentBuilder
-    from .filters import PmcConfig
-    from .section_walker import TextBlock
+    from bioshards.corpus.jats.document_builder import ArticleDocumentBuilder
+    from bioshards.corpus.jats.filters import PmcConfig
+    from bioshards.corpus.jats.section_walker import TextBlock
 
 
 @pause_gc()
@@ -35,8 +34,8 @@ def document(xml: bytes, config: PmcConfig | None = None) -> Document:
         BadFileError, BadRecordError: the file is malformed, does not contain exactly one article, or the
             article has no id.
     """
-    from . import article_metadata, text_blocks, translations, xml_tree
-    from .document_builder import identify_article
+    from bioshards.corpus.jats import article_metadata, text_blocks, translations, xml_tree
+    from bioshards.corpus.jats.document_builder import identify_article
 
     config = config or _make_default_config()
     article = _extract_article(xml)
@@ -56,14 +55,14 @@ def document(xml: bytes, config: PmcConfig | None = None) -> Document:
 
 @functools.cache
 def _make_default_config() -> PmcConfig:
-    from .filters import PmcConfig
+    from bioshards.corpus.jats.filters import PmcConfig
 
     return PmcConfig()
 
 
 @functools.lru_cache(maxsize=4)
 def _document_builder(config: PmcConfig) -> ArticleDocumentBuilder:
-    from .document_builder import ArticleDocumentBuilder
+    from bioshards.corpus.jats.document_builder import ArticleDocumentBuilder
 
     return ArticleDocumentBuilder(config)
 
@@ -81,7 +80,7 @@ def paragraphs(xml: bytes) -> list[str]:
     Raises:
         BadFileError, BadRecordError: the file is malformed or does not contain exactly one article.
     """
-    from . import text_blocks, xml_tree
+    from bioshards.corpus.jats import text_blocks, xml_tree
 
     return list(
         _interleave_headings(
@@ -91,7 +90,7 @@ def paragraphs(xml: bytes) -> list[str]:
 
 
 def _extract_article(xml: bytes) -> bytes:
-    from . import article_stream
+    from bioshards.corpus.jats import article_stream
 
     articles = list(article_stream.iter_articles(io.BytesIO(xml)))
     if len(articles) != 1:

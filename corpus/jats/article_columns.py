@@ -11,10 +11,9 @@ from typing import Final
 from lxml import etree
 
 from bioshards.corpus.document import AbstractText, ArticleColumns, Author, Grant, parse_orcid
+from bioshards.corpus.jats.elements import ChildrenByName, find_child, leading_text, list_texts, one_line_text
+from bioshards.corpus.jats.xml_tree import XLINK_HREF, XML_LANG
 from bioshards.corpus.languages import to_marc_code
-
-from .elements import ChildrenByName, find_child, leading_text, list_texts, one_line_text
-from .xml_tree import XLINK_HREF, XML_LANG
 
 _ABBREVIATION_TYPES: Final = ("iso-abbrev", "nlm-ta")
 """Types of ``journal-id`` with an abbreviation of the title, in order of precedence."""

@@ -20,13 +20,12 @@ from lxml import etree
 from bioshards.corpus import licences
 from bioshards.corpus.article_config import ISSNS
 from bioshards.corpus.document import ArticleColumns
+from bioshards.corpus.jats.article_columns import parse_columns
+from bioshards.corpus.jats.elements import ChildrenByName, find_child, leading_text, list_texts, one_line_text
+from bioshards.corpus.jats.xml_tree import XLINK_HREF, XML_LANG
 from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.partial_date import format_partial_date
 from bioshards.corpus.xml.element_text import text_content
-
-from .article_columns import parse_columns
-from .elements import ChildrenByName, find_child, leading_text, list_texts, one_line_text
-from .xml_tree import XLINK_HREF, XML_LANG
 
 _LICENSE_REF: Final = "{http://www.niso.org/schemas/ali/1.0/}license_ref"
 

@@ -10,14 +10,13 @@ from collections.abc import Iterator
 
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
 from bioshards.corpus.errors import BadRecordError
+from bioshards.corpus.jats.article_metadata import ArticleMetadata
+from bioshards.corpus.jats.filters import DROPPED_PART_PREFIX, PmcConfig, find_text_drop_reason
+from bioshards.corpus.jats.section_walker import TextBlock
 from bioshards.corpus.sentences import collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
 from bioshards.corpus.text.cleaning import Cleaner
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
-
-from .article_metadata import ArticleMetadata
-from .filters import DROPPED_PART_PREFIX, PmcConfig, find_text_drop_reason
-from .section_walker import TextBlock
 
 _NON_PMC_NUMBER_BIT = 1 << 40
 

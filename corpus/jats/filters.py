@@ -17,6 +17,8 @@ from bioshards.corpus.article_config import (
 )
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import InvalidValueError, suggest_nearest
+from bioshards.corpus.jats.article_types import ARTICLE_TYPES
+from bioshards.corpus.jats.in_text_citations import CITATION_MASK, CITATION_MODES
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES, UNKNOWN_LICENCE
 from bioshards.corpus.text_config import describe_unknown_names
 from bioshards.corpus.ui.options import Option
@@ -27,11 +29,8 @@ from bioshards.corpus.ui.value_parsers import (
     subset_of,
 )
 
-from .article_types import ARTICLE_TYPES
-from .in_text_citations import CITATION_MASK, CITATION_MODES
-
 if TYPE_CHECKING:
-    from .article_metadata import ArticleMetadata
+    from bioshards.corpus.jats.article_metadata import ArticleMetadata
 
 ARTICLE_PARTS: Final = (
     "title",

@@ -12,9 +12,7 @@ import html
 import re
 from typing import Final
 
-from bioshards.corpus.xml import exponents
-
-from .in_text_citations import (
+from bioshards.corpus.jats.in_text_citations import (
     CITATION_MARK,
     CITATION_XREF_TYPES,
     LINK_SIGN,
@@ -23,7 +21,7 @@ from .in_text_citations import (
     has_only_citations,
     is_numeric_citation,
 )
-from .note_marks import (
+from bioshards.corpus.jats.note_marks import (
     CLAUSE_ENDS,
     END_OF_CAPTION,
     FRAME,
@@ -32,6 +30,7 @@ from .note_marks import (
     may_end_caption,
     may_point_to_note,
 )
+from bioshards.corpus.xml import exponents
 
 # An alternative for all end tags is faster than an optional slash before the names.
 _PRESENTATION_TAG = re.compile(

@@ -7,11 +7,10 @@ from typing import Final
 
 from lxml import etree
 
+from bioshards.corpus.jats import inline
+from bioshards.corpus.jats.inline import WRITTEN_DISPLAYED_FORMULA
 from bioshards.corpus.sentences import collapse_whitespace
 from bioshards.corpus.xml.element_text import text_content
-
-from . import inline
-from .inline import WRITTEN_DISPLAYED_FORMULA
 
 _WRITTEN_INLINE_FORMULA: Final = "written-inline-formula"
 _DISPLAYED_FORMULAS: Final = ("disp-formula-group", "disp-formula")

@@ -12,14 +12,13 @@ from typing import Final
 
 from lxml import etree
 
+from bioshards.corpus.jats import in_text_citations, note_marks
+from bioshards.corpus.jats.in_text_citations import CITATION_MARK, CITATION_XREF_TYPES, REMOVAL_MARK
 from bioshards.corpus.mathml import formula
 from bioshards.corpus.mathml.formula import MATHML_NAMESPACE
 from bioshards.corpus.sentences import collapse_whitespace
 from bioshards.corpus.xml import exponents
 from bioshards.corpus.xml.element_text import text_content
-
-from . import in_text_citations, note_marks
-from .in_text_citations import CITATION_MARK, CITATION_XREF_TYPES, REMOVAL_MARK
 
 TextPieces = list[str]
 

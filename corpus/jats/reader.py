@@ -14,6 +14,11 @@ from bioshards.corpus.archives import members
 from bioshards.corpus.archives.members import ArchiveMember
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadFileError, BadRecordError
+from bioshards.corpus.jats import article_metadata, article_stream, text_blocks, translations, xml_tree
+from bioshards.corpus.jats.article_metadata import ArticleMetadata
+from bioshards.corpus.jats.document_builder import ArticleDocumentBuilder, identify_article
+from bioshards.corpus.jats.filters import PmcConfig, find_drop_reason
+from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION, is_archive, is_article_list
 from bioshards.corpus.licences import UNKNOWN_LICENCE
 from bioshards.corpus.source_record import DAMAGED_COPY, LOSS_PREFIX, SourceRecord, VersionKey
 from bioshards.corpus.storage.checksums import md5_of_file
@@ -21,12 +26,6 @@ from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile, open_source
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.xml.decoder import BLOCK_BYTES, ByteStream, DecodingReport
-
-from . import article_metadata, article_stream, text_blocks, translations, xml_tree
-from .article_metadata import ArticleMetadata
-from .document_builder import ArticleDocumentBuilder, identify_article
-from .filters import PmcConfig, find_drop_reason
-from .inputs import ARTICLE_LIST_EXTENSION, is_archive, is_article_list
 
 _MIRROR_FILE_NAME: Final = re.compile(r"PMC\d{1,10}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
 """File name of an article in a mirror (download/pmc/)."""

@@ -12,12 +12,13 @@ from typing import Final, NamedTuple
 
 from lxml import etree
 
-from bioshards.corpus.text.escaped_markup import remove_escaped_markup
-from bioshards.corpus.xml.element_text import text_content
-
-from . import caption_notes, reference_lists, tables
-from .boilerplate import is_boilerplate, is_supplement_title, starts_with_boilerplate_title
-from .inline import (
+from bioshards.corpus.jats import caption_notes, reference_lists, tables
+from bioshards.corpus.jats.boilerplate import (
+    is_boilerplate,
+    is_supplement_title,
+    starts_with_boilerplate_title,
+)
+from bioshards.corpus.jats.inline import (
     PRESENTATION_ELEMENTS,
     WORD_GAP,
     WRITTEN_DISPLAYED_FORMULA,
@@ -26,6 +27,8 @@ from .inline import (
     extract_text,
     join_pieces,
 )
+from bioshards.corpus.text.escaped_markup import remove_escaped_markup
+from bioshards.corpus.xml.element_text import text_content
 
 Headings = tuple[str, ...]
 

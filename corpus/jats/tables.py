@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from lxml import etree
 
-from .inline import extract_text
+from bioshards.corpus.jats.inline import extract_text
 
 _MAX_SPAN: Final = 1000
 """Columns and rows that a cell can span, and columns of a table; HTML's limit for columns."""

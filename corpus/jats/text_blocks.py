@@ -12,18 +12,18 @@ from typing import Final
 
 from lxml import etree
 
-from . import caption_notes, formulas, in_text_citations, inline, reference_lists
-from .boilerplate import (
+from bioshards.corpus.jats import caption_notes, formulas, in_text_citations, inline, reference_lists
+from bioshards.corpus.jats.boilerplate import (
     MAX_PARAGRAPH_HEADING,
     MAX_RUN_IN_HEADING,
     is_editorial_note,
     is_heading,
     split_run_in_heading,
 )
-from .caption_notes import MAX_LINK_NOTE
-from .in_text_citations import GAP_MARK
-from .inline import extract_text
-from .section_walker import SectionWalker, TextBlock
+from bioshards.corpus.jats.caption_notes import MAX_LINK_NOTE
+from bioshards.corpus.jats.in_text_citations import GAP_MARK
+from bioshards.corpus.jats.inline import extract_text
+from bioshards.corpus.jats.section_walker import SectionWalker, TextBlock
 
 
 def extract_blocks(

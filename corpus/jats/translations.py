@@ -10,12 +10,11 @@ import copy
 
 from lxml import etree
 
+from bioshards.corpus.jats import text_blocks
+from bioshards.corpus.jats.article_metadata import ArticleMetadata
+from bioshards.corpus.jats.filters import PmcConfig
+from bioshards.corpus.jats.xml_tree import XML_LANG
 from bioshards.corpus.languages import to_marc_code
-
-from . import text_blocks
-from .article_metadata import ArticleMetadata
-from .filters import PmcConfig
-from .xml_tree import XML_LANG
 
 
 def select_text(

@@ -14,9 +14,8 @@ from typing import Final
 from lxml import etree
 
 from bioshards.corpus.errors import BadRecordError
+from bioshards.corpus.jats import flattener
 from bioshards.corpus.xml.entities import resolve_entities
-
-from . import flattener
 
 XLINK_HREF: Final = "{http://www.w3.org/1999/xlink}href"
 XML_LANG: Final = "{http://www.w3.org/XML/1998/namespace}lang"

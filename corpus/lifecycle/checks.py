@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from bioshards.corpus.errors import shorten_list
+from bioshards.corpus.lifecycle.stage import StageResult
 from bioshards.corpus.manifest import DocumentsManifest, IdListSummary
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.source_record import LOSS_PREFIX
-
-from .stage import StageResult
 
 RECORDS_PER_BASELINE_FILE: Final = 30_000
 """Records of a baseline file, except for the last one (baselines of 2024, 2025 and 2026)."""

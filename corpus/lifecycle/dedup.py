@@ -21,11 +21,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bioshards.corpus.lifecycle import versions
+from bioshards.corpus.lifecycle.versions import TableReader
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
-
-from . import versions
-from .versions import TableReader
 
 TEXT_DIGEST_SCHEMA: Final = pa.schema(
     [

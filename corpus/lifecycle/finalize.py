@@ -17,6 +17,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bioshards.corpus.lifecycle import dedup, id_lists, versions
+from bioshards.corpus.lifecycle.near_duplicate_files import SignatureSource
+from bioshards.corpus.lifecycle.stage import STAGED_FIELDS, StageResult, order_stage_results
 from bioshards.corpus.manifest import decode, encode
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
@@ -24,10 +27,6 @@ from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.stats.document_tally import TALLIED_COLUMNS, DocumentTally
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
-
-from . import dedup, id_lists, versions
-from .near_duplicate_files import SignatureSource
-from .stage import STAGED_FIELDS, StageResult, order_stage_results
 
 _DROPPED_FIELDS = (pa.field("reason", pa.string(), nullable=False), pa.field("duplicate_of", pa.string()))
 """Columns of ``--keep-dropped`` after those of a document: drop reason, and the original of a duplicate."""

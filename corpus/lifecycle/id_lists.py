@@ -24,10 +24,9 @@ import pyarrow.compute as pc
 
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import UserError
+from bioshards.corpus.lifecycle import versions
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.storage.storage_protocol import Storage
-
-from . import versions
 
 ListedIds: TypeAlias = pa.StringArray
 """Sorted distinct ids: ``12345678``, ``PMC123456``, ``doi:10.5555/1`` or ``text:note-17``."""

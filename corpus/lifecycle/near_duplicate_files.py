@@ -15,6 +15,14 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bioshards.corpus.lifecycle import versions
+from bioshards.corpus.lifecycle.near_duplicates import (
+    SIGNATURE_SCHEMA,
+    SignatureTable,
+    UInt32Array,
+    compute_signature,
+    make_signature_batch,
+)
 from bioshards.corpus.manifest import sweep
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
@@ -22,15 +30,6 @@ from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
-
-from . import versions
-from .near_duplicates import (
-    SIGNATURE_SCHEMA,
-    SignatureTable,
-    UInt32Array,
-    compute_signature,
-    make_signature_batch,
-)
 
 DUPLICATES_HEADER: Final = b"id\tduplicate_of\tsimilarity\n"
 _BATCH_DOCUMENTS: Final = 65_536

@@ -33,10 +33,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bioshards.corpus import splitmix
+from bioshards.corpus.lifecycle import versions
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
-
-from . import versions
 
 THRESHOLD: Final = 0.8
 """Lowest estimated similarity of near duplicates."""

@@ -16,6 +16,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bioshards.corpus.jats.filters import DROPPED_PART_PREFIX
+from bioshards.corpus.lifecycle import checks, dataset_card, finalize, full_text_overlap, shard_keys
+from bioshards.corpus.lifecycle.finalize import FinalizeResult
+from bioshards.corpus.lifecycle.id_lists import IdList
+from bioshards.corpus.lifecycle.near_duplicate_files import DUPLICATES_HEADER
+from bioshards.corpus.lifecycle.stage import MENDABLE_REASONS, StageResult, order_stage_results
 from bioshards.corpus.manifest import (
     BadFile,
     DocumentCounts,
@@ -44,12 +49,6 @@ from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text_config import TextConfig
-
-from . import checks, dataset_card, finalize, full_text_overlap, shard_keys
-from .finalize import FinalizeResult
-from .id_lists import IdList
-from .near_duplicate_files import DUPLICATES_HEADER
-from .stage import MENDABLE_REASONS, StageResult, order_stage_results
 
 DUPLICATES_FILE: Final = "duplicates.tsv"
 _DUPLICATE_REASONS: Final = {"exact": "duplicate", "near": "near-duplicate"}

@@ -20,6 +20,12 @@ from bioshards.corpus.document import Document
 from bioshards.corpus.document_schema import make_schema
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.gc_pause import pause_gc
+from bioshards.corpus.lifecycle import dedup, id_lists
+from bioshards.corpus.lifecycle.input_digests import compute_input_md5
+from bioshards.corpus.lifecycle.near_duplicate_files import SignatureWriter
+from bioshards.corpus.lifecycle.part_lists import load_parts
+from bioshards.corpus.lifecycle.rejects import RejectWriter
+from bioshards.corpus.lifecycle.versions import VERSION_KEY_SCHEMA
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.readers import make_reader
 from bioshards.corpus.shards import arrow_io
@@ -28,13 +34,6 @@ from bioshards.corpus.storage.source_file import SourceFile, is_unchanged
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text_config import TextConfig
 from bioshards.corpus.ui import progress_notes
-
-from . import dedup, id_lists
-from .input_digests import compute_input_md5
-from .near_duplicate_files import SignatureWriter
-from .part_lists import load_parts
-from .rejects import RejectWriter
-from .versions import VERSION_KEY_SCHEMA
 
 STAGED_FIELDS: Final = (
     pa.field("drop_reason", pa.dictionary(pa.int8(), pa.string())),

@@ -1,6 +1,6 @@
 """The manifest of a finished directory: its types, and the one place where it is written and read."""
 
-from .directory import (
+from bioshards.corpus.manifest.directory import (
     ForeignManifestError,
     ManifestError,
     ManifestNotFoundError,
@@ -13,7 +13,7 @@ from .directory import (
     sweep,
     write_manifest,
 )
-from .documents_types import (
+from bioshards.corpus.manifest.documents_types import (
     BadFile,
     DocumentCounts,
     DocumentsConfig,
@@ -25,9 +25,9 @@ from .documents_types import (
     RemovedText,
     Retrieval,
 )
-from .json_codec import FieldError, decode, encode
-from .kinds import Listed, Manifest, OutputManifest
-from .mirror_types import (
+from bioshards.corpus.manifest.json_codec import FieldError, decode, encode
+from bioshards.corpus.manifest.kinds import Listed, Manifest, OutputManifest
+from bioshards.corpus.manifest.mirror_types import (
     FailedArticle,
     InventoryIdentity,
     MirrorArticles,
@@ -37,7 +37,7 @@ from .mirror_types import (
     MirrorRun,
     MissingFile,
 )
-from .pretraining_types import (
+from bioshards.corpus.manifest.pretraining_types import (
     PretrainingConfig,
     PretrainingCounts,
     PretrainingInput,
@@ -46,7 +46,7 @@ from .pretraining_types import (
     SplitCounts,
     VocabularyIdentity,
 )
-from .shared_types import (
+from bioshards.corpus.manifest.shared_types import (
     SCHEMA_VERSION,
     DocumentsPipeline,
     InputDocuments,
@@ -58,15 +58,22 @@ from .shared_types import (
     Steps,
     utc_now,
 )
-from .training_types import TrainingInput, TrainingManifest, TrainingRun
-from .vocabulary_types import (
+from bioshards.corpus.manifest.training_types import TrainingInput, TrainingManifest, TrainingRun
+from bioshards.corpus.manifest.vocabulary_types import (
     CountingConfig,
     VocabularyConfig,
     VocabularyCounts,
     VocabularyManifest,
     VocabularyRun,
 )
-from .words_types import PrunedWords, ValidationWords, WordsConfig, WordsManifest, WordsRun, WordTotals
+from bioshards.corpus.manifest.words_types import (
+    PrunedWords,
+    ValidationWords,
+    WordsConfig,
+    WordsManifest,
+    WordsRun,
+    WordTotals,
+)
 
 __all__ = [
     "SCHEMA_VERSION",

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import reference
+from bioshards.corpus.manifest import reference
 
 
 def main() -> int:

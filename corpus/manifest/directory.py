@@ -9,18 +9,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from bioshards.corpus.errors import InputNotFoundError, TransientStorageError, UserError
+from bioshards.corpus.manifest.documents_types import DocumentsManifest
+from bioshards.corpus.manifest.json_codec import FieldError, decode, encode
+from bioshards.corpus.manifest.kinds import Listed, Manifest, OutputManifest
+from bioshards.corpus.manifest.mirror_types import MirrorManifest
+from bioshards.corpus.manifest.pretraining_types import PretrainingManifest
+from bioshards.corpus.manifest.shared_types import SCHEMA_VERSION, Json
+from bioshards.corpus.manifest.training_types import TrainingManifest
+from bioshards.corpus.manifest.vocabulary_types import VocabularyManifest
+from bioshards.corpus.manifest.words_types import WordsManifest
 from bioshards.corpus.storage.parallel import parallel_for_each
 from bioshards.corpus.storage.storage_protocol import Storage
-
-from .documents_types import DocumentsManifest
-from .json_codec import FieldError, decode, encode
-from .kinds import Listed, Manifest, OutputManifest
-from .mirror_types import MirrorManifest
-from .pretraining_types import PretrainingManifest
-from .shared_types import SCHEMA_VERSION, Json
-from .training_types import TrainingManifest
-from .vocabulary_types import VocabularyManifest
-from .words_types import WordsManifest
 
 NAME: Final = "manifest.json"
 T = TypeVar("T")

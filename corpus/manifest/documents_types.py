@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .shared_types import SCHEMA_VERSION, DocumentsPipeline, Json, RunInfo, Shard, Steps
+from bioshards.corpus.manifest.shared_types import (
+    SCHEMA_VERSION,
+    DocumentsPipeline,
+    Json,
+    RunInfo,
+    Shard,
+    Steps,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
-from .shared_types import Json
+from bioshards.corpus.manifest.shared_types import Json
 
 T = TypeVar("T")
 _Reader = Callable[[Any, str], Any]

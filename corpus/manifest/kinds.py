@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from .documents_types import DocumentsManifest, OverlapFile
-from .mirror_types import MirrorManifest
-from .pretraining_types import PretrainingManifest
-from .shared_types import OutputFile, Shard
-from .training_types import TrainingManifest
-from .vocabulary_types import VocabularyManifest
-from .words_types import WordsManifest
+from bioshards.corpus.manifest.documents_types import DocumentsManifest, OverlapFile
+from bioshards.corpus.manifest.mirror_types import MirrorManifest
+from bioshards.corpus.manifest.pretraining_types import PretrainingManifest
+from bioshards.corpus.manifest.shared_types import OutputFile, Shard
+from bioshards.corpus.manifest.training_types import TrainingManifest
+from bioshards.corpus.manifest.vocabulary_types import VocabularyManifest
+from bioshards.corpus.manifest.words_types import WordsManifest
 
 Listed: TypeAlias = OutputFile | Shard | OverlapFile
 """A file that a manifest lists with its SHA-256."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .shared_types import SCHEMA_VERSION, DocumentsPipeline, RunInfo, Shard, Steps
+from bioshards.corpus.manifest.shared_types import SCHEMA_VERSION, DocumentsPipeline, RunInfo, Shard, Steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Final, Literal, Union, get_args, get_origin
 
-from .directory import KINDS
-from .shared_types import SCHEMA_VERSION, Json
+from bioshards.corpus.manifest.directory import KINDS
+from bioshards.corpus.manifest.shared_types import SCHEMA_VERSION, Json
 
 _SCALARS: Final = {bool: "boolean", int: "integer", float: "number", str: "string"}
 _NULL: Final = type(None)

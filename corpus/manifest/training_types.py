@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from .shared_types import SCHEMA_VERSION, Json, OutputFile, RunInfo
+from bioshards.corpus.manifest.shared_types import SCHEMA_VERSION, Json, OutputFile, RunInfo
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from .shared_types import SCHEMA_VERSION, InputDocuments, InputWords, Json, OutputFile, RunInfo
+from bioshards.corpus.manifest.shared_types import (
+    SCHEMA_VERSION,
+    InputDocuments,
+    InputWords,
+    Json,
+    OutputFile,
+    RunInfo,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from typing import Final
 
 from lxml import etree
 
-from .scripts import ACCENTS, UNDERLINES, add_accent, attach_scripts
-from .symbols import (
+from bioshards.corpus.mathml.scripts import ACCENTS, UNDERLINES, add_accent, attach_scripts
+from bioshards.corpus.mathml.symbols import (
     SOFT_BLANK,
     add_brackets,
     append_token,

@@ -12,7 +12,14 @@ import unicodedata
 from collections.abc import Callable
 from typing import Final
 
-from .symbols import BIG_OPERATORS, FUNCTION_NAMES, GLUE, SOFT_BLANK, add_brackets, is_compound
+from bioshards.corpus.mathml.symbols import (
+    BIG_OPERATORS,
+    FUNCTION_NAMES,
+    GLUE,
+    SOFT_BLANK,
+    add_brackets,
+    is_compound,
+)
 
 _BARE_SCRIPT = re.compile(r"[+−‑-]?\d+(?:\.\d+)?|(?:[^\W\d_][\u0300-\u036f]*)+\d*")
 _UNMARKED_SCRIPTS: Final = {"′": "′", "″": "″", "‴": "‴", "'": "′", "''": "″", "°": "°", "∘": "°"}

@@ -9,10 +9,9 @@ import contextlib
 import os
 from collections.abc import Iterator
 
+from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.folder_lock import lock_folder
 from bioshards.corpus.storage.storage_protocol import Storage
-
-from .output_layout import OutputDir
 
 
 @contextlib.contextmanager

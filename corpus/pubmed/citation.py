@@ -22,10 +22,8 @@ from lxml import etree
 from bioshards.corpus.article_config import ISSNS
 from bioshards.corpus.document import ArticleColumns
 from bioshards.corpus.errors import BadRecordError
-from bioshards.corpus.xml import exponents, well_formedness
-
-from .citation_columns import NUM_CACHED, parse_columns, parse_publication_date
-from .elements import (
+from bioshards.corpus.pubmed.citation_columns import NUM_CACHED, parse_columns, parse_publication_date
+from bioshards.corpus.pubmed.elements import (
     START_TAG_ATTRIBUTES,
     UnusualLayoutError,
     attribute_pattern,
@@ -38,6 +36,7 @@ from .elements import (
     read_content,
     unescape,
 )
+from bioshards.corpus.xml import exponents, well_formedness
 
 _RETRACTED_PUBLICATION_TYPE: Final = "Retracted Publication".casefold()
 """Publication type of a retracted article (D016441). D016440 marks the notice of the retraction."""

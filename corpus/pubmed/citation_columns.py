@@ -25,9 +25,7 @@ from bioshards.corpus.document import (
 )
 from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.partial_date import format_partial_date
-from bioshards.corpus.xml import exponents
-
-from .elements import (
+from bioshards.corpus.pubmed.elements import (
     START_TAG_ATTRIBUTES,
     attribute_pattern,
     extract_text,
@@ -36,6 +34,7 @@ from .elements import (
     parse_xml,
     unescape,
 )
+from bioshards.corpus.xml import exponents
 
 NUM_CACHED: Final = 1 << 14
 """Entries of a cache of what records repeat."""

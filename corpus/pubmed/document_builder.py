@@ -11,12 +11,11 @@ from typing import Final
 
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
 from bioshards.corpus.languages import to_marc_code
+from bioshards.corpus.pubmed.citation import AbstractSection, Citation
+from bioshards.corpus.pubmed.filters import PubMedConfig, find_drop_reason
 from bioshards.corpus.sentences import collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
 from bioshards.corpus.text.cleaning import Cleaner
-
-from .citation import AbstractSection, Citation
-from .filters import PubMedConfig, find_drop_reason
 
 _NUMBER_ALONE = re.compile(r"(?:\d{1,2}[a-z]?|[IVX]{1,4}[ab]?)\.?")
 """A text that says nothing without its label: "Level of evidence: 4."."""

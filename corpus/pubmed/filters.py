@@ -20,17 +20,16 @@ from bioshards.corpus.article_config import (
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.languages import to_marc_code
+from bioshards.corpus.pubmed.mesh_tree import MeshTree
+from bioshards.corpus.pubmed.publication_types import PUBLICATION_TYPES, parse_publication_types
 from bioshards.corpus.sentences import count_line_words
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
 from bioshards.corpus.text_config import describe_unknown_names
 from bioshards.corpus.ui.options import Option
 from bioshards.corpus.ui.value_parsers import int_at_least, language_list, name_list
 
-from .mesh_tree import MeshTree
-from .publication_types import PUBLICATION_TYPES, parse_publication_types
-
 if TYPE_CHECKING:
-    from .citation import Citation
+    from bioshards.corpus.pubmed.citation import Citation
 
 OTHER_ABSTRACT_TYPES: Final = ("AAMC", "AIDS", "KIE", "NASA", "PIP", "Publisher", "plain-language-summary")
 """Types of ``OtherAbstract``: databases that wrote it, its publisher, or a summary for laymen."""

@@ -7,17 +7,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from bioshards.corpus.errors import BadRecordError
+from bioshards.corpus.pubmed import citation as medline
+from bioshards.corpus.pubmed.citation import Citation
+from bioshards.corpus.pubmed.document_builder import CitationDocumentBuilder
+from bioshards.corpus.pubmed.filters import PubMedConfig
+from bioshards.corpus.pubmed.record_stream import iter_records
 from bioshards.corpus.source_record import SourceRecord, VersionKey
 from bioshards.corpus.storage.source_file import SourceFile, open_source
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.xml.decoder import DecodingReport
 from bioshards.corpus.xml.well_formedness import pass_checks
-
-from . import citation as medline
-from .citation import Citation
-from .document_builder import CitationDocumentBuilder
-from .filters import PubMedConfig
-from .record_stream import iter_records
 
 _BATCH_RECORDS: Final = 16
 """Records that are checked and parsed together: few enough to stay in a core's cache."""

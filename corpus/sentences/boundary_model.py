@@ -11,7 +11,7 @@ import re
 from importlib import resources
 from typing import Final
 
-from .word_classes import (
+from bioshards.corpus.sentences.word_classes import (
     CLASS_AFTER_STOP,
     CLASS_BEFORE_STOP,
     CLASS_OF_SECOND_WORD_AFTER,

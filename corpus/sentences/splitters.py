@@ -14,8 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from bioshards.corpus.errors import MissingExtraError
-
-from . import split_line
+from bioshards.corpus.sentences import split_line
 
 Splitter = Callable[[str], list[str]]
 """Function that splits a line with single blanks into sentences: ``" ".join(split(text)) == text``."""

@@ -25,10 +25,9 @@ from bioshards.corpus.manifest import (
     read_manifest,
 )
 from bioshards.corpus.output.output_layout import FORMAT
+from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.storage_protocol import Storage
-
-from . import arrow_io
-from .arrow_io import Shard
 
 DOCUMENT_PIPELINES: Final = typing.get_args(DocumentsPipeline)
 """Pipelines that write document shards."""

@@ -22,10 +22,9 @@ from bioshards.corpus.manifest import (
     encode,
     read_manifest,
 )
+from bioshards.corpus.stats import document_stats, pretraining_stats
+from bioshards.corpus.stats.shard_batches import StatsError
 from bioshards.corpus.storage.storage_protocol import Storage
-
-from . import document_stats, pretraining_stats
-from .shard_batches import StatsError
 
 
 def compute_stats(storage: Storage, folder: str) -> dict[str, Any]:

@@ -15,12 +15,11 @@ import pyarrow.compute as pc
 
 from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.manifest import DocumentsManifest, encode
+from bioshards.corpus.stats.document_tally import LENGTHS, TALLIED_COLUMNS, DocumentTally
+from bioshards.corpus.stats.histogram import add_counts, summarise_distribution
+from bioshards.corpus.stats.reject_samples import RejectedRecord, read_samples
+from bioshards.corpus.stats.shard_batches import iter_batches
 from bioshards.corpus.storage.storage_protocol import Storage
-
-from .document_tally import LENGTHS, TALLIED_COLUMNS, DocumentTally
-from .histogram import add_counts, summarise_distribution
-from .reject_samples import RejectedRecord, read_samples
-from .shard_batches import iter_batches
 
 _READ_COLUMNS: Final = {"source", "year", "sentences", *TALLIED_COLUMNS}
 TOP_VALUES: Final = 20

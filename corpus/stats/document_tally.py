@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .histogram import add_counts
+from bioshards.corpus.stats.histogram import add_counts
 
 UNKNOWN: Final = "unknown"
 """Value of documents without one, as in manifests."""

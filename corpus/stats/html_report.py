@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bioshards.corpus.manifest import DocumentsManifest
-from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.corpus.ui.chart import Bar, Chart, RowBar, draw_bars, draw_rows
-from bioshards.corpus.ui.html_page import render_page
-
-from .document_stats import summarise_documents
-from .document_tally import DocumentTally
-from .reject_samples import read_samples
-from .text_tables import (
+from bioshards.corpus.stats.document_stats import summarise_documents
+from bioshards.corpus.stats.document_tally import DocumentTally
+from bioshards.corpus.stats.reject_samples import read_samples
+from bioshards.corpus.stats.text_tables import (
     BY_SOURCE_TITLE,
     DIRECTORY_TITLES,
     LENGTHS_TITLE,
@@ -26,6 +22,9 @@ from .text_tables import (
     format_number,
     format_share,
 )
+from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.ui.chart import Bar, Chart, RowBar, draw_bars, draw_rows
+from bioshards.corpus.ui.html_page import render_page
 
 FILE: Final = "report.html"
 """The page in a directory of documents."""

@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 from bioshards.corpus.manifest import PretrainingConfig, PretrainingManifest, SplitCounts, encode
 from bioshards.corpus.output.output_layout import SPLITS
 from bioshards.corpus.shards.arrow_io import Shard
+from bioshards.corpus.stats.histogram import add_counts, summarise_distribution
+from bioshards.corpus.stats.shard_batches import iter_batches
 from bioshards.corpus.storage.storage_protocol import Storage
-
-from .histogram import add_counts, summarise_distribution
-from .shard_batches import iter_batches
 
 
 def compute_pretraining_stats(storage: Storage, folder: str, manifest: PretrainingManifest) -> dict[str, Any]:

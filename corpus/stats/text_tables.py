@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL
+from bioshards.corpus.stats.document_tally import UNKNOWN
 from bioshards.corpus.ui.html_page import format_percent, spell_out_invisible
-
-from .document_tally import UNKNOWN
 
 DIRECTORY_TITLES: Final = {
     "documents": "Document shards",

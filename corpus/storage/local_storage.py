@@ -15,12 +15,12 @@ import uuid
 from collections.abc import Iterator
 from typing import BinaryIO, ClassVar, Final
 
-from . import resumable_file
-from .disk_space import locate_full_disk
-from .file_lock import open_locked, remove_unlocked
-from .glob_pattern import matches_glob
-from .resumable_file import ResumableFile
-from .storage_protocol import (
+from bioshards.corpus.storage import resumable_file
+from bioshards.corpus.storage.disk_space import locate_full_disk
+from bioshards.corpus.storage.file_lock import open_locked, remove_unlocked
+from bioshards.corpus.storage.glob_pattern import matches_glob
+from bioshards.corpus.storage.resumable_file import ResumableFile
+from bioshards.corpus.storage.storage_protocol import (
     TEMPORARY_PREFIX,
     FileInfo,
     OnRepeatedFolder,

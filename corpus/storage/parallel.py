@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, TypeVar
 
-from .storage_protocol import Storage
+from bioshards.corpus.storage.storage_protocol import Storage
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator
 from typing import BinaryIO, Final, Protocol
 
-from .disk_space import locate_full_disk
-from .file_lock import open_locked, remove_unlocked
+from bioshards.corpus.storage.disk_space import locate_full_disk
+from bioshards.corpus.storage.file_lock import open_locked, remove_unlocked
 
 PARTIAL_PREFIX: Final = ".part-"
 """Prefix of the names of incomplete files."""

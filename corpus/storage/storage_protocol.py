@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, ClassVar, Final, Protocol, TypeAlias
 
-from .resumable_file import ResumableFile
+from bioshards.corpus.storage.resumable_file import ResumableFile
 
 TEMPORARY_PREFIX: Final = ".tmp-"
 """Prefix of the names of files that are being written.  The next run removes what a killed run left."""

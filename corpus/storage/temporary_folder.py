@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from .file_lock import open_locked
+from bioshards.corpus.storage.file_lock import open_locked
 
 _LOCK: Final = ".lock"
 _MIN_AGE_SECONDS: Final = 60

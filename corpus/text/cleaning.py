@@ -18,12 +18,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from bioshards.corpus.errors import InvalidValueError, suggest_nearest
-
-from . import mojibake, notices
-from .escaped_markup import remove_escaped_markup
-from .journal_notes import find_citation_end
-from .reference_numbers import remove_reference_numbers
-from .run_in_labels import split_at_joined_labels, split_at_labels, split_at_opening_label
+from bioshards.corpus.text import mojibake, notices
+from bioshards.corpus.text.escaped_markup import remove_escaped_markup
+from bioshards.corpus.text.journal_notes import find_citation_end
+from bioshards.corpus.text.reference_numbers import remove_reference_numbers
+from bioshards.corpus.text.run_in_labels import (
+    split_at_joined_labels,
+    split_at_labels,
+    split_at_opening_label,
+)
 
 LabelledText = tuple[str | None, str]
 """A section: label (or None) and text."""

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from .journal_notes import find_journal_note, may_end_in_journal_note
+from bioshards.corpus.text.journal_notes import find_journal_note, may_end_in_journal_note
 
 # Copyright
 

@@ -17,8 +17,7 @@ from bioshards.corpus.storage.source_file import (
     list_input_files,
 )
 from bioshards.corpus.storage.storage_protocol import Storage
-
-from .raw_records import FORMATS
+from bioshards.corpus.text_files.raw_records import FORMATS
 
 EXTENSIONS: Final = tuple(FORMATS)
 _WANTED: Final = ".jsonl, .json, .ndjson and .txt, also with .gz, .bz2, .xz or .zst, and .parquet"

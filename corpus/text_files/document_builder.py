@@ -17,8 +17,7 @@ from bioshards.corpus.sentences import PARAGRAPH_BREAK, collapse_whitespace, cou
 from bioshards.corpus.sentences.splitters import load_splitter
 from bioshards.corpus.text.cleaning import Cleaner
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
-
-from .filters import DEFAULT_ID_FIELD, TextFilesConfig, find_drop_reason
+from bioshards.corpus.text_files.filters import DEFAULT_ID_FIELD, TextFilesConfig, find_drop_reason
 
 _MAX_ID_CHARACTERS: Final = 300
 _CONTROLS: Final = re.compile("[\x00-\x08\x0e-\x1b]")

@@ -26,8 +26,7 @@ from bioshards.corpus.errors import (
     quote,
     shorten_list,
 )
-
-from .filters import DEFAULT_ID_FIELD, TextFilesConfig
+from bioshards.corpus.text_files.filters import DEFAULT_ID_FIELD, TextFilesConfig
 
 MAX_RECORD_BYTES: Final = 32 << 20
 """Largest record: a line of JSON, a document of plain text.  A larger one is passed over in pieces."""

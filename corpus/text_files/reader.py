@@ -8,11 +8,10 @@ from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.source_record import SourceRecord, VersionKey
 from bioshards.corpus.storage.source_file import SourceFile, open_source
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.text_files.document_builder import TextDocumentBuilder, hash_id
+from bioshards.corpus.text_files.filters import TextFilesConfig
+from bioshards.corpus.text_files.raw_records import iter_raw_records
 from bioshards.corpus.xml.decoder import DecodingReport
-
-from .document_builder import TextDocumentBuilder, hash_id
-from .filters import TextFilesConfig
-from .raw_records import iter_raw_records
 
 
 class TextFileReader:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from .html_page import escape_html, spell_out_invisible
+from bioshards.corpus.ui.html_page import escape_html, spell_out_invisible
 
 WIDTH: Final = 360
 NUM_COLOURS: Final = 7

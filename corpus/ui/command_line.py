@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from bioshards import early_interrupt
 from bioshards.corpus.exit_codes import INTERRUPTED, OK, USAGE_ERROR
-
-from .error_report import report_error
+from bioshards.corpus.ui.error_report import report_error
 
 
 class CommandResult(NamedTuple):

@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from typing import Final, Protocol, cast
 
 from bioshards.corpus.errors import BadFileError
-
-from .doctype import resolve_doctype
+from bioshards.corpus.xml.doctype import resolve_doctype
 
 try:  # twice as fast as zlib
     from isal import isal_zlib

@@ -16,8 +16,7 @@ from bioshards.corpus.errors import InputNotFoundError, UserError
 from bioshards.corpus.storage.glob_pattern import ignore_extension_case, matches_glob
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import explain_unreadable
-
-from .record_types import Record
+from bioshards.evaluate.benchmarks.record_types import Record
 
 Split = Literal["train", "dev", "test"]
 SPLITS: Final[tuple[Split, ...]] = ("train", "dev", "test")

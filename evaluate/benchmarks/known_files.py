@@ -15,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Final, Literal, get_args
 
-from .definition import SPLITS, BenchmarkFiles, Split
+from bioshards.evaluate.benchmarks.definition import SPLITS, BenchmarkFiles, Split
 
 FileStatus = Literal["verified", "counts agree", "partial", "differs", "invented"]
 """``verified``: all files are there and known; ``counts agree``: a file is unknown, the counts are the

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
-from .record_types import Record
+from bioshards.evaluate.benchmarks.record_types import Record
 
 _RecordT = TypeVar("_RecordT", bound=Record)
 DEV_FRACTION: Final = 0.1

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from .definition import (
+from bioshards.evaluate.benchmarks.definition import (
     Benchmark,
     BenchmarkFileError,
     BenchmarkFiles,
@@ -21,7 +21,7 @@ from .definition import (
     load_records,
     locate_benchmark,
 )
-from .known_files import FileJudgement, FileStatus, judge_files
+from bioshards.evaluate.benchmarks.known_files import FileJudgement, FileStatus, judge_files
 
 Verdict = Literal["ok", "known", "own split", "differs", "missing", "damaged"]
 """``known``: the count differs from the published one for a documented reason."""

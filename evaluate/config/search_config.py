@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from bioshards.corpus.errors import InvalidValueError
-
-from .fine_tune_recipe import FineTuneRecipe, override_recipe
+from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, override_recipe
 
 SearchMethod = Literal["grid", "tpe"]
 """Every combination once, in random order; or optuna's TPE sampler (Bio-ELECTRA used hyperopt's)."""

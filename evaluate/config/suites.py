@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from .fine_tune_recipe import FineTuneRecipe
+from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
 
 _BLURB_RECIPE: Final = FineTuneRecipe()
 _ELECTRA_RECIPE: Final = FineTuneRecipe(

@@ -16,12 +16,11 @@ from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.definition import Benchmark, Split
-
-from . import DEFAULT_MIN_SHARED_NGRAMS, contamination_report, example_texts
-from .corpus_scan import Corpus, MatchQuery, open_corpus, scan_shards
-from .example_texts import BenchmarkExamples
-from .matches import ContaminationResult, MatchTable, match_examples
-from .ngrams import NgramIndex
+from bioshards.evaluate.contamination import DEFAULT_MIN_SHARED_NGRAMS, contamination_report, example_texts
+from bioshards.evaluate.contamination.corpus_scan import Corpus, MatchQuery, open_corpus, scan_shards
+from bioshards.evaluate.contamination.example_texts import BenchmarkExamples
+from bioshards.evaluate.contamination.matches import ContaminationResult, MatchTable, match_examples
+from bioshards.evaluate.contamination.ngrams import NgramIndex
 
 
 def check_contamination(

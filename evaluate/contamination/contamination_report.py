@@ -10,12 +10,11 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from bioshards.corpus.storage.local_storage import LocalStorage
-
-from . import match_page
-from . import split_summary as words
-from .matches import MOSTLY_COVERED_SHARE, ContaminationResult
-from .ngrams import NGRAM_SIZE
-from .split_summary import TABLE_HEADER, SplitSummary
+from bioshards.evaluate.contamination import match_page
+from bioshards.evaluate.contamination import split_summary as words
+from bioshards.evaluate.contamination.matches import MOSTLY_COVERED_SHARE, ContaminationResult
+from bioshards.evaluate.contamination.ngrams import NGRAM_SIZE
+from bioshards.evaluate.contamination.split_summary import TABLE_HEADER, SplitSummary
 
 EXCLUDE_IDS_FILE: Final = "exclude-ids.txt"
 _FORMAT: Final = 2

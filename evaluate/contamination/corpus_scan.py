@@ -36,8 +36,7 @@ from bioshards.corpus.manifest import (
 )
 from bioshards.corpus.shards import arrow_io as shards
 from bioshards.corpus.storage.local_storage import LocalStorage
-
-from .ngrams import NgramIndex, Positions, hash_ngrams
+from bioshards.evaluate.contamination.ngrams import NgramIndex, Positions, hash_ngrams
 
 _PIPELINES: Final = typing.get_args(DocumentsPipeline)
 _COLUMNS: Final = ("id", "pmid", "pmcid", "sentences")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from bioshards.corpus.ui.html_page import render_page as render_template
-
-from . import split_summary as words
-from .matches import ContaminationResult
-from .ngrams import NGRAM_SIZE
-from .split_summary import TABLE_HEADER, TABLE_LEGEND, SplitSummary
+from bioshards.evaluate.contamination import split_summary as words
+from bioshards.evaluate.contamination.matches import ContaminationResult
+from bioshards.evaluate.contamination.ngrams import NGRAM_SIZE
+from bioshards.evaluate.contamination.split_summary import TABLE_HEADER, TABLE_LEGEND, SplitSummary
 
 _MAX_DOCUMENTS: Final = 100
 """Documents on the page; documents.tsv has all."""

@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bioshards.evaluate.benchmarks.definition import SPLITS, Split
-
-from .corpus_scan import Corpus, CorpusDocument, ShardHits
-from .example_texts import BenchmarkExample, BenchmarkExamples
-from .ngrams import NgramIndex, Positions
+from bioshards.evaluate.contamination.corpus_scan import Corpus, CorpusDocument, ShardHits
+from bioshards.evaluate.contamination.example_texts import BenchmarkExample, BenchmarkExamples
+from bioshards.evaluate.contamination.ngrams import NgramIndex, Positions
 
 BoolArray = npt.NDArray[np.bool_]
 

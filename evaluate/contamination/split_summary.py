@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from bioshards.evaluate.benchmarks.definition import Split
-
-from .matches import MOSTLY_COVERED_SHARE, ContaminationResult, ExampleMatch
-from .ngrams import NGRAM_SIZE
+from bioshards.evaluate.contamination.matches import MOSTLY_COVERED_SHARE, ContaminationResult, ExampleMatch
+from bioshards.evaluate.contamination.ngrams import NGRAM_SIZE
 
 TABLE_HEADER: Final = (
     "benchmark",

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy
 
-from .metric import Numbers, precision_recall_f1
+from bioshards.evaluate.metrics.metric import Numbers, precision_recall_f1
 
 Labels = Iterable[str]
 

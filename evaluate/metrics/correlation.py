@@ -9,8 +9,7 @@ from typing import Final
 import numpy
 
 from bioshards.corpus.errors import InvalidValueError
-
-from .metric import Metric, Numbers, align, make_stats_array, ratio
+from bioshards.evaluate.metrics.metric import Metric, Numbers, align, make_stats_array, ratio
 
 _MIN_RELATIVE_VARIANCE: Final = 1e-12
 """Variances below this fraction of the mean square are rounding errors of a constant."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from . import class_counts
-from .metric import Metric, Numbers
-from .tag_f1 import Tags, align_sentences
+from bioshards.evaluate.metrics import class_counts
+from bioshards.evaluate.metrics.metric import Metric, Numbers
+from bioshards.evaluate.metrics.tag_f1 import Tags, align_sentences
 
 
 def count_words_read(words: Sequence[str], count_tokens: Callable[[str], int], max_seq_length: int) -> int:

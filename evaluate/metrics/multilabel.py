@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from bioshards.corpus.errors import InvalidValueError
-
-from .metric import Metric, Numbers, align, make_stats_array, precision_recall_f1, ratio
+from bioshards.evaluate.metrics.metric import (
+    Metric,
+    Numbers,
+    align,
+    make_stats_array,
+    precision_recall_f1,
+    ratio,
+)
 
 
 def multilabel_f1(labels: Collection[str]) -> Metric:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from .metric import Metric, Numbers, align, make_stats_array, ratio
+from bioshards.evaluate.metrics.metric import Metric, Numbers, align, make_stats_array, ratio
 
 FACTOID_ANSWERS: Final = 5
 """Answers to a factoid question that BioASQ counts (since its third challenge)."""

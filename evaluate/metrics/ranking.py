@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from bioshards.corpus.errors import InvalidValueError
-
-from .metric import Metric, Numbers, align, make_stats_array, ratio
+from bioshards.evaluate.metrics.metric import Metric, Numbers, align, make_stats_array, ratio
 
 
 def mean_reciprocal_rank() -> Metric:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bioshards.corpus.errors import InvalidValueError
-
-from . import class_counts
-from .metric import Metric, Numbers, align, ratio
+from bioshards.evaluate.metrics import class_counts
+from bioshards.evaluate.metrics.metric import Metric, Numbers, align, ratio
 
 
 def micro_f1(labels: Sequence[str], negative: str | None) -> Metric:

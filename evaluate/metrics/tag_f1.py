@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bioshards.corpus.errors import InvalidValueError
-
-from . import class_counts
-from .metric import Metric, Numbers, align, make_stats_array, precision_recall_f1
-from .tag_schemes import extract_spans, extract_strict_spans
+from bioshards.evaluate.metrics import class_counts
+from bioshards.evaluate.metrics.metric import Metric, Numbers, align, make_stats_array, precision_recall_f1
+from bioshards.evaluate.metrics.tag_schemes import extract_spans, extract_strict_spans
 
 Tags = Sequence[str]
 

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from .crf import CRF
+from bioshards.evaluate.modeling.crf import CRF
 
 INIT_STD: Final = 0.02
 """Standard deviation of new weights (``initializer_range`` of BERT's configuration)."""

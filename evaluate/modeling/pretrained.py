@@ -14,9 +14,9 @@ from transformers import AutoConfig, AutoModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 from transformers.utils import logging
 
-from . import tokenization
-from .batches import EncoderOutput, PaddedBatch
-from .tokenization import ModelError, ModelTokenizer
+from bioshards.evaluate.modeling import tokenization
+from bioshards.evaluate.modeling.batches import EncoderOutput, PaddedBatch
+from bioshards.evaluate.modeling.tokenization import ModelError, ModelTokenizer
 
 _WEIGHT_SUFFIXES: Final = (".safetensors", ".bin")
 _HASHED_FILES: Final = ("config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "spiece.model")

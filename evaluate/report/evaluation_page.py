@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from bioshards.corpus.ui.chart import Chart, Score, ScoreSeries, draw_scores
 from bioshards.corpus.ui.html_page import render_page as render_template
-
-from .blurb import BLURB_TASKS
-from .report_types import PublishedReport, Report, SuiteReport, TaskReport
-from .suite_tables import build_models_table, build_suite_tables, format_legend
-from .table import (
+from bioshards.evaluate.report.blurb import BLURB_TASKS
+from bioshards.evaluate.report.report_types import PublishedReport, Report, SuiteReport, TaskReport
+from bioshards.evaluate.report.suite_tables import build_models_table, build_suite_tables, format_legend
+from bioshards.evaluate.report.table import (
     INVENTED_SYMBOL,
     collect_footnote_symbols,
     get_footnote_symbols,

@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from bioshards.corpus.ui.html_page import spell_out_invisible
-
-from .report_types import Report
-from .suite_tables import build_models_table, build_suite_tables, format_legend
-from .table import Cell, ReportTable
+from bioshards.evaluate.report.report_types import Report
+from bioshards.evaluate.report.suite_tables import build_models_table, build_suite_tables, format_legend
+from bioshards.evaluate.report.table import Cell, ReportTable
 
 _SPECIAL_CHARACTERS: Final = re.compile(r"[\\`*_|~$]|](?=[(\[:])")
 """Characters that are inline markup."""

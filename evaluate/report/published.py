@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from . import published_notes
-from .published_notes import PublishedNote
+from bioshards.evaluate.report import published_notes
+from bioshards.evaluate.report.published_notes import PublishedNote
 
 
 @dataclass(frozen=True, slots=True)

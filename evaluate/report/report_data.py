@@ -12,12 +12,10 @@ from typing import Any, Final
 import numpy
 
 from bioshards.evaluate.metrics.metric import Metric, Numbers
-from bioshards.evaluate.runs.results import Result, ResultError
-
-from . import bootstrap
-from .blurb import TASKS_BY_TYPE, compute_blurb
-from .published import PUBLISHED_TABLES, PublishedTable
-from .report_types import (
+from bioshards.evaluate.report import bootstrap
+from bioshards.evaluate.report.blurb import TASKS_BY_TYPE, compute_blurb
+from bioshards.evaluate.report.published import PUBLISHED_TABLES, PublishedTable
+from bioshards.evaluate.report.report_types import (
     BlurbReport,
     Comparison,
     ModelReport,
@@ -27,8 +25,9 @@ from .report_types import (
     SuiteReport,
     TaskReport,
 )
-from .seed_results import SeedResults, group_by_model, test_set_key
-from .table import get_task_title
+from bioshards.evaluate.report.seed_results import SeedResults, group_by_model, test_set_key
+from bioshards.evaluate.report.table import get_task_title
+from bioshards.evaluate.runs.results import Result, ResultError
 
 FORMAT: Final = 3
 _SUITE_ORDER: Final = ("blurb", "bio-electra", "electramed", "bioalbert")

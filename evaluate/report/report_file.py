@@ -9,13 +9,12 @@ from typing import Final
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.evaluate.report.evaluation_page import render_page
+from bioshards.evaluate.report.markdown import render_markdown
+from bioshards.evaluate.report.report_data import MetricLookup, SettingsLookup, build_report
+from bioshards.evaluate.report.report_types import Report, SuiteReport
+from bioshards.evaluate.report.table import get_task_title, iter_scores
 from bioshards.evaluate.runs import results
-
-from .evaluation_page import render_page
-from .markdown import render_markdown
-from .report_data import MetricLookup, SettingsLookup, build_report
-from .report_types import Report, SuiteReport
-from .table import get_task_title, iter_scores
 
 
 def _format_json(report: Report) -> str:

@@ -8,9 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from .blurb import TASKS_BY_TYPE
-from .report_types import BlurbReport, ModelScores, PublishedReport, PublishedRow, SuiteReport
-from .table import (
+from bioshards.evaluate.report.blurb import TASKS_BY_TYPE
+from bioshards.evaluate.report.report_types import (
+    BlurbReport,
+    ModelScores,
+    PublishedReport,
+    PublishedRow,
+    SuiteReport,
+)
+from bioshards.evaluate.report.table import (
     INVENTED,
     INVENTED_SYMBOL,
     NO_SCORE,

@@ -10,9 +10,8 @@ from typing import Any, Final
 
 import numpy
 
+from bioshards.evaluate.report.report_types import ScoreSummary
 from bioshards.evaluate.runs.results import Result, ResultError
-
-from .report_types import ScoreSummary
 
 _VOLATILE_FIELDS: Final = ("seconds", "device", "library_versions")
 """Fields that may differ between two files of the same result."""

@@ -6,10 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from bioshards.evaluate.benchmarks.known_files import FileStatus
-
-from .report_types import Comparison, ModelScores, PublishedReport, Report, SuiteReport
-from .score_table import build_score_table
-from .table import (
+from bioshards.evaluate.report.report_types import (
+    Comparison,
+    ModelScores,
+    PublishedReport,
+    Report,
+    SuiteReport,
+)
+from bioshards.evaluate.report.score_table import build_score_table
+from bioshards.evaluate.report.table import (
     FOOTNOTE_SYMBOLS,
     NO_SCORE,
     Cell,

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
-
-from .published import TASK_TITLES
-from .report_types import (
+from bioshards.evaluate.report.published import TASK_TITLES
+from bioshards.evaluate.report.report_types import (
     Comparison,
     ModelScores,
     PublishedReport,

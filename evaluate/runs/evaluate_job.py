@@ -22,12 +22,18 @@ from bioshards.evaluate.benchmarks.definition import BenchmarkFileError, Benchma
 from bioshards.evaluate.config import suites
 from bioshards.evaluate.config.legacy_mode import LegacyMode
 from bioshards.evaluate.modeling.pretrained import Checkpoint
+from bioshards.evaluate.runs import results
+from bioshards.evaluate.runs.fine_tune_run import (
+    FineTuneRun,
+    TaskInputs,
+    build_identity,
+    fine_tune,
+    prepare_inputs,
+    score_model,
+)
+from bioshards.evaluate.runs.fine_tuner import NaNLossError
+from bioshards.evaluate.runs.task_data import load_task_data
 from bioshards.evaluate.tasks.task_registry import PlannedTask
-
-from . import results
-from .fine_tune_run import FineTuneRun, TaskInputs, build_identity, fine_tune, prepare_inputs, score_model
-from .fine_tuner import NaNLossError
-from .task_data import load_task_data
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,15 +24,20 @@ from bioshards.evaluate.metrics.metric import Metric, Numbers
 from bioshards.evaluate.modeling import pretrained
 from bioshards.evaluate.modeling.pretrained import Checkpoint
 from bioshards.evaluate.modeling.tokenization import ModelTokenizer
+from bioshards.evaluate.runs import results
+from bioshards.evaluate.runs.fine_tuner import (
+    CheckpointScore,
+    EncoderWithHead,
+    ExampleCache,
+    FineTuner,
+    predicts_in_bfloat16,
+)
+from bioshards.evaluate.runs.results import PerExampleStats, Result, ResultIdentity
+from bioshards.evaluate.runs.task_data import TaskData
 from bioshards.evaluate.tasks.adapter import TaskAdapter
 from bioshards.evaluate.tasks.majority import predict_majority
 from bioshards.evaluate.tasks.question_answering import QuestionAnswering, group_by_question
 from bioshards.evaluate.tasks.relation_inputs import list_special_tokens
-
-from . import results
-from .fine_tuner import CheckpointScore, EncoderWithHead, ExampleCache, FineTuner, predicts_in_bfloat16
-from .results import PerExampleStats, Result, ResultIdentity
-from .task_data import TaskData
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,8 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.benchmarks.definition import BenchmarkFileError, BenchmarkNotFoundError
 from bioshards.evaluate.config.fine_tune_recipe import override_recipe
 from bioshards.evaluate.config.search_config import Params, SearchConfig
-from bioshards.evaluate.tasks.task_registry import PlannedTask
-
-from .evaluate_job import EvaluateJob, lock_output
-from .fine_tune_run import (
+from bioshards.evaluate.runs.evaluate_job import EvaluateJob, lock_output
+from bioshards.evaluate.runs.fine_tune_run import (
     FineTuneRun,
     build_identity,
     compute_example_stats,
@@ -28,9 +26,10 @@ from .fine_tune_run import (
     get_library_versions,
     prepare_inputs,
 )
-from .fine_tuner import NaNLossError
-from .results import ResultError
-from .task_data import TaskData, load_task_data
+from bioshards.evaluate.runs.fine_tuner import NaNLossError
+from bioshards.evaluate.runs.results import ResultError
+from bioshards.evaluate.runs.task_data import TaskData, load_task_data
+from bioshards.evaluate.tasks.task_registry import PlannedTask
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
 from bioshards.evaluate.modeling import heads
 from bioshards.evaluate.modeling.batches import EncoderOutput, PaddedBatch, TokenizedExample, stack_targets
 from bioshards.evaluate.modeling.tokenization import ModelTokenizer
-
-from .relation_inputs import build_relation_input
+from bioshards.evaluate.tasks.relation_inputs import build_relation_input
 
 ClassificationType = Literal["single_label", "multi_label", "regression", "ranking"]
 """One class; any number of classes; a number; ranking by the probability of the second class."""

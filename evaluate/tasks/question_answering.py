@@ -19,8 +19,7 @@ from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
 from bioshards.evaluate.modeling.batches import EncoderOutput, PaddedBatch, TokenizedExample
 from bioshards.evaluate.modeling.heads import JointSpanHead, SpanHead
 from bioshards.evaluate.modeling.tokenization import ModelTokenizer, Offsets
-
-from . import answer_pooling
+from bioshards.evaluate.tasks import answer_pooling
 
 _MAX_QUESTION_TOKENS: Final = 64
 """Maximum tokens of a question (google-research/bert and electra, max_query_length)."""

@@ -25,11 +25,14 @@ from bioshards.evaluate.metrics.ranking import mean_reciprocal_rank
 from bioshards.evaluate.metrics.single_label import accuracy, micro_f1, positive_f1, yes_no_f1
 from bioshards.evaluate.metrics.tag_f1 import entity_f1, word_f1
 from bioshards.evaluate.modeling.tokenization import ModelTokenizer
-
-from .adapter import TaskAdapter
-from .classification import Classification
-from .question_answering import QuestionAnswering
-from .token_classification import ElectraTruncation, TokenClassification, find_entity_types
+from bioshards.evaluate.tasks.adapter import TaskAdapter
+from bioshards.evaluate.tasks.classification import Classification
+from bioshards.evaluate.tasks.question_answering import QuestionAnswering
+from bioshards.evaluate.tasks.token_classification import (
+    ElectraTruncation,
+    TokenClassification,
+    find_entity_types,
+)
 
 
 @dataclass(frozen=True, slots=True)

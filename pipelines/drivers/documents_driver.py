@@ -10,11 +10,10 @@ from bioshards.corpus.manifest import Manifest, read_manifest
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext
+from bioshards.pipelines.drivers.driver import Driver
 from bioshards.pipelines.execution.session import make_absolute, translate_output_errors
 from bioshards.pipelines.job_types import DocumentsJob
 from bioshards.pipelines.options.common import DocumentsOptions
-
-from .driver import Driver
 
 OptionsT = TypeVar("OptionsT", bound=DocumentsOptions)
 JobT = TypeVar("JobT", bound=DocumentsJob)

@@ -20,6 +20,7 @@ from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines import fetch
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext
+from bioshards.pipelines.drivers.driver import Driver
 from bioshards.pipelines.execution.executor import ProgressMonitor
 from bioshards.pipelines.execution.session import translate_output_errors
 from bioshards.pipelines.fetch import FetchOptions
@@ -30,8 +31,6 @@ from bioshards.pipelines.inputs.downloads import (
     resolve_mirror_folder,
 )
 from bioshards.pipelines.job_types import FetchJob
-
-from .driver import Driver
 
 if TYPE_CHECKING:
     import apache_beam as beam

@@ -24,6 +24,7 @@ from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines import shards_to_pretraining
 from bioshards.pipelines.context import PathOption
+from bioshards.pipelines.drivers.documents_driver import DocumentsDriver
 from bioshards.pipelines.dry_run import document_plans
 from bioshards.pipelines.dry_run.cost import DryRunPlan
 from bioshards.pipelines.execution.executor import ProgressMonitor
@@ -35,8 +36,6 @@ from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining import overlap_filter, pretraining_dir, shard_groups, vocabulary_checks
 from bioshards.vocab.pretraining.build import BuildConfig
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
-
-from .documents_driver import DocumentsDriver
 
 if TYPE_CHECKING:
     import apache_beam as beam

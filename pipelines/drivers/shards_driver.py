@@ -29,6 +29,7 @@ from bioshards.corpus.text_files.discovery import discover_sources
 from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines import pmc_to_shards, pubmed_to_shards, text_to_shards
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext
+from bioshards.pipelines.drivers.driver import Driver
 from bioshards.pipelines.execution.executor import ProgressMonitor
 from bioshards.pipelines.execution.session import make_absolute, translate_output_errors
 from bioshards.pipelines.inputs import article_files, pubmed_files
@@ -36,8 +37,6 @@ from bioshards.pipelines.inputs.run_inputs import RunInputs
 from bioshards.pipelines.job_types import ShardsJob
 from bioshards.pipelines.options.parser import Parser
 from bioshards.pipelines.options.shard_options import ShardsOptions
-
-from .driver import Driver
 
 if TYPE_CHECKING:
     import apache_beam as beam

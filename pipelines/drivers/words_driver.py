@@ -12,6 +12,7 @@ from bioshards.corpus.shards import input_dirs
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines import shards_to_words
+from bioshards.pipelines.drivers.documents_driver import DocumentsDriver
 from bioshards.pipelines.dry_run import document_plans
 from bioshards.pipelines.dry_run.cost import DryRunPlan
 from bioshards.pipelines.execution.executor import ProgressMonitor
@@ -21,8 +22,6 @@ from bioshards.pipelines.job_types import WordsJob
 from bioshards.pipelines.shards_to_words import WordsOptions
 from bioshards.vocab.counting import count_steps as steps
 from bioshards.vocab.counting.word_counts import CountConfig
-
-from .documents_driver import DocumentsDriver
 
 if TYPE_CHECKING:
     import apache_beam as beam

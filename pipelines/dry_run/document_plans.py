@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bioshards.corpus.shards.arrow_io import Shard
+from bioshards.pipelines.dry_run import cost
+from bioshards.pipelines.dry_run.cost import DryRunPlan
 from bioshards.pipelines.inputs.downloads import format_size
 from bioshards.pipelines.job_types import PretrainingJob, WordsJob
 from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
-
-from . import cost
-from .cost import DryRunPlan
 
 
 def plan_words(job: WordsJob) -> DryRunPlan:

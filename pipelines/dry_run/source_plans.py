@@ -14,6 +14,8 @@ from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.pipelines.dry_run import cost
+from bioshards.pipelines.dry_run.cost import DryRunPlan, format_duration
 from bioshards.pipelines.inputs.downloads import (
     SourceListing,
     check_free_space,
@@ -22,9 +24,6 @@ from bioshards.pipelines.inputs.downloads import (
 )
 from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
 from bioshards.pipelines.job_types import FetchJob, ShardsJob
-
-from . import cost
-from .cost import DryRunPlan, format_duration
 
 DOWNLOAD_MEGABYTES_PER_SECOND: Final = 20.0
 """Megabytes fetched a second over all connections: a guess, for want of a measurement.  From 4 connections

@@ -100,7 +100,7 @@ def execute(
     with pause_gc():  # to import Beam leaves no garbage, but 0.03 to 0.25 s would go into looking for it
         from apache_beam.options.pipeline_options import PipelineOptions
 
-        from . import local_runner
+        from bioshards.pipelines.execution import local_runner
 
     if early_interrupt.is_command(sys.orig_argv):
         gc.freeze()  # the collections at the end of the process would search all of Beam: 0.1 to 0.4 s

@@ -9,11 +9,10 @@ from bioshards.corpus.download.pmc.article_sets import DEFAULT_SETS
 from bioshards.corpus.jats import inputs
 from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.pipelines.inputs import pmc_articles
+from bioshards.pipelines.inputs.downloads import list_source, resolve_mirror_folder
+from bioshards.pipelines.inputs.run_inputs import RunInputs, split_specs_and_paths
 from bioshards.pipelines.options.shard_options import ShardsOptions
-
-from . import pmc_articles
-from .downloads import list_source, resolve_mirror_folder
-from .run_inputs import RunInputs, split_specs_and_paths
 
 
 def find_inputs(storage: Storage, options: ShardsOptions, output: str, is_local_run: bool) -> RunInputs:

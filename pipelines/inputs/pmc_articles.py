@@ -14,9 +14,13 @@ from bioshards.corpus.download.pmc.bucket_inventory import Inventory
 from bioshards.corpus.download.source_registry import SOURCES
 from bioshards.corpus.download.source_spec import SourceSpec
 from bioshards.corpus.errors import UsageError
+from bioshards.pipelines.inputs.downloads import (
+    DownloadPlan,
+    make_download_plan,
+    make_server,
+    with_interactive_retry,
+)
 from bioshards.pipelines.options.common import DownloadOptions
-
-from .downloads import DownloadPlan, make_download_plan, make_server, with_interactive_retry
 
 REQUESTS_PER_SECOND = 1000.0
 """Requests to PMC's bucket at most; S3 serves several thousand a second."""

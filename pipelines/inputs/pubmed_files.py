@@ -5,10 +5,9 @@ from __future__ import annotations
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.pubmed.discovery import check_numbers, discover_sources, source_from_file
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.pipelines.inputs.downloads import list_source, resolve_mirror_folder
+from bioshards.pipelines.inputs.run_inputs import RunInputs, split_specs_and_paths
 from bioshards.pipelines.options.shard_options import ShardsOptions
-
-from .downloads import list_source, resolve_mirror_folder
-from .run_inputs import RunInputs, split_specs_and_paths
 
 
 def find_inputs(storage: Storage, options: ShardsOptions, output: str, is_local_run: bool) -> RunInputs:

@@ -7,14 +7,14 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar
 
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.text_config import TextConfig
 from bioshards.corpus.ui.options import Option, Overrides
 from bioshards.corpus.ui.value_parsers import fraction, int_at_least
-
-from .common import (
+from bioshards.pipelines.options.common import (
     EXECUTION_GROUP,
     IO_GROUP,
     OUTPUT_OPTION,
@@ -137,4 +137,5 @@ def make_preset_option(presets: Mapping[str, object]) -> Option:
 
 def find_sample(name: str) -> tuple[str, ...]:
     """Return the ``--input`` of a sample that comes with bioshards."""
-    return (str(resources.files("bioshards.corpus") / "sample" / name),)
+    corpus = Path(str(resources.files("bioshards.corpus")))
+    return (str(corpus.resolve() / "sample" / name),)  # in a checkout, not by the link below src/

@@ -9,8 +9,7 @@ from typing import Any, BinaryIO, cast
 
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui import progress_notes
-
-from .forwarding import ForwardingStorage
+from bioshards.pipelines.storage.forwarding import ForwardingStorage
 
 
 class ByteCounter:

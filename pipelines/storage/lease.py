@@ -23,10 +23,9 @@ from obstore.exceptions import AlreadyExistsError, PreconditionError
 
 from bioshards.corpus.errors import OutputMismatchError, TransientStorageError
 from bioshards.corpus.storage.retry import retry
-
-from .object_store import split_path
-from .store_errors import translate_errors
-from .store_options import ObjectStore
+from bioshards.pipelines.storage.object_store import split_path
+from bioshards.pipelines.storage.store_errors import translate_errors
+from bioshards.pipelines.storage.store_options import ObjectStore
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutMode, PutResult

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import obstore
 from obstore.exceptions import BaseError
 
-from . import object_store
-from .store_errors import translate_errors
-from .store_options import ObjectStore
+from bioshards.pipelines.storage import object_store
+from bioshards.pipelines.storage.store_errors import translate_errors
+from bioshards.pipelines.storage.store_options import ObjectStore
 
 if TYPE_CHECKING:
     from obstore import GetOptions

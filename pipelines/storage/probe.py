@@ -10,11 +10,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from bioshards.corpus.errors import UsageError
-
-from .object_store import SCHEMES, split_path
+from bioshards.pipelines.storage.object_store import SCHEMES, split_path
 
 if TYPE_CHECKING:
-    from .remote_storage import RemoteStorage
+    from bioshards.pipelines.storage.remote_storage import RemoteStorage
 
 
 class StorageAccessError(UsageError):

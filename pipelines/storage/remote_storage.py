@@ -28,14 +28,13 @@ from bioshards.corpus.storage.storage_protocol import (
     Storage,
     ignore_repeated_folder,
 )
-
-from . import object_store, xml_api
-from .forwarding import ForwardingStorage
-from .lease import hold_lease
-from .object_reader import open_object
-from .object_store import split_path
-from .store_errors import repeat, translate_errors
-from .store_options import ObjectStore, StoreOptions, open_store
+from bioshards.pipelines.storage import object_store, xml_api
+from bioshards.pipelines.storage.forwarding import ForwardingStorage
+from bioshards.pipelines.storage.lease import hold_lease
+from bioshards.pipelines.storage.object_reader import open_object
+from bioshards.pipelines.storage.object_store import split_path
+from bioshards.pipelines.storage.store_errors import repeat, translate_errors
+from bioshards.pipelines.storage.store_options import ObjectStore, StoreOptions, open_store
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta

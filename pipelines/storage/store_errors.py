@@ -12,8 +12,7 @@ from obstore.exceptions import BaseError
 
 from bioshards.corpus.errors import CredentialsError, TransientStorageError
 from bioshards.corpus.storage.retry import STORE_INITIAL_BACKOFF_SECONDS, STORE_MAX_RETRIES
-
-from .object_store import CREDENTIALS_HINTS, split_path
+from bioshards.pipelines.storage.object_store import CREDENTIALS_HINTS, split_path
 
 Result = TypeVar("Result")
 

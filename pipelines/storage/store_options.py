@@ -23,8 +23,7 @@ from bioshards.corpus.storage.retry import (
     STORE_RETRY_SECONDS,
     STORE_UPLOAD_TIMEOUT_SECONDS,
 )
-
-from .object_store import CREDENTIALS_HINTS
+from bioshards.pipelines.storage.object_store import CREDENTIALS_HINTS
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions

@@ -14,8 +14,7 @@ from obstore.store import GCSStore, S3Store
 
 from bioshards.corpus.storage.retry import STORE_CONNECT_TIMEOUT_SECONDS, STORE_READ_TIMEOUT_SECONDS
 from bioshards.corpus.storage.storage_protocol import FileInfo
-
-from .store_errors import make_error
+from bioshards.pipelines.storage.store_errors import make_error
 
 if TYPE_CHECKING:
     from obstore.auth.boto3 import Boto3CredentialProvider

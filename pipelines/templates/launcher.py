@@ -13,8 +13,7 @@ from bioshards.corpus.errors import UsageError
 from bioshards.corpus.exit_codes import USAGE_ERROR
 from bioshards.pipelines.command_runner import run_command
 from bioshards.pipelines.registry import PIPELINES
-
-from .template_writer import ARGUMENTS_PARAMETER
+from bioshards.pipelines.templates.template_writer import ARGUMENTS_PARAMETER
 
 
 def main(argv: Sequence[str] | None = None) -> int:

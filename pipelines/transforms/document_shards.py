@@ -29,9 +29,8 @@ from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 from bioshards.corpus.text_config import TextConfig
 from bioshards.pipelines.inputs.downloads import DownloadPlan, split_into_slots, stream_downloads
 from bioshards.pipelines.job_types import ShardsJob
-
-from .near_duplicates import ResolveNearDuplicates
-from .step_metrics import (
+from bioshards.pipelines.transforms.near_duplicates import ResolveNearDuplicates
+from bioshards.pipelines.transforms.step_metrics import (
     StepResult,
     call_once,
     metrics_from_download,

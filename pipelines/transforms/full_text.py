@@ -24,10 +24,15 @@ from bioshards.corpus.source_record import DAMAGED_COPY
 from bioshards.corpus.storage.retry import retry
 from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
-
-from .document_shards import StageFiles
-from .mirror_files import fetch_ranges
-from .step_metrics import StepResult, report_metrics, run_step, unwrap_results, wrap_worker_errors
+from bioshards.pipelines.transforms.document_shards import StageFiles
+from bioshards.pipelines.transforms.mirror_files import fetch_ranges
+from bioshards.pipelines.transforms.step_metrics import (
+    StepResult,
+    report_metrics,
+    run_step,
+    unwrap_results,
+    wrap_worker_errors,
+)
 
 T = TypeVar("T")
 

@@ -28,8 +28,7 @@ from bioshards.corpus.storage.retry import retry
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines.inputs.downloads import DownloadPlan, split_into_slots, stream_downloads
 from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
-
-from .step_metrics import (
+from bioshards.pipelines.transforms.step_metrics import (
     StepResult,
     call_once,
     count_failure,

@@ -14,8 +14,7 @@ from bioshards.corpus.lifecycle.near_duplicate_files import SignatureSource
 from bioshards.corpus.lifecycle.stage import StageResult
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.storage_protocol import Storage
-
-from .step_metrics import StepResult, report_metrics, run_step, unwrap_results
+from bioshards.pipelines.transforms.step_metrics import StepResult, report_metrics, run_step, unwrap_results
 
 ReportT = TypeVar("ReportT")
 

@@ -12,15 +12,7 @@ import apache_beam as beam
 from bioshards.corpus.manifest import PretrainingInput, PretrainingRun
 from bioshards.corpus.output.output_layout import SPLITS, OutputDir
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.vocab.pretraining import build as steps
-from bioshards.vocab.pretraining import near_duplicate_filter, pretraining_dir
-from bioshards.vocab.pretraining.build import BuildConfig
-from bioshards.vocab.pretraining.build_result import BuildResult
-from bioshards.vocab.pretraining.near_duplicate_filter import SignedShard
-from bioshards.vocab.pretraining.pretraining_dir import MergeResult
-from bioshards.vocab.pretraining.shard_groups import ShardGroup
-
-from .step_metrics import (
+from bioshards.pipelines.transforms.step_metrics import (
     StepResult,
     call_once,
     count_failure,
@@ -29,6 +21,13 @@ from .step_metrics import (
     sum_metrics,
     unwrap_results,
 )
+from bioshards.vocab.pretraining import build as steps
+from bioshards.vocab.pretraining import near_duplicate_filter, pretraining_dir
+from bioshards.vocab.pretraining.build import BuildConfig
+from bioshards.vocab.pretraining.build_result import BuildResult
+from bioshards.vocab.pretraining.near_duplicate_filter import SignedShard
+from bioshards.vocab.pretraining.pretraining_dir import MergeResult
+from bioshards.vocab.pretraining.shard_groups import ShardGroup
 
 
 @dataclass

@@ -11,12 +11,11 @@ import apache_beam as beam
 from bioshards.corpus.lifecycle.near_duplicate_files import SignatureSource
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.pipelines.transforms.near_duplicates import FindNearDuplicates
+from bioshards.pipelines.transforms.step_metrics import StepResult, report_metrics, run_step
 from bioshards.vocab.pretraining import near_duplicate_filter
 from bioshards.vocab.pretraining.near_duplicate_filter import SignedShard
 from bioshards.vocab.pretraining.shard_groups import ShardGroup
-
-from .near_duplicates import FindNearDuplicates
-from .step_metrics import StepResult, report_metrics, run_step
 
 
 @dataclass

@@ -12,11 +12,7 @@ from bioshards.corpus.manifest import InputDocuments, WordsRun
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.vocab.counting import count_steps as steps
-from bioshards.vocab.counting.count_steps import BucketCounts, ShardCounts
-from bioshards.vocab.counting.word_counts import NUM_BUCKETS, CountConfig
-
-from .step_metrics import (
+from bioshards.pipelines.transforms.step_metrics import (
     StepResult,
     call_once,
     count_failure,
@@ -25,6 +21,9 @@ from .step_metrics import (
     sum_metrics,
     unwrap_results,
 )
+from bioshards.vocab.counting import count_steps as steps
+from bioshards.vocab.counting.count_steps import BucketCounts, ShardCounts
+from bioshards.vocab.counting.word_counts import NUM_BUCKETS, CountConfig
 
 
 @dataclass

@@ -9,8 +9,8 @@ In one run of at most ten minutes:
 4. Fine-tuning on ten benchmarks of BLURB with a model that is trained here, seed after seed.
 
 Each section has its share of the time; what does not fit is listed.  It needs what the extra ``train`` needs,
-and no network.  Where nothing can be installed, ``make build/typing/bioshards`` and
-``PYTHONPATH=build/typing:.`` make the packages importable.  Hugging Face's Trainer needs accelerate.
+and no network.  Where nothing can be installed, ``PYTHONPATH=src:.`` makes the packages
+importable.  Hugging Face's Trainer needs accelerate.
 """
 
 from __future__ import annotations

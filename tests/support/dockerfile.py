@@ -71,9 +71,14 @@ def list_checkout_files() -> list[str]:
         check=False,
     )
     if completed.returncode:  # a checkout without git's own files
-        paths = (path.relative_to(REPOSITORY) for path in REPOSITORY.rglob("*") if path.is_file())
+        paths = (path.relative_to(REPOSITORY) for path in REPOSITORY.rglob("*") if _is_file(path))
         return [str(path) for path in paths if not str(path).startswith(("build/", "out/", "."))]
-    return [name for name in completed.stdout.splitlines() if (REPOSITORY / name).is_file()]
+    return [name for name in completed.stdout.splitlines() if _is_file(REPOSITORY / name)]
+
+
+def _is_file(path: Path) -> bool:
+    """Return True for a file or a link, such as those in src/bioshards."""
+    return path.is_file() or path.is_symlink()
 
 
 class StageEnvironments:
@@ -90,7 +95,7 @@ class StageEnvironments:
         self.context = folder / "context"
         for name in filter(is_in_build_context, list_checkout_files()):
             (self.context / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(REPOSITORY / name, self.context / name)
+            shutil.copyfile(REPOSITORY / name, self.context / name, follow_symlinks=False)
 
     def root(self, stage: str) -> Path:
         """Return the root folder of a stage, shared with the stage that it continues."""
@@ -156,7 +161,7 @@ class StageEnvironments:
                 self.root(stage) / target.lstrip("/") if target.startswith("/") else working_dir / target
             )
             if path.is_dir():
-                shutil.copytree(path, target_dir)
+                shutil.copytree(path, target_dir, symlinks=True)
             else:
                 target_dir.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, target_dir / path.name)

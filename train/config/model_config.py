@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from bioshards.corpus.errors import InvalidValueError
-
-from .model_families import FAMILIES, FamilyName
+from bioshards.train.config.model_families import FAMILIES, FamilyName
 
 
 class GeneratorSizes(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from .recipe import TrainRecipe
+from bioshards.train.config.recipe import TrainRecipe
 
 _ELECTRA_SMALL: Final = TrainRecipe(
     # google-research/electra, configure_pretraining.py and util/training_utils.py: small is 12 layers of 256

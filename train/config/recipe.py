@@ -10,10 +10,9 @@ from typing import Annotated, Any, Final, Literal
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.ui.options import check_type, option_from_field
-
-from .masking_config import MaskingConfig, MaskUnit, mask_rate
-from .model_config import ModelConfig
-from .model_families import FAMILIES, FamilyName
+from bioshards.train.config.masking_config import MaskingConfig, MaskUnit, mask_rate
+from bioshards.train.config.model_config import ModelConfig
+from bioshards.train.config.model_families import FAMILIES, FamilyName
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from bioshards.corpus.ui.options import Argument, Option, Overrides
-
-from .model_presets import PRESETS
-from .recipe import TrainRecipe
+from bioshards.train.config.model_presets import PRESETS
+from bioshards.train.config.recipe import TrainRecipe
 
 _run_option = functools.partial(Option, group="run options")
 

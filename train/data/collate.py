@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL
 from bioshards.train.batch import TOKEN_MULTIPLE, Batch, BatchCounts
-
-from .gather import FlatRows
-from .pretraining_dataset import PretrainingDataset
+from bioshards.train.data.gather import FlatRows
+from bioshards.train.data.pretraining_dataset import PretrainingDataset
 
 if TYPE_CHECKING:
-    from .masking import MaskedRows
+    from bioshards.train.data.masking import MaskedRows
 
 _STANDARD_DEVIATIONS: Final = 4
 _MASKED_MULTIPLE: Final = 64

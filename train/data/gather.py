@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL
-
-from .mapped_shard import REBUILD_HINT, TrainingDataError
-from .pretraining_dataset import PretrainingDataset
+from bioshards.train.data.mapped_shard import REBUILD_HINT, TrainingDataError
+from bioshards.train.data.pretraining_dataset import PretrainingDataset
 
 
 class FlatRows(NamedTuple):

@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.train.batch import Batch, BatchCounts
 from bioshards.train.config.recipe import TrainRecipe
-
-from . import collate, counter_rng, masking
-from .collate import BatchShape
-from .gather import gather_rows
-from .piece_table import PieceTable
-from .prefetcher import pin_memory
-from .pretraining_dataset import PretrainingDataset
-from .sampler import RowSampler
+from bioshards.train.data import collate, counter_rng, masking
+from bioshards.train.data.collate import BatchShape
+from bioshards.train.data.gather import gather_rows
+from bioshards.train.data.piece_table import PieceTable
+from bioshards.train.data.prefetcher import pin_memory
+from bioshards.train.data.pretraining_dataset import PretrainingDataset
+from bioshards.train.data.sampler import RowSampler
 
 MAX_MICRO_BATCH_TOKENS: Final = {"cpu": 1 << 13, "cuda": 1 << 16}
 """Default maximum of tokens in a micro-batch.  The activations of a base model then take about 20 GB of a

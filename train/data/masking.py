@@ -29,9 +29,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bioshards.train.config.masking_config import MaskingConfig
-
-from .counter_rng import random_bits, uniform, uniform_float32
-from .piece_table import PieceTable
+from bioshards.train.data.counter_rng import random_bits, uniform, uniform_float32
+from bioshards.train.data.piece_table import PieceTable
 
 _PRIORITY_STREAM, _NGRAM_STREAM, _CORRUPTION_STREAM, _REPLACEMENT_STREAM, _NOISE_STREAM = range(5)
 """Streams of random numbers, one for each purpose.  The values determine the masks."""

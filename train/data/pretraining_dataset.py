@@ -32,8 +32,13 @@ from bioshards.corpus.shards.pretraining_schema import PIPELINE
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress, ProgressBar
 from bioshards.train.config.model_families import LABELLED_OBJECTIVES
-
-from .mapped_shard import REBUILD_HINT, MappedShard, ShardMetadata, TrainingDataError, open_shard
+from bioshards.train.data.mapped_shard import (
+    REBUILD_HINT,
+    MappedShard,
+    ShardMetadata,
+    TrainingDataError,
+    open_shard,
+)
 
 __all__ = ["BlockIndex", "PretrainingDataset", "TrainingDataError", "is_empty", "manifest_of"]
 

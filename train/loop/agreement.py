@@ -16,8 +16,7 @@ from typing import Any, Final, TypeVar
 import torch
 
 from bioshards.corpus.errors import UserError, shorten_list
-
-from .distributed import ProcessGroup
+from bioshards.train.loop.distributed import ProcessGroup
 
 _Result = TypeVar("_Result")
 _DIGEST_LENGTH: Final = 12

@@ -16,8 +16,7 @@ import torch.distributed as distributed
 from torch.distributed.rendezvous import rendezvous
 
 from bioshards.corpus.errors import InvalidValueError
-
-from .process_monitor import ProcessMonitor
+from bioshards.train.loop.process_monitor import ProcessMonitor
 
 _START_TIMEOUT: Final = timedelta(hours=6)
 """Time for the start, in which the main process verifies all shards."""

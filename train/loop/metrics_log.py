@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from bioshards.corpus.storage.local_storage import LocalStorage
-
-from .dashboards import Dashboard, flatten_entry
+from bioshards.train.loop.dashboards import Dashboard, flatten_entry
 
 LOG_FILE: Final = "log.jsonl"
 SPEED_FIELDS: Final = (

@@ -38,9 +38,8 @@ from bioshards.corpus.storage.folder_lock import lock_folder
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 from bioshards.corpus.ui.options import option_from_field
-
-from . import checkpoint
-from .metrics_log import SPEED_FIELDS
+from bioshards.train.loop import checkpoint
+from bioshards.train.loop.metrics_log import SPEED_FIELDS
 
 RUN_FILE: Final = "run.json"
 MANIFEST_FILE: Final = "manifest.json"

@@ -17,15 +17,14 @@ from torch import Tensor
 from bioshards.corpus.errors import InvalidValueError, RunError
 from bioshards.train.batch import Batch, BatchCounts
 from bioshards.train.config.recipe import TrainRecipe
+from bioshards.train.loop.distributed import ProcessGroup
+from bioshards.train.loop.precision import LossScaler, autocast, enable_tf32
 from bioshards.train.models import attention
 from bioshards.train.models.adversarial_objective import AdversarialObjective
 from bioshards.train.models.objective import Objective
 from bioshards.train.optim.gradients import FlatGradients
 from bioshards.train.optim.optimizers import Adam, Lamb, OptimizerStateError, compute_layer_scales
 from bioshards.train.optim.schedules import learning_rate
-
-from .distributed import ProcessGroup
-from .precision import LossScaler, autocast, enable_tf32
 
 MAX_NON_FINITE_STEPS: Final = 10
 """Consecutive steps without a finite gradient after which a run stops: one can be a bad batch, ten are a

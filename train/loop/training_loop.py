@@ -22,11 +22,10 @@ from bioshards.train.batch import Batch, BatchCounts
 from bioshards.train.config.recipe import TrainRecipe
 from bioshards.train.data.loader import StepLoader
 from bioshards.train.data.prefetcher import Prefetcher
-
-from .checkpoint import LoopState
-from .distributed import ProcessGroup
-from .metrics_log import MetricsLog
-from .trainer import MAX_NON_FINITE_STEPS, MetricSums, MicroBatchMemoryError, Trainer
+from bioshards.train.loop.checkpoint import LoopState
+from bioshards.train.loop.distributed import ProcessGroup
+from bioshards.train.loop.metrics_log import MetricsLog
+from bioshards.train.loop.trainer import MAX_NON_FINITE_STEPS, MetricSums, MicroBatchMemoryError, Trainer
 
 PREFETCH_STEPS: Final = 3
 """Steps loaded ahead."""

@@ -16,13 +16,12 @@ from bioshards.train.config.train_job import TrainJob
 from bioshards.train.data.loader import BatchPartition, partition_batch
 from bioshards.train.data.piece_table import PieceTable
 from bioshards.train.data.pretraining_dataset import PretrainingDataset, TrainingDataError, manifest_of
+from bioshards.train.loop import checkpoint, dashboards, run_dir, tokenizer_files
+from bioshards.train.loop.distributed import ProcessGroup
+from bioshards.train.loop.precision import Precision, check_precision, choose_precision
+from bioshards.train.loop.run_dir import RunIdentity
+from bioshards.train.loop.training_loop import Intervals
 from bioshards.train.models.factory import InitialWeightsError
-
-from . import checkpoint, dashboards, run_dir, tokenizer_files
-from .distributed import ProcessGroup
-from .precision import Precision, check_precision, choose_precision
-from .run_dir import RunIdentity
-from .training_loop import Intervals
 
 _DEFAULT_CHECKPOINTS: Final = 100
 """Default number of checkpoints of a run; they are at least 100 steps apart."""

@@ -23,17 +23,24 @@ from bioshards.train.config.train_job import TrainJob
 from bioshards.train.data import pretraining_dataset
 from bioshards.train.data.loader import StepLoader
 from bioshards.train.data.pretraining_dataset import PretrainingDataset
+from bioshards.train.loop import (
+    agreement,
+    checkpoint,
+    dashboards,
+    distributed,
+    model_card,
+    run_dir,
+    tokenizer_files,
+)
+from bioshards.train.loop.agreement import StartFacts
+from bioshards.train.loop.checkpoint import MODEL_FOLDER, STATE_FILE, LoopState
+from bioshards.train.loop.dashboards import DashboardRun
+from bioshards.train.loop.distributed import ProcessGroup
+from bioshards.train.loop.metrics_log import MetricsLog
+from bioshards.train.loop.trainer import MetricSums, Trainer
+from bioshards.train.loop.training_loop import FlopsModel, TrainingLoop
+from bioshards.train.loop.training_plan import TrainPlan, plan_training
 from bioshards.train.models import factory, flops
-
-from . import agreement, checkpoint, dashboards, distributed, model_card, run_dir, tokenizer_files
-from .agreement import StartFacts
-from .checkpoint import MODEL_FOLDER, STATE_FILE, LoopState
-from .dashboards import DashboardRun
-from .distributed import ProcessGroup
-from .metrics_log import MetricsLog
-from .trainer import MetricSums, Trainer
-from .training_loop import FlopsModel, TrainingLoop
-from .training_plan import TrainPlan, plan_training
 
 
 def train(job: TrainJob, progress: Progress, stop: Event) -> str:

@@ -18,9 +18,8 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from bioshards.train.batch import Batch, BatchCounts
 from bioshards.train.config.model_config import DataSpec, ModelConfig
-
-from . import flops
-from .objective import ForwardOutput, ModelLoader, Objective
+from bioshards.train.models import flops
+from bioshards.train.models.objective import ForwardOutput, ModelLoader, Objective
 
 
 class AdversarialObjective(Objective):

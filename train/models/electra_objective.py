@@ -18,9 +18,8 @@ from transformers import ElectraConfig, ElectraForMaskedLM, ElectraForPreTrainin
 
 from bioshards.train.batch import Batch, BatchCounts
 from bioshards.train.config.model_config import DataSpec, ModelConfig
-
-from . import attention, flops
-from .objective import (
+from bioshards.train.models import attention, flops
+from bioshards.train.models.objective import (
     ForwardOutput,
     ModelLoader,
     Objective,

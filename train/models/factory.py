@@ -14,8 +14,7 @@ from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 from bioshards.corpus.errors import UserError
 from bioshards.train.config.model_config import DataSpec, ModelConfig
 from bioshards.train.config.model_families import FAMILIES, FamilyName
-
-from .objective import Objective
+from bioshards.train.models.objective import Objective
 
 _SIZE_FIELDS: Final = (
     "hidden_size",

@@ -15,8 +15,7 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from bioshards.corpus.errors import InvalidValueError, RunError
-
-from .gradients import trainable_parameters
+from bioshards.train.optim.gradients import trainable_parameters
 
 _EMBEDDING_PATTERN: Final = re.compile(r"(^|\.)embeddings(_project)?\.|\.embedding_hidden_mapping_in\.")
 _LAYER_PATTERN: Final = re.compile(r"(?:^|\.)(?:encoder\.layer|albert_layer_groups)\.(\d+)\.")

@@ -11,10 +11,9 @@ from typing import Final
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.chart import WIDTH, Chart
 from bioshards.corpus.ui.html_page import render_page
-
-from .charts import draw_charts
-from .curves import NoLogsError, RunLog, Split, read_logs
-from .panels import SMOOTHING_DIVISOR, format_title, format_value, select_panels
+from bioshards.train.plot.charts import draw_charts
+from bioshards.train.plot.curves import NoLogsError, RunLog, Split, read_logs
+from bioshards.train.plot.panels import SMOOTHING_DIVISOR, format_title, format_value, select_panels
 
 _COLUMNS: Final = 2
 _GAP: Final = 30

@@ -19,9 +19,8 @@ from bioshards.corpus.ui.chart import (
     make_linear_axis,
     make_log_axis,
 )
-
-from .curves import FloatArray, RunLog, smooth
-from .panels import BASELINES, SMOOTHING_DIVISOR, Panel, format_title
+from bioshards.train.plot.curves import FloatArray, RunLog, smooth
+from bioshards.train.plot.panels import BASELINES, SMOOTHING_DIVISOR, Panel, format_title
 
 _GREY: Final = NUM_COLOURS - 1
 

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from .curves import MetricPath, RunLog, number_from_value
+from bioshards.train.plot.curves import MetricPath, RunLog, number_from_value
 
 BASELINES: Final[dict[MetricPath, MetricPath]] = {
     ("losses", "rtd"): ("metrics", "replaced_entropy"),

@@ -13,11 +13,10 @@ from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.input_dirs import DOCUMENT_PIPELINES, DocumentsInput, InputError
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.progress import Progress
+from bioshards.vocab.counting import word_counts
+from bioshards.vocab.counting.count_steps import VALIDATION_WORDS_FILE, WORDS_FILE
+from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.tokenizer.pretokenizer import Pretokenizer
-
-from . import word_counts
-from .count_steps import VALIDATION_WORDS_FILE, WORDS_FILE
-from .word_counts import CountConfig
 
 MAX_WORDS: Final = 4_000_000
 """Distinct words to train on; rarer ones change little and cost memory (tests/bench/FIGURES.md)."""

@@ -41,9 +41,8 @@ from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui import progress_notes
-
-from . import word_counts
-from .word_counts import CountConfig
+from bioshards.vocab.counting import word_counts
+from bioshards.vocab.counting.word_counts import CountConfig
 
 WORDS_FILE: Final = "words.tsv"
 VALIDATION_WORDS_FILE: Final = "validation-words.tsv"

@@ -15,11 +15,10 @@ from typing import Final
 import pyarrow as pa
 from tokenizers import Tokenizer
 
+from bioshards.vocab.encoder.arrow_chunks import join_chunk_ids
+from bioshards.vocab.encoder.bounded_cache import BoundedCache
+from bioshards.vocab.encoder.compatibility import TokenizerJson, is_albert_pretokenizer, is_bert_pretokenizer
 from bioshards.vocab.tokenizer.wordpiece import SENTENCEPIECE_SPACE
-
-from .arrow_chunks import join_chunk_ids
-from .bounded_cache import BoundedCache
-from .compatibility import TokenizerJson, is_albert_pretokenizer, is_bert_pretokenizer
 
 _CONTEXT_FREE: Final = re.compile("[\0-\u02ff\u0370-\u0482\u1e00-\u20cf\u2100-\u2bff]")
 """Characters of blocks without combining marks, so that each is normalised on its own: Latin, Greek,

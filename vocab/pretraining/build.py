@@ -25,12 +25,17 @@ from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui import progress_notes
 from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.encode import EncodedBatch, Encoder
+from bioshards.vocab.pretraining import (
+    global_shuffle,
+    near_duplicate_filter,
+    overlap_filter,
+    row_planner,
+    shard_writer,
+)
+from bioshards.vocab.pretraining.build_result import BuildResult
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
-
-from . import global_shuffle, near_duplicate_filter, overlap_filter, row_planner, shard_writer
-from .build_result import BuildResult
-from .shard_groups import ShardGroup
-from .token_block import Int64Array, TokenBlock
+from bioshards.vocab.pretraining.shard_groups import ShardGroup
+from bioshards.vocab.pretraining.token_block import Int64Array, TokenBlock
 
 MAX_DOCUMENT_TOKENS: Final = 10_000_000
 """Maximum tokens of a document, else it is rejected.  The longest of 2,254 articles has 152,000 words."""

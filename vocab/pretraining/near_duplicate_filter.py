@@ -22,9 +22,8 @@ from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io, input_dirs
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.storage_protocol import Storage
-
-from . import overlap_filter
-from .shard_groups import ShardGroup
+from bioshards.vocab.pretraining import overlap_filter
+from bioshards.vocab.pretraining.shard_groups import ShardGroup
 
 DUPLICATES_FILE: Final = "duplicates.tsv"
 _COLUMNS: Final = ("id", "pmid", "pmcid", "year", "title", "sentences", "sections")

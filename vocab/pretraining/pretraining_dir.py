@@ -34,11 +34,10 @@ from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.parallel import parallel_for_each
 from bioshards.corpus.storage.storage_protocol import Storage
-
-from . import global_shuffle, set_card, shard_writer
-from .build import BuildConfig, make_schema
-from .build_result import BuildResult
-from .objectives.objective_registry import OBJECTIVES
+from bioshards.vocab.pretraining import global_shuffle, set_card, shard_writer
+from bioshards.vocab.pretraining.build import BuildConfig, make_schema
+from bioshards.vocab.pretraining.build_result import BuildResult
+from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
 
 
 @dataclass(frozen=True, slots=True)

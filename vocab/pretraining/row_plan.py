@@ -17,9 +17,8 @@ from numpy.typing import DTypeLike
 
 from bioshards.corpus.shards.pretraining_schema import BATCH_ROWS, NO_LABEL, SPAN_TYPE
 from bioshards.vocab.pretraining.objectives.rows import CLS_RANGE, SEP_RANGE, ExampleRow, TokenRange
-
-from .row_keys import KeyArray, derive_row_keys
-from .token_block import Int64Array, TokenBlock
+from bioshards.vocab.pretraining.row_keys import KeyArray, derive_row_keys
+from bioshards.vocab.pretraining.token_block import Int64Array, TokenBlock
 
 
 class RowPlan:

@@ -8,9 +8,8 @@ from typing import Final
 from bioshards.vocab.pretraining.objectives.document_rng import derive_document_key
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
-
-from .row_plan import RowPlan
-from .token_block import TokenBlock
+from bioshards.vocab.pretraining.row_plan import RowPlan
+from bioshards.vocab.pretraining.token_block import TokenBlock
 
 _CHUNK_ROWS: Final = 4096
 """Rows added to a plan at a time; a row takes about 1 kB until then."""

@@ -16,11 +16,10 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 
 from bioshards.corpus.errors import InvalidValueError
+from bioshards.vocab.report.reachability import find_unreachable, is_punctuation
 from bioshards.vocab.tokenizer.alphabet import count_characters
 from bioshards.vocab.tokenizer.pieces import Pieces, Surface
 from bioshards.vocab.tokenizer.wordpiece import MAX_WORD_LENGTH, SPECIAL_TOKEN_PATTERN
-
-from .reachability import find_unreachable, is_punctuation
 
 MAX_EXAMPLES: Final = 40
 """Maximum number of examples in a list: longest pieces, characters without a piece."""

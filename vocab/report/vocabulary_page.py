@@ -8,14 +8,13 @@ from typing import Any
 from bioshards.corpus.ui.chart import Chart, Line, draw_lines, make_linear_axis, make_log_axis
 from bioshards.corpus.ui.html_page import format_percent, spell_out_invisible
 from bioshards.corpus.ui.html_page import render_page as render_template
+from bioshards.vocab.report.vocabulary_report import DEFAULT_NAME, MAX_INPUT_LENGTH
 from bioshards.vocab.tokenizer.wordpiece import (
     CONTINUATION_PREFIX,
     MAX_WORD_LENGTH,
     SENTENCEPIECE_SPACE,
     UNK,
 )
-
-from .vocabulary_report import DEFAULT_NAME, MAX_INPUT_LENGTH
 
 
 def render_page(report: Mapping[str, Any], name: str | None = None) -> str:

@@ -11,10 +11,9 @@ from typing import Any, Final
 from tokenizers import Tokenizer
 
 from bioshards.corpus.errors import InvalidValueError
+from bioshards.vocab.report import vocabulary_metrics
+from bioshards.vocab.report.benchmark_texts import PUBLISHED_LENGTHS, BenchmarkTexts, ModelInput
 from bioshards.vocab.tokenizer.pieces import Pieces
-
-from . import vocabulary_metrics
-from .benchmark_texts import PUBLISHED_LENGTHS, BenchmarkTexts, ModelInput
 
 DEFAULT_NAME: Final = "this vocabulary"
 """Name of a vocabulary in its own report, unless ``about`` has one."""

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from .pretokenizer import PretokenizeFn
+from bioshards.vocab.tokenizer.pretokenizer import PretokenizeFn
 
 ASCII: Final = tuple(map(chr, range(0x21, 0x7F)))
 """Printable ASCII without the blank."""

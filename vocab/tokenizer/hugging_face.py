@@ -18,8 +18,14 @@ from tokenizers import AddedToken, Tokenizer, decoders, normalizers, pre_tokeniz
 from tokenizers.models import Unigram, WordPiece
 from tokenizers.processors import TemplateProcessing
 
-from .pretokenizer import Casing
-from .wordpiece import CONTINUATION_PREFIX, MAX_WORD_LENGTH, SENTENCEPIECE_SPACE, SPECIAL_TOKENS, UNK
+from bioshards.vocab.tokenizer.pretokenizer import Casing
+from bioshards.vocab.tokenizer.wordpiece import (
+    CONTINUATION_PREFIX,
+    MAX_WORD_LENGTH,
+    SENTENCEPIECE_SPACE,
+    SPECIAL_TOKENS,
+    UNK,
+)
 
 ALBERT_UNK: Final = "<unk>"
 ALBERT_SPECIAL_TOKENS: Final = ("<pad>", ALBERT_UNK, "[CLS]", "[SEP]", "[MASK]")

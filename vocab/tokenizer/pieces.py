@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
-from .pretokenizer import Casing
-from .wordpiece import SENTENCEPIECE_SPACE, SPECIAL_TOKEN_PATTERN
+from bioshards.vocab.tokenizer.pretokenizer import Casing
+from bioshards.vocab.tokenizer.wordpiece import SENTENCEPIECE_SPACE, SPECIAL_TOKEN_PATTERN
 
 _BATCH_TEXTS: Final = 20_000
 

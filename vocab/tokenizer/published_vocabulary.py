@@ -21,12 +21,11 @@ from tokenizers.models import Unigram, WordPiece
 from tokenizers.normalizers import BertNormalizer, Precompiled
 
 from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
-
-from . import hugging_face
-from .hugging_face import ALBERT_UNK
-from .model_proto import ModelPiece, PieceKind, SentencePieceModel, parse_model
-from .pretokenizer import Casing
-from .wordpiece import UNK
+from bioshards.vocab.tokenizer import hugging_face
+from bioshards.vocab.tokenizer.hugging_face import ALBERT_UNK
+from bioshards.vocab.tokenizer.model_proto import ModelPiece, PieceKind, SentencePieceModel, parse_model
+from bioshards.vocab.tokenizer.pretokenizer import Casing
+from bioshards.vocab.tokenizer.wordpiece import UNK
 
 _FILES: Final = ("tokenizer.json", "vocab.txt", "spiece.model")
 """Files of a folder, the first of which is read."""

@@ -13,8 +13,7 @@ from itertools import chain
 from typing import Final
 
 from bioshards.corpus.errors import InvalidValueError
-
-from .pretokenizer import PretokenizeFn
+from bioshards.vocab.tokenizer.pretokenizer import PretokenizeFn
 
 UNK: Final = "[UNK]"
 SPECIAL_TOKENS: Final = ("[PAD]", UNK, "[CLS]", "[SEP]", "[MASK]")

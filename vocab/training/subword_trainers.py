@@ -21,9 +21,8 @@ import sentencepiece
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.vocab.tokenizer import model_proto
 from bioshards.vocab.tokenizer.wordpiece import MAX_WORD_LENGTH, SENTENCEPIECE_SPACE
-
-from .trainer_process import train_in_process
-from .unigram_seeds import find_seeds
+from bioshards.vocab.training.trainer_process import train_in_process
+from bioshards.vocab.training.unigram_seeds import find_seeds
 
 DEFAULT_MAX_PIECE_LENGTH: Final = 16
 """Default maximum characters of a piece, the word-start sign included (``max_sentencepiece_length``)."""

@@ -13,9 +13,8 @@ from bioshards.vocab.tokenizer import alphabet, hugging_face, wordpiece
 from bioshards.vocab.tokenizer.alphabet import Alphabet
 from bioshards.vocab.tokenizer.pieces import Pieces
 from bioshards.vocab.tokenizer.pretokenizer import Pretokenizer
-
-from . import subword_trainers
-from .vocabulary_recipes import VocabularyRecipe
+from bioshards.vocab.training import subword_trainers
+from bioshards.vocab.training.vocabulary_recipes import VocabularyRecipe
 
 MAX_PIECE_LENGTH = 32
 """Maximum characters of a piece.  With SentencePiece's default of 16, "immunohistochemistry" cannot be a

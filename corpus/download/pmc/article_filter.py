@@ -22,11 +22,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bioshards.corpus.download.pmc.article_sets import DEFAULT_SETS, SETS, Versions
+from bioshards.corpus.download.pmc.bucket_inventory import mask_last_of_each
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
-
-from .article_sets import DEFAULT_SETS, SETS, Versions
-from .bucket_inventory import mask_last_of_each
 
 
 class SelectedArticles(NamedTuple):

@@ -21,18 +21,11 @@ from lxml import etree
 
 from bioshards.corpus.download.http_client import Connection, DownloadError
 from bioshards.corpus.download.mirror import remove_temporaries
-from bioshards.corpus.download.pool import DownloadPool
-from bioshards.corpus.errors import TransientStorageError
-from bioshards.corpus.storage.checksums import md5_of_file
-from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
-from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.corpus.ui import progress_notes
-
-from . import bucket_inventory, metadata_cache
-from .article_filter import ArticleFilter, SelectedArticles
-from .bucket_inventory import make_version_keys
-from .metadata_cache import MetadataUpdate
-from .s3_bucket import (
+from bioshards.corpus.download.pmc import bucket_inventory, metadata_cache
+from bioshards.corpus.download.pmc.article_filter import ArticleFilter, SelectedArticles
+from bioshards.corpus.download.pmc.bucket_inventory import make_version_keys
+from bioshards.corpus.download.pmc.metadata_cache import MetadataUpdate
+from bioshards.corpus.download.pmc.s3_bucket import (
     ArticleFailure,
     ChecksumError,
     map_with_errors,
@@ -40,6 +33,12 @@ from .s3_bucket import (
     read_verified,
     version_name,
 )
+from bioshards.corpus.download.pool import DownloadPool
+from bioshards.corpus.errors import TransientStorageError
+from bioshards.corpus.storage.checksums import md5_of_file
+from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
+from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.ui import progress_notes
 
 ARTICLE_SCHEMA: Final = pa.schema(
     [

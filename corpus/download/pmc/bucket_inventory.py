@@ -26,12 +26,15 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from bioshards.corpus.download.http_client import Connection
+from bioshards.corpus.download.pmc import inventory_manifest
+from bioshards.corpus.download.pmc.inventory_manifest import (
+    REQUIRED_COLUMNS,
+    InventoryError,
+    InventoryManifest,
+)
+from bioshards.corpus.download.pmc.s3_bucket import IDS_PER_RANGE
 from bioshards.corpus.storage.source_file import OnNotice, ignore_notice
 from bioshards.corpus.storage.storage_protocol import Storage
-
-from . import inventory_manifest
-from .inventory_manifest import REQUIRED_COLUMNS, InventoryError, InventoryManifest
-from .s3_bucket import IDS_PER_RANGE
 
 INVENTORY_SCHEMA: Final = pa.schema(
     [

@@ -24,12 +24,17 @@ from typing import Any, Final
 
 from bioshards.corpus.download.http_client import Connection, NotFoundError
 from bioshards.corpus.download.listing import ListingError
+from bioshards.corpus.download.pmc.s3_bucket import (
+    BUCKET_NAME,
+    INVENTORY_FOLDER,
+    ChecksumError,
+    list_folders,
+    make_checksum_error,
+)
 from bioshards.corpus.storage.checksums import md5_of_bytes
 from bioshards.corpus.storage.retry import READ_RETRY_POLICY, retry
 from bioshards.corpus.storage.source_file import OnNotice, ignore_notice
 from bioshards.corpus.storage.storage_protocol import Storage
-
-from .s3_bucket import BUCKET_NAME, INVENTORY_FOLDER, ChecksumError, list_folders, make_checksum_error
 
 REQUIRED_COLUMNS: Final = ("Key", "LastModifiedDate", "ETag")
 """Columns that an inventory must have."""

@@ -18,15 +18,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bioshards.corpus.download.http_client import Connection, DownloadError, NotFoundError
-from bioshards.corpus.download.pool import DownloadPool
-from bioshards.corpus.storage.checksums import md5_of_bytes
-from bioshards.corpus.storage.retry import READ_RETRY_POLICY, retry
-from bioshards.corpus.storage.storage_protocol import Storage
-
-from .article_sets import Versions
-from .bucket_inventory import make_version_keys, select_newest
-from .metadata_object import parse_metadata
-from .s3_bucket import (
+from bioshards.corpus.download.pmc.article_sets import Versions
+from bioshards.corpus.download.pmc.bucket_inventory import make_version_keys, select_newest
+from bioshards.corpus.download.pmc.metadata_object import parse_metadata
+from bioshards.corpus.download.pmc.s3_bucket import (
     ArticleFailure,
     ArticleMetadataError,
     ChecksumError,
@@ -34,6 +29,10 @@ from .s3_bucket import (
     range_label,
     version_name,
 )
+from bioshards.corpus.download.pool import DownloadPool
+from bioshards.corpus.storage.checksums import md5_of_bytes
+from bioshards.corpus.storage.retry import READ_RETRY_POLICY, retry
+from bioshards.corpus.storage.storage_protocol import Storage
 
 METADATA_SCHEMA: Final = pa.schema(
     [

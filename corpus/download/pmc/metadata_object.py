@@ -20,9 +20,8 @@ import re
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
+from bioshards.corpus.download.pmc.s3_bucket import ArticleMetadataError, version_name
 from bioshards.corpus.licences import LICENCES, UNKNOWN_LICENCE
-
-from .s3_bucket import ArticleMetadataError, version_name
 
 _MD5_PATTERN: Final = re.compile(r"[0-9a-fA-F]{32}")
 _LICENCE_VERSION: Final = re.compile(r"-\d(\.\d)?(-IGO)?$")

@@ -13,13 +13,12 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, metadata_cache
+from bioshards.corpus.download.pmc.article_filter import ArticleFilter
+from bioshards.corpus.download.pmc.article_ranges import RangeUpdate
+from bioshards.corpus.download.pmc.s3_bucket import version_name
 from bioshards.corpus.errors import MAX_SHOWN, RunError, shorten_list
 from bioshards.corpus.storage.storage_protocol import Storage
-
-from . import article_ranges, bucket_inventory, metadata_cache
-from .article_filter import ArticleFilter
-from .article_ranges import RangeUpdate
-from .s3_bucket import version_name
 
 MAX_REMOVED_FRACTION: Final = 0.01
 MAX_REMOVED_ARTICLES: Final = 5

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from bioshards.evaluate.benchmarks.catalogue.ner import NER_BENCHMARKS
+from bioshards.evaluate.benchmarks.catalogue.texts import TEXT_BENCHMARKS
 from bioshards.evaluate.benchmarks.definition import Benchmark
-
-from .ner import NER_BENCHMARKS
-from .texts import TEXT_BENCHMARKS
 
 BENCHMARKS: Final[Mapping[str, Benchmark]] = MappingProxyType(
     {benchmark.name: benchmark for benchmark in (*NER_BENCHMARKS, *TEXT_BENCHMARKS)}

@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from bioshards.evaluate.benchmarks.catalogue import ner_common
+from bioshards.evaluate.benchmarks.catalogue.ner_jnlpba import JNLPBA_BENCHMARKS
+from bioshards.evaluate.benchmarks.catalogue.record_counts import counts_by_split
 from bioshards.evaluate.benchmarks.definition import (
     Benchmark,
     FileLayout,
@@ -21,10 +24,6 @@ from bioshards.evaluate.benchmarks.formats import iob, standoff
 from bioshards.evaluate.benchmarks.readers import pico, species
 from bioshards.evaluate.benchmarks.readers.split_reader import read_each_split
 from bioshards.evaluate.benchmarks.record_types import LabelledText, Record, TaggedSentence
-
-from . import ner_common
-from .ner_jnlpba import JNLPBA_BENCHMARKS
-from .record_counts import counts_by_split
 
 _BIO_ELECTRA_TABLE_SOURCE: Final = "Bio-ELECTRA (Ozyurt 2020, table 1)"
 _ST_ANTHONY_DISCREPANCY: Final = KnownDiscrepancy(

@@ -9,13 +9,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
+from bioshards.evaluate.benchmarks.catalogue import ner_common
+from bioshards.evaluate.benchmarks.catalogue.record_counts import counts_by_split
 from bioshards.evaluate.benchmarks.definition import Benchmark, FileLayout, KnownDiscrepancy
 from bioshards.evaluate.benchmarks.formats import iob
 from bioshards.evaluate.benchmarks.readers import jnlpba
 from bioshards.evaluate.benchmarks.readers.split_reader import read_each_split
-
-from . import ner_common
-from .record_counts import counts_by_split
 
 _CRICHTON_PATTERNS: Final = ner_common.split_patterns("**/JNLPBA/{}.tsv", dev_name="devel")
 _ELECTRAMED_PATTERNS: Final = ner_common.split_patterns("**/NER/JNLPBA/{}.txt")

@@ -5,6 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
+from bioshards.evaluate.benchmarks.catalogue import attributions as sources
+from bioshards.evaluate.benchmarks.catalogue.record_counts import (
+    count_candidates,
+    count_examples,
+    count_questions,
+    counts_by_split,
+)
 from bioshards.evaluate.benchmarks.definition import (
     SPLITS,
     Benchmark,
@@ -17,9 +24,6 @@ from bioshards.evaluate.benchmarks.formats import tsv
 from bioshards.evaluate.benchmarks.formats.tsv import TableColumns
 from bioshards.evaluate.benchmarks.readers import bioasq, pubmedqa, squad
 from bioshards.evaluate.benchmarks.readers.split_reader import read_each_split
-
-from . import attributions as sources
-from .record_counts import count_candidates, count_examples, count_questions, counts_by_split
 
 _YES_NO_LABELS: Final = ("no", "yes")
 _GOLDEN_PATTERN: Final = "electramed/QA/BioASQ/7B[1-5]_golden.json"

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
+from bioshards.evaluate.benchmarks.catalogue import attributions as sources
+from bioshards.evaluate.benchmarks.catalogue.record_counts import count_examples, counts_by_split
 from bioshards.evaluate.benchmarks.definition import (
     SPLITS,
     Benchmark,
@@ -21,9 +23,6 @@ from bioshards.evaluate.benchmarks.formats.tsv import TableColumns
 from bioshards.evaluate.benchmarks.readers import chemprot, ddi, scibert
 from bioshards.evaluate.benchmarks.readers.split_reader import read_each_split
 from bioshards.evaluate.benchmarks.record_types import Record
-
-from . import attributions as sources
-from .record_counts import count_examples, counts_by_split
 
 
 def _relation_task(labels: tuple[str, ...], negative_label: str | None = None) -> TaskSpec:

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from bioshards.evaluate.benchmarks.catalogue import attributions as sources
+from bioshards.evaluate.benchmarks.catalogue.questions import QUESTION_BENCHMARKS
+from bioshards.evaluate.benchmarks.catalogue.record_counts import (
+    count_abstracts,
+    count_examples,
+    counts_by_split,
+)
+from bioshards.evaluate.benchmarks.catalogue.relations import RELATION_BENCHMARKS
 from bioshards.evaluate.benchmarks.definition import (
     SPLITS,
     Benchmark,
@@ -12,11 +20,6 @@ from bioshards.evaluate.benchmarks.definition import (
     TaskSpec,
 )
 from bioshards.evaluate.benchmarks.readers import biosses, hoc
-
-from . import attributions as sources
-from .questions import QUESTION_BENCHMARKS
-from .record_counts import count_abstracts, count_examples, counts_by_split
-from .relations import RELATION_BENCHMARKS
 
 BIOSSES: Final = Benchmark(
     name="biosses",

@@ -8,8 +8,7 @@ from typing import Final
 from lxml import etree
 
 from bioshards.evaluate.benchmarks.definition import BenchmarkFileError
-
-from .xml_files import iter_archive, parse_xml
+from bioshards.evaluate.benchmarks.formats.xml_files import iter_archive, parse_xml
 
 _NAMESPACE: Final = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _TEXT_TAG: Final = f"{_NAMESPACE}t"

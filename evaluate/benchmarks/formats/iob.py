@@ -12,9 +12,8 @@ from dataclasses import replace
 from typing import Final
 
 from bioshards.evaluate.benchmarks.definition import BenchmarkFileError
+from bioshards.evaluate.benchmarks.formats.text_files import quote_excerpt, read_lines
 from bioshards.evaluate.benchmarks.record_types import TaggedSentence
-
-from .text_files import quote_excerpt, read_lines
 
 _TAG: Final = re.compile(r"O|[BI](-\S+)?")
 _DOCUMENT_MARK: Final = re.compile(r"-DOCSTART-|###MEDLINE:")

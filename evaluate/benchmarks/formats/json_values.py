@@ -9,8 +9,7 @@ from typing import Any
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.evaluate.benchmarks.definition import BenchmarkFileError
-
-from .text_files import read_text
+from bioshards.evaluate.benchmarks.formats.text_files import read_text
 
 
 @dataclass(frozen=True, slots=True)

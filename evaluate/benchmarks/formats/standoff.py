@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from bioshards.evaluate.benchmarks.definition import SPLITS, BenchmarkFileError, PathsByName, RecordsBySplit
+from bioshards.evaluate.benchmarks.formats.text_files import get_only_path, quote_excerpt, read_lines
 from bioshards.evaluate.benchmarks.record_types import LabelledText, Mention, Record
-
-from .text_files import get_only_path, quote_excerpt, read_lines
 
 _TEXT_LINE: Final = re.compile(r"(\d+)\|([ta])\|(.*)")
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bioshards.evaluate.benchmarks.definition import BenchmarkFileError
+from bioshards.evaluate.benchmarks.formats.text_files import read_text
 from bioshards.evaluate.benchmarks.record_types import LabelledText
-
-from .text_files import read_text
 
 
 @dataclass(frozen=True, slots=True)

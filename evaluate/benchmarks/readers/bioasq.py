@@ -16,11 +16,10 @@ from bioshards.evaluate.benchmarks.definition import BenchmarkFileError, PathsBy
 from bioshards.evaluate.benchmarks.formats import json_values
 from bioshards.evaluate.benchmarks.formats.json_values import JsonValue
 from bioshards.evaluate.benchmarks.formats.text_files import get_only_path
+from bioshards.evaluate.benchmarks.readers.split_lists import assign_splits
+from bioshards.evaluate.benchmarks.readers.split_reader import check_unique_ids
+from bioshards.evaluate.benchmarks.readers.squad import read_questions
 from bioshards.evaluate.benchmarks.record_types import LabelledText, Question, Record
-
-from .split_lists import assign_splits
-from .split_reader import check_unique_ids
-from .squad import read_questions
 
 ANSWERS: Final = ("yes", "no")
 DEV_QUESTIONS: Final = 75

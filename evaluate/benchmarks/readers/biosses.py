@@ -14,9 +14,8 @@ from bioshards.evaluate.benchmarks.definition import BenchmarkFileError, PathsBy
 from bioshards.evaluate.benchmarks.formats.docx import read_first_table
 from bioshards.evaluate.benchmarks.formats.text_files import get_only_path
 from bioshards.evaluate.benchmarks.formats.tsv import read_rows
+from bioshards.evaluate.benchmarks.readers.split_reader import check_unique_ids
 from bioshards.evaluate.benchmarks.record_types import LabelledText
-
-from .split_reader import check_unique_ids
 
 TEST_IDS: Final = (59, 96, 70, 22, 81, 38, 57, 23, 33, 89, 69, 49, 7, 71, 97, 25, 83, 64, 52, 20)
 DEV_IDS: Final = (88, 82, 8, 63, 47, 68, 40, 90, 100, 24, 41, 91, 80, 9, 72, 2)

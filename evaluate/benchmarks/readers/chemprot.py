@@ -17,9 +17,8 @@ from bioshards.corpus import sentences
 from bioshards.evaluate.benchmarks.definition import SPLITS, BenchmarkFileError, PathsByName, RecordsBySplit
 from bioshards.evaluate.benchmarks.formats.text_files import get_only_path
 from bioshards.evaluate.benchmarks.formats.tsv import read_rows
+from bioshards.evaluate.benchmarks.readers.split_reader import check_unique_ids
 from bioshards.evaluate.benchmarks.record_types import Mention, Relation
-
-from .split_reader import check_unique_ids
 
 NEGATIVE: Final = "false"
 GROUPS: Final = ("CPR:3", "CPR:4", "CPR:5", "CPR:6", "CPR:9")

@@ -16,10 +16,9 @@ from lxml import etree
 from bioshards.evaluate.benchmarks.definition import PathsByName, RecordsBySplit, Split
 from bioshards.evaluate.benchmarks.formats.text_files import get_only_path
 from bioshards.evaluate.benchmarks.formats.xml_files import iter_archive, make_element_error, parse_xml
+from bioshards.evaluate.benchmarks.readers.split_lists import assign_splits
+from bioshards.evaluate.benchmarks.readers.split_reader import check_unique_ids
 from bioshards.evaluate.benchmarks.record_types import Mention, Relation
-
-from .split_lists import assign_splits
-from .split_reader import check_unique_ids
 
 NEGATIVE: Final = "DDI-false"
 LABELS: Final = (NEGATIVE, "DDI-advise", "DDI-effect", "DDI-mechanism", "DDI-int")

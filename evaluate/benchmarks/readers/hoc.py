@@ -12,9 +12,8 @@ from typing import Final
 
 from bioshards.evaluate.benchmarks.definition import BenchmarkFileError, PathsByName, RecordsBySplit, Split
 from bioshards.evaluate.benchmarks.formats.text_files import read_text
+from bioshards.evaluate.benchmarks.readers.split_lists import assign_splits
 from bioshards.evaluate.benchmarks.record_types import LabelledText, Record
-
-from .split_lists import assign_splits
 
 HALLMARKS: Final = (
     "activating invasion and metastasis",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from bioshards.evaluate.benchmarks.formats import json_values
+from bioshards.evaluate.benchmarks.readers.split_reader import check_unique_ids
 from bioshards.evaluate.benchmarks.record_types import Answer, Question
-
-from .split_reader import check_unique_ids
 
 
 def read_questions(path: str, group_id_of: Callable[[str], str] = lambda name: name) -> list[Question]:

@@ -10,10 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from tests.bench.harness import timing
 from tests.bench.harness.timing import TimedRun
 from tests.support.paths import REPOSITORY
-
-from . import timing
 
 ROOT = REPOSITORY
 CALM_CORES = 0.2

@@ -46,6 +46,7 @@ from bioshards.pipelines import cli
 from bioshards.pipelines.execution.progress_monitor import ShardsProgress
 from bioshards.pipelines.inputs.run_inputs import RunInputs
 from bioshards.vocab.pretraining import shard_groups
+from tests.bench.harness import scale_graphs
 from tests.support.corpus import synthetic_documents
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.servers.fake_pmc_bucket import (
@@ -56,8 +57,6 @@ from tests.support.servers.fake_pmc_bucket import (
     FolderConnection,
 )
 from tests.support.storage_calls import count_storage_calls
-
-from . import scale_graphs
 
 FILES: Final = LocalStorage()
 CSV_ROWS: Final = 500_000

@@ -11,11 +11,17 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from .document_rng import RandomSource
-from .rows import NUM_PAIR_SPECIALS, ExampleRow, TokenRange, count_tokens, make_span
+from bioshards.vocab.pretraining.objectives.document_rng import RandomSource
+from bioshards.vocab.pretraining.objectives.rows import (
+    NUM_PAIR_SPECIALS,
+    ExampleRow,
+    TokenRange,
+    count_tokens,
+    make_span,
+)
 
 if TYPE_CHECKING:
-    from .example_recipes import ExampleRecipe
+    from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 
 MIN_TARGET_LENGTH: Final = 5
 """Lowest target length of a short row."""

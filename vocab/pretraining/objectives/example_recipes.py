@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from bioshards.corpus.errors import InvalidValueError
-
-from .objective_registry import OBJECTIVES
+from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
 
 MAX_SEQ_LENGTH: Final = 65_535
 """Maximum length of a row: positions in it are 16 bits."""

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from . import electra_segments, plain_packing, sentence_pairs
-from .document_rng import DocumentRng, RandomSource
-from .rows import DocumentEdges, ExampleRow
+from bioshards.vocab.pretraining.objectives import electra_segments, plain_packing, sentence_pairs
+from bioshards.vocab.pretraining.objectives.document_rng import DocumentRng, RandomSource
+from bioshards.vocab.pretraining.objectives.rows import DocumentEdges, ExampleRow
 
 if TYPE_CHECKING:
-    from .example_recipes import ExampleRecipe
+    from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 
 RowBuilder = Callable[[DocumentEdges, Sequence[int], "ExampleRecipe"], Iterator[ExampleRow]]
 """Build the rows of one pass over documents, given the edges and the key of each document.

@@ -10,10 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from .rows import SEP_RANGE, DocumentEdges, ExampleRow, RowSpan, TokenRange, make_span
+from bioshards.vocab.pretraining.objectives.rows import (
+    SEP_RANGE,
+    DocumentEdges,
+    ExampleRow,
+    RowSpan,
+    TokenRange,
+    make_span,
+)
 
 if TYPE_CHECKING:
-    from .example_recipes import ExampleRecipe
+    from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 
 _NUM_END_TOKENS: Final = 2
 """[CLS] and the last [SEP]."""

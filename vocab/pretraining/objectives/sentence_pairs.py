@@ -17,11 +17,17 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from .document_rng import RandomSource
-from .rows import NUM_PAIR_SPECIALS, DocumentEdges, ExampleRow, TokenRange, make_span
+from bioshards.vocab.pretraining.objectives.document_rng import RandomSource
+from bioshards.vocab.pretraining.objectives.rows import (
+    NUM_PAIR_SPECIALS,
+    DocumentEdges,
+    ExampleRow,
+    TokenRange,
+    make_span,
+)
 
 if TYPE_CHECKING:
-    from .example_recipes import ExampleRecipe
+    from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 
 _MIN_TARGET_LENGTH: Final = 2
 _MAX_DRAWS: Final = 10

@@ -2,7 +2,7 @@
 
 import sys
 
-from . import early_interrupt
+from bioshards import early_interrupt
 
 __version__ = "0.1.0"
 
