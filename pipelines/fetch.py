@@ -9,10 +9,14 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
-from bioshards.corpus.download.pmc.article_sets import DEFAULT_SETS, SETS, Versions
-from bioshards.corpus.download.source_parser import parse_source_spec
-from bioshards.corpus.download.source_registry import SOURCES
-from bioshards.corpus.download.source_spec import SourceSpec
+from bioshards.corpus.download.sources import (
+    DEFAULT_SETS,
+    SETS,
+    SOURCES,
+    SourceSpec,
+    Versions,
+    parse_source_spec,
+)
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.jats.filters import LICENCES_OPTION
 from bioshards.corpus.licences import DEFAULT_LICENCES

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
 from bioshards.corpus.document_presets import PUBMED_PRESETS
-from bioshards.corpus.download.source_registry import SOURCES, list_source_names
+from bioshards.corpus.download.sources import SOURCES, list_source_names
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.ui.options import Option, Overrides
 from bioshards.pipelines.options.common import (

@@ -22,14 +22,14 @@ from typing import Final
 
 from bioshards.corpus.download.http_client import Connection
 from bioshards.corpus.download.listing import (
+    RemoteFile,
     SelectedFiles,
     apply_spec,
     make_listing_error,
     parse_links,
     read_listing,
 )
-from bioshards.corpus.download.remote_file import RemoteFile
-from bioshards.corpus.download.source_spec import SourceSpec
+from bioshards.corpus.download.sources import SourceSpec
 
 MIRROR_FOLDERS: Final[tuple[str, ...]] = ("europepmc",)
 MAX_CONNECTIONS: Final = 4

@@ -14,19 +14,19 @@ import copy
 import email.utils
 import logging
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
+from urllib.parse import urljoin, urlsplit
 
 import requests
 import urllib3.exceptions
 
-from bioshards.corpus.download.block_page import MAX_NOTICE_BYTES, find_block_notice, is_html
 from bioshards.corpus.download.min_throughput import MinThroughputAdapter
 from bioshards.corpus.download.rate_limit import RateLimiter
-from bioshards.corpus.download.redirects import explain_redirect, resolve_redirect
 from bioshards.corpus.errors import KEPT, RunError, quote
 from bioshards.corpus.storage.retry import (
     DEFAULT_RETRY_POLICY,
@@ -425,3 +425,97 @@ def _find_innermost_reason(error: Exception) -> str:
     while (inner := error.__cause__ or error.__context__) and isinstance(inner, Exception):
         error = inner
     return quote(str(error)) or type(error).__name__
+
+
+def resolve_redirect(url: str, location: str) -> str | None:
+    """Return the target of a redirect; None if it is on another host or malformed."""
+    try:
+        target = urljoin(url, location)
+        return target if urlsplit(target)[:2] == urlsplit(url)[:2] else None
+    except ValueError:
+        return None
+
+
+def explain_redirect(url: str, location: str) -> str:
+    """Say where a redirect leads that is not followed, and what to do."""
+    options = "--pubmed-url, --pmc-url or --europepmc-url"
+    quoted = quote(location)
+    try:
+        old, new = urlsplit(url), urlsplit(urljoin(url, location))
+    except ValueError:
+        return f"another host ({quoted})"
+    if old.hostname == new.hostname and old.scheme != new.scheme:
+        if new.scheme == "https":
+            return f"{quoted}: the server wants https. Write the address with https:// in {options}"
+        return f"an address without encryption ({quoted})"
+    return (
+        f"another host ({quoted}). If the files have moved there, name it in {options}; if it is a login "
+        "page of your network, log in with a browser first"
+    )
+
+
+MAX_NOTICE_BYTES: Final = 1 << 14
+"""Beginning of a page in which the notice of a block is searched."""
+_HTML_START = re.compile(rb"\s{0,99}<(?:!doctype\s{1,9}html|html)\b", re.IGNORECASE)
+_MARKUP = re.compile(r"<(script|style)\b.*?(?:</\1>|\Z)|<!--.*?(?:-->|\Z)|<[^<>]{0,2000}>", re.DOTALL | re.I)
+_BLOCKED = re.compile(
+    r"\b(?:access|address|ip|network|you)\b[^<>]{0,200}?\bblocked\b|\bpossible (?:misuse|abuse)\b"
+    r"|\bblocked diagnostic\b",
+    re.IGNORECASE,
+)
+
+
+def is_html(page: bytes) -> bool:
+    """Return True if a page begins like HTML."""
+    return _HTML_START.match(page) is not None
+
+
+def find_block_notice(page: bytes) -> str | None:
+    """Return the words of a page with which a server blocks a network; None for any other page."""
+    if not is_html(page):
+        return None
+    text = " ".join(_MARKUP.sub(" ", page[:MAX_NOTICE_BYTES].decode("utf-8", "replace")).split())
+    match = _BLOCKED.search(text)
+    return text[max(0, match.start() - 20) :] if match else None
+
+
+@dataclass
+class OutageDetector:
+    """Watches the downloads from one server, in several threads.
+
+    An unreachable file, or a number of refused ones in a row, may be the server's end or only that of these
+    files.  The page that :attr:`read_page` reads was there when the run began: if it can be read, the others
+    are processed.  It is read again each time that the failures in a row have doubled.
+
+    Attributes:
+        read_page: reads a page that the server has.
+        max_refused: refused files in a row before the page is read.
+    """
+
+    read_page: Callable[[Connection], object]
+    max_refused: int
+    _failures: int = 0
+    _next_reading: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def record(self, connection: Connection, error: DownloadError | None) -> None:
+        """Record the end of a download, None without an error; ``connection`` is free to read the page.
+
+        Raises:
+            OutageError: the server serves nothing.
+        """
+        with self._lock:
+            if not isinstance(error, RefusedError | UnreachableError):
+                self._failures = self._next_reading = 0
+                return
+            # One unreachable file has taken minutes of retries.
+            self._failures += 1 if isinstance(error, RefusedError) else self.max_refused
+            if self._failures < max(self.max_refused, self._next_reading):
+                return
+            self._next_reading = 2 * self._failures
+            try:
+                self.read_page(connection.with_few_attempts())
+            except NotFoundError:
+                pass  # it answers
+            except DownloadError as page_error:
+                raise OutageError(f"{error}; and {page_error}") from page_error

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from bioshards.corpus.download.listing import RemoteFile
 from bioshards.corpus.download.mirror import MirroredFile
 from bioshards.corpus.download.pmc.article_ranges import RangeReport
 from bioshards.corpus.download.pmc.s3_bucket import range_label
-from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.errors import shorten_list
 from bioshards.corpus.manifest import (
     FailedArticle,

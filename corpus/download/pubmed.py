@@ -26,14 +26,14 @@ from bioshards.corpus.download.listing import (
     MAX_PAGE_BYTES,
     Link,
     ListingError,
+    RemoteFile,
     SelectedFiles,
     apply_spec,
     make_listing_error,
     parse_links,
     read_listing,
 )
-from bioshards.corpus.download.remote_file import RemoteFile
-from bioshards.corpus.download.source_spec import FileSelection, SourceSpec
+from bioshards.corpus.download.sources import FileSelection, SourceSpec
 from bioshards.corpus.errors import shorten_list
 
 MAX_CONNECTIONS: Final = 4

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bioshards.corpus.download.mirror import Mirror
-from bioshards.corpus.download.source_registry import SOURCES
-from bioshards.corpus.download.source_spec import SourceSpec
+from bioshards.corpus.download.sources import SOURCES, SourceSpec
 from bioshards.corpus.errors import OutputMismatchError
 from bioshards.corpus.manifest import InventoryIdentity, MirrorConfig, MirrorRun, utc_now
 from bioshards.corpus.output import output_layout

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from bioshards.corpus.download.source_parser import parse_source_spec
+from bioshards.corpus.download.sources import parse_source_spec
 from bioshards.corpus.errors import TransientStorageError, UsageError, UserError, escape_line
 from bioshards.corpus.lifecycle import full_text_overlap, id_lists, part_lists
 from bioshards.corpus.lifecycle.id_lists import IdList, ListedIds

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, inventory_manifest, removals
+from bioshards.corpus.download.listing import RemoteFile
+from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, removals
 from bioshards.corpus.download.pmc.removals import RangeRemovals
-from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.errors import escape_line
 from bioshards.corpus.jats.inputs import is_article_list
 from bioshards.corpus.output.output_layout import OutputDir
@@ -127,7 +127,7 @@ def _plan_articles(article_plan: PmcArticlePlan) -> DryRunPlan:
     )
     with with_interactive_retry(server).connect() as connection:
         notices: list[str] = []
-        newest_manifest = inventory_manifest.find_newest(connection, server.base_url, notices.append)
+        newest_manifest = bucket_inventory.find_newest(connection, server.base_url, notices.append)
     cached_inventory = bucket_inventory.read_inventory(mirror.storage, mirror.folder)
     lines = [f"notice: {notice}" for notice in notices]
     lines += [f"pmc:         {server.base_url}, newest inventory {newest_manifest.date}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.pmc import article_ranges
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
-from bioshards.corpus.download.pmc.article_sets import DEFAULT_SETS
+from bioshards.corpus.download.sources import DEFAULT_SETS
 from bioshards.corpus.jats import inputs
 from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.storage.storage_protocol import Storage

@@ -14,19 +14,17 @@ from bioshards import __version__
 from bioshards.corpus.download.http_client import (
     Connection,
     DownloadError,
+    OutageDetector,
     OutageError,
     RefusedError,
     Server,
 )
-from bioshards.corpus.download.listing import MAX_PAGE_BYTES, ListingError, SelectedFiles
+from bioshards.corpus.download.listing import MAX_PAGE_BYTES, ListingError, RemoteFile, SelectedFiles
 from bioshards.corpus.download.mirror import Mirror, MirroredFile
-from bioshards.corpus.download.outage import OutageDetector
 from bioshards.corpus.download.pmc.removals import is_large_removal
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.download.rate_limit import RateLimiter
-from bioshards.corpus.download.remote_file import RemoteFile
-from bioshards.corpus.download.source_registry import SOURCES
-from bioshards.corpus.download.source_spec import SourceSpec
+from bioshards.corpus.download.sources import SOURCES, SourceSpec
 from bioshards.corpus.errors import BadFileError, UsageError, escape_controls, shorten_list
 from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.storage.retry import INTERACTIVE_RETRY_POLICY, MAX_REFUSED_FILES, retry

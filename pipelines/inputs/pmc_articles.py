@@ -11,8 +11,7 @@ from bioshards.corpus.download.mirror import Mirror, remove_temporaries
 from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, s3_bucket
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.bucket_inventory import Inventory
-from bioshards.corpus.download.source_registry import SOURCES
-from bioshards.corpus.download.source_spec import SourceSpec
+from bioshards.corpus.download.sources import SOURCES, SourceSpec
 from bioshards.corpus.errors import UsageError
 from bioshards.pipelines.inputs.downloads import (
     DownloadPlan,

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bioshards.corpus.download.listing import RemoteFile
 from bioshards.corpus.download.pmc.s3_bucket import range_label
-from bioshards.corpus.download.remote_file import RemoteFile
-from bioshards.corpus.download.source_parser import parse_source_spec
-from bioshards.corpus.download.source_registry import list_source_names
-from bioshards.corpus.download.source_spec import SourceSpec
+from bioshards.corpus.download.sources import SourceSpec, list_source_names, parse_source_spec
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION
 from bioshards.corpus.storage.source_file import SourceFile

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from bioshards.corpus.download.source_registry import SOURCES
+from bioshards.corpus.download.sources import SOURCES
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.ui.options import Option
 from bioshards.corpus.ui.value_parsers import (

@@ -13,8 +13,8 @@ from typing import Any
 
 import apache_beam as beam
 
+from bioshards.corpus.download.listing import RemoteFile
 from bioshards.corpus.download.mirror import distrust_copy
-from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.lifecycle import finalize, publish, stage, versions
 from bioshards.corpus.lifecycle.finalize import FinalizeResult

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import apache_beam as beam
 
 from bioshards.corpus.download import mirror_manifest
+from bioshards.corpus.download.listing import RemoteFile
 from bioshards.corpus.download.mirror import Mirror, MirroredFile
 from bioshards.corpus.download.mirror_manifest import FetchedFile
 from bioshards.corpus.download.pmc import article_ranges, removals
@@ -20,7 +21,6 @@ from bioshards.corpus.download.pmc.article_ranges import RangeReport, RangeUpdat
 from bioshards.corpus.download.pmc.removals import RangeRemovals
 from bioshards.corpus.download.pmc.s3_bucket import range_label
 from bioshards.corpus.download.pool import DownloadPool
-from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.manifest import Steps, encode, utc_now
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import OutputDir

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from bioshards.corpus.download import pubmed
 from bioshards.corpus.download.mirror import Mirror, MirroredFile
-from bioshards.corpus.download.source_parser import parse_source_spec
+from bioshards.corpus.download.sources import parse_source_spec
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import MAX_CONCURRENT_CALLS
 from bioshards.pipelines.inputs.downloads import make_server

@@ -22,8 +22,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bioshards.corpus.download.pmc.article_sets import DEFAULT_SETS, SETS, Versions
 from bioshards.corpus.download.pmc.bucket_inventory import mask_last_of_each
+from bioshards.corpus.download.sources import DEFAULT_SETS, SETS, Versions
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
 
@@ -41,8 +41,9 @@ class ArticleFilter:
 
     Attributes:
         licences: accepted licences, of :data:`~bioshards.corpus.licences.LICENCES`.
-        sets: accepted data sets, of :data:`~.article_sets.SETS`.  An article must be in one of them;
-            one in ``ocr`` is dropped unless ``ocr`` is accepted, because of the quality of scanned pages.
+        sets: accepted data sets, of :data:`~bioshards.corpus.download.sources.SETS`.  An article must be in
+            one of them; one in ``ocr`` is dropped unless ``ocr`` is accepted, because of the quality of
+            scanned pages.
         drop_retracted: drop retracted articles.
         versions: versions of an article to keep.
     """

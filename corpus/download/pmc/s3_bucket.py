@@ -5,7 +5,7 @@ Since August 2026 PMC is distributed as public objects in Amazon S3
 
     PMC12345.1/PMC12345.1.xml     version 1 of article PMC12345
     metadata/PMC12345.1.json      metadata: licence, checksums
-    inventory-reports/...         daily lists of the metadata objects (inventory_manifest.py)
+    inventory-reports/...         daily lists of the metadata objects (bucket_inventory.py)
 
 Listings have the format of S3
 (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html):
@@ -30,12 +30,12 @@ from bioshards.corpus.download.http_client import (
     Connection,
     DownloadError,
     NotFoundError,
+    OutageDetector,
     OutageError,
     RefusedError,
     UnreachableError,
 )
 from bioshards.corpus.download.listing import ListingError
-from bioshards.corpus.download.outage import OutageDetector
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.storage.checksums import md5_of_bytes
 from bioshards.corpus.storage.retry import MAX_REFUSED_OBJECTS, READ_RETRY_POLICY, retry

@@ -18,11 +18,11 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from bioshards.corpus.download.http_client import Server
+from bioshards.corpus.download.listing import RemoteFile
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.bucket_inventory import Inventory
 from bioshards.corpus.download.rate_limit import RateLimiter
-from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.manifest import DocumentsRun, PretrainingInput, PretrainingRun, WordsRun, decode
 from bioshards.corpus.output.output_layout import OutputDir

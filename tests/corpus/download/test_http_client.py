@@ -26,9 +26,9 @@ from bioshards.corpus.download.http_client import (
     OutageError,
     RefusedError,
     UnreachableError,
+    explain_redirect,
 )
 from bioshards.corpus.download.rate_limit import RateLimiter
-from bioshards.corpus.download.redirects import explain_redirect
 from bioshards.corpus.storage.retry import RetryPolicy
 from tests.support.hypothesis_profiles import examples
 from tests.support.servers.fake_server import FakeServer

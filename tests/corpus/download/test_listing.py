@@ -17,9 +17,7 @@ from bioshards.corpus.download.listing import (
     is_complete,
     parse_links,
 )
-from bioshards.corpus.download.source_parser import parse_source_spec
-from bioshards.corpus.download.source_registry import SOURCES
-from bioshards.corpus.download.source_spec import SourceSpec
+from bioshards.corpus.download.sources import SOURCES, SourceSpec, parse_source_spec
 from tests.support.hypothesis_profiles import examples
 
 PUBMED_URL = SOURCES["pubmed"].url

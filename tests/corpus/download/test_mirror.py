@@ -24,8 +24,8 @@ from typing import Any
 import pytest
 
 from bioshards.corpus.download.http_client import Connection, DownloadError, UnreachableError
+from bioshards.corpus.download.listing import RemoteFile
 from bioshards.corpus.download.mirror import Mirror, MirroredFile, distrust_copy
-from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.storage import resumable_file, retry
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -779,7 +779,7 @@ FETCH_SCRIPT = """
 import sys
 from datetime import datetime
 from bioshards.corpus.download.mirror import Mirror
-from bioshards.corpus.download.remote_file import RemoteFile
+from bioshards.corpus.download.listing import RemoteFile
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.servers.http_connections import open_connection
 folder, base, path = sys.argv[1:]

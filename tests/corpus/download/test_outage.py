@@ -8,11 +8,11 @@ from bioshards.corpus.download.http_client import (
     Connection,
     DownloadError,
     NotFoundError,
+    OutageDetector,
     OutageError,
     RefusedError,
     UnreachableError,
 )
-from bioshards.corpus.download.outage import OutageDetector
 from bioshards.corpus.storage.retry import INTERACTIVE_RETRY_POLICY
 from tests.support.servers.http_connections import make_server
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.download import verifier
-from bioshards.corpus.download.verifier import DownloadVerifier, parse_root_name
+from bioshards.corpus.download import mirror
+from bioshards.corpus.download.mirror import DownloadVerifier, parse_root_name
 from bioshards.corpus.errors import BadFileError
 from tests.support.hypothesis_profiles import examples
 
@@ -215,7 +215,7 @@ def make_gzip_bomb(megabytes: int) -> Iterable[bytes]:
 
 
 def test_bomb_is_rejected_at_the_size_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verifier, "MAX_FILE_BYTES", 8 << 20)
+    monkeypatch.setattr(mirror, "MAX_FILE_BYTES", 8 << 20)
     assert verify(make_gzip_bomb(7)) not in {"too-large", "corrupt-gzip", "wrong-root"}
     assert verify(make_gzip_bomb(9)) == "too-large"
     assert verify([b"".join(make_gzip_bomb(9))]) == "too-large"
@@ -247,7 +247,7 @@ def test_endless_data_that_expands_to_nothing_is_rejected(
     first: bytes, endless: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Padding, empty members and empty blocks count towards the size limit."""
-    monkeypatch.setattr(verifier, "MAX_FILE_BYTES", 1 << 20)
+    monkeypatch.setattr(mirror, "MAX_FILE_BYTES", 1 << 20)
     assert verify([first, *[endless] * 40]) == "too-large"
 
 

@@ -26,7 +26,7 @@ from bioshards.corpus.document import Document
 from bioshards.corpus.download.pmc import article_ranges, bucket_inventory
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.article_ranges import RangeUpdate
-from bioshards.corpus.download.pmc.article_sets import SETS
+from bioshards.corpus.download.sources import SETS
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.jats.inputs import discover

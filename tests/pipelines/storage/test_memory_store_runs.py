@@ -13,8 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from bioshards.corpus.download.listing import RemoteFile
 from bioshards.corpus.download.mirror import Mirror
-from bioshards.corpus.download.remote_file import RemoteFile
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.storage import retry
 from bioshards.pipelines import cli

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
-from bioshards.corpus.download.pmc.article_sets import DEFAULT_SETS, SETS
 from bioshards.corpus.download.pmc.metadata_cache import METADATA_SCHEMA
+from bioshards.corpus.download.sources import DEFAULT_SETS, SETS
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
 from tests.support.servers.fake_pmc_bucket import TODAY
 

@@ -17,9 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.download.http_client import HttpResponse
-from bioshards.corpus.download.pmc import bucket_inventory, inventory_manifest
-from bioshards.corpus.download.pmc.bucket_inventory import INVENTORY_SCHEMA, Inventory
-from bioshards.corpus.download.pmc.inventory_manifest import InventoryError
+from bioshards.corpus.download.pmc import bucket_inventory
+from bioshards.corpus.download.pmc.bucket_inventory import INVENTORY_SCHEMA, Inventory, InventoryError
 from bioshards.corpus.download.pmc.s3_bucket import BucketListingError, ChecksumError, list_folders
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.hypothesis_profiles import examples
@@ -188,7 +187,7 @@ def test_all_pages_of_the_listing_are_read(bucket: FakeBucket) -> None:
     for day in range(10, 30):
         bucket.write(f"{INVENTORY_PREFIX}2026-08-{day}T01-00Z/manifest.json", b"")
     connection = FolderConnection(bucket.root, page_size=3)
-    assert inventory_manifest.find_newest(connection, BASE_URL).date == f"{DAY}T01-00Z"
+    assert bucket_inventory.find_newest(connection, BASE_URL).date == f"{DAY}T01-00Z"
     assert len(connection.requests_containing("?")) == 8
 
 
@@ -215,7 +214,7 @@ def test_only_dated_folders_below_the_prefix_count(connection: FolderConnection)
     end = "<CommonPrefixes/><IsTruncated>false</IsTruncated>"
     page = f"<ListBucketResult>{prefixes}{end}</ListBucketResult>"
     connection.faults[LISTING] = [HttpResponse(page.encode(), "", "")]
-    assert inventory_manifest.find_newest(connection, BASE_URL).date == f"{DAY}T01-00Z"
+    assert bucket_inventory.find_newest(connection, BASE_URL).date == f"{DAY}T01-00Z"
 
 
 def test_invalid_listing_page_is_retried(mirror: str, connection: FolderConnection) -> None:
@@ -292,7 +291,7 @@ def test_invalid_manifest_is_an_error_that_names_the_module(
     bucket.publish_inventory(DAY, edit_manifest=edit)
     with pytest.raises(InventoryError, match=message) as raised:
         update_inventory(mirror, connection)
-    assert "inventory_manifest.py must be updated" in str(raised.value)
+    assert "bucket_inventory.py must be updated" in str(raised.value)
     assert not connection.requests_containing("csv.gz")
 
 

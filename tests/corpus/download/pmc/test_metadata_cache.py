@@ -16,10 +16,14 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.download.http_client import HttpResponse, RefusedError, UnreachableError
 from bioshards.corpus.download.pmc import bucket_inventory, metadata_cache
-from bioshards.corpus.download.pmc.article_sets import Versions
-from bioshards.corpus.download.pmc.metadata_cache import METADATA_SCHEMA, MetadataUpdate
-from bioshards.corpus.download.pmc.metadata_object import normalise_licence, parse_metadata
+from bioshards.corpus.download.pmc.metadata_cache import (
+    METADATA_SCHEMA,
+    MetadataUpdate,
+    normalise_licence,
+    parse_metadata,
+)
 from bioshards.corpus.download.pmc.s3_bucket import ArticleMetadataError
+from bioshards.corpus.download.sources import Versions
 from bioshards.corpus.licences import LICENCES
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.hypothesis_profiles import examples

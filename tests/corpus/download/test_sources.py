@@ -9,9 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.download.source_parser import SourceSpecError, parse_source_spec
-from bioshards.corpus.download.source_registry import SOURCES
-from bioshards.corpus.download.source_spec import FileSelection, SourceSpec
+from bioshards.corpus.download.sources import (
+    SOURCES,
+    FileSelection,
+    SourceSpec,
+    SourceSpecError,
+    parse_source_spec,
+)
 from tests.support.hypothesis_profiles import examples
 
 DAY = date(2026, 8, 1)
