@@ -46,7 +46,7 @@ TAG ?= $(VERSION)
 DOCKER ?= docker
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' src/bioshards/__init__.py)
 BUILD = $(DOCKER) build --file docker/Dockerfile --build-arg VERSION=$(VERSION)
-IMAGES := worker launcher trainer
+IMAGES := worker trainer
 NAME = $(REGISTRY:%=%/)bioshards-$(1):$(TAG)
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet

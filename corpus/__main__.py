@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
-from bioshards import early_interrupt
 from bioshards.corpus.exit_codes import INTERRUPTED
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.options import Argument, Option, OptionParser
@@ -72,7 +71,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = OptionParser(prog="python -m bioshards.corpus", description="Inspect a finished directory.")
     options = parser.parse_command(COMMANDS, list(sys.argv[1:] if arguments is None else arguments))
     try:
-        early_interrupt.hand_over()
         from bioshards.corpus import commands  # here, so that --help does not wait for pyarrow
 
         if isinstance(options, StatsOptions):

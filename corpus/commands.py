@@ -147,7 +147,7 @@ def print_check(folder: str) -> int:
     print("\n".join(check.problems), file=sys.stderr)
     print(
         f"{folder} differs from its manifest in {len(check.problems):,} files (of {counts}): "
-        "make it again, or copy it again by beam copy, which replaces what differs",
+        "make it again, or copy it again",
         file=sys.stderr,
     )
     return FAILED

@@ -1,4 +1,4 @@
-"""The ``beam`` command: list pipelines, run one, write a template, copy an output.
+"""The ``beam`` command: list pipelines, run one.
 
 Beam is imported only when a pipeline runs, so that ``beam list`` and ``--help`` answer at once.
 """
@@ -16,8 +16,6 @@ USAGE = """\
 usage: beam list
        beam run PIPELINE --output DIR [options]
        beam run PIPELINE --help
-       beam template PIPELINE --template-file FILE [options]
-       beam copy SOURCE TARGET
 
 pipelines:
 """ + "".join(f"  {name:21} {command.description}\n" for name, command in PIPELINES.items())
@@ -32,23 +30,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not args or args[0] in ("-h", "--help", "help"):
         print(USAGE, end="")
         return OK if args else USAGE_ERROR
-    if args[0] == "copy":
-        from bioshards.pipelines import command_runner
-
-        return command_runner.run_command("copy", args[1:])
-    if args[0] not in ("run", "template"):
-        return _print_usage_error(
-            f"unknown command {args[0]!r}", args[0], ["run", "list", "template", "copy"]
-        )
+    if args[0] != "run":
+        return _print_usage_error(f"unknown command {args[0]!r}", args[0], ["run", "list"])
     if len(args) < 2 or args[1] in ("-h", "--help"):
         print(USAGE, end="")
         return OK if len(args) > 1 else USAGE_ERROR
     if args[1] not in PIPELINES:
         return _print_usage_error(f"unknown pipeline {args[1]!r}", args[1], list(PIPELINES))
-    if args[0] == "template":
-        from bioshards.pipelines.templates import template_writer
-
-        return template_writer.run_template_command(args[1], args[2:])
     from bioshards.pipelines import command_runner
 
     return command_runner.run_command(args[1], args[2:])

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import ArgumentParser
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.exit_codes import INTERRUPTED
 from bioshards.corpus.ui.command_line import interrupt_on_sigterm
 from bioshards.corpus.ui.error_report import report_error
-from bioshards.pipelines.options.common import RunOptions
-from bioshards.pipelines.registry import get_command
+from bioshards.pipelines.registry import PIPELINES
 
 
 def run_command(name: str, argv: Sequence[str]) -> int:
-    """Run ``beam run NAME``, or ``beam copy``, with these arguments and return the exit code."""
-    command = get_command(name)
+    """Run ``beam run NAME`` with these arguments and return the exit code; print the error that ends it."""
+    command = PIPELINES[name]
     parser = command.load_parser()
 
     def run() -> int:
@@ -29,15 +27,9 @@ def run_command(name: str, argv: Sequence[str]) -> int:
 
             args = expand_arguments(name, args)
         options, beam_args = parser.parse_known_options(args)
-        if isinstance(options, RunOptions):
-            options.check()
+        options.check()
         return command.load_driver()(parser, options, beam_args, args).run()
 
-    return run_reported(parser, run)
-
-
-def run_reported(parser: ArgumentParser, run: Callable[[], int]) -> int:
-    """Run a command of ``beam`` and return its exit code; print the error that ends it."""
     try:
         with interrupt_on_sigterm():
             return run()

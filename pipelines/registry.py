@@ -15,7 +15,7 @@ from bioshards.corpus.errors import MissingExtraError
 from bioshards.pipelines.options.parser import Parser
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+    from bioshards.pipelines.options.common import RunOptions
 
 
 class RunnableCommand(Protocol):
@@ -31,8 +31,8 @@ class DriverFactory(Protocol):
 
     def __call__(
         self,
-        parser: Parser[DataclassInstance],
-        options: DataclassInstance,
+        parser: Parser[RunOptions],
+        options: RunOptions,
         beam_args: Sequence[str],
         argv: Sequence[str],
     ) -> RunnableCommand: ...
@@ -56,9 +56,9 @@ class Command:
     driver_class: str
     extra: str = ""
 
-    def load_parser(self) -> Parser[DataclassInstance]:
+    def load_parser(self) -> Parser[RunOptions]:
         """Return the options of the command."""
-        parser: Parser[DataclassInstance] = _import_module(self.parser_module).make_parser()
+        parser: Parser[RunOptions] = _import_module(self.parser_module).make_parser()
         return parser
 
     def load_driver(self) -> DriverFactory:
@@ -120,23 +120,6 @@ PIPELINES: Final = {
     ),
 }
 """The pipelines of ``beam run``, by name."""
-
-COPY: Final = Command(
-    "a finished directory from one store to another",
-    parser_module="copy",
-    driver_module="drivers.copy_driver",
-    driver_class="CopyDriver",
-)
-
-
-def get_command(name: str) -> Command:
-    """Return the command ``beam run NAME``, or ``beam copy``."""
-    return COPY if name == "copy" else PIPELINES[name]
-
-
-def load_parser(pipeline: str) -> Parser[DataclassInstance]:
-    """Return the options of a pipeline."""
-    return PIPELINES[pipeline].load_parser()
 
 
 def _import_module(name: str) -> ModuleType:

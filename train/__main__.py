@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Annotated, Final
 
-from bioshards import early_interrupt
 from bioshards.corpus.exit_codes import INTERRUPTED, OK, USAGE_ERROR
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.options import Argument, Option, OptionParser
@@ -42,7 +41,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if arguments is None else arguments)
     progress, job = Progress(sys.stderr), None
     try:
-        early_interrupt.hand_over()
         if argv[:1] == ["plot"]:
             plot_parser = OptionParser(
                 prog="python -m bioshards.train plot",

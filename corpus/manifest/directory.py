@@ -90,7 +90,8 @@ def read_manifest(storage: Storage, folder: str) -> Manifest:
     path = f"{folder}/{NAME}"
     if "://" in folder and not storage.is_remote:
         raise ManifestNotFoundError(
-            f"{folder} is on an object store, and this reads local folders: beam copy {folder} FOLDER",
+            f"{folder} is on an object store, and this reads local folders: copy it first (rclone, or the "
+            "store's own tools)",
             path,
         )
     if not storage.exists(path):

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from bioshards import early_interrupt
 from bioshards.corpus.exit_codes import INTERRUPTED, OK, USAGE_ERROR
 from bioshards.corpus.ui.error_report import report_error
 
@@ -23,12 +22,11 @@ class CommandResult(NamedTuple):
 
 @contextlib.contextmanager
 def interrupt_on_sigterm() -> Iterator[None]:
-    """Let a termination signal end the work as Ctrl-C does, and either of them end an import at once."""
+    """Let a termination signal end the work as Ctrl-C does."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    early_interrupt.hand_over()
-    previous_handler = signal.signal(signal.SIGTERM, early_interrupt.interrupt)
+    previous_handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:

@@ -40,7 +40,7 @@ def check_not_running(context: RunContext, job_spec: JobSpec) -> None:
         OutputMismatchError: one is.
         DataflowQueryError: Dataflow does not say.
     """
-    if not context.is_on_dataflow or format_template_message(context.beam_options):
+    if not context.is_on_dataflow:
         return
     from apache_beam.runners.dataflow.internal.apiclient import DataflowApplicationClient
     from google.api_core.exceptions import GoogleAPIError
@@ -71,19 +71,6 @@ def check_not_running(context: RunContext, job_spec: JobSpec) -> None:
                 f"{_make_console_url(options, job.id)}. Wait for it, "
                 f"or stop it with {_format_cancel_command(options, job.id)}, and run the same command again"
             )
-
-
-def format_template_message(beam_options: PipelineOptions) -> str:
-    """Return the message on a job that is written as a template; '' for a job that is submitted."""
-    options = beam_options.get_all_options()
-    if path := options["template_location"]:
-        template_location = path if "://" in path else f"gs://BUCKET/... (a copy of {path})"
-        return (
-            f"template: {path}\nNothing runs yet. To start it: "
-            f"gcloud dataflow jobs run {options['job_name']} --gcs-location={template_location} "
-            f"{_format_location_options(options)}"
-        )
-    return ""
 
 
 def format_submitted_message(beam_options: PipelineOptions, pipeline_result: Any) -> str:

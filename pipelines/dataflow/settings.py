@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +37,7 @@ class Defaults:
             several, for work that waits; ours computes, so that they would take the memory of several and
             wait for one interpreter.
         autoscaling_algorithm: as many workers as there is work for; the service's own for batches
-            (horizontal-autoscaling), said so that a template says it.
+            (horizontal-autoscaling).
         save_main_session: off. Beam sends all of ``__main__`` by default; workers have the package instead.
     """
 
@@ -100,9 +99,8 @@ def check_options(beam_options: PipelineOptions) -> None:
             raise UsageError(f"--{name} {options[name]} is {problem}")
     if options["dry_run"]:
         raise UsageError("--dry_run is Beam's and says nothing: give --dry-run, which makes the job as well")
-    template = options["template_location"]
-    if template and "://" not in template and not os.path.isdir(os.path.dirname(template) or "."):
-        raise UsageError(f"--template_location {template}: there is no folder {os.path.dirname(template)}")
+    if options["template_location"]:
+        raise UsageError("--template_location would only write the job: leave it out, and the job is started")
     try:
         import apache_beam.runners.dataflow.internal.apiclient  # noqa: F401
     except ImportError as error:

@@ -103,7 +103,7 @@ def check_store_credentials(beam_options: PipelineOptions, paths: Iterable[str])
                 f"{path} cannot be used by Dataflow's workers without "
                 f"{' and '.join(f'--{name}' for name in names)}, as credentials of this machine stay here; "
                 "whoever may look at the job sees them, so take some that open this bucket alone. "
-                "Or copy what is there to gs:// (beam copy)"
+                "Or copy what is there to gs:// first"
             )
 
 

@@ -180,16 +180,13 @@ class Driver(ABC, Generic[OptionsT, JobT]):
 
     def _execute(self, job: JobT, job_spec: JobSpec, context: RunContext) -> int:
         self.reset_output(job)
-        deferred_message = execute(
+        execute(
             lambda root: self.build(root, job),
             context,
             self.count_workers(job),
             job_spec,
             lambda progress: self.make_progress(job, progress),
         )
-        if deferred_message:
-            print(deferred_message)
-            return OK
         result = job.storage.read_json(job.output_dir.result_path)
         for line in self.describe_result(job, result):
             print(line)

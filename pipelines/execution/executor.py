@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import logging
 import shutil
-import sys
 import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from bioshards import early_interrupt
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.gc_pause import pause_gc
 from bioshards.corpus.ui import progress_notes
@@ -84,14 +83,11 @@ def execute(
     workers: int,
     job_spec: JobSpec,
     make_progress: Callable[[Progress], ProgressMonitor],
-) -> str:
+) -> None:
     """Run the graph that ``build`` makes to its end.
 
     Args:
         make_progress: makes what is called to show how far the run is.
-
-    Returns:
-        what to say of a job that is only described, for Dataflow to run later; '' if it has run.
 
     Raises:
         KeyboardInterrupt: Ctrl-C or a termination signal; with what to say if the job goes on elsewhere.
@@ -102,13 +98,12 @@ def execute(
 
         from bioshards.pipelines.execution import local_runner
 
-    if early_interrupt.is_command(sys.orig_argv):
-        gc.freeze()  # the collections at the end of the process would search all of Beam: 0.1 to 0.4 s
+    # The collections at the end of the process would search all of Beam: 0.1 to 0.4 s.
+    atexit.register(gc.freeze)
     beam_options = context.beam_options or PipelineOptions([])
     if not context.has_runner:
         local_runner.set_workers(beam_options, workers)
     runner = None if context.has_runner else local_runner.make_runner(beam_options)
-    deferred_message = job_status.format_template_message(beam_options) if context.is_on_dataflow else ""
     results: list[Any] = []
 
     def update_progress() -> None:
@@ -121,7 +116,7 @@ def execute(
             build(pipeline)
             result = pipeline.run()
         results.append(result)
-        if context.is_on_dataflow and not deferred_message:
+        if context.is_on_dataflow:
             print(job_status.format_submitted_message(beam_options, result), file=terminal, flush=True)
         state = result.wait_until_finish()
         if state in ("FAILED", "CANCELLED"):
@@ -147,7 +142,6 @@ def execute(
             ) from None
         finally:
             progress.close()
-    return deferred_message
 
 
 def make_pipeline(runner: Any, options: PipelineOptions) -> beam.Pipeline:

@@ -58,16 +58,6 @@ _INCOMPLETE_SCHEME: Final = re.compile(r"(?:^|/)(gs|s3|az|abfss?|azfs):(?!//)")
 output with it."""
 
 
-FILESYSTEM_OPTION_PREFIXES: Final = (
-    "--s3_",
-    "--no_auth",
-    "--azure_",
-    "--blob_service_endpoint",
-    "--impersonate_service_account",
-)
-"""How the options of Beam's file systems begin, the only ones that say something where no job is made."""
-
-
 def make_context(
     parser: argparse.ArgumentParser,
     beam_args: Sequence[str],
@@ -167,20 +157,15 @@ def translate_output_errors(output: str, option: str = "--output") -> Iterator[N
 
 
 @contextlib.contextmanager
-def claim_output(
-    storage: Storage, output_dir: OutputDir, config: dict[str, Any], option: str = "--output"
-) -> Iterator[None]:
+def claim_output(storage: Storage, output_dir: OutputDir, config: dict[str, Any]) -> Iterator[None]:
     """Inside, the output is marked as begun with this configuration, and this run alone writes it.
-
-    Args:
-        option: what the output was given as.
 
     Raises:
         OutputMismatchError: it cannot be written, or another run writes it, or has begun it since it was
             looked at.
     """
     with contextlib.ExitStack() as stack:
-        with translate_output_errors(output_dir.path, option):
+        with translate_output_errors(output_dir.path):
             stack.enter_context(lock_output(storage, output_dir))
             output_layout.check_config(
                 storage, output_dir, config

@@ -15,27 +15,22 @@ usage: bioshards COMMAND ...
 
   fetch             PubMed, PMC and Europe PMC into a mirror of verified files
   run PIPELINE      run a pipeline; bioshards list names them
-  template, copy    write a Dataflow template; copy a finished directory and verify it
   vocab             build, adopt or report on a vocabulary
   train             pretrain a model, or plot training curves
   evaluate          fine-tune, score and compare models
   corpus            export, show, verify, or print statistics of a finished directory
   doctor            check this machine: Python, libraries, disk, network, credentials, GPU
-  completion SHELL  print a script for bash or zsh that completes commands and options
 
 bioshards COMMAND --help describes a command.
 """
 _MODULES: Final = {
     "list": "bioshards.pipelines.cli",
     "run": "bioshards.pipelines.cli",
-    "template": "bioshards.pipelines.cli",
-    "copy": "bioshards.pipelines.cli",
     "vocab": "bioshards.vocab.__main__",
     "train": "bioshards.train.__main__",
     "evaluate": "bioshards.evaluate.__main__",
     "corpus": "bioshards.corpus.__main__",
     "doctor": "bioshards.doctor",
-    "completion": "bioshards.completion",
 }
 COMMANDS: Final = ("fetch", *_MODULES)
 _BEAM: Final = "bioshards.pipelines.cli"

@@ -178,7 +178,7 @@ def test_error_has_path_field_reason_and_advice(tmp_path: Path) -> None:
 def test_missing_damaged_or_foreign_manifest_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ManifestNotFoundError, match=r"no manifest\.json.*rerun the command to complete it"):
         read_manifest(FILES, str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="beam copy"):
+    with pytest.raises(FileNotFoundError, match="copy it first"):
         read_manifest(FILES, "gs://bucket/out")
     (tmp_path / "manifest.json").write_bytes(b'{"pipe')
     with pytest.raises(ManifestError, match=r"manifest\.json cannot be read: .*Make the directory anew"):

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections import namedtuple
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 
@@ -84,51 +81,11 @@ def test_doctor_fails_without_a_core_library(monkeypatch: pytest.MonkeyPatch) ->
     assert [check.detail for check in failed] == ["missing lxml: pip install bioshards"]
 
 
-COMPLETED = [
-    ("bioshards ru", {"run"}),
-    ("bioshards vocab ", {"adopt", "build", "report"}),
-    ("bioshards run pu", {"pubmed_to_shards"}),
-    ("beam run text_to_shards --like m.json --ded", {"--dedup"}),
-    ("bioshards run pubmed_to_shards --workers 2 --dedup n", {"none", "near"}),
-    ("bioshards corpus export abstracts --format ", {"text", "jsonl", "parquet"}),
-    ("/usr/bin/bioshards train set --prese", {"--preset"}),
-    ("bioshards train pl", {"plot"}),
-    ("bioshards template fetch --template-f", {"--template-file"}),
-    ("bioshards run pubmed_to_shards --input ", set()),  # bash completes a file
-    ("bioshards corpus stats ", set()),
-]
-
-
-@pytest.mark.skipif(not shutil.which("bash"), reason="not installed: bash")
-def test_bash_completes_commands_pipelines_and_options(tmp_path: Path, capsys: Capture) -> None:
-    assert main(["completion", "bash"]) == 0
-    (tmp_path / "script").write_text(capsys.readouterr().out)
-    lines = ["complete() { complete_arguments=$*; }", ". ./script", 'echo "$complete_arguments"']
-    for typed, _ in COMPLETED:
-        words = shlex.join(typed.split(" "))
-        lines.append(f"COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _bioshards")
-        lines.append('echo "${COMPREPLY[@]}"')
-    started = time.monotonic()
-    command = ["bash", "-c", "\n".join(lines)]
-    output = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    assert time.monotonic() - started < 0.2 * len(COMPLETED)
-    registration, *answers = output.splitlines()
-    assert registration == "-o default -F _bioshards bioshards beam"
-    found = {typed: set(answer.split()) for (typed, _), answer in zip(COMPLETED, answers, strict=True)}
-    assert found == dict(COMPLETED)
-
-
-def test_completion_names_the_shells(capsys: Capture) -> None:
-    assert main(["completion", "tcsh"]) == 2
-    assert "bioshards completion bash" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("module", "words"),
     [
         *((module, "--help") for module in ("corpus", "vocab", "train", "evaluate", "pipelines.cli")),
         *(("pipelines.cli", f"run {name} --help") for name in PIPELINES),
-        ("pipelines.cli", "copy --help"),
         ("pipelines.cli", "run pubmed_to_shards --max-shard-mb none"),
         ("pipelines.cli", "run fetch --inputt pubmed:"),
         ("pipelines.cli", "list"),

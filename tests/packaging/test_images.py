@@ -6,7 +6,6 @@ The Dockerfile is parsed, and the commands of its stages are run in folders.
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import os
 import re
 import subprocess
@@ -20,9 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from bioshards import __version__
-from bioshards.pipelines.dataflow.settings import DEFAULTS
 from bioshards.pipelines.registry import PIPELINES
-from tests.support.cloud import store_emulators
 from tests.support.dockerfile import (
     DOCKERFILE,
     StageEnvironments,
@@ -30,9 +27,9 @@ from tests.support.dockerfile import (
     list_checkout_files,
     parse_stages,
 )
-from tests.support.paths import PUBMED_SAMPLE, REPOSITORY
+from tests.support.paths import REPOSITORY
 
-STAGES = ["", "beam", "template-launcher", "python", "wheel", "worker", "launcher", "trainer"]
+STAGES = ["", "beam", "python", "wheel", "worker", "trainer"]
 
 
 def test_hadolint_passes_with_all_rules() -> None:
@@ -62,7 +59,6 @@ def test_base_images_have_the_versions_of_beam_and_python() -> None:
     bases = dict(value.split("=", 1) for value in parse_stages()[""].values("ARG"))
     assert bases["BEAM"] == f"apache/beam_python3.11_sdk:{importlib.metadata.version('apache-beam')}"
     assert bases["PYTHON"].startswith("python:3.11.")
-    assert "/python311-template-launcher-base:" in bases["LAUNCHER"]
 
 
 def test_copied_files_are_in_the_checkout_and_the_build_context() -> None:
@@ -115,15 +111,10 @@ def test_no_secrets_no_remote_files_and_no_unneeded_root() -> None:
                 assert not re.search("key|secret|token|password", value, re.IGNORECASE), value
     assert stages["trainer"].values("USER") == ["10001:10001"]
     assert stages["trainer"].steps[-3:-1][0][0] == "USER"
-    for name in ("worker", "launcher"):  # Dataflow mounts their output folders for root
-        assert not stages[name].values("USER")
+    assert not stages["worker"].values("USER")  # Dataflow mounts its output folders for root
 
 
-def test_launcher_is_a_worker_too() -> None:
-    launcher = parse_stages()["launcher"]
-    assert launcher.base == "worker"
-    assert not launcher.values("RUN")
-    assert not launcher.values("ENTRYPOINT")
+def test_worker_starts_the_program_of_beam() -> None:
     assert parse_stages()["worker"].values("ENTRYPOINT") == ['["/opt/apache/beam/boot"]']
 
 
@@ -133,7 +124,7 @@ def test_make_image_builds_each_image_once() -> None:
     completed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     build_commands = [line for line in completed.stdout.splitlines() if line.startswith("docker build ")]
     names = [re.search(r"--tag (\S+)", line)[1] for line in build_commands]  # type: ignore[index]
-    assert names == [f"host/lab/bioshards-{name}:7" for name in ("worker", "launcher", "trainer")]
+    assert names == [f"host/lab/bioshards-{name}:7" for name in ("worker", "trainer")]
     assert all(f"--build-arg VERSION={__version__} " in line for line in build_commands)
     for line in build_commands:
         assert re.search(r"--target (\S+)", line)[1] in STAGES  # type: ignore[index]
@@ -156,7 +147,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> StageEnvironments:
     for path in images.context.rglob("*"):
         path.chmod(0o777 if path.is_dir() else 0o664)
         os.utime(path, (1e9, 1e9))
-    for stage in ("wheel", "worker", "launcher", "trainer"):
+    for stage in ("wheel", "worker", "trainer"):
         images.build_stage(stage)
     return images
 
@@ -202,47 +193,6 @@ def test_worker_has_the_pipelines_and_no_trainer(images: StageEnvironments) -> N
     package = images.site_packages("worker") / "bioshards"
     folders = {path.name for path in package.iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert folders == {"corpus", "pipelines", "vocab"}
-
-
-def test_launcher_creates_the_dataflow_job(images: StageEnvironments, tmp_path: Path) -> None:
-    """The launcher accepts the options of Dataflow's launcher, and the job's workers use the image."""
-    variables = images.environment("launcher")
-    image = "host/lab/bioshards-launcher:7"
-    imports = "import google.auth as a; from google.auth.credentials import AnonymousCredentials as C; "
-    script = (
-        f"{imports}a.default = lambda *_, **__: (C(), 'test'); import runpy, sys; del sys.argv[0]; "
-        "runpy.run_path(sys.argv[0], run_name='__main__')"
-    )
-    with store_emulators.run_gcs() as store:
-        for path in PUBMED_SAMPLE.iterdir():
-            store_emulators.upload_object(store, f"in/{path.name}", path.read_bytes())
-        options = [
-            f"--arguments=pubmed_to_shards --input={store.url}/in/pubmed26n0001.xml "
-            f"--input={store.url}/in/pubmed26n0003.xml --output={store.url}/out --no-titles",
-            "--runner=DataflowRunner",
-            "--job_name=abstracts",
-            "--project=my-lab",
-            "--region=us-central1",
-            f"--temp_location={store.url}/tmp",
-            f"--staging_location={store.url}/staging",
-            f"--template_location={store.url}/staging/job_object",
-            f"--sdk_container_image={image}",
-            "--newer_than_our_beam=1",
-        ]
-        completed = run_in_stage(
-            images,
-            "launcher",
-            *("python", "-c", script, variables["FLEX_TEMPLATE_PYTHON_PY_FILE"], *options, *store.options),
-            **store.environment,
-        )
-        assert completed.returncode == 0, completed.stderr
-        job = json.loads(store_emulators.download_object(store, "staging/job_object"))
-    assert job["name"] == "abstracts"
-    [workers] = job["environment"]["workerPools"]
-    assert workers["workerHarnessContainerImage"] == image
-    assert workers["machineType"] == DEFAULTS.machine_type
-    assert [package["name"] for package in workers["packages"]] == ["submission_environment_dependencies.txt"]
-    assert "--newer_than_our_beam=1 is passed over" in completed.stderr
 
 
 def test_installed_packages_are_pinned_and_compatible() -> None:

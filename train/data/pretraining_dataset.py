@@ -201,7 +201,7 @@ def manifest_of(folder: str) -> PretrainingManifest:
     """
     if "://" in folder:
         raise TrainingDataError(
-            f"{folder} is remote; training maps local files. Copy it first: beam copy {folder} FOLDER"
+            f"{folder} is remote; training maps local files. Copy it first (rclone, or the store's own tools)"
         )
     try:
         manifest = read_manifest(LocalStorage(), folder)

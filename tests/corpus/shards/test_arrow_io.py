@@ -345,5 +345,5 @@ def test_unfinished_directory_is_refused_with_advice(tmp_path: Path, has_shards:
 
 
 def test_directory_on_an_object_store_must_be_copied() -> None:
-    with pytest.raises(FileNotFoundError, match=r"is on an object store.*: beam copy gs://bucket/out FOLDER"):
+    with pytest.raises(FileNotFoundError, match=r"is on an object store.*: copy it first"):
         arrow_io.read_documents_manifest(LocalStorage(), "gs://bucket/out")

@@ -1,4 +1,4 @@
-"""Tests of jobs on a fake Dataflow: the wheel on workers, failures, interruption, refusal, templates."""
+"""Tests of jobs on a fake Dataflow: the wheel on workers, failures, interruption, refusal, settings."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def test_denied_job_listing_stops_the_run_before_writing(
     assert not service.jobs
 
 
-# Templates
+# What a job says
 
 
 @pytest.fixture(scope="module")
@@ -289,9 +289,9 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeServer]:
         ("fetch", 1),
     ],
 )
-def test_every_pipeline_can_be_a_template(
+def test_job_of_every_pipeline_has_the_default_settings(
     store: EmulatedStore,
-    wheel: Path,
+    service: FakeDataflow,
     servers: FakeServer,
     abstracts: str,
     vocabulary: Path,
@@ -299,8 +299,8 @@ def test_every_pipeline_can_be_a_template(
     pipeline: str,
     workers: int,
 ) -> None:
-    """Without credentials and without a Dataflow service."""
-    output, template = f"{store.url}/{pipeline}/out", f"{store.url}/{pipeline}/template.json"
+    output = f"{store.url}/{pipeline}/out"
+    service.failure_message = "the job is looked at, and not run"
     arguments = {
         "pubmed_to_shards": ["--input", "pubmed:", "--pubmed-url", f"{servers.url}pubmed/"],
         "pmc_to_shards": ["--input", "pmc:", "--pmc-url", f"{servers.url}bucket/"],
@@ -309,21 +309,9 @@ def test_every_pipeline_can_be_a_template(
         "fetch": ["--input", "pubmed:", "--pubmed-url", f"{servers.url}pubmed/", "--mirror", output],
     }[pipeline]
     arguments += [] if pipeline == "fetch" else ["--output", output]
-    arguments += ["--runner=DataflowRunner", f"--project={fake_dataflow.PROJECT}", "--region=us-central1"]
-    arguments += [
-        f"--temp_location={store.url}/tmp",
-        *store.options,
-        "--dataflow_endpoint=http://localhost:1",
-    ]
-    arguments += ["--experiments=disable_logging_submission_environment"]  # a second of pip freeze
-    arguments += [f"--extra_package={wheel}"]
 
-    assert cli.main(["run", pipeline, *arguments, f"--template_location={template}"]) == 0
-    stdout = capsys.readouterr().out
-    assert (
-        f"template: {template}\nNothing runs yet. To start it: gcloud dataflow jobs run bioshards-" in stdout
-    )
-    job = RoutedStorage(StoreOptions()).read_json(template)
+    assert cli.main(["run", pipeline, *arguments, *service.options]) == 1
+    [job] = service.jobs.values()
     [pool] = job["environment"]["workerPools"]
     assert pool["machineType"] == settings.DEFAULTS.machine_type
     assert pool["diskSizeGb"] == settings.DEFAULTS.disk_size_gb
@@ -334,7 +322,7 @@ def test_every_pipeline_can_be_a_template(
     assert job["labels"] == {"bioshards": "0-1-0", "pipeline": pipeline}
     assert job["name"] == settings.make_job_name(JobSpec(pipeline, output, 1))
     staged = {package["name"] for package in pool["packages"]}
-    assert staged == {wheel.name, "extra_packages.txt", "requirements.txt"}
+    assert staged == {service.wheel.name, "extra_packages.txt", "requirements.txt"}
     if pipeline in ("pubmed_to_shards", "fetch"):
         _assert_downloads_are_bounded(RoutedStorage(StoreOptions()), job)
 

@@ -462,22 +462,6 @@ def read_first_id(shard: Path) -> str:
         return id_
 
 
-def test_copy_retries_after_the_client_library_gives_up(
-    proxies: dict[str, ObjectStoreProxy], reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Files of a copy are retried as the items of a step are."""
-    monkeypatch.setattr(store_options, "STORE_MAX_RETRIES", 1)
-    url = f"{proxies['s3'].store.url}/copied"
-    proxies["s3"].schedule_fault("PUT", "*/data-*", UploadReset(100), times=3)
-    proxies["s3"].schedule_fault("PUT", "*/manifest.json", ServiceUnavailable(), times=3)
-    assert cli.main(["copy", str(reference), url, *list_store_options(proxies)]) == 0
-    assert not proxies["s3"].pending_fault_count()
-    proxies["s3"].schedule_fault("GET", "*/data-*", TruncatedBody(10), times=3)
-    assert cli.main(["copy", url, str(tmp_path / "back"), *list_store_options(proxies)]) == 0
-    assert not proxies["s3"].pending_fault_count()
-    assert published_digests(tmp_path / "back") == published_digests(reference)
-
-
 def test_errors_of_the_progress_monitor_do_not_stop_a_run(
     proxies: dict[str, ObjectStoreProxy], beam_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,1 +1,0 @@
-"""Dataflow templates: classic templates, flex templates and their launcher."""
