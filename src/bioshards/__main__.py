@@ -5,6 +5,7 @@ A command's module is imported only when that command runs, so that ``--help`` a
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -52,7 +53,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"bioshards: unknown command {words[0]!r}{hint or ' (see bioshards --help)'}", file=sys.stderr)
         return 2
     module = _MODULES[words[0]]
-    exit_code: int = import_module(module).main(words if module == _BEAM else words[1:])
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        exit_code: int = import_module(module).main(words if module == _BEAM else words[1:])
+    except KeyboardInterrupt:  # while modules are imported; a command says itself how it goes on
+        print("\nstopped: run the same command again to continue", file=sys.stderr)
+        return 130
     return exit_code
 
 

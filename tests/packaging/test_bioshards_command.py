@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import signal
 import subprocess
 import sys
 from collections import namedtuple
@@ -12,7 +13,6 @@ from importlib import metadata
 import pytest
 
 import bioshards
-from bioshards import doctor
 from bioshards.__main__ import main
 from bioshards.pipelines.registry import PIPELINES
 
@@ -65,20 +65,34 @@ def test_doctor_names_what_is_missing(capsys: Capture, monkeypatch: pytest.Monke
     monkeypatch.setenv("AWS_PROFILE", "lab")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: DiskUsage(0, 0, 5e9))
     assert main(["doctor"]) == 0
-    states = {line[9:25].strip(): line.split()[0] for line in capsys.readouterr().out.splitlines()}
+    states = {line[9:32].strip(): line.split()[0] for line in capsys.readouterr().out.splitlines()}
     assert [states[name] for name in ("python", "bioshards", "s3:// access")] == ["ok"] * 3
     assert [states[name] for name in ("disk", "PubMed", "PMC", "Europe PMC")] == ["missing"] * 4
 
 
-def test_doctor_fails_without_a_core_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    def get_version(name: str) -> str:
-        if name == "lxml":
-            raise metadata.PackageNotFoundError
-        return "1.0"
+def test_doctor_fails_without_a_core_library(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    find_all = metadata.distributions
+    monkeypatch.setattr(metadata, "distributions", lambda name: [] if name == "lxml" else find_all(name=name))
+    assert main(["doctor"]) == 1
+    assert "missing lxml: pip install 'bioshards'" in capsys.readouterr().out
 
-    monkeypatch.setattr(metadata, "version", get_version)
-    failed = [check for check in doctor.run_checks() if check.state == "failed"]
-    assert [check.detail for check in failed] == ["missing lxml: pip install bioshards"]
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stop_while_a_command_is_imported_is_one_line(number: signal.Signals) -> None:
+    """The command stops itself when it looks for a module of its own."""
+    script = f"""
+import os, sys
+class StopAtImport:
+    def find_spec(self, name, path=None, target=None):
+        if name == "bioshards.vocab.__main__":
+            os.kill(os.getpid(), {number})
+sys.meta_path.insert(0, StopAtImport())
+from bioshards.__main__ import main
+sys.exit(main(["vocab", "build"]))
+"""
+    completed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert completed.stderr.strip() == "stopped: run the same command again to continue"
+    assert completed.returncode == 130
 
 
 @pytest.mark.parametrize(
