@@ -1,4 +1,4 @@
-"""Extract the text of JATS articles as pure functions: bytes to a document or to paragraphs.
+"""Extract the text of JATS articles as pure functions: bytes to a document or to its paragraphs.
 
 docs/full-text.md defines what counts as text, and how citations, formulas and inline elements are
 handled; tests/golden/jats/ has the cases.  The parser is imported on first use, so that ``--help``, which
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from bioshards.corpus.errors import BadRecordError
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from bioshards.corpus.document import Document
     from bioshards.corpus.jats.document_builder import ArticleDocumentBuilder
     from bioshards.corpus.jats.filters import PmcConfig
-    from bioshards.corpus.jats.section_walker import TextBlock
 
 
 @pause_gc()
@@ -34,15 +32,15 @@ def document(xml: bytes, config: PmcConfig | None = None) -> Document:
         BadFileError, BadRecordError: the file is malformed, does not contain exactly one article, or the
             article has no id.
     """
-    from bioshards.corpus.jats import article_metadata, text_blocks, translations, xml_tree
-    from bioshards.corpus.jats.document_builder import identify_article
+    from bioshards.corpus.jats import article_metadata, text_blocks, xml_tree
+    from bioshards.corpus.jats.document_builder import identify_article, select_text
 
     config = config or _make_default_config()
     article = _extract_article(xml)
     tree = xml_tree.parse_article(article, flatten=config.flattens_markup, has_tables=config.has_tables)
     metadata = article_metadata.parse_metadata(tree, config.columns, article)
     identify_article(metadata)
-    tree, metadata = translations.select_text(tree, metadata, config)
+    tree, metadata = select_text(tree, metadata, config)
     blocks = text_blocks.extract_blocks(
         tree,
         formula=config.formula,
@@ -67,26 +65,20 @@ def _document_builder(config: PmcConfig) -> ArticleDocumentBuilder:
     return ArticleDocumentBuilder(config)
 
 
-@pause_gc()
 def paragraphs(xml: bytes) -> list[str]:
-    """Return the text of an article in the order of PMC's plain text, with captions in place.
+    """Return the title, headings and paragraphs of an article, each in one line.
 
-    One item per title, heading or paragraph, each in one line. Included are all parts except reviews,
-    translations and teaser abstracts.
+    It is the text of :func:`document` before sentences are split.
 
     Args:
         xml: bytes of a file with one article; gzipped or not.
 
     Raises:
-        BadFileError, BadRecordError: the file is malformed or does not contain exactly one article.
+        BadFileError, BadRecordError: as of :func:`document`.
     """
-    from bioshards.corpus.jats import text_blocks, xml_tree
+    from bioshards.corpus.jats.filters import PmcConfig
 
-    return list(
-        _interleave_headings(
-            text_blocks.extract_blocks(xml_tree.parse_article(_extract_article(xml)), captions_in_place=True)
-        )
-    )
+    return document(xml, PmcConfig(splitter="none", section_labels=True)).sentences
 
 
 def _extract_article(xml: bytes) -> bytes:
@@ -96,17 +88,3 @@ def _extract_article(xml: bytes) -> bytes:
     if len(articles) != 1:
         raise BadRecordError("not-one-article", f"the file has {len(articles)} articles")
     return articles[0]
-
-
-def _interleave_headings(blocks: list[TextBlock]) -> Iterator[str]:
-    """Yield the texts of the blocks, each heading before its first block."""
-    seen_paths = set()
-    for block in blocks:
-        if block.part in ("other-abstract", "translated-abstract", "sub-article"):
-            continue
-        for depth in range(1, len(block.headings) + 1):
-            heading_path = block.headings[:depth]
-            if heading_path not in seen_paths:
-                seen_paths.add(heading_path)
-                yield heading_path[-1]
-        yield block.text

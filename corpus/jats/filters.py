@@ -17,8 +17,6 @@ from bioshards.corpus.article_config import (
 )
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import InvalidValueError, suggest_nearest
-from bioshards.corpus.jats.article_types import ARTICLE_TYPES
-from bioshards.corpus.jats.in_text_citations import CITATION_MASK, CITATION_MODES
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES, UNKNOWN_LICENCE
 from bioshards.corpus.text_config import describe_unknown_names
 from bioshards.corpus.ui.options import Option
@@ -51,6 +49,23 @@ ARTICLE_PARTS: Final = (
 (graphical, table of contents, highlights); ``sub-article`` the text of a review, a reply or a translation.
 """
 
+_ARTICLE_TYPES: Final = """
+    abstract addendum announcement article-commentary book-review books-received brief-report calendar
+    case-report case-study clinical-trial collection community-comment companion corrected-article
+    correction data-paper decision-letter discussion dissertation editorial expression-of-concern
+    guideline in-brief introduction letter meeting-report methods-article news obituary oration other
+    partial-retraction preprint product-review protocol rapid-communication referee-report removal reply
+    report reprint research-article retracted-article retraction review-article reviewer-report
+    study-protocol systematic-review technical-report translation
+"""
+"""Article types that JATS (https://jats.nlm.nih.gov/archiving/tag-library/1.3/attribute/article-type.html)
+and PMC (https://pmc.ncbi.nlm.nih.gov/tagging-guidelines/article/tags/#el-article) suggest, and frequent
+others. The vocabulary is open: publishers have more.
+"""
+
+CITATION_MODES: Final = ("keep", "drop", "mask")
+"""keep: citations as printed; drop: none; mask: :data:`CITATION_MASK` in place of nouns, no others."""
+CITATION_MASK: Final = "[CITATION]"
 TABLE_MODES: Final = ("none", "text")
 _FORMULA_MODES: Final = ("latex", "text")
 
@@ -219,7 +234,7 @@ class PmcConfig(ArticleConfig):
             )
             for notice in describe_unknown_names(
                 names,
-                ARTICLE_TYPES,
+                _ARTICLE_TYPES.split(),
                 f"{option}: {{}} is no type that JATS or PMC suggest",
                 f"Articles of exactly this type are {verb}",
             )

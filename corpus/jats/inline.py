@@ -12,12 +12,12 @@ from typing import Final
 
 from lxml import etree
 
-from bioshards.corpus.jats import in_text_citations, note_marks
-from bioshards.corpus.jats.in_text_citations import CITATION_MARK, CITATION_XREF_TYPES, REMOVAL_MARK
-from bioshards.corpus.mathml import formula
-from bioshards.corpus.mathml.formula import MATHML_NAMESPACE
+from bioshards.corpus import mathml
+from bioshards.corpus.jats import in_text_marks
+from bioshards.corpus.jats.in_text_marks import CITATION_MARK, CITATION_XREF_TYPES, NOTE_FRAME, REMOVAL_MARK
+from bioshards.corpus.mathml import MATHML_NAMESPACE
 from bioshards.corpus.sentences import collapse_whitespace
-from bioshards.corpus.xml import exponents
+from bioshards.corpus.xml import element_text
 from bioshards.corpus.xml.element_text import text_content
 
 TextPieces = list[str]
@@ -46,9 +46,9 @@ _NUMBERED_ITEM_NAME = re.compile(
 
 
 WRITTEN_DISPLAYED_FORMULA: Final = "written-disp-formula"
-"""Tag of a displayed formula whose content is the text to write (formulas.py)."""
+"""Tag of a displayed formula whose content is the text to write (:func:`write_formulas`)."""
 PRESENTATION_ELEMENTS: Final = frozenset({"italic", "bold", "sub", "sc", "underline", "monospace"})
-"""Elements that flattener.py removes."""
+"""Elements that xml_tree.py flattens."""
 _TAXPUB_NAMESPACE: Final = "http://www.plazi.org/taxpub"
 _NAME_PARTS: Final = (
     "taxon-name",
@@ -114,22 +114,17 @@ def extract_text(element: etree._Element) -> str:
     return join_pieces(pieces)
 
 
-def join_pieces(pieces: TextPieces, keep_introductions: bool = False) -> str:
-    """Join the output of :func:`append_text` into one line and remove the citation marks.
-
-    Args:
-        pieces: pieces of text with marks.
-        keep_introductions: see :func:`in_text_citations.remove_marks`.
-    """
+def join_pieces(pieces: TextPieces) -> str:
+    """Join the output of :func:`append_text` into one line and remove the citation marks."""
     text = "".join(pieces)
     if text.isascii():  # without marks; what XML permits of white space is less than Python knows
         if not ("\n" in text or "\t" in text or "\r" in text):
             return " ".join(text.split()) if "  " in text else text.strip()
     else:
         if CITATION_MARK in text or REMOVAL_MARK in text:
-            text = in_text_citations.remove_marks(text, keep_introductions)
-        if note_marks.FRAME in text:
-            text = note_marks.remove_note_marks(text)
+            text = in_text_marks.remove_marks(text)
+        if NOTE_FRAME in text:
+            text = in_text_marks.remove_note_marks(text)
         if _LINK_ARROW in text:
             text = re.sub(rf"\s*{_LINK_ARROW}", "", text)
     return collapse_whitespace(_remove_indentation(text) if "\n" in text else text)
@@ -172,7 +167,7 @@ def mark_citations(article: etree._Element, *, author_year: bool, numeric: bool)
         return
     for xref in article.iter("xref"):
         ref_type = xref.get("ref-type")
-        is_numeric = in_text_citations.is_numeric_citation(text_content(xref))
+        is_numeric = in_text_marks.is_numeric_citation(text_content(xref))
         if numeric and (not ref_type or (ref_type in CITATION_XREF_TYPES and (is_numeric or author_year))):
             xref.tag = _KEPT_XREF_TAG
         elif ref_type in CITATION_XREF_TYPES and not author_year:
@@ -214,18 +209,18 @@ def _append_xref(xref: etree._Element, pieces: TextPieces) -> None:
     ref_type = xref.get("ref-type")
     inner_pieces: TextPieces = []
     append_text(xref, inner_pieces)
-    text = "".join(inner_pieces).replace(note_marks.FRAME, "")
+    text = "".join(inner_pieces).replace(NOTE_FRAME, "")
     if ref_type in CITATION_XREF_TYPES or not ref_type:
-        if in_text_citations.is_numeric_citation(text.replace(CITATION_MARK, "")):
+        if in_text_marks.is_numeric_citation(text.replace(CITATION_MARK, "")):
             if ref_type or not (
                 _NON_CITATION_ID.match(xref.get("rid", ""))
                 or (pieces and _NUMBERED_ITEM_NAME.search(pieces[-1][-_LOOKBACK_CHARACTERS:]))
             ):
                 text = CITATION_MARK
-        elif text.strip() == in_text_citations.LINK_SIGN:
+        elif text.strip() == in_text_marks.LINK_SIGN:
             text = REMOVAL_MARK
         elif ref_type:
-            text = in_text_citations.mark_trailing_number(text)
+            text = in_text_marks.mark_trailing_number(text)
     elif (
         ref_type in _FOOTNOTE_TYPES
         and len(text.strip()) <= _MAX_FOOTNOTE_MARK_LENGTH
@@ -244,11 +239,11 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
         pieces.append(f" [{text.strip()}]")
         return
     if _may_start_note(element, text, pieces):
-        pieces.append(f"{note_marks.FRAME}{text}{note_marks.FRAME}")
+        pieces.append(f"{NOTE_FRAME}{text}{NOTE_FRAME}")
         return
     if (
         pieces
-        and note_marks.may_point_to_note(text, pieces[-1])
+        and in_text_marks.may_point_to_note(text, pieces[-1])
         and next(element.iterancestors("table-wrap"), None) is not None
     ):
         return
@@ -256,7 +251,7 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
         pieces
         and element.tail == "."
         and element.getnext() is None
-        and note_marks.may_end_caption(text, pieces[-1])
+        and in_text_marks.may_end_caption(text, pieces[-1])
         and next(element.iterancestors("table-wrap"), None) is not None
     ):
         pieces[-1] = pieces[-1].rstrip(" ")
@@ -264,10 +259,10 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
     is_isotope = text.isdigit() and (element.tail or "")[:1].isupper()
     if not is_isotope:  # the blank before <sup>14</sup>C is intended
         _strip_line_break(pieces)
-    if CITATION_MARK in text and in_text_citations.has_only_citations(text):
+    if CITATION_MARK in text and in_text_marks.has_only_citations(text):
         pieces.append(CITATION_MARK)
-    elif exponents.may_be_exponent(text) and exponents.is_exponent(
-        "".join(pieces[-_LOOKBACK_PIECES:])[-exponents.LOOKBACK_CHARACTERS :], text
+    elif element_text.may_be_exponent(text) and element_text.is_exponent(
+        "".join(pieces[-_LOOKBACK_PIECES:])[-element_text.LOOKBACK_CHARACTERS :], text
     ):
         pieces.append(f"^{text.lstrip()}")
     elif text:
@@ -277,11 +272,11 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
 def _may_start_note(element: etree._Element, text: str, pieces: TextPieces) -> bool:
     """Return True if a superscript may be the mark of a note: first in a paragraph, or after a clause."""
     last_character = pieces[-1][-1:] if pieces else ""
-    if (last_character and last_character not in " \t\n\r") or not note_marks.is_mark(text):
+    if (last_character and last_character not in " \t\n\r") or not in_text_marks.is_note_mark(text):
         return False
     before = "".join(pieces[-_LOOKBACK_PIECES:]).rstrip()
     if before:
-        return last_character != "" and before[-1] in note_marks.CLAUSE_ENDS
+        return last_character != "" and before[-1] in in_text_marks.CLAUSE_ENDS
     return _is_in_paragraph(element)
 
 
@@ -371,7 +366,7 @@ def _append_math(element: etree._Element, pieces: TextPieces) -> None:
 
 def _format_math(math: etree._Element) -> str:
     """Return the text of a formula, with the blanks at its edges that its source has."""
-    text = formula.formula_to_text(math)
+    text = mathml.formula_to_text(math)
     leaves = [leaf for leaf in math.iter(etree.Element) if not len(leaf)]
     edges = [WORD_GAP if text and leaves and _is_blank_at(leaves[end], end) else "" for end in (0, -1)]
     return f"{edges[0]}{text}{edges[1]}"
@@ -385,6 +380,79 @@ def _is_blank_at(leaf: etree._Element, end: int) -> bool:
     if name != "mtext":  # such as <mo>&#160;</mo>; XML's own white space is trimmed in MathML
         return text.strip(" \t\r\n").isspace()
     return bool(text) and text[end].isspace()
+
+
+# Written formulas
+
+_WRITTEN_INLINE_FORMULA: Final = "written-inline-formula"
+_DISPLAYED_FORMULAS: Final = ("disp-formula-group", "disp-formula")
+_LATEX_DOCUMENT: Final = re.compile(r"\\begin\{document\}(.*?)(?:\\end\{document\}|$)", re.DOTALL)
+_LATEX_DELIMITERS: Final = (("$$", "$$"), ("$", "$"), (r"\[", r"\]"), (r"\(", r"\)"))
+
+
+def write_formulas(article: etree._Element, formula: str) -> None:
+    """Replace formulas in the tree by their text.
+
+    Args:
+        article: a parsed article.
+        formula: ``text`` writes displayed formulas as inline ones always are, by their MathML; ``latex``
+            writes all formulas that have ``tex-math`` as LaTeX between ``$``, the other displayed ones as
+            text; any other word stands in place of every displayed formula; "" changes nothing.
+    """
+    if not formula:
+        return
+    if formula == "latex":
+        for tex in list(article.iter("tex-math")):
+            element = _find_formula(tex)
+            if element.tag not in _DISPLAYED_FORMULAS and (latex := format_latex(text_content(tex))):
+                _replace_content(element, _WRITTEN_INLINE_FORMULA, latex)
+    for element in list(article.iter(_DISPLAYED_FORMULAS)):
+        parent = element.getparent()
+        if parent is None or parent.tag == "disp-formula-group":  # written with its group
+            continue
+        parts = list(element.iter("disp-formula")) or [element]
+        texts = (
+            [_format_displayed(part, formula) for part in parts]
+            if formula in ("latex", "text")
+            else [formula]
+        )
+        _replace_content(element, WRITTEN_DISPLAYED_FORMULA, " ".join(filter(None, texts)))
+
+
+def format_latex(tex: str) -> str:
+    """Return the LaTeX of a ``tex-math`` in one line between ``$``, without the document around it."""
+    document = _LATEX_DOCUMENT.search(tex)
+    latex = collapse_whitespace(document[1] if document else tex).removeprefix("}{}")  # of a publisher
+    for start, end in _LATEX_DELIMITERS:
+        if len(latex) >= len(start) + len(end) and latex.startswith(start) and latex.endswith(end):
+            latex = latex[len(start) : -len(end)].strip()
+            break
+    return f"${latex}$" if latex else ""
+
+
+def _find_formula(tex: etree._Element) -> etree._Element:
+    """Return the formula that a ``tex-math`` writes: its parent, or that of its alternatives."""
+    element = tex
+    for tags in (("alternatives",), ("inline-formula", *_DISPLAYED_FORMULAS)):
+        parent = element.getparent()
+        if parent is not None and parent.tag in tags:
+            element = parent
+    return element
+
+
+def _format_displayed(element: etree._Element, formula: str) -> str:
+    """Return a displayed formula as LaTeX or, if it has none or is not asked for, as text."""
+    if formula == "latex":
+        latex = [format_latex(text_content(tex)) for tex in element.iter("tex-math")]
+        if any(latex):
+            return " ".join(filter(None, latex))
+    return extract_formula(element)
+
+
+def _replace_content(element: etree._Element, tag: str, text: str) -> None:
+    tail = element.tail
+    element.clear()
+    element.tag, element.text, element.tail = tag, text, tail
 
 
 _HANDLERS: Final[dict[object, Callable[[etree._Element, TextPieces], None]]] = {

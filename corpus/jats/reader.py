@@ -14,9 +14,9 @@ from bioshards.corpus.archives import members
 from bioshards.corpus.archives.members import ArchiveMember
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadFileError, BadRecordError
-from bioshards.corpus.jats import article_metadata, article_stream, text_blocks, translations, xml_tree
+from bioshards.corpus.jats import article_metadata, article_stream, text_blocks, xml_tree
 from bioshards.corpus.jats.article_metadata import ArticleMetadata
-from bioshards.corpus.jats.document_builder import ArticleDocumentBuilder, identify_article
+from bioshards.corpus.jats.document_builder import ArticleDocumentBuilder, identify_article, select_text
 from bioshards.corpus.jats.filters import PmcConfig, find_drop_reason
 from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION, is_archive, is_article_list
 from bioshards.corpus.licences import UNKNOWN_LICENCE
@@ -121,7 +121,7 @@ class ArticleReader:
         metadata = article_metadata.parse_metadata(tree, self._columns, article.xml)
         if article.listed:
             metadata = _update_metadata(metadata, article.listed)
-        tree, metadata = translations.select_text(tree, metadata, self._config)
+        tree, metadata = select_text(tree, metadata, self._config)
         has_body = text_blocks.has_body(tree)
         _, article_number = identify_article(metadata)
         drop_reason = find_drop_reason(metadata, has_body, self._config)

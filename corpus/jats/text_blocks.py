@@ -2,33 +2,46 @@
 
 Reading order: title, abstracts, body, back matter, floats, sub-articles. In a section, its paragraphs come
 first, then the captions of its figures and tables, then its subsections. References, graphics, authors and
-licences are excluded, and table cells unless they are asked for.
+licences are excluded, and table cells unless they are asked for. Each element type with text of its own has a
+handler. Unknown elements are walked, so that new elements of publishers lose no text.
 """
 
 from __future__ import annotations
 
 import itertools
-from typing import Final
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
 
 from lxml import etree
 
-from bioshards.corpus.jats import caption_notes, formulas, in_text_citations, inline, reference_lists
-from bioshards.corpus.jats.boilerplate import (
-    MAX_PARAGRAPH_HEADING,
-    MAX_RUN_IN_HEADING,
-    is_editorial_note,
-    is_heading,
-    split_run_in_heading,
+from bioshards.corpus.jats import in_text_marks, inline, tables, text_rules
+from bioshards.corpus.jats.filters import CITATION_MASK
+from bioshards.corpus.jats.inline import (
+    PRESENTATION_ELEMENTS,
+    WORD_GAP,
+    WRITTEN_DISPLAYED_FORMULA,
+    TextPieces,
+    append_inline,
+    extract_text,
+    join_pieces,
 )
-from bioshards.corpus.jats.caption_notes import MAX_LINK_NOTE
-from bioshards.corpus.jats.in_text_citations import GAP_MARK
-from bioshards.corpus.jats.inline import extract_text
-from bioshards.corpus.jats.section_walker import SectionWalker, TextBlock
+from bioshards.corpus.text.escaped_markup import remove_escaped_markup
+from bioshards.corpus.xml.element_text import text_content
+
+Headings = tuple[str, ...]
+
+
+class TextBlock(NamedTuple):
+    """A paragraph in one line, with its part of the article and its headings from the outermost."""
+
+    part: str
+    headings: Headings
+    text: str
 
 
 def extract_blocks(
     article: etree._Element,
-    captions_in_place: bool = False,
     formula: str = "",
     has_tables: bool = False,
     author_year_citations: bool = True,
@@ -38,36 +51,35 @@ def extract_blocks(
 
     Args:
         article: result of :func:`xml_tree.parse_article`.
-        captions_in_place: as in PMC's plain text: captions at their figures and tables instead of after the
-            section, with their labels, run-in headings, paragraphs that are links, and "(see)" where a
-            citation was.
-        formula: how formulas are written (formulas.py); "" for inline ones as text and no others.
+        formula: how formulas are written (:func:`inline.write_formulas`); "" for inline ones as text and no
+            others.
         has_tables: add the rows of tables as blocks of the part ``table``.
         author_year_citations: keep citations by name and year.
-        citations: one of ``in_text_citations.CITATION_MODES``, for numeric citations.
+        citations: one of ``filters.CITATION_MODES``, for numeric citations.
     """
     inline.mark_citations(article, author_year=author_year_citations, numeric=citations == "keep")
-    formulas.write_formulas(article, formula)
-    walker = SectionWalker(captions_in_place, has_tables)
+    inline.write_formulas(article, formula)
+    walker = SectionWalker(has_tables)
     _walk_article(walker, article)
-    mask = in_text_citations.CITATION_MASK if citations == "mask" else ""
-    blocks = walker.blocks
-    if not captions_in_place:
-        blocks = [
-            _split_heading(block) if ". " in block.text[:MAX_RUN_IN_HEADING] else block
-            for block in _join_headings(_drop_notes(blocks))
-        ]
+    mask = CITATION_MASK if citations == "mask" else ""
+    blocks = [
+        _split_heading(block) if ". " in block.text[: text_rules.MAX_RUN_IN_HEADING] else block
+        for block in _join_headings(_drop_notes(walker.blocks))
+    ]
     return [_fill_gaps(block, mask) if _has_gap(block) else block for block in blocks]
 
 
 def _join_headings(blocks: list[TextBlock]) -> list[TextBlock]:
     """Make a paragraph that is only a heading the heading of those after it in its section."""
-    if not any(len(block.text) <= MAX_PARAGRAPH_HEADING and is_heading(block.text) for block in blocks):
+    if not any(
+        len(block.text) <= text_rules.MAX_PARAGRAPH_HEADING and text_rules.is_heading(block.text)
+        for block in blocks
+    ):
         return blocks
     joined = []
     heading: TextBlock | None = None
     for block, following in itertools.zip_longest(blocks, blocks[1:]):
-        if is_heading(block.text) and following is not None and _is_beside(block, following):
+        if text_rules.is_heading(block.text) and following is not None and _is_beside(block, following):
             heading = block
         elif heading is None or not _is_beside(block, heading):
             heading = None
@@ -83,7 +95,7 @@ def _is_beside(block: TextBlock, other: TextBlock) -> bool:
 
 def _split_heading(block: TextBlock) -> TextBlock:
     """Make the first sentence of a paragraph a heading if it is one ("Funding.")."""
-    heading, text = ("", "") if block.part == "table" else split_run_in_heading(block.text)
+    heading, text = ("", "") if block.part == "table" else text_rules.split_run_in_heading(block.text)
     if not heading:
         return block
     headings = block.headings if block.headings[-1:] == (heading,) else (*block.headings, heading)
@@ -91,12 +103,12 @@ def _split_heading(block: TextBlock) -> TextBlock:
 
 
 def _has_gap(block: TextBlock) -> bool:
-    return GAP_MARK in block.text or GAP_MARK in "".join(block.headings)
+    return in_text_marks.GAP_MARK in block.text or in_text_marks.GAP_MARK in "".join(block.headings)
 
 
 def _fill_gaps(block: TextBlock, mask: str) -> TextBlock:
-    headings = tuple(in_text_citations.fill_gaps(heading, mask) for heading in block.headings)
-    return block._replace(headings=headings, text=in_text_citations.fill_gaps(block.text, mask))
+    headings = tuple(in_text_marks.fill_gaps(heading, mask) for heading in block.headings)
+    return block._replace(headings=headings, text=in_text_marks.fill_gaps(block.text, mask))
 
 
 def _drop_notes(blocks: list[TextBlock]) -> list[TextBlock]:
@@ -109,15 +121,15 @@ def _drop_notes(blocks: list[TextBlock]) -> list[TextBlock]:
         for block in blocks
         if block.part == "title"
         or not (
-            (len(block.text) <= MAX_LINK_NOTE and _is_short_note(block.text))
-            or reference_lists.is_own_citation(block.text)
+            (len(block.text) <= text_rules.MAX_LINK_NOTE and _is_short_note(block.text))
+            or text_rules.is_own_citation(block.text)
         )
     ]
     return others if any(block.part != "title" for block in others) else blocks
 
 
 def _is_short_note(text: str) -> bool:
-    return caption_notes.is_label(text) or caption_notes.is_link_note(text) or is_editorial_note(text)
+    return text_rules.is_label(text) or text_rules.is_link_note(text) or text_rules.is_editorial_note(text)
 
 
 _SUMMARY_TYPES: Final = frozenset(
@@ -182,7 +194,7 @@ def _walk_front_matter(walker: SectionWalker, metadata: etree._Element) -> None:
 
 
 def _walk_sub_article(walker: SectionWalker, article: etree._Element) -> None:
-    sub_walker = SectionWalker(walker.captions_in_place, walker.has_tables)
+    sub_walker = SectionWalker(walker.has_tables)
     _walk_article(sub_walker, article)
     metadata = article.find("front-stub")
     title = extract_title(article.find("front/article-meta") if metadata is None else metadata)
@@ -205,3 +217,368 @@ def extract_title(metadata: etree._Element | None) -> str:
         return ""
     titles = [extract_text(part) for part in group.iterchildren("article-title", "subtitle")]
     return ": ".join(text for text in titles if text)
+
+
+_NOTE_TYPES: Final = frozenset(  # types of footnotes that are not about a person's address
+    {"con", "conflict", "coi-statement", "financial-disclosure", "supported-by", "study-group-members"}
+)
+_FLOAT_ELEMENTS: Final = (
+    "fig",
+    "fig-group",
+    "table-wrap",
+    "table-wrap-group",
+    "supplementary-material",
+    "media",
+    "chem-struct-wrap",
+)
+_SKIPPED_ELEMENTS: Final = (
+    "title",
+    "subtitle",
+    "label",
+    "ref-list",
+    "sec-meta",
+    "permissions",
+    "bio",
+    "graphic",
+    "object-id",
+    "alternatives",
+    "table",
+    "array",
+    "tex-math",
+    "attrib",
+    "alt-text",
+    "long-desc",
+    "alt-title",
+    "caption",
+    "kwd-group",
+    "subj-group",
+    "related-article",
+    "related-object",
+    "mixed-citation",
+    "element-citation",
+    "nlm-citation",
+)
+"""Elements without text in place; the handlers of their parents read titles and captions."""
+_ACKNOWLEDGEMENTS_TITLE: Final = re.compile(r"[\W\d]*acknowledge?ments?\W*", re.IGNORECASE)
+
+
+class SectionWalker:
+    """A walk over one article that collects its blocks.
+
+    Args:
+        has_tables: True to add the rows of tables, after their captions.
+    """
+
+    def __init__(self, has_tables: bool) -> None:
+        self.blocks: list[TextBlock] = []
+        self.has_tables = has_tables
+        self._pending_floats: list[tuple[etree._Element, Headings]] = []
+
+    # Sections and what is in them
+
+    def add_block(self, part: str, headings: Headings, text: str) -> None:
+        """Add a block, unless the text is only punctuation, which a paragraph with one link leaves."""
+        if "<" in text and "</" in text:  # a search for one character is ten times as fast
+            text = remove_escaped_markup(text_rules.remove_html_references(text))
+        if len(text) > 2 or any(map(str.isalnum, text)):
+            self.blocks.append(TextBlock(part, headings, text))
+
+    def walk_children(self, parent: Iterable[etree._Element], part: str, headings: Headings) -> None:
+        """Walk the content of a section, box or list item; unknown elements are walked recursively."""
+        get_handler, default = _HANDLERS.get, SectionWalker.walk_children
+        for child in parent:
+            get_handler(child.tag, default)(self, child, part, headings)
+
+    def _skip(self, element: etree._Element, part: str, headings: Headings) -> None:
+        """Skip an element without text."""
+
+    def _add_displayed_formula(self, element: etree._Element, part: str, headings: Headings) -> None:
+        """Add a displayed formula between paragraphs."""
+        self.add_block(part, headings, _get_written_formula(element))
+
+    def _walk_section(self, section: etree._Element, part: str, headings: Headings) -> None:
+        self.add_pending_captions()  # of the text before the section
+        title = _element_title(section)
+        first_block = len(self.blocks)
+        part = self._classify_section(section, title, part)
+        self._walk_under_title(section, part, headings, title)
+        if part == "boilerplate" and text_rules.is_supplement_title(title):
+            self._clean_captions(first_block, (*headings, title), is_supplement=True)
+
+    def _classify_section(self, section: etree._Element, title: str, part: str) -> str:
+        """Return the part to which a section with this title belongs."""
+        if part == "caption":
+            return part
+        if text_rules.is_boilerplate(title, (section.get("sec-type"), section.get("notes-type"))):
+            return "boilerplate"
+        return "acknowledgements" if _ACKNOWLEDGEMENTS_TITLE.fullmatch(title) else part
+
+    def walk_titled(self, section: etree._Element, part: str, headings: Headings, default_title: str) -> None:
+        """Walk a section under its title, or under ``default_title`` if it has none."""
+        self._walk_under_title(section, part, headings, _element_title(section) or default_title)
+
+    def _walk_under_title(self, section: etree._Element, part: str, headings: Headings, title: str) -> None:
+        first_block = len(self.blocks)
+        self.walk_children(section, part, (*headings, title) if title else headings)
+        self.add_pending_captions()
+        self._drop_references(first_block, title)
+
+    def _drop_references(self, first_block: int, title: str) -> None:
+        """Drop the blocks of a section or list if they are references."""
+        if title and text_rules.is_reference_title(title):
+            texts = [block.text for block in self.blocks[first_block:]]
+            if texts and text_rules.are_references(texts):
+                del self.blocks[first_block:]
+
+    def _walk_box(self, box: etree._Element, part: str, headings: Headings) -> None:
+        """Walk boxed text as a section of the body, even if it floats."""
+        self.add_pending_captions()
+        part = "body" if part == "caption" else part
+        caption = box.find("caption")
+        title = _element_title(box) or ("" if caption is None else _element_title(caption))
+        headings = (*headings, title) if title else headings
+        self.walk_children(() if caption is None else caption, part, headings)
+        self.walk_children(box, part, headings)
+        self.add_pending_captions()
+
+    def _walk_titled_block(self, element: etree._Element, part: str, headings: Headings) -> None:
+        self.walk_titled(element, part, headings, "")
+
+    def _walk_acknowledgements(self, ack: etree._Element, part: str, headings: Headings) -> None:
+        has_titled_sections = any(_element_title(section) for section in ack.iterchildren("sec"))
+        part = self._classify_section(ack, _element_title(ack), "acknowledgements")
+        self.walk_titled(ack, part, headings, "" if has_titled_sections else "Acknowledgements")
+
+    def _walk_appendix(self, app: etree._Element, part: str, headings: Headings) -> None:
+        self.walk_titled(
+            app,
+            "appendix",
+            headings,
+            extract_text(label) if (label := app.find("label")) is not None else "Appendix",
+        )
+
+    def _walk_glossary(self, glossary: etree._Element, part: str, headings: Headings) -> None:
+        self.walk_titled(glossary, "glossary", headings, "Glossary")
+
+    def _walk_list(self, items: etree._Element, part: str, headings: Headings) -> None:
+        title = _element_title(items)
+        first_block = len(self.blocks)
+        for item in items.iterchildren("list-item"):
+            self.walk_children(item, part, (*headings, title) if title else headings)
+        self._drop_references(first_block, title)
+
+    def _walk_definitions(self, definitions: etree._Element, part: str, headings: Headings) -> None:
+        for child in definitions:
+            if child.tag == "def-item":
+                term = "".join(map(extract_text, child.iterchildren("term"))).removesuffix(":")
+                meaning = _join_texts(
+                    p for definition in child.iterchildren("def") for p in definition.iterchildren("p")
+                )
+                self.add_block(part, headings, f"{term}: {meaning}" if term and meaning else term or meaning)
+            elif child.tag == "def-list":
+                self._walk_definitions(child, part, headings)
+
+    def _add_verses(self, verses: etree._Element, part: str, headings: Headings) -> None:
+        self.add_block(part, headings, _join_texts(verses.iter("verse-line")))
+
+    def _add_speech(self, speech: etree._Element, part: str, headings: Headings) -> None:
+        spoken_text = _join_texts(speech.iterchildren("p"))
+        self.add_block(
+            part, headings, ": ".join([*map(extract_text, speech.iterchildren("speaker")), spoken_text])
+        )
+
+    def _add_paragraph(self, paragraph: etree._Element, part: str, headings: Headings) -> None:
+        """Add a paragraph: one block, or several if it contains lists and the like."""
+        if not len(paragraph):
+            self.add_block(part, headings, join_pieces([paragraph.text or ""]))
+            return
+        pieces: TextPieces = [paragraph.text or ""]
+        footnotes = []
+        for child in paragraph:
+            tag = child.tag
+            handler = _HANDLERS.get(tag)
+            if handler is None:
+                append_inline(child, pieces)
+                if len(child):
+                    self._pending_floats += [(nested, headings) for nested in _iter_supplements(child)]
+            elif tag in ("alternatives", "related-article"):
+                append_inline(child, pieces)
+            elif tag == "fn":
+                footnotes.append(child)
+            elif handler is SectionWalker._skip:
+                pieces.append(WORD_GAP)
+            elif handler is SectionWalker._add_displayed_formula:
+                pieces += (WORD_GAP, _get_written_formula(child), WORD_GAP)
+                if _text_after(child)[:1].isupper():
+                    # A sentence ends in the formula, whose stop is removed with it.
+                    self.add_block(part, headings, join_pieces(pieces))
+                    pieces = []
+            elif handler is SectionWalker._handle_float:
+                pieces.append(WORD_GAP)
+                self._pending_floats.append((child, headings))
+            else:
+                self.add_block(part, headings, join_pieces(pieces))
+                pieces = []
+                handler(self, child, part, headings)
+            if tail := child.tail:
+                pieces.append(tail)
+        self.add_block(part, headings, join_pieces(pieces))
+        for footnote in footnotes:
+            self._add_footnote(footnote, part, headings)
+
+    def _walk_first_alternative(self, element: etree._Element, part: str, headings: Headings) -> None:
+        """Walk the first alternative that has text."""
+        first_block = len(self.blocks)
+        for child in element:
+            self.walk_children((child,), part, headings)
+            if len(self.blocks) > first_block:
+                return
+
+    # Figures, tables, footnotes
+
+    def _handle_float(self, element: etree._Element, part: str, headings: Headings) -> None:
+        self._pending_floats.append((element, headings))
+
+    def add_pending_captions(self) -> None:
+        """Add the captions of the floats since the last call."""
+        if self._pending_floats:
+            floats, self._pending_floats = self._pending_floats, []
+            for element, headings in floats:
+                self._add_captions(element, headings)
+
+    def _add_captions(self, element: etree._Element, headings: Headings) -> None:
+        label = next(element.iterchildren("label"), None)
+        if label is not None and (text := extract_text(label)):
+            headings = (*headings, text)
+        first_block = len(self.blocks)
+        for child in element:
+            tag = child.tag
+            if tag == "caption":
+                self.add_block("caption", headings, _element_title(child))
+                self.walk_children(child, "caption", headings)
+            elif tag == "p":
+                self._add_paragraph(child, "caption", headings)
+            elif self.has_tables and tag in ("table", "alternatives"):
+                table = next(child.iter("table"), None)
+                rows = () if table is None else tables.format_rows(table)
+                self.blocks += [TextBlock("table", headings, row) for row in rows]
+            elif tag == "table-wrap-foot":
+                self.walk_children(child, "caption", headings)
+            elif _HANDLERS.get(tag) is SectionWalker._handle_float:
+                self._add_captions(child, headings)
+        self._clean_captions(first_block, headings, element.tag in ("supplementary-material", "media"))
+
+    def _clean_captions(self, first_block: int, headings: Headings, is_supplement: bool) -> None:
+        """Remove notes from the captions that were added last, and make labels in their text headings."""
+        captions = self.blocks[first_block:]
+        self.blocks[first_block:] = []
+        label_headings = headings
+        for block in captions:
+            if block.part == "table":
+                path = label_headings if block.headings == headings else block.headings
+                self.add_block(block.part, path, block.text)
+                continue
+            text = text_rules.remove_file_notes(block.text, is_supplement)
+            text = text_rules.remove_colour_notes(text)
+            label, rest = text_rules.split_label(text)
+            if label and rest:
+                text = rest
+            if label:
+                label_headings = headings if headings[-1:] == (label,) else (*headings, label)
+            path = label_headings if block.headings == headings else block.headings
+            for part_text in text_rules.split_at_first_panel(text):
+                self.add_block(block.part, path if rest else block.headings, part_text)
+
+    def walk_footnotes(self, group: etree._Element, part: str, headings: Headings) -> None:
+        """Walk a group of footnotes. Notes about a person's address are skipped."""
+        title = _element_title(group)
+        if text_rules.is_boilerplate(title):
+            part = "boilerplate"
+        title = title or ("" if part == "caption" else "Footnotes")
+        for child in group:
+            if child.tag == "p":
+                self._add_paragraph(child, part, headings)
+            elif child.tag == "fn" and (
+                group.tag == "fn-group" or (child.get("fn-type") or "").lower() in _NOTE_TYPES
+            ):
+                self._add_footnote(child, part, (*headings, title) if title else headings)
+
+    def _add_footnote(self, footnote: etree._Element, part: str, headings: Headings) -> None:
+        first_block = len(self.blocks)
+        part = part if part in ("caption", "boilerplate") else "footnote"
+        self.walk_children(footnote, part, headings)
+        footnote_blocks = self.blocks[first_block:]
+        footnote_types = (footnote.get("fn-type"),)
+        if (
+            part == "footnote"
+            and footnote_blocks
+            and (
+                text_rules.is_boilerplate("", footnote_types)
+                or text_rules.starts_with_boilerplate_title(footnote_blocks[0].text)
+            )
+        ):
+            self.blocks[first_block:] = [block._replace(part="boilerplate") for block in footnote_blocks]
+
+
+def _iter_supplements(inline_element: etree._Element) -> Iterator[etree._Element]:
+    """Yield the supplements inside an inline element (``<bold>``), whose captions are no part of its text."""
+    last = None
+    for element in inline_element.iter("supplementary-material", "media"):
+        if last is None or last not in element.iterancestors():
+            last = element
+            yield element
+
+
+def _text_after(element: etree._Element) -> str:
+    """Return the text after an element, up to the next element that is more than presentation."""
+    text = (element.tail or "").lstrip()
+    following = element.getnext()
+    if text or following is None or following.tag not in PRESENTATION_ELEMENTS:
+        return text
+    return text_content(following).lstrip() or _text_after(following)
+
+
+def _get_written_formula(element: etree._Element) -> str:
+    """Return what inline.py has written for a displayed formula, or ""."""
+    return element.text or "" if element.tag == WRITTEN_DISPLAYED_FORMULA else ""
+
+
+def _join_texts(elements: Iterable[etree._Element]) -> str:
+    """Return the texts of elements in one line, without those that are empty."""
+    return " ".join(filter(None, map(extract_text, elements)))
+
+
+def _element_title(section: etree._Element) -> str:
+    """Return the title of a section, box or caption, which is its first child or after its label."""
+    if not len(section):
+        return ""
+    if section[0].tag == "title":  # nearly always, and faster than a loop
+        return extract_text(section[0])
+    title = next(section.iterchildren("title"), None)
+    return "" if title is None else extract_text(title)
+
+
+_HANDLERS: Final[dict[object, Callable[[SectionWalker, etree._Element, str, Headings], None]]] = {
+    **dict.fromkeys(_SKIPPED_ELEMENTS, SectionWalker._skip),
+    **dict.fromkeys(
+        ("disp-formula", "disp-formula-group", WRITTEN_DISPLAYED_FORMULA),
+        SectionWalker._add_displayed_formula,
+    ),
+    **dict.fromkeys(_FLOAT_ELEMENTS, SectionWalker._handle_float),
+    **dict.fromkeys(("p", "preformat", "code"), SectionWalker._add_paragraph),
+    **dict.fromkeys(("sec", "notes"), SectionWalker._walk_section),
+    "list": SectionWalker._walk_list,
+    "def-list": SectionWalker._walk_definitions,
+    "fn-group": SectionWalker.walk_footnotes,
+    "fn": SectionWalker._add_footnote,
+    "glossary": SectionWalker._walk_glossary,
+    "verse-group": SectionWalker._add_verses,
+    "speech": SectionWalker._add_speech,
+    "app": SectionWalker._walk_appendix,
+    "ack": SectionWalker._walk_acknowledgements,
+    "boxed-text": SectionWalker._walk_box,
+    "block-alternatives": SectionWalker._walk_first_alternative,
+    **dict.fromkeys(("disp-quote", "question-wrap", "question", "answer"), SectionWalker.walk_children),
+    "statement": SectionWalker._walk_titled_block,
+}
+"""Handlers by element name; other elements are walked."""

@@ -4,7 +4,7 @@ A record has many kilobytes (authors, MeSH, references), of which a corpus needs
 located by the child paths of the DTD (pubmed_250101.dtd; older versions agree), as ``PMID`` and
 ``ArticleIdList`` also occur in the lists of *cited* papers. Text is found by its tags (elements.py); titles
 and abstracts with nested markup are parsed with lxml, and what records repeat, as journals, once. A record
-with an unusual layout (see xml/well_formedness.py) is first normalised by lxml, which rejects malformed XML.
+with an unusual layout (see xml/element_stream.py) is first normalised by lxml, which rejects malformed XML.
 
 Unread elements are checked only for balanced tags and valid UTF-8. Tests compare every result with a
 full-tree parse.
@@ -36,7 +36,7 @@ from bioshards.corpus.pubmed.elements import (
     read_content,
     unescape,
 )
-from bioshards.corpus.xml import exponents, well_formedness
+from bioshards.corpus.xml import element_stream, element_text
 
 _RETRACTED_PUBLICATION_TYPE: Final = "Retracted Publication".casefold()
 """Publication type of a retracted article (D016441). D016440 marks the notice of the retraction."""
@@ -88,14 +88,14 @@ def parse_citation(record: bytes, is_checked: bool = False, columns: Collection[
 
     Args:
         record: the element's bytes.
-        is_checked: True if it has passed :func:`~.well_formedness.pass_checks`.
+        is_checked: True if it has passed :func:`~.element_stream.pass_checks`.
         columns: names of the columns of ``ArticleColumns`` to parse, and perhaps ``issns``.
 
     Raises:
         BadRecordError: invalid UTF-8, malformed XML, an unknown entity, or no PMID.
     """
     text = decode_record(record)
-    if is_checked or well_formedness.has_balanced_tags(text):
+    if is_checked or element_stream.has_balanced_tags(text):
         try:
             return _parse_text(text, is_checked, columns)
         except UnusualLayoutError:
@@ -269,11 +269,11 @@ def _parse_title(text: str, title_start: int, is_checked: bool) -> tuple[str, in
         content_start = start_tag.end() if start_tag else 0
     content = read_content(text, content_start, "</ArticleTitle>") if content_start else None
     if content and (
-        is_checked or not well_formedness.has_forbidden_character(text[title_start : content[1]].encode())
+        is_checked or not element_stream.has_forbidden_character(text[title_start : content[1]].encode())
     ):
         return content
     title_end = find_end_tag(text, "ArticleTitle", title_start)[1]
-    title = exponents.mark_exponents(text[title_start:title_end])
+    title = element_text.mark_exponents(text[title_start:title_end])
     return extract_text(parse_xml(title)), title_end
 
 
@@ -340,14 +340,14 @@ def _parse_abstract(
         if content is None:
             break
         label, category = attributes
-        sections.append(AbstractSection(label, exponents.mark_bracketed_exponents(content[0])))
+        sections.append(AbstractSection(label, element_text.mark_bracketed_exponents(content[0])))
         categories.append(category)
         position = content[1]
     if not _ABSTRACT_END.match(text, position) or (
-        not is_checked and well_formedness.has_forbidden_character(text[abstract_start:position].encode())
+        not is_checked and element_stream.has_forbidden_character(text[abstract_start:position].encode())
     ):
         _, position = find_end_tag(text, "Abstract", sections_start)
-        abstract = parse_xml(exponents.mark_exponents(text[abstract_start:position]))
+        abstract = parse_xml(element_text.mark_exponents(text[abstract_start:position]))
         parts = list(abstract.iterchildren("AbstractText"))
         sections = _make_sections(parts)
         categories = [part.get("NlmCategory") or None for part in parts]
@@ -374,7 +374,7 @@ def _parse_other_abstracts(text: str, start: int, end: int) -> tuple[OtherAbstra
         start = (
             match.end() if match[0].endswith("/>") else find_end_tag(text, "OtherAbstract", match.end())[1]
         )
-        other = parse_xml(exponents.mark_exponents(text[match.start() : start]))
+        other = parse_xml(element_text.mark_exponents(text[match.start() : start]))
         others.append(
             OtherAbstract(
                 other.get("Type", ""),
@@ -389,7 +389,7 @@ def _make_sections(parts: Iterable[etree._Element]) -> list[AbstractSection]:
     """Return the sections of an abstract that contains markup."""
     return [
         AbstractSection(
-            _normalize_label(part.get("Label", "")), exponents.mark_bracketed_exponents(extract_text(part))
+            _normalize_label(part.get("Label", "")), element_text.mark_bracketed_exponents(extract_text(part))
         )
         for part in parts
     ]

@@ -34,7 +34,7 @@ from bioshards.corpus.pubmed.elements import (
     parse_xml,
     unescape,
 )
-from bioshards.corpus.xml import exponents
+from bioshards.corpus.xml import element_text
 
 NUM_CACHED: Final = 1 << 14
 """Entries of a cache of what records repeat."""
@@ -186,7 +186,7 @@ def _parse_keywords(text: str, start: int, end: int) -> tuple[str, ...]:
         xml = text[slice(*span)]
         texts = _PLAIN_KEYWORD.findall(xml)
         if "&" in xml or len(texts) != xml.count("<Keyword"):
-            elements = parse_xml(f"<x>{exponents.mark_exponents(xml)}</x>").iterchildren("Keyword")
+            elements = parse_xml(f"<x>{element_text.mark_exponents(xml)}</x>").iterchildren("Keyword")
             texts = [extract_text(element) for element in elements]
         keywords += filter(None, [" ".join(keyword.split()) for keyword in texts])
         start = span[1]
@@ -253,7 +253,7 @@ def _parse_other_abstracts(text: str, start: int, end: int) -> tuple[AbstractTex
     while (start := text.find("<OtherAbstract", start, end)) >= 0:
         span = find_content(text, "OtherAbstract", start, end)
         if span is not None:
-            xml = exponents.mark_exponents(f"{text[start : span[1]]}</OtherAbstract>")
+            xml = element_text.mark_exponents(f"{text[start : span[1]]}</OtherAbstract>")
             other = parse_xml(xml)
             texts = [extract_text(part) for part in other.iterchildren("AbstractText")]
             language = to_marc_code(other.get("Language", "eng"))

@@ -11,10 +11,9 @@ import re
 from lxml import etree
 
 from bioshards.corpus.errors import BadRecordError
-from bioshards.corpus.mathml.formula import MATHML_NAMESPACE, formula_to_text
-from bioshards.corpus.xml import exponents
-from bioshards.corpus.xml.element_text import text_content
-from bioshards.corpus.xml.entities import resolve_entities
+from bioshards.corpus.mathml import MATHML_NAMESPACE, formula_to_text
+from bioshards.corpus.xml import element_text
+from bioshards.corpus.xml.element_text import resolve_entities, text_content
 
 
 class UnusualLayoutError(Exception):
@@ -118,7 +117,7 @@ def read_content(text: str, start: int, end_tag: str) -> tuple[str, int] | None:
     content = _CONTENT.match(text, start)
     if content is None or not text.startswith(end_tag, content.end()):
         return None
-    parts = _INLINE_TAG.split(exponents.mark_exponents(content[0]))
+    parts = _INLINE_TAG.split(element_text.mark_exponents(content[0]))
     return "".join(map(unescape, parts)), content.end() + len(end_tag)
 
 

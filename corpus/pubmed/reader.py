@@ -16,7 +16,7 @@ from bioshards.corpus.source_record import SourceRecord, VersionKey
 from bioshards.corpus.storage.source_file import SourceFile, open_source
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.xml.decoder import DecodingReport
-from bioshards.corpus.xml.well_formedness import pass_checks
+from bioshards.corpus.xml.element_stream import pass_checks
 
 _BATCH_RECORDS: Final = 16
 """Records that are checked and parsed together: few enough to stay in a core's cache."""

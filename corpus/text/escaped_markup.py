@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from bioshards.corpus.xml import exponents
+from bioshards.corpus.xml import element_text
 
 _INLINE_NAMES: Final = (
     "a|abbr|acronym|b|big|bold|cite|code|em|ext-link|font|i|inf|italic|link|mark|pre|q|s|sc|small|span|strike"
@@ -46,6 +46,6 @@ def remove_escaped_markup(text: str) -> str:
             return tag[0]
         return "" if tag[1] else " "
 
-    text = _TAG.sub(replace, exponents.mark_exponents(text))
+    text = _TAG.sub(replace, element_text.mark_exponents(text))
     text = _DOUBLED_STOP.sub(".", _BLANK_BEFORE_STOP.sub("", text))
     return " ".join(text.split())

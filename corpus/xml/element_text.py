@@ -1,8 +1,27 @@
-"""Text of an lxml element."""
+"""Read the text of elements: named entities, and powers among superscripts.
+
+The DTDs of JATS, NLM and PubMed declare the character entities of ISO 8879, ISO 9573-13 and MathML, and some
+of their own. HTML 5 has adopted those of the standards (https://www.w3.org/TR/xml-entity-names/), so that the
+standard library's table has them, except ISO's own names of Greek letters (``&agr;`` and ``&b.alpha;``
+beside ``&alpha;``). Where the DTDs have another character than HTML 5, theirs is taken: it is what an author
+has seen.
+
+``10<sup>6</sup>`` becomes "10^6", as in formulas (mathml.py). A number is never joined to another without a
+mark: it would be the number 106. Charges, isotopes, ordinals and letters ("Ca2+", "H218O", "1st") are joined
+as they are.
+"""
 
 from __future__ import annotations
 
+import functools
+import html
+import html.entities
+import re
+from typing import Final
+
 from lxml import etree
+
+from bioshards.corpus.errors import BadRecordError
 
 
 def text_content(element: etree._Element) -> str:
@@ -10,3 +29,136 @@ def text_content(element: etree._Element) -> str:
     if not len(element):
         return element.text or ""
     return etree.tostring(element, method="text", encoding="unicode", with_tail=False)
+
+
+# Named entities
+
+_GREEK_LETTERS: Final = """
+Agr:391 Bgr:392 Ggr:393 Dgr:394 Egr:395 Zgr:396 EEgr:397 THgr:398 Igr:399 Kgr:39A Lgr:39B Mgr:39C
+Ngr:39D Xgr:39E Ogr:39F Pgr:3A0 Rgr:3A1 Sgr:3A3 Tgr:3A4 Ugr:3A5 PHgr:3A6 KHgr:3A7 PSgr:3A8 OHgr:3A9
+agr:3B1 bgr:3B2 ggr:3B3 dgr:3B4 egr:3B5 zgr:3B6 eegr:3B7 thgr:3B8 igr:3B9 kgr:3BA lgr:3BB mgr:3BC
+ngr:3BD xgr:3BE ogr:3BF pgr:3C0 rgr:3C1 sfgr:3C2 sgr:3C3 tgr:3C4 ugr:3C5 phgr:3C6 khgr:3C7 psgr:3C8
+ohgr:3C9
+Aacgr:386 Eacgr:388 EEacgr:389 Iacgr:38A Oacgr:38C Uacgr:38E OHacgr:38F idiagr:390 Idigr:3AA Udigr:3AB
+aacgr:3AC eacgr:3AD eeacgr:3AE iacgr:3AF udiagr:3B0 idigr:3CA udigr:3CB oacgr:3CC uacgr:3CD ohacgr:3CE
+b.Gamma:1D6AA b.Delta:1D6AB b.Theta:1D6AF b.Lambda:1D6B2 b.Xi:1D6B5 b.Pi:1D6B7 b.Sigma:1D6BA
+b.Upsi:1D6BC b.Upsilon:1D6BC b.Phi:1D6BD b.Psi:1D6BF b.Omega:1D6C0 b.alpha:1D6C2 b.beta:1D6C3
+b.gamma:1D6C4 b.delta:1D6C5 b.epsi:1D6C6 b.zeta:1D6C7 b.eta:1D6C8 b.thetas:1D6C9 b.iota:1D6CA
+b.kappa:1D6CB b.lambda:1D6CC b.mu:1D6CD b.nu:1D6CE b.xi:1D6CF b.pi:1D6D1 b.rho:1D6D2 b.sigmav:1D6D3
+b.sigma:1D6D4 b.tau:1D6D5 b.upsi:1D6D6 b.phi:1D6D7 b.phis:1D6D7 b.chi:1D6D8 b.psi:1D6D9 b.omega:1D6DA
+b.epsiv:1D6DC b.thetav:1D6DD b.kappav:1D6DE b.phiv:1D6DF b.rhov:1D6E0 b.piv:1D6E1 b.Gammad:3DC
+b.gammad:3DD
+"""
+"""Names and code points of ISOgrk1, ISOgrk2 and ISOgrk4, as isogrk1.ent, isogrk2.ent and isogrk4.ent of
+https://www.w3.org/2003/entities/2007/ map them; the digammas are NLM's. ``b.Upsilon`` and ``b.phis`` are
+names of NLM's older isogrk4.ent (https://dtd.nlm.nih.gov/archiving/1.0/).
+"""
+_NLM_CHARACTERS: Final = """
+Hmacr:48+304 franc:20A3 gcaron:1E7
+angst:212B ohm:2126 asymp:224D race:29DA bsolhsub:5C+2282 suphsol:2283+2F jmath:6A
+epsi:3F5 epsiv:3B5 varepsilon:3B5 phi:3D5 phiv:3C6 varphi:3C6
+lang:2329 langle:2329 LeftAngleBracket:2329 rang:232A rangle:232A RightAngleBracket:232A Lang:300A Rang:300B
+lbbrk:3014 rbbrk:3015 loang:3018 roang:3019 lobrk:301A robrk:301B LeftDoubleBracket:301A
+RightDoubleBracket:301B OverBar:AF UnderBar:332 OverBrace:FE37 UnderBrace:FE38 OverParenthesis:FE35
+UnderParenthesis:FE36 ThickSpace:2009+200A+200A
+"""
+"""Entities of NLM's chars.ent that no standard has, and those of its ISO and MathML files that differ from
+HTML 5, in all versions from 2.2 (https://dtd.nlm.nih.gov/archiving/2.2/) to JATS 1.2
+(https://jats.nlm.nih.gov/archiving/1.2/). Left out are two for U+FFFD, ``elinters`` and ``trpezium``, and
+``NotGreaterFullEqual``, which has the sign for less-than.
+"""
+
+
+def _parse_characters(table: str) -> dict[str, str]:
+    """Return the characters of a table's ``name:code+code`` by name."""
+    pairs = (entry.split(":") for entry in table.split())
+    return {name: "".join(chr(int(code, 16)) for code in codes.split("+")) for name, codes in pairs}
+
+
+_CHARACTERS_BY_NAME: Final = {
+    **{name[:-1]: characters for name, characters in html.entities.html5.items() if name.endswith(";")},
+    **_parse_characters(_GREEK_LETTERS),
+    **_parse_characters(_NLM_CHARACTERS),
+}
+_NAMED_ENTITY = re.compile(r"&(?!(?:lt|gt|amp|quot|apos);)([^\W\d][\w.:-]*);")
+
+
+def resolve_entities(text: str) -> str:
+    """Replace named entities by character references, except XML's five.
+
+    Raises:
+        BadRecordError: an unknown entity.
+    """
+    return _NAMED_ENTITY.sub(_entity_to_character_references, text) if "&" in text else text
+
+
+def _entity_to_character_references(entity: re.Match[str]) -> str:
+    name = entity[1]
+    characters = _CHARACTERS_BY_NAME.get(name)
+    if characters is None:
+        raise BadRecordError("unknown-entity", f"&{name[:40]}; is not an entity of JATS, MathML or HTML")
+    return "".join(f"&#{ord(character)};" for character in characters)
+
+
+# Exponents
+
+LOOKBACK_CHARACTERS: Final = 24
+_MINUS: Final = "[−–‐‑-]"
+_NUMBER = re.compile(rf"\s*(?:{_MINUS}\s?)?\d{{1,4}}(?:\.\d+|{_MINUS}\d{{1,2}})?\s*")
+_FOLD_CHANGE = re.compile(rf"\s*{_MINUS}\s?(?:[Δ∆]{{1,2}}|DD?)C[TtQqPp]\s*")
+"""The exponent of 2 in the formula of relative expression, 2^−ΔΔCt."""
+_BASE = re.compile(r"(?:^|[^\w)\]]|(?:^|[\W\d])[xX])([\d.,]*\d)$")
+"""A number at the end of a text, perhaps after x for a multiplication sign; not in "CD4" and "H2"."""
+_SUPERSCRIPT = re.compile("<sup>([^<>]*)</sup>")
+_TAG = re.compile("<[^<>]*>")
+_TAG_CHARACTERS: Final = 60
+_BRACKETED_EXPONENT = re.compile(rf"(?<![\d.,])10\(({_MINUS}\d{{1,3}})\)|(?<=[×xX·*])(\s?)10\((\d{{1,2}})\)")
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def may_be_exponent(script: str) -> bool:
+    """Return True if a superscript is an exponent after some text."""
+    return _NUMBER.fullmatch(script) is not None or _FOLD_CHANGE.fullmatch(script) is not None
+
+
+def is_exponent(before: str, script: str) -> bool:
+    """Return True if a superscript is the exponent of the number before it.
+
+    Args:
+        before: the last :data:`LOOKBACK_CHARACTERS` before the superscript.
+        script: the text of the superscript.
+    """
+    ends_in_digit = before.rstrip("\n")[-1:].isdecimal()  # not in cm<sup>2</sup>, which is frequent
+    base = _BASE.search(before) if ends_in_digit else None
+    if base is None:
+        return False
+    if script.strip() == "0":  # else a degree sign: 37<sup>0</sup>C
+        return base[1] == "10"
+    return _NUMBER.fullmatch(script) is not None or (
+        base[1] == "2" and _FOLD_CHANGE.fullmatch(script) is not None
+    )
+
+
+def mark_exponents(xml: str) -> str:
+    """Replace the tags of exponents by ``^``."""
+
+    def mark(superscript: re.Match[str]) -> str:
+        if not may_be_exponent(html.unescape(superscript[1])):
+            return superscript[0]
+        start = superscript.start()
+        before = _TAG.sub("", xml[max(0, start - LOOKBACK_CHARACTERS - _TAG_CHARACTERS) : start])
+        is_power = is_exponent(before[-LOOKBACK_CHARACTERS:], html.unescape(superscript[1]))
+        return f"^{superscript[1].lstrip()}" if is_power else superscript[0]
+
+    return _SUPERSCRIPT.sub(mark, xml) if "<sup>" in xml else xml
+
+
+def mark_bracketed_exponents(text: str) -> str:
+    """Write the powers of 10 that NLM wrote in brackets until 2017 with ``^``: "3 x 10(-8)", "5 x 10(6)"."""
+    return (
+        _BRACKETED_EXPONENT.sub(
+            lambda power: f"10^{power[1]}" if power[1] else f"{power[2]}10^{power[3]}", text
+        )
+        if "10(" in text
+        else text
+    )

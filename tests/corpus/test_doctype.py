@@ -15,8 +15,8 @@ from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.jats.article_stream import iter_articles
 from bioshards.corpus.jats.xml_tree import parse_article
 from bioshards.corpus.pubmed.record_stream import iter_records
-from bioshards.corpus.xml import doctype
-from bioshards.corpus.xml.doctype import resolve_doctype
+from bioshards.corpus.xml import decoder
+from bioshards.corpus.xml.decoder import resolve_doctype
 from bioshards.corpus.xml.element_text import text_content
 from tests.support.hypothesis_profiles import examples
 
@@ -169,7 +169,7 @@ def test_entity_bombs_are_refused_at_once() -> None:
 
 def test_quadratic_blow_up_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A short text, referred to many times."""
-    monkeypatch.setattr(doctype, "GROWTH_EXEMPT_BYTES", 10_000)
+    monkeypatch.setattr(decoder, "GROWTH_EXEMPT_BYTES", 10_000)
     data = declare(f'<!ENTITY a "{"x" * 64}">', "&a;" * 100_000)
     for step in (1000, 1 << 20):
         with pytest.raises(BadFileError) as error_info:

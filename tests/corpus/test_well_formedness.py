@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.pubmed import citation
-from bioshards.corpus.xml.well_formedness import has_balanced_tags, pass_checks
+from bioshards.corpus.xml.element_stream import has_balanced_tags, pass_checks
 from tests.support.corpus.pubmed_xml import citation_xml
 from tests.support.hypothesis_profiles import examples
 

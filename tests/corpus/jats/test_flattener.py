@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.corpus.jats import article_stream, text_blocks, xml_tree
-from bioshards.corpus.jats.flattener import flatten_inline_markup
-from bioshards.corpus.jats.in_text_citations import CITATION_MARK, REMOVAL_MARK
+from bioshards.corpus.jats.in_text_marks import CITATION_MARK, REMOVAL_MARK
+from bioshards.corpus.jats.xml_tree import flatten_inline_markup
 
 
 def build_article(paragraph: str) -> bytes:

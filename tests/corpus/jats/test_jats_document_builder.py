@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bioshards.corpus import jats
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.jats.document_builder import ArticleDocumentBuilder, identify_article
 from bioshards.corpus.jats.filters import ARTICLE_PARTS, DROPPED_PART_PREFIX, PmcConfig
-from bioshards.corpus.jats.section_walker import TextBlock
+from bioshards.corpus.jats.text_blocks import TextBlock
 from bioshards.corpus.sentences import collapse_whitespace
-from tests.support.corpus.small_articles import ACCEPTED_ARTICLE
+from tests.support.corpus.small_articles import ACCEPTED_ARTICLE, small_article
 from tests.support.hypothesis_profiles import examples
 
 TITLE = TextBlock("title", (), "Sleep in mice. A trial.")
@@ -54,6 +55,13 @@ def list_sections(document: Document) -> list[tuple[str, list[str]]]:
 
 
 # A document
+
+
+def test_paragraphs_are_the_text_of_the_document_with_its_headings() -> None:
+    body = "<body><sec><title>Methods</title><p>We looked. Twice.</p><p>And again.</p></sec></body>"
+    article = small_article(1, body=body)
+    assert jats.paragraphs(article) == ["Of 1", "Methods", "We looked. Twice.", "And again."]
+    assert " ".join(jats.document(article).sentences) == "Of 1 We looked. Twice. And again."
 
 
 def test_document_of_an_article() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bioshards.corpus.jats import article_metadata, article_stream, document_builder, text_blocks, xml_tree
-from bioshards.corpus.jats.section_walker import TextBlock
+from bioshards.corpus.jats.text_blocks import TextBlock
 from tests.support import paths
 
 SAMPLE = paths.PMC_SAMPLE

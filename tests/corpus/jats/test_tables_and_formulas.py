@@ -6,7 +6,7 @@ import pytest
 from lxml import etree
 
 from bioshards.corpus import jats
-from bioshards.corpus.jats import formulas, tables
+from bioshards.corpus.jats import inline, tables
 from bioshards.corpus.jats.filters import PmcConfig
 from tests.support.corpus.jats_articles import article_xml
 
@@ -170,7 +170,7 @@ def test_rows_of_unusual_oasis_tables(table: str, rows: list[str]) -> None:
     ],
 )
 def test_latex_is_between_dollars_without_its_document(tex: str, latex: str) -> None:
-    assert formulas.format_latex(tex) == latex
+    assert inline.format_latex(tex) == latex
 
 
 def test_a_word_that_is_nearly_a_mode_is_noticed() -> None:

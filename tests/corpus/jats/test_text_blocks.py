@@ -6,7 +6,7 @@ import pytest
 from lxml import etree
 
 from bioshards.corpus.jats import text_blocks, xml_tree
-from bioshards.corpus.jats.section_walker import TextBlock
+from bioshards.corpus.jats.text_blocks import TextBlock
 
 PARSER = etree.XMLParser(
     resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True
@@ -17,23 +17,19 @@ def parse_article(inside: str) -> etree._Element:
     return etree.fromstring(f'<article xmlns:xlink="http://www.w3.org/1999/xlink">{inside}</article>', PARSER)
 
 
-def extract_body(
-    inside: str, captions_in_place: bool = False, formula: str = ""
-) -> list[tuple[str, str, str]]:
+def extract_body(inside: str, formula: str = "") -> list[tuple[str, str, str]]:
     """Return (part, headings, text) of the blocks of a body."""
-    return extract_blocks(parse_article(f"<body>{inside}</body>"), captions_in_place, formula)
+    return extract_blocks(parse_article(f"<body>{inside}</body>"), formula)
 
 
-def extract_blocks(
-    tree: etree._Element, captions_in_place: bool = False, formula: str = ""
-) -> list[tuple[str, str, str]]:
+def extract_blocks(tree: etree._Element, formula: str = "") -> list[tuple[str, str, str]]:
     """Return (part, headings, text) of the blocks of an article."""
-    blocks = text_blocks.extract_blocks(tree, captions_in_place=captions_in_place, formula=formula)
+    blocks = text_blocks.extract_blocks(tree, formula=formula)
     return [(block.part, " > ".join(block.headings), block.text) for block in blocks]
 
 
-def extract_texts(inside: str, **options: bool | str) -> list[str]:
-    return [text for _, _, text in extract_body(inside, **options)]  # type: ignore[arg-type]
+def extract_texts(inside: str, formula: str = "") -> list[str]:
+    return [text for _, _, text in extract_body(inside, formula)]
 
 
 FIGURE = "<fig><label>Fig. 1</label><caption><title>Gulls.</title><p>At sea.</p></caption><graphic/></fig>"
@@ -86,17 +82,6 @@ def test_captions_follow_the_paragraphs_of_their_section() -> None:
         ("body", "A", "2"),
         *[("caption", "A > Fig. 1", "Gulls."), ("caption", "A > Fig. 1", "At sea.")] * 2,
         ("body", "A > B", "3"),
-    ]
-
-
-def test_captions_in_place() -> None:
-    assert extract_texts(f"<p>1 {FIGURE} 2</p>{FIGURE}<p>3</p>", captions_in_place=True) == [
-        "1 2",
-        "Gulls.",
-        "At sea.",
-        "Gulls.",
-        "At sea.",
-        "3",
     ]
 
 
@@ -636,10 +621,9 @@ def test_numeric_citations_are_masked_dropped_or_kept(
     assert block.headings == ({"mask": "As in [CITATION]", "drop": "As in", "keep": "As in 1"}[citations],)
 
 
-def test_words_that_introduce_citations_are_kept_with_captions_in_place() -> None:
+def test_words_that_introduce_citations_are_removed_with_them() -> None:
     inside = "<p>Gulls (reviewed in [<xref ref-type='bibr'>1</xref>]) nest.</p>"
     assert extract_texts(inside) == ["Gulls nest."]
-    assert extract_texts(inside, captions_in_place=True) == ["Gulls (reviewed in) nest."]
 
 
 def test_acknowledgements_and_contributions_are_distinguished_by_title() -> None:

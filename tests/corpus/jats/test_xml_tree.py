@@ -20,11 +20,11 @@ from lxml import etree
 
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.jats import xml_tree
-from bioshards.corpus.mathml.formula import MATHML_NAMESPACE
+from bioshards.corpus.mathml import MATHML_NAMESPACE
 from tests.support.hypothesis_profiles import examples
 
 parse_tree = functools.partial(xml_tree.parse_article, flatten=False)
-"""Parses without flattening inline markup, which tests/corpus/jats/test_flattener.py covers."""
+"""Parses without flattening inline markup, which test_flattener.py covers."""
 SKIPPED_ELEMENTS = ("ref-list", "table")
 PARSER = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
 

@@ -19,7 +19,7 @@ from bioshards.corpus.document import (
     MeshQualifier,
 )
 from bioshards.corpus.document_schema import COLUMN_TYPES
-from bioshards.corpus.mathml.formula import formula_to_text
+from bioshards.corpus.mathml import formula_to_text
 from bioshards.corpus.pubmed import citation as medline
 from bioshards.corpus.pubmed.citation import AbstractSection, Citation, OtherAbstract
 from bioshards.corpus.pubmed.record_stream import iter_records
@@ -31,7 +31,7 @@ MATHML = "http://www.w3.org/1998/Math/MathML"
 
 
 def text_of(element: etree._Element | None) -> str:
-    """Return the text of an element, its formulas as those of articles (tests/corpus/test_formula.py)."""
+    """Return the text of an element, its formulas as those of articles (tests/corpus/test_mathml.py)."""
     if element is None:
         return ""
     if element.tag == f"{{{MATHML}}}math":

@@ -1,4 +1,4 @@
-"""Removal of in-text citations: a table of examples and properties of generated text."""
+"""Removal of in-text citations and of the marks of notes: examples, and properties of generated text."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.corpus.jats import in_text_citations
-from bioshards.corpus.jats.in_text_citations import CITATION_MARK, REMOVAL_MARK
+from bioshards.corpus.jats import in_text_marks, text_blocks, xml_tree
+from bioshards.corpus.jats.in_text_marks import CITATION_MARK, REMOVAL_MARK
 
 
 def insert_marks(text: str) -> str:
@@ -18,8 +18,8 @@ def insert_marks(text: str) -> str:
     return text.replace("¶", CITATION_MARK).replace("◊", REMOVAL_MARK)
 
 
-def remove_citations(text: str, introductions: bool = False) -> str:
-    return in_text_citations.remove_marks(insert_marks(text), introductions)
+def remove_citations(text: str) -> str:
+    return in_text_marks.remove_marks(insert_marks(text))
 
 
 @pytest.mark.parametrize(
@@ -119,14 +119,9 @@ def test_citations_are_removed_with_their_punctuation(before: str, after: str) -
 )
 def test_citations_that_are_nouns_are_masked_or_dropped(before: str, masked: str) -> None:
     text = remove_citations(before)
-    assert in_text_citations.fill_gaps(text, "_") == masked
+    assert in_text_marks.fill_gaps(text, "_") == masked
     dropped = masked.replace(" _", "")
-    assert in_text_citations.fill_gaps(text, "") == dropped
-
-
-def test_introductory_words_can_be_kept() -> None:
-    text = remove_citations("gulls (reviewed in [¶]) nest [¶]", True)
-    assert in_text_citations.fill_gaps(text, "") == "gulls (reviewed in) nest"
+    assert in_text_marks.fill_gaps(text, "") == dropped
 
 
 @pytest.mark.parametrize(
@@ -151,20 +146,19 @@ def test_introductory_words_can_be_kept() -> None:
     ],
 )
 def test_numeric_citations(number: str) -> None:
-    assert in_text_citations.is_numeric_citation(number)
+    assert in_text_marks.is_numeric_citation(number)
 
 
 @pytest.mark.parametrize("text", ["2011", "Ode, 2011", "Ode et al. [3]", "1998a", "p. 4", "Table 1", "and"])
 def test_years_and_names_are_not_numeric_citations(text: str) -> None:
-    assert not in_text_citations.is_numeric_citation(text)
+    assert not in_text_marks.is_numeric_citation(text)
 
 
 def test_trailing_number_of_a_name_is_removed() -> None:
     assert (
-        remove_citations(in_text_citations.mark_trailing_number("Ode et al. [12]") + " say")
-        == "Ode et al. say"
+        remove_citations(in_text_marks.mark_trailing_number("Ode et al. [12]") + " say") == "Ode et al. say"
     )
-    assert remove_citations(in_text_citations.mark_trailing_number("Ode, 2011") + " say") == "Ode, 2011 say"
+    assert remove_citations(in_text_marks.mark_trailing_number("Ode, 2011") + " say") == "Ode, 2011 say"
 
 
 @pytest.mark.parametrize(
@@ -172,7 +166,7 @@ def test_trailing_number_of_a_name_is_removed() -> None:
     [("¶,5–¶", True), ("¶ and ¶", True), ("¶(p7)", True), ("¶, 12", True), ("¶ mm", False), ("2+¶", False)],
 )
 def test_superscript_with_only_citations(text: str, only: bool) -> None:
-    assert in_text_citations.has_only_citations(insert_marks(text)) is only
+    assert in_text_marks.has_only_citations(insert_marks(text)) is only
 
 
 TEXT = st.text(alphabet="ab Z1.,;:()[]–“”¶◊\n", max_size=40)
@@ -191,8 +185,8 @@ def test_no_mark_remains(text: str) -> None:
 @given(GOVERNED_TEXT)
 def test_gaps_have_one_blank_before_them_and_leave_none(text: str) -> None:
     cleaned = remove_citations(text)
-    assert cleaned.count(f" {in_text_citations.GAP_MARK}") == cleaned.count(in_text_citations.GAP_MARK)
-    assert in_text_citations.GAP_MARK not in in_text_citations.fill_gaps(cleaned, "")
+    assert cleaned.count(f" {in_text_marks.GAP_MARK}") == cleaned.count(in_text_marks.GAP_MARK)
+    assert in_text_marks.GAP_MARK not in in_text_marks.fill_gaps(cleaned, "")
 
 
 @given(TEXT.filter(lambda text: "¶" not in text and "◊" not in text))
@@ -219,6 +213,86 @@ def test_citations_between_words_leave_no_gap(words: list[str], data: st.DataObj
 def test_time_limit_on_hostile_text(text: str) -> None:
     start = time.process_time()
     remove_citations(text)
-    in_text_citations.is_numeric_citation(text)
-    in_text_citations.mark_trailing_number(text)
+    in_text_marks.is_numeric_citation(text)
+    in_text_marks.mark_trailing_number(text)
     assert time.process_time() - start < 20
+
+
+# The letters and numbers that the notes of a table begin with, and the superscripts that are none
+
+XREF = '<xref ref-type="bibr" rid="b1">1</xref>'
+
+
+def extract_text(paragraph: str, flatten: bool) -> str:
+    xml = f"<article><body>{paragraph}</body></article>".encode()
+    return " | ".join(
+        block.text for block in text_blocks.extract_blocks(xml_tree.parse_article(xml, flatten=flatten))
+    )
+
+
+@pytest.mark.parametrize("flatten", [True, False])
+@pytest.mark.parametrize(
+    ("xml", "text"),
+    [
+        ("<p><sup>t</sup>Percentage of gulls</p>", "Percentage of gulls"),
+        ('<p id="n1">\n  <sup>a</sup>\n  Gulls of 2019</p>', "Gulls of 2019"),
+        ("<p><sup>a </sup><italic>n</italic> = 35</p>", "n = 35"),
+        ("<p><bold><sup>(6)</sup></bold> Ratio of terns</p>", "Ratio of terns"),
+        ("<p><sup>a,b</sup>Means with other letters differ</p>", "Means with other letters differ"),
+        ("<p><sup>xxvii</sup>All gulls</p>", "All gulls"),
+        ("<p><sup>2</sup>In all colonies</p>", "In all colonies"),
+        ("<p><sup>1</sup>Hôtel des Mouettes</p>", "Hôtel des Mouettes"),
+        (f"<p><sup>a</sup>[{XREF}]</p><p>Terns</p>", "Terns"),
+        ("<p><sup>a</sup>By age. <sup>b</sup>By sex; <sup>c</sup> n = 5.</p>", "By age. By sex; n = 5."),
+        ("<p><sup>a</sup>n = 2, <sup>b</sup>n = 3</p>", "n = 2, n = 3"),
+        ("<p>Counts of gulls. <sup>a</sup>Adjusted for rain.</p>", "Counts of gulls. Adjusted for rain."),
+        ("<p>Note: <sup>1</sup>Five gulls.</p>", "Note: Five gulls."),
+        ("<p>Gulls at week 4. <sup>a</sup></p>", "Gulls at week 4."),
+        # Marks that are the subject of their sentence.
+        ("<p><sup>a</sup> = mean; <sup>b</sup> = median</p>", "a = mean; b = median"),
+        ("<p><sup>a</sup>: Mean of gulls</p>", "a: Mean of gulls"),
+        ("<p><sup>a</sup>indicates gulls</p>", "a indicates gulls"),
+        ("<p><sup>ns</sup>not significant</p>", "ns not significant"),
+        ("<p><sup>*</sup>p &lt; 0.05</p>", "*p < 0.05"),
+    ],
+)
+def test_notes_begin_without_their_marks(xml: str, text: str, flatten: bool) -> None:
+    assert extract_text(xml, flatten) == text
+
+
+@pytest.mark.parametrize("flatten", [True, False])
+@pytest.mark.parametrize(
+    ("xml", "text"),
+    [
+        ("<p><sup>13</sup>C NMR. <sup>1</sup>H NMR</p>", "13C NMR. 1H NMR"),
+        ("<p><sup>1</sup>HNMR; <sup>15</sup>NH<sub>4</sub></p>", "1HNMR; 15NH4"),
+        ("<p>ions (<sup>9</sup>Be, <sup>66</sup>Zn; <sup>238</sup>U)</p>", "ions (9Be, 66Zn; 238U)"),
+        ("<p><sup>t</sup>BuOH was added; <sup>i</sup>PrOH too</p>", "tBuOH was added; iPrOH too"),
+        ("<p>sites. <sup>m</sup>CpG and <sup>m6</sup>A</p>", "sites. mCpG and m6A"),
+        ("<p>at 8 <sup>o</sup>C and 25, <sup>o</sup>C</p>", "at 8 oC and 25, oC"),
+        ("<p>mice. <sup>GFP</sup>Ode and lines</p>", "mice. GFPOde and lines"),
+        ("<p>cliffs.<sup>12</sup> Terns</p>", "cliffs.12 Terns"),
+        ("<p>the 10, <sup>a</sup> and <sup>b</sup></p>", "the 10, a and b"),
+        ("<p><xref><sup>1</sup>Terns</xref></p>", "1Terns"),
+    ],
+)
+def test_other_superscripts_stay(xml: str, text: str, flatten: bool) -> None:
+    assert extract_text(xml, flatten) == text
+
+
+@pytest.mark.parametrize("flatten", [True, False])
+@pytest.mark.parametrize(
+    ("xml", "text"),
+    [
+        ("<p>Mean weight<sup>a</sup> or median<sup><italic>b</italic></sup>.</p>", "Mean weight or median."),
+        ("<p>Weight of gulls <sup>1</sup>.</p>", "Weight of gulls."),
+        ("<p>Gulls in winter <sup>1, 2</sup>.</p>", "Gulls in winter."),
+        ("<p>gulls <sup>1</sup> in <sup>2</sup>.</p><p>per m <sup>2</sup>.</p>", "gulls 1 in 2. | per m 2."),
+        ("<p>mm<sup>a</sup>, NaCl<sup>b</sup>, weight<sup>n</sup></p>", "mma, NaClb, weightn"),
+    ],
+)
+def test_words_in_tables_do_not_have_the_marks_of_notes(xml: str, text: str, flatten: bool) -> None:
+    for table in (f"<table-wrap-foot>{xml}</table-wrap-foot>", f"<caption>{xml}</caption>"):
+        assert extract_text(f"<table-wrap>{table}</table-wrap>", flatten) == text
+    assert extract_text("<p>Gulls of allele ruber<sup>a</sup></p>", flatten) == "Gulls of allele rubera"
+    assert extract_text("<p>Gulls of type <sup>1</sup>.</p>", flatten) == "Gulls of type 1."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bioshards.corpus.jats.boilerplate import is_boilerplate, starts_with_boilerplate_title
+from bioshards.corpus.jats.text_rules import is_boilerplate, starts_with_boilerplate_title
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bioshards.corpus.xml import exponents
+from bioshards.corpus.xml import element_text
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from bioshards.corpus.xml import exponents
     ],
 )
 def test_powers_are_marked(xml: str, expected: str) -> None:
-    assert exponents.mark_exponents(xml) == expected
+    assert element_text.mark_exponents(xml) == expected
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_powers_are_marked(xml: str, expected: str) -> None:
     ],
 )
 def test_other_superscripts_are_unchanged(xml: str) -> None:
-    assert exponents.mark_exponents(xml) == xml
+    assert element_text.mark_exponents(xml) == xml

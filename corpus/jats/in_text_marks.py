@@ -1,8 +1,14 @@
-"""Remove numeric citations from running text, with their brackets, separators and the blank before them.
+"""Remove the numbers of citations and the marks of notes from the text of a paragraph.
 
-``found worldwide.<sup>1,2</sup> People`` becomes "found worldwide. People". inline.py and flattener.py insert
-a mark for each citation; this module removes the marks and closes the gaps. Where a sentence needs a citation
-as its noun ("as shown in [5], gulls"), a mark of the gap stays, to be masked or dropped.
+``found worldwide.<sup>1,2</sup> People`` becomes "found worldwide. People". xml_tree.py and inline.py insert
+a mark for each citation; this module removes the marks with their brackets, their separators and the blank
+before them. Where a sentence needs a citation as its noun ("as shown in [5], gulls"), a mark of the gap
+stays, to be masked or dropped.
+
+A note of a table begins with a letter or a number. ``<p><sup>a</sup>Adjusted for age. <sup>b</sup>At
+birth.</p>`` becomes "Adjusted for age. At birth.", as if the marks were labels. Isotopes and prefixes of
+chemical names (``<sup>14</sup>C``, ``<sup>t</sup>BuOH``) stay, and so do marks that are explained ("a =
+mean", "a indicates"). inline.py frames what may be a mark, which is decided with the whole paragraph.
 """
 
 from __future__ import annotations
@@ -14,15 +20,15 @@ from typing import Final
 CITATION_MARK: Final = "\ufdd0"
 REMOVAL_MARK: Final = "\ufdd1"
 """Marks of a removed citation and of another removed element: Unicode noncharacters, which are valid in XML
-and which flattener.py replaces in input text. Separators between citations are removed with them.
+and which xml_tree.py replaces in input text. Separators between citations are removed with them.
 """
 GAP_MARK: Final = "\ufdd2"
 """Mark of a citation that was the noun of its sentence."""
-RESERVED_MARKS: Final = (CITATION_MARK, REMOVAL_MARK, GAP_MARK)
+NOTE_FRAME: Final = "\ufdd3"
+"""Frame of a superscript that may be the mark of a note."""
+RESERVED_MARKS: Final = (CITATION_MARK, REMOVAL_MARK, GAP_MARK, NOTE_FRAME)
 
-CITATION_MODES: Final = ("keep", "drop", "mask")
-"""keep: citations as printed; drop: none; mask: :data:`CITATION_MASK` in place of nouns, no others."""
-CITATION_MASK: Final = "[CITATION]"
+# Citations
 
 LINK_SIGN: Final = "▶"
 """Sign of a link after the year of a reference, in the journals of crystallography."""
@@ -71,7 +77,6 @@ _NUMERIC_BRACKETS: Final = tuple(
     for opening in (f"({CITATION_MARK}", f"[{CITATION_MARK}")
 )
 """Most brackets by their first two characters."""
-_NO_WORDS = re.compile(r"[\W_]*")
 _INTRODUCTION_WORDS = re.compile(
     r"(?:[\W_]|\b(?:(?:for|in) (?:an? )?(?:\w+ )?(?:reviews?|examples?)|see|also|reviewed|in|by|and|or"
     r"|e\.?g|i\.?e|cf|refs?|references?)\b)*",
@@ -118,21 +123,15 @@ _LOOKBACK_CHARACTERS: Final = 30
 _STRIPPED_IN_BRACKET: Final = " \t\n,;:"
 
 
-def remove_marks(text: str, keep_introductions: bool = False) -> str:
-    """Remove the marks, and the brackets that become empty.
-
-    Args:
-        text: marked text.
-        keep_introductions: keep "(reviewed in)" of "(reviewed in [5])".
-    """
-    empty_pattern = _NO_WORDS if keep_introductions else _INTRODUCTION_WORDS
+def remove_marks(text: str) -> str:
+    """Remove the marks, and the brackets that become empty."""
     for opening, pattern in _NUMERIC_BRACKETS:
         if opening in text:
             text = pattern.sub(CITATION_MARK, text)
     for _ in range(_MAX_BRACKET_DEPTH if "(" in text or "[" in text else 0):
         cleaned = text
         for mark in (CITATION_MARK, REMOVAL_MARK):
-            cleaned = _clean_brackets(cleaned, mark, empty_pattern)
+            cleaned = _clean_brackets(cleaned, mark)
         if cleaned is text:
             break
         text = cleaned
@@ -144,7 +143,7 @@ def fill_gaps(text: str, mask: str) -> str:
     return text.replace(GAP_MARK, mask) if mask else text.replace(f" {GAP_MARK}", "").replace(GAP_MARK, "")
 
 
-def _clean_brackets(text: str, mark: str, empty_pattern: re.Pattern[str]) -> str:
+def _clean_brackets(text: str, mark: str) -> str:
     """Clean the innermost brackets that have this mark; return the same text if there are none.
 
     They are found from their first mark; a pattern that begins with either bracket is tried everywhere.
@@ -159,7 +158,7 @@ def _clean_brackets(text: str, mark: str, empty_pattern: re.Pattern[str]) -> str
             start = max(start, text.rfind("[", searched, position))
         bracket = _MARKED_BRACKET.match(text, start) if start >= 0 else None
         if bracket:
-            parts += (text[end:start], _clean_bracket(bracket[0], empty_pattern))
+            parts += (text[end:start], _clean_bracket(bracket[0]))
             end = searched = bracket.end()
         else:
             searched = position + 1
@@ -167,13 +166,13 @@ def _clean_brackets(text: str, mark: str, empty_pattern: re.Pattern[str]) -> str
     return "".join([*parts, text[end:]]) if parts else text
 
 
-def _clean_bracket(bracket: str, empty_pattern: re.Pattern[str]) -> str:
+def _clean_bracket(bracket: str) -> str:
     """Remove the citations of a bracket; return a mark if nothing else remains."""
     content = bracket[1:-1]
-    if has_only_citations(content) or empty_pattern.fullmatch(content):
+    if has_only_citations(content) or _INTRODUCTION_WORDS.fullmatch(content):
         return CITATION_MARK
     cleaned = _close_gaps(content).strip(_STRIPPED_IN_BRACKET)
-    if content.rstrip()[-1] == CITATION_MARK and empty_pattern is _INTRODUCTION_WORDS:
+    if content.rstrip()[-1] == CITATION_MARK:
         cleaned = _INTRODUCTION_AT_END.sub("", cleaned)
     return f"{bracket[0]}{cleaned}{bracket[-1]}"
 
@@ -218,3 +217,78 @@ def _close_gaps(text: str) -> str:
         parts += (kept, f" {GAP_MARK}{gap}" if is_noun else gap)
         position = end
     return "".join([*parts, text[position:]])
+
+
+# Marks of notes
+
+_NOTE_MARK: Final = r"(?:[A-Z]|[a-z]{1,3}|[ivx]{1,8}|\d{1,3}|NS)"
+_NOTE_MARKS = re.compile(rf"\s*[(\[]?{_NOTE_MARK}(?:\s?[,;–-]\s?{_NOTE_MARK})*[)\]]?\s*")
+_FRAMED_SCRIPT = re.compile(rf"{NOTE_FRAME}([^{NOTE_FRAME}]*){NOTE_FRAME}(\s*)")
+_ISOTOPE = re.compile(
+    r"(?: [123]H(?=NMR|[^A-Z]|$) | 2D | [34]He | [67]Li | \d[JO] | 1\d[BCNOF] | 3[1-5][PS] | \d{3}[A-Z][a-z]?"
+    r" | \d\d(?!A[st]?\b|I\b|In|No)[A-Z][a-z]? ) (?![a-zà-ÿ])",
+    re.VERBOSE,
+)
+_CHEMICAL_PREFIX = re.compile(r"[tinsc](?:Bu|Pr|Am|Pent|Hex)|m[56]?[ACGU](?![a-z]|[A-Z][a-z])|mCpG")
+_EXPLANATION = re.compile(
+    r"(?:correspond|denot|designat|indicat|refer|represent|show|stand)[a-z]*\b|(?:is|are|was|were|and|or|to)\b"
+)
+MIN_NOTED_WORD: Final = 4
+_NOTED_WORD = re.compile(r"[^\W\d_][a-z]{3}\Z")
+_NOT_SIGNIFICANT: Final = ("ns", "NS")
+_NOTE_LETTERS: Final = frozenset("abcdefgh")
+"""Letters of the notes of a table; an index is later in the alphabet, or no word is before it."""
+CLAUSE_ENDS: Final = ".;:,)"
+_SENTENCE_ENDS: Final = ".;:)"
+END_OF_CAPTION: Final = ".</p>"
+_NUMBERS_AT_END = re.compile(r"[1-9](?:,\s?[1-9])*")
+
+
+def is_note_mark(script: str) -> bool:
+    """Return True if a superscript looks like the mark of a note: "a", "1,2", "xiv", "(b)"."""
+    return _NOTE_MARKS.fullmatch(script) is not None
+
+
+def may_point_to_note(script: str, before: str) -> bool:
+    """Return True if a superscript is a letter and after a word, which points to a note in a table."""
+    return script in _NOTE_LETTERS and _NOTED_WORD.search(before) is not None
+
+
+def may_end_caption(script: str, before: str) -> bool:
+    """Return True if a superscript may be the number of a note at the end of the caption of a table.
+
+    ``Weight of gulls <sup>1</sup>.</p>``: journals set a blank before it.
+    """
+    return (
+        before[-1:] == " "
+        and _NUMBERS_AT_END.fullmatch(script) is not None
+        and _NOTED_WORD.search(before, 0, len(before) - 1) is not None
+    )
+
+
+def remove_note_marks(text: str) -> str:
+    """Remove the framed marks of notes from the text of a paragraph, and the frames of all others."""
+    is_note = False
+
+    def resolve(framed: re.Match[str]) -> str:
+        nonlocal is_note
+        mark, gap = framed.groups()
+        before = text[: framed.start()].rstrip()
+        after = text[framed.end() : framed.end() + 12]
+        if not before:
+            is_note = True
+        if not after:
+            return ""
+        is_at_note = is_note or (
+            before[-1] in _SENTENCE_ENDS and (after[:2].isalpha() or (mark.isalpha() and after[0].isupper()))
+        )
+        if (
+            not is_at_note
+            or not (after[0].isalnum() or after[0] in "(“‘\"'[")
+            or _ISOTOPE.match(mark.strip() + after)
+            or (not gap and _CHEMICAL_PREFIX.match(mark + after))
+        ):
+            return mark + gap
+        return f"{mark} " if mark in _NOT_SIGNIFICANT or _EXPLANATION.match(after) else ""
+
+    return _FRAMED_SCRIPT.sub(resolve, text)

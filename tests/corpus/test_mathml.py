@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from bioshards.corpus.mathml import formula
+from bioshards.corpus import mathml
 from tests.support.hypothesis_profiles import examples
 from tests.support.real_data import DATA, needs_data
 
@@ -26,10 +26,10 @@ NAMESPACE = "http://www.w3.org/1998/Math/MathML"
 
 def parse_formula(inner: str) -> str:
     """Return the text of a formula, which is the same with and without MathML's namespace."""
-    plain = formula.formula_to_text(etree.fromstring(f"<math>{inner}</math>", PARSER))
+    plain = mathml.formula_to_text(etree.fromstring(f"<math>{inner}</math>", PARSER))
     prefixed = inner.replace("</", "\0").replace("<", "<m:").replace("\0", "</m:")
     element = etree.fromstring(f'<m:math xmlns:m="{NAMESPACE}">{prefixed}</m:math>', PARSER)
-    assert formula.formula_to_text(element) == plain
+    assert mathml.formula_to_text(element) == plain
     return plain
 
 
@@ -403,7 +403,7 @@ def collect_text(element: etree._Element) -> str:
 def test_formula_is_one_line_with_all_letters_and_digits(children: list[etree._Element]) -> None:
     math = etree.Element("math")
     math.extend(children)
-    text = formula.formula_to_text(math)
+    text = mathml.formula_to_text(math)
     assert text == " ".join(text.split())
     assert keep_letters(text) == keep_letters(collect_text(math))
     assert not any(sign in text for sign in "\u2060\u2061\u2062\u2063\u200b")
@@ -416,7 +416,7 @@ def test_spacing_is_independent_of_white_space_in_the_source(tokens: list[tuple[
     tokens = [token for token in tokens if token[0] in ("mo", "mn")]
     plain = "".join(f"<{name}>{text.replace('<', '&lt;')}</{name}>" for name, text in tokens)
     spaced = "\n ".join(f"<{name}>{text.replace('<', '&lt;')}</{name}>" for name, text in tokens)
-    assert parse_formula(plain) == formula.formula_to_text(
+    assert parse_formula(plain) == mathml.formula_to_text(
         etree.fromstring(f"<math>\n{spaced} </math>", PARSER)
     )
 
@@ -430,7 +430,7 @@ def test_deep_formula_is_read(name: str) -> None:
         element = etree.SubElement(element, name)
         etree.SubElement(element, "mi").text = "x"
     started = time.process_time()
-    text = formula.formula_to_text(root)
+    text = mathml.formula_to_text(root)
     assert time.process_time() - started < 20
     assert text.count("x") == 10_000
     assert text.endswith("x" * 9_900) or name != "mrow"
@@ -444,7 +444,7 @@ def test_reading_takes_linear_time(inner: str) -> None:
     root = etree.fromstring(
         f"<math><msup><mfrac><mrow>{inner * 20_000}</mrow><mi>b</mi></mfrac>{mn(2)}</msup></math>"
     )
-    formula.formula_to_text(root)
+    mathml.formula_to_text(root)
     assert time.process_time() - started < 20
 
 
@@ -467,7 +467,7 @@ def iterate_real_formulas() -> Iterator[tuple[str, etree._Element]]:
 def test_real_formulas_are_one_line_with_all_letters_and_digits() -> None:
     num_formulas = 0
     for path, math in iterate_real_formulas():
-        text = formula.formula_to_text(math)
+        text = mathml.formula_to_text(math)
         assert text == " ".join(text.split()), path
         source = collect_text(math)
         if not any(

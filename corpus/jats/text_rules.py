@@ -1,0 +1,526 @@
+"""Recognise text by its wording: boilerplate, headings, references, labels and notes of captions.
+
+XML says too little: two in three boilerplate sections have no type, and references, labels and headings are
+often paragraphs.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Final
+
+_FLAGS: Final = re.VERBOSE | re.IGNORECASE
+
+# Boilerplate: sections and footnotes that journals require of every article
+
+BOILERPLATE_TYPES: Final = frozenset(
+    {
+        "con",
+        "conflict",
+        "conflict-interest",
+        "coi",
+        "coi-statement",
+        "competing-interests",
+        "competing-interest-statement",
+        "financial-disclosure",
+        "disclosure",
+        "disclosures",
+        "declarations",
+        "supported-by",
+        "funding",
+        "funding-statement",
+        "funding-information",
+        "participating-researchers",
+        "ethics",
+        "ethics-statement",
+        "ethics-approval",
+        "informed-consent",
+        "consent",
+        "contributions",
+        "author-contribution",
+        "author-contributions",
+        "authors-contributions",
+        "author-contribution-statement",
+        "data-availability",
+        "data-availability-statement",
+        "data_availability",
+        "publishers-note",
+        "disclaimer",
+        "supplementary-material",
+    }
+)
+"""Values of ``sec-type``, ``fn-type`` and ``notes-type`` in PMC's articles. conflict, con,
+financial-disclosure and supported-by are from the JATS tag library, the others are journals' own.
+"""
+
+_TITLE_PATTERN: Final = r"""
+      author(?:s|ship)?\ (?:contributions?|roles?|statements?|disclosures?|declarations?|information)
+      (?:\ statements?)?
+    | authors?\ ?contributions?
+    | (?:individual\ )?contributions?(?:\ (?:of|by)\ (?:the\ )?authors?)?
+    | contributors?(?:hip)?(?:\ statement)?
+    | credit\ (?:author(?:ship)?\ )?(?:contributions?\ )?statement
+    | (?:(?:declarations?|statements?|disclosures?)\ of\ )?
+      (?:potential\ |financial\ |competing\ |conflicting\ )*
+      (?:(?:conflicts?\ of\ |duality\ of\ |competing\ |conflicting\ )?interests?)
+      (?:\ (?:statements?|declarations?|disclosures?|and\ funding))?
+    | (?:additional\ information\ and\ )?declarations?
+    | (?:financial\ )?(?:disclosures?|declarations?)(?:\ statements?)?
+    | (?:sources?\ of\ |research\ )?(?:funding|fundings|financial\ support|grant\ support|grants?)
+      (?:\ (?:sources?|statements?|information|acknowledge?ments?|and\ sponsorship|disclosures?))?
+    | role\ of\ the\ (?:funding\ source|funder|sponsor)s?
+    | sponsorship | supported\ by
+    | (?:research\ |animal\ |human\ )?(?:ethics|ethical)
+      (?:\ (?:statements?|approvals?|considerations?|standards?|declarations?|committee\ approval|clearance
+      |issues|reviews?|notes?|compliance))?
+      (?:\ and\ (?:informed\ )?consent(?:\ to\ participate)?)?
+    | (?:compliance\ with|statement\ of)\ ethic(?:s|al\ standards)
+    | (?:statements?\ (?:of|on)\ )?human\ and\ animal\ rights(?:\ and\ informed\ consent)?
+    | (?:written\ |patients?\ )?(?:informed\ )?consents?
+      (?:\ statements?|\ (?:for|to)\ (?:publication|participat(?:e|ion)|publish))?
+    | institutional\ review\ board\ (?:statement|approval)
+    | (?:data|code|software|material|materials|resource)
+      (?:(?:,|\ and|\ &)*\ (?:data|code|software|materials?|resources?))*
+      \ (?:availability|accessibility|access|sharing|deposition|archiving)(?:\ (?:statement|plan)s?)?
+    | (?:availability\ (?:of|and)|access\ to)\ (?:the\ )?(?:supporting\ )?(?:data|materials?|code|software)
+      (?:(?:,|\ and|\ &|\ or)*\ (?:data|materials?|code|software|requirements))*
+    | accession\ (?:numbers?|codes?)
+    | publishers?\ notes? | disclaimers? | provenance(?:\ and\ peer\ review)?
+    | (?:peer\ )?review\ (?:history|information|file) | peer\ review
+    | pre-?publication\ history | transparency\ (?:declaration|statement)s? | how\ to\ cite\ this\ article
+    | (?:copyright|licen[cs]e|open\ access|rights\ and\ permissions)(?:\ (?:statement|information))?
+    | (?:electronic\ |online\ )?(?:supplement(?:ary|al)|supporting)
+      \ (?:information|materials?|data|files?)(?:\ available)?
+    | reporting\ summary | ethics,?\ consent(?:,|\ and)*\ permissions?
+"""
+_BOILERPLATE_TITLE = re.compile(rf"(?:{_TITLE_PATTERN})", re.VERBOSE)
+_MAX_TITLE_LENGTH: Final = 90
+_APOSTROPHES = re.compile("['’‘`´]")
+_NON_LETTERS_AT_ENDS = re.compile(r"^[\W\d_]+|[\W_]+$")
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def is_boilerplate(title: str, section_types: tuple[str | None, ...] = ()) -> bool:
+    """Return True if a section or footnote with this title or one of these types is boilerplate."""
+    for section_type in section_types:
+        if section_type and section_type.lower() in BOILERPLATE_TYPES:
+            return True
+    if not title or len(title) > _MAX_TITLE_LENGTH:
+        return False
+    normalised = _APOSTROPHES.sub("", title.lower())
+    if not (normalised[:1].isalpha() and normalised[-1:].isalnum()):
+        normalised = _NON_LETTERS_AT_ENDS.sub("", normalised)
+    return _BOILERPLATE_TITLE.fullmatch(normalised) is not None
+
+
+def is_supplement_title(title: str) -> bool:
+    """Return True if a section with this title lists the supplements of the article."""
+    return re.search(r"\b(?:supplement|supporting|additional file|associated data)", title, re.I) is not None
+
+
+def starts_with_boilerplate_title(text: str) -> bool:
+    """Return True if a footnote starts with a boilerplate title ("Funding: none."), or is one."""
+    end = re.search(r"[:.]", text[:_MAX_TITLE_LENGTH])
+    return is_boilerplate(text[: end.start()] if end else text)
+
+
+# Headings and notes that are paragraphs
+
+_RUN_IN_HEADING = re.compile(
+    r"(?:Acknowledge?ments?|Aims?|Authors?['’]? [Cc]ontributions?|Background|Competing [Ii]nterests?"
+    r"|Conclusions?|Conflicts? of [Ii]nterest(?: [Ss]tatement)?|Data [Aa]vailability|Disclaimer|Discussion"
+    r"|Funding|Introduction|(?:Materials and |Patients and )?[Mm]ethods|Notes?|Objectives?|Purpose|Results?"
+    r"|Statistical [Aa]nalys[ei]s)"
+)
+MAX_RUN_IN_HEADING: Final = 32
+"""Characters of such a heading, with the full stop and the blank after it."""
+
+
+def split_run_in_heading(text: str) -> tuple[str, str]:
+    """Split a paragraph into a heading that is its first sentence, and its other text: "Funding. We thank".
+
+    The heading is empty if there is none, or no other text.
+    """
+    end = text.find(". ", 0, MAX_RUN_IN_HEADING)
+    if end < 0 or _RUN_IN_HEADING.fullmatch(text, 0, end) is None:
+        return "", text
+    return text[:end], text[end + 2 :]
+
+
+MAX_PARAGRAPH_HEADING: Final = 50
+_PARAGRAPH_HEADING = re.compile(
+    rf"(?:{_RUN_IN_HEADING.pattern}|Change [Hh]istory|Specifications? [Tt]able|Value of the [Dd]ata)[:.]?"
+)
+
+
+def is_heading(text: str) -> bool:
+    """Return True if a paragraph is only a heading: "Notes:", "Competing interests"."""
+    return (
+        len(text) <= MAX_PARAGRAPH_HEADING
+        and text[0].isupper()
+        and (
+            _PARAGRAPH_HEADING.fullmatch(text) is not None
+            or (text[-1].isalpha() and " " in text and is_boilerplate(text))
+        )
+    )
+
+
+_DATE: Final = r"""
+    (?: \d{1,2} / \d{1,2} / \d{4} | \d{1,2} \s [A-Z][a-z]{2,8} \.? ,? \s \d{4}
+      | [A-Z][a-z]{2,8} \.? \s \d{1,2} , \s \d{4} )
+"""
+_EDITORIAL_NOTE = re.compile(
+    rf"""
+    (?: (?: Academic | Associate | Communicating | Guest | Handling | Section | Subject ) \s )?
+      [Ee]ditors? \s? : (?: [^.?!] | \b[A-Z]\. )*
+  | Edited \s by :? (?: [^.?!] | \b[A-Z]\. )*
+  | (?: (?: Received | Revised | Accepted | Published ) (?: \s for \s Publication | \s online )? :?
+        \s {_DATE} [.;,]? \s? )+ (?: doi: \S+ )?
+  | {_DATE}
+    """,
+    re.VERBOSE,
+)
+_EDITORIAL_STARTS: Final = frozenset(
+    ("Acad", "Acce", "Asso", "Comm", "Edit", "Gues", "Hand", "Publ", "Rece", "Revi", "Sect", "Subj")
+)
+"""First letters of such notes, a fast prefilter; a date alone begins with a digit or is shorter."""
+_MAX_EDITORIAL_NOTE: Final = 120
+
+
+def is_editorial_note(text: str) -> bool:
+    """Return True if a paragraph only names the editor of its article, or a date: "Received: 3 May 2011"."""
+    return (
+        len(text) <= _MAX_EDITORIAL_NOTE
+        and (text[:4] in _EDITORIAL_STARTS or text[:1].isdigit())
+        and _EDITORIAL_NOTE.fullmatch(text.rstrip(" .")) is not None
+    )
+
+
+# References that are written as text
+
+_REFERENCE_TITLE: Final = r"""
+    \W* [\divx.]* \W* (?:
+        references? (?: \s (?: list | cited | section ) )? | list \s of \s references | literature \s cited
+      | (?: selected \s )? bibliography | works \s cited | cited \s (?: references | literature )
+      | references \s and \s notes | notes \s and \s references | further \s reading
+      | r[ée]f[ée]r[eê]nces (?: \s bibliographiques )? | bibliographie | literatur (?:verzeichnis)?
+      | bibliograf[ií]a | refer[eê]ncias (?: \s bibliogr[aá]ficas )? | riferimenti (?: \s bibliografici )?
+    ) \W*
+"""
+_REFERENCE_TITLE_PATTERN = re.compile(_REFERENCE_TITLE, _FLAGS)
+_MAX_REFERENCE_TITLE: Final = 60
+_YEAR = re.compile(r"\b(?:1[89]|20)\d\d[a-z]?\b|\b[Ii]n press\b")
+_HTML_LIST = re.compile(
+    rf"<(h\d|p|b|strong|div)\b[^<>]*>(?:<[^<>]*>|\s)*(?x:{_REFERENCE_TITLE})(?:<[^<>]*>|\s)*<(?:ol|ul|li|p|br)\b.*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def is_reference_title(title: str) -> bool:
+    """Return True if a section of this title may be a list of references."""
+    return len(title) <= _MAX_REFERENCE_TITLE and _REFERENCE_TITLE_PATTERN.fullmatch(title) is not None
+
+
+def are_references(texts: list[str]) -> bool:
+    """Return True if most texts of a section of references name a year; False of text about references."""
+    return 2 * sum(_YEAR.search(text) is not None for text in texts) > len(texts)
+
+
+def remove_html_references(text: str) -> str:
+    """Remove a list of references with its title from a paragraph of HTML that came as text (CDATA)."""
+    return _HTML_LIST.sub("", text).strip() if "</" in text else text
+
+
+_OWN_CITATION = re.compile(
+    r"(?:How to cite|Cite this article|(?:Suggested |Recommended )?[Cc]itation:"
+    r"|Citation (?=(?:[\w’'-]+ ){0,2}[^\W\d_a-z][\w’'-]+ [A-Z](?:-?[A-Z]){0,3}[,.])|CITATION:?)"
+    r".*\b(?:19|20)\d\d\b.*"
+)
+_OWN_CITATION_STARTS: Final = frozenset(("Cita", "CITA", "Cite", "How ", "Sugg", "Reco"))
+"""First letters of such a paragraph, a fast prefilter."""
+_MAX_OWN_CITATION: Final = 1000
+
+
+def is_own_citation(text: str) -> bool:
+    """Return True if a paragraph is the citation of its article: "Citation Ode A. 2011. Gulls. Birds 3:1"."""
+    return (
+        text[:4] in _OWN_CITATION_STARTS
+        and len(text) <= _MAX_OWN_CITATION
+        and _OWN_CITATION.fullmatch(text) is not None
+    )
+
+
+# Captions: notes about files
+
+_TYPE: Final = r"""
+    (?: \.? (?: docx? | xls[xmb]? | ppt | pp[st]x | pdf | rtf | txt | csv | tsv | od[st] | html? | xml | json
+              | zip | rar | 7z | t?gz | tar | gif | jpe?g | tiff? | png | bmp | e?ps | svg | ai | cdr | psd
+              | mp[34] | mpe?g | m4v | avi | mov | wmv | flv | swf | wav | fas (?:ta)? | nex (?:us)? | nwk
+              | tre | phy | aln | vcf | bed | gff3? | pdb | cif | sh )
+      | (?: ms | microsoft )? \s? (?: word | excel | powerpoint ) | quicktime )
+    (?: \s (?: file | document | spreadsheet | workbook | movie | video | image | format ) )?
+"""
+_SIZE: Final = r"""
+    (?: (?: size \s? :? \s? )? [\d.,]+ \s? (?: [kmg]i?b (?:ytes)? | (?: kilo | mega )? bytes | [kmg] ) )
+"""
+_GAP: Final = r"[\s,;:/|–-]* [(\[]?"
+_TYPE_AND_SIZE: Final = rf"(?: {_TYPE} {_GAP} {_SIZE} | {_SIZE} {_GAP} {_TYPE} ) [)\]]?"
+_IN_BRACKETS: Final = rf"\s* {_TYPE_AND_SIZE} \s* [)\]]"
+_BRACKETED_NOTE = re.compile(rf"(?<= [.!?] ) \s* [(\[] {_IN_BRACKETS} \.? | \s* [(\[] {_IN_BRACKETS}", _FLAGS)
+_SIZE_HINT: Final = r"\d \s? (?: [kmg]i?b | (?: kilo | mega )? bytes | [kmg] \b )"
+_NOTE_FROM_ROUND, _NOTE_FROM_SQUARE = (
+    re.compile(rf"{opening} (?= [^)\]]* {_SIZE_HINT} ) {_IN_BRACKETS}", _FLAGS) for opening in (r"\(", r"\[")
+)
+"""The same from its bracket, a prefilter that is fast because the first character is known."""
+_SUPPLEMENT_NOTE = re.compile(
+    rf"""
+    (?: ^ | (?<= [.!?:)\]] ) \s+ )
+    (?: click \s here \s (?: for | to ) \s .*
+      | download \s .{{1,60}} , \s {_TYPE} , \s {_SIZE}
+      | (?: format | file \s type ) \s? : \s? {_TYPE} .*
+      | [(\[] \s* (?: {_TYPE} | {_SIZE} )? \s* [)\]] )
+    \.? $
+    """,
+    _FLAGS,
+)
+_SUPPLEMENT_HINTS: Final = ("click", "download", "format", "type")
+"""One of these is in every such note that does not end in a bracket."""
+_WHOLE_NOTE = re.compile(
+    rf"[(\[]? \s* (?: {_TYPE_AND_SIZE} | {_TYPE} | {_SIZE} ) \s* [)\]]? \.?"
+    r" | [(\[] [a-z][a-z0-9]{1,4} [)\]] | \S+ \. (?: [a-z]{2,4} \d? | rdata ) \.?",
+    _FLAGS,
+)
+
+
+def remove_file_notes(text: str, is_supplement: bool) -> str:
+    """Remove notes about a file: "(XLSX 12 kb)", "Click here for additional data file.".
+
+    Args:
+        text: a paragraph in one line.
+        is_supplement: the paragraph belongs to a supplement, so that "(TIF)", "(12 kb)" and "gulls.dta" are
+            notes too.
+    """
+    if ("(" in text and _NOTE_FROM_ROUND.search(text)) or ("[" in text and _NOTE_FROM_SQUARE.search(text)):
+        text = _BRACKETED_NOTE.sub("", text).strip()
+    if is_supplement:
+        lower_text = text.lower()
+        if lower_text.rstrip(".").endswith((")", "]")) or any(
+            hint in lower_text for hint in _SUPPLEMENT_HINTS
+        ):
+            text = _SUPPLEMENT_NOTE.sub("", text).strip()
+        return "" if _WHOLE_NOTE.fullmatch(text) else text
+    return text
+
+
+_LINK = re.compile(
+    r"""
+    (?: supplementary \s material \s file \. \s )? \W* (?: doi \s? :? \s? )?
+    (?: (?: https?:// | 10\.\d{4,9}/ ) \S+
+      | [\w-]+ (?: \. [\w-]+ )* \. (?: com | edu | eu | gov | info | int | io | net | org | ac \. [a-z]{2} )
+        (?: / \S* )? ) \W*
+    """,
+    _FLAGS,
+)
+"""A link or the name of a server, and nothing else."""
+_SUPPLEMENT_POINTER = re.compile(
+    r"""
+    (?: the \s )? online \s version \b .* \b contains \s supplementa (?:l|ry) \s .*
+  | (?: the \s | for \s )? supplementa (?:l|ry) \s (?: data | information | materials? | files? ) \b .*
+    \b (?: accompan (?:y|ies|ying) | available | found | visit ) \b .*
+    (?: \b online \b | https?:// | doi | \b10\.\d ) .*
+  | below \s (?: is | are ) \s the \s links? \s to \s the \s (?: electronic \s )? supplementa (?:l|ry) \s .*
+  | transparency \s (?: data | document ) \s associated \s with \s this \s article \s .*
+  | (?: the \s following \s )? (?: additional | supporting ) \s (?: supporting \s )? information \s
+    (?: is \s available | (?: may | can ) \s be \s found ) \s in \s the \s online \s version
+    \s of \s this \s article \W*
+  | the \s following \s (?: is | are ) \s (?: the \s )? supplementa (?:l|ry) \s .* \b this \s article \W*
+    """,
+    _FLAGS,
+)
+_SENTENCE_END = re.compile(r"\w\S*[.!?] [A-Z]")
+MAX_LINK_NOTE: Final = 300
+"""Characters. Labels and other short notes are no longer either."""
+_MAX_LINK_OPENING: Final = 40
+"""Characters that may be before a link: "Supplementary material file. DOI: "."""
+
+
+def is_link_note(text: str) -> bool:
+    """Return True if a text is only a link, or only says where the supplements are."""
+    if len(text) > MAX_LINK_NOTE:
+        return False
+    if "." in text and text.find(" ", _MAX_LINK_OPENING) < 0 and _LINK.fullmatch(text):
+        return True
+    return (
+        ("upplement" in text or "ransparency d" in text or "online version" in text)
+        and _SUPPLEMENT_POINTER.fullmatch(text) is not None
+        and _SENTENCE_END.search(text) is None
+    )
+
+
+# Captions: notes about colour
+
+_ELSEWHERE: Final = r"\b (?: online | web | viewed | wileyonlinelibrary )"
+_COLOUR_NOTE = re.compile(
+    rf"""
+    \s* [(\[] [^()\[\]]* \b colou?r [^()\[\]]* {_ELSEWHERE} [^()\[\]]* [)\]] (?: (?<= \.. ) \. )?
+  | (?: ^ | (?<= [.!?)\]] ) \s+ )
+    (?: for \s interpretation \s of \s (?: the \s )? references \s to \s colou?r .* {_ELSEWHERE} [^.]*
+      | (?: (?: a | the ) \s )? (?: full [ -] )? colou?r \s (?: figure | version | image | plate ) s? \b
+        [^.]* {_ELSEWHERE} .*
+      | to \s view \s [^.]* \b in \s colou?r \b [^.]* {_ELSEWHERE} [^.]*
+      | see \s (?: the \s )? online \s [^.]* \b colou?r \s version \b [^.]* )
+    \.? $
+    """,
+    _FLAGS,
+)
+
+_COLOUR_HINTS: Final = ("online", "web", "viewed")
+"""One of these is in every note."""
+
+
+def remove_colour_notes(text: str) -> str:
+    """Remove notes on where a figure is in colour: "[Color figure can be viewed at ...]"."""
+    if "olo" not in text and "OLO" not in text:
+        return text
+    lower_text = text.lower()
+    return _COLOUR_NOTE.sub("", text).strip() if any(hint in lower_text for hint in _COLOUR_HINTS) else text
+
+
+# Captions: panels
+
+_FIRST_PANEL = re.compile(r"(?<=[\w)%]\.) (?=a,? [A-Z(])")
+_SECOND_PANEL = re.compile(r"\bb,? [A-Z(a-z]")
+
+
+def split_at_first_panel(text: str) -> list[str]:
+    """Split a caption between its title and the first panel: "Map of OsCNT2. a Genes. b Gulls".
+
+    The full stop may be that of an abbreviation for the sentence splitter, as a small letter follows.
+    """
+    if ". a" not in text:
+        return [text]
+    panel = _FIRST_PANEL.search(text)
+    if panel is None or _SECOND_PANEL.search(text, panel.end()) is None:
+        return [text]
+    return [text[: panel.start()], text[panel.end() :]]
+
+
+# Captions: labels
+
+_NUMBER: Final = r"(?: (?: [a-z]{1,2} [.-]? )? \d+ (?: [.-] \d+ )? [a-z]? | [ivx]+ ) \b"
+_LABEL_KIND: Final = r"""
+    (?: (?: additional | supplementa (?:l|ry) | supporting | extended \s data | online | electronic | web
+          | suppl? \.? | appendix | source | e ) \s? )?
+    (?: fig (?:ure)? s? | tables? | files? | data \s? (?:set|sheet)? s? | movies? | videos? | audios? | text
+      | box | figure \s supplements? | code | materials? | information | appendi (?:x|ces) | schemes? | notes?
+      | protocols? | methods? | images? | presentations? | plates? | maps? | charts? | graphs? )
+"""
+_NUMBERED_LABEL: Final = (
+    rf"(?: {_LABEL_KIND} \.? \s* {_NUMBER} (?: (?: \s? [,&–-] \s? | \s and \s | \s to \s ) {_NUMBER} )*"
+    rf" | [a-z]{{1,2}} \d+ [a-z]? \s {_LABEL_KIND} )"
+)
+_LABEL = re.compile(
+    rf"{_NUMBERED_LABEL} (?: [\s:,;.—–-]+ {_NUMBERED_LABEL} )* \s? (?: [.:|] (?= \s | $ ) | $ ) \s*", _FLAGS
+)
+_SUPPLEMENT_LABEL = re.compile(
+    r"""
+    \W* (?: (?: descriptions? | list ) \s of \s )? (?: (?: additional | combined | electronic | online ) \s )?
+    (?: (?: suppl[ei]ment (?: al | ary )? | supporting | source ) \s
+        (?: (?: appendi(?:x|ces) | data (?: sets? )? | documents? | files? | figures? | info (?: rmation )?
+              | items? | legends? | materials? | methods? | results | sets? | spreadsheets? | tables? | text
+              | videos? )
+            (?: [\s,&]+ (?: and \s | for \s figure \s \d+ )? )? )+
+      | supplementary \s materials: \s crystallographic \s information .*
+      | (?: peer \s )? review (?: \s process )? \s file | reporting \s summary | transparency \s document
+      | (?: reviewer | referee ) s? ['’]? \s (?: comments? | reports? ) | author s? ['’]? s? \s manuscript
+      | appendi(?:x|ces) | expanded \s view (?: \s (?: figures? | content | pdf ) )+ | additional \s files?
+      | (?: authors['’]? \s )? original \s file \s for \s figure \s \d+ ) \W*
+    """,
+    _FLAGS,
+)
+"""The label of a supplement that has no number."""
+_SUPPLEMENT_STARTS: Final = frozenset(
+    (
+        "addi",
+        "appe",
+        "auth",
+        "comb",
+        "desc",
+        "elec",
+        "expa",
+        "list",
+        "onli",
+        "orig",
+        "peer",
+        "refe",
+        "repo",
+        "revi",
+        "sour",
+        "supp",
+        "tran",
+    )
+)
+"""First letters of such labels, a fast prefilter."""
+_MAX_SUPPLEMENT_LABEL: Final = 100
+_LABEL_STARTS: Final = frozenset(
+    (
+        "fig",
+        "tab",
+        "fil",
+        "dat",
+        "mov",
+        "vid",
+        "aud",
+        "tex",
+        "box",
+        "cod",
+        "mat",
+        "inf",
+        "app",
+        "sch",
+        "not",
+        "pro",
+        "met",
+        "ima",
+        "pre",
+        "pla",
+        "map",
+        "cha",
+        "gra",
+        "add",
+        "sup",
+        "ext",
+        "onl",
+        "ele",
+        "web",
+        "sou",
+    )
+)
+"""First letters of labels, a fast prefilter; "e" may be before them."""
+_ID_START = re.compile("[a-z]{1,2}[0-9]")
+_MAX_LABEL: Final = 200
+
+
+def is_label(text: str) -> bool:
+    """Return True if a text is only a label."""
+    if len(text) > _MAX_LABEL:
+        return False
+    return split_label(text)[1] == "" or (
+        len(text) <= _MAX_SUPPLEMENT_LABEL
+        and text.lstrip("([")[:4].lower() in _SUPPLEMENT_STARTS
+        and _SUPPLEMENT_LABEL.fullmatch(text) is not None
+    )
+
+
+def split_label(text: str) -> tuple[str, str]:
+    """Split a caption into its label and its other text; either may be empty.
+
+    "Fig. 1. Counts" is ("Fig. 1", "Counts"); "Figure 1 shows" has no label.
+    """
+    start = text[:5].lower()
+    if start[:3] not in _LABEL_STARTS and start[1:4] not in _LABEL_STARTS and not _ID_START.match(start):
+        return "", text
+    label = _LABEL.match(text)
+    return ("", text) if label is None else (label[0].rstrip(" .:|"), text[label.end() :])

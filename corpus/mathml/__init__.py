@@ -1,1 +1,0 @@
-"""Presentation MathML to plain text."""
