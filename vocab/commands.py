@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+import msgspec
 from tokenizers import Tokenizer
 
 from bioshards.corpus.errors import InvalidValueError, OutputMismatchError
@@ -19,7 +20,6 @@ from bioshards.corpus.manifest import (
     ManifestNotFoundError,
     VocabularyCounts,
     VocabularyManifest,
-    encode,
     read_manifest,
 )
 from bioshards.corpus.output import output_layout
@@ -124,7 +124,7 @@ def run_report(storage: Storage, options: RewriteOptions, progress: Progress) ->
     comparison = load_comparison(options)
     if not vocabulary_dir.is_up_to_date(storage, output_dir, vocabulary_dir.REPORT_FILES):
         raise InputError(f"{folder} lacks files that its manifest.json lists: build it again")
-    config = encode(manifest.config)
+    config = msgspec.to_builtins(manifest.config)
     output_layout.mark_started(storage, output_dir, config)
     with lock_output(storage, output_dir):
         with progress.bar("measuring"):
@@ -200,7 +200,7 @@ def make_about(config: Mapping[str, Any], totals: VocabularyCounts) -> dict[str,
     """Return the ``about`` part of the report: the recipe, the counts and the inputs."""
     about = {
         **config["recipe"],
-        **encode(totals),
+        **msgspec.to_builtins(totals),
         **(config["counting"] or {}),
         **{key: config[key] for key in ("inputs", "library_versions")},
     }

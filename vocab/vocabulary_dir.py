@@ -6,11 +6,11 @@ and recipe.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 import sentencepiece
 import tokenizers
 
@@ -20,7 +20,6 @@ from bioshards.corpus.manifest import (
     VocabularyCounts,
     VocabularyManifest,
     VocabularyRun,
-    decode,
     find_manifest,
     is_complete,
     utc_now,
@@ -110,10 +109,10 @@ def publish_vocabulary(
     """Write the files of a vocabulary and of its report, the manifest last."""
     contents = {**files, **_render_report(report)}
     manifest = VocabularyManifest(
-        config=decode(VocabularyConfig, config),
+        config=msgspec.convert(config, VocabularyConfig),
         outputs=tuple(_write_file(storage, output_dir.path, name, data) for name, data in contents.items()),
         counts=totals,
-        run=dataclasses.replace(run, finished_at=utc_now()),
+        run=msgspec.structs.replace(run, finished_at=utc_now()),
     )
     write_manifest(storage, output_dir.manifest_path, manifest)
 
@@ -144,7 +143,7 @@ def replace_report(
         for name, data in _render_report(report).items()
     }
     outputs = tuple(new_outputs.get(output.file, output) for output in manifest.outputs)
-    write_manifest(storage, output_dir.manifest_path, dataclasses.replace(manifest, outputs=outputs))
+    write_manifest(storage, output_dir.manifest_path, msgspec.structs.replace(manifest, outputs=outputs))
 
 
 def make_run_info(command: Sequence[str], inputs: Iterable[str]) -> VocabularyRun:

@@ -18,10 +18,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+import msgspec
+
 from bioshards.corpus.download.http_client import Connection, NotFoundError, RefusedError
 from bioshards.corpus.download.listing import RemoteFile
 from bioshards.corpus.errors import BadFileError
-from bioshards.corpus.manifest import decode, encode, utc_now
+from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.storage import checksums
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.resumable_file import ResumableFile
@@ -295,7 +297,7 @@ def _record_path(path: str) -> str:
 def _read_record(storage: Storage, path: str) -> _Record | None:
     """Return the record of a file; None if it has none, or a damaged one."""
     try:
-        record = decode(_Record, storage.read_json(_record_path(path)))
+        record = msgspec.convert(storage.read_json(_record_path(path)), _Record)
         for timestamp in (record.retrieved_at, record.checked_at):
             datetime.fromisoformat(timestamp)
     except (FileNotFoundError, ValueError):
@@ -304,7 +306,7 @@ def _read_record(storage: Storage, path: str) -> _Record | None:
 
 
 def _write_record(storage: Storage, path: str, record: _Record) -> None:
-    storage.write_json(_record_path(path), encode(record))
+    storage.write_json(_record_path(path), msgspec.to_builtins(record))
 
 
 def _is_unchanged(record: _Record, info: FileInfo, remote_file: RemoteFile) -> bool:

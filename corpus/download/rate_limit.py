@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+import msgspec
 from filelock import FileLock, Timeout
 
-from bioshards.corpus.manifest import decode, encode
 from bioshards.corpus.storage.file_lock import open_locked
 from bioshards.corpus.storage.retry import MAX_RETRY_AFTER_SECONDS
 
@@ -141,7 +141,7 @@ class RateLimiter:
         with open_locked(self._locate("json")) as file:
             data = file.read()
             try:
-                stored = decode(_State, json.loads(data))
+                stored = msgspec.convert(json.loads(data), _State)
             except ValueError:  # a new file, or a damaged one
                 stored = _State()
             state = replace(stored)
@@ -155,7 +155,7 @@ class RateLimiter:
             if state != stored:
                 file.seek(0)
                 # One write replaces the whole file, so that a killed process leaves no half of it.
-                file.write(json.dumps(encode(state)).encode().ljust(len(data)))
+                file.write(json.dumps(msgspec.to_builtins(state)).encode().ljust(len(data)))
 
     def _locate(self, suffix: str) -> str:
         name = re.sub(r"[^A-Za-z0-9.-]+", "_", self.server_name)

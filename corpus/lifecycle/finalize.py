@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus.lifecycle import dedup, id_lists, versions
 from bioshards.corpus.lifecycle.near_duplicate_files import SignatureSource
 from bioshards.corpus.lifecycle.stage import STAGED_FIELDS, StageResult, order_stage_results
-from bioshards.corpus.manifest import decode, encode
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import Shard
@@ -182,7 +182,7 @@ def finalize_source(
     cached_report = _read_current_report(storage, output_dir, output_name)
     cache_key = [versions.digest_decisions(decisions), exclusion_digest]
     if cached_report and cached_report.get("cache_key") == cache_key:
-        return decode(FinalizeResult, cached_report["result"])
+        return msgspec.convert(cached_report["result"], FinalizeResult)
     matched_exclusions = matched_inclusions = 0
     staged_path = output_dir.staged_path(output_name, "arrow")
     if exclusion_digest:
@@ -198,7 +198,7 @@ def finalize_source(
         )[1]
     decisions_digest = versions.digest_decisions(decisions)
     if cached_report and cached_report["fingerprint"] == decisions_digest:
-        result, tally = decode(FinalizeResult, cached_report["result"]), cached_report["tally"]
+        result, tally = msgspec.convert(cached_report["result"], FinalizeResult), cached_report["tally"]
     else:
         # A run that is killed from here on leaves shards that do not match the report.
         for path in (output_dir.final_report_path(output_name), output_dir.duplicate_pairs_path(output_name)):
@@ -208,7 +208,7 @@ def finalize_source(
     result = dataclasses.replace(
         result, matched_exclusions=matched_exclusions, matched_inclusions=matched_inclusions
     )
-    report = {"cache_key": cache_key, "fingerprint": decisions_digest, "result": encode(result)}
+    report = {"cache_key": cache_key, "fingerprint": decisions_digest, "result": msgspec.to_builtins(result)}
     storage.write_json(output_dir.final_report_path(output_name), {**report, "tally": tally})
     return result
 
@@ -314,7 +314,9 @@ class _Finalizer:
                     schema,
                     max_bytes,
                 )
-            dropped = [dataclasses.replace(shard, file=f"dropped/{shard.file}") for shard in shards_written]
+            dropped = [
+                msgspec.structs.replace(shard, file=f"dropped/{shard.file}") for shard in shards_written
+            ]
         self._tally_rows()
         values = self.tally.values
         return FinalizeResult(

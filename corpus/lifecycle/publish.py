@@ -7,13 +7,14 @@ for the same inputs and options, whatever the runner, the number of workers and 
 from __future__ import annotations
 
 import collections
-import dataclasses
 import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from bioshards.corpus.jats.filters import DROPPED_PART_PREFIX
 from bioshards.corpus.lifecycle import checks, dataset_card, finalize, full_text_overlap, shard_keys
@@ -32,7 +33,6 @@ from bioshards.corpus.manifest import (
     OverlapFile,
     RemovedText,
     Retrieval,
-    decode,
     find_manifest,
     is_complete,
     listed_files,
@@ -128,9 +128,9 @@ def publish_output(
     for option, summary in (("--exclude-ids", excluded), ("--include-ids", included)):
         if summary:
             warnings += checks.collect_id_list_warnings(option, summary)
-    manifest = dataclasses.replace(
+    manifest = msgspec.structs.replace(
         _build_manifest(
-            document_config, decode(DocumentsConfig, config), stage_results, ordered_results, run
+            document_config, msgspec.convert(config, DocumentsConfig), stage_results, ordered_results, run
         ),
         overlap=tuple(overlaps),
         exclusion_list=excluded,
@@ -152,12 +152,13 @@ def publish_output(
         arrow_io.write_dataset_info(storage, output_dir.path, list(manifest.outputs))
         if manifest.config.keep_dropped:
             dropped = [
-                dataclasses.replace(shard, file=os.path.basename(shard.file)) for shard in manifest.dropped
+                msgspec.structs.replace(shard, file=os.path.basename(shard.file))
+                for shard in manifest.dropped
             ]
             arrow_io.write_dataset_info(storage, f"{output_dir.path}/dropped", dropped)
         if reason := _DUPLICATE_REASONS.get(manifest.config.dedup):
             duplicates = (_publish_duplicates(storage, output_dir, ordered_results, reason),)
-            manifest = dataclasses.replace(manifest, duplicates=duplicates)
+            manifest = msgspec.structs.replace(manifest, duplicates=duplicates)
         _publish_pages(storage, output_dir, manifest, document_config, list(results_by_name))
         _sweep(storage, output_dir, manifest, usable_results)
         write_manifest(storage, output_dir.manifest_path, manifest)
@@ -231,7 +232,7 @@ def _build_manifest(
         licences=_sum_counts(finalize_result.licences for finalize_result in finalize_results),
         article_types=_sum_counts(finalize_result.article_types for finalize_result in finalize_results),
         warnings=(),
-        run=dataclasses.replace(run, retrieved_at=_collect_retrieval_times(usable_results)),
+        run=msgspec.structs.replace(run, retrieved_at=_collect_retrieval_times(usable_results)),
     )
 
 

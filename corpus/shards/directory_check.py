@@ -10,8 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.manifest import MirrorManifest, Shard, listed_files, read_manifest
-from bioshards.corpus.manifest.kinds import Listed
+from bioshards.corpus.manifest import Listed, MirrorManifest, Shard, listed_files, read_manifest
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.input_dirs import find_damage
 from bioshards.corpus.storage.storage_protocol import Storage

@@ -12,16 +12,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from bioshards.corpus.errors import TransientStorageError, UserError
 from bioshards.corpus.manifest import (
     DocumentsManifest,
     DocumentsPipeline,
     ForeignManifestError,
+    InputAbstracts,
+    InputArticles,
     InputDocuments,
+    InputText,
     Listed,
     Manifest,
     ManifestError,
-    encode,
     read_manifest,
 )
 from bioshards.corpus.output.output_layout import FORMAT
@@ -31,6 +35,11 @@ from bioshards.corpus.storage.storage_protocol import Storage
 
 DOCUMENT_PIPELINES: Final = typing.get_args(DocumentsPipeline)
 """Pipelines that write document shards."""
+_SUMMARY_TYPES: Final[dict[str, type[InputAbstracts] | type[InputArticles] | type[InputText]]] = {
+    "pubmed_to_shards": InputAbstracts,
+    "pmc_to_shards": InputArticles,
+    "text_to_shards": InputText,
+}
 
 
 class InputError(UserError):
@@ -54,8 +63,7 @@ class DocumentsInput:
     @property
     def summary(self) -> InputDocuments:
         """Summarise the content for a manifest, independent of the path."""
-        return InputDocuments(
-            pipeline=self.pipeline,
+        return _SUMMARY_TYPES[self.pipeline](
             shards_sha256=arrow_io.combine_digests(shard.sha256 for shard in self.shards),
             shards=len(self.shards),
             documents=sum(shard.rows for shard in self.shards),
@@ -63,7 +71,7 @@ class DocumentsInput:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as JSON values, for a configuration."""
-        summary: dict[str, Any] = encode(self.summary)
+        summary: dict[str, Any] = msgspec.to_builtins(self.summary)
         return summary
 
 

@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from bioshards.corpus.manifest import (
     DocumentsManifest,
     ForeignManifestError,
@@ -19,7 +21,6 @@ from bioshards.corpus.manifest import (
     PretrainingManifest,
     VocabularyManifest,
     WordsManifest,
-    encode,
     read_manifest,
 )
 from bioshards.corpus.stats import document_stats, pretraining_stats
@@ -76,9 +77,13 @@ def _compute_manifest_stats(manifest: WordsManifest | VocabularyManifest) -> dic
     excluded_keys = ("pipeline", "format", "library_versions", "inputs")
     inputs = manifest.inputs if isinstance(manifest, WordsManifest) else manifest.config.inputs
     return {
-        "config": {key: value for key, value in encode(manifest.config).items() if key not in excluded_keys},
-        "inputs": encode(inputs),
-        "counts": encode(manifest.counts),
+        "config": {
+            key: value
+            for key, value in msgspec.to_builtins(manifest.config).items()
+            if key not in excluded_keys
+        },
+        "inputs": msgspec.to_builtins(inputs),
+        "counts": msgspec.to_builtins(manifest.counts),
         "outputs": [{"file": output.file, "bytes": output.bytes} for output in manifest.outputs],
     }
 

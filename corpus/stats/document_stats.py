@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
-from bioshards.corpus.manifest import DocumentsManifest, encode
+from bioshards.corpus.manifest import DocumentsManifest
 from bioshards.corpus.stats.document_tally import LENGTHS, TALLIED_COLUMNS, DocumentTally
 from bioshards.corpus.stats.histogram import add_counts, summarise_distribution
 from bioshards.corpus.stats.reject_samples import RejectedRecord, read_samples
@@ -70,7 +71,7 @@ def summarise_documents(
         name: summarise_distribution(tally.lengths[name])
         for name in (*LENGTHS, *(name for name in tally.lengths if name not in LENGTHS))
     }
-    config = encode(manifest.config)
+    config = msgspec.to_builtins(manifest.config)
     return {
         "shards": len(manifest.outputs),
         "bytes": sum(shard.bytes for shard in manifest.outputs),
@@ -88,14 +89,14 @@ def summarise_documents(
             for source, years in sorted(tally.documents.items())
         },
         "values": {column: _summarise_values(tally.values[column]) for column in TALLIED_COLUMNS},
-        "cleaning": encode(manifest.cleaning),
-        "dropped_parts": encode(manifest.dropped_parts),
-        "rejected": [encode(record) for record in rejected],
+        "cleaning": msgspec.to_builtins(manifest.cleaning),
+        "dropped_parts": msgspec.to_builtins(manifest.dropped_parts),
+        "rejected": [msgspec.to_builtins(record) for record in rejected],
         "bad_files": [{"file": bad.file, "detail": bad.detail} for bad in manifest.bad_files],
         "warnings": list(manifest.warnings),
         "notice": manifest.notice,
         "config": {**config.pop("document_config"), **config},
-        "steps": encode(manifest.run.steps),
+        "steps": msgspec.to_builtins(manifest.run.steps),
         "run": {
             "command": shlex.join(manifest.run.command),
             "version": manifest.run.bioshards,

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bioshards.corpus.manifest import PretrainingConfig, PretrainingManifest, SplitCounts, encode
+from bioshards.corpus.manifest import PretrainingConfig, PretrainingManifest, SplitCounts
 from bioshards.corpus.output.output_layout import SPLITS
 from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.stats.histogram import add_counts, summarise_distribution
@@ -31,8 +32,8 @@ def compute_pretraining_stats(storage: Storage, folder: str, manifest: Pretraini
     return {
         "objective": config.objective,
         "length": config.max_seq_length,
-        "vocabulary": encode(config.vocabulary),
-        "inputs": encode(manifest.inputs),
+        "vocabulary": msgspec.to_builtins(config.vocabulary),
+        "inputs": msgspec.to_builtins(manifest.inputs),
         "documents": counts.documents,
         "dropped": dict(counts.dropped),
         "rejected": dict(counts.rejected),

@@ -8,6 +8,8 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.sources import SOURCES, SourceSpec
 from bioshards.corpus.errors import OutputMismatchError
@@ -103,13 +105,15 @@ class FetchDriver(Driver[FetchOptions, FetchJob]):
             context.is_local_run,
         )
         inventory = article_plan.inventory
-        config = dataclasses.replace(
+        config = msgspec.structs.replace(
             job.config,
             servers={**job.config.servers, "pmc": article_plan.download_plan.server.base_url},
             inventory=InventoryIdentity(inventory.date, inventory.md5) if inventory else None,
         )
         self.print_notices(article_plan.notices)
-        run_info = dataclasses.replace(job.run_info, notices=(*job.run_info.notices, *article_plan.notices))
+        run_info = msgspec.structs.replace(
+            job.run_info, notices=(*job.run_info.notices, *article_plan.notices)
+        )
         return dataclasses.replace(job, article_plan=article_plan, config=config, run_info=run_info)
 
     def make_job_spec(self, job: FetchJob) -> JobSpec:

@@ -86,7 +86,7 @@ class PretrainingDriver(DocumentsDriver[PretrainingOptions, PretrainingJob, Pret
             output_dir=OutputDir(output),
             inputs=[
                 PretrainingInput(
-                    pipeline=document_input.summary.pipeline,
+                    pipeline=document_input.pipeline,
                     shards_sha256=document_input.summary.shards_sha256,
                     shards=document_input.summary.shards,
                     documents=document_input.summary.documents,

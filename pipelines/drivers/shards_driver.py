@@ -8,6 +8,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
+import msgspec
+
 from bioshards.corpus.download.sources import parse_source_spec
 from bioshards.corpus.errors import TransientStorageError, UsageError, UserError, escape_line
 from bioshards.corpus.lifecycle import full_text_overlap, id_lists, part_lists
@@ -176,7 +178,7 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
         return dataclasses.replace(
             job,
             run_inputs=dataclasses.replace(run_inputs, notices=notices),
-            run_info=dataclasses.replace(job.run_info, notices=tuple(notices)),
+            run_info=msgspec.structs.replace(job.run_info, notices=tuple(notices)),
         )
 
     def plan(self, job: ShardsJob) -> DryRunPlan:

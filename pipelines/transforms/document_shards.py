@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
+import msgspec
 
 from bioshards.corpus.download.listing import RemoteFile
 from bioshards.corpus.download.mirror import distrust_copy
@@ -285,7 +286,7 @@ class PublishShards(beam.PTransform):
         overlap: Sequence[StepResult[OverlapFile]] = (),
     ) -> PublishResult:
         steps = sum_metrics(staged, decisions, finalized, overlap)
-        run_info = dataclasses.replace(self.run_info, finished_at=utc_now(), steps=steps)
+        run_info = msgspec.structs.replace(self.run_info, finished_at=utc_now(), steps=steps)
 
         def publish_output(storage: Storage) -> PublishResult:
             publish_result = publish.publish_output(

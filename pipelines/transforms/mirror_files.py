@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import apache_beam as beam
+import msgspec
 
 from bioshards.corpus.download import mirror_manifest
 from bioshards.corpus.download.listing import RemoteFile
@@ -21,7 +22,7 @@ from bioshards.corpus.download.pmc.article_ranges import RangeReport, RangeUpdat
 from bioshards.corpus.download.pmc.removals import RangeRemovals
 from bioshards.corpus.download.pmc.s3_bucket import range_label
 from bioshards.corpus.download.pool import DownloadPool
-from bioshards.corpus.manifest import Steps, encode, utc_now
+from bioshards.corpus.manifest import Steps, utc_now
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.retry import retry
@@ -244,7 +245,7 @@ def _publish_mirror(
         for source, listing in job.listings.items()
         for remote_file, mirrored_file in listing.mirrored.items()
     ]
-    run_info = dataclasses.replace(job.run_info, finished_at=utc_now(), steps=steps)
+    run_info = msgspec.structs.replace(job.run_info, finished_at=utc_now(), steps=steps)
     manifest = mirror_manifest.build_manifest(
         job.config, [*mirrored_files, *fetched_files], range_reports, run_info
     )
@@ -258,7 +259,7 @@ def _publish_mirror(
         ),
         "files": len(manifest.files),
         "bytes": sum(file.mirrored_file.fetched_bytes for file in fetched_files if file.mirrored_file),
-        "articles": encode(manifest.articles),
+        "articles": msgspec.to_builtins(manifest.articles),
         "articles_cached": sum(range_report.mirrored for range_report in range_reports),
         "articles_fetched": sum(range_report.fetched for range_report in range_reports),
         "articles_removed": sum(range_report.removed for range_report in range_reports),

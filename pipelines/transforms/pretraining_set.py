@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
+import msgspec
 
 from bioshards.corpus.manifest import PretrainingInput, PretrainingRun
 from bioshards.corpus.output.output_layout import SPLITS, OutputDir
@@ -147,7 +147,9 @@ class PublishExamples(beam.PTransform):
         signed: Sequence[StepResult[SignedShard]] = (),
         duplicates: Sequence[StepResult[str]] = (),
     ) -> str | None:
-        run_info = dataclasses.replace(self.run_info, steps=sum_metrics(signed, duplicates, built, merged))
+        run_info = msgspec.structs.replace(
+            self.run_info, steps=sum_metrics(signed, duplicates, built, merged)
+        )
 
         def publish_set(storage: Storage) -> str | None:
             duplicate_lists = [

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
+import msgspec
 
 from bioshards.corpus.manifest import InputDocuments, WordsRun
 from bioshards.corpus.output.output_layout import OutputDir
@@ -116,7 +116,7 @@ class PublishWords(beam.PTransform):
     def _publish(
         self, _: bytes, counted: list[StepResult[ShardCounts]], merged: list[StepResult[BucketCounts]]
     ) -> str | None:
-        run_info = dataclasses.replace(self.run_info, steps=sum_metrics(counted, merged))
+        run_info = msgspec.structs.replace(self.run_info, steps=sum_metrics(counted, merged))
 
         def publish_words(storage: Storage) -> str | None:
             problem = steps.publish_words(

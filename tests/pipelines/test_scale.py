@@ -14,12 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.lifecycle import part_lists
-from bioshards.corpus.manifest import PretrainingRun, encode
+from bioshards.corpus.manifest import PretrainingRun
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import MAX_CONCURRENT_CALLS, parallel_for_each, prefetch_map
@@ -137,7 +138,7 @@ def test_leftovers_of_many_shard_groups_are_removed_concurrently(tmp_path: Path,
         {"name": "new", "documents": 1, "split_counts": splits, "outputs": [entry]}
     )
     FILES.write_json(output_dir.build_report_path("new", "json"), {})
-    config = encode(of_pretraining([]).config)
+    config = msgspec.to_builtins(of_pretraining([]).config)
     run = PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere")
     with count_storage_calls() as calls:
         assert (

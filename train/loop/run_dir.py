@@ -78,7 +78,7 @@ class RunIdentity:
 def get_library_versions() -> dict[str, str]:
     """Return the versions of Python and of the libraries that results depend on."""
     libraries = {
-        library.__name__: library.__version__ for library in (numpy, tokenizers, torch, transformers)
+        library.__name__: str(library.__version__) for library in (numpy, tokenizers, torch, transformers)
     }
     return {"bioshards": __version__, "python": platform.python_version(), **libraries}
 

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from bioshards.corpus.manifest import InputWords, ManifestError, WordsManifest, encode, parse_manifest
+import msgspec
+
+from bioshards.corpus.manifest import InputWords, ManifestError, WordsManifest, parse_manifest
 from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.corpus.shards import arrow_io, input_dirs
 from bioshards.corpus.shards.arrow_io import Shard
@@ -44,7 +46,7 @@ class WordCountsInput(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the identity of the content for a manifest, wherever the directory is."""
-        found: dict[str, Any] = encode(InputWords("shards_to_words", self.digest))
+        found: dict[str, Any] = msgspec.to_builtins(InputWords(self.digest))
         return found
 
 

@@ -7,7 +7,6 @@ are named by its SHA-256: an unchanged shard is counted once.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,7 +27,6 @@ from bioshards.corpus.manifest import (
     WordsManifest,
     WordsRun,
     WordTotals,
-    decode,
     find_manifest,
     is_complete,
     sweep,
@@ -161,7 +160,7 @@ def publish_words(
         The reason why nothing is published, or None.
     """
     totals = _sum_counts(shard_counts, bucket_counts)
-    words_config = decode(WordsConfig, config)
+    words_config = msgspec.convert(config, WordsConfig)
     if problem := _find_problem(shard_counts, totals, words_config.min_count):
         return problem
     buckets = sorted(bucket.index for bucket in bucket_counts)
@@ -181,7 +180,7 @@ def publish_words(
         inputs=tuple(inputs),
         outputs=tuple(outputs),
         counts=totals,
-        run=dataclasses.replace(run, finished_at=utc_now()),
+        run=msgspec.structs.replace(run, finished_at=utc_now()),
     )
     write_manifest(storage, output_dir.manifest_path, manifest)
     return None

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus.lifecycle.rejects import RejectWriter
-from bioshards.corpus.manifest import encode
 from bioshards.corpus.output.output_layout import SPLITS, OutputDir
 from bioshards.corpus.shards import arrow_io, input_dirs, pretraining_schema
 from bioshards.corpus.storage.storage_protocol import Storage
@@ -112,7 +112,7 @@ def build_group(
             "seconds": seconds,
             "num_buckets": build_config.num_buckets,
             **({"output_stem": output_stem} if near_duplicates else {}),
-            "result": encode(result),
+            "result": msgspec.to_builtins(result),
         },
     )
     return result

@@ -6,7 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from bioshards.corpus.manifest import Shard, decode
+import msgspec
+
+from bioshards.corpus.manifest import Shard
 
 
 @dataclass
@@ -39,7 +41,7 @@ class BuildResult:
     def from_dict(cls, report: dict[str, Any]) -> BuildResult:
         """Return the result from the JSON of a build report."""
         result = cls(**report)
-        result.outputs = [decode(Shard, listed) for listed in report["outputs"]]
+        result.outputs = [msgspec.convert(listed, Shard) for listed in report["outputs"]]
         result.split_counts = {split: Counter(counts) for split, counts in result.split_counts.items()}
         result.dropped, result.rejected = Counter(result.dropped), Counter(result.rejected)
         result.tokens_by_year = {source: Counter(years) for source, years in result.tokens_by_year.items()}

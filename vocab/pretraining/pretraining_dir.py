@@ -1,16 +1,17 @@
 """Last steps of a pretraining set: merge the buckets of a global shuffle, and publish.
 
-``SplitCounts`` in corpus/manifest/pretraining_types.py documents the counts of a split.
+``SplitCounts`` in corpus/manifest.py documents the counts of a split.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from bioshards.corpus.errors import shorten_list
 from bioshards.corpus.lifecycle import dataset_card
@@ -21,8 +22,6 @@ from bioshards.corpus.manifest import (
     PretrainingManifest,
     PretrainingRun,
     SplitCounts,
-    decode,
-    encode,
     find_manifest,
     is_complete,
     sweep,
@@ -67,7 +66,7 @@ def merge_bucket(
     cache_key = arrow_io.combine_digests([name, *sorted(spill_files)])
     if storage.exists(report_path):
         cached_report = storage.read_json(report_path)
-        cached_outputs = [decode(Shard, listed) for listed in cached_report["outputs"]]
+        cached_outputs = [msgspec.convert(listed, Shard) for listed in cached_report["outputs"]]
         if cached_report["cache_key"] == cache_key and shard_writer.has_all_outputs(
             storage, output_dir.path, cached_outputs
         ):
@@ -83,7 +82,7 @@ def merge_bucket(
         outputs = [
             shard_writer.write_shard(storage, output_dir.path, f"{split}/{name}.arrow", schema, batches)
         ]
-    storage.write_json(report_path, {"cache_key": cache_key, "outputs": encode(outputs)})
+    storage.write_json(report_path, {"cache_key": cache_key, "outputs": msgspec.to_builtins(outputs)})
     return MergeResult(split, bucket, outputs)
 
 
@@ -110,7 +109,7 @@ def publish_pretraining_set(
     Returns:
         The reason why nothing is published, or None.
     """
-    set_config = decode(PretrainingConfig, config)
+    set_config = msgspec.convert(config, PretrainingConfig)
     totals = _sum_results(build_results, set_config.objective)
     if problem := _find_problem(build_results, totals, max_rejected):
         return problem
@@ -124,7 +123,7 @@ def publish_pretraining_set(
     for split in SPLITS:
         folder = f"{split}/"
         split_shards = [
-            dataclasses.replace(output, file=output.file.removeprefix(folder))
+            msgspec.structs.replace(output, file=output.file.removeprefix(folder))
             for output in outputs
             if output.file.startswith(folder)
         ]
@@ -140,7 +139,7 @@ def publish_pretraining_set(
         outputs=tuple(outputs),
         duplicates=tuple(duplicates),
         counts=totals,
-        run=dataclasses.replace(run, finished_at=utc_now()),
+        run=msgspec.structs.replace(run, finished_at=utc_now()),
     )
     contents = {
         "dataset_dict.json": json.dumps({"splits": splits}, indent=1) + "\n",

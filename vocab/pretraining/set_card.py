@@ -5,8 +5,10 @@ It has neither paths nor times, so that the same run gives the same bytes.
 
 from __future__ import annotations
 
+import msgspec
+
 from bioshards.corpus.lifecycle.dataset_card import NOTICE_BY_PIPELINE, format_settings, format_table
-from bioshards.corpus.manifest import PretrainingManifest, encode
+from bioshards.corpus.manifest import PretrainingManifest
 from bioshards.corpus.output.output_layout import SPLITS
 
 
@@ -15,7 +17,7 @@ def format_set_card(manifest: PretrainingManifest) -> str:
     config, counts = manifest.config, manifest.counts
     totals = {"train": counts.train, "validation": counts.validation}
     splits = [split for split in SPLITS if totals[split].rows]
-    settings = encode(config)
+    settings = msgspec.to_builtins(config)
     for name in ("pipeline", "format", "vocabulary", "library_versions"):
         del settings[name]
     inputs = [

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import apache_beam as beam
+import msgspec
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from bioshards.corpus.download.http_client import Server
@@ -24,7 +25,7 @@ from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.bucket_inventory import Inventory
 from bioshards.corpus.download.rate_limit import RateLimiter
 from bioshards.corpus.jats.filters import PmcConfig
-from bioshards.corpus.manifest import DocumentsRun, PretrainingInput, PretrainingRun, WordsRun, decode
+from bioshards.corpus.manifest import DocumentsRun, PretrainingInput, PretrainingRun, WordsRun
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.pubmed.discovery import source_from_file
 from bioshards.corpus.pubmed.filters import PubMedConfig
@@ -111,7 +112,7 @@ def pretraining_graph(shards: int, vocabulary: Path) -> BuildGraph:
     job = PretrainingJob(
         storage=FILES,
         output_dir=OutputDir(f"{BUCKET}/examples"),
-        inputs=[decode(PretrainingInput, {**one.to_dict(), "overlap": []}) for one in document_dirs],
+        inputs=[msgspec.convert({**one.to_dict(), "overlap": []}, PretrainingInput) for one in document_dirs],
         shard_groups=list(shard_groups.group_shards(document_dirs, 0, {})),
         build_config=config,
         max_rejected=0.001,

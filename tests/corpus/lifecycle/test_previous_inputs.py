@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+
+import msgspec
 
 from bioshards.corpus.jats.inputs import discover
 from bioshards.corpus.lifecycle.part_lists import save_part_lists
@@ -63,8 +64,22 @@ def test_files_of_the_manifest_are_compared(tmp_path: Path) -> None:
     names = [f"PMC{number}_PMC{number + 1}.xml.gz" for number in range(1, 8)]
     sources = write_articles(tmp_path / "in", *names)
     manifest = of_documents([])
-    entries = tuple(InputFile(name, f"/elsewhere/{name}", 1, 1, "", 0, 0, {}, {}, ()) for name in names)
-    write_manifest(FILES, output_dir.manifest_path, replace(manifest, inputs=entries))
+    entries = tuple(
+        InputFile(
+            file=name,
+            path=f"/elsewhere/{name}",
+            num_files=1,
+            bytes=1,
+            md5="",
+            records=0,
+            deletions=0,
+            rejected={},
+            funnel={},
+            shards=(),
+        )
+        for name in names
+    )
+    write_manifest(FILES, output_dir.manifest_path, msgspec.structs.replace(manifest, inputs=entries))
     assert describe_missing_inputs(FILES, output_dir, sources, ()) == []
     assert describe_missing_inputs(FILES, output_dir, sources[:1], ()) == [
         f"6 files that an earlier run into {output_dir.path} has read are not among the inputs: PMC2_PMC3, "

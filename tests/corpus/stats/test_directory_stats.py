@@ -12,13 +12,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus import __main__ as command
-from bioshards.corpus.manifest import encode
 from bioshards.corpus.stats import directory_stats, text_tables
 from bioshards.corpus.stats.shard_batches import StatsError
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -192,8 +192,8 @@ def remove_field(manifest: dict[str, Any], field: str) -> dict[str, Any]:
     return {name: value for name, value in manifest.items() if name != field}
 
 
-DOCUMENTS: dict[str, Any] = encode(of_documents([], "pmc_to_shards"))
-MIRROR: dict[str, Any] = encode(of_mirror())
+DOCUMENTS: dict[str, Any] = msgspec.to_builtins(of_documents([], "pmc_to_shards"))
+MIRROR: dict[str, Any] = msgspec.to_builtins(of_mirror())
 
 
 def read_error_message(folder: Path) -> str:
@@ -219,12 +219,15 @@ def test_unfinished_directory_is_refused(documents_dir: Path, tmp_path: Path) ->
         (MIRROR, "it was made by fetch. Give an output of pubmed_to_shards, pmc_to_shards"),
         (
             {**VOCABULARY_MANIFEST, "config": 3},
-            "is not as vocab writes it (config: expected an object, found 3)",
+            "is not as vocab writes it: Expected `object`, got `int` - at `$.config`",
         ),
-        ({**DOCUMENTS, "outputs": "?"}, "is not as pmc_to_shards writes it (outputs: expected a list"),
+        (
+            {**DOCUMENTS, "outputs": "?"},
+            "is not as pmc_to_shards writes it: Expected `array`, got `str` - at `$.outputs`",
+        ),
         (
             remove_field(DOCUMENTS, "funnel"),
-            "is not as pmc_to_shards writes it (funnel: the field is missing)",
+            "is not as pmc_to_shards writes it: Object missing required field `funnel`",
         ),
         (remove_field(VOCABULARY_MANIFEST, "schema_version"), "was made by another version of bioshards"),
         ({**VOCABULARY_MANIFEST, "schema_version": 2}, "schema_version 2, this is schema_version 1"),

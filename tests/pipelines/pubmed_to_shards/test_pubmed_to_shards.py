@@ -10,11 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+import msgspec
 import polars
 import pyarrow as pa
 import pytest
 
-from bioshards.corpus.manifest import DocumentsRun, encode
+from bioshards.corpus.manifest import DocumentsRun
 from bioshards.corpus.pubmed.discovery import discover_sources
 from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.corpus.manifests import of_documents
@@ -110,7 +111,7 @@ def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
         max_shard_bytes=10**8,
         max_rejected=0,
         max_bad_files=0,
-        config=encode(of_documents([]).config),
+        config=msgspec.to_builtins(of_documents([]).config),
         run_info=DocumentsRun(command=("test",)),
     )
     options = apache_beam.options.pipeline_options.PipelineOptions([])

@@ -11,10 +11,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from tokenizers import Tokenizer
 
-from bioshards.corpus.manifest import encode, write_manifest
+from bioshards.corpus.manifest import write_manifest
 from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.vocab.pretraining import build, shard_groups
 from tests.support.corpus.damaged_shards import DAMAGES
@@ -221,7 +222,7 @@ def test_vocabulary_that_differs_from_its_manifest_is_refused(
         error = assert_refused("--input", abstracts, vocab=copy)
         assert message in error
         assert "Build the vocabulary again" in error
-    path.write_text(json.dumps(encode(of_words([]))))
+    path.write_text(json.dumps(msgspec.to_builtins(of_words([]))))
     error = assert_refused("--input", abstracts, vocab=copy)
     assert f"--vocab {copy}: it is no vocabulary, it was made by shards_to_words. Give the" in error
     assert "Give the --output of a python -m bioshards.vocab build" in error
@@ -253,7 +254,7 @@ def test_input_without_finished_documents_is_refused(
     (folders["unfinished"] / "manifest.json").unlink()
     write_manifest(FILES, f"{folders['words']}/manifest.json", of_words([]))
     for name, text in (
-        ("fetched", json.dumps(encode(of_mirror()))),
+        ("fetched", json.dumps(msgspec.to_builtins(of_mirror()))),
         ("strange", "[1]"),
         ("broken", "{"),
         ("older", json.dumps({**manifest, "config": {**manifest["config"], "format": FORMAT - 1}})),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -44,13 +43,23 @@ from bioshards.corpus.manifest import (
     read_manifest,
     write_manifest,
 )
-from bioshards.corpus.manifest.reference import json_schema
 from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.vocabulary_dir import FORMAT as VOCABULARY_FORMAT
+from tests.support.corpus.manifest_reference import make_schema
 
 FILES = LocalStorage()
-EMPTY_SPLIT = SplitCounts({}, 0, 0, 0, 0, 0, 0, 0, 0)
+EMPTY_SPLIT = SplitCounts(
+    lost_tokens={},
+    documents=0,
+    rows=0,
+    tokens=0,
+    special_tokens=0,
+    other_document_tokens=0,
+    input_tokens=0,
+    unknown_tokens=0,
+    unlabelled_rows=0,
+)
 
 
 def of_documents(
@@ -69,7 +78,17 @@ def of_documents(
     return DocumentsManifest(
         pipeline=name,
         notice="",
-        config=DocumentsConfig(name, FORMAT, None, {}, {}, None, False, "none", 256),
+        config=DocumentsConfig(
+            pipeline=name,
+            format=FORMAT,
+            preset=None,
+            document_config={},
+            library_versions={},
+            include_ids=None,
+            keep_dropped=False,
+            dedup="none",
+            max_shard_mb=256,
+        ),
         newest_file=None,
         inputs=(),
         bad_files=(),
@@ -80,7 +99,9 @@ def of_documents(
         exclusion_list=None,
         inclusion_list=None,
         funnel=funnel or {"records": rows, "kept": rows},
-        counts=DocumentCounts(rows, 0, 0, 0, rows, 0, 0),
+        counts=DocumentCounts(
+            documents=rows, sentences=0, words=0, characters=0, records=rows, rejected=0, deletions=0
+        ),
         cleaning={},
         dropped_parts={},
         years={},
@@ -128,16 +149,33 @@ def of_pretraining(
         inputs=tuple(inputs),
         outputs=tuple(outputs),
         duplicates=(),
-        counts=counts or PretrainingCounts(0, {}, {}, EMPTY_SPLIT, EMPTY_SPLIT, {}),
+        counts=counts
+        or PretrainingCounts(
+            documents=0, dropped={}, rejected={}, train=EMPTY_SPLIT, validation=EMPTY_SPLIT, years={}
+        ),
         run=PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere"),
     )
 
 
 def of_words(outputs: Iterable[Shard], inputs: Iterable[Any] = (), **more: Any) -> WordsManifest:
     """Make the manifest of a directory of counted words."""
-    counts = WordTotals(600, 70_000, 5_000, PrunedWords(0, 0), ValidationWords(634, 9_000, 800))
+    counts = WordTotals(
+        documents=600,
+        tokens=70_000,
+        distinct_words=5_000,
+        pruned=PrunedWords(0, 0),
+        validation=ValidationWords(634, 9_000, 800),
+    )
     return WordsManifest(
-        config=WordsConfig("shards_to_words", FORMAT, "bert", 0.5, 0, 1, {}),
+        config=WordsConfig(
+            pipeline="shards_to_words",
+            format=FORMAT,
+            pretokenizer="bert",
+            validation_fraction=0.5,
+            seed=0,
+            min_count=1,
+            library_versions={},
+        ),
         inputs=tuple(inputs),
         outputs=tuple(outputs),
         counts=more.get("counts", counts),
@@ -151,10 +189,27 @@ def of_vocabulary(
     """Make the manifest of a vocabulary."""
     return VocabularyManifest(
         config=VocabularyConfig(
-            "vocab", VOCABULARY_FORMAT, recipe, None, None, tuple(inputs), {"tokenizers": "1"}
+            pipeline="vocab",
+            format=VOCABULARY_FORMAT,
+            recipe=recipe,
+            counting=None,
+            min_count=None,
+            inputs=tuple(inputs),
+            library_versions={"tokenizers": "1"},
         ),
         outputs=tuple(outputs),
-        counts=VocabularyCounts(30_522, 9, 9, 1, 0, 9, 9, None, None, None),
+        counts=VocabularyCounts(
+            pieces=30_522,
+            words=9,
+            distinct_words=9,
+            min_count=1,
+            validation_words=0,
+            trained_words=9,
+            distinct_trained_words=9,
+            alphabet=None,
+            alphabet_rarest=None,
+            alphabet_coverage=None,
+        ),
         run=VocabularyRun(command=("test",), inputs=()),
     )
 
@@ -163,7 +218,15 @@ def of_mirror() -> MirrorManifest:
     """Make the manifest of an empty mirror."""
     return MirrorManifest(
         notice="",
-        config=MirrorConfig((), {}, (), (), False, "newest", None),
+        config=MirrorConfig(
+            inputs=(),
+            servers={},
+            licences=(),
+            sets=(),
+            drop_retracted=False,
+            versions="newest",
+            inventory=None,
+        ),
         files=(),
         newest_file=None,
         not_fetched=(),
@@ -175,7 +238,7 @@ def of_mirror() -> MirrorManifest:
 @functools.cache
 def validator() -> Draft202012Validator:
     """Make the validator of manifests by the JSON Schema."""
-    return Draft202012Validator(json.loads(json_schema()))
+    return Draft202012Validator(make_schema())
 
 
 def problems(value: object) -> list[str]:

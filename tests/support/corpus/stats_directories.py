@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from bioshards.corpus.document import Document
 from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.manifest import (
-    InputDocuments,
+    InputAbstracts,
     InputWords,
     OutputFile,
     PretrainingCounts,
@@ -20,7 +20,6 @@ from bioshards.corpus.manifest import (
     Shard,
     SplitCounts,
     VocabularyIdentity,
-    encode,
 )
 from bioshards.corpus.shards import arrow_io as shards
 from bioshards.corpus.shards.pretraining_schema import make_schema
@@ -67,16 +66,16 @@ def write_manifest_file(folder: Path, found: object) -> Path:
 FUNNEL = {"records": 5, "dropped: no-abstract": 2, "kept": 3}
 
 
-WORDS_MANIFEST = encode(
-    of_words([Shard("words.tsv", 2, 4567, "x")], [InputDocuments("pubmed_to_shards", "x", 1, 1234)])
+WORDS_MANIFEST = msgspec.to_builtins(
+    of_words([Shard("words.tsv", 2, 4567, "x")], [InputAbstracts("x", 1, 1234)])
 )
 
 
-VOCABULARY_MANIFEST = encode(
+VOCABULARY_MANIFEST = msgspec.to_builtins(
     of_vocabulary(
         [OutputFile("report.html", 35_067, "x")],
         {"algorithm": "bpe", "size": 30_522, "lower_case": True, "dummies": ["@GENE$", "@X$"]},
-        [InputWords("shards_to_words", "x")],
+        [InputWords("x")],
     )
 )
 
@@ -116,7 +115,7 @@ def write_counted_set(
             made = shards.write_shards(
                 FILES, f"{folder}/{split}", f"{at:016x}", [make_counted_batch(rows, schema)], schema, 1
             )
-            outputs += [replace(one, file=f"{split}/{one.file}") for one in made]
+            outputs += [msgspec.structs.replace(one, file=f"{split}/{one.file}") for one in made]
     found = of_pretraining(
         outputs,
         objective,
@@ -133,11 +132,18 @@ def write_counted_set(
         ),
     )
     folder.mkdir(exist_ok=True)
-    (folder / "manifest.json").write_text(json.dumps(encode(found)))
+    (folder / "manifest.json").write_text(json.dumps(msgspec.to_builtins(found)))
     return folder
 
 
 def split_counts(
     documents: int, read: int = 0, special: int = 0, borrowed: int = 0, **lost: int
 ) -> SplitCounts:
-    return SplitCounts(lost, documents, 0, 0, special, borrowed, read, 0, 0)
+    return msgspec.structs.replace(
+        EMPTY_SPLIT,
+        lost_tokens=lost,
+        documents=documents,
+        special_tokens=special,
+        other_document_tokens=borrowed,
+        input_tokens=read,
+    )

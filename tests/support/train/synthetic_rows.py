@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pyarrow as pa
 
 from bioshards.corpus.manifest import VocabularyIdentity, write_manifest
@@ -94,7 +94,7 @@ def write_pretraining_set(
             written = arrow_io.write_shards(
                 storage, str(folder / split), name, batches, shard_schema, 1 << 40
             )
-            outputs += [replace(entry, file=f"{split}/{entry.file}") for entry in written]
+            outputs += [msgspec.structs.replace(entry, file=f"{split}/{entry.file}") for entry in written]
     manifest = of_pretraining(outputs, objective, length, VocabularyIdentity("5" * 64, vocabulary))
     write_manifest(storage, str(folder / "manifest.json"), manifest)
     return folder

@@ -208,7 +208,7 @@ def test_manifest_without_vocabulary_path_is_refused(
         manifest.get("run", {}).pop(name, None)
         manifest.pop(name, None)
         (data / "manifest.json").write_text(json.dumps(manifest))
-        assert ": the field is missing)" in read_error(data, tmp_path / "out")
+        assert "Object missing required field" in read_error(data, tmp_path / "out")
 
 
 @pytest.mark.parametrize("text", [None, "{", "[]", "[1]"])

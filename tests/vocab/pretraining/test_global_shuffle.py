@@ -6,11 +6,11 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -199,7 +199,7 @@ def test_group_name_depends_on_content_and_seed() -> None:
     assert group.name == hashlib.sha256(text.encode()).hexdigest()[:16]
     (elsewhere,) = group_documents(DocumentsInput("gs://elsewhere/again", here.pipeline, here.shards))
     assert elsewhere.name == group.name
-    renamed = tuple(replace(shard, file=f"other-{n}") for n, shard in enumerate(here.shards))
+    renamed = tuple(msgspec.structs.replace(shard, file=f"other-{n}") for n, shard in enumerate(here.shards))
     (renamed_group,) = group_documents(DocumentsInput("here", here.pipeline, renamed))
     assert renamed_group.name == group.name
     others = [

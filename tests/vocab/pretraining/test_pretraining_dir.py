@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from bioshards.corpus.manifest import PretrainingInput, PretrainingRun, Shard, encode
+from bioshards.corpus.manifest import PretrainingInput, PretrainingRun, Shard
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -39,7 +39,7 @@ FILES = LocalStorage()
 
 
 INPUTS = [PretrainingInput("pubmed_to_shards", "0" * 64, 1, 1, ())]
-CONFIG: dict[str, Any] = encode(of_pretraining([]).config)
+CONFIG: dict[str, Any] = msgspec.to_builtins(of_pretraining([]).config)
 
 
 def publish(
@@ -81,7 +81,7 @@ def test_published_set_has_balanced_counts_and_loads_with_datasets(
         (shard for result in results for shard in result.outputs),
         key=lambda shard: shard.file,
     )
-    assert manifest["outputs"] == encode(outputs)
+    assert manifest["outputs"] == msgspec.to_builtins(outputs)
     counts = manifest["counts"]
     assert (counts["documents"], counts["dropped"], counts["rejected"]) == (70, {"no-tokens": 1}, {})
     for split in ("train", "validation"):
@@ -180,7 +180,7 @@ def make_result(name: str = "0" * 16, **more: Any) -> BuildResult:
 def test_inconsistent_counts_are_not_published(out: Path) -> None:
     """One planned row is missing from the shards, or one input token from the counts."""
     lacking, too_many = make_result(), make_result()
-    lacking.outputs = [replace(lacking.outputs[0], rows=4)]
+    lacking.outputs = [msgspec.structs.replace(lacking.outputs[0], rows=4)]
     too_many.split_counts["train"]["input_tokens"] = 41
     for result, expected in (
         (lacking, "4 of 5 rows are in shards"),
@@ -317,7 +317,7 @@ def test_set_is_up_to_date_while_inputs_and_files_are_unchanged(
     assert is_finished(out)
     assert not is_finished(out, [])
     assert not is_finished(out, [*INPUTS, *INPUTS])
-    assert not is_finished(out, [replace(INPUTS[0], documents=2)])
+    assert not is_finished(out, [msgspec.structs.replace(INPUTS[0], documents=2)])
     assert len(result.outputs) == 2
     for shard in result.outputs:
         path = out / shard.file

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+import msgspec
 import yaml  # type: ignore[import-untyped]
 
 from bioshards.corpus.manifest import PretrainingCounts, PretrainingInput
@@ -16,8 +15,10 @@ def test_card_has_splits_recipe_inputs_and_rights() -> None:
         PretrainingInput("pubmed_to_shards", "a" * 64, 2, 1200, ()),
         PretrainingInput("text_to_shards", "b" * 64, 1, 34, ()),
     ]
-    train = replace(EMPTY_SPLIT, rows=5678, tokens=90123)
-    counts = PretrainingCounts(1234, {}, {}, train, EMPTY_SPLIT, {})
+    train = msgspec.structs.replace(EMPTY_SPLIT, rows=5678, tokens=90123)
+    counts = PretrainingCounts(
+        documents=1234, dropped={}, rejected={}, train=train, validation=EMPTY_SPLIT, years={}
+    )
     card = format_set_card(of_pretraining([], "bert", 128, None, inputs, counts))
     header = yaml.safe_load(card.split("---\n")[1])
     assert header["configs"][0]["data_files"] == [{"split": "train", "path": "train/data-*.arrow"}]
