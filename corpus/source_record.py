@@ -14,9 +14,6 @@ from bioshards.corpus.xml.decoder import DecodingReport
 DAMAGED_COPY: Final = "damaged-copy"
 """Reason of a mirror's article whose MD5 is not that in its file name."""
 
-LOSS_PREFIX: Final = "lost-"
-"""Prefix of the reasons of what is lost with the damaged part of an archive or a package that is salvaged."""
-
 
 class VersionKey(NamedTuple):
     """A row of ``lifecycle.versions`` keys without its position, with the drop reason (None if kept)."""

@@ -172,11 +172,6 @@ class PmcConfig(ArticleConfig):
             metavar="latex|text|TOKEN",
         ),
     ] = ""
-    salvage: Annotated[
-        bool,
-        "use the whole articles of an archive or a package that is truncated, or has damaged members or "
-        "bombs, and list what is lost in DIR/rejected (default: no; it is rejected as a whole)",
-    ] = False
 
     drop_reasons: ClassVar[tuple[str, ...]] = (
         "superseded",

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from bioshards.corpus.archives.members import ARCHIVE_EXTENSIONS
+from bioshards.corpus.archives import ARCHIVE_EXTENSIONS
 from bioshards.corpus.errors import InputNotFoundError
 from bioshards.corpus.storage.source_file import (
     InputListing,

@@ -10,8 +10,7 @@ from typing import BinaryIO, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bioshards.corpus.archives import members
-from bioshards.corpus.archives.members import ArchiveMember
+from bioshards.corpus.archives import iter_members
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadFileError, BadRecordError
 from bioshards.corpus.jats import article_metadata, article_stream, text_blocks, xml_tree
@@ -20,17 +19,15 @@ from bioshards.corpus.jats.document_builder import ArticleDocumentBuilder, ident
 from bioshards.corpus.jats.filters import PmcConfig, find_drop_reason
 from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION, is_archive, is_article_list
 from bioshards.corpus.licences import UNKNOWN_LICENCE
-from bioshards.corpus.source_record import DAMAGED_COPY, LOSS_PREFIX, SourceRecord, VersionKey
+from bioshards.corpus.source_record import DAMAGED_COPY, SourceRecord, VersionKey
 from bioshards.corpus.storage.checksums import md5_of_file
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile, open_source
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.corpus.xml.decoder import BLOCK_BYTES, ByteStream, DecodingReport
+from bioshards.corpus.xml.decoder import DecodingReport
 
 _MIRROR_FILE_NAME: Final = re.compile(r"PMC\d{1,10}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
 """File name of an article in a mirror (download/pmc/)."""
-_TRUNCATION_REASONS: Final = ("truncated-gzip", "truncated-xml")
-"""Damage of a package that leaves the articles before it whole."""
 _PREFETCH_BYTES: Final = 4_000_000
 """Bytes prefetched of a file; larger files are read again. Articles have 0.2 MB on average."""
 
@@ -97,7 +94,7 @@ class ArticleReader:
         Raises:
             BadFileError: a package or an archive as a whole is unusable.
         """
-        raw_articles = _iter_raw_articles(storage, source, self._config.salvage, self.decoding_report)
+        raw_articles = _iter_raw_articles(storage, source, self.decoding_report)
         for position, article in enumerate(raw_articles):
             if article.error:
                 yield SourceRecord(position, article.file, article.xml, [], error=article.error)
@@ -155,18 +152,16 @@ def _update_metadata(metadata: ArticleMetadata, listed: _ListedMetadata) -> Arti
     )
 
 
-def _iter_raw_articles(
-    storage: Storage, source: SourceFile, salvage: bool, report: DecodingReport
-) -> Iterator[_RawArticle]:
+def _iter_raw_articles(storage: Storage, source: SourceFile, report: DecodingReport) -> Iterator[_RawArticle]:
     if source.parts:
         entries = [_ArticleFile(part.name, part.path) for part in source.parts]
         yield from _iter_articles_of_files(storage, entries, report)
     elif is_article_list(source.path):
         yield from _iter_articles_of_files(storage, _read_article_list(storage, source), report)
     elif is_archive(source.name):
-        yield from _iter_articles_of_archive(storage, source, salvage, report)
+        yield from _iter_articles_of_archive(storage, source, report)
     else:
-        yield from _iter_articles_of_package(storage, source, salvage, report)
+        yield from _iter_articles_of_package(storage, source, report)
 
 
 def _iter_articles_of_files(
@@ -239,56 +234,24 @@ def _read_article_list(storage: Storage, source: SourceFile) -> list[_ArticleFil
 
 
 def _iter_articles_of_package(
-    storage: Storage, source: SourceFile, salvage: bool, report: DecodingReport
+    storage: Storage, source: SourceFile, report: DecodingReport
 ) -> Iterator[_RawArticle]:
-    num_articles = 0
     with open_source(storage, source.path) as file:
-        try:
-            for xml in article_stream.iter_articles(file, report):
-                yield _RawArticle(source.name, xml)
-                num_articles += 1
-        except BadFileError as error:
-            if not (salvage and num_articles and error.reason in _TRUNCATION_REASONS):
-                raise
-            detail = f"{error.detail}; what follows its first {num_articles:,} articles is lost"
-            yield _RawArticle(source.name, error=_make_loss(error.reason, detail))
-
-
-def _make_loss(reason: str, detail: str) -> BadRecordError:
-    """Return the error of what a damaged container has lost."""
-    return BadRecordError(f"{LOSS_PREFIX}{reason}", detail)
+        for xml in article_stream.iter_articles(file, report):
+            yield _RawArticle(source.name, xml)
 
 
 def _iter_articles_of_archive(
-    storage: Storage, source: SourceFile, salvage: bool, report: DecodingReport
+    storage: Storage, source: SourceFile, report: DecodingReport
 ) -> Iterator[_RawArticle]:
     with open_source(storage, source.path) as file:
-        for member in members.iter_members(file, source.name, salvage):
-            if not member.name and member.error:
-                yield _RawArticle(source.name, error=_make_loss(member.error.reason, member.error.detail))
-                continue
+        for member in iter_members(file, source.name):
             name = f"{source.name}/{member.name}"
             if member.error:
                 yield _RawArticle(name, error=member.error)
                 continue
-            content: ByteStream = member
-            if salvage:
-                try:
-                    content = _read_whole_member(member)
-                except BadFileError as damage:
-                    yield _RawArticle(name, error=_make_loss(damage.reason, damage.detail))
-                    continue
             try:
-                for xml in article_stream.iter_articles(content, report):
+                for xml in article_stream.iter_articles(member, report):
                     yield _RawArticle(name, xml)
             except BadFileError as member_error:  # a damaged archive raises at the next member
                 yield _RawArticle(name, error=BadRecordError(member_error.reason, member_error.detail))
-
-
-def _read_whole_member(member: ArchiveMember) -> ByteStream:
-    """Read a member to its end, before any of its articles is used.
-
-    Raises:
-        BadFileError: the member is damaged or a bomb.
-    """
-    return io.BytesIO(b"".join(iter(lambda: member.read(BLOCK_BYTES), b"")))

@@ -11,15 +11,9 @@ from bioshards.corpus.errors import shorten_list
 from bioshards.corpus.lifecycle.stage import StageResult
 from bioshards.corpus.manifest import DocumentsManifest, IdListSummary
 from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.source_record import LOSS_PREFIX
 
 RECORDS_PER_BASELINE_FILE: Final = 30_000
 """Records of a baseline file, except for the last one (baselines of 2024, 2025 and 2026)."""
-
-_SALVAGEABLE_REASONS: Final = frozenset(
-    {"truncated-archive", "corrupt-archive", "bomb", "truncated-gzip", "truncated-xml"}
-)
-"""Why an archive or a package is rejected of which ``--salvage`` may use a part."""
 
 _BASELINE_PATH = re.compile(r"/baseline/[^/]*$")
 """A file in a folder of this name, as on NLM's server."""
@@ -45,7 +39,6 @@ def collect_warnings(
         )
     if pipeline == "pubmed_to_shards":
         return messages + _check_order(stage_results) + _check_baseline_sizes(stage_results)
-    messages += _list_salvaged_files(stage_results)
     not_fetched = sum(stage_result.not_fetched for stage_result in stage_results)
     if not_fetched:
         messages.append(
@@ -53,23 +46,6 @@ def collect_warnings(
             "the command to retry them (listed in MIRROR/pmc/reports/)"
         )
     return messages
-
-
-def _list_salvaged_files(stage_results: list[StageResult]) -> list[str]:
-    """Warn about archives and packages of which something is lost."""
-    return [
-        f"{stage_result.source.name} is damaged; its whole articles are used (--salvage). Lost: "
-        f"{_format_counts(losses)}, listed in rejected/{stage_result.output_name}.jsonl"
-        for stage_result in stage_results
-        if (losses := _select_losses(stage_result))
-    ]
-
-
-def _select_losses(stage_result: StageResult) -> dict[str, int]:
-    """Return the counts of what was lost with damaged parts of a source that was salvaged."""
-    return {
-        reason: count for reason, count in stage_result.rejected.items() if reason.startswith(LOSS_PREFIX)
-    }
 
 
 def _format_counts(counts: Mapping[str, int]) -> str:
@@ -173,27 +149,16 @@ def find_problem(
     bad_files = [stage_result for stage_result in stage_results if stage_result.rejection]
     bad_files_text = f"{_count_bad_files(bad_files, stage_results)} ({_describe_files(bad_files)})"
     remedy = f"See {output_dir.path}/rejected/. Replace the input and rerun the command, or raise"
-    is_salvageable = manifest.pipeline == "pmc_to_shards" and any(
-        stage_result.rejection and stage_result.rejection[0] in _SALVAGEABLE_REASONS
-        for stage_result in bad_files
-    )
-    salvage_hint = ". --salvage, with another --output, uses their whole articles" if is_salvageable else ""
     if stage_results and len(bad_files) == len(stage_results):
-        return (
-            f"{bad_files_text}, so that there is no record. Replace the input and rerun the command"
-            f"{salvage_hint}"
-        )
+        return f"{bad_files_text}, so that there is no record. Replace the input and rerun the command"
     if len(bad_files) > max_bad_files * len(stage_results):
         return (
-            f"{bad_files_text}, more than --max-bad-files {max_bad_files:g} allows. {remedy} "
-            f"--max-bad-files{salvage_hint}"
+            f"{bad_files_text}, more than --max-bad-files {max_bad_files:g} allows. {remedy} --max-bad-files"
         )
     reasons: collections.Counter[str] = collections.Counter()
-    num_losses = 0
     for stage_result in stage_results:
         reasons.update(stage_result.rejected)
-        num_losses += sum(_select_losses(stage_result).values())
-    if counts.rejected - num_losses > max_rejected * counts.records:
+    if counts.rejected > max_rejected * counts.records:
         return (
             f"{counts.rejected} of {counts.records} records were rejected ({_format_counts(reasons)}), more "
             f"than --max-rejected {max_rejected:g} allows. {remedy} --max-rejected"

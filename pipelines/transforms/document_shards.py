@@ -24,7 +24,6 @@ from bioshards.corpus.lifecycle.publish import PublishResult
 from bioshards.corpus.lifecycle.stage import StageResult
 from bioshards.corpus.manifest import DocumentsRun, OverlapFile, utc_now
 from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.source_record import LOSS_PREFIX
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 from bioshards.corpus.text_config import TextConfig
@@ -75,10 +74,8 @@ class StageFiles(beam.PTransform):
                 self.has_signatures,
                 self.has_inclusion_list,
             )
-            has_losses = any(reason.startswith(LOSS_PREFIX) for reason in stage_result.rejected)
-            if source.retrieved_at and (stage_result.rejection or has_losses):
-                distrust_copy(storage, source.path)
             if source.retrieved_at and stage_result.rejection:
+                distrust_copy(storage, source.path)
                 reason, detail = stage_result.rejection
                 detail += "; rerun the command, which downloads it again if the mirror's copy is damaged"
                 return dataclasses.replace(stage_result, rejection=(reason, detail))

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from lxml import etree
 
-from bioshards.corpus.archives import members
+from bioshards.corpus import archives
 from bioshards.corpus.errors import BadFileError
 from bioshards.evaluate.benchmarks.definition import BenchmarkFileError
 
@@ -47,9 +47,9 @@ def iter_archive(path: str) -> Iterator[tuple[str, bytes]]:
     """
     try:
         with open(path, "rb") as file:
-            for member in members.iter_members(file, "set.zip"):
+            for member in archives.iter_members(file, "set.zip"):
                 if member.error:
                     raise BenchmarkFileError(path, None, f"a member is not read: {member.error.detail}")
-                yield member.name, member.read(members.MAX_MEMBER_BYTES)
+                yield member.name, member.read(archives.MAX_MEMBER_BYTES)
     except BadFileError as bad:
         raise BenchmarkFileError(path, None, f"it cannot be read as a zip archive: {bad.detail}") from bad

@@ -297,7 +297,6 @@ def test_config_as_json() -> None:
         "translations": True,
         "tables": "none",
         "formula": "[FORMULA]",
-        "salvage": False,
     }
     assert json.loads(json.dumps(config)) == config
 

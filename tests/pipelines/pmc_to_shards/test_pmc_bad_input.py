@@ -61,9 +61,6 @@ def test_a_bad_container_is_named_and_nothing_of_it_is_used(
     assert load_manifest(output)["bad_files"][0]["path"] == str(inputs / name)
 
 
-WHOLE_TAR = gzip.decompress(tar_articles({f"PMC{n}.xml": article_xml(n) for n in (31, 32, 33)}))
-
-
 def test_files_that_declare_a_wrong_encoding_are_counted(
     tmp_path: Path, run_pmc: Run, capsys: Capture
 ) -> None:
@@ -76,48 +73,6 @@ def test_files_that_declare_a_wrong_encoding_are_counted(
     assert warning in capsys.readouterr().err
     assert load_manifest(tmp_path / "out")["warnings"] == [warning]
     assert "Naïve α-cells sleep." in load_documents(tmp_path / "out")["pmc:PMC13.1"]["sentences"]
-
-
-SALVAGED_CONTAINERS = {
-    "PMC31_PMC40.xml.gz": (
-        gzip.compress(europepmc_package_xml([article_xml(n) for n in (31, 32, 33)])[:-60].encode(), mtime=0),
-        {"lost-truncated-xml": 1},
-        ["pmc:PMC31.1", "pmc:PMC32.1"],
-    ),
-    "a.tar.gz": (
-        gzip.compress(WHOLE_TAR[: WHOLE_TAR.rindex(b"PMC33.xml") + 700]),
-        {"lost-truncated-archive": 2},
-        ["pmc:PMC31.1", "pmc:PMC32.1"],
-    ),
-}
-
-
-@pytest.mark.parametrize("name", SALVAGED_CONTAINERS)
-def test_whole_articles_of_a_damaged_container_are_salvaged(
-    name: str, tmp_path: Path, run_pmc: Run, capsys: Capture
-) -> None:
-    data, losses, ids = SALVAGED_CONTAINERS[name]
-    inputs = write_files(tmp_path / "in", {name: data})
-    output = tmp_path / "out"
-    assert run_pmc("--input", inputs, "--output", output) == 3
-    assert "--salvage, with another --output, uses their whole articles" in capsys.readouterr().err
-    output = tmp_path / "salvaged"
-    assert run_pmc("--input", inputs, "--output", output, "--salvage") == 0
-    captured = capsys.readouterr()
-    [(reason, count)] = losses.items()
-    assert (
-        f"{name} is damaged; its whole articles are used (--salvage). Lost: {reason}: {count}" in captured.err
-    )
-    assert f"rejected: {reason}" in captured.out
-    assert list(load_documents(output)) == ids
-    manifest = load_manifest(output)
-    assert manifest["inputs"][0]["rejected"] == losses
-    assert manifest["config"]["document_config"]["salvage"] is True
-    [rejects_path] = (output / "rejected").glob("*.jsonl")
-    rejects = [json.loads(line) for line in rejects_path.read_text().splitlines()]
-    assert [reject["reason"] for reject in rejects] == [reason] * count
-    assert rejects[-1]["file"] == name
-    assert "is lost" in rejects[-1]["detail"]
 
 
 BAD_ARTICLES: dict[str, tuple[str | bytes, str]] = {

@@ -1,1 +1,0 @@
-"""Streaming readers of tar and zip archives."""
