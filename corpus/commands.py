@@ -11,12 +11,11 @@ from typing import Any, TextIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.exit_codes import FAILED, OK
+from bioshards.corpus.errors import FAILED, OK, InvalidValueError
 from bioshards.corpus.lifecycle import full_text_overlap
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.shards.directory_check import check_directory
 from bioshards.corpus.shards.export import ExportFormat, export_files, format_documents
+from bioshards.corpus.shards.input_dirs import check_directory
 from bioshards.corpus.stats import directory_stats, html_report, text_tables
 from bioshards.corpus.stats.shard_batches import StatsError
 from bioshards.corpus.storage.local_storage import LocalStorage

@@ -72,8 +72,7 @@ class AbstractText(NamedTuple):
 class ArticleColumns(NamedTuple):
     """The values of the columns of ``--columns``; those that are not chosen are not parsed.
 
-    To add a column: add the attribute here, and its type under the same name to
-    :data:`~.document_schema.COLUMN_TYPES`, in the same place.
+    To add a column: add the attribute here; the type of the column in shards follows from its own.
 
     Attributes:
         journal_abbreviation: ISO abbreviation of the journal.
@@ -121,11 +120,40 @@ def parse_orcid(text: str) -> str | None:
     return "-".join(match.groups()).upper() if match else None
 
 
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+
+def format_partial_date(year: str, month: str | None, day: str | None) -> str:
+    """Return a date in ISO 8601, as precise as its parts allow: ``2001``, ``2001-02`` or ``2001-02-03``.
+
+    Args:
+        year: four digits.
+        month: ``Feb``, ``February``, ``2`` or ``02``; what is none, as a season, is left out with the day.
+        day: of the month.
+    """
+    month_number = _parse_number(month, 12) or _find_month(month)
+    if not month_number:
+        return year
+    day_number = _parse_number(day, 31)
+    return f"{year}-{month_number:02}-{day_number:02}" if day_number else f"{year}-{month_number:02}"
+
+
+def _parse_number(text: str | None, highest: int) -> int | None:
+    if not (text and text.isascii() and text.isdecimal() and len(text) <= 2):
+        return None
+    return int(text) if 1 <= int(text) <= highest else None
+
+
+def _find_month(name: str | None) -> int | None:
+    beginning = name[:3].lower() if name else ""
+    return _MONTHS.index(beginning) + 1 if beginning in _MONTHS else None
+
+
 class Document(NamedTuple):
     """The text of one article as sentences, with its metadata and origin.
 
     To add a column: add the attribute here (with a default, if only some builders set it) and the field of
-    the same name to :data:`~.document_schema.DOCUMENT_SCHEMA`.
+    the same name to :data:`~.arrow_io.DOCUMENT_SCHEMA`.
 
     Attributes:
         id: ``pubmed:12345678``, ``pmc:PMC123456.1`` or ``text:note-17``; unique in a directory.

@@ -1,4 +1,4 @@
-"""Exceptions of bioshards: one root with three branches.
+"""Exceptions of bioshards, one root with three branches, and the exit codes of its commands.
 
 ===============  =========  ==================================================================
 branch           exit code  meaning
@@ -22,7 +22,16 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final, NamedTuple
 
-from bioshards.corpus.exit_codes import FAILED, USAGE_ERROR
+OK: Final = 0
+FAILED: Final = 1
+"""The run failed. Completed work is kept; rerunning the command resumes it."""
+USAGE_ERROR: Final = 2
+"""The command line, an input or the output directory is invalid. Nothing was started."""
+NOT_PUBLISHED: Final = 3
+"""The run completed, but no manifest was written: a download failed, the reject threshold was
+exceeded, or no document passed the filters."""
+INTERRUPTED: Final = 130
+"""Ctrl-C or a termination signal. Rerunning the command resumes the run."""
 
 DISK_FULL: Final = "the disk is full. Free some space and run the same command again: it continues"
 KEPT: Final = "Completed work is kept"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -32,6 +32,7 @@ SCHEMA_VERSION: Final = 1
 T = TypeVar("T")
 DocumentsPipeline: TypeAlias = Literal["pubmed_to_shards", "pmc_to_shards", "text_to_shards"]
 """Pipelines that write document shards."""
+DOCUMENT_PIPELINES: Final = get_args(DocumentsPipeline)
 Steps: TypeAlias = Mapping[str, Mapping[str, int]]
 """Metrics by the name of the step."""
 

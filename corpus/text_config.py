@@ -1,20 +1,23 @@
-"""Config that abstracts and full text share: selection, cleaning and line format."""
+"""Configs that abstracts, full text and text files share: selection, columns, cleaning and line format."""
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import functools
+import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
+from bioshards.corpus.document import DEFAULT_COLUMNS, ArticleColumns
 from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 from bioshards.corpus.languages import parse_language
 from bioshards.corpus.sentences import splitters
 from bioshards.corpus.text.cleaning import CLEANING_RULES
 from bioshards.corpus.text.line_format import ASCII_ONLY, SHORT_LINES, LineFormatter
 from bioshards.corpus.ui.options import Option
-from bioshards.corpus.ui.value_parsers import complement_of, int_at_least
+from bioshards.corpus.ui.value_parsers import complement_of, int_at_least, language_list, subset_of
 
 _text_option = functools.partial(
     Option, group="what becomes of the text (default: cleaned and split, else as written)"
@@ -143,3 +146,145 @@ def describe_unknown_names(
     for name in names:
         if name.casefold() not in folded_names:
             yield f"{place.format(name)}{suggest_nearest(name, known)}. {effect}"
+
+
+def parse_columns(text: str) -> tuple[str, ...]:
+    """Parse names of columns, of which ``default`` stands for the default ones."""
+    default = ",".join(DEFAULT_COLUMNS)
+    names = [default if name.strip() == "default" else name for name in text.split(",")]
+    return subset_of(ArticleColumns._fields)(",".join(names))
+
+
+def parse_years(text: str) -> tuple[int, int]:
+    """Parse a range of years, both included: ``1990-1999``, ``2000-``, ``-1999`` or ``2001``."""
+    match = re.fullmatch(r"(\d{4})?(-)?(\d{4})?", text.strip())
+    if match is None or not (match[1] or match[3]) or (match[1] and match[3] and not match[2]):
+        raise argparse.ArgumentTypeError(f"{text} is no range of years, such as 1990-1999, 2000- or -1999")
+    first = int(match[1] or 0)
+    last = int(match[3] or (9999 if match[2] else first))
+    if first > last:
+        raise argparse.ArgumentTypeError(f"{text} ends before it begins")
+    return first, last
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Parse names that may have commas, separated by semicolons and compared in lower case."""
+    return tuple(sorted({name.strip().casefold() for name in text.split(";") if name.strip()}))
+
+
+@dataclass(frozen=True, slots=True)
+class ArticleConfig(TextConfig):
+    """Columns and filters of documents that are made from records of articles.
+
+    Attributes:
+        columns: columns of ``ArticleColumns``, in its order.
+        years: first and last year of publication; empty for all.
+        journals: titles, abbreviations, ISSNs and NLM ids of the journals to keep; empty for all.
+        drop_journals: those of journals to drop.
+        drop_languages: MARC codes of languages of articles to drop.
+        min_words: lowest number of words at white space, after cleaning, with the title if that is text.
+        max_words: highest number; 0 for any.
+    """
+
+    columns: Annotated[
+        tuple[str, ...],
+        Option(
+            f"columns of metadata, comma-separated: of {', '.join(ArticleColumns._fields)}; or default, all, "
+            "none (default: default)",
+            metavar="NAMES",
+            parse=parse_columns,
+        ),
+    ] = DEFAULT_COLUMNS
+    years: Annotated[
+        tuple[int, ...],
+        Option("keep articles of these years: 1990-1999, 2000-, -1999", metavar="YEARS", parse=parse_years),
+    ] = ()
+    journals: Annotated[
+        tuple[str, ...],
+        Option(
+            "keep articles of these journals: titles, abbreviations, ISSNs or NLM ids, by semicolons",
+            metavar="NAMES",
+            parse=parse_names,
+        ),
+    ] = ()
+    drop_journals: Annotated[
+        tuple[str, ...], Option("drop articles of these journals", metavar="NAMES", parse=parse_names)
+    ] = ()
+    drop_languages: Annotated[
+        tuple[str, ...],
+        Option("drop articles in any of these languages", metavar="CODES", parse=language_list),
+    ] = ()
+    min_words: Annotated[
+        int, Option("drop documents of fewer words", metavar="WORDS", parse=int_at_least(0))
+    ] = 0
+    max_words: Annotated[
+        int,
+        Option("drop documents of more words (default: no limit)", metavar="WORDS", parse=int_at_least(0)),
+    ] = 0
+
+    def __post_init__(self) -> None:
+        TextConfig.__post_init__(self)
+        if self.columns != tuple(name for name in ArticleColumns._fields if name in self.columns):
+            raise InvalidValueError(
+                f"columns is {', '.join(self.columns)}; it must be some of these, in this order: "
+                f"{', '.join(ArticleColumns._fields)}"
+            )
+        if self.years and not (len(self.years) == 2 and self.years[0] <= self.years[1]):
+            raise InvalidValueError(f"years is {self.years}; it must be empty, or a first and a last year")
+        if 0 < self.max_words < self.min_words:
+            raise InvalidValueError(
+                f"max_words is {self.max_words}, below min_words, {self.min_words}; no document would be kept"
+            )
+        for field in dataclasses.fields(self):
+            kept = getattr(self, field.name.removeprefix("drop_"), ())
+            if (
+                field.name.startswith("drop_")
+                and kept
+                and (both := {*kept}.intersection(getattr(self, field.name)))
+            ):
+                raise InvalidValueError(
+                    f"{field.name} has {', '.join(sorted(both))}, which {field.name.removeprefix('drop_')} "
+                    "keeps; leave it out of one of them"
+                )
+
+    def selects_language(self, code: str | None) -> bool:
+        """Return True if neither filter of languages drops an article in this language."""
+        return (not self.languages or code in self.languages) and code not in self.drop_languages
+
+    def list_parsed_columns(self) -> frozenset[str]:
+        """Return the columns that documents or filters need."""
+        for_journals = (
+            {"journal_abbreviation", "nlm_id", ISSNS} if self.journals or self.drop_journals else ()
+        )
+        return frozenset({*self.columns, *for_journals})
+
+
+ISSNS: Final = "issns"
+"""Name by which parsers are asked for the ISSNs of the journal, which are no column."""
+
+
+def find_common_drop_reason(
+    config: ArticleConfig,
+    year: int | None,
+    journal: str | None,
+    issns: tuple[str, ...],
+    columns: ArticleColumns,
+) -> str | None:
+    """Apply the filters by year and journal; an article without a year is of none of ``--years``."""
+    if config.years and not config.years[0] <= (year or -1) <= config.years[1]:
+        return "year"
+    if config.journals or config.drop_journals:
+        names = (journal, columns.journal_abbreviation, columns.nlm_id, *issns)
+        folded = {name.casefold() for name in names if name}
+        if (config.journals and folded.isdisjoint(config.journals)) or not folded.isdisjoint(
+            config.drop_journals
+        ):
+            return "journal"
+    return None
+
+
+def find_length_drop_reason(config: ArticleConfig, num_words: int) -> str | None:
+    """Apply the filters by number of words."""
+    if num_words < config.min_words:
+        return "short"
+    return "long" if 0 < config.max_words < num_words else None

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
-from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.exit_codes import FAILED, OK
+from bioshards.corpus.errors import FAILED, OK, InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.command_line import CommandResult, run_command
 from bioshards.corpus.ui.options import Argument, Option, OptionParser, Overrides

@@ -8,8 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from bioshards.corpus.errors import suggest_nearest
-from bioshards.corpus.exit_codes import OK, USAGE_ERROR
+from bioshards.corpus.errors import OK, USAGE_ERROR, suggest_nearest
 from bioshards.pipelines.registry import PIPELINES
 
 USAGE = """\

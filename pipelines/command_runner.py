@@ -6,8 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from bioshards.corpus.errors import UsageError
-from bioshards.corpus.exit_codes import INTERRUPTED
+from bioshards.corpus.errors import INTERRUPTED, UsageError
 from bioshards.corpus.ui.command_line import interrupt_on_sigterm
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.pipelines.registry import PIPELINES

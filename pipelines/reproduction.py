@@ -11,8 +11,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
-from bioshards.corpus.exit_codes import FAILED, OK
+from bioshards.corpus.errors import FAILED, OK, InputNotFoundError, InvalidValueError
 from bioshards.corpus.manifest import (
     DocumentsManifest,
     PretrainingManifest,

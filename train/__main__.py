@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Annotated, Final
 
-from bioshards.corpus.exit_codes import INTERRUPTED, OK, USAGE_ERROR
+from bioshards.corpus.errors import INTERRUPTED, OK, USAGE_ERROR
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.options import Argument, Option, OptionParser
 from bioshards.corpus.ui.progress import Progress

@@ -19,11 +19,17 @@ from typing import Final, NamedTuple
 from lxml import etree
 
 from bioshards.corpus import licences
-from bioshards.corpus.article_config import ISSNS
-from bioshards.corpus.document import AbstractText, ArticleColumns, Author, Grant, parse_orcid
+from bioshards.corpus.document import (
+    AbstractText,
+    ArticleColumns,
+    Author,
+    Grant,
+    format_partial_date,
+    parse_orcid,
+)
 from bioshards.corpus.jats.xml_tree import XLINK_HREF, XML_LANG
 from bioshards.corpus.languages import to_marc_code
-from bioshards.corpus.partial_date import format_partial_date
+from bioshards.corpus.text_config import ISSNS
 from bioshards.corpus.xml.element_text import text_content
 
 _LICENSE_REF: Final = "{http://www.niso.org/schemas/ali/1.0/}license_ref"
@@ -257,7 +263,7 @@ _YEAR: Final = re.compile(r"(?<![0-9])(1[6-9][0-9]{2}|20[0-9]{2})(?![0-9])")
 
 
 def _find_publication_date(dates: list[etree._Element]) -> tuple[int | None, str | None]:
-    """Return year and date (partial_date.py) of publication."""
+    """Return year and date of publication, as precise as it is known."""
     ranked_dates = [
         (rank, year, date)
         for date in dates

@@ -10,15 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
-from bioshards.corpus.article_config import (
-    ArticleConfig,
-    find_common_drop_reason,
-    find_length_drop_reason,
-)
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES, UNKNOWN_LICENCE
-from bioshards.corpus.text_config import describe_unknown_names
+from bioshards.corpus.text_config import (
+    ArticleConfig,
+    describe_unknown_names,
+    find_common_drop_reason,
+    find_length_drop_reason,
+)
 from bioshards.corpus.ui.options import Option
 from bioshards.corpus.ui.value_parsers import (
     language_list,

@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 from bioshards.corpus.lifecycle import dedup, id_lists, versions
 from bioshards.corpus.lifecycle.near_duplicate_files import SignatureSource
 from bioshards.corpus.lifecycle.stage import STAGED_FIELDS, StageResult, order_stage_results
+from bioshards.corpus.manifest import Shard
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.stats.document_tally import TALLIED_COLUMNS, DocumentTally
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage

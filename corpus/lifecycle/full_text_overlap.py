@@ -20,9 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus.errors import UserError
-from bioshards.corpus.manifest import DocumentsManifest, ForeignManifestError, OverlapFile, read_manifest
+from bioshards.corpus.manifest import (
+    DocumentsManifest,
+    ForeignManifestError,
+    OverlapFile,
+    Shard,
+    read_manifest,
+)
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.storage_protocol import Storage
 

@@ -23,10 +23,9 @@ from bioshards.corpus.lifecycle.near_duplicates import (
     compute_signature,
     make_signature_batch,
 )
-from bioshards.corpus.manifest import sweep
+from bioshards.corpus.manifest import Shard, sweep
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage

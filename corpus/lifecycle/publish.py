@@ -33,6 +33,7 @@ from bioshards.corpus.manifest import (
     OverlapFile,
     RemovedText,
     Retrieval,
+    Shard,
     find_manifest,
     is_complete,
     listed_files,
@@ -41,7 +42,6 @@ from bioshards.corpus.manifest import (
 )
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.stats import html_report
 from bioshards.corpus.stats.document_tally import DocumentTally
 from bioshards.corpus.storage.checksums import HashingWriter

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus.lifecycle.full_text_overlap import MATCH_KEY_SCHEMA
+from bioshards.corpus.manifest import Shard
 from bioshards.corpus.manifest import sweep as sweep_files
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
 

@@ -17,7 +17,6 @@ from typing import Any, Final
 import pyarrow as pa
 
 from bioshards.corpus.document import Document
-from bioshards.corpus.document_schema import make_schema
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.gc_pause import pause_gc
 from bioshards.corpus.lifecycle import dedup, id_lists
@@ -29,6 +28,7 @@ from bioshards.corpus.lifecycle.versions import VERSION_KEY_SCHEMA
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.readers import make_reader
 from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards.arrow_io import make_schema
 from bioshards.corpus.source_record import DAMAGED_COPY, SourceRecord
 from bioshards.corpus.storage.source_file import SourceFile, is_unchanged
 from bioshards.corpus.storage.storage_protocol import Storage

@@ -19,7 +19,6 @@ from typing import Final, NamedTuple
 
 from lxml import etree
 
-from bioshards.corpus.article_config import ISSNS
 from bioshards.corpus.document import ArticleColumns
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.pubmed.citation_columns import NUM_CACHED, parse_columns, parse_publication_date
@@ -36,6 +35,7 @@ from bioshards.corpus.pubmed.elements import (
     read_content,
     unescape,
 )
+from bioshards.corpus.text_config import ISSNS
 from bioshards.corpus.xml import element_stream, element_text
 
 _RETRACTED_PUBLICATION_TYPE: Final = "Retracted Publication".casefold()

@@ -21,10 +21,10 @@ from bioshards.corpus.document import (
     Grant,
     MeshHeading,
     MeshQualifier,
+    format_partial_date,
     parse_orcid,
 )
 from bioshards.corpus.languages import to_marc_code
-from bioshards.corpus.partial_date import format_partial_date
 from bioshards.corpus.pubmed.elements import (
     START_TAG_ATTRIBUTES,
     attribute_pattern,

@@ -11,12 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
-from bioshards.corpus.article_config import (
-    ArticleConfig,
-    find_common_drop_reason,
-    find_length_drop_reason,
-    parse_names,
-)
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.languages import to_marc_code
@@ -24,7 +18,13 @@ from bioshards.corpus.pubmed.mesh_tree import MeshTree
 from bioshards.corpus.pubmed.publication_types import PUBLICATION_TYPES, parse_publication_types
 from bioshards.corpus.sentences import count_line_words
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
-from bioshards.corpus.text_config import describe_unknown_names
+from bioshards.corpus.text_config import (
+    ArticleConfig,
+    describe_unknown_names,
+    find_common_drop_reason,
+    find_length_drop_reason,
+    parse_names,
+)
 from bioshards.corpus.ui.options import Option
 from bioshards.corpus.ui.value_parsers import int_at_least, language_list, name_list
 

@@ -1,4 +1,4 @@
-"""Input directories of document shards: read by their manifests and checked.
+"""Finished directories: those of documents as inputs, and the check of any against its manifest.
 
 A shard may be in one input only, so that no document is counted twice.
 """
@@ -7,34 +7,33 @@ from __future__ import annotations
 
 import hashlib
 import os
-import typing
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+import pyarrow as pa
 
-from bioshards.corpus.errors import TransientStorageError, UserError
+from bioshards.corpus.errors import InvalidValueError, TransientStorageError, UserError
 from bioshards.corpus.manifest import (
-    DocumentsManifest,
+    DOCUMENT_PIPELINES,
     DocumentsPipeline,
-    ForeignManifestError,
     InputAbstracts,
     InputArticles,
     InputDocuments,
     InputText,
     Listed,
-    Manifest,
     ManifestError,
+    MirrorManifest,
+    Shard,
+    listed_files,
     read_manifest,
 )
 from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.storage_protocol import Storage
 
-DOCUMENT_PIPELINES: Final = typing.get_args(DocumentsPipeline)
-"""Pipelines that write document shards."""
 _SUMMARY_TYPES: Final[dict[str, type[InputAbstracts] | type[InputArticles] | type[InputText]]] = {
     "pubmed_to_shards": InputAbstracts,
     "pmc_to_shards": InputArticles,
@@ -143,25 +142,83 @@ def _resolve_folder(folder: str) -> str:
 
 
 def _load_documents_input(storage: Storage, folder: str, accepted_pipelines: Sequence[str]) -> DocumentsInput:
-    manifest: Manifest | None
-    pipeline: str | None
     try:
-        manifest = read_manifest(storage, folder)
-        pipeline = manifest.pipeline
-    except ForeignManifestError as error:
-        manifest, pipeline = None, error.pipeline
+        manifest = arrow_io.read_documents_manifest(storage, folder, accepted_pipelines)
     except ManifestError as error:
         raise InputError(str(error).rstrip(".")) from error
-    if not isinstance(manifest, DocumentsManifest):
-        origin = f"was made by {pipeline}" if pipeline else "is not of bioshards"
-        *other_pipelines, last_pipeline = accepted_pipelines
-        raise InputError(
-            f"{folder} does not hold documents: by its manifest.json it {origin}. Give the --output of "
-            f"beam run {', '.join(other_pipelines)} or {last_pipeline}"
-        )
     if manifest.config.format != FORMAT:
         raise InputError(
             f"{folder} was made by another version of bioshards (format {manifest.config.format}, this is "
-            f"{FORMAT}). Make it anew: beam run {pipeline} with another --output"
+            f"{FORMAT}). Make it anew: beam run {manifest.pipeline} with another --output"
         )
     return DocumentsInput(folder, manifest.pipeline, manifest.outputs)
+
+
+_SHARD_NAME: Final = re.compile(r"(.+/)?data-[^/]*\.arrow")
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryCheck:
+    """What a check found.
+
+    Attributes:
+        num_files, num_bytes, num_rows: totals of the listed files, as the manifest has them.
+        problems: a line for each file that differs; empty if the directory is as it was made.
+    """
+
+    num_files: int
+    num_bytes: int
+    num_rows: int
+    problems: tuple[str, ...]
+
+
+def check_directory(storage: Storage, folder: str) -> DirectoryCheck:
+    """Read every file that a manifest lists, and name those that differ.
+
+    Raises:
+        ManifestNotFoundError: the directory is not finished.
+        ManifestError: the manifest is damaged.
+        InvalidValueError: the directory is a mirror.
+    """
+    manifest = read_manifest(storage, folder)
+    if isinstance(manifest, MirrorManifest):
+        raise InvalidValueError(f"{folder} is a mirror: beam run fetch compares its files with the server's")
+    entries = list(listed_files(manifest))
+    listed_names = {entry.file for entry in entries}
+    problems = [
+        f"{folder}/{entry.file}: {problem}"
+        for entry in entries
+        if (problem := _find_problem(storage, f"{folder}/{entry.file}", entry))
+    ]
+    problems += [
+        f"{folder}/{name}: the manifest does not list it"
+        for name in sorted(_iter_shard_names(storage, folder))
+        if name not in listed_names
+    ]
+    return DirectoryCheck(
+        len(entries),
+        sum(entry.bytes for entry in entries),
+        sum(entry.rows for entry in entries if isinstance(entry, Shard)),
+        tuple(problems),
+    )
+
+
+def _find_problem(storage: Storage, path: str, entry: Listed) -> str | None:
+    if damage := find_damage(storage, path, entry):
+        return damage
+    if isinstance(entry, Shard) and path.endswith(".arrow"):
+        try:
+            rows = sum(batch.num_rows for batch in arrow_io.read_file(storage, path, None))
+        except pa.ArrowInvalid as error:
+            return str(error)
+        if rows != entry.rows:
+            return f"it has {rows:,} rows, and its manifest lists {entry.rows:,}"
+    return None
+
+
+def _iter_shard_names(storage: Storage, folder: str) -> Iterator[str]:
+    """Yield the paths of shards within the directory; hidden folders are work folders."""
+    for file in storage.walk(folder):
+        name = file.path.removeprefix(f"{folder}/")
+        if _SHARD_NAME.fullmatch(name):
+            yield name

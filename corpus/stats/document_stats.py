@@ -14,8 +14,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.manifest import DocumentsManifest
+from bioshards.corpus.shards.arrow_io import DOCUMENT_SCHEMA
 from bioshards.corpus.stats.document_tally import LENGTHS, TALLIED_COLUMNS, DocumentTally
 from bioshards.corpus.stats.histogram import add_counts, summarise_distribution
 from bioshards.corpus.stats.reject_samples import RejectedRecord, read_samples

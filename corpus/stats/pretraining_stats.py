@@ -10,9 +10,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bioshards.corpus.manifest import PretrainingConfig, PretrainingManifest, SplitCounts
+from bioshards.corpus.manifest import PretrainingConfig, PretrainingManifest, Shard, SplitCounts
 from bioshards.corpus.output.output_layout import SPLITS
-from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.stats.histogram import add_counts, summarise_distribution
 from bioshards.corpus.stats.shard_batches import iter_batches
 from bioshards.corpus.storage.storage_protocol import Storage

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from bioshards.corpus.errors import UserError
+from bioshards.corpus.manifest import Shard
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.storage_protocol import Storage
 
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from bioshards.corpus.exit_codes import INTERRUPTED, OK, USAGE_ERROR
+from bioshards.corpus.errors import INTERRUPTED, OK, USAGE_ERROR
 from bioshards.corpus.ui.error_report import report_error
 
 

@@ -24,7 +24,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.errors import UserError
 from bioshards.corpus.manifest import (
     DocumentsManifest,
@@ -35,6 +34,7 @@ from bioshards.corpus.manifest import (
     read_manifest,
 )
 from bioshards.corpus.shards import arrow_io as shards
+from bioshards.corpus.shards.arrow_io import DOCUMENT_SCHEMA
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.contamination.ngrams import NgramIndex, Positions, hash_ngrams
 

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from bioshards.corpus.errors import escape_controls, escape_line
-from bioshards.corpus.exit_codes import NOT_PUBLISHED, OK
+from bioshards.corpus.errors import NOT_PUBLISHED, OK, escape_controls, escape_line
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bioshards.corpus.shards.arrow_io import Shard
+from bioshards.corpus.manifest import Shard
 from bioshards.pipelines.dry_run import cost
 from bioshards.pipelines.dry_run.cost import DryRunPlan
 from bioshards.pipelines.inputs.downloads import format_size

@@ -8,9 +8,8 @@ from typing import Any
 import apache_beam as beam
 import msgspec
 
-from bioshards.corpus.manifest import InputDocuments, WordsRun
+from bioshards.corpus.manifest import InputDocuments, Shard, WordsRun
 from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines.transforms.step_metrics import (
     StepResult,

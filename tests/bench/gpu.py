@@ -34,8 +34,7 @@ from unittest import mock
 
 import torch
 
-from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.exit_codes import INTERRUPTED, OK
+from bioshards.corpus.errors import INTERRUPTED, OK, InvalidValueError
 from bioshards.evaluate.__main__ import main as evaluate
 from bioshards.train.__main__ import main as train
 from bioshards.train.batch import Batch, BatchCounts

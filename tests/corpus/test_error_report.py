@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from bioshards.corpus.errors import (
+    FAILED,
     RESUME,
+    USAGE_ERROR,
     BadFileError,
     DiskFullError,
     InvalidValueError,
@@ -19,7 +21,6 @@ from bioshards.corpus.errors import (
     WorkerError,
     escape_controls,
 )
-from bioshards.corpus.exit_codes import FAILED, USAGE_ERROR
 from bioshards.corpus.ui.error_report import report_error
 
 HOSTILE = "\x1b]0;mine\x07\x1b[2J\x9b31m\r\x08\u202egnp.exe\u2028\udc80"

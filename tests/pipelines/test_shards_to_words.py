@@ -447,8 +447,8 @@ def test_pretokenizer_choices_are_those_of_word_counts() -> None:
 
 def test_counting_and_merging_steps_without_beam(abstracts: Path, tmp_path: Path) -> None:
     """The report of each step has the totals of its counts."""
+    from bioshards.corpus.manifest import Shard
     from bioshards.corpus.output.output_layout import OutputDir
-    from bioshards.corpus.shards.arrow_io import Shard
 
     storage, output_dir = LocalStorage(), OutputDir(str(tmp_path / "out"))
     shards = [Shard(**item) for item in load_manifest(abstracts)["outputs"]]

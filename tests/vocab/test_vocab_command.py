@@ -417,8 +417,8 @@ def test_corpus_without_words_is_refused(read_build_error: ReadBuildError, tmp_p
 def write_documents(folder: Path, sentences: list[str]) -> Path:
     """Write a finished directory of one document."""
     from bioshards.corpus.document import Document
-    from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
     from bioshards.corpus.shards import arrow_io as shards
+    from bioshards.corpus.shards.arrow_io import DOCUMENT_SCHEMA
 
     out = folder / "documents"
     storage = LocalStorage()

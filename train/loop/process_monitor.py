@@ -19,8 +19,7 @@ from typing import Final
 from torch.distributed import DistError
 from torch.distributed.distributed_c10d import PrefixStore, Store
 
-from bioshards.corpus.errors import RunError, escape_controls
-from bioshards.corpus.exit_codes import FAILED
+from bioshards.corpus.errors import FAILED, RunError, escape_controls
 
 LOST_SECONDS: float = 50
 """Silence after which a process is lost; the run then ends within a minute."""

@@ -8,11 +8,17 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from bioshards.corpus.manifest import InputWords, ManifestError, WordsManifest, parse_manifest
+from bioshards.corpus.manifest import (
+    DOCUMENT_PIPELINES,
+    InputWords,
+    ManifestError,
+    Shard,
+    WordsManifest,
+    parse_manifest,
+)
 from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.corpus.shards import arrow_io, input_dirs
-from bioshards.corpus.shards.arrow_io import Shard
-from bioshards.corpus.shards.input_dirs import DOCUMENT_PIPELINES, DocumentsInput, InputError
+from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.progress import Progress
 from bioshards.vocab.counting import word_counts

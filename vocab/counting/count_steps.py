@@ -22,6 +22,7 @@ from bioshards.corpus.errors import shorten_list
 from bioshards.corpus.manifest import (
     InputDocuments,
     PrunedWords,
+    Shard,
     ValidationWords,
     WordsConfig,
     WordsManifest,
@@ -35,7 +36,6 @@ from bioshards.corpus.manifest import (
 )
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import input_dirs
-from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.storage_protocol import Storage

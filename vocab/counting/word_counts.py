@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.manifest import Shard
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.tokenizer.pretokenizer import PretokenizeFn, Pretokenizer

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from bioshards.corpus.lifecycle import near_duplicate_files, versions
 from bioshards.corpus.lifecycle.near_duplicate_files import SignatureSource, SignatureWriter
+from bioshards.corpus.manifest import Shard
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io, input_dirs
-from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.pretraining import overlap_filter
 from bioshards.vocab.pretraining.shard_groups import ShardGroup

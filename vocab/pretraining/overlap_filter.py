@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus.lifecycle import full_text_overlap
+from bioshards.corpus.manifest import Shard
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError, find_damage
 from bioshards.corpus.storage.storage_protocol import Storage
 

@@ -21,6 +21,7 @@ from bioshards.corpus.manifest import (
     PretrainingInput,
     PretrainingManifest,
     PretrainingRun,
+    Shard,
     SplitCounts,
     find_manifest,
     is_complete,
@@ -30,7 +31,6 @@ from bioshards.corpus.manifest import (
 )
 from bioshards.corpus.output.output_layout import SPLITS, OutputDir
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.parallel import parallel_for_each
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.pretraining import global_shuffle, set_card, shard_writer

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from bioshards.corpus.shards.arrow_io import Shard
+from bioshards.corpus.manifest import Shard
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 
 MIN_GROUP_BYTES: Final = 16_000_000

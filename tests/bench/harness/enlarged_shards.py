@@ -17,8 +17,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards.arrow_io import DOCUMENT_SCHEMA
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.corpus.manifests import put_documents
 

@@ -25,11 +25,10 @@ from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.bucket_inventory import Inventory
 from bioshards.corpus.download.rate_limit import RateLimiter
 from bioshards.corpus.jats.filters import PmcConfig
-from bioshards.corpus.manifest import DocumentsRun, PretrainingInput, PretrainingRun, WordsRun
+from bioshards.corpus.manifest import DocumentsRun, PretrainingInput, PretrainingRun, Shard, WordsRun
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.pubmed.discovery import source_from_file
 from bioshards.corpus.pubmed.filters import PubMedConfig
-from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile

@@ -35,11 +35,10 @@ from bioshards.corpus.lifecycle import publish
 from bioshards.corpus.lifecycle.finalize import FinalizeResult
 from bioshards.corpus.lifecycle.publish import is_up_to_date
 from bioshards.corpus.lifecycle.stage import StageResult
-from bioshards.corpus.manifest import DocumentsRun
+from bioshards.corpus.manifest import DocumentsRun, Shard
 from bioshards.corpus.output.output_layout import FORMAT, OutputDir
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.shards import arrow_io, input_dirs
-from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines import cli

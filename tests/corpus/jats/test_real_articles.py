@@ -15,12 +15,12 @@ from lxml import etree
 
 from bioshards.corpus import jats
 from bioshards.corpus.document import ArticleColumns
-from bioshards.corpus.document_schema import COLUMN_TYPES
 from bioshards.corpus.errors import BadFileError, BadRecordError
 from bioshards.corpus.jats import article_metadata, text_blocks, xml_tree
 from bioshards.corpus.jats.document_builder import identify_article
 from bioshards.corpus.jats.in_text_marks import CITATION_MARK, REMOVAL_MARK
 from bioshards.corpus.jats.text_blocks import TextBlock
+from bioshards.corpus.shards.arrow_io import COLUMN_TYPES
 from tests.support.corpus import jats_oracle as oracle
 from tests.support.real_data import DATA, needs_data
 

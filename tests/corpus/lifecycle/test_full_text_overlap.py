@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus import commands
-from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.lifecycle import full_text_overlap
 from bioshards.corpus.lifecycle.full_text_overlap import MATCH_KEY_SCHEMA, OVERLAP_SCHEMA, OverlapInputError
 from bioshards.corpus.manifest import OverlapFile
 from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards.arrow_io import DOCUMENT_SCHEMA
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.corpus.identified_documents import (
     SAMPLE_ABSTRACTS,

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from bioshards.corpus.document import Document
-from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.lifecycle import full_text_overlap, shard_keys
 from bioshards.corpus.lifecycle.full_text_overlap import MATCH_KEY_SCHEMA
 from bioshards.corpus.manifest import Shard
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards.arrow_io import DOCUMENT_SCHEMA
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 from tests.support.corpus.identified_documents import (

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.document_schema import make_schema
 from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.jats.inputs import discover
 from bioshards.corpus.lifecycle import dedup, stage, versions
@@ -26,6 +25,7 @@ from bioshards.corpus.lifecycle.versions import VERSION_KEY_SCHEMA
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards.arrow_io import make_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
 from tests.support.corpus.archive_bytes import pack_tar_gz, pack_zip

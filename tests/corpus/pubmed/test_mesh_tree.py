@@ -7,12 +7,12 @@ import io
 
 import pytest
 
-from bioshards.corpus.article_config import parse_names
 from bioshards.corpus.document import ArticleColumns, MeshHeading
 from bioshards.corpus.pubmed import mesh_tree
 from bioshards.corpus.pubmed.citation import AbstractSection, Citation
 from bioshards.corpus.pubmed.document_builder import CitationDocumentBuilder
 from bioshards.corpus.pubmed.filters import PubMedConfig
+from bioshards.corpus.text_config import parse_names
 
 DATA = (
     b"Rest;G11\nSleep;G11.100\nSleep, REM;G11.100.200\nSleepwalking;G11.101\r\n"

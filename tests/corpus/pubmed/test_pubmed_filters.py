@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.article_config import ISSNS, parse_columns, parse_names, parse_years
 from bioshards.corpus.document import (
     DEFAULT_COLUMNS,
     HEADING_SEPARATOR,
@@ -22,14 +21,15 @@ from bioshards.corpus.document import (
     MeshHeading,
 )
 from bioshards.corpus.document_presets import PUBMED_PRESETS
-from bioshards.corpus.document_schema import COLUMN_TYPES
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.pubmed.citation import AbstractSection, Citation, OtherAbstract
 from bioshards.corpus.pubmed.document_builder import CitationDocumentBuilder
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.pubmed.publication_types import parse_publication_types
 from bioshards.corpus.sentences import collapse_whitespace
+from bioshards.corpus.shards.arrow_io import COLUMN_TYPES
 from bioshards.corpus.text.cleaning import CLEANING_RULES
+from bioshards.corpus.text_config import ISSNS, parse_columns, parse_names, parse_years
 from tests.support.hypothesis_profiles import examples
 
 CITATION = Citation(

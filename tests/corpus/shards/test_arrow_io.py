@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.document import ArticleColumns, Document
-from bioshards.corpus.document_schema import COLUMN_TYPES, DOCUMENT_SCHEMA, make_schema
+from bioshards.corpus.manifest import Shard
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.shards.arrow_io import Shard
+from bioshards.corpus.shards.arrow_io import COLUMN_TYPES, DOCUMENT_SCHEMA, make_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.corpus.manifests import put_documents
@@ -24,6 +24,32 @@ from tests.support.hypothesis_profiles import examples
 FILES = LocalStorage()
 OVERHEAD = 16_384
 """An upper limit for the bytes of the schema and the message headers of a shard."""
+
+
+LIST_OF_STRINGS = "list<item: string>"
+EXPECTED_COLUMN_TYPES = {
+    "journal_abbreviation": "string",
+    "nlm_id": "string",
+    "publication_types": LIST_OF_STRINGS,
+    "mesh": "list<item: struct<descriptor: string, ui: string, major: bool, "
+    "qualifiers: list<item: struct<qualifier: string, major: bool>>>>",
+    "keywords": LIST_OF_STRINGS,
+    "subjects": LIST_OF_STRINGS,
+    "published": "string",
+    "entered": "date32[day]",
+    "revised": "date32[day]",
+    "section_categories": LIST_OF_STRINGS,
+    "authors": "list<item: struct<last_name: string, fore_name: string, orcid: string, "
+    "affiliations: list<item: string>>>",
+    "chemicals": "list<item: struct<name: string, ui: string, registry_number: string>>",
+    "grants": "list<item: struct<id: string, agency: string, country: string>>",
+    "cited_pmids": "list<item: int32>",
+    "other_abstracts": "list<item: struct<type: string, language: string, text: string>>",
+}
+
+
+def test_columns_have_the_types_of_their_attributes() -> None:
+    assert {name: str(column_type) for name, column_type in COLUMN_TYPES.items()} == EXPECTED_COLUMN_TYPES
 
 
 def make_document(number: int, **changes: Any) -> Document:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from bioshards.corpus.document import DEFAULT_COLUMNS
-from bioshards.corpus.document_schema import make_schema
+from bioshards.corpus.shards.arrow_io import make_schema
 from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.corpus.jats_articles import (
     article_xml,

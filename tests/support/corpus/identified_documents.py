@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bioshards.corpus.document import Document
-from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.shards import arrow_io as shards
+from bioshards.corpus.shards.arrow_io import DOCUMENT_SCHEMA
 from tests.support.corpus.manifests import FILES, put_documents
 
 IdRow = tuple[str, int | None, str | None, str | None]

@@ -10,7 +10,6 @@ import msgspec
 import pyarrow as pa
 
 from bioshards.corpus.document import Document
-from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.manifest import (
     InputAbstracts,
     InputWords,
@@ -22,6 +21,7 @@ from bioshards.corpus.manifest import (
     VocabularyIdentity,
 )
 from bioshards.corpus.shards import arrow_io as shards
+from bioshards.corpus.shards.arrow_io import DOCUMENT_SCHEMA
 from bioshards.corpus.shards.pretraining_schema import make_schema
 from tests.support.corpus import synthetic_documents as invented
 from tests.support.corpus.manifests import (

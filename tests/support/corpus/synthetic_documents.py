@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bioshards.corpus.document import Document
-from bioshards.corpus.document_schema import DOCUMENT_SCHEMA
-from bioshards.corpus.manifest import OverlapFile
+from bioshards.corpus.manifest import OverlapFile, Shard
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.shards.arrow_io import Shard
+from bioshards.corpus.shards.arrow_io import DOCUMENT_SCHEMA
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.corpus.manifests import put_documents
 

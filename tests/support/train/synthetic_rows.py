@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from bioshards.corpus.manifest import VocabularyIdentity, write_manifest
+from bioshards.corpus.manifest import Shard, VocabularyIdentity, write_manifest
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL, make_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -73,7 +73,7 @@ def write_pretraining_set(
     Args:
         facts: changed fields of the schemas' metadata.
     """
-    storage, outputs = LocalStorage(), list[arrow_io.Shard]()
+    storage, outputs = LocalStorage(), list[Shard]()
     for split, batches_by_shard in (("train", train), ("validation", validation or {})):
         for name, batches_of_rows in batches_by_shard.items():
             rows = [row for block in batches_of_rows for row in block]

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bioshards.corpus.manifest import Shard
 from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.shards.arrow_io import Shard
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.shards.pretraining_schema import BATCH_ROWS, metadata_from_schema
 from bioshards.corpus.storage.local_storage import LocalStorage

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from bioshards.corpus.shards.arrow_io import Shard
+from bioshards.corpus.manifest import Shard
 from bioshards.corpus.shards.pretraining_schema import metadata_from_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
