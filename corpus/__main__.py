@@ -61,7 +61,7 @@ class VerifyOptions:
 COMMANDS: Final[dict[str, tuple[type[ExportOptions | ShowOptions | StatsOptions | VerifyOptions], str]]] = {
     "export": (ExportOptions, "write documents as text, JSON lines or Parquet"),
     "show": (ShowOptions, "print one document"),
-    "stats": (StatsOptions, "print statistics of any finished directory"),
+    "stats": (StatsOptions, "print statistics of documents or of a pretraining set"),
     "verify": (VerifyOptions, "compare every file of a finished directory with its manifest"),
 }
 

@@ -16,8 +16,8 @@ from bioshards.corpus.lifecycle import full_text_overlap
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.export import ExportFormat, export_files, format_documents
 from bioshards.corpus.shards.input_dirs import check_directory
-from bioshards.corpus.stats import directory_stats, html_report, text_tables
-from bioshards.corpus.stats.shard_batches import StatsError
+from bioshards.corpus.stats import directory_stats, report
+from bioshards.corpus.stats.directory_stats import StatsError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress
 
@@ -115,11 +115,9 @@ def write_stats(folder: str, json_path: str | None, html_path: str | None) -> No
     if json_path is not None:
         _write_text(json_path, directory_stats.to_json(result))
     if html_path is not None:
-        _write_text(
-            html_path, html_report.render_stats_page(result, os.path.basename(os.path.abspath(folder)))
-        )
+        _write_text(html_path, report.render_stats_page(result, os.path.basename(os.path.abspath(folder))))
     if json_path is html_path is None:
-        _write_text("-", text_tables.render_text(result))
+        _write_text("-", report.render_text(result))
 
 
 def _write_text(path: str, text: str) -> None:

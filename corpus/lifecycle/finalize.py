@@ -24,7 +24,7 @@ from bioshards.corpus.lifecycle.stage import STAGED_FIELDS, StageResult, order_s
 from bioshards.corpus.manifest import Shard
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.stats.document_tally import TALLIED_COLUMNS, DocumentTally
+from bioshards.corpus.stats.tally import TALLIED_COLUMNS, DocumentTally
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
 

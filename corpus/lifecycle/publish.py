@@ -42,8 +42,7 @@ from bioshards.corpus.manifest import (
 )
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.stats import html_report
-from bioshards.corpus.stats.document_tally import DocumentTally
+from bioshards.corpus.stats import report
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile
@@ -359,12 +358,10 @@ def _publish_pages(
         with storage.write(f"{output_dir.path}/{name}") as out:
             out.write(pages[name].encode("utf-8", "backslashreplace"))
 
-    tally = DocumentTally()
-    for counts in prefetch_map(storage, read_tally, output_names):
-        tally.add_json(counts)
+    tallies = prefetch_map(storage, read_tally, output_names)
     pages = {
         dataset_card.FILE: dataset_card.format_dataset_card(manifest, document_config),
-        html_report.FILE: html_report.render_documents_page(storage, output_dir.path, manifest, tally),
+        report.FILE: report.render_documents_page(storage, output_dir.path, manifest, tallies),
     }
     parallel_for_each(storage, write, pages)
 

@@ -6,8 +6,31 @@ show arbitrary input text: all of it is escaped, and invisible characters are sp
 
 from __future__ import annotations
 
-import html
 import unicodedata
+from dataclasses import dataclass
+from typing import Final
+
+NUM_COLOURS: Final = 7
+"""Colours of base.html for bars and lines: ``--c0`` and the following."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar, which macros.html draws in CSS.
+
+    Attributes:
+        size: its length in per cent of its room; without one it is not drawn.
+        start: where it begins, in per cent.
+        colour: number of a colour of the page.
+        is_hollow: draw only its border.
+        interval: ends of the line through it, in per cent, or None.
+    """
+
+    size: float
+    start: float = 0
+    colour: int = 0
+    is_hollow: bool = False
+    interval: tuple[float, float] | None = None
 
 
 def render_page(package: str, template: str, **values: object) -> str:
@@ -53,11 +76,6 @@ def spell_out_invisible(text: str, keep: str = "") -> str:
         else:
             output.append("\u25cc" + character if category[0] == "M" and not output else character)
     return "".join(output)
-
-
-def escape_html(value: object) -> str:
-    """Escape any value for HTML; blanks and line breaks stay."""
-    return html.escape(spell_out_invisible(str(value), keep=" \n"))
 
 
 def format_percent(value: float) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from bioshards.corpus.ui.chart import Chart, Score, ScoreSeries, draw_scores
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bioshards.corpus.ui.html_page import NUM_COLOURS, Bar
 from bioshards.corpus.ui.html_page import render_page as render_template
 from bioshards.evaluate.report.blurb import BLURB_TASKS
 from bioshards.evaluate.report.report_types import PublishedReport, Report, SuiteReport, TaskReport
@@ -14,6 +17,41 @@ from bioshards.evaluate.report.table import (
     list_model_labels,
     make_task_cell,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Score in per cent with the label beside its bar; ``low`` and ``high`` if it has an interval."""
+
+    value: float
+    label: str
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreChart:
+    """Bars of models below each task's title, from 0 to 100 per cent.
+
+    Attributes:
+        legend: name of each model, and how its bars look.
+        tasks: title of each task, and the label, the text shown on hover and the bar of each score.
+    """
+
+    legend: list[tuple[str, Bar]]
+    tasks: list[tuple[str, list[tuple[str, str, Bar]]]]
+
+    def add_model(self, name: str, scores: Sequence[Score | None], is_hollow: bool = False) -> None:
+        """Add a model with its score of each task; None without one."""
+        colour = len(self.legend) % NUM_COLOURS
+        self.legend.append((name, Bar(100, colour=colour, is_hollow=is_hollow)))
+        for (task, bars), score in zip(self.tasks, scores, strict=True):
+            if score:
+                interval = None
+                if score.low is not None and score.high is not None:
+                    interval = max(0.0, score.low), max(0.0, score.high)
+                bar = Bar(max(0.0, score.value), 0, colour, is_hollow, interval)
+                bars.append((score.label, f"{name}, {task}: {score.label}", bar))
 
 
 def render_page(report: Report) -> str:
@@ -46,19 +84,17 @@ def _list_blurb_scores(suite: SuiteReport) -> list[tuple[str, str]]:
     ]
 
 
-def _draw_suite(suite: SuiteReport) -> Chart:
+def _draw_suite(suite: SuiteReport) -> ScoreChart:
     """Draw our scores and the charted published ones, for the tasks that we have."""
     tasks = suite["tasks"]
-    series = [
-        ScoreSeries(label, [_get_our_score(task_report, label) for task_report in tasks.values()])
-        for label in list_model_labels(suite)
-    ]
+    chart = ScoreChart([], [(_get_chart_title(task, report), []) for task, report in tasks.items()])
+    for label in list_model_labels(suite):
+        chart.add_model(label, [_get_our_score(report, label) for report in tasks.values()])
     for table in suite["published"][:1]:
         for model in table["charted_models"]:
             scores = [_get_published_score(tasks[task], task, table, model) for task in tasks]
-            series.append(ScoreSeries(model, scores, is_hollow=True))
-    titles = [_get_chart_title(task, task_report) for task, task_report in tasks.items()]
-    return draw_scores(f"Scores of {suite['title']}", titles, series)
+            chart.add_model(model, scores, is_hollow=True)
+    return chart
 
 
 def _get_chart_title(task: str, task_report: TaskReport) -> str:

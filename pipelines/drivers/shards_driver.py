@@ -24,7 +24,7 @@ from bioshards.corpus.pubmed import mesh_tree
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.sentences import splitters
 from bioshards.corpus.shards.arrow_io import read_documents_manifest
-from bioshards.corpus.stats import html_report
+from bioshards.corpus.stats import report
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text_config import TextConfig
 from bioshards.corpus.text_files.discovery import discover_sources
@@ -253,7 +253,7 @@ class ShardsDriver(Driver[ShardsOptions, ShardsJob]):
             *_format_id_lists(manifest),
             *_format_overlap(manifest),
             f"shards:   {job.output_dir.path}",
-            f"report:   {job.output_dir.path}/{html_report.FILE}",
+            f"report:   {job.output_dir.path}/{report.FILE}",
         ]
         if result["rejected"] or manifest.bad_files:
             lines.append(f"rejected: {job.output_dir.path}/rejected")

@@ -36,6 +36,20 @@ for (const svg of document.querySelectorAll("svg")) {
     if (box.height < 10) problems.push(`too small to read: ${text.textContent}`);
   }
 }
+for (const labels of document.querySelectorAll(".axis, .score, .legend")) {
+  const boxes = [...labels.children].map(label => [label, label.getBoundingClientRect()]);
+  for (const [label, box] of boxes) {
+    if (box.left < 0 || box.right > root.clientWidth) problems.push(`cut off: ${label.textContent}`);
+    for (const [other, otherBox] of boxes)
+      if (label !== other && box.left < otherBox.right - 1 && otherBox.left < box.right - 1
+          && box.top < otherBox.bottom - 3 && otherBox.top < box.bottom - 3)
+        problems.push(`${label.textContent} overlaps ${other.textContent}`);
+  }
+}
+for (const columns of document.querySelectorAll(".columns")) {
+  const bars = [...columns.querySelectorAll("i")].map(bar => bar.getBoundingClientRect());
+  if (bars.some(bar => bar.width < 2)) problems.push("columns too narrow to see");
+}
 for (const scroller of document.querySelectorAll(".scroll")) {
   scroller.scrollLeft = 60;
   const first = scroller.querySelector("th:first-child")?.getBoundingClientRect();

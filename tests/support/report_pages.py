@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from bioshards.corpus.stats import directory_stats, html_report
+from bioshards.corpus.stats import directory_stats, report
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.contamination import match_page, split_summary
 from bioshards.evaluate.contamination.corpus_scan import Corpus, CorpusDocument
@@ -85,11 +85,11 @@ def _make_documents_page(folder: Path) -> str:
     stats["rejected"] = [
         {"reason": "no-pmid", "file": HOSTILE[4], "position": 7, "detail": HOSTILE[5], "text": HOSTILE[2]}
     ]
-    metrics = ("items", "skipped", "bytes_in", "bytes_out", "milliseconds", "max_item_ms")
+    metrics = ("items", "skipped", "milliseconds", "max_item_ms")
     stats["steps"] = {step: dict.fromkeys(metrics, 123_456_789) for step in ("stage", "versions", "finalize")}
     stats["warnings"] = ["2 baseline files do not have 30,000 records"]
     stats["years"][HOSTILE[0]] = {HOSTILE[4]: {"documents": 1, "words": 1}}
-    return html_report.render_stats_page(stats, "abstracts")
+    return report.render_stats_page(stats, "abstracts")
 
 
 def _make_pretraining_page(folder: Path) -> str:
@@ -99,7 +99,7 @@ def _make_pretraining_page(folder: Path) -> str:
         {"train": [rows], "validation": [rows[:9]]},
         {"train": split_counts(5), "validation": split_counts(1)},
     )
-    return html_report.render_stats_page(directory_stats.compute_stats(LocalStorage(), str(folder)), "bert-8")
+    return report.render_stats_page(directory_stats.compute_stats(LocalStorage(), str(folder)), "bert-8")
 
 
 def _make_vocabulary_page(name: str, *baseline_names: str) -> str:

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.ui.chart import WIDTH, Chart
 from bioshards.corpus.ui.html_page import render_page
 from bioshards.train.plot.charts import draw_charts
 from bioshards.train.plot.curves import NoLogsError, RunLog, Split, read_logs
+from bioshards.train.plot.line_chart import WIDTH, Chart
 from bioshards.train.plot.panels import SMOOTHING_DIVISOR, format_title, format_value, select_panels
 
 _COLUMNS: Final = 2

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from bioshards.corpus.ui.chart import (
+from bioshards.train.plot.curves import FloatArray, RunLog, smooth
+from bioshards.train.plot.line_chart import (
     MAX_MARKERS,
     NUM_COLOURS,
     Axis,
@@ -19,7 +20,6 @@ from bioshards.corpus.ui.chart import (
     make_linear_axis,
     make_log_axis,
 )
-from bioshards.train.plot.curves import FloatArray, RunLog, smooth
 from bioshards.train.plot.panels import BASELINES, SMOOTHING_DIVISOR, Panel, format_title
 
 _GREY: Final = NUM_COLOURS - 1

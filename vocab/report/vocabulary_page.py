@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from bioshards.corpus.ui.chart import Chart, Line, draw_lines, make_linear_axis, make_log_axis
 from bioshards.corpus.ui.html_page import format_percent, spell_out_invisible
 from bioshards.corpus.ui.html_page import render_page as render_template
 from bioshards.vocab.report.vocabulary_report import DEFAULT_NAME, MAX_INPUT_LENGTH
@@ -40,7 +41,7 @@ def render_page(report: Mapping[str, Any], name: str | None = None) -> str:
         report=report,
         vocabularies=report["vocabularies"],
         names=[vocabulary["name"] for vocabulary in report["vocabularies"]],
-        curve_chart=draw_curve(report["curve"], report["name"]) if report["curve"] else None,
+        curve=plot_curve(report["curve"], report["name"]) if report["curve"] else None,
         whole_counts=_count_whole_probes(report),
         split_marks=_split_marks,
         UNK=UNK,
@@ -49,24 +50,40 @@ def render_page(report: Mapping[str, Any], name: str | None = None) -> str:
     )
 
 
-def draw_curve(curve: Mapping[str, Any], name: str) -> Chart:
-    """Draw fertility against vocabulary size: a line for the first N pieces, a marker for each baseline."""
-    points, baselines = curve["points"], curve["vocabularies"][1:]
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Fertility against vocabulary size: a line for the first N pieces, a dot for each vocabulary.
+
+    Places are per cent of the chart's width, on a logarithmic scale of sizes, and of its height.
+
+    Attributes:
+        line: places of the points.
+        dots: name, size, fertility and place of each vocabulary, ours first.
+        sizes: smallest and largest size, where the scale begins and ends.
+        fertilities: the same of fertility.
+    """
+
+    line: list[tuple[float, float]]
+    dots: list[tuple[str, int, float, tuple[float, float]]]
+    sizes: tuple[int, int]
+    fertilities: tuple[float, float]
+
+
+def plot_curve(curve: Mapping[str, Any], name: str) -> Curve:
+    """Place the points of a curve and the vocabularies that it is compared with."""
+    points, (_, *baselines) = curve["points"], curve["vocabularies"]
     sizes = [entry["size"] for entry in (*points, *baselines)]
     fertilities = [entry["fertility"] for entry in (*points, *baselines)]
-    lines = [_make_line(points, 0, name)]
-    lines += [_make_line([entry], index, entry["name"]) for index, entry in enumerate(baselines, start=1)]
-    return draw_lines(
-        f"Pieces a word against the size of the vocabulary {name}",
-        lines,
-        make_log_axis("entries of the vocabulary", sizes),
-        make_linear_axis("pieces a word", [1, 1.1, *fertilities]),  # at 1, all words are whole
-    )
+    low, high = math.log(min(sizes)), math.log(max(sizes))
+    bottom, top = min(1, *fertilities), max(1.1, *fertilities)  # at 1, all words are whole
 
+    def place(entry: Mapping[str, Any]) -> tuple[float, float]:
+        x = (math.log(entry["size"]) - low) / (high - low) if high > low else 0.5
+        return 100 * x, 100 * (entry["fertility"] - bottom) / (top - bottom)
 
-def _make_line(points: Sequence[Mapping[str, Any]], index: int, name: str) -> Line:
-    xs, ys = [point["size"] for point in points], [point["fertility"] for point in points]
-    return Line(xs, ys, index, name, "none" if index else "solid", index if index else "dot")
+    named = [(name, points[-1]), *((entry["name"], entry) for entry in baselines)]
+    dots = [(title, entry["size"], entry["fertility"], place(entry)) for title, entry in named]
+    return Curve([place(point) for point in points], dots, (min(sizes), max(sizes)), (bottom, top))
 
 
 def _count_whole_probes(report: Mapping[str, Any]) -> list[int]:

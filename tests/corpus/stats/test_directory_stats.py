@@ -1,10 +1,9 @@
-"""Statistics of document shards, words and vocabularies, and errors of invalid directories."""
+"""Statistics of document shards, errors of invalid directories, and the command."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -19,8 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus import __main__ as command
-from bioshards.corpus.stats import directory_stats, text_tables
-from bioshards.corpus.stats.shard_batches import StatsError
+from bioshards.corpus.manifest import BadFile
+from bioshards.corpus.stats import directory_stats, report
+from bioshards.corpus.stats.directory_stats import StatsError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.corpus.manifests import of_documents, of_mirror
 from tests.support.corpus.stats_directories import (
@@ -69,7 +69,7 @@ def test_stats_of_a_small_directory(documents_dir: Path) -> None:
 
 def test_summary_of_documents(documents_dir: Path) -> None:
     stats = compute_stats(documents_dir)
-    assert text_tables.render_text(stats | {"bytes": 12_345}) == SUMMARY
+    assert report.render_text(stats | {"bytes": 12_345}) == SUMMARY
 
 
 SUMMARY = """\
@@ -165,26 +165,6 @@ def test_counts_equal_those_of_the_manifest(corpus: str, request: pytest.Fixture
     assert {year: counts["documents"] for year, counts in years.items()} == manifest["years"]
 
 
-def test_summary_of_words_and_of_a_vocabulary(tmp_path: Path) -> None:
-    words = compute_stats(write_manifest_file(tmp_path / "words", WORDS_MANIFEST))
-    assert (words["kind"], words["counts"]) == ("words", WORDS_MANIFEST["counts"])
-    summary = text_tables.render_text(words)
-    assert summary.startswith("Counted words, made by shards_to_words\n")
-    for line in (
-        "validation: documents          634",
-        "documents of pubmed_to_shards  1,234",
-        "words.tsv  4,567",
-    ):
-        assert f"{line}\n" in summary
-    vocabulary = compute_stats(write_manifest_file(tmp_path / "vocabulary", VOCABULARY_MANIFEST))
-    summary = text_tables.render_text(vocabulary)
-    assert re.search(r"^its page +report.html$", summary, re.MULTILINE)
-    assert re.search(r"^recipe: dummies +@GENE\$, @X\$$", summary, re.MULTILINE)
-    assert re.search(r"^input +shards_to_words$", summary, re.MULTILINE)
-    assert "alphabet" not in summary
-    assert "library_versions" not in vocabulary["config"]
-
-
 # Invalid directories
 
 
@@ -217,6 +197,8 @@ def test_unfinished_directory_is_refused(documents_dir: Path, tmp_path: Path) ->
         ({"pipeline": ["vocab"]}, "it is not of bioshards"),
         ({"pipeline": "another"}, "it was made by another. Give an output of pubmed_to_shards"),
         (MIRROR, "it was made by fetch. Give an output of pubmed_to_shards, pmc_to_shards"),
+        (WORDS_MANIFEST, "it was made by shards_to_words. Give an output of"),
+        (VOCABULARY_MANIFEST, "it was made by vocab. Give an output of"),
         (
             {**VOCABULARY_MANIFEST, "config": 3},
             "is not as vocab writes it: Expected `object`, got `int` - at `$.config`",
@@ -284,7 +266,7 @@ def test_summary_is_printed_without_output_options(
     documents_dir: Path, run_command: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command(documents_dir) == 0
-    assert capsys.readouterr().out == text_tables.render_text(compute_stats(documents_dir))
+    assert capsys.readouterr().out == report.render_text(compute_stats(documents_dir))
 
 
 def test_output_is_independent_of_the_path(
@@ -321,15 +303,14 @@ def test_errors_end_with_status_2_and_a_message(
 
 
 def test_file_name_with_invalid_unicode_is_escaped(tmp_path: Path, run_command: Any) -> None:
-    name = os.fsdecode(b"data-\xff.arrow")
-    outputs = [{"file": name, "bytes": 1}]
-    folder = write_manifest_file(
-        tmp_path / "words", WORDS_MANIFEST | {"outputs": [{**outputs[0], "rows": 1, "sha256": ""}]}
-    )
+    bad_file = BadFile(os.fsdecode(b"data-\xff.xml"), "/in/x", "unreadable", "it is damaged")
+    manifest = msgspec.structs.replace(of_documents([]), bad_files=(bad_file,))
+    folder = write_manifest_file(tmp_path / "out", msgspec.to_builtins(manifest))
     assert run_command(folder, "--json", tmp_path / "found.json") == 0
-    assert json.loads((tmp_path / "found.json").read_bytes())["outputs"] == outputs
+    found = json.loads((tmp_path / "found.json").read_bytes())["bad_files"]
+    assert found == [{"file": bad_file.file, "detail": "it is damaged"}]
     assert run_command(folder, "--html", tmp_path / "found.html") == 0
-    assert "data-U+DCFF.arrow" in (tmp_path / "found.html").read_text()
+    assert "data-U+DCFF.xml" in (tmp_path / "found.html").read_text()
     assert run_command(folder) == 0
 
 

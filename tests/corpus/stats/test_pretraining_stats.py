@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.stats import directory_stats, html_report, text_tables
-from bioshards.corpus.stats.pretraining_stats import count_documents_per_row
+from bioshards.corpus.stats import directory_stats, report
+from bioshards.corpus.stats.directory_stats import count_documents_per_row
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.corpus.stats_directories import (
     LENGTH,
@@ -28,7 +28,7 @@ FILES = LocalStorage()
 
 def render_lines(stats: dict[str, Any]) -> list[str]:
     """Return the lines of the summary with runs of blanks collapsed."""
-    return [" ".join(line.split()) for line in text_tables.render_text(stats).split("\n")]
+    return [" ".join(line.split()) for line in report.render_text(stats).split("\n")]
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_set_without_labels_and_validation(tmp_path: Path, objective: str) -> No
     stats = compute_stats(folder)
     assert list(stats["splits"]) == ["train"]
     assert stats["splits"]["train"]["labels"] == {}
-    assert "label" not in text_tables.render_text(stats)
+    assert "label" not in report.render_text(stats)
 
 
 def test_set_without_rows_has_no_shares(tmp_path: Path) -> None:
@@ -122,8 +122,8 @@ def test_set_without_rows_has_no_shares(tmp_path: Path) -> None:
     train = stats["splits"]["train"]
     assert train["rows"] == train["tokens"] == 0
     assert [train[key] for key in ("fill", "padding", "full_rows", "single_segment")] == [None] * 4
-    assert "none" in text_tables.render_text(stats)
-    assert "padding." not in html_report.render_stats_page(stats, "set")
+    assert "none" in report.render_text(stats)
+    assert "padding." not in report.render_stats_page(stats, "set")
 
 
 ROW = st.integers(1, LENGTH).flatmap(

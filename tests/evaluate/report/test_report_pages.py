@@ -6,14 +6,13 @@ import re
 from typing import Any
 
 import lxml.html
-import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.ui.chart import Score, ScoreSeries, draw_scores
+from bioshards.corpus.ui.html_page import Bar
 from bioshards.evaluate.report.blurb import BLURB_TASKS
-from bioshards.evaluate.report.evaluation_page import render_page
+from bioshards.evaluate.report.evaluation_page import Score, ScoreChart, render_page
 from bioshards.evaluate.report.markdown import render_markdown
 from bioshards.evaluate.report.report_data import build_report
 from bioshards.evaluate.report.report_types import Report
@@ -223,10 +222,8 @@ def test_incomparable_scores_are_marked_everywhere(fields: Any, mark: str, note:
         assert mark in find_row(text, "## BLURB", row_name)[label]
         assert mark not in find_row(text, "## BLURB", row_name)["PubMedBERT"]
     assert note in text
-    page = lxml.html.document_fromstring(render_page(report))
-    labels = [
-        element.text for element in page.iter("text") if element.text and element.text.startswith("80.00")
-    ]
+    page: Any = lxml.html.document_fromstring(render_page(report))
+    labels = [text for text in page.xpath("//*[@class='score']/span/text()") if text.startswith("80.00")]
     assert labels == [f"80.00{mark}"] * 13
 
 
@@ -242,8 +239,8 @@ def test_every_row_on_the_invented_sample_says_so() -> None:
         _, *rows = parse_table(text, title)
         assert len(rows) >= len(BLURB_TASKS)
         assert [cells[0] for cells in rows if not cells[0].endswith("<br>invented sample")] == []
-    page = lxml.html.document_fromstring(render_page(report))
-    chart_titles = [element.text for element in page.iter("text") if "font-weight" in element.attrib]
+    page: Any = lxml.html.document_fromstring(render_page(report))
+    chart_titles = page.xpath("//figure/strong/text()")
     assert len(chart_titles) == len(BLURB_TASKS)
     assert all((title or "").endswith(" ¤") for title in chart_titles)
     assert "invented sample" not in render_markdown(build_test_report(make_result(task="ddi")))
@@ -367,7 +364,7 @@ def test_pages_are_well_formed_for_any_names(model: str, task: str) -> None:
     report = build_test_report(make_result(model, task), make_result(model + "'", task))
     tree = lxml.html.document_fromstring(render_page(report))
     assert len(list(tree.iter("table"))) == 7  # models, scores, compared, runs, figures, two of variants
-    assert len(list(tree.iter("svg"))) == 1
+    assert len(list(tree.iter("figure"))) == 1
 
 
 def test_page_has_no_scripts_or_external_resources() -> None:
@@ -379,32 +376,35 @@ def test_page_has_no_scripts_or_external_resources() -> None:
 
 
 def test_chart_is_drawn_to_scale() -> None:
-    chart = draw_scores(
-        "Scores",
-        ["one", "two"],
-        [
-            ScoreSeries("ours", [Score(50, "50.00", 40, 60), None]),
-            ScoreSeries("theirs", [Score(100, "100.00"), Score(-20, "-20.00")], is_hollow=True),
-        ],
-    )
-    tree = lxml.html.fragment_fromstring(chart.__html__())
-    bars = [bar for bar in tree.iter("rect") if len(bar)]
-    widths = [float(bar.attrib["width"]) for bar in bars]
-    assert widths[1] == pytest.approx(2 * widths[0])
-    assert widths[2] == 0  # a negative score has a label and no bar
-    assert [bar.attrib["fill"] == "none" for bar in bars] == [False, True, True]
-    assert [bar.findtext("title") for bar in bars] == [
-        "ours, one: 50.00",
-        "theirs, one: 100.00",
-        "theirs, two: -20.00",
+    chart = ScoreChart([], [("one", []), ("two", [])])
+    chart.add_model("ours", [Score(50, "50.00", 40, 60), None])
+    chart.add_model("theirs", [Score(100, "100.00"), Score(-20, "-20.00")], is_hollow=True)
+    assert chart.legend == [("ours", Bar(100)), ("theirs", Bar(100, colour=1, is_hollow=True))]
+    assert chart.tasks == [
+        (
+            "one",
+            [
+                ("50.00", "ours, one: 50.00", Bar(50, interval=(40, 60))),
+                ("100.00", "theirs, one: 100.00", Bar(100, colour=1, is_hollow=True)),
+            ],
+        ),
+        # a negative score has a label and no bar
+        ("two", [("-20.00", "theirs, two: -20.00", Bar(0, colour=1, is_hollow=True))]),
     ]
-    (line,) = tree.iter("path")
-    low, high = map(float, re.findall(r"M([\d.]+) [\d.]+H([\d.]+)", line.attrib["d"])[0])
-    assert numpy.isclose((high - low) / widths[1], 0.2, atol=0.001)
+
+
+def test_page_draws_bars_and_intervals() -> None:
+    runs = [make_result(task="ddi", seed=seed, rows=make_rows(8)) for seed in (0, 1)]
+    tree: Any = lxml.html.document_fromstring(render_page(build_test_report(*runs)))
+    ours, *published = tree.xpath("//*[@class='score']")
+    (bar,), (interval,) = ours.xpath(".//i"), ours.xpath(".//u")
+    assert bar.get("style").startswith("left:min(0%,100% - 4px);width:80.0%;")
+    assert interval.get("style") == "left:80.0%;width:0.0%"
+    assert all(bar.get("class") == "hollow" for score in published for bar in score.iter("i"))
 
 
 def test_chart_shows_published_scores() -> None:
     tree = lxml.html.document_fromstring(render_page(build_test_report(make_result(task="ddi"))))
-    titles = [element.text for element in tree.iter("title")]
+    titles = [element.get("title") for element in tree.iter("div")]
     assert "PubMedBERT, DDI: 82.36" in titles
     assert "BERT uncased, DDI: 80.04" in titles

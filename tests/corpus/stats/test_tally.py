@@ -1,4 +1,4 @@
-"""Histograms: exact statistics, and bins that partition the numbers."""
+"""Distributions: exact statistics, and bins that partition the numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.corpus.stats.histogram import MAX_BINS, add_counts, summarise_distribution
+from bioshards.corpus.stats.tally import (
+    MAX_BINS,
+    count_values,
+    round_up_to_nice_number,
+    summarise_distribution,
+)
 
 NUMBERS = st.lists(st.one_of(st.integers(0, 30), st.integers(0, 100_000)), min_size=1, max_size=200)
 
@@ -101,5 +106,12 @@ def test_every_number_is_in_one_bin(numbers: list[int]) -> None:
 def test_counts_of_batches_are_added(batches: list[list[int]]) -> None:
     counts: Counter[int] = Counter()
     for batch in batches:
-        add_counts(counts, pa.array(batch, pa.int32()))
+        counts.update(count_values(pa.array(batch, pa.int32())))
     assert counts == Counter(number for batch in batches for number in batch)
+
+
+@pytest.mark.parametrize(
+    ("number", "round_number"), [(0, 1), (1, 1), (2, 2), (3, 5), (5, 5), (6, 10), (11, 20), (50_001, 100_000)]
+)
+def test_numbers_are_rounded_up(number: int, round_number: int) -> None:
+    assert round_up_to_nice_number(number) == round_number

@@ -1,11 +1,12 @@
-"""Charts as inline SVG: bars, lines with markers, grouped bars with intervals.
+"""Charts of curves as inline SVG: lines with markers, and their legend.
 
-A chart is as wide as a phone, in the colours of palette.css; pages and pictures place charts side by side.
+A chart is as wide as a phone, in the colours of the page; pages and pictures place charts side by side.
 The widths of texts are estimated from above, since a browser chooses the font.
 """
 
 from __future__ import annotations
 
+import html
 import itertools
 import math
 import string
@@ -13,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from bioshards.corpus.ui.html_page import escape_html, spell_out_invisible
+from bioshards.corpus.stats.tally import round_up_to_nice_number
+from bioshards.corpus.ui.html_page import spell_out_invisible
 
 WIDTH: Final = 360
 NUM_COLOURS: Final = 7
@@ -22,7 +24,6 @@ _TOP, _PLOT_HEIGHT = 24, 150
 _BOTTOM: Final = _TOP + _PLOT_HEIGHT
 _FONT_SIZE: Final = 11
 _ROW_HEIGHT: Final = 17
-_BAR_ROW_HEIGHT: Final = 30
 _GAP: Final = 8
 """Least distance between texts."""
 _NARROW: Final = frozenset(string.ascii_lowercase + string.digits + string.whitespace + ".,:;-()[]/'") - {
@@ -42,7 +43,6 @@ _STROKES: Final = {
     "dotted": 'stroke-width="1.5" stroke-dasharray="1.5 3"',
     "faint": 'stroke-width=".5" opacity=".5"',
 }
-MAX_BAR_WIDTH: Final = 60
 MAX_MARKERS: Final = 30
 """Largest number of markers on a line."""
 LineStyle = Literal["solid", "dashed", "dotted", "faint", "none"]
@@ -60,7 +60,7 @@ class Chart:
     def __html__(self) -> str:
         return (
             f'<svg viewBox="0 0 {WIDTH} {self.height:g}" width="{WIDTH}" height="{self.height:g}" role="img" '
-            f'fill="currentColor" font-size="{_FONT_SIZE}"><title>{escape_html(self.title)}</title>'
+            f'fill="currentColor" font-size="{_FONT_SIZE}"><title>{_escape(self.title)}</title>'
             f"{''.join(self.elements)}</svg>"
         )
 
@@ -85,26 +85,6 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """A bar: its text on the axis, the text shown on hover, and its height >= 0."""
-
-    label: str
-    tooltip: str
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class RowBar:
-    """A horizontal bar below its label and number, from ``start`` on."""
-
-    label: str
-    number: str
-    value: float
-    start: float = 0
-    colour: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Line:
     """A line; NaN leaves a gap.
 
@@ -120,25 +100,6 @@ class Line:
     name: str = ""
     style: LineStyle = "solid"
     marker: Marker = None
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """Score in per cent with the label beside its bar; ``low`` and ``high`` if it has an interval."""
-
-    value: float
-    label: str
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreSeries:
-    """Scores of a model by group; None without a score."""
-
-    name: str
-    scores: Sequence[Score | None]
-    is_hollow: bool = False
 
 
 def make_linear_axis(
@@ -190,55 +151,6 @@ def make_log_axis(label: str, values: Iterable[float], *, unit: str = "") -> Axi
     )
 
 
-def round_up_to_nice_number(number: float) -> float:
-    """Return the smallest of 1, 2, 5 times a power of ten that is >= ``number``; 1 for 0."""
-    power = 10.0 ** math.floor(math.log10(number)) if number else 1
-    return next(digit * power for digit in (1, 2, 5, 10) if digit * power >= number * (1 - 1e-9))
-
-
-def draw_bars(title: str, bars: Sequence[Bar], x_label: str, y_label: str) -> Chart:
-    """Draw bars from left to right.
-
-    Args:
-        x_label: meaning of the bars' labels.
-        y_label: meaning of the bars' values.
-    """
-    y_axis = make_linear_axis(y_label, [0, *(bar.value for bar in bars)], is_integer=True)
-    left, elements = _draw_y_axis(y_axis)
-    bar_width = min((WIDTH - _GAP - left) / max(1, len(bars)), MAX_BAR_WIDTH)
-    y_of = y_axis.scale(_BOTTOM, _TOP)
-    for index, bar in enumerate(bars):
-        if bar.value:
-            height = max(1.0, _BOTTOM - y_of(bar.value))  # small bars stay visible
-            elements.append(
-                f'<rect x="{left + index * bar_width:.1f}" y="{_BOTTOM - height:.1f}" '
-                f'width="{0.85 * bar_width:.1f}" height="{height:.1f}" fill="var(--c0)">'
-                f"<title>{escape_html(bar.tooltip)}</title></rect>"
-            )
-    labels = [(left + (index + 0.425) * bar_width, bar.label) for index, bar in enumerate(bars)]
-    elements += [*_draw_x_labels(labels), _draw_x_title(x_label)]
-    return Chart(title, _BOTTOM + 38, elements)
-
-
-def draw_rows(title: str, bars: Sequence[RowBar]) -> Chart:
-    """Draw horizontal bars below each other, on a scale from 0 to the largest, below the title."""
-    elements = [_draw_text(0, 12, title, room=WIDTH, is_bold=True)]
-    scale = WIDTH / max(1, *(bar.start + bar.value for bar in bars))
-    for index, bar in enumerate(bars):
-        y = _TOP + index * _BAR_ROW_HEIGHT
-        width = max(1.0, bar.value * scale) if bar.value else 0
-        x = min(bar.start * scale, WIDTH - width)
-        room = WIDTH - _measure(bar.number) - _GAP
-        elements += [
-            _draw_text(0, y + 10, bar.label, room=room),
-            _draw_text(WIDTH, y + 10, bar.number, "end"),
-            f'<rect x="0" y="{y + 14}" width="{WIDTH}" height="8" fill="var(--box)"/>',
-            f'<rect x="{x:.1f}" y="{y + 14}" width="{width:.1f}" height="8" fill="{_colour(bar.colour)}">'
-            f"<title>{escape_html(bar.label)}: {escape_html(bar.number)}</title></rect>",
-        ]
-    return Chart(title, _TOP + len(bars) * _BAR_ROW_HEIGHT, elements)
-
-
 def draw_lines(title: str, lines: Sequence[Line], x_axis: Axis, y_axis: Axis) -> Chart:
     """Draw lines, and below them a legend of those with a name."""
     left, elements = _draw_y_axis(y_axis)
@@ -262,49 +174,6 @@ def draw_legend(title: str, lines: Sequence[Line]) -> Chart:
     """Draw only the legend of lines."""
     elements, height = _draw_legend(lines, 2)
     return Chart(title, height, elements)
-
-
-def draw_scores(title: str, groups: Sequence[str], series: Sequence[ScoreSeries]) -> Chart:
-    """Draw a group of horizontal bars below each group's name, from 0 to 100 per cent, after a legend."""
-    elements: list[str] = []
-    for index, model in enumerate(series):
-        elements.append(_draw_score_bar(0, index * _ROW_HEIGHT + 2, 20, index, model.is_hollow))
-        elements.append(_draw_text(28, index * _ROW_HEIGHT + 11, model.name, room=WIDTH - 28))
-    y = float(len(series) * _ROW_HEIGHT + 6)
-    labels = [score.label for model in series for score in model.scores if score]
-    x_of = Axis("", "", 0, 100, [], []).scale(4, WIDTH - 5 - math.ceil(max(map(_measure, ["100", *labels]))))
-    grid_top = y
-    for index, group in enumerate(groups):
-        elements.append(_draw_text(0, y + 13, group, room=WIDTH, is_bold=True))
-        y += 18
-        for colour, model in enumerate(series):
-            if score := model.scores[index]:
-                elements += _draw_score(score, y, colour, model, group, x_of)
-                y += 14
-        y += 6
-    grid = [
-        _draw_rule(x_of(tick), grid_top, x_of(tick), y) + _draw_text(x_of(tick), y + 13, str(tick), "middle")
-        for tick in range(0, 101, 20)
-    ]
-    return Chart(title, y + 18, [*grid, *elements])
-
-
-def _draw_score(
-    score: Score, y: float, colour: int, series: ScoreSeries, group: str, x_of: Callable[[float], float]
-) -> Iterator[str]:
-    tooltip = f"<title>{escape_html(f'{series.name}, {group}: {score.label}')}</title>"
-    end = x_of(max(0.0, score.value))
-    yield _draw_score_bar(x_of(0), y, end - x_of(0), colour, series.is_hollow, tooltip)
-    if score.low is not None and score.high is not None:
-        low, high = x_of(max(0.0, score.low)), x_of(max(0.0, score.high))
-        yield f'<path d="M{low:.1f} {y + 5:.1f}H{high:.1f}" stroke="currentColor" stroke-width="1.5"/>'
-        end = max(end, high)
-    yield _draw_text(end + 5, y + 9, score.label)
-
-
-def _draw_score_bar(x: float, y: float, width: float, colour: int, is_hollow: bool, tooltip: str = "") -> str:
-    paint = f'fill="none" stroke="{_colour(colour)}"' if is_hollow else f'fill="{_colour(colour)}"'
-    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="10" {paint}>{tooltip}</rect>'
 
 
 def _draw_y_axis(axis: Axis) -> tuple[float, list[str]]:
@@ -401,7 +270,7 @@ def _draw_text(
     weight, text = (
         (' font-weight="600"', _shorten(text, 0.9 * room)) if is_bold else ("", _shorten(text, room))
     )
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{weight}>{escape_html(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{weight}>{_escape(text)}</text>'
 
 
 def _shorten(text: str, room: float) -> str:
@@ -434,3 +303,7 @@ def _format_ticks(ticks: Sequence[float]) -> list[str]:
         next(f"{tick / size:,.6g}{suffix}" for size, suffix in suffixes if abs(tick) >= size or size == 1)
         for tick in ticks
     ]
+
+
+def _escape(text: str) -> str:
+    return html.escape(spell_out_invisible(text, keep=" "))

@@ -1,0 +1,148 @@
+"""Documents counted by year, by the values of columns and by length, and exact distributions.
+
+The tallies of shards add up. Lengths are counted one by one: every statistic of a distribution is exact, and
+memory depends on the number of distinct lengths.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+UNKNOWN: Final = "unknown"
+"""Value of documents without one, as in manifests."""
+TALLIED_COLUMNS: Final = ("language", "licence", "article_type", "journal")
+LENGTHS: Final = {"sentences_per_document": "num_sentences", "words_per_document": "words"}
+"""The column of rows that each distribution of lengths counts."""
+MAX_BINS: Final = 40
+"""Bins of a histogram without the open last one: bars of 7 pixels on a phone."""
+_SUMMARY_FIELDS: Final = ("mean", "min", "p5", "median", "p95", "max", "histogram")
+
+
+@dataclass(slots=True)
+class DocumentTally:
+    """Numbers of documents.
+
+    Attributes:
+        documents: by source and year.
+        words: number of words by source and year.
+        values: documents by column and value.
+        lengths: documents by distribution (:data:`LENGTHS`) and length.
+    """
+
+    documents: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    words: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    values: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    lengths: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def add_rows(self, rows: pa.Table) -> None:
+        """Count documents.
+
+        Args:
+            rows: a row for each, with ``source``, ``year``, :data:`TALLIED_COLUMNS`, and the numbers of its
+                words and sentences: ``words``, ``num_sentences``.
+        """
+        by_year = rows.group_by(["source", "year"], use_threads=False)
+        for group in by_year.aggregate([("words", "count"), ("words", "sum")]).to_pylist():
+            year = str(group["year"] or UNKNOWN)
+            self.documents[group["source"]][year] += group["words_count"]
+            self.words[group["source"]][year] += group["words_sum"]
+        for column in TALLIED_COLUMNS:
+            for value, count in count_values(rows[column]).items():
+                self.values[column][value or UNKNOWN] += count
+        for name, column in LENGTHS.items():
+            self.lengths[name].update(count_values(rows[column]))
+
+    def add_json(self, text: str) -> None:
+        """Add a tally (:meth:`to_json`)."""
+        tally: dict[str, dict[str, dict[str, int]]] = json.loads(text)
+        for counters, added in (
+            (self.documents, tally["documents"]),
+            (self.words, tally["words"]),
+            (self.values, tally["values"]),
+        ):
+            for name, counts in added.items():
+                counters[name].update(counts)
+        for name, counts in tally["lengths"].items():
+            self.lengths[name].update({int(length): count for length, count in counts.items()})
+
+    def to_json(self) -> str:
+        """Return the tally as text, which reports carry as it is: it has thousands of numbers."""
+        counters = {name: getattr(self, name) for name in self.__slots__}
+        return json.dumps(counters, sort_keys=True, separators=(",", ":"))
+
+    def count_years(self) -> Counter[str]:
+        """Return the number of documents by year, of all sources."""
+        return sum(self.documents.values(), Counter())
+
+
+def count_values(values: pa.Array) -> dict[Any, int]:
+    """Return the number of occurrences of each value."""
+    counts = pc.value_counts(values)
+    return dict(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True))
+
+
+def summarise_distribution(counts: Counter[int]) -> dict[str, Any]:
+    """Summarise a distribution of values >= 0 as JSON data.
+
+    Percentiles are nearest-rank; the median is the 50th.
+
+    Returns:
+        ``count``, ``sum`` and :data:`_SUMMARY_FIELDS`, which are None for an empty distribution.
+    """
+    sorted_counts = sorted(counts.items())
+    total, total_sum = counts.total(), sum(number * occurrences for number, occurrences in sorted_counts)
+    if not total:
+        return {"count": 0, "sum": 0, **dict.fromkeys(_SUMMARY_FIELDS)}
+    summary = (
+        total_sum / total,
+        sorted_counts[0][0],
+        *(_compute_percentile(sorted_counts, total, percent) for percent in (5, 50, 95)),
+        sorted_counts[-1][0],
+        _build_histogram(sorted_counts, total),
+    )
+    return {"count": total, "sum": total_sum, **dict(zip(_SUMMARY_FIELDS, summary, strict=True))}
+
+
+def _compute_percentile(sorted_counts: list[tuple[int, int]], total: int, percent: int) -> int:
+    cumulative = 0
+    for number, occurrences in sorted_counts:
+        cumulative += occurrences
+        if 100 * cumulative >= percent * total:
+            return number
+    raise ValueError(f"{percent} is no percentage, or the counts are more than {total}")
+
+
+def _build_histogram(sorted_counts: list[tuple[int, int]], total: int) -> dict[str, Any]:
+    """Build bins of equal width up to the 99th percentile, and one bin for all larger values.
+
+    The width is the smallest of 1, 2, 5, 10, 20, 50 ... that needs at most :data:`MAX_BINS` bins. Bins start
+    at 1, or at 0 if that occurs. ``from`` and ``to`` are inclusive.
+    """
+    least, greatest = min(1, sorted_counts[0][0]), sorted_counts[-1][0]
+    span = _compute_percentile(sorted_counts, total, 99) - least + 1
+    width = int(round_up_to_nice_number(-(-span // MAX_BINS)))
+    num_bins = -(-span // width)
+    bin_counts = [0] * (num_bins + 1)
+    for value, occurrences in sorted_counts:
+        bin_counts[min((value - least) // width, num_bins)] += occurrences
+    starts = [least + width * index for index in range(num_bins + 1)]
+    ends = [min(start + width - 1, greatest) for start in starts[:num_bins]] + [greatest]
+    bins = [
+        {"from": start, "to": end, "count": occurrences}
+        for start, end, occurrences in zip(starts, ends, bin_counts, strict=True)
+        if start <= end  # the open bin may be empty
+    ]
+    return {"width": width, "bins": bins}
+
+
+def round_up_to_nice_number(number: float) -> float:
+    """Return the smallest of 1, 2, 5 times a power of ten that is >= ``number``; 1 for 0."""
+    power = 10.0 ** math.floor(math.log10(number)) if number else 1
+    return next(digit * power for digit in (1, 2, 5, 10) if digit * power >= number * (1 - 1e-9))
