@@ -22,8 +22,7 @@ from bioshards.pipelines.options.common import (
 )
 from bioshards.pipelines.options.parser import Parser
 from bioshards.vocab.pretraining.objectives import example_recipes
-from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
-from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
+from bioshards.vocab.pretraining.objectives.example_recipes import OBJECTIVES, ExampleRecipe
 
 if TYPE_CHECKING:
     import apache_beam as beam

@@ -9,7 +9,7 @@ from bioshards.pipelines.dry_run import cost
 from bioshards.pipelines.dry_run.cost import DryRunPlan
 from bioshards.pipelines.inputs.downloads import format_size
 from bioshards.pipelines.job_types import PretrainingJob, WordsJob
-from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
+from bioshards.vocab.pretraining.objectives.example_recipes import OBJECTIVES
 
 
 def plan_words(job: WordsJob) -> DryRunPlan:

@@ -14,7 +14,7 @@ from bioshards.pipelines import cli
 from bioshards.pipelines.dry_run import cost
 from bioshards.pipelines.dry_run.cost import DryRunPlan
 from bioshards.pipelines.storage.remote_storage import RemoteStorage
-from bioshards.vocab.pretraining.objectives.objective_registry import BuildCost
+from bioshards.vocab.pretraining.objectives.example_recipes import BuildCost
 from tests.bench.tables import full_corpora
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.paths import REPOSITORY

@@ -19,8 +19,7 @@ from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.pretraining_schema import BATCH_ROWS
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.vocab.pretraining.row_keys import KeyArray
-from bioshards.vocab.pretraining.row_plan import RowPlan
+from bioshards.vocab.pretraining.row_plan import KeyArray, RowPlan
 from bioshards.vocab.pretraining.token_block import Int64Array
 
 _KEY_FIELD: Final = pa.field("key", pa.uint64(), nullable=False)

@@ -36,7 +36,7 @@ from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.pretraining import global_shuffle, set_card, shard_writer
 from bioshards.vocab.pretraining.build import BuildConfig, make_schema
 from bioshards.vocab.pretraining.build_result import BuildResult
-from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
+from bioshards.vocab.pretraining.objectives.example_recipes import OBJECTIVES
 
 
 @dataclass(frozen=True, slots=True)

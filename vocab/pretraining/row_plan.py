@@ -16,9 +16,21 @@ import pyarrow as pa
 from numpy.typing import DTypeLike
 
 from bioshards.corpus.shards.pretraining_schema import BATCH_ROWS, NO_LABEL, SPAN_TYPE
+from bioshards.corpus.splitmix import GAMMA, mix
 from bioshards.vocab.pretraining.objectives.rows import CLS_RANGE, SEP_RANGE, ExampleRow, TokenRange
-from bioshards.vocab.pretraining.row_keys import KeyArray, derive_row_keys
 from bioshards.vocab.pretraining.token_block import Int64Array, TokenBlock
+
+KeyArray = np.ndarray[Any, np.dtype[np.uint64]]
+
+
+def derive_row_keys(document_keys: KeyArray, row_numbers: np.ndarray[Any, np.dtype[Any]]) -> KeyArray:
+    """Return the sort key of each row: 64 random bits of its document and its number there, by SplitMix64.
+
+    Args:
+        document_keys: uint64, the seed of each row (``document_rng.derive_document_key``).
+        row_numbers: integers of the same shape, the number of each row in its document and pass.
+    """
+    return mix(document_keys + GAMMA * (row_numbers.astype(np.uint64) + np.uint64(1)))
 
 
 class RowPlan:

@@ -15,8 +15,7 @@ from bioshards.pipelines.dataflow import settings
 from bioshards.pipelines.dry_run import cost
 from bioshards.pipelines.dry_run.cost import DryRunPlan
 from bioshards.pipelines.dry_run.source_plans import MEAN_ARTICLE_BYTES
-from bioshards.vocab.pretraining.objectives.example_recipes import PRESETS
-from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
+from bioshards.vocab.pretraining.objectives.example_recipes import OBJECTIVES, PRESETS
 from bioshards.vocab.pretraining.shard_groups import MIN_GROUP_BYTES
 
 CITATION_BYTES: Final = 65e9

@@ -27,9 +27,9 @@ from bioshards.corpus.output.output_layout import FORMAT, SPLITS
 from bioshards.corpus.shards import pretraining_schema
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.vocab.pretraining import row_keys
 from bioshards.vocab.pretraining.objectives import document_rng, example_recipes
-from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
+from bioshards.vocab.pretraining.objectives.example_recipes import OBJECTIVES
+from bioshards.vocab.pretraining.row_plan import derive_row_keys
 from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.fork_server import run_beam
 from tests.support.outputs import load_manifest
@@ -692,7 +692,7 @@ def test_global_shuffle_sorts_by_row_key(
             row_numbers[index] = rows_of_document[document]
             rows_of_document[document] += 1
         keys = np.array([document_rng.derive_document_key(5, 0, row.spans[0][0]) for row in rows], np.uint64)
-        row_keys_in_order = row_keys.derive_row_keys(
+        row_keys_in_order = derive_row_keys(
             keys, np.array([row_numbers[index] for index in range(len(rows))])
         )
         assert (np.diff(row_keys_in_order.astype(np.float64)) >= 0).all()

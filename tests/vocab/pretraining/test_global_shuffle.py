@@ -29,8 +29,7 @@ from bioshards.vocab.pretraining.objectives.document_rng import (
     DocumentRng,
     derive_document_key,
 )
-from bioshards.vocab.pretraining.row_keys import KeyArray, derive_row_keys
-from bioshards.vocab.pretraining.row_plan import RowPlan
+from bioshards.vocab.pretraining.row_plan import KeyArray, RowPlan, derive_row_keys
 from bioshards.vocab.pretraining.shard_groups import MIN_GROUP_BYTES, ShardGroup, group_shards
 from tests.support.full_disk import FullDiskStorage
 from tests.support.hypothesis_profiles import examples

@@ -19,8 +19,7 @@ from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining import pretraining_dir
 from bioshards.vocab.pretraining.build_result import BuildResult
-from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
-from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
+from bioshards.vocab.pretraining.objectives.example_recipes import OBJECTIVES, ExampleRecipe
 from bioshards.vocab.pretraining.pretraining_dir import MergeResult
 from bioshards.vocab.pretraining.shard_groups import ShardGroup
 from tests.support.corpus.datasets_library import load_with_datasets

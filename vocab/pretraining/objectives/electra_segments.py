@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from bioshards.vocab.pretraining.objectives.document_rng import RandomSource
+from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 from bioshards.vocab.pretraining.objectives.rows import (
     NUM_PAIR_SPECIALS,
     ExampleRow,
@@ -19,9 +20,6 @@ from bioshards.vocab.pretraining.objectives.rows import (
     count_tokens,
     make_span,
 )
-
-if TYPE_CHECKING:
-    from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 
 MIN_TARGET_LENGTH: Final = 5
 """Lowest target length of a short row."""

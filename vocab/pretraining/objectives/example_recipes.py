@@ -1,4 +1,8 @@
-"""Recipes of pretraining rows, those of the papers with their sources."""
+"""Pretraining objectives, and recipes of their rows: those of the papers with their sources.
+
+To add an objective: an entry in :data:`OBJECTIVES` and one in :data:`DEFAULTS` here, its builder next to this
+file, and an entry in ``row_planner.BUILDERS``.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,75 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
 
 MAX_SEQ_LENGTH: Final = 65_535
 """Maximum length of a row: positions in it are 16 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildCost:
+    """Measured speed of one core, on abstracts of 1,920 bytes in document shards.
+
+    tests/bench/tables/cost_table.py measures it.
+
+    Attributes:
+        megabytes_per_second: input of one pass, as stored.
+        extra_pass_seconds_per_megabyte: seconds of every further pass.
+    """
+
+    megabytes_per_second: float
+    extra_pass_seconds_per_megabyte: float
+
+    def estimate_core_seconds(self, size: float, num_passes: int) -> float:
+        """Return the seconds of one core for ``size`` bytes of document shards."""
+        extra_seconds_per_megabyte = (num_passes - 1) * self.extra_pass_seconds_per_megabyte
+        return size / 1e6 / self.megabytes_per_second + extra_seconds_per_megabyte * size / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class PretrainingObjective:
+    """Properties of an objective.
+
+    Attributes:
+        has_labels: True if rows have a ``label``.
+        loss_reason: reason for which tokens are in no row, as in the manifest; None if none are lost.
+        cost: speed of the builder, for ``--dry-run``.
+        options: options of ``shards_to_pretraining`` that apply to some objectives only, and to this one.
+    """
+
+    has_labels: bool
+    loss_reason: str | None
+    cost: BuildCost
+    options: frozenset[str]
+
+
+OBJECTIVES: Final[dict[str, PretrainingObjective]] = {
+    "electra": PretrainingObjective(
+        has_labels=False,
+        loss_reason="overflow",
+        cost=BuildCost(12.3, extra_pass_seconds_per_megabyte=0.0181),
+        options=frozenset({"--short-seq-prob", "--single-segment-prob", "--keep-overflow"}),
+    ),
+    "bert": PretrainingObjective(
+        has_labels=True,
+        loss_reason="truncated",
+        cost=BuildCost(12.9, extra_pass_seconds_per_megabyte=0.0212),
+        options=frozenset({"--short-seq-prob"}),
+    ),
+    "albert": PretrainingObjective(
+        has_labels=True,
+        loss_reason="truncated",
+        cost=BuildCost(13.4, extra_pass_seconds_per_megabyte=0.0138),
+        options=frozenset({"--short-seq-prob", "--as-published"}),
+    ),
+    "plain": PretrainingObjective(
+        has_labels=False,
+        loss_reason=None,
+        cost=BuildCost(12.6, extra_pass_seconds_per_megabyte=0.0039),
+        options=frozenset(),
+    ),
+}
+"""Objectives by the value of ``--objective``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +154,15 @@ class ExampleRecipe:
 
 
 DEFAULTS: Final[dict[str, ExampleRecipe]] = {
-    name: ExampleRecipe(name, **dataclasses.asdict(objective.defaults))
-    for name, objective in OBJECTIVES.items()
+    # google-research/electra, build_pretraining_dataset.py: --max-seq-length 128; 0.05 and 0.1 in the code.
+    "electra": ExampleRecipe("electra", 128, short_seq_prob=0.05, single_segment_prob=0.1),
+    # google-research/bert, create_pretraining_data.py: max_seq_length 128, short_seq_prob 0.1.  Its
+    # dupe_factor of 10 gives other masks, which our trainer draws for every epoch; so one pass.
+    "bert": ExampleRecipe("bert", 128, short_seq_prob=0.1),
+    # google-research/albert, create_pretraining_data.py: max_seq_length 512, short_seq_prob 0.1.  Its
+    # dupe_factor is 40, as for bert.
+    "albert": ExampleRecipe("albert", 512, short_seq_prob=0.1),
+    "plain": ExampleRecipe("plain", 512),  # no reference: the length that BERT's positions have
 }
 """Default recipe of each objective, as in its reference code."""
 

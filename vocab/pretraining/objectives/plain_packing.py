@@ -8,8 +8,9 @@ pair objective: RoBERTa's FULL-SENTENCES (Liu et al. 2019), which cuts at senten
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 from bioshards.vocab.pretraining.objectives.rows import (
     SEP_RANGE,
     DocumentEdges,
@@ -18,9 +19,6 @@ from bioshards.vocab.pretraining.objectives.rows import (
     TokenRange,
     make_span,
 )
-
-if TYPE_CHECKING:
-    from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 
 _NUM_END_TOKENS: Final = 2
 """[CLS] and the last [SEP]."""

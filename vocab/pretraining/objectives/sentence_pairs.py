@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from bioshards.vocab.pretraining.objectives.document_rng import RandomSource
+from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 from bioshards.vocab.pretraining.objectives.rows import (
     NUM_PAIR_SPECIALS,
     DocumentEdges,
@@ -25,9 +26,6 @@ from bioshards.vocab.pretraining.objectives.rows import (
     TokenRange,
     make_span,
 )
-
-if TYPE_CHECKING:
-    from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 
 _MIN_TARGET_LENGTH: Final = 2
 _MAX_DRAWS: Final = 10

@@ -10,7 +10,7 @@ from bioshards.vocab.pretraining.objectives.document_rng import (
     DocumentRng,
     derive_document_key,
 )
-from bioshards.vocab.pretraining.row_keys import derive_row_keys
+from bioshards.vocab.pretraining.row_plan import derive_row_keys
 from tests.support.vocab.reference_cases import is_near_expected_count
 
 

@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.errors import UsageError
 from bioshards.pipelines import shards_to_pretraining
+from bioshards.train.config.model_families import FAMILIES, LABELLED_OBJECTIVES
 from bioshards.vocab.pretraining.objectives import example_recipes
 from bioshards.vocab.pretraining.objectives.example_recipes import (
     DEFAULTS,
+    OBJECTIVES,
     PRESETS,
     ExampleRecipe,
 )
-from bioshards.vocab.pretraining.objectives.objective_registry import OBJECTIVES
+from bioshards.vocab.pretraining.row_planner import BUILDERS
 
 
 def test_unknown_objective_is_refused() -> None:
@@ -159,3 +161,22 @@ def test_every_recipe_accepts_any_valid_length(recipe: ExampleRecipe, length: in
 @pytest.mark.parametrize("recipe", [*DEFAULTS.values(), *PRESETS.values()])
 def test_recipe_survives_a_json_round_trip(recipe: ExampleRecipe) -> None:
     assert ExampleRecipe(**json.loads(json.dumps(recipe.to_dict()))) == recipe
+
+
+def test_every_objective_has_a_default_recipe_and_a_builder() -> None:
+    assert list(DEFAULTS) == list(BUILDERS) == list(OBJECTIVES)
+    assert [recipe.objective for recipe in DEFAULTS.values()] == list(OBJECTIVES)
+
+
+def test_the_trainer_expects_the_labels_of_the_same_objectives() -> None:
+    labelled = {name for name, objective in OBJECTIVES.items() if objective.has_labels}
+    assert labelled == LABELLED_OBJECTIVES
+
+
+def test_the_trainer_has_a_default_family_for_every_objective() -> None:
+    defaults = [name for family in FAMILIES.values() for name in family.default_for]
+    assert sorted(defaults) == sorted(OBJECTIVES)
+
+
+def test_the_trainer_knows_no_objective_that_is_not_registered() -> None:
+    assert {name for family in FAMILIES.values() for name in family.data_objectives} <= set(OBJECTIVES)
