@@ -22,14 +22,13 @@ from bioshards.corpus.jats.filters import LICENCES_OPTION
 from bioshards.corpus.licences import DEFAULT_LICENCES
 from bioshards.corpus.ui.options import Option
 from bioshards.corpus.ui.value_parsers import nonempty_subset_of
-from bioshards.pipelines.options.common import (
+from bioshards.pipelines.options.parser import Parser
+from bioshards.pipelines.options.pipeline_options import (
     CONNECTIONS_OPTION,
+    MAX_REJECTED_OPTION,
     DownloadOptions,
-    make_max_rejected_option,
-    make_mirror_option,
     make_url_options,
 )
-from bioshards.pipelines.options.parser import Parser
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -60,8 +59,7 @@ class FetchOptions(DownloadOptions):
             many="repeat",
         ),
     ] = ()
-    max_rejected: Annotated[float, make_max_rejected_option("articles")] = 0.001
-    mirror: Annotated[str | None, make_mirror_option("mirror, in this folder")] = None
+    max_rejected: Annotated[float, MAX_REJECTED_OPTION] = 0.001
     connections: Annotated[int, CONNECTIONS_OPTION] = 64
     licences: Annotated[tuple[str, ...], dataclasses.replace(LICENCES_OPTION, group=_ARTICLES_GROUP)] = tuple(
         sorted(DEFAULT_LICENCES)

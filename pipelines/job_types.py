@@ -24,8 +24,7 @@ if TYPE_CHECKING:  # vocab needs the libraries of an extra
     from bioshards.corpus.storage.storage_protocol import Storage
     from bioshards.corpus.text_config import TextConfig
     from bioshards.pipelines.inputs.downloads import SourceListing
-    from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
-    from bioshards.pipelines.inputs.run_inputs import RunInputs
+    from bioshards.pipelines.inputs.run_inputs import PmcArticlePlan, RunInputs
     from bioshards.vocab.counting.word_counts import CountConfig
     from bioshards.vocab.pretraining.build import BuildConfig
     from bioshards.vocab.pretraining.shard_groups import ShardGroup

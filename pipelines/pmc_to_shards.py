@@ -12,18 +12,15 @@ from bioshards.corpus.document_presets import PMC_PRESETS
 from bioshards.corpus.download.sources import SOURCES, list_source_names
 from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.ui.options import Option, Overrides
-from bioshards.pipelines.options.common import (
-    CONNECTIONS_OPTION,
-    make_mirror_option,
-    make_url_options,
-)
 from bioshards.pipelines.options.parser import Parser
-from bioshards.pipelines.options.shard_options import (
+from bioshards.pipelines.options.pipeline_options import (
+    CONNECTIONS_OPTION,
     DOCUMENTS_GROUP,
     ShardsOptions,
     find_sample,
     make_input_option,
     make_preset_option,
+    make_url_options,
     override_config,
 )
 
@@ -51,7 +48,6 @@ class PmcOptions(ShardsOptions):
 
     input: Annotated[tuple[str, ...], make_input_option(INPUT_HELP)] = find_sample("pmc")
     preset: Annotated[str | None, make_preset_option(PMC_PRESETS)] = None
-    mirror: Annotated[str | None, make_mirror_option("mirror, beside the output")] = None
     connections: Annotated[int, CONNECTIONS_OPTION] = 64
     config: Annotated[Overrides[PmcConfig], Option(group=DOCUMENTS_GROUP)]
     find_overlap_with: Annotated[

@@ -12,17 +12,14 @@ from bioshards.corpus.document_presets import PUBMED_PRESETS
 from bioshards.corpus.download.sources import SOURCES, list_source_names
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.ui.options import Option, Overrides
-from bioshards.pipelines.options.common import (
-    make_mirror_option,
-    make_url_options,
-)
 from bioshards.pipelines.options.parser import Parser
-from bioshards.pipelines.options.shard_options import (
+from bioshards.pipelines.options.pipeline_options import (
     DOCUMENTS_GROUP,
     ShardsOptions,
     find_sample,
     make_input_option,
     make_preset_option,
+    make_url_options,
     override_config,
 )
 
@@ -48,7 +45,6 @@ class PubMedOptions(ShardsOptions):
 
     input: Annotated[tuple[str, ...], make_input_option(INPUT_HELP)] = find_sample("pubmed")
     preset: Annotated[str | None, make_preset_option(PUBMED_PRESETS)] = None
-    mirror: Annotated[str | None, make_mirror_option("mirror, beside the output")] = None
     urls: Annotated[tuple[tuple[str, str], ...], make_url_options(list_source_names("citations"))] = ()
     config: Annotated[Overrides[PubMedConfig], Option(group=DOCUMENTS_GROUP)]
     mesh_tree: Annotated[

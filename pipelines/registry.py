@@ -15,7 +15,7 @@ from bioshards.corpus.errors import MissingExtraError
 from bioshards.pipelines.options.parser import Parser
 
 if TYPE_CHECKING:
-    from bioshards.pipelines.options.common import RunOptions
+    from bioshards.pipelines.options.pipeline_options import RunOptions
 
 
 class RunnableCommand(Protocol):

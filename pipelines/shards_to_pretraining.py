@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.ui.options import Option
 from bioshards.corpus.ui.value_parsers import fraction, int_at_least
-from bioshards.pipelines.options.common import (
+from bioshards.pipelines.options.parser import Parser
+from bioshards.pipelines.options.pipeline_options import (
     DOCUMENTS_OPTION,
     IO_GROUP,
+    MAX_REJECTED_OPTION,
     DocumentsOptions,
-    make_max_rejected_option,
 )
-from bioshards.pipelines.options.parser import Parser
 from bioshards.vocab.pretraining.objectives import example_recipes
 from bioshards.vocab.pretraining.objectives.example_recipes import OBJECTIVES, ExampleRecipe
 
@@ -154,7 +154,7 @@ class PretrainingOptions(DocumentsOptions):
             parse=int_at_least(1),
         ),
     ] = 128
-    max_rejected: Annotated[float, make_max_rejected_option("documents")] = 0.001
+    max_rejected: Annotated[float, MAX_REJECTED_OPTION] = 0.001
 
     def check(self) -> None:
         """Check inputs, output, vocabulary, recipe and the limits of sizes."""

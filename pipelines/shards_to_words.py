@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from bioshards.corpus.ui.options import Option
 from bioshards.corpus.ui.value_parsers import fraction, int_at_least
-from bioshards.pipelines.options.common import DOCUMENTS_OPTION, DocumentsOptions
 from bioshards.pipelines.options.parser import Parser
+from bioshards.pipelines.options.pipeline_options import DOCUMENTS_OPTION, DocumentsOptions
 
 if TYPE_CHECKING:
     import apache_beam as beam

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 from bioshards.corpus.document_presets import TEXT_PRESETS
 from bioshards.corpus.text_files.filters import TextFilesConfig
 from bioshards.corpus.ui.options import Option, Overrides
-from bioshards.pipelines.options.common import DRY_RUN_OPTION
 from bioshards.pipelines.options.parser import Parser
-from bioshards.pipelines.options.shard_options import (
+from bioshards.pipelines.options.pipeline_options import (
     DOCUMENTS_GROUP,
     ShardsOptions,
     find_sample,
@@ -44,8 +43,8 @@ class TextOptions(ShardsOptions):
     input: Annotated[tuple[str, ...], make_input_option(INPUT_HELP)] = find_sample("text")
     preset: Annotated[str | None, make_preset_option(TEXT_PRESETS)] = None
     config: Annotated[Overrides[TextFilesConfig], Option(group=DOCUMENTS_GROUP)]
-    dry_run: Annotated[bool, DRY_RUN_OPTION] = False
-    contact: str | None = None  # nothing is downloaded
+    mirror: str | None = None  # nothing is downloaded
+    contact: str | None = None
     allow_removals: bool = False
 
     def make_config(self) -> TextFilesConfig:

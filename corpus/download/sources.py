@@ -209,6 +209,10 @@ def _parse_selection(text: str, source: str, selector: str) -> FileSelection:
     if not selector.strip():
         raise _make_error(text, source, "the brackets are empty")
     if since := _SINCE.fullmatch(selector.strip()):
+        if SOURCES[source].listing_module is None:
+            raise _make_error(
+                text, source, f"{source}: has no need of since=, as what the mirror has is not read again"
+            )
         return FileSelection(since=_parse_date(text, source, since[1]))
     if newest := _NEWEST.fullmatch(selector.strip()):
         if SOURCES[source].listing_module is None:

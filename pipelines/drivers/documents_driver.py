@@ -13,7 +13,7 @@ from bioshards.pipelines.context import JobSpec, PathOption, RunContext
 from bioshards.pipelines.drivers.driver import Driver
 from bioshards.pipelines.execution.session import make_absolute, translate_output_errors
 from bioshards.pipelines.job_types import DocumentsJob
-from bioshards.pipelines.options.common import DocumentsOptions
+from bioshards.pipelines.options.pipeline_options import DocumentsOptions
 
 OptionsT = TypeVar("OptionsT", bound=DocumentsOptions)
 JobT = TypeVar("JobT", bound=DocumentsJob)

@@ -20,8 +20,8 @@ from bioshards.pipelines.execution.session import (
     make_context,
 )
 from bioshards.pipelines.job_types import Job
-from bioshards.pipelines.options.common import RunOptions
 from bioshards.pipelines.options.parser import Parser
+from bioshards.pipelines.options.pipeline_options import RunOptions
 from bioshards.pipelines.reproduction import compare_with_manifest, read_manifest_file
 
 if TYPE_CHECKING:

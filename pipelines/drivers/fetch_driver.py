@@ -25,7 +25,7 @@ from bioshards.pipelines.drivers.driver import Driver
 from bioshards.pipelines.execution.executor import ProgressMonitor
 from bioshards.pipelines.execution.session import translate_output_errors
 from bioshards.pipelines.fetch import FetchOptions
-from bioshards.pipelines.inputs import pmc_articles
+from bioshards.pipelines.inputs import article_files
 from bioshards.pipelines.inputs.downloads import (
     REMOTE_SLOTS,
     list_source,
@@ -47,9 +47,7 @@ class FetchDriver(Driver[FetchOptions, FetchJob]):
     @functools.cached_property
     def specs_by_source(self) -> dict[str, list[SourceSpec]]:
         """The sources that the inputs name, with their selections."""
-        specs_by_source = self.options.parse_specs()
-        pmc_articles.check_specs(specs_by_source.get("pmc", []))
-        return specs_by_source
+        return self.options.parse_specs()
 
     def list_paths(self) -> list[PathOption]:
         """Return the mirror; check the inputs first."""
@@ -97,7 +95,7 @@ class FetchDriver(Driver[FetchOptions, FetchJob]):
         """Return the job with PMC's articles; unless it is a dry run, update PMC's inventory for it."""
         if "pmc" not in self.specs_by_source:
             return job
-        article_plan = pmc_articles.plan_articles(
+        article_plan = article_files.plan_articles(
             job.mirror,
             self.specs_by_source["pmc"],
             self.options.article_filter,

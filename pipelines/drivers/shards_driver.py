@@ -38,7 +38,7 @@ from bioshards.pipelines.inputs import article_files, pubmed_files
 from bioshards.pipelines.inputs.run_inputs import RunInputs
 from bioshards.pipelines.job_types import ShardsJob
 from bioshards.pipelines.options.parser import Parser
-from bioshards.pipelines.options.shard_options import ShardsOptions
+from bioshards.pipelines.options.pipeline_options import ShardsOptions
 
 if TYPE_CHECKING:
     import apache_beam as beam

@@ -22,7 +22,7 @@ from bioshards.pipelines.inputs.downloads import (
     format_size,
     with_interactive_retry,
 )
-from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
+from bioshards.pipelines.inputs.run_inputs import PmcArticlePlan
 from bioshards.pipelines.job_types import FetchJob, ShardsJob
 
 DOWNLOAD_MEGABYTES_PER_SECOND: Final = 20.0

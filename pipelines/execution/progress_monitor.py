@@ -23,8 +23,7 @@ from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 from bioshards.corpus.ui import progress_notes
 from bioshards.corpus.ui.progress import Progress, ProgressBar
 from bioshards.pipelines.inputs.downloads import DownloadPlan, SourceListing
-from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
-from bioshards.pipelines.inputs.run_inputs import RunInputs
+from bioshards.pipelines.inputs.run_inputs import PmcArticlePlan, RunInputs
 from bioshards.pipelines.job_types import FetchJob, PretrainingJob, WordsJob
 
 _REPORT_SUFFIX_START: Final = -len("-fb7c0573.json")

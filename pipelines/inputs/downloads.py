@@ -28,8 +28,8 @@ from bioshards.corpus.download.sources import SOURCES, SourceSpec
 from bioshards.corpus.errors import BadFileError, UsageError, escape_controls, shorten_list
 from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.storage.retry import INTERACTIVE_RETRY_POLICY, MAX_REFUSED_FILES, retry
-from bioshards.corpus.storage.storage_protocol import FileInfo
-from bioshards.pipelines.options.common import DownloadOptions
+from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
+from bioshards.pipelines.options.pipeline_options import DownloadOptions
 
 Item = TypeVar("Item")
 
@@ -109,6 +109,27 @@ class SourceListing:
         return sum(file.info.size for file in timed) / seconds if timed else 0
 
 
+def list_sources(
+    storage: Storage,
+    specs_by_source: Mapping[str, Sequence[SourceSpec]],
+    options: DownloadOptions,
+    output: str,
+    is_local_run: bool,
+) -> dict[str, SourceListing]:
+    """Read the listings of sources, and find their files in the mirror, by default beside the output.
+
+    Raises:
+        UsageError: there can be no mirror there.
+        ListingError, EmptySelectionError, DownloadError: a listing cannot be read, or nothing is selected.
+    """
+    return {
+        source: list_source(
+            open_mirror(storage, options.mirror, output), source, specs, options, is_local_run
+        )
+        for source, specs in specs_by_source.items()
+    }
+
+
 def list_source(
     mirror: Mirror,
     source_name: str,
@@ -126,7 +147,7 @@ def list_source(
         ListingError, EmptySelectionError, DownloadError: the listing cannot be read, or nothing is selected.
     """
     listing = SOURCES[source_name].load_listing()
-    url = options.get_url(source_name, SOURCES[source_name].url)
+    url = options.get_url(source_name)
     server = make_server(url, options.contact, listing.MAX_CONNECTIONS, listing.REQUESTS_PER_SECOND)
     mirrored_infos = {
         info.path.removeprefix(f"{mirror.folder}/"): info
@@ -238,6 +259,11 @@ def stream_downloads(
 
     pool = DownloadPool(download_plan.server_for_slot(remote_files[0].name), download_plan.threads_per_slot)
     yield from pool.map_unordered(fetch, remote_files)
+
+
+def open_mirror(storage: Storage, mirror: str | None, output: str) -> Mirror:
+    """Return the mirror in this folder; by default in ``mirror`` next to the output."""
+    return Mirror(storage, resolve_mirror_folder(mirror, output))
 
 
 def resolve_mirror_folder(mirror: str | None, output: str) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.pubmed.discovery import check_numbers, discover_sources, source_from_file
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.pipelines.inputs.downloads import list_source, resolve_mirror_folder
-from bioshards.pipelines.inputs.run_inputs import RunInputs, split_specs_and_paths
-from bioshards.pipelines.options.shard_options import ShardsOptions
+from bioshards.pipelines.inputs.downloads import list_sources
+from bioshards.pipelines.inputs.run_inputs import RunInputs, merge_sources, split_specs_and_paths
+from bioshards.pipelines.options.pipeline_options import ShardsOptions
 
 
 def find_inputs(storage: Storage, options: ShardsOptions, output: str, is_local_run: bool) -> RunInputs:
@@ -19,24 +18,9 @@ def find_inputs(storage: Storage, options: ShardsOptions, output: str, is_local_
     """
     specs_by_source, paths = split_specs_and_paths(options.input, "citations")
     notices: list[str] = []
-    available = discover_sources(storage, paths, notices.append)
-    specs = specs_by_source.get("pubmed")
-    if not specs:
-        return RunInputs(available, notices=[*notices, *check_numbers(available, ())])
-    mirror = Mirror(storage, resolve_mirror_folder(options.mirror, output))
-    listing = list_source(mirror, "pubmed", specs, options, is_local_run)
-    notices += check_numbers(available, (remote_file.name for remote_file in listing.selected))
-    paths_to_fetch = {mirror.path(remote_file) for remote_file in listing.to_fetch}
-    available = [source for source in available if source.path not in paths_to_fetch]
-    available += [
-        source_from_file(mirrored_file.info, mirrored_file.retrieved_at)
-        for mirrored_file in listing.mirrored.values()
-    ]
-    available += [source_from_file(info) for info in listing.unlisted]
-    notices += listing.notices
-    sources_by_path = {source.path: source for source in available}
-    return RunInputs(
-        available=sorted(sources_by_path.values()),
-        listings={"pubmed": listing},
-        notices=notices,
-    )
+    found = discover_sources(storage, paths, notices.append)
+    listings = list_sources(storage, specs_by_source, options, output, is_local_run)
+    selected = [remote_file for listing in listings.values() for remote_file in listing.selected]
+    notices += check_numbers(found, (remote_file.name for remote_file in selected))
+    notices += [notice for listing in listings.values() for notice in listing.notices]
+    return RunInputs(merge_sources(found, listings.values(), source_from_file), listings, notices)

@@ -1,19 +1,38 @@
-"""The inputs of a run."""
+"""The inputs of a run: files that can be read, and what is to be downloaded first."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from bioshards.corpus.download.listing import RemoteFile
+from bioshards.corpus.download.pmc.article_filter import ArticleFilter
+from bioshards.corpus.download.pmc.bucket_inventory import Inventory
 from bioshards.corpus.download.pmc.s3_bucket import range_label
 from bioshards.corpus.download.sources import SourceSpec, list_source_names, parse_source_spec
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION
 from bioshards.corpus.storage.source_file import SourceFile
-from bioshards.pipelines.inputs.downloads import SourceListing
-from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
+from bioshards.pipelines.inputs.downloads import DownloadPlan, SourceListing
+
+
+@dataclass(frozen=True, slots=True)
+class PmcArticlePlan:
+    """PMC's articles to download: those of these ranges of 10,000 ids that the filter selects.
+
+    Attributes:
+        inventory: the one that was read when the run began; None where the bucket was not asked.
+        ranges_to_check: ranges in the mirror, of which no more than a small part may be removed.
+        notices: messages on the inventory.
+    """
+
+    download_plan: DownloadPlan
+    ranges: list[int]
+    article_filter: ArticleFilter
+    inventory: Inventory | None = None
+    ranges_to_check: list[int] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +73,7 @@ class RunInputs:
     @property
     def num_items(self) -> int:
         """Return the number of files and of ranges of articles."""
-        return (
-            len(self.available)
-            + len(self.to_fetch)
-            + (len(self.article_plan.ranges) if self.article_plan else 0)
-        )
+        return len(self.available) + len(self.names_to_fetch)
 
 
 def split_specs_and_paths(
@@ -89,3 +104,26 @@ def split_specs_and_paths(
                 f"--input {text} is not what this pipeline reads, which is {accepted}: and files"
             )
     return specs_by_source, paths
+
+
+def merge_sources(
+    found: Iterable[SourceFile],
+    listings: Iterable[SourceListing],
+    source_from_file: Callable[..., SourceFile],
+) -> list[SourceFile]:
+    """Return files of folders and of the mirror in order, each once, without those that are to be fetched.
+
+    Args:
+        found: files of the folders that the inputs name.
+        listings: listings with their files of the mirror.
+        source_from_file: makes the source of a file, and of the time at which it was retrieved.
+    """
+    sources_by_path = {source.path: source for source in found}
+    for listing in listings:
+        for mirrored in listing.mirrored.values():
+            sources_by_path[mirrored.info.path] = source_from_file(mirrored.info, mirrored.retrieved_at)
+        for info in listing.unlisted:
+            sources_by_path.setdefault(info.path, source_from_file(info))
+        for remote_file in listing.to_fetch:
+            sources_by_path.pop(listing.download_plan.mirror.path(remote_file), None)
+    return sorted(sources_by_path.values())

@@ -83,22 +83,14 @@ def parse_beam_options(beam_args: Sequence[str], parser: argparse.ArgumentParser
     try:
         with contextlib.redirect_stderr(usage):
             options = PipelineOptions(list(beam_args))
-            known_options = options.get_all_options()
-            unknown_names = set(options.get_all_options(retain_unknown_options=True)) - set(known_options)
+            known_names = options.get_all_options().keys()
+            unknown_names = options.get_all_options(retain_unknown_options=True).keys() - known_names
     except SystemExit as parse_exit:
         reason = usage.getvalue().strip().rpartition("error: ")[2]
         hint = " (did you mean --dry-run?)" if "--dry_run" in reason else ""
         raise UsageError(f"Beam does not take these options: {reason}{hint}") from parse_exit
-    for name in sorted(unknown_names):
-        beam_option_names = [f"--{option}" for option in known_options]
-        unknown_option = next(
-            (
-                arg.split("=")[0]
-                for arg in beam_args
-                if arg.lstrip("-").split("=")[0].replace("-", "_") == name
-            ),
-            f"--{name}",
-        )
-        hint = suggest_nearest(unknown_option, [*parser._option_string_actions, *beam_option_names])
-        raise UsageError(f"unknown option {unknown_option}{hint}")
+    for word in (arg.partition("=")[0] for arg in beam_args):
+        if word.lstrip("-").replace("-", "_") in unknown_names:
+            options_of_both = [*parser._option_string_actions, *(f"--{name}" for name in known_names)]
+            raise UsageError(f"unknown option {word}{suggest_nearest(word, options_of_both)}")
     return options

@@ -23,7 +23,7 @@ from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.source_record import DAMAGED_COPY
 from bioshards.corpus.storage.retry import retry
 from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
-from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
+from bioshards.pipelines.inputs.run_inputs import PmcArticlePlan
 from bioshards.pipelines.transforms.document_shards import StageFiles
 from bioshards.pipelines.transforms.mirror_files import fetch_ranges
 from bioshards.pipelines.transforms.step_metrics import (

@@ -28,7 +28,7 @@ from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.retry import retry
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines.inputs.downloads import DownloadPlan, split_into_slots, stream_downloads
-from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
+from bioshards.pipelines.inputs.run_inputs import PmcArticlePlan
 from bioshards.pipelines.transforms.step_metrics import (
     StepResult,
     call_once,

@@ -37,8 +37,7 @@ from bioshards.corpus.text_config import TextConfig
 from bioshards.pipelines import pmc_to_shards, pubmed_to_shards, shards_to_pretraining, shards_to_words
 from bioshards.pipelines.execution import executor
 from bioshards.pipelines.inputs.downloads import REMOTE_SLOTS, DownloadPlan, SourceListing
-from bioshards.pipelines.inputs.pmc_articles import PmcArticlePlan
-from bioshards.pipelines.inputs.run_inputs import RunInputs
+from bioshards.pipelines.inputs.run_inputs import PmcArticlePlan, RunInputs
 from bioshards.pipelines.job_types import PretrainingJob, ShardsJob, WordsJob
 from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.encode import Encoder
