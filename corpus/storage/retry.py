@@ -25,12 +25,11 @@ class RetryPolicy:
 
     Attributes:
         connect_timeout: seconds to wait for a connection.
-        read_timeout: seconds to wait for the next byte of a response, and for the whole of its header.
+        read_timeout: seconds to wait for the next byte of a response.
         min_bytes_per_second: a body that is slower than this for ``read_timeout`` seconds is a failure.
-        max_attempts: consecutive failures, without :data:`MIN_PROGRESS_BYTES`, before the request is given
-            up.
-        max_idle_seconds: seconds that failed attempts and the pauses between them may take beyond those that
-            their bytes take at ``min_bytes_per_second``.  A large file on a slow line has the time it needs.
+        max_attempts: consecutive failures before the request is given up.  One that has brought
+            :data:`MIN_PROGRESS_BYTES`, as fast as ``min_bytes_per_second``, begins the count anew: a large
+            file on a slow line has the time it needs.
         initial_backoff: seconds before the first retry; doubled for every further one.
         max_backoff: upper bound of the backoff in seconds.
     """
@@ -39,7 +38,6 @@ class RetryPolicy:
     read_timeout: float = 60
     min_bytes_per_second: float = 1000
     max_attempts: int = 10
-    max_idle_seconds: float = 600
     initial_backoff: float = 1
     max_backoff: float = 120
 
@@ -67,10 +65,10 @@ READ_RETRY_POLICY: Final = RetryPolicy(max_attempts=3)
 STEP_RETRY_POLICY = RetryPolicy(max_attempts=4, initial_backoff=6)
 """Policy of a step that meets a transient storage error: as many attempts as Dataflow grants a bundle."""
 
-MAX_REFUSED_FILES: Final = 3
-"""Files that a server refuses in a row before its listing is read, to see whether it refuses everything."""
+MAX_FAILED_FILES: Final = 8
+"""Files in a row that are refused or cannot be reached, after which the server is taken to serve nothing."""
 
-MAX_REFUSED_OBJECTS: Final = 20
+MAX_FAILED_OBJECTS: Final = 100
 """The same for the objects of PMC's bucket."""
 
 STORE_CONNECT_TIMEOUT_SECONDS: Final = 10

@@ -14,12 +14,10 @@ from bioshards import __version__
 from bioshards.corpus.download.http_client import (
     Connection,
     DownloadError,
-    OutageDetector,
-    OutageError,
     RefusedError,
     Server,
 )
-from bioshards.corpus.download.listing import MAX_PAGE_BYTES, ListingError, RemoteFile, SelectedFiles
+from bioshards.corpus.download.listing import ListingError, RemoteFile, SelectedFiles
 from bioshards.corpus.download.mirror import Mirror, MirroredFile
 from bioshards.corpus.download.pmc.removals import is_large_removal
 from bioshards.corpus.download.pool import DownloadPool
@@ -27,7 +25,7 @@ from bioshards.corpus.download.rate_limit import RateLimiter
 from bioshards.corpus.download.sources import SOURCES, SourceSpec
 from bioshards.corpus.errors import BadFileError, UsageError, escape_controls, shorten_list
 from bioshards.corpus.manifest import utc_now
-from bioshards.corpus.storage.retry import INTERACTIVE_RETRY_POLICY, MAX_REFUSED_FILES, retry
+from bioshards.corpus.storage.retry import INTERACTIVE_RETRY_POLICY, MAX_FAILED_FILES, retry
 from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 from bioshards.pipelines.options.pipeline_options import DownloadOptions
 
@@ -236,29 +234,21 @@ def stream_downloads(
     Raises:
         OutageError: it is not one file, the server does not answer any more, or refuses everything.
     """
-    listing_url = f"{remote_files[0].url.rpartition('/')[0]}/"
-    outage_detector = OutageDetector(
-        lambda connection: connection.read(listing_url, MAX_PAGE_BYTES), MAX_REFUSED_FILES
-    )
 
     def fetch(connection: Connection, remote_file: RemoteFile) -> MirroredFile | BadFileError:
-        """Fetch a file, or return why it cannot be fetched."""
-        outcome: MirroredFile | BadFileError
-        failure = None
+        """Fetch a file, or return why its content is not used."""
         try:
-            outcome = retry(lambda: download_plan.mirror.fetch(connection, remote_file))
-        except BadFileError as bad_file:
-            outcome = bad_file
-        except OutageError:
-            raise
-        except DownloadError as error:
-            reason = REFUSED if isinstance(error, RefusedError) else UNREACHABLE
-            outcome, failure = BadFileError(reason, str(error)), error
-        outage_detector.record(connection, failure)
-        return outcome
+            return retry(lambda: download_plan.mirror.fetch(connection, remote_file))
+        except BadFileError as error:
+            return error
 
-    pool = DownloadPool(download_plan.server_for_slot(remote_files[0].name), download_plan.threads_per_slot)
-    yield from pool.map_unordered(fetch, remote_files)
+    server = download_plan.server_for_slot(remote_files[0].name)
+    pool = DownloadPool(server, download_plan.threads_per_slot, MAX_FAILED_FILES)
+    for remote_file, outcome in pool.map_unordered(fetch, remote_files):
+        if isinstance(outcome, DownloadError):
+            reason = REFUSED if isinstance(outcome, RefusedError) else UNREACHABLE
+            outcome = BadFileError(reason, str(outcome))
+        yield remote_file, outcome
 
 
 def open_mirror(storage: Storage, mirror: str | None, output: str) -> Mirror:

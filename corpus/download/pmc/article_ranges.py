@@ -28,7 +28,6 @@ from bioshards.corpus.download.pmc.metadata_cache import MetadataUpdate
 from bioshards.corpus.download.pmc.s3_bucket import (
     ArticleFailure,
     ChecksumError,
-    map_with_errors,
     range_label,
     read_verified,
     version_name,
@@ -185,13 +184,15 @@ def _sync_articles(
 
     fetched: dict[str, int] = {}
     failures = list(metadata_failures)
-    for name, result in map_with_errors(update.pool, update.base_url, fetch_article, missing):
+    for name, result in update.pool.map_unordered(fetch_article, missing):
+        progress_notes.add_units()
         if isinstance(result, DownloadError):
             failures.append(
                 ArticleFailure.from_error(missing[name]["pmcid"], missing[name]["version"], result)
             )
         else:
             fetched[name] = result
+    failures.sort(key=lambda failure: (failure.pmcid, failure.version))
     sizes_by_name = sizes | fetched
     listed = pa.Table.from_pylist(
         [rows[name] | {"file": name, "bytes": sizes_by_name[name]} for name in rows if name in sizes_by_name],

@@ -36,7 +36,6 @@ from bioshards.corpus.download.pmc.s3_bucket import (
     ArticleFailure,
     ArticleMetadataError,
     ChecksumError,
-    map_with_errors,
     range_label,
     version_name,
 )
@@ -46,6 +45,7 @@ from bioshards.corpus.licences import LICENCES, UNKNOWN_LICENCE
 from bioshards.corpus.storage.checksums import md5_of_bytes
 from bioshards.corpus.storage.retry import READ_RETRY_POLICY, retry
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.ui import progress_notes
 
 METADATA_SCHEMA: Final = pa.schema(
     [
@@ -191,8 +191,9 @@ def update_metadata(
 
     try:
         for num_done, (row, result) in enumerate(
-            map_with_errors(pool, base_url, read_row, difference.missing.to_pylist()), start=1
+            pool.map_unordered(read_row, difference.missing.to_pylist()), start=1
         ):
+            progress_notes.add_units()
             key = row["pmcid"], row["version"]
             if isinstance(result, NotFoundError):
                 rows_by_version.pop(key, None)
@@ -217,7 +218,7 @@ def update_metadata(
         num_changed,
         difference.removed + num_gone,
         difference.older_versions,
-        tuple(failures),
+        tuple(sorted(failures, key=lambda failure: (failure.pmcid, failure.version))),
     )
 
 

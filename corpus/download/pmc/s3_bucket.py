@@ -19,7 +19,6 @@ Listings have the format of S3
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeVar
 from urllib.parse import urlencode
@@ -30,16 +29,12 @@ from bioshards.corpus.download.http_client import (
     Connection,
     DownloadError,
     NotFoundError,
-    OutageDetector,
-    OutageError,
     RefusedError,
     UnreachableError,
 )
 from bioshards.corpus.download.listing import ListingError
-from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.storage.checksums import md5_of_bytes
-from bioshards.corpus.storage.retry import MAX_REFUSED_OBJECTS, READ_RETRY_POLICY, retry
-from bioshards.corpus.ui import progress_notes
+from bioshards.corpus.storage.retry import READ_RETRY_POLICY, retry
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -186,30 +181,3 @@ def read_verified(connection: Connection, url: str, max_bytes: int, md5: str) ->
 def make_checksum_error(url: str, md5: str, body: bytes) -> ChecksumError:
     """Return the error of an object that has another MD5 than it should."""
     return ChecksumError(f"{url}: its MD5 should be {md5} and is {md5_of_bytes(body)} ({len(body)} bytes)")
-
-
-def map_with_errors(
-    pool: DownloadPool, base_url: str, function: Callable[[Connection, T], R], items: Iterable[T]
-) -> Iterator[tuple[T, R | DownloadError]]:
-    """Yield each item with the result of ``function`` or with its DownloadError.
-
-    Raises:
-        OutageError: the bucket serves nothing, not its listing either.
-    """
-    outage_detector = OutageDetector(
-        lambda connection: list_folders(connection, base_url, INVENTORY_FOLDER), MAX_REFUSED_OBJECTS
-    )
-
-    def try_item(connection: Connection, item: T) -> tuple[T, R | DownloadError]:
-        result: R | DownloadError
-        try:
-            result = function(connection, item)
-        except OutageError:
-            raise
-        except DownloadError as error:
-            result = error
-        outage_detector.record(connection, result if isinstance(result, DownloadError) else None)
-        progress_notes.add_units()
-        return item, result
-
-    return pool.map(try_item, items)

@@ -15,12 +15,21 @@ from typing import TypeVar
 import pytest
 
 from bioshards.corpus.download import pool
-from bioshards.corpus.download.http_client import Connection, NotFoundError, Server
+from bioshards.corpus.download.http_client import (
+    Connection,
+    DownloadError,
+    HttpResponse,
+    NotFoundError,
+    OutageError,
+    RefusedError,
+    Server,
+    UnreachableError,
+)
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.download.rate_limit import RateLimiter
 from tests.support.servers.fake_server import FakeServer
 from tests.support.servers.http_connections import make_server
-from tests.support.servers.server_faults import NotFound
+from tests.support.servers.server_faults import ServiceUnavailable
 
 pytestmark = pytest.mark.usefixtures("own_temporary_folder")
 
@@ -79,7 +88,6 @@ def test_every_item_has_one_result() -> None:
 
 def test_no_items_give_no_results() -> None:
     assert list(DownloadPool(UNUSED_SERVER, 4).map_unordered(RecordingWork(), [])) == []
-    assert list(DownloadPool(UNUSED_SERVER, 4).map(RecordingWork(), [])) == []
 
 
 def test_work_starts_with_the_first_result_requested() -> None:
@@ -103,37 +111,10 @@ def test_unordered_results_are_returned_as_completed() -> None:
         may_finish["b" if item == "c" else "a"].set()
     assert finished == ["c", "b", "a"]
 
-    done = {item: threading.Event() for item in "abcd"}
-
-    def wait_for_next(_: Connection, item: str) -> str:
-        assert done[chr(ord(item) + 1)].wait(10)
-        done[item].set()
-        return item
-
-    done["d"].set()
-    assert list(DownloadPool(UNUSED_SERVER, 3).map(wait_for_next, "abc")) == ["a", "b", "c"]
-
-
-def test_ordered_results_are_returned_as_soon_as_possible() -> None:
-    first_returned = threading.Event()
-
-    def work(_: Connection, item: int) -> int:
-        assert not item or first_returned.wait(10)
-        return item
-
-    results = DownloadPool(UNUSED_SERVER, 2).map(work, range(2))
-    assert next(results) == 0
-    first_returned.set()
-    assert list(results) == [1]
-
 
 def test_equal_items_are_separate() -> None:
-    assert list(DownloadPool(UNUSED_SERVER, 2).map(RecordingWork(), ["a", "a", "b", "a"])) == [
-        "a",
-        "a",
-        "b",
-        "a",
-    ]
+    results = DownloadPool(UNUSED_SERVER, 2).map_unordered(RecordingWork(), "aaba")
+    assert sorted(results) == [("a", "a")] * 3 + [("b", "b")]
 
 
 def test_result_may_be_an_exception_object() -> None:
@@ -142,7 +123,8 @@ def test_result_may_be_an_exception_object() -> None:
     def work(_: Connection, item: int) -> Exception:
         return ValueError(item)
 
-    assert [str(error) for error in DownloadPool(UNUSED_SERVER, 2).map(work, range(3))] == ["0", "1", "2"]
+    results = DownloadPool(UNUSED_SERVER, 2).map_unordered(work, range(3))
+    assert sorted(str(error) for _, error in results) == ["0", "1", "2"]
 
 
 # Errors and early shutdown.
@@ -156,11 +138,6 @@ def test_error_stops_the_remaining_work() -> None:
     assert num_started < 20
     assert wait_until(lambda: not list_download_threads())
     assert len(work.started) <= num_started + 1
-
-
-def test_error_stops_an_ordered_map() -> None:
-    with pytest.raises(ValueError, match="0 is wrong"):
-        list(DownloadPool(UNUSED_SERVER, 2).map(RecordingWork(failing_item=0), range(200)))
 
 
 def test_error_does_not_wait_for_other_threads() -> None:
@@ -264,22 +241,85 @@ def test_threads_reuse_their_connections(tmp_path: Path) -> None:
     with FakeServer(tmp_path) as server:
         download_pool = DownloadPool(make_server(server.url), 3)
         urls = [f"{server.url}{number}.txt" for number in range(30)]
+
+        def read(connection: Connection, url: str) -> HttpResponse:
+            return connection.read(url, 10)
+
         bodies = [
             answer.body
-            for answer in download_pool.map(lambda connection, url: connection.read(url, 10), urls)
+            for _, answer in download_pool.map_unordered(
+                lambda connection, url: connection.read(url, 10), urls
+            )
+            if isinstance(answer, HttpResponse)
         ]
-        assert bodies == [str(number).encode() for number in range(30)]
+        assert sorted(bodies) == sorted(str(number).encode() for number in range(30))
         assert server.connections <= 3
         assert len(server.requests) == 30
 
 
-def test_server_error_stops_the_remaining_work(tmp_path: Path) -> None:
+# Failures in a row.
+
+REFUSED, UNREACHABLE = RefusedError("403"), UnreachableError("no answer")
+
+
+def download_all(outcomes: list[DownloadError | None], max_failures: int = 3) -> list[object]:
+    """Download items in order, with these errors; return the results."""
+
+    def work(_: Connection, item: int) -> str:
+        if error := outcomes[item]:
+            raise error
+        return "done"
+
+    pool = DownloadPool(UNUSED_SERVER, 1, max_failures)
+    return [result for _, result in pool.map_unordered(work, range(len(outcomes)))]
+
+
+@pytest.mark.parametrize(
+    "outcomes",
+    [
+        [None] * 9,
+        [REFUSED] * 2,
+        [UNREACHABLE] * 2,
+        [REFUSED, UNREACHABLE, None] * 9,
+        [NotFoundError("404")] * 9,
+        [REFUSED, REFUSED, NotFoundError("404")] * 9,
+        [DownloadError("a wrong checksum")] * 9,
+    ],
+)
+def test_failures_of_single_items_are_their_results(outcomes: list[DownloadError | None]) -> None:
+    assert download_all(outcomes) == [error or "done" for error in outcomes]
+
+
+@pytest.mark.parametrize(
+    "outcomes", [[REFUSED] * 9, [UNREACHABLE] * 9, [None, REFUSED, REFUSED, UNREACHABLE]]
+)
+def test_failures_in_a_row_are_an_outage(outcomes: list[DownloadError | None]) -> None:
+    with pytest.raises(OutageError, match=r"3 downloads failed in a row; the last one: [4n]") as caught:
+        download_all(outcomes)
+    assert "refuses this network: open http://127.0.0.1:9/ in a browser" in caught.value.hint
+
+
+def test_failures_are_counted_over_several_calls() -> None:
+    """Each range of articles may have a few missing objects only."""
+
+    def refuse(_: Connection, _item: int) -> None:
+        raise REFUSED
+
+    pool = DownloadPool(UNUSED_SERVER, 1, max_failures=3)
+    assert len(list(pool.map_unordered(refuse, range(2)))) == 2
+    with pytest.raises(OutageError):
+        list(pool.map_unordered(refuse, range(2)))
+
+
+def test_outage_ends_the_run_at_once() -> None:
+    with pytest.raises(OutageError, match="wait for an hour"):
+        download_all([OutageError("wait for an hour"), None])
+
+
+def test_outage_stops_the_remaining_requests(tmp_path: Path) -> None:
     with FakeServer(tmp_path) as server:
-        server.schedule_fault("*", NotFound(), times=None)
-        with pytest.raises(NotFoundError, match="404"):
-            list(
-                DownloadPool(make_server(server.url), 2).map(
-                    lambda connection, url: connection.read(url, 10), [server.url] * 50
-                )
-            )
+        server.schedule_fault("*", ServiceUnavailable(status=403), times=None)
+        pool = DownloadPool(make_server(server.url), 2, max_failures=4)
+        with pytest.raises(OutageError, match="403"):
+            list(pool.map_unordered(lambda connection, url: connection.read(url, 10), [server.url] * 50))
         assert len(server.requests) < 10

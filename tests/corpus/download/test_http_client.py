@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.download import http_client, min_throughput, rate_limit
+from bioshards.corpus.download import http_client, rate_limit
 from bioshards.corpus.download.http_client import (
     Connection,
     DownloadError,
@@ -26,7 +26,7 @@ from bioshards.corpus.download.http_client import (
     OutageError,
     RefusedError,
     UnreachableError,
-    explain_redirect,
+    resolve_redirect,
 )
 from bioshards.corpus.download.rate_limit import RateLimiter
 from bioshards.corpus.storage.retry import RetryPolicy
@@ -43,17 +43,14 @@ from tests.support.servers.server_faults import (
     ConnectionReset,
     EndlessBody,
     Fault,
-    FunctionCall,
     NoResponse,
     RangeIgnored,
     Redirect,
-    Republication,
     ServiceUnavailable,
     SlowBody,
     Stall,
     TruncatedBody,
 )
-from tests.support.servers.server_pages import publish_file
 
 pytestmark = pytest.mark.usefixtures("own_temporary_folder")
 
@@ -79,7 +76,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     fake_clock = Clock()
-    for module in (http_client, min_throughput, rate_limit):
+    for module in (http_client, rate_limit):
         monkeypatch.setattr(module, "time", fake_clock)
     return fake_clock
 
@@ -147,19 +144,6 @@ def test_complete_file_is_not_downloaded_again() -> None:
     ):
         assert list(connection.stream(server.url, 1024)) == []
         assert len(server.request_heads) == 1
-
-
-def test_range_of_another_version_restarts_the_download() -> None:
-    """A server without If-Range answers 206 with the ETag of the new version."""
-    other = LETTERS[::-1]
-    answers = (
-        http_response('200 OK\r\nETag: "a"', LETTERS[:100], length=1024),
-        http_response('206 Partial Content\r\nETag: "b"\r\nContent-Range: bytes 100-1023/1024', other[100:]),
-        http_response('200 OK\r\nETag: "b"', other),
-    )
-    with CannedServer(*answers) as server, open_connection(server.url) as connection:
-        assert download(connection, server.url) == other
-        assert 'If-Range: "a"' in server.request_heads[1]
 
 
 @pytest.mark.parametrize("location", ["http://[", "http://[::1", "//[x]/", "http://127.0.0.1:x/"])
@@ -260,17 +244,16 @@ def test_request_has_user_agent_and_identity_encoding(server: FakeServer) -> Non
     assert request.range == ""
 
 
-def test_response_has_etag_and_last_modified(server: FakeServer) -> None:
+def test_response_has_an_etag(server: FakeServer) -> None:
     with open_connection(server.url) as connection:
         response = connection.read(f"{server.url}small.txt", 100)
     assert response.etag
     assert '"' not in response.etag
-    assert response.last_modified.endswith("GMT")
     with (
         CannedServer(http_response('200 OK\r\nETag: W/"weak"', b"x")) as canned_server,
         open_connection(canned_server.url) as connection,
     ):
-        assert connection.read(canned_server.url, 100) == (b"x", "weak", "")
+        assert connection.read(canned_server.url, 100) == (b"x", "weak")
 
 
 def test_connection_and_slot_are_released(server: FakeServer) -> None:
@@ -351,30 +334,21 @@ RECOVERABLE = st.one_of(
 
 
 @settings(max_examples=examples(25), suppress_health_check=list(HealthCheck))
-@given(
-    faults=st.lists(RECOVERABLE, max_size=5), start=st.one_of(st.just(0), SIZES), is_republished=st.booleans()
-)
+@given(faults=st.lists(RECOVERABLE, max_size=5), start=st.one_of(st.just(0), SIZES))
 def test_download_survives_any_sequence_of_transient_faults(
-    server: FakeServer, faults: list[Fault], start: int, is_republished: bool
+    server: FakeServer, faults: list[Fault], start: int
 ) -> None:
-    """A file republished during the download gives all of the old or all of the new version."""
-    path = f"{len(server.requests)}.gz"
-    publish_file(server.root / path, b"\x1f\x8b" + LARGE)
-    other = b"\x1f\x8b" + LARGE[::-1]
-    for index, fault in enumerate(faults):
-        server.schedule_fault(path, fault)
-        if is_republished and index == 1 and not start:  # else the version of the first bytes is unknown
-            server.schedule_fault(path, Republication(path, other, md5=False))
-    start = min(start, len(LARGE))
-    received = bytearray((b"\x1f\x8b" + LARGE)[:start])
+    for fault in faults:
+        server.schedule_fault("large.gz", fault)
+    received = bytearray(LARGE[:start])
     with open_connection(server.url, replace(FAST_RETRY, read_timeout=0.15, max_attempts=8)) as connection:
-        for offset, block in connection.stream(server.url + path, start):
+        for offset, block in connection.stream(f"{server.url}large.gz", start):
             if offset != len(received):
                 assert offset == 0
                 received.clear()
             received += block
-    assert bytes(received) in ((b"\x1f\x8b" + LARGE), other)
-    assert is_republished or bytes(received) != other
+    server.clear_faults()
+    assert bytes(received) == LARGE
 
 
 def test_attempts_are_not_limited_while_there_is_progress(server: FakeServer) -> None:
@@ -411,11 +385,8 @@ OK_CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
 @pytest.mark.parametrize(
     ("beginning", "message"),
     [
-        (b"HTTP/1.1 200 O", "header has no end"),
-        (b"HTTP/1.1 200 OK\r\nX-Long: ", "header has no end"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", "bytes a second"),
-        (OK_CHUNKED + b"\r\n", "bytes a second"),
-        (OK_CHUNKED + b"\r\n1;note=", "bytes a second"),
+        (OK_CHUNKED + b"\r\n400\r\n", "bytes a second"),
     ],
 )
 def test_response_that_trickles_is_given_up(beginning: bytes, message: str) -> None:
@@ -447,9 +418,9 @@ def test_server_that_brings_next_to_nothing_is_given_up(clock: Clock) -> None:
         CannedServer(*serve_slowly(clock, size=1_000_000, part=5000, seconds=50)) as server,
         open_connection(server.url, replace(FAST_RETRY, read_timeout=60)) as connection,
     ):
-        with pytest.raises(UnreachableError, match="in 11 minutes it brought next to nothing"):
+        with pytest.raises(UnreachableError, match=r"5000 bytes read.*tried 4 times in a row"):
             list(connection.stream(server.url, 0))
-        assert len(server.request_heads) == 14, "each costs 50 seconds, less 5 for its bytes"
+        assert len(server.request_heads) == 4
 
 
 def test_large_file_on_a_slow_line_arrives(clock: Clock) -> None:
@@ -714,8 +685,8 @@ def test_redirect_that_is_not_followed_is_explained(
 
 
 def test_redirect_away_from_https_is_explained() -> None:
-    message = explain_redirect("https://a.org/x", "http://a.org/x")
-    assert message == "an address without encryption (http://a.org/x)"
+    with pytest.raises(RefusedError, match=r"an address without encryption \(http://a.org/x\)"):
+        resolve_redirect("https://a.org/x", "http://a.org/x")
 
 
 # Pages that block a network.
@@ -779,19 +750,6 @@ def test_stream_starts_over_when_the_server_ignores_ranges(server: FakeServer) -
         assert blocks[0][0] == 0
         assert b"".join(block for _, block in blocks) == LARGE
     assert [request.range for request in server.requests] == ["bytes=1000-"] * 2
-
-
-def test_file_changed_between_ranges_restarts_the_download(server: FakeServer) -> None:
-    new_data = b"\x1f\x8b" + LARGE[::-1]
-    server.schedule_fault("large.gz", TruncatedBody(100_000))
-    server.schedule_fault("large.gz", FunctionCall(lambda: publish_file(server.root / "large.gz", new_data)))
-    with open_connection(server.url) as connection:
-        blocks = list(connection.stream(f"{server.url}large.gz", 0))
-    restart = [index for index, (offset, _) in enumerate(blocks) if offset == 0][-1]
-    assert restart > 0
-    assert b"".join(block for _, block in blocks[restart:]) == new_data
-    assert [request.status for request in server.requests] == [200, 200]
-    assert "if-range" in server.requests[1].headers
 
 
 def test_start_beyond_the_end_restarts_the_download(server: FakeServer) -> None:

@@ -326,15 +326,36 @@ def test_republication_between_md5_file_and_data(
     assert list_mirror(mirror) == sorted(COMPLETE_FILES)
 
 
+@pytest.mark.parametrize("has_md5_file", [True, False])
+@pytest.mark.parametrize("sent_before", [1, 50_000, len(OLD) - 9, len(OLD) - 1])
 def test_republication_during_the_transfer(
-    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
+    server: FakeServer,
+    mirror: Mirror,
+    connection: Connection,
+    listed_file: RemoteFile,
+    has_md5_file: bool,
+    sent_before: int,
 ) -> None:
-    server.schedule_fault(REMOTE_PATH, TruncatedBody(50_000))
+    """The server sends the beginning of the old file and the rest of the new one: neither is kept."""
+    server.schedule_fault(REMOTE_PATH, TruncatedBody(sent_before))
     server.schedule_fault(
         REMOTE_PATH, FunctionCall(lambda: publish_file(server.root / REMOTE_PATH, NEW, md5=True))
     )
-    assert mirror.fetch(connection, listed_file).md5 == compute_md5(NEW)
+    fetched = mirror.fetch(connection, replace(listed_file, has_md5_file=has_md5_file))
+    assert fetched.md5 == compute_md5(NEW)
     assert read_mirrored(mirror) == NEW
+    assert server.requests_for(REMOTE_PATH)[1].range == f"bytes={sent_before}-"
+
+
+@pytest.mark.parametrize("has_md5_file", [True, False])
+def test_partial_of_another_file_under_the_same_name_is_not_kept(
+    server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile, has_md5_file: bool
+) -> None:
+    """A killed run left the beginning of a file that was republished since, unseen by the listing."""
+    remote = replace(listed_file, has_md5_file=has_md5_file)
+    write_partial(mirror, NEW[:100_000], compute_md5(OLD) if has_md5_file else remote.listing_text)
+    assert mirror.fetch(connection, remote).md5 == compute_md5(OLD)
+    assert read_mirrored(mirror) == OLD
 
 
 def test_republication_while_the_old_file_is_sent(

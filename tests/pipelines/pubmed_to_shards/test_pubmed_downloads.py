@@ -299,14 +299,15 @@ def test_refused_files_do_not_hold_up_the_others(
 def test_server_that_refuses_everything_ends_the_run(
     tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    publish_baseline(tmp_path / "nlm", 12)
+    publish_baseline(tmp_path / "nlm", 20)
     with FakeServer(tmp_path / "nlm") as server:
         server.schedule_fault("pubmed/baseline/*.gz", ServiceUnavailable(status=403), times=None)
-        server.schedule_fault("pubmed/baseline/", FunctionCall(lambda: None), times=1)
-        server.schedule_fault("pubmed/baseline/", ServiceUnavailable(status=403), times=None)
         assert run(*make_arguments(server, tmp_path / "out")) == 1
-        assert "is refused: the server answers 403" in capsys.readouterr().err
-        assert len(server.requests_for("*.xml.gz")) < 9
+        error = capsys.readouterr().err
+        assert "8 downloads failed in a row; the last one: " in error
+        assert "is refused: the server answers 403" in error
+        assert f"open {server.url}pubmed/ in a browser" in error
+        assert len(server.requests_for("*.xml.gz")) < 13
 
 
 def test_long_pause_that_the_server_asks_for_ends_the_run(

@@ -17,16 +17,18 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 from bioshards.corpus.download.http_client import (
     Connection,
+    DownloadError,
     HttpResponse,
     NotFoundError,
     RefusedError,
-    UnreachableError,
+    Server,
 )
 from bioshards.corpus.download.pool import DownloadPool
+from bioshards.corpus.download.rate_limit import RateLimiter
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -223,9 +225,6 @@ class FolderConnection(Connection):
         self.requests: list[str] = []
         self.faults: dict[str, list[Any]] = defaultdict(list)
 
-    def with_few_attempts(self) -> FolderConnection:
-        return self
-
     def read(self, url: str, max_bytes: int) -> HttpResponse:
         assert url.startswith(BASE_URL), f"asked elsewhere: {url}"
         key = url.removeprefix(BASE_URL)
@@ -248,7 +247,7 @@ class FolderConnection(Connection):
         if not path.is_file():
             raise NotFoundError(f"{url}: there is no such object (404)")
         body = path.read_bytes()
-        return HttpResponse(body, hashlib.md5(body).hexdigest(), "Fri, 04 Sep 2026 01:00:00 GMT")
+        return HttpResponse(body, hashlib.md5(body).hexdigest())
 
     def _make_listing(self, key: str) -> HttpResponse:
         query = {name: values[0] for name, values in parse_qs(urlsplit(key).query).items()}
@@ -268,13 +267,7 @@ class FolderConnection(Connection):
             f"<Name>{BUCKET}</Name><IsTruncated>{'true' if more else 'false'}</IsTruncated>{prefixes}{more}"
             "</ListBucketResult>".encode(),
             "",
-            "",
         )
-
-    def end_service(self, *, after: int = 0) -> None:
-        """Refuse the listing of the inventories, after some readings of it, and so everything."""
-        query = {"list-type": "2", "prefix": INVENTORY_PREFIX, "delimiter": "/"}
-        self.faults[f"?{urlencode(query)}"] = [None] * after + [UnreachableError("no listing either")] * 9
 
     def requests_containing(self, text: str) -> list[str]:
         """Requested keys that contain ``text``."""
@@ -282,15 +275,18 @@ class FolderConnection(Connection):
 
 
 class SequentialPool(DownloadPool):
-    """A pool of one connection."""
+    """A pool of one connection, in this thread."""
 
     def __init__(self, connection: Connection) -> None:
+        super().__init__(Server(BASE_URL, "bioshards/test", RateLimiter("bucket", 1, 1000)), 1)
         self.connection = connection
 
-    def map(self, function: Callable[[Connection, T], R], items: Iterable[T]) -> Iterator[R]:
+    def map_unordered(
+        self, function: Callable[[Connection, T], R], items: Iterable[T]
+    ) -> Iterator[tuple[T, R | DownloadError]]:
         for item in items:
-            yield function(self.connection, item)
+            yield item, self._download(function, self.connection, item)
 
 
 TODAY = date(2026, 9, 5)
-HTML_RESPONSE = HttpResponse(b"<html><body>Please try again later</body></html>", "", "")
+HTML_RESPONSE = HttpResponse(b"<html><body>Please try again later</body></html>", "")

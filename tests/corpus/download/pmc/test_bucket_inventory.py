@@ -213,12 +213,12 @@ def test_only_dated_folders_below_the_prefix_count(connection: FolderConnection)
     prefixes = "".join(f"<CommonPrefixes><Prefix>{name}</Prefix></CommonPrefixes>" for name in names)
     end = "<CommonPrefixes/><IsTruncated>false</IsTruncated>"
     page = f"<ListBucketResult>{prefixes}{end}</ListBucketResult>"
-    connection.faults[LISTING] = [HttpResponse(page.encode(), "", "")]
+    connection.faults[LISTING] = [HttpResponse(page.encode(), "")]
     assert bucket_inventory.find_newest(connection, BASE_URL).date == f"{DAY}T01-00Z"
 
 
 def test_invalid_listing_page_is_retried(mirror: str, connection: FolderConnection) -> None:
-    connection.faults[LISTING] = [HTML_RESPONSE, HttpResponse(b"", "", "")]
+    connection.faults[LISTING] = [HTML_RESPONSE, HttpResponse(b"", "")]
     assert update_inventory(mirror, connection).rows == 10
     connection.faults[LISTING] = [HTML_RESPONSE] * 3
     with pytest.raises(BucketListingError, match="Please try again later"):
@@ -236,7 +236,7 @@ def test_invalid_listing_page_is_retried(mirror: str, connection: FolderConnecti
 )
 def test_incomplete_listing_page_is_retried(mirror: str, connection: FolderConnection, end: str) -> None:
     entry = f"<CommonPrefixes><Prefix>{INVENTORY_PREFIX}data/</Prefix></CommonPrefixes>"
-    incomplete = HttpResponse(f"<ListBucketResult>{entry}{end}</ListBucketResult>".encode(), "", "")
+    incomplete = HttpResponse(f"<ListBucketResult>{entry}{end}</ListBucketResult>".encode(), "")
     connection.faults[LISTING] = [incomplete] * 2
     assert update_inventory(mirror, connection).rows == 10
     connection.faults[LISTING] = [incomplete] * 3
