@@ -24,7 +24,7 @@ from bioshards.corpus.download.mirror import remove_temporaries
 from bioshards.corpus.download.pmc import bucket_inventory, metadata_cache
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter, SelectedArticles
 from bioshards.corpus.download.pmc.bucket_inventory import make_version_keys
-from bioshards.corpus.download.pmc.metadata_cache import MetadataUpdate
+from bioshards.corpus.download.pmc.metadata_cache import ArticleMetadata, MetadataUpdate, list_articles
 from bioshards.corpus.download.pmc.s3_bucket import (
     ArticleFailure,
     ChecksumError,
@@ -142,14 +142,11 @@ def select_articles(update: RangeUpdate) -> tuple[MetadataUpdate, SelectedArticl
     Raises:
         OutageError: the bucket does not answer.
     """
-    rows = bucket_inventory.read_range(update.storage, update.mirror, update.number)
     metadata = metadata_cache.update_metadata(
         update.storage,
         update.mirror,
-        update.base_url,
         update.pool,
         update.number,
-        rows,
         update.today,
         update.article_filter.versions,
     )
@@ -173,11 +170,11 @@ def _sync_articles(
     """
     storage, folder = update.storage, _get_range_folder(update.mirror, update.number)
     sizes = {info.path.rpartition("/")[2]: info.size for info in storage.walk(folder)}
-    rows = {_file_name_from_row(row): row for row in selected.table.to_pylist()}
-    missing = {name: row for name, row in rows.items() if name not in sizes}
+    articles = {_make_file_name(article): article for article in list_articles(selected.table)}
+    missing = [name for name in articles if name not in sizes]
 
     def fetch_article(connection: Connection, name: str) -> int:
-        body = _read_article(connection, update.base_url, missing[name])
+        body = _read_article(connection, update.base_url, articles[name])
         with storage.write(f"{folder}/{name}") as file:
             file.write(body)
         return len(body)
@@ -187,17 +184,10 @@ def _sync_articles(
     for name, result in update.pool.map_unordered(fetch_article, missing):
         progress_notes.add_units()
         if isinstance(result, DownloadError):
-            failures.append(
-                ArticleFailure.from_error(missing[name]["pmcid"], missing[name]["version"], result)
-            )
+            failures.append(ArticleFailure.from_error(articles[name].pmcid, articles[name].version, result))
         else:
             fetched[name] = result
-    failures.sort(key=lambda failure: (failure.pmcid, failure.version))
-    sizes_by_name = sizes | fetched
-    listed = pa.Table.from_pylist(
-        [rows[name] | {"file": name, "bytes": sizes_by_name[name]} for name in rows if name in sizes_by_name],
-        ARTICLE_SCHEMA,
-    )
+    listed = _make_list(selected.table, list(articles), sizes | fetched)
     failed_ids = {failure.pmcid for failure in failures}
     if failed_ids:
         previous = read_selected(storage, update.mirror, update.number)
@@ -206,18 +196,18 @@ def _sync_articles(
     surplus = [
         name
         for name in sizes
-        if name not in rows and (match := _FILE_NAME.fullmatch(name)) and int(match[1]) not in failed_ids
+        if name not in articles and (match := _FILE_NAME.fullmatch(name)) and int(match[1]) not in failed_ids
     ]
     parallel_for_each(storage, storage.remove, [f"{folder}/{name}" for name in surplus])
     remove_temporaries(storage, folder)
     return RangeReport(
         range_number=update.number,
-        selected=len(rows),
-        mirrored=len(rows) - len(missing),
+        selected=len(articles),
+        mirrored=len(articles) - len(missing),
         fetched=len(fetched),
         fetched_bytes=sum(fetched.values()),
         removed=len(surplus),
-        failures=tuple(failures),
+        failures=tuple(sorted(failures)),
         dropped=dict(selected.dropped),
     )
 
@@ -242,11 +232,12 @@ def remove_damaged(storage: Storage, mirror: str, range_number: int) -> None:
             storage.remove(path)
 
 
-def _read_article(connection: Connection, base_url: str, row: dict[str, Any]) -> bytes:
+def _read_article(connection: Connection, base_url: str, article: ArticleMetadata) -> bytes:
     """Read the XML of an article and check its MD5 and its root element."""
-    name = version_name(row["pmcid"], row["version"])
+    name = version_name(article.pmcid, article.version)
     url = f"{base_url}{name}/{name}.xml"
-    body = read_verified(connection, url, _MAX_ARTICLE_BYTES, row["md5"])
+    assert article.md5
+    body = read_verified(connection, url, _MAX_ARTICLE_BYTES, article.md5)
     if _parse_root_name(body) != "article":
         raise ChecksumError(f"{url}: its MD5 is right, but its root element is not <article>: {body[:100]!r}")
     return body
@@ -265,6 +256,19 @@ def _parse_root_name(body: bytes) -> str:
     except etree.XMLSyntaxError:
         pass
     return ""
+
+
+def _make_list(metadata: pa.Table, names: list[str], sizes: dict[str, int]) -> pa.Table:
+    """Return the list of the articles of which the mirror has the file.
+
+    Args:
+        metadata: rows of :data:`~.metadata_cache.METADATA_SCHEMA`.
+        names: file name of each row.
+        sizes: sizes of the files in the mirror, in bytes.
+    """
+    columns = [pa.array(names, pa.string()), pa.array(map(sizes.get, names), pa.int64())]
+    table = metadata.append_column("file", columns[0]).append_column("bytes", columns[1])
+    return table.filter(pc.is_valid(table["bytes"])).combine_chunks().cast(ARTICLE_SCHEMA)
 
 
 def _add_failed_articles(
@@ -287,8 +291,10 @@ def _write_selected(storage: Storage, mirror: str, range_number: int, table: pa.
             pq.write_table(table, file, compression="zstd")
 
 
-def _file_name_from_row(row: dict[str, Any]) -> str:
-    return f"{version_name(row['pmcid'], row['version'])}-{row['md5'][:8]}.xml"
+def _make_file_name(article: ArticleMetadata) -> str:
+    """Return the file name of an article that has an XML."""
+    assert article.md5
+    return f"{version_name(article.pmcid, article.version)}-{article.md5[:8]}.xml"
 
 
 def _get_range_folder(mirror: str, range_number: int) -> str:
@@ -337,9 +343,7 @@ def plan_ranges(
         rows = bucket_inventory.read_range(storage, mirror, range_number)
         metadata = metadata_cache.read_metadata(storage, mirror, range_number)
         difference = metadata_cache.compare_with_inventory(rows, metadata, article_filter.versions)
-        file_names = set(
-            map(_file_name_from_row, article_filter.select(difference.current).table.to_pylist())
-        )
+        file_names = set(map(_make_file_name, list_articles(article_filter.select(difference.current).table)))
         existing = set(
             filter(_FILE_NAME.fullmatch, storage.list_names(_get_range_folder(mirror, range_number)))
         )

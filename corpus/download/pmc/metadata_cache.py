@@ -21,9 +21,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import pyarrow as pa
@@ -31,7 +32,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bioshards.corpus.download.http_client import Connection, DownloadError, NotFoundError
-from bioshards.corpus.download.pmc.bucket_inventory import make_version_keys, select_newest
+from bioshards.corpus.download.pmc.bucket_inventory import make_version_keys, read_range, select_newest
 from bioshards.corpus.download.pmc.s3_bucket import (
     ArticleFailure,
     ArticleMetadataError,
@@ -64,16 +65,55 @@ METADATA_SCHEMA: Final = pa.schema(
         pa.field("retrieved", pa.date32(), nullable=False),
     ]
 )
-"""An article version.
-
-``etag`` is the ETag of the metadata object that was read, ``inventory_etag`` that of the inventory: they
-differ if the object changed after the inventory.  ``md5`` is the MD5 of the XML, null without XML.
-"""
+"""Columns of a table of :class:`ArticleMetadata`."""
 
 _MAX_OBJECT_BYTES: Final = 1 << 20  # bytes of a metadata object; they have one or two thousand
 _SAVE_INTERVAL: Final = 2000  # objects between two saves: the loss when a run is killed
 _ETAG_MD5: Final = re.compile(r"[0-9a-f]{32}")
 _PROBLEM_COLUMN: Final = "problem"  # of earlier versions: rows of unreadable metadata, which are read again
+
+_MD5_PATTERN: Final = re.compile(r"[0-9a-fA-F]{32}")
+_LICENCE_VERSION: Final = re.compile(r"-\d(\.\d)?(-IGO)?$")
+_DIGITS: Final = re.compile(r"\s*[0-9]{1,10}\s*")
+_PMCID: Final = re.compile(r"\s*(?:PMC)?([0-9]{1,8})\s*", re.ASCII | re.IGNORECASE)
+_FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
+"""Values of a flag, as texts in lower case."""
+
+
+class ListedVersion(NamedTuple):
+    """An article version of the inventory, with the ETag of its metadata object."""
+
+    pmcid: int
+    version: int
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArticleMetadata:
+    """Metadata of an article version.
+
+    Attributes:
+        etag: ETag of the metadata object that was read.
+        inventory_etag: that of the inventory; another one if the object changed after the inventory.
+        licence: of :data:`~bioshards.corpus.licences.LICENCES`.
+        open_access, manuscript, ocr: data sets of PMC that have the article.
+        md5: MD5 of the XML; None without XML.
+        retrieved: date on which the object was read.
+    """
+
+    pmcid: int
+    version: int
+    etag: str
+    inventory_etag: str
+    pmid: int | None
+    doi: str | None
+    licence: str
+    open_access: bool
+    manuscript: bool
+    ocr: bool
+    retracted: bool
+    md5: str | None
+    retrieved: date
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +169,11 @@ def read_metadata(storage: Storage, mirror: str, range_number: int) -> pa.Table:
     return METADATA_SCHEMA.empty_table()
 
 
+def list_articles(table: pa.Table) -> list[ArticleMetadata]:
+    """Return the rows of a table of :data:`METADATA_SCHEMA`."""
+    return [ArticleMetadata(**row) for row in table.to_pylist()]
+
+
 def compare_with_inventory(
     inventory_rows: pa.Table, metadata: pa.Table, versions: Versions = "newest"
 ) -> MetadataDifference:
@@ -160,20 +205,16 @@ def compare_with_inventory(
 def update_metadata(
     storage: Storage,
     mirror: str,
-    base_url: str,
     pool: DownloadPool,
     range_number: int,
-    inventory_rows: pa.Table,
     today: date,
     versions: Versions = "newest",
 ) -> MetadataUpdate:
-    """Read the metadata objects of a range that have changed, and update the cache.
+    """Read the metadata objects of a range that have changed since the last inventory, and update the cache.
 
     Args:
         mirror: folder of the mirror.
-        base_url: URL of the bucket, with a trailing slash.
         pool: connections to the bucket.
-        inventory_rows: all rows of the range in the inventory; other cached rows are removed.
         today: date of retrieval.
         versions: read the newest version of each article, or all.
 
@@ -181,49 +222,54 @@ def update_metadata(
         OutageError: the bucket does not answer; metadata read so far is saved.
     """
     previous = read_metadata(storage, mirror, range_number)
-    difference = compare_with_inventory(inventory_rows, previous, versions)
-    rows_by_version = {(row["pmcid"], row["version"]): row for row in difference.outdated.to_pylist()}
+    difference = compare_with_inventory(read_range(storage, mirror, range_number), previous, versions)
+    articles = {(article.pmcid, article.version): article for article in list_articles(difference.outdated)}
     num_fetched = num_changed = num_gone = 0
     failures: list[ArticleFailure] = []
 
-    def read_row(connection: Connection, row: dict[str, Any]) -> dict[str, Any]:
-        return _read_object(connection, base_url, row, today)
+    def read(connection: Connection, listed: ListedVersion) -> ArticleMetadata:
+        return _read_object(connection, pool.server.base_url, listed, today)
 
+    def save() -> pa.Table:
+        table = _build_table(difference.current, articles.values())
+        if table != previous:
+            _write_metadata(storage, mirror, range_number, table)
+        return table
+
+    missing = [
+        ListedVersion(row["pmcid"], row["version"], row["etag"]) for row in difference.missing.to_pylist()
+    ]
     try:
-        for num_done, (row, result) in enumerate(
-            pool.map_unordered(read_row, difference.missing.to_pylist()), start=1
-        ):
+        for num_done, (listed, result) in enumerate(pool.map_unordered(read, missing), start=1):
             progress_notes.add_units()
-            key = row["pmcid"], row["version"]
+            key = listed.pmcid, listed.version
             if isinstance(result, NotFoundError):
-                rows_by_version.pop(key, None)
+                articles.pop(key, None)
                 num_gone += 1
             elif isinstance(result, DownloadError):
                 failures.append(ArticleFailure.from_error(*key, result))
             else:
                 num_fetched += 1
-                num_changed += key in rows_by_version
-                rows_by_version[key] = result
+                num_changed += key in articles
+                articles[key] = result
             if num_done % _SAVE_INTERVAL == 0:
-                _write_metadata(
-                    storage, mirror, range_number, _build_table(difference.current, rows_by_version)
-                )
+                save()
     finally:
-        table = _build_table(difference.current, rows_by_version)
-        if table != previous:
-            _write_metadata(storage, mirror, range_number, table)
+        table = save()
     return MetadataUpdate(
         table,
         num_fetched,
         num_changed,
         difference.removed + num_gone,
         difference.older_versions,
-        tuple(sorted(failures, key=lambda failure: (failure.pmcid, failure.version))),
+        tuple(sorted(failures)),
     )
 
 
-def _read_object(connection: Connection, base_url: str, row: dict[str, Any], today: date) -> dict[str, Any]:
-    """Read the metadata of a row of the inventory as a row of :data:`METADATA_SCHEMA`.
+def _read_object(
+    connection: Connection, base_url: str, listed: ListedVersion, today: date
+) -> ArticleMetadata:
+    """Read the metadata of a version of the inventory.
 
     The object may have changed since the inventory: it is intact if its MD5 is the ETag of the inventory or
     of the response.  If neither is an MD5 of it, it must parse.
@@ -233,18 +279,16 @@ def _read_object(connection: Connection, base_url: str, row: dict[str, Any], tod
         ChecksumError: it is damaged on every read.
         DownloadError: the request failed.
     """
-    pmcid, version, inventory_etag = row["pmcid"], row["version"], row["etag"]
-    url = f"{base_url}metadata/{version_name(pmcid, version)}.json"
+    url = f"{base_url}metadata/{version_name(listed.pmcid, listed.version)}.json"
 
-    def read() -> dict[str, Any]:
+    def read() -> ArticleMetadata:
         response = connection.read(url, _MAX_OBJECT_BYTES)
         md5 = md5_of_bytes(response.body)
-        is_intact = md5 in (inventory_etag, response.etag)
+        is_intact = md5 in (listed.etag, response.etag)
         try:
             if not is_intact and _ETAG_MD5.fullmatch(response.etag):
                 raise ArticleMetadataError("its ETag is another MD5")
-            columns = parse_metadata(response.body, pmcid, version)
-            return _make_row(row, response.etag or md5, inventory_etag, today, **columns)
+            return parse_metadata(response.body, listed, response.etag or md5, today)
         except ArticleMetadataError as error:
             if is_intact:
                 raise ArticleMetadataError(f"{url}: {error}") from error
@@ -255,20 +299,11 @@ def _read_object(connection: Connection, base_url: str, row: dict[str, Any], tod
     return retry(read, ChecksumError, READ_RETRY_POLICY)
 
 
-def _make_row(
-    row: dict[str, Any], etag: str, inventory_etag: str, today: date, **columns: Any
-) -> dict[str, Any]:
-    fixed_columns = {
-        "pmcid": row["pmcid"],
-        "version": row["version"],
-        "etag": etag,
-        "inventory_etag": inventory_etag,
-    }
-    return fixed_columns | {"retrieved": today} | columns
-
-
-def _build_table(current: pa.Table, rows_by_version: dict[tuple[int, int], dict[str, Any]]) -> pa.Table:
-    table = pa.concat_tables([current, pa.Table.from_pylist(list(rows_by_version.values()), METADATA_SCHEMA)])
+def _build_table(current: pa.Table, articles: Iterable[ArticleMetadata]) -> pa.Table:
+    """Return a table of :data:`METADATA_SCHEMA` of unchanged rows and other articles."""
+    articles = list(articles)
+    columns = {name: [getattr(article, name) for article in articles] for name in METADATA_SCHEMA.names}
+    table = pa.concat_tables([current, pa.Table.from_pydict(columns, METADATA_SCHEMA)])
     return table.sort_by([("pmcid", "ascending"), ("version", "ascending")])
 
 
@@ -281,21 +316,17 @@ def _metadata_path(mirror: str, range_number: int) -> str:
     return f"{mirror}/pmc/metadata/{range_label(range_number)}.parquet"
 
 
-_MD5_PATTERN: Final = re.compile(r"[0-9a-fA-F]{32}")
-_LICENCE_VERSION: Final = re.compile(r"-\d(\.\d)?(-IGO)?$")
-_DIGITS: Final = re.compile(r"\s*[0-9]{1,10}\s*")
-_PMCID: Final = re.compile(r"\s*(?:PMC)?([0-9]{1,8})\s*", re.ASCII | re.IGNORECASE)
-_FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
-"""Values of a flag, as texts in lower case."""
+# Metadata objects
 
 
-def parse_metadata(body: bytes, pmcid: int, version: int) -> dict[str, Any]:
-    """Parse the columns ``pmid`` to ``md5`` of :data:`METADATA_SCHEMA`.
+def parse_metadata(body: bytes, listed: ListedVersion, etag: str, today: date) -> ArticleMetadata:
+    """Parse a metadata object.
 
     Args:
-        body: JSON of the metadata object.
-        pmcid: number of the expected article.
-        version: its expected version.
+        body: JSON of the object.
+        listed: the expected version.
+        etag: ETag of the object.
+        today: date of retrieval.
 
     Raises:
         ArticleMetadataError: the body is not JSON, is of another article, or has a value that is none of its
@@ -307,22 +338,28 @@ def parse_metadata(body: bytes, pmcid: int, version: int) -> dict[str, Any]:
         raise ArticleMetadataError(f"not JSON: {error}") from error
     if not isinstance(metadata, dict):
         raise ArticleMetadataError("not a JSON object")
+    pmcid, version = listed.pmcid, listed.version
     if not _is_pmcid(metadata.get("pmcid"), pmcid) or _parse_int(metadata, "version") != version:
         raise ArticleMetadataError(
             f"it is of {metadata.get('pmcid')!r:.100}, version {metadata.get('version')!r:.100}"
         )
     if "license_code" not in metadata:
         raise ArticleMetadataError("it has no license_code")
-    return {
-        "pmid": _parse_int(metadata, "pmid"),
-        "doi": _parse_doi(metadata),
-        "licence": normalise_licence(_parse_text(metadata, "license_code")),
-        "open_access": _parse_bool(metadata, "is_pmc_openaccess"),
-        "manuscript": _parse_bool(metadata, "is_manuscript"),
-        "ocr": _parse_bool(metadata, "is_historical_ocr"),
-        "retracted": _parse_bool(metadata, "is_retracted"),
-        "md5": _parse_xml_md5(_parse_text(metadata, "xml_url"), version_name(pmcid, version)),
-    }
+    return ArticleMetadata(
+        pmcid=pmcid,
+        version=version,
+        etag=etag,
+        inventory_etag=listed.etag,
+        pmid=_parse_int(metadata, "pmid"),
+        doi=_parse_doi(metadata),
+        licence=normalise_licence(_parse_text(metadata, "license_code")),
+        open_access=_parse_bool(metadata, "is_pmc_openaccess"),
+        manuscript=_parse_bool(metadata, "is_manuscript"),
+        ocr=_parse_bool(metadata, "is_historical_ocr"),
+        retracted=_parse_bool(metadata, "is_retracted"),
+        md5=_parse_xml_md5(_parse_text(metadata, "xml_url"), version_name(pmcid, version)),
+        retrieved=today,
+    )
 
 
 def normalise_licence(code: str | None) -> str:

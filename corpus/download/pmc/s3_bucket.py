@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 from urllib.parse import urlencode
 
 from lxml import etree
@@ -35,9 +35,6 @@ from bioshards.corpus.download.http_client import (
 from bioshards.corpus.download.listing import ListingError
 from bioshards.corpus.storage.checksums import md5_of_bytes
 from bioshards.corpus.storage.retry import READ_RETRY_POLICY, retry
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 BUCKET_NAME: Final = "pmc-oa-opendata"
 INVENTORY_FOLDER: Final = f"inventory-reports/{BUCKET_NAME}/metadata/"
@@ -61,7 +58,7 @@ class ArticleMetadataError(DownloadError):
     """A metadata object arrived as the bucket has it, and cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class ArticleFailure:
     """An article version with an object that could not be read.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict, fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from bioshards.corpus.download.http_client import HttpResponse, OutageError, Ref
 from bioshards.corpus.download.pmc import bucket_inventory, metadata_cache
 from bioshards.corpus.download.pmc.metadata_cache import (
     METADATA_SCHEMA,
+    ArticleMetadata,
+    ListedVersion,
     MetadataUpdate,
     normalise_licence,
     parse_metadata,
@@ -43,33 +46,51 @@ ARTICLE = FakeArticle(12, 3, pmid=345, doi="10.1000/a(b)")
 MD5 = ARTICLE.metadata["xml_url"][-32:]
 
 
-def parse_with(**values: object) -> dict[str, Any]:
+PARSED = ArticleMetadata(
+    pmcid=12,
+    version=3,
+    etag="read",
+    inventory_etag="listed",
+    pmid=345,
+    doi="10.1000/a(b)",
+    licence="CC-BY",
+    open_access=True,
+    manuscript=False,
+    ocr=False,
+    retracted=False,
+    md5=MD5,
+    retrieved=TODAY,
+)
+
+
+def parse(body: bytes) -> ArticleMetadata:
+    return parse_metadata(body, ListedVersion(12, 3, "listed"), "read", TODAY)
+
+
+def parse_with(**values: object) -> ArticleMetadata:
     """Parse the article's metadata with some values replaced."""
-    return parse_metadata(json.dumps(ARTICLE.metadata | values).encode(), 12, 3)
+    return parse(json.dumps(ARTICLE.metadata | values).encode())
 
 
 # Parsing
 
 
-def test_metadata_is_parsed_into_columns() -> None:
-    assert parse_with() == {
-        "pmid": 345,
-        "doi": "10.1000/a(b)",
-        "licence": "CC-BY",
-        "open_access": True,
-        "manuscript": False,
-        "ocr": False,
-        "retracted": False,
-        "md5": MD5,
-    }
+def test_metadata_is_parsed() -> None:
+    assert parse_with() == PARSED
+
+
+def test_metadata_is_a_row_of_the_table() -> None:
+    assert [field.name for field in fields(ArticleMetadata)] == METADATA_SCHEMA.names
+    table = pa.Table.from_pylist([asdict(PARSED)], METADATA_SCHEMA)
+    assert metadata_cache.list_articles(table) == [PARSED]
 
 
 @pytest.mark.parametrize("name", ["pmid", "doi", "xml_url"])
 def test_nullable_fields_may_be_absent(name: str) -> None:
-    column = {"xml_url": "md5"}.get(name, name)
-    assert parse_with(**{name: None})[column] is None
+    expected = replace(PARSED, **{{"xml_url": "md5"}.get(name, name): None})
+    assert parse_with(**{name: None}) == expected
     metadata = {key: value for key, value in ARTICLE.metadata.items() if key != name}
-    assert parse_metadata(json.dumps(metadata).encode(), 12, 3)[column] is None
+    assert parse(json.dumps(metadata).encode()) == expected
 
 
 @pytest.mark.parametrize(
@@ -97,7 +118,7 @@ def test_nullable_fields_may_be_absent(name: str) -> None:
 )
 def test_licence_is_normalised(code: str | None, normalised: str) -> None:
     assert normalise_licence(code) == normalised
-    assert parse_with(license_code=code)["licence"] == normalised
+    assert parse_with(license_code=code).licence == normalised
 
 
 @given(st.text())
@@ -107,7 +128,7 @@ def test_any_licence_text_gives_a_known_code(code: str) -> None:
 
 def test_host_of_the_xml_url_is_ignored() -> None:
     url = f"https://other.invalid:81/PMC12.3/PMC12.3.xml?x=1&md5={MD5.upper()}"
-    assert parse_with(xml_url=url)["md5"] == MD5
+    assert parse_with(xml_url=url).md5 == MD5
 
 
 @pytest.mark.parametrize(
@@ -178,23 +199,21 @@ def test_values_that_are_none_of_their_field_are_an_error(values: dict[str, obje
         ({"is_retracted": "1"}, "retracted", True),
     ],
 )
-def test_other_notations_of_a_value_are_read(
-    values: dict[str, object], column: str, expected: object
-) -> None:
-    assert parse_with(**values) == parse_with() | {column: expected}
+def test_other_notations_of_a_value_are_read(values: dict[str, object], column: str, expected: Any) -> None:
+    assert parse_with(**values) == replace(PARSED, **{column: expected})
 
 
 def test_missing_licence_or_flag_is_an_error() -> None:
     for name in ("license_code", "is_pmc_openaccess", "is_manuscript", "is_historical_ocr", "is_retracted"):
         metadata = {key: value for key, value in ARTICLE.metadata.items() if key != name}
         with pytest.raises(ArticleMetadataError, match=name):
-            parse_metadata(json.dumps(metadata).encode(), 12, 3)
+            parse(json.dumps(metadata).encode())
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null", b"\xff", b"[" * 100_000, b"1" * 10_000])
 def test_body_other_than_a_json_object_is_an_error(body: bytes) -> None:
     with pytest.raises(ArticleMetadataError, match=r"not (JSON|a JSON object)"):
-        parse_metadata(body, 12, 3)
+        parse(body)
 
 
 @given(
@@ -205,14 +224,12 @@ def test_body_other_than_a_json_object_is_an_error(body: bytes) -> None:
         max_leaves=3,
     ),
 )
-def test_any_value_gives_columns_or_an_error(name: str, value: object) -> None:
+def test_any_value_gives_a_row_or_an_error(name: str, value: object) -> None:
     try:
-        columns = parse_with(**{name: value})
+        article = parse_with(**{name: value})
     except ArticleMetadataError:
         return
-    row = {"pmcid": 12, "version": 3, "etag": "", "inventory_etag": "", "retrieved": TODAY}
-    [restored] = pa.Table.from_pylist([row | columns], METADATA_SCHEMA).to_pylist()
-    assert restored == row | columns
+    assert metadata_cache.list_articles(pa.Table.from_pylist([asdict(article)], METADATA_SCHEMA)) == [article]
 
 
 # Updates of a range
@@ -239,9 +256,8 @@ def update_metadata(tmp_path: Path, connection: FolderConnection) -> Callable[..
         mirror = str(tmp_path / "mirror")
         bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
         connection.requests.clear()
-        rows = bucket_inventory.read_range(FILES, mirror, 0)
         pool = SequentialPool(connection)
-        result = metadata_cache.update_metadata(FILES, mirror, BASE_URL, pool, 0, rows, today, versions)
+        result = metadata_cache.update_metadata(FILES, mirror, pool, 0, today, versions)
         assert metadata_cache.read_metadata(FILES, mirror, 0) == result.table
         return result
 
@@ -367,9 +383,7 @@ def test_damaged_response_is_retried(
 
 @pytest.mark.parametrize("doi", ["10.1000/\ud800", "10.1000/1\u00a02", "1" * 10_000])
 def test_invalid_doi_is_dropped_and_the_article_kept(doi: str) -> None:
-    assert (
-        parse_metadata(json.dumps(FakeArticle(12, 3).metadata | {"doi": doi}).encode(), 12, 3)["doi"] is None
-    )
+    assert parse_with(doi=doi) == replace(PARSED, doi=None)
 
 
 @pytest.mark.parametrize("values", [{"is_retracted": None}, {"doi": 10.1}, {"license_code": []}])
@@ -463,11 +477,10 @@ def test_unreachable_bucket_ends_the_update(tmp_path: Path, connection: FolderCo
     bucket = create_bucket(connection.root, [FakeArticle(number) for number in range(100, 300)], "2026-09-05")
     mirror = str(tmp_path / "mirror")
     bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
-    rows = bucket_inventory.read_range(FILES, mirror, 0)
     for number in range(150, 300):
         connection.faults[f"metadata/PMC{number}.1.json"] = [UnreachableError("no answer")]
     with pytest.raises(OutageError, match="100 downloads failed in a row; the last one: no answer"):
-        metadata_cache.update_metadata(FILES, mirror, BASE_URL, SequentialPool(connection), 0, rows, TODAY)
+        metadata_cache.update_metadata(FILES, mirror, SequentialPool(connection), 0, TODAY)
     assert len(connection.requests_containing("metadata/PMC")) < 160
     assert metadata_cache.read_metadata(FILES, mirror, 0).num_rows == 54
     assert bucket.root == connection.root
@@ -480,7 +493,6 @@ def test_killed_update_resumes_from_the_last_save(
     create_bucket(connection.root, [FakeArticle(number) for number in range(100, 110)], "2026-09-05")
     mirror = str(tmp_path / "mirror")
     bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
-    rows = bucket_inventory.read_range(FILES, mirror, 0)
     monkeypatch.setattr(metadata_cache, "_SAVE_INTERVAL", 4)
     calls: list[Any] = []
     save = metadata_cache._write_metadata
@@ -491,13 +503,11 @@ def test_killed_update_resumes_from_the_last_save(
             save(*arguments)
 
     monkeypatch.setattr(metadata_cache, "_write_metadata", save_twice)
-    metadata_cache.update_metadata(FILES, mirror, BASE_URL, SequentialPool(connection), 0, rows, TODAY)
+    metadata_cache.update_metadata(FILES, mirror, SequentialPool(connection), 0, TODAY)
     assert metadata_cache.read_metadata(FILES, mirror, 0).num_rows == 8
     monkeypatch.setattr(metadata_cache, "_write_metadata", save)
     connection.requests.clear()
-    result = metadata_cache.update_metadata(
-        FILES, mirror, BASE_URL, SequentialPool(connection), 0, rows, TODAY
-    )
+    result = metadata_cache.update_metadata(FILES, mirror, SequentialPool(connection), 0, TODAY)
     assert (len(connection.requests), result.table.num_rows) == (6, 14)
 
 
