@@ -23,27 +23,29 @@ The metadata of an article version contains the MD5 of its other objects, so tha
 changes this ETag.
 
 The inventory is stored as a sorted Parquet file with one row group for each range of ids, so that ranges
-can be read separately.  The nine million rows of 2026 are read in batches, partitioned by hundred ranges in
-compressed memory, and sorted and written one partition at a time.
+can be read separately.  The nine million rows of 2026 are read in batches, partitioned by hundred ranges, and
+sorted and written one partition at a time.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Annotated, Final, Literal
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
+from msgspec import Meta
 
 from bioshards.corpus.download.http_client import Connection, NotFoundError
 from bioshards.corpus.download.listing import ListingError
 from bioshards.corpus.download.pmc.s3_bucket import (
-    BUCKET_NAME,
     IDS_PER_RANGE,
     INVENTORY_FOLDER,
     ChecksumError,
@@ -71,11 +73,22 @@ _COLUMN_TYPES: Final = {
     "LastModifiedDate": INVENTORY_SCHEMA.field("modified").type,
     "ETag": pa.string(),
 }
+"""Columns that an inventory must have."""
 _BLOCK_BYTES: Final = 2 << 20  # bytes of CSV that are read at a time
 _MAX_ROWS: Final = 100_000_000  # 9.3 million in 2026
 _MIN_SIZE_RATIO: Final = 0.9
 """An inventory with a smaller fraction of the rows of the previous one is rejected."""
 _IDS_PER_PARTITION: Final = 100 * IDS_PER_RANGE
+_DATED_FOLDER: Final = re.compile(re.escape(INVENTORY_FOLDER) + r"(\d{4}-\d\d-\d\dT\d\d-\d\dZ)/", re.ASCII)
+_MD5_PATTERN: Final = re.compile(r"[0-9a-fA-F]{32}")
+_MAX_INVENTORIES: Final = 5  # the newest one may be incomplete, five incomplete ones are an error
+_MAX_MANIFEST_BYTES: Final = 4 << 20
+_MIN_READ_BYTES: Final = 1 << 20  # an error page instead of a small file is read, rejected and retried
+_UPDATE: Final = "If its format has changed, corpus/download/pmc/bucket_inventory.py must be updated."
+
+
+class InventoryError(ListingError):
+    """There is no inventory, or its format is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +108,45 @@ class Inventory:
     rows: int
     skipped_rows: int
     ranges: list[int]
+
+
+class DataFile(msgspec.Struct, frozen=True):
+    """A CSV file of an inventory: key in the bucket, size in bytes, MD5.  There were 5 of 50 MB in 2026."""
+
+    key: Annotated[str, Meta(pattern=rf"^{INVENTORY_FOLDER}data/[0-9A-Za-z-]{{1,100}}\.csv\.gz\Z")]
+    size: Annotated[int, Meta(gt=0, le=1 << 30)]
+    md5: Annotated[str, Meta(pattern=r"^[0-9a-fA-F]{32}\Z")] = msgspec.field(name="MD5checksum")
+
+    @property
+    def name(self) -> str:
+        """Name in ``data/``."""
+        return self.key.rpartition("/")[2]
+
+
+class _ManifestFile(msgspec.Struct, frozen=True, rename="camel"):
+    """The fields of manifest.json that are read."""
+
+    source_bucket: Literal["pmc-oa-opendata"]
+    file_format: Literal["CSV"]
+    file_schema: str
+    files: Annotated[tuple[DataFile, ...], Meta(min_length=1, max_length=1000)]
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryManifest:
+    """Manifest of an inventory.
+
+    Attributes:
+        date: name of its folder: ``2026-09-04T01-00Z``.
+        md5: MD5 of manifest.json.
+        columns: columns of the CSV files, in order.
+        files: CSV files.
+    """
+
+    date: str
+    md5: str
+    columns: tuple[str, ...]
+    files: tuple[DataFile, ...]
 
 
 # Reading the mirror
@@ -160,6 +212,9 @@ def mask_last_of_each(sorted_values: pa.ChunkedArray) -> pa.Array:
 # Updating the mirror
 
 
+# Updating the mirror
+
+
 def update_inventory(
     storage: Storage,
     mirror: str,
@@ -168,7 +223,7 @@ def update_inventory(
     allow_removals: bool = False,
     on_notice: OnNotice = ignore_notice,
 ) -> Inventory:
-    """Fetch the newest inventory, unless it is in the mirror.
+    """Replace the inventory in the mirror by the newest one, unless it is already there.
 
     Args:
         mirror: folder of the mirror.
@@ -188,20 +243,17 @@ def update_inventory(
     if previous and (previous.md5 == manifest.md5 or previous.date > manifest.date):
         return previous
     folder = f"{mirror}/pmc/inventory"  # the files of an interrupted run
-    partitions = _Partitions()
+    partitions: defaultdict[int, list[pa.Table]] = defaultdict(list)
     num_rows = 0
     for data_file in manifest.files:
-        for batch in _read_batches(
-            read_data_file(storage, folder, connection, base_url, data_file),
-            manifest,
-            data_file.name,
-        ):
+        body = _read_data_file(storage, folder, connection, base_url, data_file)
+        for batch in _read_batches(body, manifest, data_file.name):
             num_rows += batch.num_rows
             if num_rows > _MAX_ROWS:
                 raise InventoryError(f"PMC's inventory of {manifest.date} has more than {_MAX_ROWS:,} rows")
-            partitions.add(_parse_versions(batch))
-    previous_rows = previous.rows if previous and not allow_removals else 0
-    inventory = _write_inventory(storage, mirror, manifest, num_rows, partitions, previous_rows)
+            _add_to_partitions(partitions, _parse_versions(batch))
+    min_rows = _MIN_SIZE_RATIO * previous.rows if previous and not allow_removals else 0
+    inventory = _write_inventory(storage, mirror, manifest, num_rows, _sort_partitions(partitions), min_rows)
     for name in storage.list_names(folder):
         storage.remove(f"{folder}/{name}")
     return inventory
@@ -214,13 +266,12 @@ def _read_batches(body: bytes, manifest: InventoryManifest, name: str) -> Iterat
             pa.CompressedInputStream(pa.BufferReader(body), "gzip"),
             read_options=pyarrow.csv.ReadOptions(column_names=manifest.columns, block_size=_BLOCK_BYTES),
             convert_options=pyarrow.csv.ConvertOptions(
-                include_columns=REQUIRED_COLUMNS, column_types=_COLUMN_TYPES
+                include_columns=list(_COLUMN_TYPES), column_types=_COLUMN_TYPES
             ),
         )
     except (pa.ArrowInvalid, OSError) as error:
         raise InventoryError(
-            f"{name} of PMC's inventory of {manifest.date} cannot be read ({error}). "
-            "If its format has changed, corpus/download/pmc/bucket_inventory.py must be updated."
+            f"{name} of PMC's inventory of {manifest.date} cannot be read ({error}). {_UPDATE}"
         ) from error
 
 
@@ -238,33 +289,19 @@ def _parse_versions(batch: pa.RecordBatch) -> pa.Table:
     return pa.table(columns, INVENTORY_SCHEMA)
 
 
-class _Partitions:
-    """Article versions partitioned by id, in compressed memory."""
+def _add_to_partitions(partitions: defaultdict[int, list[pa.Table]], table: pa.Table) -> None:
+    """Add article versions to the partitions of their ids."""
+    numbers = pc.divide(table["pmcid"], _IDS_PER_PARTITION)
+    for number in pc.unique(numbers).to_pylist():
+        partitions[number].append(table.filter(pc.equal(numbers, number)))
 
-    def __init__(self) -> None:
-        self._partitions: dict[int, tuple[pa.BufferOutputStream, pa.RecordBatchStreamWriter]] = {}
 
-    def add(self, table: pa.Table) -> None:
-        """Add article versions."""
-        numbers = pc.divide(table["pmcid"], _IDS_PER_PARTITION)
-        for number in pc.unique(numbers).to_pylist():
-            self._get_writer(number).write_table(table.filter(pc.equal(numbers, number)))
-
-    def _get_writer(self, number: int) -> pa.RecordBatchStreamWriter:
-        if number not in self._partitions:
-            stream = pa.BufferOutputStream()
-            options = pa.ipc.IpcWriteOptions(compression="zstd")
-            self._partitions[number] = stream, pa.ipc.new_stream(stream, INVENTORY_SCHEMA, options=options)
-        return self._partitions[number][1]
-
-    def tables(self) -> Iterator[pa.Table]:
-        """Yield the sorted partitions by ascending ids; of duplicate versions the last modified."""
-        for number in sorted(self._partitions):
-            stream, writer = self._partitions.pop(number)
-            writer.close()
-            table = pa.ipc.open_stream(stream.getvalue()).read_all()
-            table = table.sort_by([(name, "ascending") for name in ("pmcid", "version", "modified")])
-            yield table.filter(mask_last_of_each(make_version_keys(table)))
+def _sort_partitions(partitions: dict[int, list[pa.Table]]) -> Iterator[pa.Table]:
+    """Yield the partitions by ascending ids, each sorted; of duplicate versions the last modified is kept."""
+    for number in sorted(partitions):
+        table = pa.concat_tables(partitions.pop(number))
+        table = table.sort_by([(name, "ascending") for name in ("pmcid", "version", "modified")])
+        yield table.filter(mask_last_of_each(make_version_keys(table)))
 
 
 def _write_inventory(
@@ -272,9 +309,14 @@ def _write_inventory(
     mirror: str,
     manifest: InventoryManifest,
     num_rows: int,
-    partitions: _Partitions,
-    previous_rows: int,
+    tables: Iterable[pa.Table],
+    min_rows: float,
 ) -> Inventory:
+    """Write sorted tables to the mirror, a row group for each range.
+
+    Raises:
+        InventoryError: they have no row, or fewer than ``min_rows``.
+    """
     range_numbers: list[int] = []
     total_rows = 0
     with (
@@ -283,7 +325,7 @@ def _write_inventory(
             file, INVENTORY_SCHEMA, compression="zstd", use_dictionary=False, write_statistics=False
         ) as parquet,
     ):
-        for table in partitions.tables():
+        for table in tables:
             start = 0
             for entry in pc.value_counts(pc.divide(table["pmcid"], IDS_PER_RANGE)).to_pylist():
                 parquet.write_table(table.slice(start, entry["counts"]), row_group_size=entry["counts"])
@@ -292,63 +334,21 @@ def _write_inventory(
             total_rows += table.num_rows
         if not total_rows:
             raise InventoryError(
-                f"PMC's inventory of {manifest.date} has {num_rows:,} rows and no article. If "
-                "the bucket's names have changed, corpus/download/pmc/bucket_inventory.py is the file to "
-                "mend."
+                f"PMC's inventory of {manifest.date} has {num_rows:,} rows and no article. {_UPDATE}"
             )
-        if total_rows < _MIN_SIZE_RATIO * previous_rows:
+        if total_rows < min_rows:
             raise InventoryError(
-                f"PMC's inventory of {manifest.date} has {total_rows:,} articles, and the one in the mirror "
-                "has "
-                f"{previous_rows:,}: the missing ones would be removed from the mirror. Wait for the next "
-                "inventory; if this is right, repeat the command with --allow-removals."
+                f"PMC's inventory of {manifest.date} has {total_rows:,} articles, fewer than "
+                f"{_MIN_SIZE_RATIO:.0%} of the one in the mirror: the missing ones would be removed from the "
+                "mirror. Wait for the next inventory; if this is right, repeat the command with "
+                "--allow-removals."
             )
         inventory = Inventory(manifest.date, manifest.md5, total_rows, num_rows - total_rows, range_numbers)
         parquet.add_key_value_metadata({"inventory": json.dumps(asdict(inventory))})
     return inventory
 
 
-REQUIRED_COLUMNS: Final = ("Key", "LastModifiedDate", "ETag")
-"""Columns that an inventory must have."""
-
-_DATED_FOLDER: Final = re.compile(re.escape(INVENTORY_FOLDER) + r"(\d{4}-\d\d-\d\dT\d\d-\d\dZ)/", re.ASCII)
-_DATA_FILE: Final = re.compile(re.escape(INVENTORY_FOLDER) + r"data/([0-9A-Za-z-]{1,100}\.csv\.gz)")
-_MD5_PATTERN: Final = re.compile(r"[0-9a-fA-F]{32}")
-_MAX_INVENTORIES: Final = 5  # the newest one may be incomplete, five incomplete ones are an error
-_MAX_MANIFEST_BYTES: Final = 4 << 20
-_MIN_READ_BYTES: Final = 1 << 20  # an error page instead of a small file is read, rejected and retried
-_MAX_FILES: Final = 1000  # 5 in 2026
-_MAX_FILE_BYTES: Final = 1 << 30  # 50 MB in 2026
-
-
-class InventoryError(ListingError):
-    """There is no inventory, or its format is unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class DataFile:
-    """A CSV file of an inventory: name in ``data/``, size in bytes, MD5."""
-
-    name: str
-    size: int
-    md5: str
-
-
-@dataclass(frozen=True, slots=True)
-class InventoryManifest:
-    """Manifest of an inventory.
-
-    Attributes:
-        date: name of its folder: ``2026-09-04T01-00Z``.
-        md5: MD5 of manifest.json.
-        columns: columns of the CSV files, in order.
-        files: CSV files.
-    """
-
-    date: str
-    md5: str
-    columns: tuple[str, ...]
-    files: tuple[DataFile, ...]
+# The newest inventory
 
 
 def find_newest(
@@ -365,13 +365,8 @@ def find_newest(
         InventoryError: there is no inventory, or its format is unknown.
         DownloadError: the request failed.
     """
-    dates = sorted(
-        {
-            match[1]
-            for name in list_folders(connection, base_url, INVENTORY_FOLDER)
-            if (match := _DATED_FOLDER.fullmatch(name))
-        }
-    )
+    folders = set(map(_DATED_FOLDER.fullmatch, list_folders(connection, base_url, INVENTORY_FOLDER)))
+    dates = sorted(match[1] for match in folders if match)
     unchecked: list[InventoryManifest] = []
     for date in reversed(dates[-_MAX_INVENTORIES:]):
         try:
@@ -382,18 +377,17 @@ def find_newest(
         if is_checked:
             return manifest
         unchecked.append(manifest)
-    if unchecked:
-        on_notice(
-            f"PMC's inventory of {unchecked[0].date} has no manifest.checksum, nor has any of the last "
-            f"{_MAX_INVENTORIES}: it names {len(unchecked[0].files):,} files, and nothing shows that these "
-            "are all. Articles that it lacks would not be fetched"
+    if not unchecked:
+        raise InventoryError(
+            f"{base_url}{INVENTORY_FOLDER} lists {len(dates)} inventories, and none of the newest "
+            f"{_MAX_INVENTORIES} has a manifest. {_UPDATE}"
         )
-        return unchecked[0]
-    raise InventoryError(
-        f"{base_url}{INVENTORY_FOLDER} lists {len(dates)} inventories, and none of the newest "
-        f"{_MAX_INVENTORIES} has a manifest. "
-        "If the bucket's layout has changed, corpus/download/pmc/bucket_inventory.py must be updated."
+    on_notice(
+        f"PMC's inventory of {unchecked[0].date} has no manifest.checksum, nor has any of the last "
+        f"{_MAX_INVENTORIES}: it names {len(unchecked[0].files):,} files, and nothing shows that these "
+        "are all. Articles that it lacks would not be fetched"
     )
+    return unchecked[0]
 
 
 def _read_manifest(connection: Connection, folder: str) -> tuple[bytes, bool]:
@@ -402,12 +396,10 @@ def _read_manifest(connection: Connection, folder: str) -> tuple[bytes, bool]:
     def read() -> tuple[bytes, bool]:
         manifest = connection.read(f"{folder}manifest.json", _MAX_MANIFEST_BYTES).body
         try:
-            checksum = (
-                connection.read(f"{folder}manifest.checksum", _MIN_READ_BYTES).body.decode("latin-1").lower()
-            )
+            checksum = connection.read(f"{folder}manifest.checksum", _MIN_READ_BYTES).body
         except NotFoundError:
             return manifest, False
-        if md5_of_bytes(manifest) not in _MD5_PATTERN.findall(checksum):
+        if md5_of_bytes(manifest) not in _MD5_PATTERN.findall(checksum.decode("latin-1").lower()):
             raise InventoryError(
                 f"{folder}manifest.json has the MD5 {md5_of_bytes(manifest)}, and manifest.checksum is "
                 f"{checksum[:100]!r}. Rerun the command later."
@@ -419,36 +411,18 @@ def _read_manifest(connection: Connection, folder: str) -> tuple[bytes, bool]:
 
 def _parse_manifest(body: bytes, date: str) -> InventoryManifest:
     try:
-        manifest = json.loads(body)
-        columns = tuple(name.strip() for name in manifest["fileSchema"].split(","))
-        data = tuple(_parse_file_entry(entry) for entry in manifest["files"])
-        if manifest["sourceBucket"] != BUCKET_NAME or manifest["fileFormat"] != "CSV":
-            raise ValueError(f"it is of {manifest['sourceBucket']!r}, as {manifest['fileFormat']!r}")
-        if not set(REQUIRED_COLUMNS) <= set(columns) or len(set(columns)) < len(columns):
-            raise ValueError(f"its columns are {columns}, and {REQUIRED_COLUMNS} are needed")
-        if not 0 < len(data) <= _MAX_FILES:
-            raise ValueError(f"it has {len(data)} files")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        manifest = msgspec.json.decode(body, type=_ManifestFile)
+        columns = tuple(name.strip() for name in manifest.file_schema.split(","))
+        if not set(_COLUMN_TYPES) <= set(columns) or len(set(columns)) < len(columns):
+            raise ValueError(f"its columns are {columns}, and {list(_COLUMN_TYPES)} are needed")
+    except (ValueError, RecursionError) as error:
         raise InventoryError(
-            f"The manifest of PMC's inventory of {date} cannot be read ({type(error).__name__}: {error}). "
-            "If its format has changed, corpus/download/pmc/bucket_inventory.py must be updated."
+            f"The manifest of PMC's inventory of {date} cannot be read ({error}). {_UPDATE}"
         ) from error
-    return InventoryManifest(date, md5_of_bytes(body), columns, data)
+    return InventoryManifest(date, md5_of_bytes(body), columns, manifest.files)
 
 
-def _parse_file_entry(entry: Any) -> DataFile:
-    key, size, md5 = entry["key"], entry["size"], entry["MD5checksum"]
-    name = _DATA_FILE.fullmatch(key)
-    if not name:
-        raise ValueError(f"it names the file {key[:200]!r}")
-    if type(size) is not int or not 0 < size <= _MAX_FILE_BYTES:
-        raise ValueError(f"{name[1]} has the size {size!r}")
-    if not _MD5_PATTERN.fullmatch(md5):
-        raise ValueError(f"{name[1]} has the MD5 {md5[:200]!r}")
-    return DataFile(name[1], size, md5.lower())
-
-
-def read_data_file(
+def _read_data_file(
     storage: Storage, folder: str, connection: Connection, base_url: str, data_file: DataFile
 ) -> bytes:
     """Read a compressed CSV file and check its MD5, caching it in ``folder``; a broken transfer is resumed.
@@ -457,16 +431,16 @@ def read_data_file(
         ChecksumError: it has another MD5 than in the manifest, on every read.
         DownloadError: the request failed.
     """
-    path = f"{folder}/{data_file.name}"
+    path, md5 = f"{folder}/{data_file.name}", data_file.md5.lower()
     if storage.exists(path):
         with storage.open(path) as file:
             body = file.read()
-        if md5_of_bytes(body) == data_file.md5:
+        if md5_of_bytes(body) == md5:
             return body
-    url = f"{base_url}{INVENTORY_FOLDER}data/{data_file.name}"
+    url = f"{base_url}{data_file.key}"
 
     def read() -> bytes:
-        with storage.open_resumable(path, data_file.md5[:8]) as resumable:
+        with storage.open_resumable(path, md5[:8]) as resumable:
             for offset, block in connection.stream(url, resumable.size):
                 if offset != resumable.size:
                     resumable.restart()
@@ -474,9 +448,9 @@ def read_data_file(
                 if resumable.size > data_file.size:
                     break
             body = b"".join(resumable.read_blocks())
-            if md5_of_bytes(body) != data_file.md5:
+            if md5_of_bytes(body) != md5:
                 resumable.discard()
-                raise make_checksum_error(url, data_file.md5, body)
+                raise make_checksum_error(url, md5, body)
             resumable.commit()
             return body
 
