@@ -87,7 +87,8 @@ def test_metadata_is_a_row_of_the_table() -> None:
 
 @pytest.mark.parametrize("name", ["pmid", "doi", "xml_url"])
 def test_nullable_fields_may_be_absent(name: str) -> None:
-    expected = replace(PARSED, **{{"xml_url": "md5"}.get(name, name): None})
+    absent: dict[str, Any] = {{"xml_url": "md5"}.get(name, name): None}
+    expected = replace(PARSED, **absent)
     assert parse_with(**{name: None}) == expected
     metadata = {key: value for key, value in ARTICLE.metadata.items() if key != name}
     assert parse(json.dumps(metadata).encode()) == expected
