@@ -23,7 +23,7 @@ def make_reader(document_config: TextConfig, keep_dropped: bool) -> RecordReader
         return ArticleReader(document_config, keep_dropped)
     if isinstance(document_config, TextFilesConfig):
         return TextFileReader(document_config)
-    from bioshards.corpus.pubmed.reader import CitationReader
+    from bioshards.corpus.pubmed.documents import CitationReader
 
     assert isinstance(document_config, PubMedConfig)
     return CitationReader(document_config)

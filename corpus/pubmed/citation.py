@@ -12,6 +12,7 @@ full-tree parse.
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache
@@ -19,9 +20,19 @@ from typing import Final, NamedTuple
 
 from lxml import etree
 
-from bioshards.corpus.document import ArticleColumns
+from bioshards.corpus.document import (
+    AbstractText,
+    ArticleColumns,
+    Author,
+    Chemical,
+    Grant,
+    MeshHeading,
+    MeshQualifier,
+    format_partial_date,
+    parse_orcid,
+)
 from bioshards.corpus.errors import BadRecordError
-from bioshards.corpus.pubmed.citation_columns import NUM_CACHED, parse_columns, parse_publication_date
+from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.pubmed.elements import (
     START_TAG_ATTRIBUTES,
     UnusualLayoutError,
@@ -31,6 +42,7 @@ from bioshards.corpus.pubmed.elements import (
     find_content,
     find_end_tag,
     find_text,
+    iter_contents,
     parse_xml,
     read_content,
     unescape,
@@ -38,6 +50,8 @@ from bioshards.corpus.pubmed.elements import (
 from bioshards.corpus.text_config import ISSNS
 from bioshards.corpus.xml import element_stream, element_text
 
+_NUM_CACHED: Final = 1 << 14
+"""Entries of a cache of what records repeat."""
 _RETRACTED_PUBLICATION_TYPE: Final = "Retracted Publication".casefold()
 """Publication type of a retracted article (D016441). D016440 marks the notice of the retraction."""
 
@@ -143,6 +157,22 @@ _PMCID = re.compile(r"PMC\d+")
 _NO_COLUMNS: Final = ArticleColumns()
 
 
+class _Layout(NamedTuple):
+    """Offsets of the parts of a record, which follow each other as in the DTD.
+
+    Attributes:
+        after_pmid: after its PMID.
+        date_start: of its ``PubDate``, -1 if it has none.
+        after_types: after its publication types; MeSH headings and keywords follow.
+        end: of its ``PubmedData``, or its end.
+    """
+
+    after_pmid: int
+    date_start: int
+    after_types: int
+    end: int
+
+
 def _parse_text(text: str, is_checked: bool, columns: Collection[str]) -> Citation:
     """Parse the record from left to right, in the DTD's order; each part is scanned at most twice.
 
@@ -152,7 +182,7 @@ def _parse_text(text: str, is_checked: bool, columns: Collection[str]) -> Citati
     pmid_digits, pmid_attributes, start = _find_pmid(text)
     date_start = text.find("<PubDate", start)
     date_end = text.find("</PubDate", date_start) if date_start >= 0 else -1
-    year, published = parse_publication_date(text[date_start:date_end]) if date_end >= 0 else (None, None)
+    year, published = _parse_publication_date(text[date_start:date_end]) if date_end >= 0 else (None, None)
     title_start = text.find("<ArticleTitle", start)
     title, after_title, journal, abbreviation = "", start, None, None
     if title_start >= 0:
@@ -167,6 +197,7 @@ def _parse_text(text: str, is_checked: bool, columns: Collection[str]) -> Citati
     end = data_start if data_start >= 0 else len(text)
     ids = _parse_article_ids(text, data_start) if data_start >= 0 else {}
     doi, pmcid = ids.get("doi"), _PMCID.search(ids.get("pmc") or ids.get("pmcid") or "")
+    layout = _Layout(start, date_start, after_types, end)
     return Citation(
         pmid=_parse_pmid(pmid_digits),
         version=_read_version(pmid_attributes),
@@ -182,9 +213,7 @@ def _parse_text(text: str, is_checked: bool, columns: Collection[str]) -> Citati
         other_abstracts=() if abstract else _parse_other_abstracts(text, after_types, end),
         journal=journal or find_text(text, "Title", start, end),
         abstract_categories=categories,
-        columns=parse_columns(
-            text, start, date_start, after_types, end, publication_types, published, abbreviation, columns
-        )
+        columns=_parse_columns(text, layout, columns, publication_types, published, abbreviation)
         if columns
         else _NO_COLUMNS,
         issns=tuple(_ISSN.findall(text, start, end)) if ISSNS in columns else (),
@@ -209,7 +238,7 @@ def _find_pmid(text: str) -> tuple[str, str, int]:
     return pmid_match[2], pmid_match[1], pmid_match.end()
 
 
-@lru_cache(maxsize=NUM_CACHED)
+@lru_cache(maxsize=_NUM_CACHED)
 def _read_start_tags(xml: str) -> str | None:
     """Return the attributes of the PMID from what stands before it; None if that is something else."""
     start_tags = _CITATION_START_TAGS.fullmatch(xml)
@@ -254,7 +283,7 @@ _CATEGORY = re.compile(attribute_pattern("NlmCategory"))
 _UNLABELLED: Final = "UNLABELLED"
 
 
-@lru_cache(maxsize=NUM_CACHED)
+@lru_cache(maxsize=_NUM_CACHED)
 def _parse_journal(xml: str) -> tuple[str | None, str | None]:
     """Return title and ISO abbreviation of a journal, of the XML between the date and the article's title."""
     return find_text(xml, "Title", 0, len(xml)), find_text(xml, "ISOAbbreviation", 0, len(xml))
@@ -284,7 +313,7 @@ def _parse_languages(text: str, start: int) -> tuple[tuple[str, ...], int]:
     return (_read_languages(match[0]), match.end()) if match else ((), start)
 
 
-@lru_cache(maxsize=NUM_CACHED)
+@lru_cache(maxsize=_NUM_CACHED)
 def _read_languages(xml: str) -> tuple[str, ...]:
     return tuple([unescape(code).strip() for code in _LANGUAGE.findall(xml)])
 
@@ -297,7 +326,7 @@ def _parse_publication_types(text: str, start: int) -> tuple[tuple[str, ...], in
     return _read_publication_types(text[slice(*span)]), span[1]
 
 
-@lru_cache(maxsize=NUM_CACHED)
+@lru_cache(maxsize=_NUM_CACHED)
 def _read_publication_types(xml: str) -> tuple[str, ...]:
     return tuple([unescape(name).strip() for name in _TYPE.findall(xml)])
 
@@ -354,7 +383,7 @@ def _parse_abstract(
     return tuple(sections), tuple(categories) if has_categories else (), position
 
 
-@lru_cache(maxsize=NUM_CACHED)
+@lru_cache(maxsize=_NUM_CACHED)
 def _read_section_start(xml: str) -> tuple[str | None, str | None] | None:
     """Return label and category of an ``AbstractText`` start tag; None if the XML is something else."""
     start_tag = _SECTION_START.fullmatch(xml)
@@ -375,13 +404,8 @@ def _parse_other_abstracts(text: str, start: int, end: int) -> tuple[OtherAbstra
             match.end() if match[0].endswith("/>") else find_end_tag(text, "OtherAbstract", match.end())[1]
         )
         other = parse_xml(element_text.mark_exponents(text[match.start() : start]))
-        others.append(
-            OtherAbstract(
-                other.get("Type", ""),
-                other.get("Language", "eng"),
-                tuple(_make_sections(other.iterchildren("AbstractText"))),
-            )
-        )
+        sections = tuple(_make_sections(other.iterchildren("AbstractText")))
+        others.append(OtherAbstract(other.get("Type", ""), other.get("Language", "eng"), sections))
     return tuple(others)
 
 
@@ -424,3 +448,212 @@ def _parse_article_ids(text: str, data_start: int) -> dict[str, str]:
         if value.strip():
             ids.setdefault(double or single, unescape(value).strip())
     return ids
+
+
+_YEAR = re.compile(r"<PubDate\s*>\s*(?:<Year\s*>\s*(\d{4})|<MedlineDate\s*>[^<]*?(\d{4}))")
+_MONTH = re.compile(
+    r"\s*</Year\s*>\s*<(?:Month|Season)\s*>\s*(\w+)[^<]*</\w+\s*>(?:\s*<Day\s*>\s*(\d{1,2})\s*</Day)?"
+)
+_MEDLINE_MONTH = re.compile(r"\s+([A-Za-z]{3,9})\b\.?(?:\s+(\d{1,2})\b)?")
+
+
+@lru_cache(maxsize=_NUM_CACHED)
+def _parse_publication_date(xml: str) -> tuple[int | None, str | None]:
+    """Parse a ``PubDate`` without its end tag.
+
+    Returns:
+        The year, and the date in ISO 8601 as precise as it is given: ``2001``, ``2001-02``, ``2001-02-03``.
+        Of a range it is the beginning (``May-Jun``), of spring the year.
+    """
+    year = _YEAR.match(xml)
+    if year is None:
+        return None, None
+    month = (_MONTH if year[1] else _MEDLINE_MONTH).match(xml, year.end())
+    digits = year[1] or year[2]
+    return int(digits), format_partial_date(digits, *month.groups()) if month else digits
+
+
+# Columns
+
+
+def _parse_columns(
+    text: str,
+    layout: _Layout,
+    columns: Collection[str],
+    publication_types: tuple[str, ...],
+    published: str | None,
+    journal_abbreviation: str | None,
+) -> ArticleColumns:
+    """Parse columns, by name. The last three are parsed already; the abbreviation may be elsewhere."""
+    after_pmid, date_start, after_types, end = layout
+    return ArticleColumns(
+        journal_abbreviation=journal_abbreviation or find_text(text, "ISOAbbreviation", after_pmid, end)
+        if "journal_abbreviation" in columns
+        else None,
+        nlm_id=find_text(text, "NlmUniqueID", after_types, end) if "nlm_id" in columns else None,
+        publication_types=publication_types if "publication_types" in columns else (),
+        mesh=_parse_mesh(text, after_types, end) if "mesh" in columns else (),
+        keywords=_parse_keywords(text, after_types, end) if "keywords" in columns else (),
+        published=published if "published" in columns else None,
+        entered=_parse_entered(text, end) if "entered" in columns else None,
+        revised=_parse_revised(text, after_pmid, date_start if date_start >= 0 else end)
+        if "revised" in columns
+        else None,
+        authors=_parse_authors(text, after_pmid, end) if "authors" in columns else (),
+        chemicals=_parse_chemicals(text, after_types, end) if "chemicals" in columns else (),
+        grants=_parse_grants(text, after_pmid, end) if "grants" in columns else (),
+        cited_pmids=_parse_cited_pmids(text, end) if "cited_pmids" in columns else (),
+        other_abstracts=_join_other_abstracts(text, after_types, end) if "other_abstracts" in columns else (),
+    )
+
+
+_DAY = re.compile(
+    r"<\w+[^<>]*>\s*<Year\s*>\s*(\d{4})\s*</Year\s*>\s*<Month\s*>\s*(\d{1,2})\s*</Month\s*>"
+    r"\s*<Day\s*>\s*(\d{1,2})\s*</Day"
+)
+
+
+def _parse_day(text: str, start: int) -> datetime.date | None:
+    """Return the date of the element at an offset; None for an offset below 0 and for a date that is none."""
+    day = _DAY.match(text, start) if start >= 0 else None
+    try:
+        return datetime.date(int(day[1]), int(day[2]), int(day[3])) if day else None
+    except ValueError:
+        return None
+
+
+def _parse_revised(text: str, start: int, end: int) -> datetime.date | None:
+    return _parse_day(text, text.find("<DateRevised", start, end))
+
+
+def _parse_entered(text: str, data_start: int) -> datetime.date | None:
+    """Return the date of the ``PubMedPubDate`` of status ``entrez``."""
+    history_end = text.find("</History", data_start)
+    status = text.find("entrez", data_start, history_end) if history_end >= 0 else -1
+    return _parse_day(text, text.rfind("<", data_start, status)) if status >= 0 else None
+
+
+_MESH_NAME = re.compile(r'Name(?: UI="([^"]*)")? MajorTopicYN="([YN])">([^<&\s]+(?: [^<&\s]+)*)</')
+"""A descriptor or qualifier as nearly all are written: these attributes, plain text."""
+_ANY_MESH_NAME = re.compile(rf"<(?:Descriptor|Qualifier)Name({START_TAG_ATTRIBUTES})>([^<]*)</")
+_UI = re.compile(attribute_pattern("UI"))
+_MAJOR = re.compile(r"""\sMajorTopicYN\s*=\s*["']Y["']""")
+
+
+def _parse_mesh(text: str, start: int, end: int) -> tuple[MeshHeading, ...]:
+    span = find_content(text, "MeshHeadingList", start, end)
+    if span is None:
+        return ()
+    return tuple([_parse_mesh_heading(xml) for xml in text[slice(*span)].split("<MeshHeading")[1:]])
+
+
+@lru_cache(maxsize=_NUM_CACHED)
+def _parse_mesh_heading(xml: str) -> MeshHeading:
+    """Parse what follows the name of a ``MeshHeading``: one descriptor, then qualifiers."""
+    names = _MESH_NAME.findall(xml)
+    if 2 * len(names) != xml.count("Name"):
+        names = [_parse_mesh_name(*match) for match in _ANY_MESH_NAME.findall(xml)] or [("", "N", "")]
+    ui, major, descriptor = names[0]
+    qualifiers = tuple([MeshQualifier(name, major == "Y") for _, major, name in names[1:]])
+    return MeshHeading(descriptor, ui or None, major == "Y", qualifiers)
+
+
+def _parse_mesh_name(attributes: str, name: str) -> tuple[str, str, str]:
+    """Return id, major topic (Y or N) and name."""
+    ui = _UI.match(attributes)
+    major = "Y" if _MAJOR.search(attributes) else "N"
+    return (ui[1] or ui[2] or "") if ui else "", major, " ".join(unescape(name).split())
+
+
+_PLAIN_KEYWORD = re.compile(r'<Keyword(?: MajorTopicYN="[YN]")?>([^<]*)</Keyword>')
+"""A keyword as nearly all are written: without mark-up."""
+
+
+def _parse_keywords(text: str, start: int, end: int) -> tuple[str, ...]:
+    """Return the keywords of all lists; a record has one for each owner."""
+    keywords: list[str] = []
+    for _, content_start, content_end in iter_contents(text, "KeywordList", start, end):
+        xml = text[content_start:content_end]
+        texts = _PLAIN_KEYWORD.findall(xml)
+        if "&" in xml or len(texts) != xml.count("<Keyword"):
+            elements = parse_xml(f"<x>{element_text.mark_exponents(xml)}</x>").iterchildren("Keyword")
+            texts = [extract_text(element) for element in elements]
+        keywords += filter(None, [" ".join(keyword.split()) for keyword in texts])
+    return tuple(keywords)
+
+
+def _parse_list(text: str, name: str, start: int, end: int) -> list[etree._Element]:
+    """Parse the elements of the next list of this name, if any, with lxml."""
+    span = find_content(text, name, start, end)
+    return list(parse_xml(f"<x>{text[slice(*span)]}</x>").iterchildren("*")) if span else []
+
+
+def _read_child(element: etree._Element, name: str) -> str | None:
+    """Return the text of a child in one line, None without one or text."""
+    child = next(element.iterchildren(name), None)
+    return None if child is None else (" ".join(extract_text(child).split()) or None)
+
+
+def _parse_authors(text: str, start: int, end: int) -> tuple[Author, ...]:
+    authors = []
+    for author in _parse_list(text, "AuthorList", start, end):
+        affiliations = [_read_child(info, "Affiliation") for info in author.iterchildren("AffiliationInfo")]
+        affiliations.append(_read_child(author, "Affiliation"))  # before 2015
+        identifiers = [
+            parse_orcid(identifier.text or "")
+            for identifier in author.iterchildren("Identifier")
+            if identifier.get("Source") == "ORCID"
+        ]
+        authors.append(
+            Author(
+                _read_child(author, "LastName") or _read_child(author, "CollectiveName") or "",
+                _read_child(author, "ForeName") or _read_child(author, "Initials"),
+                next(filter(None, identifiers), None),
+                tuple(filter(None, affiliations)),
+            )
+        )
+    return tuple(authors)
+
+
+def _parse_chemicals(text: str, start: int, end: int) -> tuple[Chemical, ...]:
+    chemicals = []
+    for chemical in _parse_list(text, "ChemicalList", start, end):
+        substance = next(chemical.iterchildren("NameOfSubstance"), None)
+        ui = None if substance is None else substance.get("UI") or None
+        name = _read_child(chemical, "NameOfSubstance") or ""
+        chemicals.append(Chemical(name, ui, _read_child(chemical, "RegistryNumber")))
+    return tuple(chemicals)
+
+
+def _parse_grants(text: str, start: int, end: int) -> tuple[Grant, ...]:
+    return tuple(
+        [
+            Grant(*[_read_child(grant, name) for name in ("GrantID", "Agency", "Country")])
+            for grant in _parse_list(text, "GrantList", start, end)
+        ]
+    )
+
+
+_CITED_PMID = re.compile(
+    rf"<ArticleId{attribute_pattern('IdType')}{START_TAG_ATTRIBUTES}>\s*([1-9]\d{{0,8}})\s*</ArticleId"
+)
+
+
+def _parse_cited_pmids(text: str, data_start: int) -> tuple[int, ...]:
+    """Return the PubMed ids in the lists of references, which may have the record's own ids on both sides."""
+    references = text.find("<ReferenceList", data_start)
+    if references < 0:
+        return ()
+    ids = _CITED_PMID.findall(text, references, text.rfind("</ReferenceList"))
+    return tuple(dict.fromkeys(int(value) for double, single, value in ids if "pubmed" in (double, single)))
+
+
+def _join_other_abstracts(text: str, start: int, end: int) -> tuple[AbstractText, ...]:
+    """Return the other abstracts, each with its text in one line."""
+    abstracts = []
+    for tag_start, _, content_end in iter_contents(text, "OtherAbstract", start, end):
+        other = parse_xml(element_text.mark_exponents(f"{text[tag_start:content_end]}</OtherAbstract>"))
+        texts = [extract_text(part) for part in other.iterchildren("AbstractText")]
+        language = to_marc_code(other.get("Language", "eng"))
+        abstracts.append(AbstractText(other.get("Type") or None, language, " ".join(" ".join(texts).split())))
+    return tuple(abstracts)

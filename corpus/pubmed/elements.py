@@ -7,6 +7,7 @@ that one is not laid out as expected; lxml normalises it then (citation.py).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from lxml import etree
 
@@ -91,6 +92,15 @@ def find_content(text: str, name: str, start: int, end: int) -> tuple[int, int] 
     if content_end < 0:
         raise UnusualLayoutError(f"no </{name}>")
     return tag_end + 1, content_end
+
+
+def iter_contents(text: str, name: str, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the offsets of each element of this name that is not empty, of its content, and of its end."""
+    while (start := text.find(f"<{name}", start, end)) >= 0:
+        span = find_content(text, name, start, end)
+        if span:
+            yield start, *span
+        start = span[1] if span else start + 1
 
 
 # Text with inline mark-up that is not nested, as nearly all titles and abstracts have; lxml parses the rest.

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.languages import to_marc_code
-from bioshards.corpus.pubmed.mesh_tree import MeshTree
-from bioshards.corpus.pubmed.publication_types import PUBLICATION_TYPES, parse_publication_types
+from bioshards.corpus.pubmed.mesh import PUBLICATION_TYPES, MeshTree, parse_publication_types
 from bioshards.corpus.sentences import count_line_words
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
 from bioshards.corpus.text_config import (

@@ -20,7 +20,7 @@ from bioshards.corpus.lifecycle.publish import is_up_to_date
 from bioshards.corpus.manifest import DocumentsManifest, DocumentsRun, ManifestError
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import FORMAT, OutputDir
-from bioshards.corpus.pubmed import mesh_tree
+from bioshards.corpus.pubmed import mesh
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.sentences import splitters
 from bioshards.corpus.shards.arrow_io import read_documents_manifest
@@ -270,16 +270,16 @@ class PubMedDriver(ShardsDriver):
         config, path = self.document_config, self.options.mesh_tree
         assert isinstance(config, PubMedConfig)
         if path is None:
-            if branch := next(filter(mesh_tree.is_branch, (*config.mesh, *config.drop_mesh)), None):
+            if branch := next(filter(mesh.is_branch, (*config.mesh, *config.drop_mesh)), None):
                 raise UsageError(
                     f"{branch} needs the tree of MeSH: --mesh-tree FILE, with NLM's file mtrees2026.bin "
-                    f"({mesh_tree.DOWNLOAD_PAGE})"
+                    f"({mesh.DOWNLOAD_PAGE})"
                 )
             return config
-        tree = _parse_file(storage, "--mesh-tree", path, mesh_tree.parse)
+        tree = _parse_file(storage, "--mesh-tree", path, mesh.parse_tree)
         try:
             return config.with_mesh_tree(tree)
-        except mesh_tree.MeshTreeError as error:
+        except mesh.MeshTreeError as error:
             raise UsageError(f"--mesh-tree {path}: {error}") from error
 
     def find_inputs(self, storage: Storage, output: str, is_local_run: bool) -> RunInputs:

@@ -26,7 +26,7 @@ from lxml import etree
 from bioshards.corpus import jats
 from bioshards.corpus.errors import DataError
 from bioshards.corpus.pubmed.citation import parse_citation
-from bioshards.corpus.pubmed.document_builder import CitationDocumentBuilder
+from bioshards.corpus.pubmed.documents import CitationDocumentBuilder
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from tests.bench.harness import peer_texts, pubmed_baseline
 from tests.bench.harness.text_corpora import get_data_dir

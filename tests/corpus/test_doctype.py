@@ -14,7 +14,7 @@ from lxml import etree
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.jats.article_stream import iter_articles
 from bioshards.corpus.jats.xml_tree import parse_article
-from bioshards.corpus.pubmed.record_stream import iter_records
+from bioshards.corpus.pubmed.documents import iter_records
 from bioshards.corpus.xml import decoder
 from bioshards.corpus.xml.decoder import resolve_doctype
 from bioshards.corpus.xml.element_text import text_content

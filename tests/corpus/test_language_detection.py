@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.errors import DataError
 from bioshards.corpus.pubmed.citation import parse_citation
-from bioshards.corpus.pubmed.record_stream import iter_records
+from bioshards.corpus.pubmed.documents import iter_records
 from bioshards.corpus.text.language_detection import MIN_WORDS, detect_language
 from tests.support.hypothesis_profiles import examples
 from tests.support.real_data import DATA, needs_data

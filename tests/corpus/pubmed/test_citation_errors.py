@@ -11,7 +11,7 @@ from lxml import etree
 
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.pubmed import citation
-from bioshards.corpus.pubmed.record_stream import iter_records
+from bioshards.corpus.pubmed.documents import iter_records
 from tests.support.corpus.citation_strategies import (
     MARKUP_PIECE,
     MATHML,

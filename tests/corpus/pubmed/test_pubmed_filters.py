@@ -23,9 +23,9 @@ from bioshards.corpus.document import (
 from bioshards.corpus.document_presets import PUBMED_PRESETS
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.pubmed.citation import AbstractSection, Citation, OtherAbstract
-from bioshards.corpus.pubmed.document_builder import CitationDocumentBuilder
+from bioshards.corpus.pubmed.documents import CitationDocumentBuilder
 from bioshards.corpus.pubmed.filters import PubMedConfig
-from bioshards.corpus.pubmed.publication_types import parse_publication_types
+from bioshards.corpus.pubmed.mesh import parse_publication_types
 from bioshards.corpus.sentences import collapse_whitespace
 from bioshards.corpus.shards.arrow_io import COLUMN_TYPES
 from bioshards.corpus.text.cleaning import CLEANING_RULES

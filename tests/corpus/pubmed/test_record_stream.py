@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from bioshards.corpus.errors import BadFileError
-from bioshards.corpus.pubmed import record_stream
-from bioshards.corpus.pubmed.record_stream import iter_records
+from bioshards.corpus.pubmed import documents
+from bioshards.corpus.pubmed.documents import iter_records
 from bioshards.corpus.xml import decoder
 from tests.support.hypothesis_profiles import examples
 
@@ -607,7 +607,7 @@ def test_gzip_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_record_above_the_size_limit_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_stream, "MAX_RECORD_BYTES", 1000)
+    monkeypatch.setattr(documents, "MAX_RECORD_BYTES", 1000)
     endless_record = b"<PubmedArticleSet>" + FIRST + b"<PubmedArticle>" + b"<A>x</A>" * 1000
     for step in (50, 512):
         assert catch_error(endless_record, step).reason == "record-too-long"

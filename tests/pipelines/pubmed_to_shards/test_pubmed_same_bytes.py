@@ -127,17 +127,17 @@ def test_finished_output_is_complete_without_its_work_directory(tmp_path: Path, 
 def test_file_that_changes_during_reading_is_a_bad_file(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from bioshards.corpus.pubmed import reader, record_stream
+    from bioshards.corpus.pubmed import documents
 
     source = tmp_path / "pubmed26n0001.xml"
     source.write_bytes(pubmed_set_xml(citation_xml(1)))
 
     def iter_records_and_change(file: ByteStream, report: DecodingReport) -> Iterator[tuple[str, bytes]]:
-        yield from record_stream.iter_records(file, report)
+        yield from documents.iter_records(file, report)
         source.write_bytes(pubmed_set_xml(citation_xml(1), citation_xml(2)))
 
     with monkeypatch.context() as patched:
-        patched.setattr(reader, "iter_records", iter_records_and_change)
+        patched.setattr(documents, "iter_records", iter_records_and_change)
         assert run("--input", source, "--output", tmp_path / "out") == 3
     assert "changed while it was read" in capsys.readouterr().err
     assert run("--input", source, "--output", tmp_path / "out") == 0

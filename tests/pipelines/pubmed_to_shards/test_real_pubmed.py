@@ -146,7 +146,7 @@ def test_newest_of_several_yearly_sample_sets_wins(tmp_path: Path, run: Run) -> 
 
 def test_each_file_alone_equals_the_oracle(tmp_path: Path) -> None:
     """Parse all records of every file, one file at a time, without resolving versions."""
-    from bioshards.corpus.pubmed import citation, record_stream
+    from bioshards.corpus.pubmed import citation, documents
     from tests.support.corpus.pubmed_oracle import parse_root
 
     compared = 0
@@ -154,7 +154,7 @@ def test_each_file_alone_equals_the_oracle(tmp_path: Path) -> None:
         tree = parse_root(path)
         records = [tree] if tree.tag in ("PubmedArticle", "MedlineCitation") else list(tree.iterchildren("*"))
         with path.open("rb") as file:
-            raw_records = list(record_stream.iter_records(file))
+            raw_records = list(documents.iter_records(file))
         assert [element for element, _ in raw_records] == [record.tag for record in records]
         for (element, raw), record in zip(raw_records, records, strict=True):
             if element not in ("PubmedArticle", "MedlineCitation"):

@@ -15,7 +15,7 @@ import pytest
 
 from bioshards.corpus.document import Document
 from bioshards.corpus.pubmed.citation import AbstractSection, Citation
-from bioshards.corpus.pubmed.document_builder import CitationDocumentBuilder
+from bioshards.corpus.pubmed.documents import CitationDocumentBuilder
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.text.cleaning import CLEANING_RULES
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml

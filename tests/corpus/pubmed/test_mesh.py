@@ -8,10 +8,10 @@ import io
 import pytest
 
 from bioshards.corpus.document import ArticleColumns, MeshHeading
-from bioshards.corpus.pubmed import mesh_tree
 from bioshards.corpus.pubmed.citation import AbstractSection, Citation
-from bioshards.corpus.pubmed.document_builder import CitationDocumentBuilder
+from bioshards.corpus.pubmed.documents import CitationDocumentBuilder
 from bioshards.corpus.pubmed.filters import PubMedConfig
+from bioshards.corpus.pubmed.mesh import DOWNLOAD_PAGE, MeshTreeError, parse_tree
 from bioshards.corpus.text_config import parse_names
 
 DATA = (
@@ -21,7 +21,7 @@ DATA = (
 
 
 def list_branches(names: str) -> set[str]:
-    return {*mesh_tree.parse(io.BytesIO(DATA), "tree.bin").list_branches(parse_names(names))}
+    return {*parse_tree(io.BytesIO(DATA), "tree.bin").list_branches(parse_names(names))}
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_branch_is_a_descriptor_and_all_below_it(names: str, expected: set[str])
     ],
 )
 def test_unknown_branch_is_refused(names: str, message: str) -> None:
-    with pytest.raises(mesh_tree.MeshTreeError) as raised:
+    with pytest.raises(MeshTreeError) as raised:
         list_branches(names)
     assert message in str(raised.value)
 
@@ -68,10 +68,10 @@ def test_unknown_branch_is_refused(names: str, message: str) -> None:
     ],
 )
 def test_other_file_is_refused(data: bytes, message: str) -> None:
-    with pytest.raises(mesh_tree.MeshTreeError) as raised:
-        mesh_tree.parse(io.BytesIO(data), "tree.bin")
+    with pytest.raises(MeshTreeError) as raised:
+        parse_tree(io.BytesIO(data), "tree.bin")
     assert message in str(raised.value)
-    assert mesh_tree.DOWNLOAD_PAGE in str(raised.value)
+    assert DOWNLOAD_PAGE in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_other_file_is_refused(data: bytes, message: str) -> None:
 )
 def test_filters_take_branches(mesh: str, drop_mesh: str, reason: str | None) -> None:
     config = PubMedConfig(mesh=parse_names(mesh), drop_mesh=parse_names(drop_mesh))
-    config = config.with_mesh_tree(mesh_tree.parse(io.BytesIO(DATA), "tree.bin"))
+    config = config.with_mesh_tree(parse_tree(io.BytesIO(DATA), "tree.bin"))
     names = ("Mice", "Dreams", *(["Sleep, REM"] if "G11" in drop_mesh else []))
     headings = tuple(MeshHeading(name, None, False, ()) for name in names)
     citation = Citation(

@@ -1,6 +1,6 @@
-"""NLM's tree of MeSH descriptors: the names of a branch, for the filters ``--mesh`` and ``--drop-mesh``.
+"""MeSH: publication types, and NLM's tree of descriptors for the filters ``--mesh`` and ``--drop-mesh``.
 
-A line of the file is ``name;tree number`` (``mtrees2026.bin``, :data:`DOWNLOAD_PAGE`).
+A line of the tree's file is ``name;tree number`` (``mtrees2026.bin``, :data:`DOWNLOAD_PAGE`).
 A descriptor stands at one place of the tree or at several, and its branch is what is below any of them, as
 in PubMed's search ("explode").
 """
@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from typing import BinaryIO, Final
 
 from bioshards.corpus.errors import UserError, suggest_nearest
@@ -74,7 +75,7 @@ def is_branch(name: str) -> bool:
     return name.startswith(BRANCH_PREFIX)
 
 
-def parse(file: BinaryIO, path: str) -> MeshTree:
+def parse_tree(file: BinaryIO, path: str) -> MeshTree:
     """Parse a file of NLM's.
 
     Args:
@@ -102,3 +103,31 @@ def parse(file: BinaryIO, path: str) -> MeshTree:
     if not name_by_number:
         raise MeshTreeError(f"{path} is empty; give NLM's file mtrees2026.bin ({DOWNLOAD_PAGE})")
     return MeshTree(name_by_number, hashlib.sha256(data).hexdigest())
+
+
+# Publication types
+
+PUBLICATION_TYPES: Final = tuple(
+    (resources.files(__package__) / "publication_types.txt").read_text(encoding="utf-8").splitlines()
+)
+"""Types of MeSH (https://www.nlm.nih.gov/mesh/pubtypes.html), with older names that records still have.
+
+They check and complete what a person writes. The vocabulary is open: NLM adds and renames types every year,
+and records of publishers have others.
+"""
+_NAME_BY_FOLDED: Final = {name.casefold(): name for name in PUBLICATION_TYPES}
+_MAX_COMMAS: Final = max(name.count(",") for name in PUBLICATION_TYPES)
+
+
+def parse_publication_types(text: str) -> tuple[str, ...]:
+    """Parse a comma-separated list; known types may contain commas, and are spelled in any case."""
+    parts = [part.strip() for part in text.split(",")]
+    names: set[str] = set()
+    while parts:
+        for length in range(min(len(parts), _MAX_COMMAS + 1), 0, -1):
+            name = ", ".join(parts[:length])
+            if length == 1 or name.casefold() in _NAME_BY_FOLDED:
+                break
+        names.add(_NAME_BY_FOLDED.get(name.casefold(), name))
+        del parts[:length]
+    return tuple(sorted(names - {""}))

@@ -6,8 +6,8 @@ import gc
 from pathlib import Path
 
 from bioshards.corpus.errors import BadRecordError
+from bioshards.corpus.pubmed.documents import CitationReader
 from bioshards.corpus.pubmed.filters import PubMedConfig
-from bioshards.corpus.pubmed.reader import CitationReader
 from bioshards.corpus.source_record import SourceRecord
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile

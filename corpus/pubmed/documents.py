@@ -1,4 +1,4 @@
-"""Build a document from a citation: clean, split into sentences, apply the filters.
+"""Read a PubMed file: split it into records, parse them, and build the documents of citations.
 
 Sentences are split before they are reformatted (text/line_format.py). Filters count the words of the cleaned
 text before reformatting, so that a word limit means the same with every format.
@@ -6,16 +6,127 @@ text before reformatting, so that a word limit means the same with every format.
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
+from bioshards.corpus.errors import BadFileError, BadRecordError
 from bioshards.corpus.languages import to_marc_code
-from bioshards.corpus.pubmed.citation import AbstractSection, Citation
+from bioshards.corpus.pubmed.citation import AbstractSection, Citation, parse_citation, parse_pmids
 from bioshards.corpus.pubmed.filters import PubMedConfig, find_drop_reason
 from bioshards.corpus.sentences import collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
+from bioshards.corpus.source_record import SourceRecord, VersionKey
+from bioshards.corpus.storage.source_file import SourceFile, open_source
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text.cleaning import Cleaner
+from bioshards.corpus.xml import element_stream
+from bioshards.corpus.xml.decoder import ByteStream, DecodingReport, decode_xml
+from bioshards.corpus.xml.element_stream import pass_checks
+
+MAX_RECORD_BYTES: Final = 32 << 20
+"""Largest record. Real ones with thousands of references have less than 2 MB."""
+ROOT_ELEMENTS: Final = frozenset(
+    {"PubmedArticleSet", "PubmedBookArticleSet", "MedlineCitationSet", "BookDocumentSet"}
+)
+_CITATION_ELEMENTS: Final = frozenset({"PubmedArticle", "MedlineCitation"})
+_BOOK_ELEMENTS: Final = frozenset({"PubmedBookArticle", "BookDocument"})
+_DELETION_ELEMENTS: Final = frozenset({"DeleteCitation", "DeleteDocument"})
+_BATCH_RECORDS: Final = 16
+"""Records that are checked and parsed together: few enough to stay in a core's cache."""
+
+_ParsedRecord = Citation | list[VersionKey] | BadRecordError
+"""A citation, the keys of another record, or why the record is rejected."""
+
+
+class CitationReader:
+    """Reader of PubMed files with a fixed config.
+
+    Raises:
+        MissingExtraError: the config needs a library that is not installed.
+    """
+
+    def __init__(self, config: PubMedConfig) -> None:
+        self._document_builder = CitationDocumentBuilder(config)
+        self._columns = config.list_parsed_columns()
+        self.decoding_report = DecodingReport()
+
+    def read_records(self, storage: Storage, source: SourceFile) -> Iterator[SourceRecord]:
+        """Yield the records of the file, in order.
+
+        Raises:
+            BadFileError: the file as a whole is unusable.
+        """
+        with open_source(storage, source.path) as file:
+            records = iter_records(file, self.decoding_report)
+            position = 0
+            while batch := list(itertools.islice(records, _BATCH_RECORDS)):
+                # All are parsed before the first is built: a step that is repeated stays in the core's cache.
+                parsed = self._parse_records(batch)
+                yield from [
+                    self._make_record(source.name, index, xml, result)
+                    for index, ((_, xml), result) in enumerate(zip(batch, parsed, strict=True), position)
+                ]
+                position += len(batch)
+
+    def _parse_records(self, batch: list[tuple[str, bytes]]) -> list[_ParsedRecord]:
+        is_checked = pass_checks([xml for _, xml in batch])
+        parsed: list[_ParsedRecord] = []
+        for element, xml in batch:
+            try:
+                parsed.append(
+                    parse_citation(xml, is_checked, self._columns)
+                    if element in _CITATION_ELEMENTS
+                    else _parse_keys(element, xml)
+                )
+            except BadRecordError as error:
+                # A copy: the traceback of the error leads to this list, and nothing collects such a cycle.
+                parsed.append(BadRecordError(error.reason, error.detail))
+        return parsed
+
+    def _make_record(self, file: str, position: int, xml: bytes, parsed: _ParsedRecord) -> SourceRecord:
+        if isinstance(parsed, Citation):
+            drop_reason, document = self._document_builder.build_document(parsed, file, position)
+            keys = [VersionKey(parsed.pmid, parsed.version, False, drop_reason)]
+            return SourceRecord(position, file, xml, keys, document)
+        if isinstance(parsed, BadRecordError):
+            return SourceRecord(position, file, xml, [], error=parsed)
+        return SourceRecord(position, file, xml, parsed)
+
+
+def _parse_keys(element: str, xml: bytes) -> list[VersionKey]:
+    """Return the keys of a record that is no citation.
+
+    Raises:
+        BadRecordError: it is none of PubMed's records, or has no valid PMID.
+    """
+    if element in _DELETION_ELEMENTS:
+        return [VersionKey(pmid, version, True, None) for pmid, version in parse_pmids(xml)]
+    if element in _BOOK_ELEMENTS:
+        book_pmids = parse_pmids(xml)
+        if not book_pmids:
+            raise BadRecordError("no-pmid", "a book record without a PMID")
+        return [VersionKey(*book_pmids[0], False, "book")]
+    raise BadRecordError("unexpected-element", f"<{element}> is none of PubMed's records")
+
+
+def iter_records(file: ByteStream, report: DecodingReport | None = None) -> Iterator[tuple[str, bytes]]:
+    """Yield ``(element name, bytes)`` for each record of an open ``.xml`` or ``.xml.gz``, in order.
+
+    Raises:
+        BadFileError: the file as a whole is unusable. Callers must discard the records read so far.
+    """
+    blocks = decode_xml(file, report)
+    root = element_stream.read_root(blocks)
+    if root.name in _CITATION_ELEMENTS | _BOOK_ELEMENTS | _DELETION_ELEMENTS:
+        yield from element_stream.iter_root(root, blocks, MAX_RECORD_BYTES)
+    elif root.name in ROOT_ELEMENTS:
+        yield from element_stream.iter_children(root, blocks, MAX_RECORD_BYTES)
+    else:
+        raise BadFileError("wrong-root", f"its root is <{root.name}>, not PubMed's {sorted(ROOT_ELEMENTS)}")
+
 
 _NUMBER_ALONE = re.compile(r"(?:\d{1,2}[a-z]?|[IVX]{1,4}[ab]?)\.?")
 """A text that says nothing without its label: "Level of evidence: 4."."""
