@@ -26,7 +26,7 @@ from bioshards.corpus.jats.inline import (
     extract_text,
     join_pieces,
 )
-from bioshards.corpus.text.escaped_markup import remove_escaped_markup
+from bioshards.corpus.text.cleaning import remove_escaped_markup
 from bioshards.corpus.xml.element_text import text_content
 
 Headings = tuple[str, ...]

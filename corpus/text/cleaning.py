@@ -18,15 +18,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from bioshards.corpus.errors import InvalidValueError, suggest_nearest
-from bioshards.corpus.text import mojibake, notices
-from bioshards.corpus.text.escaped_markup import remove_escaped_markup
-from bioshards.corpus.text.journal_notes import find_citation_end
-from bioshards.corpus.text.reference_numbers import remove_reference_numbers
-from bioshards.corpus.text.run_in_labels import (
-    split_at_joined_labels,
-    split_at_labels,
-    split_at_opening_label,
-)
+from bioshards.corpus.sentences.word_classes import CLASS_BEFORE_STOP
+from bioshards.corpus.text import labels, notices
+from bioshards.corpus.xml import element_text
 
 LabelledText = tuple[str | None, str]
 """A section: label (or None) and text."""
@@ -75,6 +69,47 @@ def _expand_ligatures(match: re.Match[str]) -> str:
     return "".join(_LIGATURES[ligature] for ligature in match[0])
 
 
+def _decode_codes(first: int, last: int) -> str:
+    """Return the characters as which the bytes of a range appear, in both encodings."""
+    codes = bytes(range(first, last + 1))
+    return codes.decode("latin-1") + codes.decode("windows-1252", "ignore")
+
+
+_CONTINUATION: Final = re.escape(_decode_codes(0x80, 0xBF))
+_SEQUENCES: Final = (
+    "Â[\xa1-\xac\xae-\xbf]",  # signs: Â° Â± Â· Âµ; not a no-break space, as after a statistic
+    # letters
+    f"Ã[{re.escape(_decode_codes(0x80, 0x90) + _decode_codes(0x96, 0x9F) + _decode_codes(0xA1, 0xBF))}]",
+    "Ä[±‡™\x87\x8d\x99]|Å[¡¾‚„\x82\x84]",  # ı ć ę č š ž ł ń; Å² and Å– are ångströms
+    f"[ÎÏ][{_CONTINUATION}]",  # Greek
+    f"â[€\x80-\x8b‚„…†‡ˆ‰Š‹][{_CONTINUATION}]",  # punctuation, arrows, mathematical signs
+    "ï¬[€\x80-\x86‚ƒ„…†]|ï»¿",  # ligatures, byte-order mark
+)
+MOJIBAKE: Final = re.compile("|".join(_SEQUENCES))
+_MENDED_CHARACTER = re.compile("[\xa1-\u017f\u0391-\u03c9\u2000-\u23ff\ufb00-\ufb06\ufeff]")
+"""What a sequence can stand for."""
+_MAX_PASSES: Final = 4
+"""Times that a text may have been encoded wrongly."""
+
+
+def mend_mojibake(text: str) -> str:
+    """Return the text with each wrongly decoded sequence replaced by its character."""
+    for _ in range(_MAX_PASSES):
+        mended = MOJIBAKE.sub(_decode_sequence, text)
+        if mended == text:
+            break
+        text = mended
+    return text
+
+
+def _decode_sequence(sequence: re.Match[str]) -> str:
+    codes = b"".join(
+        character.encode("latin-1" if character <= "\xff" else "windows-1252") for character in sequence[0]
+    )
+    character = codes.decode()  # every sequence of the pattern is valid UTF-8
+    return character if _MENDED_CHARACTER.fullmatch(character) else sequence[0]
+
+
 _SPACES_RULE: Final = "spaces"
 _CHARACTER_RULES: Final[dict[str, tuple[str, Callable[[re.Match[str]], str]]]] = {
     "controls": (
@@ -100,7 +135,7 @@ _WIDE_SPACES: Final = frozenset("\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | se
 _COMBINING_MARKS: Final = "\u0300-\u036f"
 _RULE_CHARACTERS: Final = "".join(characters for characters, _ in _CHARACTER_RULES.values())
 _UNUSUAL_CHARACTERS = re.compile(
-    f"[{_RULE_CHARACTERS}{''.join(_WIDE_SPACES)}{_COMBINING_MARKS}]|{mojibake.PATTERN.pattern}"
+    f"[{_RULE_CHARACTERS}{''.join(_WIDE_SPACES)}{_COMBINING_MARKS}]|{MOJIBAKE.pattern}"
 )
 _ASCII_BYTES: Final = bytes(range(0x7F))
 
@@ -117,6 +152,82 @@ def _is_unusual(non_ascii: str) -> bool:
     unusual; others can only look less normalised than they are.
     """
     return bool(_UNUSUAL_CHARACTERS.search(non_ascii)) or not unicodedata.is_normalized("NFC", non_ascii)
+
+
+# Escaped markup
+
+_INLINE_NAMES: Final = (
+    "a|abbr|acronym|b|big|bold|cite|code|em|ext-link|font|i|inf|italic|link|mark|pre|q|s|sc|small|span|strike"
+    "|strong|sub|sup|tt|u|underline|uri|var|xref"
+)
+_BLOCK_NAMES: Final = (
+    "blockquote|center|dd|div|dl|dt|h[1-6]|li|ol|p|sec|table|tbody|td|tfoot|th|thead|title|tr|ul"
+)
+_VOID_NAMES: Final = "br|hr|img"
+_ATTRIBUTES: Final = r"""(?:\s+[\w:-]+\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[\w#%-]+))*\s*"""
+_END_TAG = re.compile(rf"</({_INLINE_NAMES}|{_BLOCK_NAMES})(?:\s*>|(?=[;,.\s]))", re.IGNORECASE)
+_TAG = re.compile(
+    rf"</?(?:({_INLINE_NAMES})|{_BLOCK_NAMES}|{_VOID_NAMES})(?:{_ATTRIBUTES}/?>|(?<=\w)(?=[;,.]))",
+    re.IGNORECASE,
+)
+_TAG_NAME = re.compile(r"[\w-]+")
+_BLANK_BEFORE_STOP = re.compile(r"\s+(?=[.,;:](?:\s|$))")
+_DOUBLED_STOP = re.compile(r"(?<!\.)\.\.(?=\s|$)")
+
+
+def remove_escaped_markup(text: str) -> str:
+    """Return the text without tags of formatting; blocks and line breaks become blanks.
+
+    The fast test for texts without tags is the caller's: ``"</" in text``.
+    """
+    closed_names = {match[1].lower() for match in _END_TAG.finditer(text)}
+    if not closed_names:
+        return text
+    removable_names = closed_names.union(_VOID_NAMES.split("|"))
+
+    def replace(tag: re.Match[str]) -> str:
+        name = _TAG_NAME.search(tag[0])
+        if name is None or name[0].lower() not in removable_names:
+            return tag[0]
+        return "" if tag[1] else " "
+
+    text = _TAG.sub(replace, element_text.mark_exponents(text))
+    text = _DOUBLED_STOP.sub(".", _BLANK_BEFORE_STOP.sub("", text))
+    return " ".join(text.split())
+
+
+# Numbers of references
+
+_MORE_NUMBERS = r"(?:[,–-]\d{1,2})*"
+# Patterns that begin with a mark are searched several times as fast: nearly all texts have no such number.
+_AFTER_STOP = re.compile(rf"\.\d(?<=[a-z][a-z][a-z][a-z]\.\d)\d?{_MORE_NUMBERS}(?=\s*\Z|\s+[^\sa-z\d])")
+_LIST = re.compile(r",\d(?:(?<=[a-z]\d,\d)|(?<=[a-z]\d\d,\d))")
+_RANGE = re.compile(r"-\d(?:(?<=[a-z]\d-\d)|(?<=[a-z]\d\d-\d))")
+_AFTER_WORD = re.compile(rf"\b([a-z]+)(?=\d{{1,2}}[,–-])\d{{1,2}}{_MORE_NUMBERS}(?=[.,;:]?(?:\s|\Z))")
+_WORD_ENDING = re.compile(
+    r"[a-z]{3,}(?:cancers?|diseases?|disorders?|ed|emia|itis|ly|ness|omas?|osis|therap(?:y|ies)|tumou?rs?)"
+    r"|cancers?|diseases?|disorders?|tumou?rs?"
+)
+_MAX_WORD_LENGTH: Final = 40
+
+
+def remove_reference_numbers(text: str) -> str:
+    """Return the text without numbers of references that are glued to words."""
+    if _AFTER_STOP.search(text):
+        text = _AFTER_STOP.sub(_keep_stop, text)
+    if _LIST.search(text) or _RANGE.search(text) or "–" in text:
+        text = _AFTER_WORD.sub(_keep_word, text)
+    return text
+
+
+def _keep_stop(match: re.Match[str]) -> str:
+    stop = match.start()
+    word = match.string[max(0, stop - _MAX_WORD_LENGTH) : stop].rpartition(" ")[2].rpartition(":")[2]
+    return "." if CLASS_BEFORE_STOP[word] == "word" else match[0]
+
+
+def _keep_word(match: re.Match[str]) -> str:
+    return match[1] if _WORD_ENDING.fullmatch(match[1]) else match[0]
 
 
 # Titles and abstracts
@@ -189,8 +300,8 @@ class Cleaner:
         non_ascii = _extract_non_ascii(text)
         if not _is_unusual(non_ascii):
             return text
-        if self._mends_mojibake and mojibake.PATTERN.search(non_ascii):
-            text = _count_change(_MOJIBAKE_RULE, text, mojibake.mend(text), removed_characters)
+        if self._mends_mojibake and MOJIBAKE.search(non_ascii):
+            text = _count_change(_MOJIBAKE_RULE, text, mend_mojibake(text), removed_characters)
             non_ascii = _extract_non_ascii(text)
         if self._replaces_spaces and (wide_spaces := _WIDE_SPACES.intersection(non_ascii)):
             _add_to_count(removed_characters, _SPACES_RULE, 0)
@@ -240,7 +351,11 @@ class Cleaner:
                 if shortened != text:
                     cleaned[index] = (cleaned[index][0], shortened)
                     _add_to_count(removed_characters, _REFERENCES_RULE, len(text) - len(shortened))
-        if self._removes_journal_notes and cleaned and (citation_end := find_citation_end(cleaned[0][1])):
+        if (
+            self._removes_journal_notes
+            and cleaned
+            and (citation_end := notices.find_citation_end(cleaned[0][1]))
+        ):
             _add_to_count(removed_characters, _JOURNAL_RULE, citation_end)
             cleaned[0] = (cleaned[0][0], cleaned[0][1][citation_end:])
         if self._splits_at_labels:
@@ -252,7 +367,7 @@ class Cleaner:
                 cleaned[index] = (label, text)
             if label is None:
                 may_have_empty_label = may_have_empty_label or (
-                    text.find(":", 0, 60) > 0 and notices.begins_with_label(text)
+                    text.find(":", 0, 60) > 0 and labels.begins_with_label(text)
                 )
             else:
                 may_have_empty_label = (
@@ -290,7 +405,7 @@ class Cleaner:
             if label is None and not kept_text:
                 del sections[index]
             elif (
-                self._removes_empty_labels and label is not None and not notices.strip_label(label, kept_text)
+                self._removes_empty_labels and label is not None and not labels.strip_label(label, kept_text)
             ):
                 _add_to_count(removed_characters, "empty-labels", len(label) + len(kept_text))
                 del sections[index]
@@ -339,12 +454,12 @@ def _split_at_labels(sections: list[LabelledText], removed_characters: dict[str,
     for section in sections:
         label, text = section
         parts = (
-            split_at_labels(text)
+            labels.split_at_labels(text)
             if label is None or (text.startswith(label) and text.startswith(":", len(label)))
-            else split_at_joined_labels(label, text)
+            else labels.split_at_joined_labels(label, text)
         )
         if parts is None and label is None and text[:4].isupper() and len(sections) > 1 and not cleaned:
-            parts = split_at_opening_label(text) if sections[1][0] else None
+            parts = labels.split_at_opening_label(text) if sections[1][0] else None
         if parts is None:
             cleaned.append(section)
             continue
@@ -361,9 +476,9 @@ def _remove_empty_labels(
     cleaned: list[LabelledText] = []
     for label, text in sections:
         if label is None:
-            has_label = notices.begins_with_label(text)
-            cleaned.append((None, notices.EMPTY_LABELS.sub("", text) if has_label else text))
-        elif rest := notices.strip_label(label, text):
+            has_label = labels.begins_with_label(text)
+            cleaned.append((None, labels.EMPTY_LABELS.sub("", text) if has_label else text))
+        elif rest := labels.strip_label(label, text):
             cleaned.append((label, rest))
     if cleaned != sections:
         _add_to_count(

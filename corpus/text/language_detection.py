@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import collections
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from importlib import resources
 from typing import Final
 
 ENGLISH: Final = "eng"
@@ -22,43 +23,15 @@ _MAX_TEXTS: Final = 20
 _SAMPLE_CHARACTERS: Final = 6000
 """Characters that are read of a document."""
 
-_FUNCTION_WORDS: Final = """
-eng: the of and in to a with for was were is that by as on from are at an or this be we which not
-these have has been but their between than may can after during it no both also all more our who had
-there its into other when using used two study results patients
-cze: a v na se je s z ve při do pro že byl byla bylo byly jsou u po od nebo které která který jako
-ze k za
-dan: og i af at er en til med for på den som der de det ved blev var har fra ikke eller om kan
-efter hos
-dut: de van en het een in is met op te bij voor dat zijn door werd werden die aan als niet of ook
-naar uit
-fin: ja on oli ovat että sekä tai ei joka jotka kanssa myös kuin mutta olivat sen niiden voidaan
-fre: de la les des et le en à du est un une dans par pour que qui sur ont au avec aux été sont plus
-ou a ce cette chez sans se nous il
-ger: der die und in den von mit bei zu des ist das dem eine ein für im sich auf werden wurde wurden
-nach einer als sind durch oder nicht auch zur einem aus am wird zum an
-hun: a az és nem hogy is egy volt vagy ez mint meg azonban után között során esetén valamint illetve
-csak már
-ita: di e la in il che per con del della i dei un una le è delle da al sono nel dal alla non ha o si
-più stato stati nella gli come degli
-nor: og i av at er en til med for på den som det de ved ble var har fra ikke eller om kan etter
-hos
-pol: w i z na do się nie jest u po oraz przez od dla są a o że za przy lub które była był było ze
-jako to
-por: de e a o da do em que com os para na as no dos foi um uma por das ao foram não se ou como à nos
-é são mais entre pela pelo
-rum: de și în cu la a din pe care este sau prin mai pentru au fost al o un nu sunt se ale ca
-spa: de la en y el los que con del las se por un una para fue a al es no como su o más fueron entre
-son lo
-swe: och i av att är en till med för på den som det de ett vid var har från inte eller om kan efter
-hos
-tur: ve bir bu ile için olarak olan da de daha sonra gibi en veya çok ise göre her kadar olduğu
-"""
+
+def _read_function_words() -> dict[str, frozenset[str]]:
+    table = (resources.files(__package__) / "function_words.txt").read_text(encoding="utf-8")
+    lines = [line.partition(": ") for line in table.splitlines()]
+    return {language: frozenset(words.split()) for language, _, words in lines}
+
+
+_WORDS_BY_LANGUAGE: Final = _read_function_words()
 """Frequent function words of languages in Latin script, by MARC code."""
-_WORDS_BY_LANGUAGE: Final[Mapping[str, frozenset[str]]] = {
-    language: frozenset(words.split())
-    for language, words in re.findall(r"([a-z]{3}):([^:]*)(?=\n[a-z]{3}:|\n$)", _FUNCTION_WORDS)
-}
 _ENGLISH_WORDS: Final = _WORDS_BY_LANGUAGE[ENGLISH]
 _MIN_ENGLISH_SHARE: Final = 0.15
 """Share of English function words from which a text is English. The lowest of 2,194 abstracts is 0.19."""

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.text import mojibake
+from bioshards.corpus.text import cleaning
 from bioshards.corpus.text.cleaning import CLEANING_RULES, Cleaner, LabelledText
-from bioshards.corpus.text.run_in_labels import SECTION_NAME
+from bioshards.corpus.text.labels import SECTION_NAME
 from tests.support.hypothesis_profiles import examples
 
 ALL_RULES = Cleaner()
@@ -891,8 +891,8 @@ def test_every_sequence_of_mojibake_is_valid_utf_8() -> None:
         "".join(letters)
         for length in (2, 3)
         for letters in itertools.product(sorted(characters), repeat=length)
-        if mojibake.PATTERN.fullmatch("".join(letters))
+        if cleaning.MOJIBAKE.fullmatch("".join(letters))
     ]
     assert len(sequences) == 2320
     for sequence in sequences:
-        assert len(mojibake.mend(sequence)) in (1, len(sequence))
+        assert len(cleaning.mend_mojibake(sequence)) in (1, len(sequence))

@@ -166,3 +166,36 @@ def _ends_in_last_word(text: str, end: int) -> bool:
     before = text[max(0, end - _MAX_LAST_WORD) : end].lower().rstrip().removesuffix("(s)")
     words = before.translate(_WORD_SEPARATORS).split()
     return bool(words) and words[-1].rstrip("s") in _LAST_WORDS
+
+
+# Labels without text
+
+_CAPITAL_NAME = (
+    r"(?:BACKGROUND|INTRODUCTION|CONTEXT|RATIONALE|HYPOTHESIS|OBJECTIVES?|AIMS?|PURPOSE|GOALS?|DISCUSSION"
+    r"|(?:STUDY )?DESIGN|SETTINGS?|PATIENTS?|PARTICIPANTS|SUBJECTS|MATERIALS?|METHODS?|METHODOLOGY"
+    r"|INTERVENTIONS?|MEASUREMENTS?|(?:MAIN )?(?:OUTCOME MEASURES?|RESULTS?|FINDINGS)|CONCLUSIONS?"
+    r"|INTERPRETATION)"
+)
+_CAPITAL_LABEL = rf"(?<![\w-]){_CAPITAL_NAME}(?:(?: AND | & |/|, ){_CAPITAL_NAME}){{0,3}}\s*:"
+EMPTY_LABELS: Final = re.compile(rf"(?:{_CAPITAL_LABEL}\s*)+(?={_CAPITAL_LABEL})")
+LABEL_AT_END = re.compile(rf"{_CAPITAL_LABEL}\s*\Z")
+_COLON = re.compile(r"\s*:\s*(?:[.,;:]\s+)*")
+BLANKS_AND_PUNCTUATION: Final = " \t\r\n.,:;*-–—…"
+
+
+def begins_with_label(text: str) -> bool:
+    """Return True if a text starts with upper-case words and a colon."""
+    head, colon, _ = text[:60].partition(":")
+    return bool(colon) and head.isupper()
+
+
+def strip_label(label: str, text: str) -> str:
+    """Remove the section's label from the start of its text; return "" if nothing else remains."""
+    start = len(text) - len(text.lstrip(" \t\r\n"))
+    while text[start : start + 1] == label[:1] and text[start : start + len(label)].lower() == label.lower():
+        colon = _COLON.match(text, start + len(label))
+        if colon is None:
+            break
+        start = colon.end()
+    rest = text[start:] if text[:start].strip() else text
+    return "" if rest.strip(BLANKS_AND_PUNCTUATION).lower() in ("", label.lower()) else rest
