@@ -817,7 +817,9 @@ def write_manifest(storage: Storage, path: str, manifest: Manifest) -> None:
 
     Raises:
         msgspec.ValidationError: a value is not of its field's type, which is a bug.
+        RunError: this run has lost its lock on the directory.
     """
+    storage.check_locks()
     value = msgspec.to_builtins(manifest)
     msgspec.convert(value, type(manifest))  # in every process that writes one: no manifest breaks the schema
     storage.write_json(path, value)

@@ -25,7 +25,9 @@ from bioshards.pipelines.execution.session import REDACTED
 
 RunManifest = DocumentsManifest | PretrainingManifest | WordsManifest
 _OPTION: Final = "--like"
-_NOT_REPEATED: Final = frozenset({_OPTION, "--output", "--workers", "--mirror", "--dry-run", "--contact"})
+_NOT_REPEATED: Final = frozenset(
+    {_OPTION, "--output", "--workers", "--mirror", "--dry-run", "--contact", "--force"}
+)
 """Options of the machine and not of the result."""
 _MAX_NAMED: Final = 10
 

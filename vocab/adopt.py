@@ -15,8 +15,7 @@ from tokenizers.models import Unigram, WordPiece
 from bioshards.corpus.errors import InvalidValueError, OutputMismatchError
 from bioshards.corpus.manifest import VocabularyCounts
 from bioshards.corpus.output import output_layout
-from bioshards.corpus.output.lock import lock_output
-from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.output.output_layout import OutputDir, lock_output
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.progress import Progress
 from bioshards.vocab import vocabulary_dir

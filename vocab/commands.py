@@ -23,8 +23,7 @@ from bioshards.corpus.manifest import (
     read_manifest,
 )
 from bioshards.corpus.output import output_layout
-from bioshards.corpus.output.lock import lock_output
-from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.output.output_layout import OutputDir, lock_output
 from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError, check_disjoint
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.progress import Progress

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -73,8 +74,8 @@ class OutputDir:
 
     @property
     def lock_path(self) -> str:
-        """Lease of the run that writes the directory, on an object store (lock.py)."""
-        return f"{self.work_folder}/lock.json"
+        """Lock of the run that writes the directory."""
+        return f"{self.work_folder}/lock"
 
     @property
     def staged_folder(self) -> str:
@@ -176,6 +177,20 @@ class OutputDir:
     def rejects_path(self, name: str) -> str:
         """Return the path of the rejected records of a source or a shard group."""
         return f"{self.path}/rejected/{name}.jsonl"
+
+
+def lock_output(
+    storage: Storage, output_dir: OutputDir, is_forced: bool = False
+) -> AbstractContextManager[None]:
+    """Hold the exclusive lock on an output directory.
+
+    Args:
+        is_forced: take over a lock on an object store that another run holds.
+
+    Raises:
+        OutputMismatchError: another run holds it.
+    """
+    return storage.lock(output_dir.lock_path, output_dir.path, is_forced)
 
 
 def check_config(storage: Storage, output_dir: OutputDir, config: dict[str, Any]) -> None:

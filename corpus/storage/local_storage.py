@@ -18,6 +18,7 @@ from typing import BinaryIO, ClassVar, Final
 from bioshards.corpus.storage import resumable_file
 from bioshards.corpus.storage.disk_space import locate_full_disk
 from bioshards.corpus.storage.file_lock import open_locked, remove_unlocked
+from bioshards.corpus.storage.folder_lock import lock_folder
 from bioshards.corpus.storage.glob_pattern import matches_glob
 from bioshards.corpus.storage.resumable_file import ResumableFile
 from bioshards.corpus.storage.storage_protocol import (
@@ -199,5 +200,11 @@ class LocalStorage(Storage):
         infos = _walk_folders([folder], False, with_hidden_files, on_repeated_folder)
         return sorted(infos, key=lambda item: item.path)
 
-    def lease(self, path: str, folder: str) -> contextlib.AbstractContextManager[None]:
-        raise ValueError(f"{folder} is on a local disk, which has flock()")
+    @contextlib.contextmanager
+    def lock(self, path: str, folder: str, is_forced: bool = False) -> Iterator[None]:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with lock_folder(path, f"another run is writing {folder}; wait for it or stop it"):
+            yield
+
+    def check_locks(self) -> None:
+        """Do nothing: the system keeps a lock as long as its process lives."""

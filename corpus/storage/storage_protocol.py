@@ -99,15 +99,23 @@ class Storage(Protocol):
     def remove_temporaries(self, folder: str) -> None:
         """Remove the files that a killed run was writing in a folder, and none of a run that is alive."""
 
-    def lease(self, path: str, folder: str) -> AbstractContextManager[None]:
-        """Hold a lease, the lock of object stores (local disks have flock()).
+    def lock(self, path: str, folder: str, is_forced: bool = False) -> AbstractContextManager[None]:
+        """Hold an exclusive lock: flock() on local disks, an object that is put if it is absent on stores.
 
         Args:
-            path: of the object that is the lease.
+            path: of the lock; its object on a store is ``path.json``.
             folder: what it locks.
+            is_forced: take over a lock on a store that another run holds.
 
         Raises:
             OutputMismatchError: another run holds it.
+        """
+
+    def check_locks(self) -> None:
+        """Check that this run still holds its locks.
+
+        Raises:
+            RunError: one on a store is gone, or another run has taken it over.
         """
 
     def read_json(self, path: str) -> Any:

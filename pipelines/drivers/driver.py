@@ -130,7 +130,7 @@ class Driver(ABC, Generic[OptionsT, JobT]):
         Raises:
             OutputMismatchError: it cannot be written, or holds something else.
         """
-        return claim_output(job.storage, job.output_dir, job.config)
+        return claim_output(job.storage, job.output_dir, job.config, self.options.force)
 
     @abstractmethod
     def is_up_to_date(self, job: JobT) -> bool:

@@ -15,8 +15,7 @@ from bioshards.corpus.download.sources import SOURCES, SourceSpec
 from bioshards.corpus.errors import OutputMismatchError
 from bioshards.corpus.manifest import InventoryIdentity, MirrorConfig, MirrorRun, utc_now
 from bioshards.corpus.output import output_layout
-from bioshards.corpus.output.lock import lock_output
-from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.output.output_layout import OutputDir, lock_output
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines import fetch
@@ -138,7 +137,7 @@ class FetchDriver(Driver[FetchOptions, FetchJob]):
         _check_is_mirror(job.storage, job.output_dir)
         with translate_output_errors(job.mirror.folder, "--mirror"):
             output_layout.mark_started(job.storage, job.output_dir, {"pipeline": self.pipeline})
-        with lock_output(job.storage, job.output_dir):
+        with lock_output(job.storage, job.output_dir, self.options.force):
             yield
 
     def is_up_to_date(self, job: FetchJob) -> bool:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 from bioshards.corpus.storage.parallel import MAX_CONCURRENT_CALLS
 from bioshards.pipelines.context import JobSpec, RunContext
 from bioshards.pipelines.dataflow import settings
-from bioshards.pipelines.storage.object_store import MAX_READ_BYTES
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -48,6 +47,7 @@ STORE_CALLS_PER_FILE: Final = 20
 """Consecutive calls for a source file (tests/bench/FIGURES.md, "At scale")."""
 STORE_CALLS_PER_SHARD: Final = 8
 """Consecutive calls for a shard that is counted and merged; a shard group has 4."""
+MAX_READ_BYTES: Final = 8 << 20
 STORE_CALL_SECONDS: Final = 0.04
 """An assumption: 20 to 50 milliseconds are usual in the same region."""
 WORKER_STARTUP_SECONDS: Final = 180

@@ -18,8 +18,7 @@ from bioshards.corpus.errors import (
     suggest_nearest,
 )
 from bioshards.corpus.output import output_layout
-from bioshards.corpus.output.lock import lock_output
-from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.output.output_layout import OutputDir, lock_output
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines.context import PathOption, RunContext
@@ -92,11 +91,12 @@ def make_context(
         _check_runner(beams.get_all_options()["runner"])
     if not has_remote_paths:
         return RunContext(has_runner, is_on_dataflow, beams, LocalStorage(), tuple(paths))
-    from bioshards.pipelines.storage.probe import StorageAccessError
+    from bioshards.pipelines.storage.object_store import StorageAccessError
 
     try:
         job_folders = settings.list_job_folders(beams) if is_on_dataflow else []
-        storage, notices = _open_remote_storage([*paths, *job_folders], beams), tuple[str, ...]()
+        storage = _open_remote_storage([*paths, *job_folders], beams, checks_locks=not has_runner)
+        notices = tuple[str, ...]()
     except StorageAccessError as error:
         if not {path for path in paths if "://" in path} <= set(optional_paths):
             raise
@@ -124,18 +124,18 @@ def _check_runner(runner: str) -> None:
         raise UsageError(f"--runner={runner} is no runner of Beam's{hint}") from error
 
 
-def _open_remote_storage(paths: Sequence[str], beam_options: PipelineOptions) -> Storage:
+def _open_remote_storage(paths: Sequence[str], beam_options: PipelineOptions, checks_locks: bool) -> Storage:
     """Return a storage of local and remote paths, after a look at each bucket."""
-    from bioshards.pipelines.storage.probe import check_access, make_missing_library_error
+    from bioshards.pipelines.storage.object_store import check_access, make_missing_library_error
 
     try:
-        from bioshards.pipelines.storage.remote_storage import RemoteStorage, RoutedStorage
+        from bioshards.pipelines.storage.remote_storage import RemoteStorage
         from bioshards.pipelines.storage.store_options import StoreOptions
     except ImportError as error:
         raise make_missing_library_error(next(path for path in paths if "://" in path), error) from error
-    options = StoreOptions.from_beam(beam_options)
-    check_access(RemoteStorage(options), paths)
-    return RoutedStorage(options)
+    storage = RemoteStorage(StoreOptions.from_beam(beam_options), checks_locks)
+    check_access(storage, paths)
+    return storage
 
 
 def make_absolute(folder: str) -> str:
@@ -157,8 +157,13 @@ def translate_output_errors(output: str, option: str = "--output") -> Iterator[N
 
 
 @contextlib.contextmanager
-def claim_output(storage: Storage, output_dir: OutputDir, config: dict[str, Any]) -> Iterator[None]:
+def claim_output(
+    storage: Storage, output_dir: OutputDir, config: dict[str, Any], is_forced: bool = False
+) -> Iterator[None]:
     """Inside, the output is marked as begun with this configuration, and this run alone writes it.
+
+    Args:
+        is_forced: take over the lock of another run.
 
     Raises:
         OutputMismatchError: it cannot be written, or another run writes it, or has begun it since it was
@@ -166,7 +171,7 @@ def claim_output(storage: Storage, output_dir: OutputDir, config: dict[str, Any]
     """
     with contextlib.ExitStack() as stack:
         with translate_output_errors(output_dir.path):
-            stack.enter_context(lock_output(storage, output_dir))
+            stack.enter_context(lock_output(storage, output_dir, is_forced))
             output_layout.check_config(
                 storage, output_dir, config
             )  # once more: to find the inputs may have taken minutes

@@ -89,6 +89,7 @@ class RunOptions(ABC):
     Attributes:
         like: manifest of a run to repeat (reproduction.py).
         dry_run: print the plan and write nothing.
+        force: take over the lock of another run.
     """
 
     like: Annotated[
@@ -113,6 +114,14 @@ class RunOptions(ABC):
             parse=worker_count,
         ),
     ] = os.cpu_count() or 1
+    force: Annotated[
+        bool,
+        Option(
+            "take over the lock on an --output in an object store, which a killed run leaves; a run that is "
+            "alive then publishes nothing (default: stop before)",
+            group=_EXECUTION_GROUP,
+        ),
+    ] = False
 
     @abstractmethod
     def check(self) -> None:

@@ -57,5 +57,8 @@ class ForwardingStorage(Storage, ABC):
     def remove_temporaries(self, folder: str) -> None:
         self._route(folder).remove_temporaries(folder)
 
-    def lease(self, path: str, folder: str) -> AbstractContextManager[None]:
-        return self._route(path).lease(path, folder)
+    def lock(self, path: str, folder: str, is_forced: bool = False) -> AbstractContextManager[None]:
+        return self._route(path).lock(path, folder, is_forced)
+
+    def check_locks(self) -> None:
+        self._route("").check_locks()

@@ -7,49 +7,62 @@ names: stores implement a rename as a copy.  A file is complete in the temporary
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, Final, cast
 
 import obstore
-from obstore.exceptions import InvalidPathError
-from obstore.store import GCSStore, S3Store
+from obstore.exceptions import BaseError, InvalidPathError
 
 from bioshards.corpus.storage.disk_space import get_temporary_folder, locate_full_disk
 from bioshards.corpus.storage.glob_pattern import matches_glob
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.resumable_file import LocalResumableFile, ResumableFile
-from bioshards.corpus.storage.storage_protocol import (
-    FileInfo,
-    OnRepeatedFolder,
-    Storage,
-    ignore_repeated_folder,
-)
-from bioshards.pipelines.storage import object_store, xml_api
-from bioshards.pipelines.storage.forwarding import ForwardingStorage
-from bioshards.pipelines.storage.lease import hold_lease
-from bioshards.pipelines.storage.object_reader import open_object
+from bioshards.corpus.storage.storage_protocol import FileInfo, OnRepeatedFolder, ignore_repeated_folder
+from bioshards.pipelines.storage import store_lock
 from bioshards.pipelines.storage.object_store import split_path
 from bioshards.pipelines.storage.store_errors import repeat, translate_errors
 from bioshards.pipelines.storage.store_options import ObjectStore, StoreOptions, open_store
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta
+    from obstore import GetOptions, ObjectMeta
+
+FIRST_READ_BYTES: Final = 1 << 20
+"""Read when a file is opened: all of a report, of keys or decisions in one request."""
+SEEK_READ_BYTES: Final = 128 << 10
+"""Read after a jump to another place, where there may be no more than a few rows to read."""
+MAX_READ_BYTES: Final = 8 << 20
+"""Read at once at most: few requests for large files, and little memory for each that is open."""
+
+UPLOAD_PART_BYTES: Final = 5 << 20
+"""A larger object is put in parts: the least that S3 takes, as each must be sent within the time-out."""
+UPLOAD_CONCURRENCY: Final = 2
+MAX_UPLOAD_PARTS: Final = 10_000
+"""Parts of an upload, at most (docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html)."""
 
 _SPOOL_BYTES: Final = 8 << 20
 """A file on its way to a store is kept on this machine's disk above this size."""
 
 
-class RemoteStorage(Storage):
-    """Objects by URL: gs://, s3://, and Azure's az://, abfs:// and azfs://."""
+class RemoteStorage(LocalStorage):
+    """Objects by URL: gs://, s3://, and Azure's az://, abfs:// and azfs://; and the files of this machine.
+
+    Inputs and outputs may so be in different places.
+
+    Args:
+        checks_locks: a run that has lost its lock publishes nothing.  False for a cluster, where a job goes
+            on when the command ends that has started it, and with that its lock.
+    """
 
     is_remote: ClassVar[bool] = True
 
-    def __init__(self, options: StoreOptions) -> None:
-        self._options = options
+    def __init__(self, options: StoreOptions, checks_locks: bool = True) -> None:
+        self._options, self._checks_locks = options, checks_locks
+        self._held_locks: dict[str, tuple[str, str]] = {}
+        """Folder and token of each lock, by its URL.  Workers have them with their copy of the storage."""
 
     def _locate(self, path: str) -> tuple[ObjectStore, str, str]:
         """Return the client of a path's bucket, the bucket's URL and the object's name."""
@@ -68,11 +81,17 @@ class RemoteStorage(Storage):
             next(iter(obstore.list(open_store(root, self._options, "probe"), chunk_size=1)), None)
 
     def open(self, path: str) -> BinaryIO:
+        if "://" not in path:
+            return super().open(path)
         store, _, name = self._locate(path)
-        return open_object(store, path, name)
+        return cast(BinaryIO, io.BufferedReader(_ObjectReader(store, path, name), 1 << 16))
 
     @contextlib.contextmanager
     def write(self, path: str) -> Iterator[BinaryIO]:
+        if "://" not in path:
+            with super().write(path) as file:
+                yield file
+            return
         with _open_spool_file() as file:
             yield file
             self.put(path, file)
@@ -87,18 +106,22 @@ class RemoteStorage(Storage):
                 open_store(root, self._options, "upload"),
                 name,
                 file,
-                use_multipart=size > object_store.UPLOAD_PART_BYTES,
-                chunk_size=max(object_store.UPLOAD_PART_BYTES, -(-size // object_store.MAX_UPLOAD_PARTS)),
-                max_concurrency=object_store.UPLOAD_CONCURRENCY,
+                use_multipart=size > UPLOAD_PART_BYTES,
+                chunk_size=max(UPLOAD_PART_BYTES, -(-size // MAX_UPLOAD_PARTS)),
+                max_concurrency=UPLOAD_CONCURRENCY,
             )
 
     @contextlib.contextmanager
     def open_resumable(self, path: str, version: str) -> Iterator[ResumableFile]:
+        if "://" not in path:
+            with super().open_resumable(path, version) as resumable_file:
+                yield resumable_file
+            return
         with _open_spool_file() as file:
             yield _SpooledFile(file, path, self)
 
     def exists(self, path: str) -> bool:
-        return self._get_info(path) is not None
+        return self._get_info(path) is not None if "://" in path else super().exists(path)
 
     def _get_info(self, path: str) -> FileInfo | None:
         store, root, name = self._locate(path)
@@ -112,14 +135,21 @@ class RemoteStorage(Storage):
         return _info_from_meta(root, meta)
 
     def remove(self, path: str) -> None:
+        if "://" not in path:
+            super().remove(path)
+            return
         store, _, name = self._locate(path)
         with contextlib.suppress(FileNotFoundError), translate_errors(path):
             repeat(lambda: obstore.delete(store, name))
 
     def list_names(self, folder: str) -> list[str]:
+        if "://" not in folder:
+            return super().list_names(folder)
         return sorted(info.path.rpartition("/")[2] for info in self._list_folder(f"{folder.rstrip('/')}/")[0])
 
     def is_folder(self, path: str) -> bool:
+        if "://" not in path:
+            return super().is_folder(path)
         store, _, name = self._locate(path.rstrip("/"))
         with translate_errors(path):
             try:
@@ -128,6 +158,8 @@ class RemoteStorage(Storage):
                 return True
 
     def glob(self, pattern: str) -> list[FileInfo]:
+        if "://" not in pattern:
+            return super().glob(pattern)
         if info := self._get_info(pattern):
             return [info]
         literal_prefix = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
@@ -145,22 +177,42 @@ class RemoteStorage(Storage):
         on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder,
         with_hidden_files: bool = False,
     ) -> list[FileInfo]:
-        files = self._walk_folders(f"{folder.rstrip('/')}/", with_hidden_files)
-        return sorted(files, key=lambda info: info.path)
+        if "://" not in folder:
+            return super().walk(folder, on_repeated_folder, with_hidden_files)
+        infos: list[FileInfo] = []
+        pending_folders = [f"{folder.rstrip('/')}/"]
+        while pending_folders:
+            files, folders = self._list_folder(pending_folders.pop())
+            infos += [info for info in files if with_hidden_files or not _is_hidden(info.path)]
+            pending_folders += [path for path in folders if not _is_hidden(path)]
+        return sorted(infos, key=lambda info: info.path)
 
     def remove_temporaries(self, folder: str) -> None:
-        """Abort the uploads into a folder that a killed process has left: their parts are billed for ever.
+        """Remove the temporary files of a local folder; a store shows no object that is not complete."""
+        if "://" not in folder:
+            super().remove_temporaries(folder)
 
-        Who may not do so, or whose store cannot, leaves that to a rule of the bucket.  On Azure parts expire
-        after a week (learn.microsoft.com/rest/api/storageservices/put-block).
-        """
-        store, root, name = self._locate(f"{folder.rstrip('/')}/")
-        if isinstance(store, GCSStore | S3Store):
-            with contextlib.suppress(OSError):
-                xml_api.abort_uploads(store, root, name)
+    @contextlib.contextmanager
+    def lock(self, path: str, folder: str, is_forced: bool = False) -> Iterator[None]:
+        if "://" not in path:
+            with super().lock(path, folder, is_forced):
+                yield
+            return
+        path += ".json"
+        store = self._locate(path)[0]
+        token = store_lock.take_lock(store, path, folder, is_forced)
+        if self._checks_locks:
+            self._held_locks[path] = (folder, token)
+        try:
+            yield
+        finally:
+            self._held_locks.pop(path, None)
+            with contextlib.suppress(OSError):  # the next run says how to go on
+                store_lock.release_lock(store, path, token)
 
-    def lease(self, path: str, folder: str) -> AbstractContextManager[None]:
-        return hold_lease(self._locate(path)[0], path, folder)
+    def check_locks(self) -> None:
+        for path, (folder, token) in self._held_locks.items():
+            store_lock.check_lock(self._locate(path)[0], path, folder, token)
 
     def _list_folder(self, folder: str) -> tuple[list[FileInfo], list[str]]:
         """Return the objects and the subfolders of a folder; URLs of folders end with a slash.
@@ -169,23 +221,15 @@ class RemoteStorage(Storage):
         """
         store, root, name = self._locate(folder)
         with translate_errors(folder):
-            try:
-                result = repeat(lambda: obstore.list_with_delimiter(store, name or None))
-            except (InvalidPathError, ValueError):  # of a name like a//b
-                if not isinstance(store, GCSStore | S3Store):
-                    raise
-            else:
-                files = [_info_from_meta(root, meta) for meta in result["objects"]]
-                folders = [f"{root}/{subfolder}/" for subfolder in result["common_prefixes"]]
-                return [info for info in files if f"{info.path}/" != folder], folders
-        files, folders = xml_api.list_folder(store, root, name)
-        return [info for info in files if not info.path.endswith("/")], folders
+            result = repeat(lambda: obstore.list_with_delimiter(store, name or None))
+        files = [_info_from_meta(root, meta) for meta in result["objects"]]
+        folders = [f"{root}/{subfolder}/" for subfolder in result["common_prefixes"]]
+        return [info for info in files if f"{info.path}/" != folder], folders
 
     def _list_tree(self, folder: str) -> Iterator[FileInfo]:
-        """Yield all objects below a folder, with one request for a thousand of them."""
+        """Return all objects below a folder, with one request for a thousand of them."""
         store, root, name = self._locate(folder)
-        infos: list[FileInfo] | None = None
-        with translate_errors(folder), contextlib.suppress(InvalidPathError):
+        with translate_errors(folder):
             infos = repeat(
                 lambda: [
                     _info_from_meta(root, meta)
@@ -193,31 +237,8 @@ class RemoteStorage(Storage):
                     for meta in page
                 ]
             )
-        if infos is None:  # there is a name like a//b
-            return self._walk_folders(folder, with_hidden_files=True, with_hidden_folders=True)
         folders = {info.path.rpartition("/")[0] for info in infos}
         return (info for info in infos if info.size or info.path not in folders)
-
-    def _walk_folders(
-        self, folder: str, with_hidden_files: bool, with_hidden_folders: bool = False
-    ) -> Iterator[FileInfo]:
-        pending_folders = [folder]
-        while pending_folders:
-            files, folders = self._list_folder(pending_folders.pop())
-            yield from (info for info in files if with_hidden_files or not _is_hidden(info.path))
-            pending_folders += [path for path in folders if with_hidden_folders or not _is_hidden(path)]
-
-
-class RoutedStorage(ForwardingStorage):
-    """Local files, and objects of every store, so that inputs and outputs may be on different ones."""
-
-    is_remote: ClassVar[bool] = True
-
-    def __init__(self, options: StoreOptions) -> None:
-        self._local, self._remote = LocalStorage(), RemoteStorage(options)
-
-    def _route(self, path: str) -> Storage:
-        return self._remote if "://" in path else self._local
 
 
 def _info_from_meta(root: str, meta: ObjectMeta) -> FileInfo:
@@ -226,6 +247,63 @@ def _info_from_meta(root: str, meta: ObjectMeta) -> FileInfo:
 
 def _is_hidden(path: str) -> bool:
     return path.rstrip("/").rpartition("/")[2].startswith(".")
+
+
+class _ObjectReader(io.RawIOBase):
+    """Reads an object in ranges of one version; the first at once, so that a missing one cannot be opened.
+
+    obstore's own reader asks for the size first, and reads a replaced object as if it were the same.
+    """
+
+    def __init__(self, store: ObjectStore, path: str, name: str) -> None:
+        self._store, self._path, self._name = store, path, name
+        self._e_tag: str | None = None
+        self._position = self._start = self._size = 0
+        self._block, self._read_size = memoryview(b""), FIRST_READ_BYTES
+        self._read_block()
+
+    def _read_block(self) -> None:
+        """Read the block that begins at the position."""
+        if self._block:
+            is_sequential = self._position == self._start + len(self._block)
+            self._read_size = min(8 * self._read_size, MAX_READ_BYTES) if is_sequential else SEEK_READ_BYTES
+        options: GetOptions = {"range": (self._position, self._position + self._read_size)}
+        if self._e_tag:
+            options["if_match"] = self._e_tag
+        with translate_errors(self._path, was_seen=self._e_tag is not None):
+            try:
+                result = obstore.get(self._store, self._name, options=options)
+                self._block = memoryview(result.bytes())
+            except BaseError as error:
+                if "status code: 416" in str(error):  # an empty object has no range
+                    return
+                raise
+        self._start, self._size, self._e_tag = self._position, result.meta["size"], result.meta["e_tag"]
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        if self._position >= self._size:
+            return 0
+        if not 0 <= self._position - self._start < len(self._block):
+            self._read_block()
+        offset = self._position - self._start
+        data = self._block[offset : offset + len(buffer)]
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
 
 
 @contextlib.contextmanager

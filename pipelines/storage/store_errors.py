@@ -95,7 +95,10 @@ def make_error(path: str, status: int | None, text: str, was_seen: bool = False)
     if status == 403:
         return PermissionError(f"{bucket} does not allow what is needed of {path}: {reason}")
     if "invalid path" in text or "parse path" in text:
-        return OSError(f"{path} cannot be used, as no client takes its name: {reason}. Rename what is there")
+        return OSError(
+            f"{path} cannot be used: it has a name with an empty part (a//b), or another that no client "
+            f"takes ({reason}). Rename what is there"
+        )
     if status is None or name in _TRANSIENT_CODES or status in _TRANSIENT_STATUSES:
         return TransientStorageError(f"the store failed at {path}: {reason}")
     return OSError(f"the store refuses {path}: {reason}")

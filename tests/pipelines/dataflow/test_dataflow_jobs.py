@@ -25,7 +25,7 @@ from bioshards.pipelines.context import JobSpec
 from bioshards.pipelines.dataflow import settings
 from bioshards.pipelines.execution import local_runner
 from bioshards.pipelines.inputs import downloads
-from bioshards.pipelines.storage.remote_storage import RoutedStorage
+from bioshards.pipelines.storage.remote_storage import RemoteStorage
 from bioshards.pipelines.storage.store_options import StoreOptions, open_store
 from tests.support.cloud import fake_dataflow, store_emulators
 from tests.support.cloud.fake_dataflow import FakeDataflow
@@ -106,7 +106,7 @@ def _upload_object(store: EmulatedStore, name: str, data: bytes) -> None:
 
 def digest_without_input_paths(folder: str | Path) -> dict[str, str]:
     """Return the SHA-256 of published files, without the facts on the run and the paths of its inputs."""
-    storage, digests = RoutedStorage(StoreOptions()), {}
+    storage, digests = RemoteStorage(StoreOptions()), {}
     for info in storage.walk(str(folder)):
         name = info.path[len(str(folder)) + 1 :]
         if name.startswith(".bioshards"):
@@ -193,7 +193,7 @@ def test_missing_temp_bucket_is_refused_before_writing(
     arguments = ("run", "pubmed_to_shards", "--input", citations, "--output", f"{store.url}/misspelt")
     assert cli.main([*arguments, *service.options, "--temp_location=gs://no-such-bucket/tmp"]) == 2
     assert "there is no bucket gs://no-such-bucket" in capsys.readouterr().err
-    assert not RoutedStorage(StoreOptions()).list_names(f"{store.url}/misspelt/.bioshards")
+    assert not RemoteStorage(StoreOptions()).list_names(f"{store.url}/misspelt/.bioshards")
     assert not service.jobs
 
 
@@ -252,7 +252,7 @@ def test_denied_job_listing_stops_the_run_before_writing(
     assert service.refusal_message in stderr
     assert "Nothing was begun" in stderr
     assert "was done is kept" not in stderr
-    assert not RoutedStorage(StoreOptions()).is_folder(output)
+    assert not RemoteStorage(StoreOptions()).is_folder(output)
     assert not service.jobs
 
 
@@ -324,10 +324,10 @@ def test_job_of_every_pipeline_has_the_default_settings(
     staged = {package["name"] for package in pool["packages"]}
     assert staged == {service.wheel.name, "extra_packages.txt", "requirements.txt"}
     if pipeline in ("pubmed_to_shards", "fetch"):
-        _assert_downloads_are_bounded(RoutedStorage(StoreOptions()), job)
+        _assert_downloads_are_bounded(RemoteStorage(StoreOptions()), job)
 
 
-def _assert_downloads_are_bounded(files: RoutedStorage, job: dict[str, Any]) -> None:
+def _assert_downloads_are_bounded(files: RemoteStorage, job: dict[str, Any]) -> None:
     """Assert that the download step has one element for each slot, after a Reshuffle, and cannot be split."""
     with files.open(job["environment"]["sdkPipelineOptions"]["options"]["pipelineUrl"]) as file:
         graph = beam_runner_api_pb2.Pipeline.FromString(file.read()).components

@@ -18,7 +18,7 @@ from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.storage import retry
 from bioshards.pipelines import cli
-from bioshards.pipelines.storage.remote_storage import RoutedStorage
+from bioshards.pipelines.storage.remote_storage import RemoteStorage
 from bioshards.pipelines.storage.store_options import StoreOptions
 from tests.support.cloud.memory_store import MEMORY_OBJECTS
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
@@ -106,7 +106,7 @@ PATH = "mem://bucket/a.xml.gz"
 
 
 def test_resumable_file_appears_on_commit() -> None:
-    with RoutedStorage(StoreOptions()).open_resumable(PATH, "v1") as part:
+    with RemoteStorage(StoreOptions()).open_resumable(PATH, "v1") as part:
         assert part.size == 0
         part.write(b"some ")
         part.write(b"bytes")
@@ -118,7 +118,7 @@ def test_resumable_file_appears_on_commit() -> None:
 
 
 def test_resumable_file_can_be_restarted() -> None:
-    with RoutedStorage(StoreOptions()).open_resumable(PATH, "v1") as part:
+    with RemoteStorage(StoreOptions()).open_resumable(PATH, "v1") as part:
         part.write(b"old")
         part.restart()
         assert part.size == 0
@@ -132,13 +132,13 @@ def test_interrupted_or_discarded_resumable_file_leaves_nothing() -> None:
     MEMORY_OBJECTS[PATH] = b"the one before"
 
     def write_and_fail() -> None:
-        with RoutedStorage(StoreOptions()).open_resumable(PATH, "v1") as part:
+        with RemoteStorage(StoreOptions()).open_resumable(PATH, "v1") as part:
             part.write(b"half")
             raise OSError("connection lost")
 
     with pytest.raises(OSError, match="connection lost"):
         write_and_fail()
-    with RoutedStorage(StoreOptions()).open_resumable(PATH, "v1") as part:
+    with RemoteStorage(StoreOptions()).open_resumable(PATH, "v1") as part:
         assert part.size == 0
         part.write(b"wrong")
         part.discard()
@@ -150,7 +150,7 @@ def test_a_mirror_on_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(retry, "time", SimpleNamespace(sleep=lambda _: None))
     path = "pubmed/baseline/pubmed26n0001.xml.gz"
     publish_file(tmp_path / path, pubmed_set_xml(*map(citation_xml, range(1, 500))), md5=True)
-    mirror = Mirror(RoutedStorage(StoreOptions()), "mem://bucket/mirror")
+    mirror = Mirror(RemoteStorage(StoreOptions()), "mem://bucket/mirror")
     with FakeServer(tmp_path) as server, open_connection(server.url) as connection:
         remote = RemoteFile(server.url + path, path, "PubmedArticleSet", True, "words", datetime(2020, 1, 2))
         server.schedule_fault(path, HtmlPage("<html>Too busy</html>"))

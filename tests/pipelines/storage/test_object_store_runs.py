@@ -23,8 +23,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from bioshards.corpus.download import http_client
 from bioshards.corpus.errors import TransientStorageError
 from bioshards.corpus.lifecycle import full_text_overlap
-from bioshards.corpus.output.lock import lock_output
-from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.output.output_layout import OutputDir, lock_output
 from bioshards.corpus.shards.arrow_io import read_documents_manifest
 from bioshards.corpus.storage import retry
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -34,8 +33,8 @@ from bioshards.pipelines.drivers import driver
 from bioshards.pipelines.execution import executor
 from bioshards.pipelines.execution.progress_monitor import ShardsProgress
 from bioshards.pipelines.inputs import downloads
-from bioshards.pipelines.storage import lease, store_options
-from bioshards.pipelines.storage.remote_storage import RemoteStorage, RoutedStorage
+from bioshards.pipelines.storage import store_options
+from bioshards.pipelines.storage.remote_storage import RemoteStorage
 from bioshards.pipelines.storage.store_options import StoreOptions
 from bioshards.vocab.__main__ import main as vocab
 from bioshards.vocab.pretraining import overlap_filter
@@ -57,7 +56,7 @@ from tests.support.servers.server_pages import create_pubmed_server
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
-FILES = RoutedStorage(StoreOptions())
+FILES = RemoteStorage(StoreOptions())
 HAS_AZURITE = store_emulators.find_azurite() is not None
 NEEDS_AZURITE = pytest.mark.skipif(not HAS_AZURITE, reason=store_emulators.AZURITE_HINT)
 SCHEMES = ["gs", "s3", pytest.param("az", marks=NEEDS_AZURITE)]
@@ -85,14 +84,13 @@ def proxies(
         for name, value in proxy.store.environment.items():
             monkeypatch.setenv(name, value)
     monkeypatch.setattr(retry, "STEP_RETRY_POLICY", RetryPolicy(max_attempts=4, initial_backoff=0))
-    monkeypatch.setattr(lease, "LEASE_RENEWAL_SECONDS", 3600)  # renewals would add to the counted requests
     monkeypatch.setattr(store_options, "STORE_INITIAL_BACKOFF_SECONDS", 0.01)
     store_options.open_store.cache_clear()
     retry_policy = RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
     monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (retry_policy, None))
     monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", retry_policy)
     options = StoreOptions.from_beam(PipelineOptions(list_store_options(store_proxies)))
-    monkeypatch.setattr(FILES, "_remote", RemoteStorage(options))
+    monkeypatch.setattr(FILES, "_options", options)
     return store_proxies
 
 
@@ -378,7 +376,11 @@ def test_killed_and_resumed_run_gives_the_same_bytes(
         lambda: not proxy.pending_fault_count(),
     )
     assert not FILES.exists(f"{url}/manifest.json")
-    completed = run_beam("run", *arguments, "--workers", 2, *list_store_options(proxies))
+    again = ["run", *arguments, "--workers", 2, *list_store_options(proxies)]
+    completed = run_beam(*again)
+    assert completed.returncode == 2
+    assert "run the same command with --force" in completed.stderr
+    completed = run_beam(*again, "--force")
     assert completed.returncode == 0, completed.stderr
     assert digest_without_input_paths(download_folder(url, tmp_path / "got")) == digest_without_input_paths(
         reference

@@ -14,7 +14,7 @@ from obstore.store import AzureStore, S3Store
 from bioshards.corpus.errors import CredentialsError
 from bioshards.pipelines.storage import store_options
 from bioshards.pipelines.storage.object_store import split_path
-from bioshards.pipelines.storage.remote_storage import RoutedStorage
+from bioshards.pipelines.storage.remote_storage import RemoteStorage
 from bioshards.pipelines.storage.store_options import StoreOptions, open_store
 
 KEYS = ("--s3_access_key_id=id", "--s3_secret_access_key=hunter2", "--s3_session_token=token")
@@ -153,5 +153,5 @@ def test_azure_urls_and_options(root: str, arguments: list[str], expected: dict[
 def test_secrets_are_not_shown_and_reach_workers() -> None:
     options = options_from(*KEYS, "--azure_connection_string=hunter2")
     assert "hunter2" not in repr(options)
-    storage: RoutedStorage = pickle.loads(pickle.dumps(RoutedStorage(options)))
-    assert vars(vars(storage)["_remote"])["_options"] == options
+    storage: RemoteStorage = pickle.loads(pickle.dumps(RemoteStorage(options)))
+    assert vars(storage)["_options"] == options

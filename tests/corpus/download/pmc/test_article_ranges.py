@@ -23,7 +23,7 @@ from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.article_ranges import FetchPlan, RangeReport, RangeUpdate
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
-from bioshards.pipelines.storage.remote_storage import RoutedStorage
+from bioshards.pipelines.storage.remote_storage import RemoteStorage
 from bioshards.pipelines.storage.store_options import StoreOptions
 from tests.support.cloud.memory_store import MEMORY_OBJECTS
 from tests.support.servers.fake_pmc_bucket import (
@@ -166,7 +166,7 @@ def test_interrupted_run_is_resumed(
 
 
 def test_mirror_on_an_object_store(bucket: FakeBucket, connection: FolderConnection) -> None:
-    storage, mirror = RoutedStorage(StoreOptions()), "mem://bucket/mirror"
+    storage, mirror = RemoteStorage(StoreOptions()), "mem://bucket/mirror"
     for day, fetched in (("2026-09-05", 4), ("2026-09-06", 1)):
         bucket.put_article(FakeArticle(11, text=f"Revised on {day}."))
         bucket.publish_inventory(day)

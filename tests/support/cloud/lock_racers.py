@@ -1,7 +1,7 @@
-"""Processes that take a lease at the same moment: ``python -m tests.support.cloud.lease_racers URL OPTIONS``.
+"""Processes that take a lock at the same moment: ``python -m tests.support.cloud.lock_racers URL OPTIONS``.
 
-Each says ``ready``, reads lines with a round and a time to start, tries to take the round's lease then, and
-answers with ``held`` or ``refused``.  A lease that it holds it keeps until the next line.
+Each says ``ready``, reads lines with a round and a time to start, tries to take the round's lock then, and
+answers with ``held`` or ``refused``.  A lock that it holds it keeps until the next line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.support.paths import REPOSITORY
 
 def race(url: str, options: StoreOptions, rounds: int) -> list[list[str]]:
     """Return what both processes answered in each round."""
-    command = [sys.executable, "-m", "tests.support.cloud.lease_racers", url, json.dumps(asdict(options))]
+    command = [sys.executable, "-m", "tests.support.cloud.lock_racers", url, json.dumps(asdict(options))]
     with contextlib.ExitStack() as stack:
         racers = [
             stack.enter_context(
@@ -56,7 +56,7 @@ def _run(url: str, options: StoreOptions) -> None:
             number, start_at = line.split()
             time.sleep(max(0, float(start_at) - time.time()))
             try:
-                stack.enter_context(storage.lease(f"{url}/{number}.json", url))
+                stack.enter_context(storage.lock(f"{url}/{number}", url))
                 answer = "held"
             except OutputMismatchError:
                 answer = "refused"
