@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pause_gc()
 def document(xml: bytes, config: PmcConfig | None = None) -> Document:
-    """Build the document of an article. Filters are not applied.
+    """Build the document of an article, which filters do not drop.
 
     Args:
         xml: bytes of a file with one article; gzipped or not.
@@ -32,37 +32,14 @@ def document(xml: bytes, config: PmcConfig | None = None) -> Document:
         BadFileError, BadRecordError: the file is malformed, does not contain exactly one article, or the
             article has no id.
     """
-    from bioshards.corpus.jats import article_metadata, text_blocks, xml_tree
-    from bioshards.corpus.jats.document_builder import identify_article, select_text
+    from bioshards.corpus.jats import article_stream
 
-    config = config or _make_default_config()
-    article = _extract_article(xml)
-    tree = xml_tree.parse_article(article, flatten=config.flattens_markup, has_tables=config.has_tables)
-    metadata = article_metadata.parse_metadata(tree, config.columns, article)
-    identify_article(metadata)
-    tree, metadata = select_text(tree, metadata, config)
-    blocks = text_blocks.extract_blocks(
-        tree,
-        formula=config.formula,
-        has_tables=config.has_tables,
-        author_year_citations=config.author_year_citations,
-        citations=config.citations,
-    )
-    return _document_builder(config).build_document(metadata, text_blocks.has_body(tree), blocks, "", 0)[1]
-
-
-@functools.cache
-def _make_default_config() -> PmcConfig:
-    from bioshards.corpus.jats.filters import PmcConfig
-
-    return PmcConfig()
-
-
-@functools.lru_cache(maxsize=4)
-def _document_builder(config: PmcConfig) -> ArticleDocumentBuilder:
-    from bioshards.corpus.jats.document_builder import ArticleDocumentBuilder
-
-    return ArticleDocumentBuilder(config)
+    articles = list(article_stream.iter_articles(io.BytesIO(xml)))
+    if len(articles) != 1:
+        raise BadRecordError("not-one-article", f"the file has {len(articles)} articles")
+    _, document = _make_builder(config).read_article(articles[0], "", 0)
+    assert document is not None, "documents of dropped articles are kept"
+    return document
 
 
 def paragraphs(xml: bytes) -> list[str]:
@@ -81,10 +58,9 @@ def paragraphs(xml: bytes) -> list[str]:
     return document(xml, PmcConfig(splitter="none", section_labels=True)).sentences
 
 
-def _extract_article(xml: bytes) -> bytes:
-    from bioshards.corpus.jats import article_stream
+@functools.lru_cache(maxsize=4)
+def _make_builder(config: PmcConfig | None) -> ArticleDocumentBuilder:
+    from bioshards.corpus.jats.document_builder import ArticleDocumentBuilder
+    from bioshards.corpus.jats.filters import PmcConfig
 
-    articles = list(article_stream.iter_articles(io.BytesIO(xml)))
-    if len(articles) != 1:
-        raise BadRecordError("not-one-article", f"the file has {len(articles)} articles")
-    return articles[0]
+    return ArticleDocumentBuilder(config or PmcConfig())

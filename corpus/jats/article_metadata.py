@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -34,7 +34,7 @@ from bioshards.corpus.xml.element_text import text_content
 
 _LICENSE_REF: Final = "{http://www.niso.org/schemas/ali/1.0/}license_ref"
 
-ChildrenByName = dict[str, list[etree._Element]]
+_ChildrenByName = dict[str, list[etree._Element]]
 """Children of an element by name, in order."""
 
 
@@ -78,6 +78,19 @@ class ArticleMetadata(NamedTuple):
     issns: tuple[str, ...] = ()
 
 
+class ListedMetadata(NamedTuple):
+    """Metadata of an article in PMC's inventory, which PMC keeps current: columns of a mirror's list."""
+
+    pmcid: int
+    version: int
+    pmid: int | None
+    doi: str | None
+    licence: str
+    retracted: bool | None
+    manuscript: bool | None
+    ocr: bool | None
+
+
 NOTICE_TYPES: Final = {
     "correction": "correction",
     "erratum": "correction",
@@ -103,14 +116,14 @@ def parse_metadata(
         columns: names of the columns of ``ArticleColumns`` to parse, and perhaps ``issns``.
         xml: bytes of the article, for the references.
     """
-    front_element = find_child(article, "front")
-    children = _group_children(find_child(front_element, "article-meta"))
+    front = _find_child(article, "front")
+    children = _group_children(_find_child(front, "article-meta"))
     properties = _parse_properties(children)
     article_type = (article.get("article-type") or "").strip().lower() or None
     notice = NOTICE_TYPES.get((article_type or "").replace(" ", "-"))
     ids = _group_ids(children.get("article-id", []))
     pmcid, version = _parse_pmcid(ids)
-    journal_meta = find_child(front_element, "journal-meta")
+    journal_meta = _find_child(front, "journal-meta")
     year, published = _find_publication_date(children.get("pub-date", []))
     return ArticleMetadata(
         pmcid=pmcid,
@@ -126,9 +139,23 @@ def parse_metadata(
         notice=notice,
         manuscript=_is_manuscript(ids, properties),
         ocr=properties.get("pmc-prop-is-scanned-article") == "yes"
-        or _has_ocr_body(find_child(article, "body")),
-        columns=parse_columns(children, journal_meta, published, columns, xml),
-        issns=list_texts([journal_meta], "issn") if ISSNS in columns and journal_meta is not None else (),
+        or _has_ocr_body(_find_child(article, "body")),
+        columns=_parse_columns(children, journal_meta, published, columns, xml),
+        issns=_list_texts([journal_meta], "issn") if ISSNS in columns and journal_meta is not None else (),
+    )
+
+
+def update_metadata(metadata: ArticleMetadata, listed: ListedMetadata) -> ArticleMetadata:
+    """Override the metadata of the XML with that of PMC's inventory."""
+    return metadata._replace(
+        pmcid=f"PMC{listed.pmcid}",
+        version=listed.version,
+        pmid=listed.pmid or metadata.pmid,
+        doi=listed.doi or metadata.doi,
+        licence=metadata.licence if listed.licence == licences.UNKNOWN_LICENCE else listed.licence,
+        retracted=metadata.retracted or bool(listed.retracted),
+        manuscript=metadata.manuscript or bool(listed.manuscript),
+        ocr=metadata.ocr or bool(listed.ocr),
     )
 
 
@@ -136,37 +163,6 @@ def _parse_language(article: etree._Element) -> str | None:
     """Return the MARC code of the declared language, None for none and for ``und``, MARC's undetermined."""
     code = to_marc_code(article.get(XML_LANG) or "")
     return None if code in ("", "und") else code
-
-
-_READ_ELEMENTS: Final = frozenset(
-    (
-        "article-id",
-        "article-version",
-        "article-version-alternatives",
-        "title-group",
-        "pub-date",
-        "article-categories",
-        "kwd-group",
-        "contrib-group",
-        "aff",
-        "funding-group",
-        "abstract",
-        "trans-abstract",
-        *("related-article", "permissions", "copyright-statement", "license", _LICENSE_REF),
-        "custom-meta-group",
-        "custom-meta-wrap",
-    )
-)
-
-
-def _group_children(parent: etree._Element | None) -> ChildrenByName:
-    """Group the children that are read by name, in order."""
-    children: ChildrenByName = {}
-    for child in () if parent is None else parent:
-        tag = child.tag
-        if tag in _READ_ELEMENTS:
-            children.setdefault(tag, []).append(child)
-    return children
 
 
 # Ids
@@ -184,7 +180,7 @@ def _group_ids(elements: list[etree._Element]) -> dict[str, list[str]]:
     """Group the article's ids by ``pub-id-type``."""
     ids: dict[str, list[str]] = {}
     for element in elements:
-        ids.setdefault((element.get("pub-id-type") or "").lower(), []).append(leading_text(element))
+        ids.setdefault((element.get("pub-id-type") or "").lower(), []).append(_leading_text(element))
     return ids
 
 
@@ -205,14 +201,14 @@ def _parse_pmcid(ids: dict[str, list[str]]) -> tuple[str | None, int | None]:
     return f"PMC{matches[0][1]}", next((int(match[2]) for match in matches if match[2]), None)
 
 
-def _parse_article_version(children: ChildrenByName) -> int:
+def _parse_article_version(children: _ChildrenByName) -> int:
     """Parse a numeric ``article-version`` (JATS 1.2 and later); default 1.
 
     Publishers' own versions ("1.1", "proof", "VoR") are ignored.
     """
     alternatives = chain.from_iterable(children.get("article-version-alternatives", []))
     for element in (*children.get("article-version", []), *alternatives):
-        text = leading_text(element)
+        text = _leading_text(element)
         if element.get("article-version-type") == "number" and re.fullmatch("[1-9][0-9]{0,3}", text):
             return int(text)
     return 1
@@ -272,7 +268,7 @@ def _find_publication_date(dates: list[etree._Element]) -> tuple[int | None, str
     if not ranked_dates:
         return None, None
     _, year, date = min(ranked_dates, key=lambda ranked: ranked[0])
-    month, day = (leading_text(find_child(date, name)) for name in ("month", "day"))
+    month, day = (_leading_text(_find_child(date, name)) for name in ("month", "day"))
     return year, format_partial_date(str(year), month, day)
 
 
@@ -285,8 +281,8 @@ def _rank_date(date: etree._Element) -> int | None:
 
 
 def _parse_year(date: etree._Element) -> int | None:
-    match = _YEAR.search(leading_text(find_child(date, "year")) or date.get("iso-8601-date", ""))
-    match = match or _YEAR.search(one_line_text(find_child(date, "string-date")))
+    match = _YEAR.search(_leading_text(_find_child(date, "year")) or date.get("iso-8601-date", ""))
+    match = match or _YEAR.search(_one_line_text(_find_child(date, "string-date")))
     return int(match[1]) if match else None
 
 
@@ -295,10 +291,10 @@ def _parse_year(date: etree._Element) -> int | None:
 
 def _parse_journal(journal_meta: etree._Element | None) -> str | None:
     """Return the journal title. JATS and NLM 3.0 have a group around it, NLM 2.x has none."""
-    group = find_child(journal_meta, "journal-title-group")
+    group = _find_child(journal_meta, "journal-title-group")
     return (
-        one_line_text(find_child(group, "journal-title"))
-        or one_line_text(find_child(journal_meta, "journal-title"))
+        _one_line_text(_find_child(group, "journal-title"))
+        or _one_line_text(_find_child(journal_meta, "journal-title"))
         or None
     )
 
@@ -313,7 +309,7 @@ _RETRACTED_TITLE: Final = re.compile(
 )
 
 
-def _is_retracted(children: ChildrenByName) -> bool:
+def _is_retracted(children: _ChildrenByName) -> bool:
     """Return True if the article links to its retraction (``retraction-forward``) or its title says so.
 
     A retraction's notice can have such a title too; it links to the ``retracted-article``.
@@ -325,18 +321,20 @@ def _is_retracted(children: ChildrenByName) -> bool:
         return True
     if "retracted-article" in link_types:
         return False
-    titles = (one_line_text(find_child(group, "article-title")) for group in children.get("title-group", []))
+    titles = (
+        _one_line_text(_find_child(group, "article-title")) for group in children.get("title-group", [])
+    )
     return any(_RETRACTED_TITLE.match(title) for title in titles)
 
 
-def _parse_properties(children: ChildrenByName) -> dict[str, str]:
+def _parse_properties(children: _ChildrenByName) -> dict[str, str]:
     """Return the properties of PMC and publishers in ``custom-meta``, in lower case."""
     properties: dict[str, str] = {}
     for group in (*children.get("custom-meta-group", []), *children.get("custom-meta-wrap", [])):
         for item in group.iterchildren("custom-meta"):
-            name = leading_text(find_child(item, "meta-name")).lower()
+            name = _leading_text(_find_child(item, "meta-name")).lower()
             if name.startswith(("pmc-", "is-")):
-                properties.setdefault(name, leading_text(find_child(item, "meta-value")).lower())
+                properties.setdefault(name, _leading_text(_find_child(item, "meta-value")).lower())
     return properties
 
 
@@ -350,7 +348,7 @@ def _has_ocr_body(body: etree._Element | None) -> bool:
 # Licence
 
 
-def _find_licence(children: ChildrenByName, properties: dict[str, str]) -> str | None:
+def _find_licence(children: _ChildrenByName, properties: dict[str, str]) -> str | None:
     """Combine all licence statements of the article into one code.
 
     Statements are in ``ali:license_ref`` (PMC puts the name into its content-type), in attributes of
@@ -404,30 +402,24 @@ _ABBREVIATION_TYPES: Final = ("iso-abbrev", "nlm-ta")
 """Types of ``journal-id`` with an abbreviation of the title, in order of precedence."""
 
 
-def parse_columns(
-    children: ChildrenByName,
+def _parse_columns(
+    children: _ChildrenByName,
     journal_meta: etree._Element | None,
     published: str | None,
     columns: Collection[str],
     xml: bytes,
 ) -> ArticleColumns:
-    """Parse the columns that JATS has."""
     journal_ids: dict[str, str] = {}
     if journal_meta is not None and not {"journal_abbreviation", "nlm_id"}.isdisjoint(columns):
         for element in journal_meta.iterchildren("journal-id"):
-            journal_ids.setdefault((element.get("journal-id-type") or "").lower(), one_line_text(element))
+            journal_ids.setdefault((element.get("journal-id-type") or "").lower(), _one_line_text(element))
     abbreviations = [journal_ids[name] for name in _ABBREVIATION_TYPES if journal_ids.get(name)]
+    subjects = children.get("article-categories", [])
     return ArticleColumns(
         journal_abbreviation=next(iter(abbreviations), None) if "journal_abbreviation" in columns else None,
         nlm_id=journal_ids.get("nlm-journal-id") or None if "nlm_id" in columns else None,
-        keywords=list_texts(
-            [group for group in children.get("kwd-group", []) if not _lists_abbreviations(group)], "kwd"
-        )
-        if "keywords" in columns
-        else (),
-        subjects=list_texts(children.get("article-categories", []), "subject")
-        if "subjects" in columns
-        else (),
+        keywords=_parse_keywords(children) if "keywords" in columns else (),
+        subjects=_list_texts(subjects, "subject") if "subjects" in columns else (),
         published=published if "published" in columns else None,
         authors=_parse_authors(children) if "authors" in columns else (),
         grants=_parse_grants(children) if "grants" in columns else (),
@@ -436,41 +428,45 @@ def parse_columns(
     )
 
 
-def _parse_authors(children: ChildrenByName) -> tuple[Author, ...]:
+def _parse_keywords(children: _ChildrenByName) -> tuple[str, ...]:
+    """Return the keywords, without the article's abbreviations, whose meanings a group explains."""
+    groups = [
+        group
+        for group in children.get("kwd-group", [])
+        if not (group.get("kwd-group-type") or "").lower().startswith("abbr")
+    ]
+    return _list_texts(groups, "kwd")
+
+
+def _parse_authors(children: _ChildrenByName) -> tuple[Author, ...]:
     groups = children.get("contrib-group", [])
-    affiliation_by_id = {
-        element.get("id"): _read_affiliation(element)
-        for element in (*children.get("aff", []), *chain.from_iterable(group.iter("aff") for group in groups))
-    }
-    authors = []
-    for contributor in chain.from_iterable(group.iterchildren("contrib") for group in groups):
-        if contributor.get("contrib-type", "author") != "author":
-            continue
-        name = _find_name(contributor, ("name", "string-name"))
-        surname = one_line_text(find_child(name, "surname")) or one_line_text(name)
-        last_name = surname or _read_group_name(_find_name(contributor, ("collab",)))
-        if not last_name:
-            continue
-        ids = [parse_orcid(one_line_text(item)) for item in contributor.iterchildren("contrib-id")]
-        ids += [
-            parse_orcid(link.get(XLINK_HREF) or "") for link in contributor.iterchildren("ext-link", "uri")
-        ]
-        linked = [
-            affiliation_by_id.get(rid)
-            for link in contributor.iterchildren("xref")
-            if link.get("ref-type") == "aff"
-            for rid in (link.get("rid") or "").split()
-        ]
-        own = [_read_affiliation(element) for element in contributor.iterchildren("aff")]
-        authors.append(
-            Author(
-                last_name,
-                one_line_text(find_child(name, "given-names")) or None,
-                next(filter(None, ids), None),
-                tuple(dict.fromkeys(text for text in (*own, *linked) if text)),
-            )
-        )
-    return tuple(authors)
+    affiliations = chain(children.get("aff", []), *(group.iter("aff") for group in groups))
+    affiliation_by_id = {element.get("id"): _read_affiliation(element) for element in affiliations}
+    contributors = chain.from_iterable(group.iterchildren("contrib") for group in groups)
+    authors = (
+        _parse_author(contributor, affiliation_by_id)
+        for contributor in contributors
+        if contributor.get("contrib-type", "author") == "author"
+    )
+    return tuple(author for author in authors if author.last_name)
+
+
+def _parse_author(contributor: etree._Element, affiliation_by_id: Mapping[str | None, str]) -> Author:
+    """Return an author; one without a name has an empty last name."""
+    name = _find_name(contributor, ("name", "string-name"))
+    surname = _one_line_text(_find_child(name, "surname")) or _one_line_text(name)
+    ids = [parse_orcid(_one_line_text(item)) for item in contributor.iterchildren("contrib-id")]
+    ids += [parse_orcid(link.get(XLINK_HREF) or "") for link in contributor.iterchildren("ext-link", "uri")]
+    affiliations = [_read_affiliation(element) for element in contributor.iterchildren("aff")]
+    for link in contributor.iterchildren("xref"):
+        if link.get("ref-type") == "aff":
+            affiliations += [affiliation_by_id.get(rid, "") for rid in (link.get("rid") or "").split()]
+    return Author(
+        surname or _read_group_name(_find_name(contributor, ("collab",))),
+        _one_line_text(_find_child(name, "given-names")) or None,
+        next(filter(None, ids), None),
+        tuple(dict.fromkeys(filter(None, affiliations))),
+    )
 
 
 def _find_name(contributor: etree._Element, names: tuple[str, ...]) -> etree._Element | None:
@@ -485,18 +481,10 @@ def _read_group_name(collab: etree._Element | None) -> str:
         return ""
     group = copy.deepcopy(collab)
     etree.strip_elements(group, "contrib-group", with_tail=False)
-    return one_line_text(group)
+    return _one_line_text(group)
 
 
-_ADDRESS_PARTS: Final = (
-    "institution",
-    "institution-wrap",
-    "addr-line",
-    "country",
-    "city",
-    "state",
-    "postal-code",
-)
+_ADDRESS_PARTS: Final = "institution institution-wrap addr-line country city state postal-code"
 
 
 def _read_affiliation(element: etree._Element) -> str:
@@ -506,16 +494,16 @@ def _read_affiliation(element: etree._Element) -> str:
     """
     affiliation = copy.deepcopy(element)
     first = next(affiliation.iterchildren(), None)
-    if first is not None and first.tag == "sup" and not leading_text(affiliation):
+    if first is not None and first.tag == "sup" and not _leading_text(affiliation):
         first.tag = "label"
     etree.strip_elements(affiliation, "label", "institution-id", with_tail=False)
-    for part in affiliation.iter(*_ADDRESS_PARTS):
+    for part in affiliation.iter(*_ADDRESS_PARTS.split()):
         if part.getnext() is not None:
             part.tail = part.tail or " "
-    return one_line_text(affiliation)
+    return _one_line_text(affiliation)
 
 
-def _parse_grants(children: ChildrenByName) -> tuple[Grant, ...]:
+def _parse_grants(children: _ChildrenByName) -> tuple[Grant, ...]:
     """Return a grant for each number of an ``award-group``, or one without a number.
 
     A grant that is given for each of its recipients is one.
@@ -524,8 +512,8 @@ def _parse_grants(children: ChildrenByName) -> tuple[Grant, ...]:
     for award in chain.from_iterable(
         group.iter("award-group") for group in children.get("funding-group", [])
     ):
-        agency = _read_agency(find_child(award, "funding-source"))
-        ids = [one_line_text(item) or None for item in award.iterchildren("award-id")]
+        agency = _read_agency(_find_child(award, "funding-source"))
+        ids = [_one_line_text(item) or None for item in award.iterchildren("award-id")]
         grants += [Grant(grant_id, agency, None) for grant_id in ids or [None]]
     return tuple(dict.fromkeys(grants))
 
@@ -540,10 +528,10 @@ def _read_agency(source: etree._Element | None) -> str | None:
             element.tag = "institution-id"
     etree.strip_elements(source, "institution-id", with_tail=False)
     institution = next(source.iter("institution"), None)
-    return one_line_text(source if institution is None else institution) or None
+    return _one_line_text(source if institution is None else institution) or None
 
 
-def _parse_other_abstracts(children: ChildrenByName) -> tuple[AbstractText, ...]:
+def _parse_other_abstracts(children: _ChildrenByName) -> tuple[AbstractText, ...]:
     """Return translated abstracts, and those with an ``abstract-type``."""
     return tuple(
         AbstractText(
@@ -564,7 +552,7 @@ def _read_abstract(element: etree._Element) -> str:
     abstract = copy.deepcopy(element)
     for block in abstract.iter(*_ABSTRACT_BLOCKS):
         block.text, block.tail = f" {block.text or ''}", f" {block.tail or ''}"
-    return one_line_text(abstract)
+    return _one_line_text(abstract)
 
 
 _REFERENCE_LIST: Final = re.compile(rb"<(?:\w+:)?ref-list\b.*</(?:\w+:)?ref-list", re.DOTALL)
@@ -586,15 +574,18 @@ def _find_cited_pmids(xml: bytes) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, _CITED_PMID.findall(references[0])))) if references else ()
 
 
-def _lists_abbreviations(group: etree._Element) -> bool:
-    """Return True for a ``kwd-group`` of the article's abbreviations, whose meanings it explains."""
-    return (group.get("kwd-group-type") or "").lower().startswith("abbr")
-
-
 # Elements
 
 
-def find_child(parent: etree._Element | None, name: str) -> etree._Element | None:
+def _group_children(parent: etree._Element | None) -> _ChildrenByName:
+    """Group the children of an element by name, in order."""
+    children: _ChildrenByName = {}
+    for child in () if parent is None else parent:
+        children.setdefault(child.tag, []).append(child)
+    return children
+
+
+def _find_child(parent: etree._Element | None, name: str) -> etree._Element | None:
     """Return the first child of this name. Several times as fast as ``find`` and ``iterchildren``."""
     for child in () if parent is None else parent:
         if child.tag == name:
@@ -602,17 +593,17 @@ def find_child(parent: etree._Element | None, name: str) -> etree._Element | Non
     return None
 
 
-def leading_text(element: etree._Element | None) -> str:
+def _leading_text(element: etree._Element | None) -> str:
     """Return the text before an element's first child."""
     return "" if element is None else (element.text or "").strip()
 
 
-def one_line_text(element: etree._Element | None) -> str:
+def _one_line_text(element: etree._Element | None) -> str:
     """Return all text in an element, in one line."""
     return "" if element is None else " ".join(text_content(element).split())
 
 
-def list_texts(elements: list[etree._Element], name: str) -> tuple[str, ...]:
+def _list_texts(elements: list[etree._Element], name: str) -> tuple[str, ...]:
     """Return the distinct texts of all descendants of this name, in order."""
-    texts = (one_line_text(item) for element in elements for item in element.iter(name))
+    texts = (_one_line_text(item) for element in elements for item in element.iter(name))
     return tuple(dict.fromkeys(text for text in texts if text))

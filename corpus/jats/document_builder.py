@@ -13,14 +13,25 @@ from lxml import etree
 
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
 from bioshards.corpus.errors import BadRecordError
-from bioshards.corpus.jats import text_blocks
-from bioshards.corpus.jats.article_metadata import ArticleMetadata
-from bioshards.corpus.jats.filters import DROPPED_PART_PREFIX, PmcConfig, find_text_drop_reason
+from bioshards.corpus.jats import text_blocks, xml_tree
+from bioshards.corpus.jats.article_metadata import (
+    ArticleMetadata,
+    ListedMetadata,
+    parse_metadata,
+    update_metadata,
+)
+from bioshards.corpus.jats.filters import (
+    DROPPED_PART_PREFIX,
+    PmcConfig,
+    find_drop_reason,
+    find_text_drop_reason,
+)
 from bioshards.corpus.jats.text_blocks import TextBlock
 from bioshards.corpus.jats.xml_tree import XML_LANG
 from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.sentences import collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
+from bioshards.corpus.source_record import VersionKey
 from bioshards.corpus.text.cleaning import Cleaner
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
 
@@ -36,10 +47,52 @@ class ArticleDocumentBuilder:
 
     def __init__(self, config: PmcConfig) -> None:
         self._config = config
+        self._columns = config.list_parsed_columns()
         self._parts = frozenset((*config.parts, *(("table",) if config.has_tables else ())))
         self._cleaner = Cleaner(config.cleaning)
         self._split = load_splitter(config.splitter)
         self._line_formatter = config.make_line_formatter()
+
+    def read_article(
+        self,
+        xml: bytes,
+        file: str,
+        position: int,
+        listed: ListedMetadata | None = None,
+        keep_dropped: bool = True,
+    ) -> tuple[VersionKey, Document | None]:
+        """Parse an article, apply the filters and build its document.
+
+        Args:
+            xml: the article as :func:`article_stream.iter_articles` yields it.
+            file: name of the source file.
+            position: 0-based index of the article in the source.
+            listed: PMC's metadata of the article, if a mirror lists it.
+            keep_dropped: also build the document of an article that the metadata filters drop.
+
+        Returns:
+            (version key with the drop reason, document). The document is None if none is to be built.
+
+        Raises:
+            BadRecordError: the article is malformed or has no id.
+        """
+        config = self._config
+        tree = xml_tree.parse_article(xml, flatten=config.flattens_markup, has_tables=config.has_tables)
+        if tree.tag != "article":
+            raise BadRecordError("unexpected-element", f"<{tree.tag}> is not an article")
+        metadata = parse_metadata(tree, self._columns, xml)
+        if listed:
+            metadata = update_metadata(metadata, listed)
+        _, article_number = identify_article(metadata)
+        tree, metadata = _select_text(tree, metadata, config)
+        has_body = text_blocks.has_body(tree)
+        drop_reason = find_drop_reason(metadata, has_body, config)
+        document = None
+        if drop_reason is None or keep_dropped:
+            blocks = text_blocks.extract_blocks(tree, config)
+            text_drop_reason, document = self.build_document(metadata, has_body, blocks, file, position)
+            drop_reason = drop_reason or text_drop_reason
+        return VersionKey(article_number, metadata.version, False, drop_reason), document
 
     def build_document(
         self, metadata: ArticleMetadata, has_body: bool, blocks: list[TextBlock], file: str, position: int
@@ -59,21 +112,18 @@ class ArticleDocumentBuilder:
         removed_characters: dict[str, int] = {}
         title, blocks = self._extract_title(blocks, removed_characters)
         sentences: list[str] = []
+        sections: list[tuple[str, int]] = []
+        num_words = 0
         if self._config.titles and title:
             sentences += self._split_and_format(title, removed_characters)
-        sections: list[tuple[str, int]] = []
-        num_words = count_line_words(title) if self._config.titles else 0
+            num_words = count_line_words(title)
         current_heading = None
         texts: list[str] = []
         for heading, label, text, is_row in self._iter_texts(blocks, removed_characters):
             num_words += text.count(" ") + 1  # with the call below, 1 % of the time of an article
             if not is_row:  # words of cells tell no language
                 texts.append(text)
-            new_sentences = (
-                self._split_and_format(text, removed_characters, is_row)
-                if is_row or self._line_formatter
-                else self._split(text)
-            )
+            new_sentences = self._split_and_format(text, removed_characters, is_row)
             if not new_sentences:
                 continue
             if heading != current_heading:
@@ -207,17 +257,20 @@ def _find_language(metadata: ArticleMetadata, texts: list[str]) -> str:
 
 
 def _list_flags(metadata: ArticleMetadata, has_body: bool) -> list[str]:
-    flags = (
-        *(("manuscript", metadata.manuscript), ("ocr", metadata.ocr), ("no-body", not has_body)),
-        ("translation", metadata.translated),
-    )
-    return [*([metadata.notice] if metadata.notice else []), *(name for name, is_set in flags if is_set)]
+    flags = {
+        "manuscript": metadata.manuscript,
+        "ocr": metadata.ocr,
+        "no-body": not has_body,
+        "translation": metadata.translated,
+    }
+    notices = [metadata.notice] if metadata.notice else []
+    return notices + [name for name, is_set in flags.items() if is_set]
 
 
 # Translations
 
 
-def select_text(
+def _select_text(
     article: etree._Element, metadata: ArticleMetadata, config: PmcConfig
 ) -> tuple[etree._Element, ArticleMetadata]:
     """Return the element with the text to read, and the metadata with its language.

@@ -1,8 +1,8 @@
 """Document config and filters for PMC articles.
 
-To add a filter: a field of :class:`PmcConfig`, which is also its option, its reason in ``drop_reasons``, and
-its condition in :func:`find_drop_reason` (metadata) or :func:`find_text_drop_reason` (text).
-pubmed/filters.py has those of PubMed.
+To add a filter: a field of :class:`PmcConfig`, which is also its option, its reason in
+:data:`_DROP_REASONS`, and its condition in :func:`find_drop_reason` (metadata) or
+:func:`find_text_drop_reason` (text). pubmed/filters.py has those of PubMed.
 """
 
 from __future__ import annotations
@@ -30,21 +30,11 @@ from bioshards.corpus.ui.value_parsers import (
 if TYPE_CHECKING:
     from bioshards.corpus.jats.article_metadata import ArticleMetadata
 
-ARTICLE_PARTS: Final = (
-    "title",
-    "abstract",
-    "summary",
-    "other-abstract",
-    "translated-abstract",
-    "body",
-    "caption",
-    "footnote",
-    "acknowledgements",
-    "appendix",
-    "glossary",
-    "boilerplate",
-    "sub-article",
-)
+_ARTICLE_PART_NAMES: Final = """
+    title abstract summary other-abstract translated-abstract body caption footnote acknowledgements appendix
+    glossary boilerplate sub-article
+"""
+ARTICLE_PARTS: Final = tuple(_ARTICLE_PART_NAMES.split())
 """The parts of an article. ``summary`` is an abstract for other readers; ``other-abstract`` a teaser
 (graphical, table of contents, highlights); ``sub-article`` the text of a review, a reply or a translation.
 """
@@ -77,6 +67,11 @@ DEFAULT_ARTICLE_PARTS: Final = tuple(
 DROPPED_PART_PREFIX: Final = "left out: "
 """Prefix of the names under which the characters of excluded parts are counted."""
 
+_DROP_REASONS: Final = """
+    superseded licence language year journal article-type retracted ocr no-body no-text language-of-text
+    short long not-included duplicate near-duplicate excluded
+"""
+"""All drop reasons, in order of precedence: an article is counted under the first that applies."""
 
 LICENCES_OPTION: Final = Option(
     f"comma-separated, of {', '.join(LICENCES)}, or all (default: {','.join(sorted(DEFAULT_LICENCES))}, "
@@ -173,26 +168,7 @@ class PmcConfig(ArticleConfig):
         ),
     ] = ""
 
-    drop_reasons: ClassVar[tuple[str, ...]] = (
-        "superseded",
-        "licence",
-        "language",
-        "year",
-        "journal",
-        "article-type",
-        "retracted",
-        "ocr",
-        "no-body",
-        "no-text",
-        "language-of-text",
-        "short",
-        "long",
-        "not-included",
-        "duplicate",
-        "near-duplicate",
-        "excluded",
-    )
-    """All drop reasons, in order of precedence: an article is counted under the first that applies."""
+    drop_reasons: ClassVar[tuple[str, ...]] = tuple(_DROP_REASONS.split())
     highest_version_wins: ClassVar[bool] = True
     """True: PMC numbers the versions of an article (lifecycle/versions.py)."""
 

@@ -49,60 +49,26 @@ WRITTEN_DISPLAYED_FORMULA: Final = "written-disp-formula"
 """Tag of a displayed formula whose content is the text to write (:func:`write_formulas`)."""
 PRESENTATION_ELEMENTS: Final = frozenset({"italic", "bold", "sub", "sc", "underline", "monospace"})
 """Elements that xml_tree.py flattens."""
-_TAXPUB_NAMESPACE: Final = "http://www.plazi.org/taxpub"
-_NAME_PARTS: Final = (
-    "taxon-name",
-    "taxon-name-part",
-    "taxon-authority",
-    "taxon-status",
-    "surname",
-    "given-names",
-    "prefix",
-    "suffix",
-    "string-name",
-    "name",
-    "collab",
-    "institution",
-    "addr-line",
-    "city",
-    "state",
-    "country",
-    "postal-code",
-    "funding-source",
-    "award-id",
-)
-"""Elements that are words on their own when nothing is between them."""
+_NAME_PARTS: Final = """
+    surname given-names prefix suffix string-name name collab institution addr-line city state country
+    postal-code funding-source award-id taxon-name taxon-name-part taxon-authority taxon-status
+    {http://www.plazi.org/taxpub}taxon-name {http://www.plazi.org/taxpub}taxon-name-part
+    {http://www.plazi.org/taxpub}taxon-authority {http://www.plazi.org/taxpub}taxon-status
+"""
+"""Elements that are words on their own when nothing is between them; taxa are of TaxPub."""
+_BLOCK_ELEMENTS: Final = f"""
+    p title caption disp-quote preformat code address statement speech speaker list list-item def-list
+    def-item term verse-group verse-line sec boxed-text fig fig-group table-wrap table-wrap-group
+    chem-struct-wrap question answer {WRITTEN_DISPLAYED_FORMULA}
+"""
+"""Elements of paragraphs that may be nested in inline elements, where their text is no block of its own."""
+_SKIPPED_ELEMENTS: Final = """
+    tex-math object-id supplementary-material index-term fn mixed-citation element-citation nlm-citation
+    citation citation-alternatives ref-list related-object institution-id alt-text long-desc processing-meta
+    contrib-group permissions label-alternatives label attrib rp
+"""
 _GENUS_TYPES: Final = frozenset({"genus", "subgenus", "species"})
 """Values of ``content-type`` of the parts of a species' name but the last."""
-_BLOCK_ELEMENTS: Final = (
-    "p",
-    "title",
-    "caption",
-    "disp-quote",
-    "preformat",
-    "code",
-    "address",
-    "statement",
-    "speech",
-    "speaker",
-    "list",
-    "list-item",
-    "def-list",
-    "def-item",
-    "term",
-    "verse-group",
-    "verse-line",
-    "sec",
-    "boxed-text",
-    "fig",
-    "fig-group",
-    "table-wrap",
-    "table-wrap-group",
-    "chem-struct-wrap",
-    "question",
-    "answer",
-)
-"""Elements of paragraphs that may be nested in inline elements, where their text is no block of its own."""
 
 
 def extract_text(element: etree._Element) -> str:
@@ -456,51 +422,25 @@ def _replace_content(element: etree._Element, tag: str, text: str) -> None:
 
 
 _HANDLERS: Final[dict[object, Callable[[etree._Element, TextPieces], None]]] = {
-    "xref": _append_xref,
-    _REMOVED_XREF_TAG: _append_citation_mark,
-    _KEPT_XREF_TAG: _append_kept_citation,
-    "sup": _append_superscript,
-    "sub": _append_subscript,
-    **dict.fromkeys(("break", "table", "array", "disp-formula", "disp-formula-group"), _append_blank),
-    **dict.fromkeys(("def", "rt"), _append_explanation),
-    **dict.fromkeys(("alternatives", "block-alternatives"), _append_alternatives),
-    **dict.fromkeys((*_BLOCK_ELEMENTS, WRITTEN_DISPLAYED_FORMULA), _append_block),
-    **dict.fromkeys(_NAME_PARTS, _append_name_part),
-    **dict.fromkeys((f"{{{_TAXPUB_NAMESPACE}}}{name}" for name in _NAME_PARTS), _append_name_part),
-    "named-content": _append_named_content,
-    **dict.fromkeys(("ext-link", "uri"), _append_link),
-    "inline-formula": _append_formula,
-    f"{MATHML_NAMESPACE}math": _append_math,
-    "math": _append_math,
-    **dict.fromkeys(
-        ("graphic", "inline-graphic", "media", "inline-media", "private-char"), _append_removal_mark
-    ),
-    **dict.fromkeys(
-        (
-            "tex-math",
-            "object-id",
-            "supplementary-material",
-            "index-term",
-            "fn",
-            "mixed-citation",
-            "element-citation",
-            "nlm-citation",
-            "citation",
-            "citation-alternatives",
-            "ref-list",
-            "related-object",
-            "institution-id",
-            "alt-text",
-            "long-desc",
-            "processing-meta",
-            "contrib-group",
-            "permissions",
-            "label-alternatives",
-            "label",
-            "attrib",
-            "rp",
-        ),
-        _skip,
-    ),
+    name: handler
+    for handler, names in (
+        (_append_xref, "xref"),
+        (_append_citation_mark, _REMOVED_XREF_TAG),
+        (_append_kept_citation, _KEPT_XREF_TAG),
+        (_append_superscript, "sup"),
+        (_append_subscript, "sub"),
+        (_append_blank, "break table array disp-formula disp-formula-group"),
+        (_append_explanation, "def rt"),
+        (_append_alternatives, "alternatives block-alternatives"),
+        (_append_block, _BLOCK_ELEMENTS),
+        (_append_name_part, _NAME_PARTS),
+        (_append_named_content, "named-content"),
+        (_append_link, "ext-link uri"),
+        (_append_formula, "inline-formula"),
+        (_append_math, f"math {MATHML_NAMESPACE}math"),
+        (_append_removal_mark, "graphic inline-graphic media inline-media private-char"),
+        (_skip, _SKIPPED_ELEMENTS),
+    )
+    for name in names.split()
 }
 """Handlers of elements whose text is not simply their content."""

@@ -11,15 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bioshards.corpus.archives import iter_members
-from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadFileError, BadRecordError
-from bioshards.corpus.jats import article_metadata, article_stream, text_blocks, xml_tree
-from bioshards.corpus.jats.article_metadata import ArticleMetadata
-from bioshards.corpus.jats.document_builder import ArticleDocumentBuilder, identify_article, select_text
-from bioshards.corpus.jats.filters import PmcConfig, find_drop_reason
+from bioshards.corpus.jats import article_stream
+from bioshards.corpus.jats.article_metadata import ListedMetadata
+from bioshards.corpus.jats.document_builder import ArticleDocumentBuilder
+from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION, is_archive, is_article_list
-from bioshards.corpus.licences import UNKNOWN_LICENCE
-from bioshards.corpus.source_record import DAMAGED_COPY, SourceRecord, VersionKey
+from bioshards.corpus.source_record import DAMAGED_COPY, SourceRecord
 from bioshards.corpus.storage.checksums import md5_of_file
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile, open_source
@@ -32,19 +30,6 @@ _PREFETCH_BYTES: Final = 4_000_000
 """Bytes prefetched of a file; larger files are read again. Articles have 0.2 MB on average."""
 
 
-class _ListedMetadata(NamedTuple):
-    """Metadata of an article in PMC's inventory: columns of a mirror's list of articles."""
-
-    pmcid: int
-    version: int
-    pmid: int | None
-    doi: str | None
-    licence: str
-    retracted: bool | None
-    manuscript: bool | None
-    ocr: bool | None
-
-
 class _ArticleFile(NamedTuple):
     """A file of a single article, or the error that makes it unreadable.
 
@@ -54,7 +39,7 @@ class _ArticleFile(NamedTuple):
 
     name: str
     path: str = ""
-    listed: _ListedMetadata | None = None
+    listed: ListedMetadata | None = None
     error: BadRecordError | None = None
 
 
@@ -68,7 +53,7 @@ class _RawArticle(NamedTuple):
     file: str
     xml: bytes = b""
     error: BadRecordError | None = None
-    listed: _ListedMetadata | None = None
+    listed: ListedMetadata | None = None
 
 
 class ArticleReader:
@@ -83,9 +68,8 @@ class ArticleReader:
     """
 
     def __init__(self, config: PmcConfig, keep_dropped: bool) -> None:
-        self._config, self._keep_dropped = config, keep_dropped
         self._document_builder = ArticleDocumentBuilder(config)
-        self._columns = config.list_parsed_columns()
+        self._keep_dropped = keep_dropped
         self.decoding_report = DecodingReport()
 
     def read_records(self, storage: Storage, source: SourceFile) -> Iterator[SourceRecord]:
@@ -94,13 +78,14 @@ class ArticleReader:
         Raises:
             BadFileError: a package or an archive as a whole is unusable.
         """
-        raw_articles = _iter_raw_articles(storage, source, self.decoding_report)
-        for position, article in enumerate(raw_articles):
+        for position, article in enumerate(_iter_articles(storage, source, self.decoding_report)):
             if article.error:
                 yield SourceRecord(position, article.file, article.xml, [], error=article.error)
                 continue
             try:
-                key, document = self._read_article(article, position)
+                key, document = self._document_builder.read_article(
+                    article.xml, article.file, position, article.listed, self._keep_dropped
+                )
             except BadRecordError as error:
                 yield SourceRecord(position, article.file, article.xml, [], error=error)
             except RecursionError:
@@ -109,50 +94,8 @@ class ArticleReader:
             else:
                 yield SourceRecord(position, article.file, article.xml, [key], document)
 
-    def _read_article(self, article: _RawArticle, position: int) -> tuple[VersionKey, Document | None]:
-        tree = xml_tree.parse_article(
-            article.xml, flatten=self._config.flattens_markup, has_tables=self._config.has_tables
-        )
-        if tree.tag != "article":
-            raise BadRecordError("unexpected-element", f"<{tree.tag}> is not an article")
-        metadata = article_metadata.parse_metadata(tree, self._columns, article.xml)
-        if article.listed:
-            metadata = _update_metadata(metadata, article.listed)
-        tree, metadata = select_text(tree, metadata, self._config)
-        has_body = text_blocks.has_body(tree)
-        _, article_number = identify_article(metadata)
-        drop_reason = find_drop_reason(metadata, has_body, self._config)
-        document = None
-        if drop_reason is None or self._keep_dropped:
-            blocks = text_blocks.extract_blocks(
-                tree,
-                formula=self._config.formula,
-                has_tables=self._config.has_tables,
-                author_year_citations=self._config.author_year_citations,
-                citations=self._config.citations,
-            )
-            text_drop_reason, document = self._document_builder.build_document(
-                metadata, has_body, blocks, article.file, position
-            )
-            drop_reason = drop_reason or text_drop_reason
-        return VersionKey(article_number, metadata.version, False, drop_reason), document
 
-
-def _update_metadata(metadata: ArticleMetadata, listed: _ListedMetadata) -> ArticleMetadata:
-    """Override the metadata of the XML with PMC's listed metadata, which PMC keeps current."""
-    return metadata._replace(
-        pmcid=f"PMC{listed.pmcid}",
-        version=listed.version,
-        pmid=listed.pmid or metadata.pmid,
-        doi=listed.doi or metadata.doi,
-        licence=metadata.licence if listed.licence == UNKNOWN_LICENCE else listed.licence,
-        retracted=metadata.retracted or bool(listed.retracted),
-        manuscript=metadata.manuscript or bool(listed.manuscript),
-        ocr=metadata.ocr or bool(listed.ocr),
-    )
-
-
-def _iter_raw_articles(storage: Storage, source: SourceFile, report: DecodingReport) -> Iterator[_RawArticle]:
+def _iter_articles(storage: Storage, source: SourceFile, report: DecodingReport) -> Iterator[_RawArticle]:
     if source.parts:
         entries = [_ArticleFile(part.name, part.path) for part in source.parts]
         yield from _iter_articles_of_files(storage, entries, report)
@@ -161,7 +104,9 @@ def _iter_raw_articles(storage: Storage, source: SourceFile, report: DecodingRep
     elif is_archive(source.name):
         yield from _iter_articles_of_archive(storage, source, report)
     else:
-        yield from _iter_articles_of_package(storage, source, report)
+        with open_source(storage, source.path) as package:
+            for xml in article_stream.iter_articles(package, report):
+                yield _RawArticle(source.name, xml)
 
 
 def _iter_articles_of_files(
@@ -212,7 +157,7 @@ def _check_md5(name: str, file: BinaryIO) -> None:
 
 def _read_article_list(storage: Storage, source: SourceFile) -> list[_ArticleFile]:
     """Return the article files that a mirror's list of a range contains."""
-    columns = [*_ListedMetadata._fields, "file"]
+    columns = [*ListedMetadata._fields, "file"]
     with open_source(storage, source.path) as file:
         try:
             rows = pq.ParquetFile(file).read(columns).select(columns).to_pylist()
@@ -226,19 +171,11 @@ def _read_article_list(storage: Storage, source: SourceFile) -> list[_ArticleFil
         name = row.pop("file")
         if _MIRROR_FILE_NAME.fullmatch(name):
             path = f"{mirror_folder}/pmc/xml/{range_name}/{name}"
-            entries.append(_ArticleFile(name, path, _ListedMetadata(**row)))
+            entries.append(_ArticleFile(name, path, ListedMetadata(**row)))
         else:
             name_error = BadRecordError("hostile-name", f"invalid file name in the list: {name[:200]!r}")
             entries.append(_ArticleFile(source.name, error=name_error))
     return entries
-
-
-def _iter_articles_of_package(
-    storage: Storage, source: SourceFile, report: DecodingReport
-) -> Iterator[_RawArticle]:
-    with open_source(storage, source.path) as file:
-        for xml in article_stream.iter_articles(file, report):
-            yield _RawArticle(source.name, xml)
 
 
 def _iter_articles_of_archive(

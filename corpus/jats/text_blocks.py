@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from lxml import etree
 
 from bioshards.corpus.jats import in_text_marks, inline, tables, text_rules
-from bioshards.corpus.jats.filters import CITATION_MASK
+from bioshards.corpus.jats.filters import CITATION_MASK, PmcConfig
 from bioshards.corpus.jats.inline import (
     PRESENTATION_ELEMENTS,
     WORD_GAP,
@@ -40,28 +40,20 @@ class TextBlock(NamedTuple):
     text: str
 
 
-def extract_blocks(
-    article: etree._Element,
-    formula: str = "",
-    has_tables: bool = False,
-    author_year_citations: bool = True,
-    citations: str = "drop",
-) -> list[TextBlock]:
+def extract_blocks(article: etree._Element, config: PmcConfig) -> list[TextBlock]:
     """Extract all blocks of an article, in reading order.
 
     Args:
-        article: result of :func:`xml_tree.parse_article`.
-        formula: how formulas are written (:func:`inline.write_formulas`); "" for inline ones as text and no
-            others.
-        has_tables: add the rows of tables as blocks of the part ``table``.
-        author_year_citations: keep citations by name and year.
-        citations: one of ``filters.CITATION_MODES``, for numeric citations.
+        article: result of :func:`xml_tree.parse_article`, in which citations and formulas are marked.
+        config: how citations, formulas and tables are written.
     """
-    inline.mark_citations(article, author_year=author_year_citations, numeric=citations == "keep")
-    inline.write_formulas(article, formula)
-    walker = SectionWalker(has_tables)
-    _walk_article(walker, article)
-    mask = CITATION_MASK if citations == "mask" else ""
+    inline.mark_citations(
+        article, author_year=config.author_year_citations, numeric=config.citations == "keep"
+    )
+    inline.write_formulas(article, config.formula)
+    walker = _ArticleWalker(config.has_tables)
+    walker.walk_article(article)
+    mask = CITATION_MASK if config.citations == "mask" else ""
     blocks = [
         _split_heading(block) if ". " in block.text[: text_rules.MAX_RUN_IN_HEADING] else block
         for block in _join_headings(_drop_notes(walker.blocks))
@@ -116,153 +108,33 @@ def _drop_notes(blocks: list[TextBlock]) -> list[TextBlock]:
 
     They stay if there is no other text.
     """
-    others = [
-        block
-        for block in blocks
-        if block.part == "title"
-        or not (
-            (len(block.text) <= text_rules.MAX_LINK_NOTE and _is_short_note(block.text))
-            or text_rules.is_own_citation(block.text)
-        )
-    ]
+    others = [block for block in blocks if block.part == "title" or not text_rules.is_note(block.text)]
     return others if any(block.part != "title" for block in others) else blocks
 
 
-def _is_short_note(text: str) -> bool:
-    return text_rules.is_label(text) or text_rules.is_link_note(text) or text_rules.is_editorial_note(text)
-
-
-_SUMMARY_TYPES: Final = frozenset(
-    {
-        "summary",
-        "synopsis",
-        "author-summary",
-        "executive-summary",
-        "editor-summary",
-        "editors-summary",
-        "plain-language-summary",
-        "plain-language",
-        "lay-abstract",
-        "lay-summary",
-        "patient-summary",
-        "longsummary",
-        "short",
-    }
-)
+_SUMMARY_TYPE_LIST: Final = """
+    summary synopsis author-summary executive-summary editor-summary editors-summary plain-language-summary
+    plain-language lay-abstract lay-summary patient-summary longsummary short
+"""
+_SUMMARY_TYPES: Final = frozenset(_SUMMARY_TYPE_LIST.split())
 _ABSTRACT_TYPES: Final = frozenset({"", "abstract", "normal", "structured", "section"})
-
-
-def _walk_article(walker: SectionWalker, article: etree._Element) -> None:
-    """Collect the blocks of an article or a sub-article."""
-    metadata = article.find("front/article-meta")
-    if metadata is None:
-        metadata = article.find("front-stub")
-    if metadata is not None:
-        _walk_front_matter(walker, metadata)
-    for name in ("body", "back"):
-        container = article.find(name)
-        if container is not None:
-            walker.walk_children(container, "body", ())
-            walker.add_pending_captions()
-    for notes in metadata.iterfind("author-notes") if metadata is not None else ():
-        walker.walk_footnotes(notes, "footnote", ())
-    for group in article.iterfind("floats-group"):
-        walker.walk_children(group, "caption", ())
-    walker.add_pending_captions()
-    for name in ("sub-article", "response"):
-        for sub_article in article.iterfind(name):
-            _walk_sub_article(walker, sub_article)
-
-
-def _walk_front_matter(walker: SectionWalker, metadata: etree._Element) -> None:
-    if title := extract_title(metadata):
-        walker.add_block("title", (), title)
-    has_main_abstract = False
-    for abstract in metadata.iterfind("abstract"):
-        abstract_type = (abstract.get("abstract-type") or "").lower()
-        part = "summary" if abstract_type in _SUMMARY_TYPES else "other-abstract"
-        if abstract_type in _ABSTRACT_TYPES:
-            part, has_main_abstract = ("other-abstract" if has_main_abstract else "abstract"), True
-        walker.walk_titled(
-            abstract,
-            part,
-            (),
-            "Abstract" if part == "abstract" else abstract_type.replace("-", " ").capitalize(),
-        )
-    for abstract in metadata.iterfind("trans-abstract"):
-        walker.walk_titled(abstract, "translated-abstract", (), "Abstract")
-
-
-def _walk_sub_article(walker: SectionWalker, article: etree._Element) -> None:
-    sub_walker = SectionWalker(walker.has_tables)
-    _walk_article(sub_walker, article)
-    metadata = article.find("front-stub")
-    title = extract_title(article.find("front/article-meta") if metadata is None else metadata)
-    parent_headings = (title,) if title else ()
-    walker.blocks += [
-        TextBlock("sub-article", parent_headings + block.headings, block.text) for block in sub_walker.blocks
-    ]
-
-
-def has_body(article: etree._Element) -> bool:
-    """Return True if the article has a body."""
-    body = article.find("body")
-    return body is not None and len(body) > 0
-
-
-def extract_title(metadata: etree._Element | None) -> str:
-    """Return the title of an ``article-meta`` or ``front-stub``, with its subtitle after a colon."""
-    group = metadata.find("title-group") if metadata is not None else None
-    if group is None:
-        return ""
-    titles = [extract_text(part) for part in group.iterchildren("article-title", "subtitle")]
-    return ": ".join(text for text in titles if text)
-
-
 _NOTE_TYPES: Final = frozenset(  # types of footnotes that are not about a person's address
     {"con", "conflict", "coi-statement", "financial-disclosure", "supported-by", "study-group-members"}
 )
-_FLOAT_ELEMENTS: Final = (
-    "fig",
-    "fig-group",
-    "table-wrap",
-    "table-wrap-group",
-    "supplementary-material",
-    "media",
-    "chem-struct-wrap",
-)
-_SKIPPED_ELEMENTS: Final = (
-    "title",
-    "subtitle",
-    "label",
-    "ref-list",
-    "sec-meta",
-    "permissions",
-    "bio",
-    "graphic",
-    "object-id",
-    "alternatives",
-    "table",
-    "array",
-    "tex-math",
-    "attrib",
-    "alt-text",
-    "long-desc",
-    "alt-title",
-    "caption",
-    "kwd-group",
-    "subj-group",
-    "related-article",
-    "related-object",
-    "mixed-citation",
-    "element-citation",
-    "nlm-citation",
-)
+_SKIPPED_ELEMENTS: Final = """
+    title subtitle label ref-list sec-meta permissions bio graphic object-id alternatives table array tex-math
+    attrib alt-text long-desc alt-title caption kwd-group subj-group related-article related-object
+    mixed-citation element-citation nlm-citation
+"""
 """Elements without text in place; the handlers of their parents read titles and captions."""
+_FLOAT_ELEMENTS: Final = (
+    "fig fig-group table-wrap table-wrap-group supplementary-material media chem-struct-wrap"
+)
+_DISPLAYED_FORMULAS: Final = f"disp-formula disp-formula-group {WRITTEN_DISPLAYED_FORMULA}"
 _ACKNOWLEDGEMENTS_TITLE: Final = re.compile(r"[\W\d]*acknowledge?ments?\W*", re.IGNORECASE)
 
 
-class SectionWalker:
+class _ArticleWalker:
     """A walk over one article that collects its blocks.
 
     Args:
@@ -271,21 +143,66 @@ class SectionWalker:
 
     def __init__(self, has_tables: bool) -> None:
         self.blocks: list[TextBlock] = []
-        self.has_tables = has_tables
+        self._has_tables = has_tables
         self._pending_floats: list[tuple[etree._Element, Headings]] = []
+
+    def walk_article(self, article: etree._Element) -> None:
+        """Collect the blocks of an article or a sub-article."""
+        metadata = article.find("front/article-meta")
+        if metadata is None:
+            metadata = article.find("front-stub")
+        if metadata is not None:
+            self._walk_front_matter(metadata)
+        for name in ("body", "back"):
+            container = article.find(name)
+            if container is not None:
+                self._walk_children(container, "body", ())
+                self._add_pending_captions()
+        for notes in metadata.iterfind("author-notes") if metadata is not None else ():
+            self._walk_footnotes(notes, "footnote", ())
+        for group in article.iterfind("floats-group"):
+            self._walk_children(group, "caption", ())
+        self._add_pending_captions()
+        for name in ("sub-article", "response"):
+            for sub_article in article.iterfind(name):
+                self._walk_sub_article(sub_article)
+
+    def _walk_front_matter(self, metadata: etree._Element) -> None:
+        if title := extract_title(metadata):
+            self._add_block("title", (), title)
+        has_main_abstract = False
+        for abstract in metadata.iterfind("abstract"):
+            abstract_type = (abstract.get("abstract-type") or "").lower()
+            part = "summary" if abstract_type in _SUMMARY_TYPES else "other-abstract"
+            title = abstract_type.replace("-", " ").capitalize()
+            if abstract_type in _ABSTRACT_TYPES and not has_main_abstract:
+                part, title, has_main_abstract = "abstract", "Abstract", True
+            self._walk_titled(abstract, part, (), title)
+        for abstract in metadata.iterfind("trans-abstract"):
+            self._walk_titled(abstract, "translated-abstract", (), "Abstract")
+
+    def _walk_sub_article(self, article: etree._Element) -> None:
+        walker = _ArticleWalker(self._has_tables)
+        walker.walk_article(article)
+        metadata = article.find("front-stub")
+        title = extract_title(article.find("front/article-meta") if metadata is None else metadata)
+        parent_headings = (title,) if title else ()
+        self.blocks += [
+            TextBlock("sub-article", parent_headings + block.headings, block.text) for block in walker.blocks
+        ]
 
     # Sections and what is in them
 
-    def add_block(self, part: str, headings: Headings, text: str) -> None:
+    def _add_block(self, part: str, headings: Headings, text: str) -> None:
         """Add a block, unless the text is only punctuation, which a paragraph with one link leaves."""
         if "<" in text and "</" in text:  # a search for one character is ten times as fast
             text = remove_escaped_markup(text_rules.remove_html_references(text))
         if len(text) > 2 or any(map(str.isalnum, text)):
             self.blocks.append(TextBlock(part, headings, text))
 
-    def walk_children(self, parent: Iterable[etree._Element], part: str, headings: Headings) -> None:
+    def _walk_children(self, parent: Iterable[etree._Element], part: str, headings: Headings) -> None:
         """Walk the content of a section, box or list item; unknown elements are walked recursively."""
-        get_handler, default = _HANDLERS.get, SectionWalker.walk_children
+        get_handler, default = _HANDLERS.get, _ArticleWalker._walk_children
         for child in parent:
             get_handler(child.tag, default)(self, child, part, headings)
 
@@ -294,10 +211,10 @@ class SectionWalker:
 
     def _add_displayed_formula(self, element: etree._Element, part: str, headings: Headings) -> None:
         """Add a displayed formula between paragraphs."""
-        self.add_block(part, headings, _get_written_formula(element))
+        self._add_block(part, headings, _get_written_formula(element))
 
     def _walk_section(self, section: etree._Element, part: str, headings: Headings) -> None:
-        self.add_pending_captions()  # of the text before the section
+        self._add_pending_captions()  # of the text before the section
         title = _element_title(section)
         first_block = len(self.blocks)
         part = self._classify_section(section, title, part)
@@ -313,14 +230,16 @@ class SectionWalker:
             return "boilerplate"
         return "acknowledgements" if _ACKNOWLEDGEMENTS_TITLE.fullmatch(title) else part
 
-    def walk_titled(self, section: etree._Element, part: str, headings: Headings, default_title: str) -> None:
+    def _walk_titled(
+        self, section: etree._Element, part: str, headings: Headings, default_title: str
+    ) -> None:
         """Walk a section under its title, or under ``default_title`` if it has none."""
         self._walk_under_title(section, part, headings, _element_title(section) or default_title)
 
     def _walk_under_title(self, section: etree._Element, part: str, headings: Headings, title: str) -> None:
         first_block = len(self.blocks)
-        self.walk_children(section, part, (*headings, title) if title else headings)
-        self.add_pending_captions()
+        self._walk_children(section, part, (*headings, title) if title else headings)
+        self._add_pending_captions()
         self._drop_references(first_block, title)
 
     def _drop_references(self, first_block: int, title: str) -> None:
@@ -332,65 +251,57 @@ class SectionWalker:
 
     def _walk_box(self, box: etree._Element, part: str, headings: Headings) -> None:
         """Walk boxed text as a section of the body, even if it floats."""
-        self.add_pending_captions()
+        self._add_pending_captions()
         part = "body" if part == "caption" else part
         caption = box.find("caption")
         title = _element_title(box) or ("" if caption is None else _element_title(caption))
         headings = (*headings, title) if title else headings
-        self.walk_children(() if caption is None else caption, part, headings)
-        self.walk_children(box, part, headings)
-        self.add_pending_captions()
+        self._walk_children(() if caption is None else caption, part, headings)
+        self._walk_children(box, part, headings)
+        self._add_pending_captions()
 
-    def _walk_titled_block(self, element: etree._Element, part: str, headings: Headings) -> None:
-        self.walk_titled(element, part, headings, "")
+    def _walk_statement(self, element: etree._Element, part: str, headings: Headings) -> None:
+        self._walk_titled(element, part, headings, "")
 
     def _walk_acknowledgements(self, ack: etree._Element, part: str, headings: Headings) -> None:
         has_titled_sections = any(_element_title(section) for section in ack.iterchildren("sec"))
         part = self._classify_section(ack, _element_title(ack), "acknowledgements")
-        self.walk_titled(ack, part, headings, "" if has_titled_sections else "Acknowledgements")
+        self._walk_titled(ack, part, headings, "" if has_titled_sections else "Acknowledgements")
 
     def _walk_appendix(self, app: etree._Element, part: str, headings: Headings) -> None:
-        self.walk_titled(
-            app,
-            "appendix",
-            headings,
-            extract_text(label) if (label := app.find("label")) is not None else "Appendix",
-        )
+        label = app.find("label")
+        self._walk_titled(app, "appendix", headings, "Appendix" if label is None else extract_text(label))
 
     def _walk_glossary(self, glossary: etree._Element, part: str, headings: Headings) -> None:
-        self.walk_titled(glossary, "glossary", headings, "Glossary")
+        self._walk_titled(glossary, "glossary", headings, "Glossary")
 
     def _walk_list(self, items: etree._Element, part: str, headings: Headings) -> None:
         title = _element_title(items)
         first_block = len(self.blocks)
         for item in items.iterchildren("list-item"):
-            self.walk_children(item, part, (*headings, title) if title else headings)
+            self._walk_children(item, part, (*headings, title) if title else headings)
         self._drop_references(first_block, title)
 
     def _walk_definitions(self, definitions: etree._Element, part: str, headings: Headings) -> None:
         for child in definitions:
             if child.tag == "def-item":
                 term = "".join(map(extract_text, child.iterchildren("term"))).removesuffix(":")
-                meaning = _join_texts(
-                    p for definition in child.iterchildren("def") for p in definition.iterchildren("p")
-                )
-                self.add_block(part, headings, f"{term}: {meaning}" if term and meaning else term or meaning)
+                meaning = _join_texts(child.iterfind("def/p"))
+                self._add_block(part, headings, f"{term}: {meaning}" if term and meaning else term or meaning)
             elif child.tag == "def-list":
                 self._walk_definitions(child, part, headings)
 
     def _add_verses(self, verses: etree._Element, part: str, headings: Headings) -> None:
-        self.add_block(part, headings, _join_texts(verses.iter("verse-line")))
+        self._add_block(part, headings, _join_texts(verses.iter("verse-line")))
 
     def _add_speech(self, speech: etree._Element, part: str, headings: Headings) -> None:
-        spoken_text = _join_texts(speech.iterchildren("p"))
-        self.add_block(
-            part, headings, ": ".join([*map(extract_text, speech.iterchildren("speaker")), spoken_text])
-        )
+        speakers = map(extract_text, speech.iterchildren("speaker"))
+        self._add_block(part, headings, ": ".join([*speakers, _join_texts(speech.iterchildren("p"))]))
 
     def _add_paragraph(self, paragraph: etree._Element, part: str, headings: Headings) -> None:
         """Add a paragraph: one block, or several if it contains lists and the like."""
         if not len(paragraph):
-            self.add_block(part, headings, join_pieces([paragraph.text or ""]))
+            self._add_block(part, headings, join_pieces([paragraph.text or ""]))
             return
         pieces: TextPieces = [paragraph.text or ""]
         footnotes = []
@@ -405,24 +316,24 @@ class SectionWalker:
                 append_inline(child, pieces)
             elif tag == "fn":
                 footnotes.append(child)
-            elif handler is SectionWalker._skip:
+            elif handler is _ArticleWalker._skip:
                 pieces.append(WORD_GAP)
-            elif handler is SectionWalker._add_displayed_formula:
+            elif handler is _ArticleWalker._add_displayed_formula:
                 pieces += (WORD_GAP, _get_written_formula(child), WORD_GAP)
                 if _text_after(child)[:1].isupper():
                     # A sentence ends in the formula, whose stop is removed with it.
-                    self.add_block(part, headings, join_pieces(pieces))
+                    self._add_block(part, headings, join_pieces(pieces))
                     pieces = []
-            elif handler is SectionWalker._handle_float:
+            elif handler is _ArticleWalker._add_float:
                 pieces.append(WORD_GAP)
                 self._pending_floats.append((child, headings))
             else:
-                self.add_block(part, headings, join_pieces(pieces))
+                self._add_block(part, headings, join_pieces(pieces))
                 pieces = []
                 handler(self, child, part, headings)
             if tail := child.tail:
                 pieces.append(tail)
-        self.add_block(part, headings, join_pieces(pieces))
+        self._add_block(part, headings, join_pieces(pieces))
         for footnote in footnotes:
             self._add_footnote(footnote, part, headings)
 
@@ -430,16 +341,16 @@ class SectionWalker:
         """Walk the first alternative that has text."""
         first_block = len(self.blocks)
         for child in element:
-            self.walk_children((child,), part, headings)
+            self._walk_children((child,), part, headings)
             if len(self.blocks) > first_block:
                 return
 
     # Figures, tables, footnotes
 
-    def _handle_float(self, element: etree._Element, part: str, headings: Headings) -> None:
+    def _add_float(self, element: etree._Element, part: str, headings: Headings) -> None:
         self._pending_floats.append((element, headings))
 
-    def add_pending_captions(self) -> None:
+    def _add_pending_captions(self) -> None:
         """Add the captions of the floats since the last call."""
         if self._pending_floats:
             floats, self._pending_floats = self._pending_floats, []
@@ -454,17 +365,17 @@ class SectionWalker:
         for child in element:
             tag = child.tag
             if tag == "caption":
-                self.add_block("caption", headings, _element_title(child))
-                self.walk_children(child, "caption", headings)
+                self._add_block("caption", headings, _element_title(child))
+                self._walk_children(child, "caption", headings)
             elif tag == "p":
                 self._add_paragraph(child, "caption", headings)
-            elif self.has_tables and tag in ("table", "alternatives"):
+            elif self._has_tables and tag in ("table", "alternatives"):
                 table = next(child.iter("table"), None)
                 rows = () if table is None else tables.format_rows(table)
                 self.blocks += [TextBlock("table", headings, row) for row in rows]
             elif tag == "table-wrap-foot":
-                self.walk_children(child, "caption", headings)
-            elif _HANDLERS.get(tag) is SectionWalker._handle_float:
+                self._walk_children(child, "caption", headings)
+            elif _HANDLERS.get(tag) is _ArticleWalker._add_float:
                 self._add_captions(child, headings)
         self._clean_captions(first_block, headings, element.tag in ("supplementary-material", "media"))
 
@@ -476,7 +387,7 @@ class SectionWalker:
         for block in captions:
             if block.part == "table":
                 path = label_headings if block.headings == headings else block.headings
-                self.add_block(block.part, path, block.text)
+                self._add_block(block.part, path, block.text)
                 continue
             text = text_rules.remove_file_notes(block.text, is_supplement)
             text = text_rules.remove_colour_notes(text)
@@ -487,9 +398,9 @@ class SectionWalker:
                 label_headings = headings if headings[-1:] == (label,) else (*headings, label)
             path = label_headings if block.headings == headings else block.headings
             for part_text in text_rules.split_at_first_panel(text):
-                self.add_block(block.part, path if rest else block.headings, part_text)
+                self._add_block(block.part, path if rest else block.headings, part_text)
 
-    def walk_footnotes(self, group: etree._Element, part: str, headings: Headings) -> None:
+    def _walk_footnotes(self, group: etree._Element, part: str, headings: Headings) -> None:
         """Walk a group of footnotes. Notes about a person's address are skipped."""
         title = _element_title(group)
         if text_rules.is_boilerplate(title):
@@ -506,7 +417,7 @@ class SectionWalker:
     def _add_footnote(self, footnote: etree._Element, part: str, headings: Headings) -> None:
         first_block = len(self.blocks)
         part = part if part in ("caption", "boilerplate") else "footnote"
-        self.walk_children(footnote, part, headings)
+        self._walk_children(footnote, part, headings)
         footnote_blocks = self.blocks[first_block:]
         footnote_types = (footnote.get("fn-type"),)
         if (
@@ -518,6 +429,21 @@ class SectionWalker:
             )
         ):
             self.blocks[first_block:] = [block._replace(part="boilerplate") for block in footnote_blocks]
+
+
+def has_body(article: etree._Element) -> bool:
+    """Return True if the article has a body."""
+    body = article.find("body")
+    return body is not None and len(body) > 0
+
+
+def extract_title(metadata: etree._Element | None) -> str:
+    """Return the title of an ``article-meta`` or ``front-stub``, with its subtitle after a colon."""
+    group = metadata.find("title-group") if metadata is not None else None
+    if group is None:
+        return ""
+    titles = [extract_text(part) for part in group.iterchildren("article-title", "subtitle")]
+    return ": ".join(text for text in titles if text)
 
 
 def _iter_supplements(inline_element: etree._Element) -> Iterator[etree._Element]:
@@ -558,27 +484,28 @@ def _element_title(section: etree._Element) -> str:
     return "" if title is None else extract_text(title)
 
 
-_HANDLERS: Final[dict[object, Callable[[SectionWalker, etree._Element, str, Headings], None]]] = {
-    **dict.fromkeys(_SKIPPED_ELEMENTS, SectionWalker._skip),
-    **dict.fromkeys(
-        ("disp-formula", "disp-formula-group", WRITTEN_DISPLAYED_FORMULA),
-        SectionWalker._add_displayed_formula,
-    ),
-    **dict.fromkeys(_FLOAT_ELEMENTS, SectionWalker._handle_float),
-    **dict.fromkeys(("p", "preformat", "code"), SectionWalker._add_paragraph),
-    **dict.fromkeys(("sec", "notes"), SectionWalker._walk_section),
-    "list": SectionWalker._walk_list,
-    "def-list": SectionWalker._walk_definitions,
-    "fn-group": SectionWalker.walk_footnotes,
-    "fn": SectionWalker._add_footnote,
-    "glossary": SectionWalker._walk_glossary,
-    "verse-group": SectionWalker._add_verses,
-    "speech": SectionWalker._add_speech,
-    "app": SectionWalker._walk_appendix,
-    "ack": SectionWalker._walk_acknowledgements,
-    "boxed-text": SectionWalker._walk_box,
-    "block-alternatives": SectionWalker._walk_first_alternative,
-    **dict.fromkeys(("disp-quote", "question-wrap", "question", "answer"), SectionWalker.walk_children),
-    "statement": SectionWalker._walk_titled_block,
+_HANDLERS: Final[dict[object, Callable[[_ArticleWalker, etree._Element, str, Headings], None]]] = {
+    name: handler
+    for handler, names in (
+        (_ArticleWalker._skip, _SKIPPED_ELEMENTS),
+        (_ArticleWalker._add_displayed_formula, _DISPLAYED_FORMULAS),
+        (_ArticleWalker._add_float, _FLOAT_ELEMENTS),
+        (_ArticleWalker._add_paragraph, "p preformat code"),
+        (_ArticleWalker._walk_section, "sec notes"),
+        (_ArticleWalker._walk_list, "list"),
+        (_ArticleWalker._walk_definitions, "def-list"),
+        (_ArticleWalker._walk_footnotes, "fn-group"),
+        (_ArticleWalker._add_footnote, "fn"),
+        (_ArticleWalker._walk_glossary, "glossary"),
+        (_ArticleWalker._add_verses, "verse-group"),
+        (_ArticleWalker._add_speech, "speech"),
+        (_ArticleWalker._walk_appendix, "app"),
+        (_ArticleWalker._walk_acknowledgements, "ack"),
+        (_ArticleWalker._walk_box, "boxed-text"),
+        (_ArticleWalker._walk_first_alternative, "block-alternatives"),
+        (_ArticleWalker._walk_children, "disp-quote question-wrap question answer"),
+        (_ArticleWalker._walk_statement, "statement"),
+    )
+    for name in names.split()
 }
 """Handlers by element name; other elements are walked."""

@@ -14,42 +14,15 @@ _FLAGS: Final = re.VERBOSE | re.IGNORECASE
 
 # Boilerplate: sections and footnotes that journals require of every article
 
-BOILERPLATE_TYPES: Final = frozenset(
-    {
-        "con",
-        "conflict",
-        "conflict-interest",
-        "coi",
-        "coi-statement",
-        "competing-interests",
-        "competing-interest-statement",
-        "financial-disclosure",
-        "disclosure",
-        "disclosures",
-        "declarations",
-        "supported-by",
-        "funding",
-        "funding-statement",
-        "funding-information",
-        "participating-researchers",
-        "ethics",
-        "ethics-statement",
-        "ethics-approval",
-        "informed-consent",
-        "consent",
-        "contributions",
-        "author-contribution",
-        "author-contributions",
-        "authors-contributions",
-        "author-contribution-statement",
-        "data-availability",
-        "data-availability-statement",
-        "data_availability",
-        "publishers-note",
-        "disclaimer",
-        "supplementary-material",
-    }
-)
+_BOILERPLATE_TYPE_LIST: Final = """
+    con conflict conflict-interest coi coi-statement competing-interests competing-interest-statement
+    financial-disclosure disclosure disclosures declarations supported-by funding funding-statement
+    funding-information participating-researchers ethics ethics-statement ethics-approval informed-consent
+    consent contributions author-contribution author-contributions authors-contributions
+    author-contribution-statement data-availability data-availability-statement data_availability
+    publishers-note disclaimer supplementary-material
+"""
+_BOILERPLATE_TYPES: Final = frozenset(_BOILERPLATE_TYPE_LIST.split())
 """Values of ``sec-type``, ``fn-type`` and ``notes-type`` in PMC's articles. conflict, con,
 financial-disclosure and supported-by are from the JATS tag library, the others are journals' own.
 """
@@ -104,7 +77,7 @@ _NON_LETTERS_AT_ENDS = re.compile(r"^[\W\d_]+|[\W_]+$")
 def is_boilerplate(title: str, section_types: tuple[str | None, ...] = ()) -> bool:
     """Return True if a section or footnote with this title or one of these types is boilerplate."""
     for section_type in section_types:
-        if section_type and section_type.lower() in BOILERPLATE_TYPES:
+        if section_type and section_type.lower() in _BOILERPLATE_TYPES:
             return True
     if not title or len(title) > _MAX_TITLE_LENGTH:
         return False
@@ -188,7 +161,7 @@ _EDITORIAL_STARTS: Final = frozenset(
 _MAX_EDITORIAL_NOTE: Final = 120
 
 
-def is_editorial_note(text: str) -> bool:
+def _is_editorial_note(text: str) -> bool:
     """Return True if a paragraph only names the editor of its article, or a date: "Received: 3 May 2011"."""
     return (
         len(text) <= _MAX_EDITORIAL_NOTE
@@ -243,7 +216,7 @@ _OWN_CITATION_STARTS: Final = frozenset(("Cita", "CITA", "Cite", "How ", "Sugg",
 _MAX_OWN_CITATION: Final = 1000
 
 
-def is_own_citation(text: str) -> bool:
+def _is_own_citation(text: str) -> bool:
     """Return True if a paragraph is the citation of its article: "Citation Ode A. 2011. Gulls. Birds 3:1"."""
     return (
         text[:4] in _OWN_CITATION_STARTS
@@ -340,16 +313,14 @@ _SUPPLEMENT_POINTER = re.compile(
     _FLAGS,
 )
 _SENTENCE_END = re.compile(r"\w\S*[.!?] [A-Z]")
-MAX_LINK_NOTE: Final = 300
-"""Characters. Labels and other short notes are no longer either."""
+_MAX_SHORT_NOTE: Final = 300
+"""Characters. Labels and links are no longer."""
 _MAX_LINK_OPENING: Final = 40
 """Characters that may be before a link: "Supplementary material file. DOI: "."""
 
 
-def is_link_note(text: str) -> bool:
+def _is_link_note(text: str) -> bool:
     """Return True if a text is only a link, or only says where the supplements are."""
-    if len(text) > MAX_LINK_NOTE:
-        return False
     if "." in text and text.find(" ", _MAX_LINK_OPENING) < 0 and _LINK.fullmatch(text):
         return True
     return (
@@ -441,69 +412,23 @@ _SUPPLEMENT_LABEL = re.compile(
     _FLAGS,
 )
 """The label of a supplement that has no number."""
-_SUPPLEMENT_STARTS: Final = frozenset(
-    (
-        "addi",
-        "appe",
-        "auth",
-        "comb",
-        "desc",
-        "elec",
-        "expa",
-        "list",
-        "onli",
-        "orig",
-        "peer",
-        "refe",
-        "repo",
-        "revi",
-        "sour",
-        "supp",
-        "tran",
-    )
-)
+_SUPPLEMENT_START_LIST: Final = """
+    addi appe auth comb desc elec expa list onli orig peer refe repo revi sour supp tran
+"""
+_SUPPLEMENT_STARTS: Final = frozenset(_SUPPLEMENT_START_LIST.split())
 """First letters of such labels, a fast prefilter."""
 _MAX_SUPPLEMENT_LABEL: Final = 100
-_LABEL_STARTS: Final = frozenset(
-    (
-        "fig",
-        "tab",
-        "fil",
-        "dat",
-        "mov",
-        "vid",
-        "aud",
-        "tex",
-        "box",
-        "cod",
-        "mat",
-        "inf",
-        "app",
-        "sch",
-        "not",
-        "pro",
-        "met",
-        "ima",
-        "pre",
-        "pla",
-        "map",
-        "cha",
-        "gra",
-        "add",
-        "sup",
-        "ext",
-        "onl",
-        "ele",
-        "web",
-        "sou",
-    )
-)
+_LABEL_START_LIST: Final = """
+    fig tab fil dat mov vid aud tex box cod mat inf app sch not pro met ima pre pla map cha gra add sup ext
+    onl ele web sou
+"""
+_LABEL_STARTS: Final = frozenset(_LABEL_START_LIST.split())
 """First letters of labels, a fast prefilter; "e" may be before them."""
 _ID_START = re.compile("[a-z]{1,2}[0-9]")
 _MAX_LABEL: Final = 200
 
 
-def is_label(text: str) -> bool:
+def _is_label(text: str) -> bool:
     """Return True if a text is only a label."""
     if len(text) > _MAX_LABEL:
         return False
@@ -524,3 +449,13 @@ def split_label(text: str) -> tuple[str, str]:
         return "", text
     label = _LABEL.match(text)
     return ("", text) if label is None else (label[0].rstrip(" .:|"), text[label.end() :])
+
+
+# Paragraphs
+
+
+def is_note(text: str) -> bool:
+    """Return True if a paragraph is only a label, a link, the article's citation, its editor or a date."""
+    if len(text) <= _MAX_SHORT_NOTE and (_is_label(text) or _is_link_note(text) or _is_editorial_note(text)):
+        return True
+    return _is_own_citation(text)

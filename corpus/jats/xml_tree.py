@@ -196,21 +196,10 @@ _TAG_BEFORE_NOTE = re.compile(r"<(?!(?:xref|label)\b)[^<>]*>")
 _MAX_TAG_LENGTH: Final = 300
 _NUMBER_AFTER_TAG = re.compile(r">[\d.,xX]*$")
 
-_TEXT_XREF_TYPES: Final = frozenset(
-    {
-        "fig",
-        "table",
-        "supplementary-material",
-        "media",
-        "sec",
-        "disp-formula",
-        "app",
-        "boxed-text",
-        "table-wrap",
-        "video",
-        "scheme",
-    }
-)
+_TEXT_XREF_TYPE_LIST: Final = """
+    fig table supplementary-material media sec disp-formula app boxed-text table-wrap video scheme
+"""
+_TEXT_XREF_TYPES: Final = frozenset(_TEXT_XREF_TYPE_LIST.split())
 """Values of ``ref-type`` whose text is always kept."""
 
 

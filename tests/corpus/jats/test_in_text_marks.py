@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.jats import in_text_marks, text_blocks, xml_tree
 from bioshards.corpus.jats.in_text_marks import CITATION_MARK, REMOVAL_MARK
+from tests.support.corpus.small_articles import DROP_CITATIONS
 
 
 def insert_marks(text: str) -> str:
@@ -226,7 +227,8 @@ XREF = '<xref ref-type="bibr" rid="b1">1</xref>'
 def extract_text(paragraph: str, flatten: bool) -> str:
     xml = f"<article><body>{paragraph}</body></article>".encode()
     return " | ".join(
-        block.text for block in text_blocks.extract_blocks(xml_tree.parse_article(xml, flatten=flatten))
+        block.text
+        for block in text_blocks.extract_blocks(xml_tree.parse_article(xml, flatten=flatten), DROP_CITATIONS)
     )
 
 

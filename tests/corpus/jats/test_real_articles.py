@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import gzip
+import io
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -16,12 +17,13 @@ from lxml import etree
 from bioshards.corpus import jats
 from bioshards.corpus.document import ArticleColumns
 from bioshards.corpus.errors import BadFileError, BadRecordError
-from bioshards.corpus.jats import article_metadata, text_blocks, xml_tree
+from bioshards.corpus.jats import article_metadata, article_stream, text_blocks, xml_tree
 from bioshards.corpus.jats.document_builder import identify_article
 from bioshards.corpus.jats.in_text_marks import CITATION_MARK, REMOVAL_MARK
 from bioshards.corpus.jats.text_blocks import TextBlock
 from bioshards.corpus.shards.arrow_io import COLUMN_TYPES
 from tests.support.corpus import jats_oracle as oracle
+from tests.support.corpus.small_articles import DROP_CITATIONS
 from tests.support.real_data import DATA, needs_data
 
 pytestmark = needs_data
@@ -76,11 +78,11 @@ def results() -> Results:
         if number % 40 == 0 and oracle.find_reference_titles(xml):
             results.leaks_of_full_text.append(bool(oracle.find_leaked_titles(xml, extract_all_text(xml))))
         try:
-            article = jats._extract_article(xml)
+            article = next(article_stream.iter_articles(io.BytesIO(xml)))
             tree = xml_tree.parse_article(article)
             metadata = article_metadata.parse_metadata(tree, COLUMN_TYPES, article)
             identify_article(metadata)
-            blocks = text_blocks.extract_blocks(tree)
+            blocks = text_blocks.extract_blocks(tree, DROP_CITATIONS)
             sentences = jats.document(xml).sentences if number % 20 == 0 else []
         except (BadRecordError, BadFileError) as error:
             results.reasons[error.reason] += 1

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from lxml import etree
 
 from bioshards.corpus.jats import text_blocks, xml_tree
+from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.jats.text_blocks import TextBlock
+from tests.support.corpus.small_articles import DROP_CITATIONS
 
 PARSER = etree.XMLParser(
     resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True
@@ -24,7 +28,7 @@ def extract_body(inside: str, formula: str = "") -> list[tuple[str, str, str]]:
 
 def extract_blocks(tree: etree._Element, formula: str = "") -> list[tuple[str, str, str]]:
     """Return (part, headings, text) of the blocks of an article."""
-    blocks = text_blocks.extract_blocks(tree, formula=formula)
+    blocks = text_blocks.extract_blocks(tree, dataclasses.replace(DROP_CITATIONS, formula=formula))
     return [(block.part, " > ".join(block.headings), block.text) for block in blocks]
 
 
@@ -129,9 +133,8 @@ def test_cells_of_oasis_tables_are_no_text(is_wrapped: bool) -> None:
     table = f"<table-wrap><caption><p>Counts.</p></caption>{table}</table-wrap>" if is_wrapped else table
     for article in (f"<p>a{table}b</p>", f"<p>a b</p>{table}"):
         tree = xml_tree.parse_article(f"<article><body>{article}</body></article>".encode())
-        assert [block.text for block in text_blocks.extract_blocks(tree)] == ["a b", "Counts."][
-            : 1 + is_wrapped
-        ]
+        texts = [block.text for block in text_blocks.extract_blocks(tree, DROP_CITATIONS)]
+        assert texts == ["a b", "Counts."][: 1 + is_wrapped]
 
 
 def test_figure_leaves_no_gap_in_its_sentence() -> None:
@@ -587,7 +590,7 @@ def test_reviews_and_replies_are_sub_articles() -> None:
 
 def test_author_year_citations_can_be_removed() -> None:
     tree = parse_article("<body><p>Gulls (<xref ref-type='bibr'>Ode, 2011</xref>) nest.</p></body>")
-    assert text_blocks.extract_blocks(tree, author_year_citations=False) == [
+    assert text_blocks.extract_blocks(tree, PmcConfig(author_year_citations=False, citations="drop")) == [
         TextBlock("body", (), "Gulls nest.")
     ]
 
@@ -616,7 +619,9 @@ def test_numeric_citations_are_masked_dropped_or_kept(
     tree = parse_article(
         f"<body><sec><title>As in <xref ref-type='bibr'>1</xref></title>{NUMBERED}</sec></body>"
     )
-    [block] = text_blocks.extract_blocks(tree, author_year_citations=author_year, citations=citations)
+    [block] = text_blocks.extract_blocks(
+        tree, PmcConfig(author_year_citations=author_year, citations=citations)
+    )
     assert block.text == expected
     assert block.headings == ({"mask": "As in [CITATION]", "drop": "As in", "keep": "As in 1"}[citations],)
 

@@ -9,6 +9,7 @@ from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.licences import LICENCES
 
 KEEP_EVERYTHING = PmcConfig(licences=tuple(LICENCES), languages=(), keep_ocr=True, keep_abstract_only=True)
+DROP_CITATIONS = PmcConfig(citations="drop")
 
 
 def small_article(
