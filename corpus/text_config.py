@@ -19,6 +19,8 @@ from bioshards.corpus.text.line_format import ASCII_ONLY, SHORT_LINES, LineForma
 from bioshards.corpus.ui.options import Option
 from bioshards.corpus.ui.value_parsers import complement_of, int_at_least, language_list, subset_of
 
+ISSNS: Final = "issns"
+"""Name by which parsers are asked for the ISSNs of the journal, which are no column."""
 _text_option = functools.partial(
     Option, group="what becomes of the text (default: cleaned and split, else as written)"
 )
@@ -89,11 +91,7 @@ class TextConfig:
         for code in self.languages:
             if code != parse_language(code):
                 raise InvalidValueError(f"languages has {code}; the code of MARC is {parse_language(code)}")
-        if self.cleaning != tuple(name for name in CLEANING_RULES if name in self.cleaning):
-            raise InvalidValueError(
-                f"cleaning is {', '.join(self.cleaning)}; it must be some of these, in this order: "
-                f"{', '.join(CLEANING_RULES)}"
-            )
+        _check_order("cleaning", self.cleaning, CLEANING_RULES)
         if self.splitter not in splitters.SPLITTER_NAMES:
             raise InvalidValueError(
                 f"splitter is {self.splitter}; it must be one of {', '.join(splitters.SPLITTER_NAMES)}"
@@ -129,6 +127,13 @@ class TextConfig:
         """Return the names of all enabled rules under which removed characters are counted."""
         line_rules = ((ASCII_ONLY, self.ascii_only), (SHORT_LINES, self.min_line_characters))
         return (*self.cleaning, *(name for name, is_enabled in line_rules if is_enabled))
+
+
+def _check_order(field: str, names: tuple[str, ...], known: tuple[str, ...]) -> None:
+    if names != tuple(name for name in known if name in names):
+        raise InvalidValueError(
+            f"{field} is {', '.join(names)}; it must be some of these, in this order: {', '.join(known)}"
+        )
 
 
 def describe_unknown_names(
@@ -224,11 +229,7 @@ class ArticleConfig(TextConfig):
 
     def __post_init__(self) -> None:
         TextConfig.__post_init__(self)
-        if self.columns != tuple(name for name in ArticleColumns._fields if name in self.columns):
-            raise InvalidValueError(
-                f"columns is {', '.join(self.columns)}; it must be some of these, in this order: "
-                f"{', '.join(ArticleColumns._fields)}"
-            )
+        _check_order("columns", self.columns, ArticleColumns._fields)
         if self.years and not (len(self.years) == 2 and self.years[0] <= self.years[1]):
             raise InvalidValueError(f"years is {self.years}; it must be empty, or a first and a last year")
         if 0 < self.max_words < self.min_words:
@@ -236,15 +237,13 @@ class ArticleConfig(TextConfig):
                 f"max_words is {self.max_words}, below min_words, {self.min_words}; no document would be kept"
             )
         for field in dataclasses.fields(self):
-            kept = getattr(self, field.name.removeprefix("drop_"), ())
-            if (
-                field.name.startswith("drop_")
-                and kept
-                and (both := {*kept}.intersection(getattr(self, field.name)))
-            ):
+            kept_field = field.name.removeprefix("drop_")
+            if kept_field == field.name or not getattr(self, kept_field, ()):
+                continue
+            if both := {*getattr(self, kept_field)} & {*getattr(self, field.name)}:
                 raise InvalidValueError(
-                    f"{field.name} has {', '.join(sorted(both))}, which {field.name.removeprefix('drop_')} "
-                    "keeps; leave it out of one of them"
+                    f"{field.name} has {', '.join(sorted(both))}, which {kept_field} keeps; leave it out of "
+                    "one of them"
                 )
 
     def selects_language(self, code: str | None) -> bool:
@@ -257,10 +256,6 @@ class ArticleConfig(TextConfig):
             {"journal_abbreviation", "nlm_id", ISSNS} if self.journals or self.drop_journals else ()
         )
         return frozenset({*self.columns, *for_journals})
-
-
-ISSNS: Final = "issns"
-"""Name by which parsers are asked for the ISSNs of the journal, which are no column."""
 
 
 def find_common_drop_reason(

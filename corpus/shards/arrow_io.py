@@ -111,7 +111,6 @@ def record_batch_from_documents(
     values |= zip(ArticleColumns._fields, chosen, strict=True)
     sentence_offsets, sentences = flatten_lists(values["sentences"])
     section_offsets, sections = flatten_lists(values["sections"])
-    headings, first_sentences = transpose(sections, 2)
     # Columns of the same name and type as an attribute of the document need no line here.
     columns = {
         field.name: pa.array(values[field.name], field.type)
@@ -123,7 +122,10 @@ def record_batch_from_documents(
         "sections": pa.ListArray.from_arrays(
             section_offsets,
             pa.StructArray.from_arrays(
-                [pa.array(headings, pa.string()), pa.array(first_sentences, pa.int32())],
+                [
+                    pa.array([heading for heading, _ in sections], pa.string()),
+                    pa.array([first for _, first in sections], pa.int32()),
+                ],
                 names=["heading", "first_sentence"],
             ),
         ),
