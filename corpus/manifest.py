@@ -846,13 +846,16 @@ def read_manifest(storage: Storage, folder: str) -> Manifest:
             f"{folder} has no {NAME}: it is not a finished output of bioshards. "
             "Give the --output of a completed run, or rerun the command to complete it."
         )
+    return parse_manifest(_read_json(storage, path), folder)
+
+
+def _read_json(storage: Storage, path: str) -> Any:
     try:
-        value = storage.read_json(path)
+        return storage.read_json(path)
     except TransientStorageError:
         raise
     except (OSError, ValueError, RecursionError) as error:
         raise ManifestError(f"{path} cannot be read: {error}. {_REMAKE}") from error
-    return parse_manifest(value, folder)
 
 
 def parse_manifest(value: object, folder: str) -> Manifest:
@@ -906,11 +909,15 @@ def find_manifest(storage: Storage, folder: str, kind: type[T]) -> T | None:
 
 
 def config_of(storage: Storage, folder: str) -> dict[str, Json] | None:
-    """Return the configuration that a manifest of any version names; None without one."""
+    """Return the configuration that a manifest of any version names; None without one.
+
+    Raises:
+        ManifestError: the manifest cannot be read.
+    """
     path = f"{folder}/{NAME}"
     if not storage.exists(path):
         return None
-    value = storage.read_json(path)
+    value = _read_json(storage, path)
     config = value.get("config") if isinstance(value, dict) else None
     return config if isinstance(config, dict) else None
 

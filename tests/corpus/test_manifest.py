@@ -27,6 +27,7 @@ from bioshards.corpus.manifest import (
     TrainingInput,
     TrainingManifest,
     TrainingRun,
+    config_of,
     is_complete,
     read_manifest,
     sweep,
@@ -173,6 +174,8 @@ def test_missing_damaged_or_foreign_manifest_is_an_error(tmp_path: Path) -> None
         (tmp_path / "manifest.json").write_bytes(damaged)
         with pytest.raises(ManifestError, match=r"manifest\.json cannot be read: .*Make the directory anew"):
             read_manifest(FILES, str(tmp_path))
+        with pytest.raises(ManifestError, match="cannot be read"):
+            config_of(FILES, str(tmp_path))
     for value, pipeline in (
         ([], None),
         ({"name": "app"}, None),

@@ -11,10 +11,9 @@ import msgspec
 from bioshards.corpus.manifest import (
     DOCUMENT_PIPELINES,
     InputWords,
-    ManifestError,
     Shard,
     WordsManifest,
-    parse_manifest,
+    find_manifest,
 )
 from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.corpus.shards import arrow_io, input_dirs
@@ -160,17 +159,9 @@ def read_training_counts(
 
 def _load_word_counts_input(storage: Storage, folder: str) -> WordCountsInput | None:
     """Return the input if the directory holds counted words, else None; input_dirs checks the others."""
-    try:
-        manifest = storage.read_json(f"{folder}/manifest.json")
-    except (OSError, ValueError):
+    words = find_manifest(storage, folder, WordsManifest)
+    if words is None:
         return None
-    if not isinstance(manifest, dict) or manifest.get("pipeline") != _WORDS_PIPELINE:
-        return None
-    try:
-        words = parse_manifest(manifest, folder)
-    except ManifestError as error:
-        raise InputError(str(error)) from error
-    assert isinstance(words, WordsManifest)
     if words.config.format != FORMAT:
         raise InputError(
             f"{folder} was made by another version of bioshards (format {words.config.format}, this is "
