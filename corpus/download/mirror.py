@@ -26,9 +26,8 @@ from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.storage import checksums
 from bioshards.corpus.storage.parallel import prefetch_map
-from bioshards.corpus.storage.resumable_file import ResumableFile
 from bioshards.corpus.storage.retry import READ_RETRY_POLICY, retry
-from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
+from bioshards.corpus.storage.storage_protocol import FileInfo, ResumableFile, Storage
 from bioshards.corpus.xml.decoder import MAX_FILE_BYTES, BoundedGunzip
 
 _SETTLE_TIME: Final = timedelta(days=1)

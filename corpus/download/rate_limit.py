@@ -24,7 +24,7 @@ from typing import Final
 import msgspec
 from filelock import FileLock, Timeout
 
-from bioshards.corpus.storage.file_lock import open_locked
+from bioshards.corpus.storage.locks import open_locked
 from bioshards.corpus.storage.retry import MAX_RETRY_AFTER_SECONDS
 
 _POLL_SECONDS: Final = 0.05

@@ -1,4 +1,4 @@
-"""Storage on local disks.
+"""Storage on local disks, and what other storages share with it.
 
 Files are written under a temporary name, flushed to disk and renamed, so that a file under its final name is
 complete.  A temporary file is locked while its writer lives.
@@ -11,25 +11,85 @@ import errno
 import glob
 import heapq
 import os
+import re
+import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from typing import BinaryIO, ClassVar, Final
 
-from bioshards.corpus.storage import resumable_file
-from bioshards.corpus.storage.disk_space import locate_full_disk
-from bioshards.corpus.storage.file_lock import open_locked, remove_unlocked
-from bioshards.corpus.storage.folder_lock import lock_folder
-from bioshards.corpus.storage.glob_pattern import matches_glob
-from bioshards.corpus.storage.resumable_file import ResumableFile
+from bioshards.corpus.errors import DiskFullError
+from bioshards.corpus.storage.locks import lock_folder, open_locked, remove_unlocked
 from bioshards.corpus.storage.storage_protocol import (
+    PARTIAL_PREFIX,
     TEMPORARY_PREFIX,
     FileInfo,
     OnRepeatedFolder,
+    ResumableFile,
     Storage,
     ignore_repeated_folder,
 )
 
+DISK_FULL_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT)
+"""Numbers of the errors of a full disk and of a used-up quota."""
 _DANGLING_LINK_ERRORS: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+
+
+def make_disk_full_error(path: str, number: int) -> DiskFullError:
+    """Return the error for a path that cannot be written, with the room that its disk has left."""
+    folder = os.path.abspath(path)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    status = os.statvfs(folder)
+    free = f"{status.f_bavail * status.f_frsize:,} bytes are free"
+    if status.f_files and not status.f_favail:
+        free += " and no further file can be made"
+    return DiskFullError(f"the disk is full: {os.strerror(number)} in {folder}, where {free}", number)
+
+
+def get_temporary_folder() -> str:
+    """Return the folder of temporary files, without writing to it as :mod:`tempfile` does."""
+    return str(tempfile.tempdir or os.environ.get("TMPDIR") or "/tmp")
+
+
+@contextlib.contextmanager
+def locate_full_disk(path: str) -> Iterator[None]:
+    """Inside, a full disk is that of this path, unless the error says another.
+
+    Raises:
+        DiskFullError: the disk is full.
+    """
+    try:
+        yield
+    except DiskFullError:
+        raise
+    except OSError as error:
+        if error.errno in DISK_FULL_ERRORS:
+            raise make_disk_full_error(path, error.errno) from error
+        raise
+
+
+def matches_glob(names: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Return True if the names of a path match those of a pattern, as :mod:`glob` has it.
+
+    ``**`` matches any folders but hidden ones.
+    """
+    if not pattern or not names:
+        return not pattern and not names
+    first, *rest = pattern
+    is_visible = first.startswith(".") or not names[0].startswith(".")
+    if first != "**":
+        return is_visible and fnmatchcase(names[0], first) and matches_glob(names[1:], rest)
+    rest_of_pattern = pattern if rest or names[1:] else ()  # a last one takes any file
+    return (bool(rest) and matches_glob(names, rest)) or (
+        is_visible and matches_glob(names[1:], rest_of_pattern)
+    )
+
+
+def ignore_extension_case(pattern: str) -> str:
+    """Return a pattern that matches the extension in any case: ``*.[xX][mM][lL]`` for ``*.xml``."""
+    stem, extension = os.path.splitext(pattern)
+    return stem + re.sub("[A-Za-z]", lambda letter: f"[{letter[0].lower()}{letter[0].upper()}]", extension)
 
 
 def _get_info(path: str) -> FileInfo:
@@ -155,8 +215,18 @@ class LocalStorage(Storage):
                 os.remove(temporary)
             raise
 
-    def open_resumable(self, path: str, version: str) -> contextlib.AbstractContextManager[ResumableFile]:
-        return resumable_file.open_local_resumable(path, version)
+    @contextlib.contextmanager
+    def open_resumable(self, path: str, version: str) -> Iterator[ResumableFile]:
+        folder, name = os.path.split(path)
+        os.makedirs(folder, exist_ok=True)
+        partial_name = f"{PARTIAL_PREFIX}{version}-{name}"
+        for sibling in os.listdir(folder):
+            is_version = sibling.startswith(PARTIAL_PREFIX) and sibling.endswith(f"-{name}")
+            if is_version and sibling != partial_name:
+                remove_unlocked(os.path.join(folder, sibling))
+        partial_path = os.path.join(folder, partial_name)
+        with locate_full_disk(folder), open_locked(partial_path) as file:
+            yield ResumableFile(file, partial_path, path)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)

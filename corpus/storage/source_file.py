@@ -22,8 +22,7 @@ from bioshards.corpus.errors import (
     shorten_list,
 )
 from bioshards.corpus.storage.parallel import prefetch_map
-from bioshards.corpus.storage.resumable_file import PARTIAL_PREFIX
-from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX, FileInfo, Storage
+from bioshards.corpus.storage.storage_protocol import PARTIAL_PREFIX, TEMPORARY_PREFIX, FileInfo, Storage
 
 UNORDERED_YEAR: Final = 10**9
 """Year of a file whose name has none: sorts after all others."""

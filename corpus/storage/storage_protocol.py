@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, ClassVar, Final, Protocol, TypeAlias
 
-from bioshards.corpus.storage.resumable_file import ResumableFile
-
 TEMPORARY_PREFIX: Final = ".tmp-"
 """Prefix of the names of files that are being written.  The next run removes what a killed run left."""
 
+PARTIAL_PREFIX: Final = ".part-"
+"""Prefix of the names of incomplete downloads, which the next run continues."""
+
+_BLOCK_BYTES: Final = 1 << 20
 
 OnRepeatedFolder: TypeAlias = Callable[[str, str], None]
 """Is called with the path of a folder and the other path under which it is listed already."""
@@ -37,6 +41,47 @@ class FileInfo:
     stamp: str
 
 
+class ResumableFile:
+    """An incomplete file on a local disk, under another name until it is complete.
+
+    Attributes:
+        size: bytes written so far.
+    """
+
+    def __init__(self, file: BinaryIO, partial_path: str, path: str) -> None:
+        self._file, self._partial_path, self._path = file, partial_path, path
+        self.size = file.seek(0, os.SEEK_END)
+
+    def read_blocks(self) -> Iterator[bytes]:
+        """Yield the bytes written so far, from the beginning."""
+        self._file.seek(0)
+        while block := self._file.read(_BLOCK_BYTES):
+            yield block
+        self._file.seek(0, os.SEEK_END)
+
+    def write(self, data: bytes) -> None:
+        """Append bytes."""
+        self._file.write(data)
+        self.size += len(data)
+
+    def restart(self) -> None:
+        """Truncate the file."""
+        self._file.seek(0)
+        self._file.truncate()
+        self.size = 0
+
+    def commit(self) -> None:
+        """Flush the complete file to disk and rename it to its final name."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        os.replace(self._partial_path, self._path)
+
+    def discard(self) -> None:
+        """Delete the file: its content is wrong."""
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(self._partial_path)
+
+
 class Storage(Protocol):
     """Files by path.
 
@@ -56,7 +101,9 @@ class Storage(Protocol):
         """Write a file atomically: it appears under ``path`` when the block ends without an exception."""
 
     def open_resumable(self, path: str, version: str) -> AbstractContextManager[ResumableFile]:
-        """Open a large file to be written in several runs.
+        """Open a large file to be written in several runs, and wait while another process writes it.
+
+        Incomplete files of other versions are removed, unless another process is writing them.
 
         Args:
             path: final path of the file.

@@ -9,7 +9,11 @@ import traceback
 from typing import NamedTuple
 
 from bioshards.corpus.errors import DISK_FULL, FAILED, BioshardsError, WorkerError, escape_controls
-from bioshards.corpus.storage.disk_space import DISK_FULL_ERRORS, get_temporary_folder, make_disk_full_error
+from bioshards.corpus.storage.local_storage import (
+    DISK_FULL_ERRORS,
+    get_temporary_folder,
+    make_disk_full_error,
+)
 
 _NO_SPACE = tuple(os.strerror(number) for number in DISK_FULL_ERRORS)
 

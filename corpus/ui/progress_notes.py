@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from bioshards.corpus.storage.temporary_folder import make_temporary_folder
+from bioshards.corpus.storage.locks import make_temporary_folder
 
 _FOLDER_VARIABLE: Final = "BIOSHARDS_PROGRESS_FOLDER"
 _INTERVAL_SECONDS: Final = 0.25

@@ -13,8 +13,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from bioshards.corpus.errors import InputNotFoundError, UserError
-from bioshards.corpus.storage.glob_pattern import ignore_extension_case, matches_glob
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.local_storage import LocalStorage, ignore_extension_case, matches_glob
 from bioshards.corpus.storage.source_file import explain_unreadable
 from bioshards.evaluate.benchmarks.record_types import Record
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 import torch
 
 from bioshards.corpus.errors import OutputMismatchError
-from bioshards.corpus.storage.folder_lock import lock_folder
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.locks import lock_folder
 from bioshards.corpus.ui.progress import Progress, ProgressBar
 from bioshards.evaluate.benchmarks.definition import BenchmarkFileError, BenchmarkNotFoundError, Split
 from bioshards.evaluate.config import suites

@@ -18,8 +18,7 @@ from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.pubmed.discovery import source_from_file
 from bioshards.corpus.storage.parallel import prefetch_map
-from bioshards.corpus.storage.resumable_file import PARTIAL_PREFIX
-from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
+from bioshards.corpus.storage.storage_protocol import PARTIAL_PREFIX, FileInfo, Storage
 from bioshards.corpus.ui import progress_notes
 from bioshards.corpus.ui.progress import Progress, ProgressBar
 from bioshards.pipelines.inputs.downloads import DownloadPlan, SourceListing

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from typing import BinaryIO
 
-from bioshards.corpus.storage.resumable_file import ResumableFile
 from bioshards.corpus.storage.storage_protocol import (
     FileInfo,
     OnRepeatedFolder,
+    ResumableFile,
     Storage,
     ignore_repeated_folder,
 )

@@ -17,11 +17,18 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar, Final, cast
 import obstore
 from obstore.exceptions import BaseError, InvalidPathError
 
-from bioshards.corpus.storage.disk_space import get_temporary_folder, locate_full_disk
-from bioshards.corpus.storage.glob_pattern import matches_glob
-from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.storage.resumable_file import LocalResumableFile, ResumableFile
-from bioshards.corpus.storage.storage_protocol import FileInfo, OnRepeatedFolder, ignore_repeated_folder
+from bioshards.corpus.storage.local_storage import (
+    LocalStorage,
+    get_temporary_folder,
+    locate_full_disk,
+    matches_glob,
+)
+from bioshards.corpus.storage.storage_protocol import (
+    FileInfo,
+    OnRepeatedFolder,
+    ResumableFile,
+    ignore_repeated_folder,
+)
 from bioshards.pipelines.storage import store_lock
 from bioshards.pipelines.storage.object_store import split_path
 from bioshards.pipelines.storage.store_errors import repeat, translate_errors
@@ -313,7 +320,7 @@ def _open_spool_file() -> Iterator[BinaryIO]:
         yield cast(BinaryIO, file)
 
 
-class _SpooledFile(LocalResumableFile):
+class _SpooledFile(ResumableFile):
     """A file on its way to a store, which cannot append to an object."""
 
     def __init__(self, file: BinaryIO, path: str, storage: RemoteStorage) -> None:

@@ -34,8 +34,8 @@ from bioshards.corpus.manifest import (
     utc_now,
     write_manifest,
 )
-from bioshards.corpus.storage.folder_lock import lock_folder
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.locks import lock_folder
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 from bioshards.corpus.ui.options import option_from_field
 from bioshards.train.loop import checkpoint

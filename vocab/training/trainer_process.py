@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from bioshards.corpus.errors import InvalidValueError, RunError
-from bioshards.corpus.storage.temporary_folder import make_temporary_folder
+from bioshards.corpus.storage.locks import make_temporary_folder
 
 CHARACTERS_PER_STRING: Final = 1 << 16
 """Characters of each string passed to the WordPiece trainer, which counts each string in one thread."""

@@ -27,9 +27,9 @@ from bioshards.corpus.download.http_client import Connection, DownloadError, Unr
 from bioshards.corpus.download.listing import RemoteFile
 from bioshards.corpus.download.mirror import Mirror, MirroredFile, distrust_copy
 from bioshards.corpus.errors import BadFileError
-from bioshards.corpus.storage import resumable_file, retry
+from bioshards.corpus.storage import retry, storage_protocol
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.storage.resumable_file import PARTIAL_PREFIX
+from bioshards.corpus.storage.storage_protocol import PARTIAL_PREFIX
 from tests.support.servers.fake_server import FakeServer
 from tests.support.servers.http_connections import open_connection
 from tests.support.servers.server_faults import (
@@ -642,7 +642,7 @@ def test_full_disk_fails_without_a_final_file(
     listed_file: RemoteFile,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    write = resumable_file.LocalResumableFile.write
+    write = storage_protocol.ResumableFile.write
 
     def write_to_full_disk(self: Any, data: bytes) -> None:
         write(self, data)
@@ -650,7 +650,7 @@ def test_full_disk_fails_without_a_final_file(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr(resumable_file.LocalResumableFile, "write", write_to_full_disk)
+        patched.setattr(storage_protocol.ResumableFile, "write", write_to_full_disk)
         with pytest.raises(OSError, match="No space") as caught:
             mirror.fetch(connection, listed_file)
         assert caught.value.errno == errno.ENOSPC

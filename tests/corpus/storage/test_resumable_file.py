@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.storage.resumable_file import PARTIAL_PREFIX, ResumableFile, open_local_resumable
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import PARTIAL_PREFIX, ResumableFile
 from tests.support.hypothesis_profiles import examples
 
 
@@ -34,7 +35,10 @@ def list_names(path: Path) -> list[str]:
 
 def leave_partial(path: Path, data: bytes, version: str = "v1") -> None:
     """Leave a partial file with this data."""
-    with contextlib.suppress(InterruptedDownload), open_local_resumable(str(path), version) as partial:
+    with (
+        contextlib.suppress(InterruptedDownload),
+        LocalStorage().open_resumable(str(path), version) as partial,
+    ):
         partial.write(data)
         raise InterruptedDownload
 
@@ -43,8 +47,8 @@ def leave_partial(path: Path, data: bytes, version: str = "v1") -> None:
 def write_in_child(path: Path, version: str, then: str) -> Iterator[subprocess.Popen[str]]:
     """Start a process that writes some bytes, waits for a line and then runs the statement ``then``."""
     code = (
-        "import sys; from bioshards.corpus.storage.resumable_file import open_local_resumable\n"
-        "with open_local_resumable(sys.argv[1], sys.argv[2]) as part:\n"
+        "import sys; from bioshards.corpus.storage.local_storage import LocalStorage\n"
+        "with LocalStorage().open_resumable(sys.argv[1], sys.argv[2]) as part:\n"
         "    part.restart(); part.write(b'theirs')\n"
         "    print('ready', flush=True); sys.stdin.readline()\n"
         f"    {then}"
@@ -67,7 +71,7 @@ def let_continue(child: subprocess.Popen[str]) -> None:
 
 
 def test_final_name_appears_with_commit(path: Path) -> None:
-    with open_local_resumable(str(path), "v1") as partial:
+    with LocalStorage().open_resumable(str(path), "v1") as partial:
         assert partial.size == 0
         partial.write(b"some ")
         partial.write(b"bytes")
@@ -81,7 +85,7 @@ def test_final_name_appears_with_commit(path: Path) -> None:
 def test_existing_file_is_replaced_atomically(path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"old")
-    with open_local_resumable(str(path), "v1") as partial:
+    with LocalStorage().open_resumable(str(path), "v1") as partial:
         partial.write(b"new")
         assert path.read_bytes() == b"old"
         partial.commit()
@@ -90,7 +94,7 @@ def test_existing_file_is_replaced_atomically(path: Path) -> None:
 
 def test_partial_is_resumed(path: Path) -> None:
     leave_partial(path, b"some ")
-    with open_local_resumable(str(path), "v1") as partial:
+    with LocalStorage().open_resumable(str(path), "v1") as partial:
         assert partial.size == 5
         assert b"".join(partial.read_blocks()) == b"some "
         partial.write(b"bytes")
@@ -101,7 +105,7 @@ def test_partial_is_resumed(path: Path) -> None:
 
 def test_partial_can_be_restarted_while_it_is_read(path: Path) -> None:
     leave_partial(path, b"x" * (3 << 20))
-    with open_local_resumable(str(path), "v1") as partial:
+    with LocalStorage().open_resumable(str(path), "v1") as partial:
         assert len(next(iter(partial.read_blocks()))) < 3 << 20
         partial.restart()
         assert partial.size == 0
@@ -112,7 +116,7 @@ def test_partial_can_be_restarted_while_it_is_read(path: Path) -> None:
 
 
 def test_discard_removes_the_partial(path: Path) -> None:
-    with open_local_resumable(str(path), "v1") as partial:
+    with LocalStorage().open_resumable(str(path), "v1") as partial:
         partial.write(b"wrong")
         partial.discard()
         partial.discard()
@@ -123,7 +127,7 @@ def test_partials_of_other_versions_are_removed(path: Path) -> None:
     leave_partial(path, b"old", "v1")
     leave_partial(path.with_name("b.xml.gz"), b"another file's", "v1")
     (path.parent / "c.xml.gz").write_bytes(b"a whole file")
-    with open_local_resumable(str(path), "v2") as partial:
+    with LocalStorage().open_resumable(str(path), "v2") as partial:
         assert partial.size == 0
         partial.commit()
     assert list_names(path) == [f"{PARTIAL_PREFIX}v1-b.xml.gz", "a.xml.gz", "c.xml.gz"]
@@ -132,7 +136,7 @@ def test_partials_of_other_versions_are_removed(path: Path) -> None:
 def test_partial_of_a_running_process_is_kept(path: Path) -> None:
     """The file was republished between the listings of two runs; each publishes its own version."""
     with write_in_child(path, "v1", "part.commit()") as child:
-        with open_local_resumable(str(path), "v2") as partial:
+        with LocalStorage().open_resumable(str(path), "v2") as partial:
             partial.write(b"ours")
             partial.commit()
         assert path.read_bytes() == b"ours"
@@ -160,7 +164,7 @@ def test_second_writer_waits_for_the_first(path: Path, then: str, size: int, rem
 
         timer = threading.Timer(0.3, release)
         timer.start()
-        with open_local_resumable(str(path), "v1") as partial:
+        with LocalStorage().open_resumable(str(path), "v1") as partial:
             assert is_released.is_set()
             assert partial.size == size
             if size == 0:
@@ -169,7 +173,10 @@ def test_second_writer_waits_for_the_first(path: Path, then: str, size: int, rem
 
 
 def test_file_not_found_error_of_the_caller_is_raised(path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="something else"), open_local_resumable(str(path), "v1"):
+    with (
+        pytest.raises(FileNotFoundError, match="something else"),
+        LocalStorage().open_resumable(str(path), "v1"),
+    ):
         raise FileNotFoundError("something else")
 
 
@@ -178,7 +185,7 @@ def test_killed_process_leaves_its_partial_and_no_lock(path: Path) -> None:
         child.send_signal(signal.SIGKILL)
         child.wait(10)
     assert not path.exists()
-    with open_local_resumable(str(path), "v1") as partial:
+    with LocalStorage().open_resumable(str(path), "v1") as partial:
         assert partial.size in (0, 6), "what was not yet given to the system is lost"
 
 
@@ -199,7 +206,7 @@ def test_any_sequence_of_steps_keeps_the_written_bytes(
     path = tmp_path_factory.mktemp("part") / "a"
     expected = b""
     with contextlib.ExitStack() as stack:
-        partial: ResumableFile = stack.enter_context(open_local_resumable(str(path), "v1"))
+        partial: ResumableFile = stack.enter_context(LocalStorage().open_resumable(str(path), "v1"))
         for step, data in steps:
             if step == "write":
                 partial.write(data)
@@ -211,7 +218,7 @@ def test_any_sequence_of_steps_keeps_the_written_bytes(
                 assert b"".join(partial.read_blocks()) == expected
             else:
                 stack.close()
-                partial = stack.enter_context(open_local_resumable(str(path), "v1"))
+                partial = stack.enter_context(LocalStorage().open_resumable(str(path), "v1"))
             assert partial.size == len(expected)
         partial.commit()
     assert path.read_bytes() == expected

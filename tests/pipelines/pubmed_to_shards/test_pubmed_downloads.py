@@ -21,8 +21,8 @@ from bioshards.corpus.download import http_client
 from bioshards.corpus.download.pubmed import MAX_CONNECTIONS, REQUESTS_PER_SECOND
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.storage import retry
-from bioshards.corpus.storage.resumable_file import PARTIAL_PREFIX
 from bioshards.corpus.storage.retry import RetryPolicy
+from bioshards.corpus.storage.storage_protocol import PARTIAL_PREFIX
 from bioshards.pipelines import cli
 from bioshards.pipelines.inputs import downloads
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
@@ -575,14 +575,14 @@ def test_full_disk_leaves_no_partial_file_under_a_final_name(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from bioshards.corpus.storage import resumable_file
+    from bioshards.corpus.storage import storage_protocol
 
-    def write_half_and_fail(self: resumable_file.LocalResumableFile, data: bytes) -> None:
+    def write_half_and_fail(self: storage_protocol.ResumableFile, data: bytes) -> None:
         self._file.write(data[: len(data) // 2])
         raise OSError(28, os.strerror(28))
 
     with monkeypatch.context() as patched:
-        patched.setattr(resumable_file.LocalResumableFile, "write", write_half_and_fail)
+        patched.setattr(storage_protocol.ResumableFile, "write", write_half_and_fail)
         assert run(*make_arguments(server, tmp_path / "out")) == 1
     assert "the disk is full" in capsys.readouterr().err
     assert not list((tmp_path / "mirror").rglob("pubmed*.gz"))

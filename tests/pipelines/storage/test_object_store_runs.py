@@ -14,7 +14,7 @@ import shutil
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pytest
@@ -401,6 +401,37 @@ def test_second_run_of_a_locked_output_is_refused(
         assert FILES.list_names(f"{url}/.bioshards") == ["lock.json"]
     assert beam_run(*command) == 0
     assert "lock.json" not in FILES.list_names(f"{url}/.bioshards")
+
+
+@pytest.mark.parametrize("is_taken", [True, False], ids=["taken", "gone"])
+def test_run_that_has_lost_its_lock_publishes_nothing(
+    proxies: dict[str, ObjectStoreProxy],
+    beam_run: Run,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    is_taken: bool,
+) -> None:
+    """Its lock is taken over with ``--force``, or removed, while it publishes."""
+    output = OutputDir(f"{proxies['gs'].store.url}/lost-lock-{is_taken}")
+    write, others = RemoteStorage.write, contextlib.ExitStack()
+
+    def lose_lock_and_write(self: RemoteStorage, path: str) -> contextlib.AbstractContextManager[BinaryIO]:
+        if path == f"{output.path}/report.html":
+            FILES.remove(f"{output.lock_path}.json")
+            if is_taken:
+                others.enter_context(lock_output(FILES, output))
+        return write(self, path)
+
+    monkeypatch.setattr(RemoteStorage, "write", lose_lock_and_write)
+    with others:
+        assert beam_run("pubmed_to_shards", "--output", output.path) == 1
+        stderr = capsys.readouterr().err
+        assert "nothing is published, as" in stderr
+        assert ("another run has taken over the lock" if is_taken else "is gone") in stderr
+        assert not FILES.exists(output.manifest_path)
+        assert FILES.exists(f"{output.lock_path}.json") is is_taken
+    monkeypatch.setattr(RemoteStorage, "write", write)
+    assert beam_run("pubmed_to_shards", "--output", output.path) == 0
 
 
 @pytest.mark.parametrize("scheme", ["gs", "disk"])
