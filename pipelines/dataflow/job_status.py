@@ -5,7 +5,7 @@ The job continues when this process ends, so the message of Ctrl-C says how to w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from bioshards.corpus.errors import (
     RESUME,
@@ -17,28 +17,13 @@ from bioshards.corpus.errors import (
 from bioshards.corpus.ui.error_report import describe_full_disk, is_disk_full
 from bioshards.pipelines.context import JobSpec, RunContext
 
-if TYPE_CHECKING:
-    from apache_beam.options.pipeline_options import PipelineOptions
-
-
-class JobFailedError(RunError):
-    """A job on Dataflow failed or was cancelled."""
-
-
-class JobDetachedError(RunError):
-    """The job could not be looked at any longer, and goes on; the message is for the person."""
-
-
-class DataflowQueryError(RunError):
-    """Dataflow could not be asked before a run begins; the message is for the person."""
-
 
 def check_not_running(context: RunContext, job_spec: JobSpec) -> None:
     """See that no job on Dataflow is writing this output, before anything of it is touched.
 
     Raises:
         OutputMismatchError: one is.
-        DataflowQueryError: Dataflow does not say.
+        RunError: Dataflow does not say.
     """
     if not context.is_on_dataflow:
         return
@@ -58,28 +43,25 @@ def check_not_running(context: RunContext, job_spec: JobSpec) -> None:
         active_jobs = list(DataflowApplicationClient(context.beam_options)._jobs_client.list_jobs(request))
     except (GoogleAPIError, GoogleAuthError) as error:
         detail = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
-        raise DataflowQueryError(
+        raise RunError(
             f"Dataflow does not say whether a job is writing {job_spec.output} already ({detail}). Nothing "
-            "was "
-            f"begun: see that --project and --region are right, that Dataflow's API is enabled there, and "
-            "that you may list its jobs (roles/dataflow.developer), and run again"
+            "was begun: check --project and --region, that Dataflow's API is enabled, and that you may list "
+            "its jobs (roles/dataflow.developer), and run again"
         ) from error
     for job in active_jobs:
         if job.name == options["job_name"]:
             raise OutputMismatchError(
-                f"job {job.id} is writing {job_spec.output} on Dataflow: "
-                f"{_make_console_url(options, job.id)}. Wait for it, "
-                f"or stop it with {_format_cancel_command(options, job.id)}, and run the same command again"
+                f"job {job.id} is writing {job_spec.output} on Dataflow: {_make_console_url(options, job.id)}"
+                f". Wait for it, or stop it with {_format_cancel_command(options, job.id)}, and run the same "
+                "command again"
             )
 
 
-def format_submitted_message(beam_options: PipelineOptions, pipeline_result: Any) -> str:
+def format_submitted_message(context: RunContext, pipeline_result: Any) -> str:
     """Return the message on a job that Dataflow has accepted."""
-    options = beam_options.get_all_options()
-    return (
-        f"job {pipeline_result.job_id()} is on Dataflow as {options['job_name']}: "
-        f"{_make_console_url(options, pipeline_result.job_id())}"
-    )
+    options = context.get_all_beam_options()
+    job_id = pipeline_result.job_id()
+    return f"job {job_id} is on Dataflow as {options['job_name']}: {_make_console_url(options, job_id)}"
 
 
 def format_detached_message(context: RunContext, pipeline_result: Any, job_spec: JobSpec) -> str:
@@ -89,30 +71,27 @@ def format_detached_message(context: RunContext, pipeline_result: Any, job_spec:
         pipeline_result: Beam's, of the job; None if it was not handed over yet.
     """
     completion_hint = f"It is finished when {job_spec.output}/manifest.json is there"
-    if context.is_on_dataflow:
-        options = context.get_all_beam_options()
-        if pipeline_result is None:
-            return (
-                "stopped while the job was made or handed over. See whether Dataflow has it: gcloud dataflow "
-                f"jobs list --status=active --filter=name={options['job_name']} "
-                f"{_format_location_options(options)}. If not, "
-                "run the same command again"
-            )
-        job_id = pipeline_result.job_id()
+    if not context.is_on_dataflow:
+        job_id = getattr(pipeline_result, "_job_id", None)
+        if job_id is None:
+            return ""
         return (
-            f"this command no longer waits; job {job_id} GOES ON at Dataflow, and costs. {completion_hint}. "
-            "To watch "
-            f"it: {_make_console_url(options, job_id)}. To stop it: "
-            f"{_format_cancel_command(options, job_id)}; what it has done is kept"
+            f"this command no longer waits; job {job_id} goes on if its runner is a cluster, which has its "
+            f"own commands to watch and to stop it. {completion_hint}. If it was stopped, run the same "
+            "command again to continue"
         )
-    job_id = getattr(pipeline_result, "_job_id", None)
-    if job_id is None:
-        return ""
+    options = context.get_all_beam_options()
+    if pipeline_result is None:
+        return (
+            "stopped while the job was handed over. See whether Dataflow has it: gcloud dataflow jobs list "
+            f"--status=active --filter=name={options['job_name']} {_format_location(options)}. If not, run "
+            "the same command again"
+        )
+    job_id = pipeline_result.job_id()
     return (
-        f"this command no longer waits; job {job_id} goes on if its runner is a cluster, which has its own "
-        f"commands to watch and to stop it. {completion_hint}. If it was stopped, run the same command "
-        "again to "
-        "continue"
+        f"this command no longer waits; job {job_id} GOES ON at Dataflow, and costs. {completion_hint}. "
+        f"To watch it: {_make_console_url(options, job_id)}. To stop it: "
+        f"{_format_cancel_command(options, job_id)}; what it has done is kept"
     )
 
 
@@ -153,18 +132,14 @@ def error_from_runner(context: RunContext, pipeline_result: Any, error: Exceptio
 
 def _error_from_dataflow(options: dict[str, Any], job_id: str, error: Exception) -> RunError:
     """Return the error to raise for one that Beam's Dataflow client has raised."""
+    console_url = _make_console_url(options, job_id)
     if not str(error).startswith(_FAILED_PREFIX):
         is_poll_dead = isinstance(error, AssertionError)  # the polling thread of Beam's client has died
-        reason = (
-            "Dataflow did not answer"
-            if is_poll_dead
-            else (str(error) or type(error).__name__).partition("\n")[0]
-        )
-        return JobDetachedError(
-            f"this command has lost sight of job {job_id}, which GOES ON at Dataflow, and costs ({reason}). "
-            f"To watch it: {_make_console_url(options, job_id)}. When it has ended, run the same command "
-            "again: it goes on "
-            f"with what is left to do, if anything is. To stop it: {_format_cancel_command(options, job_id)}"
+        detail = "Dataflow did not answer" if is_poll_dead else str(error).partition("\n")[0]
+        return RunError(
+            f"this command has lost sight of job {job_id}, which GOES ON at Dataflow, and costs "
+            f"({detail or type(error).__name__}). To watch it: {console_url}. When it has ended, run the "
+            f"same command again to do what is left. To stop it: {_format_cancel_command(options, job_id)}"
         )
     state, _, text = str(error).partition("Error:\n")
     if "State: CANCELLED" in state:
@@ -172,18 +147,12 @@ def _error_from_dataflow(options: dict[str, Any], job_id: str, error: Exception)
     elif worker_error := WorkerError.find(text):
         reason = f"failed: {worker_error.detail.message}"
     elif "lost contact" in text or "attempted 4 times" in text:
-        reason = (
-            "failed: its workers ended before their time, perhaps because memory ran out: give a "
-            "--machine_type with more for each vCPU"
-        )
+        reason = "failed: its workers died, perhaps because memory ran out: give a larger --machine_type"
     elif text.strip() in ("", "None"):
         reason = "failed: it does not say why"
     else:
         reason = f"failed: {_last_line(text)}"
-    return JobFailedError(
-        f"job {job_id} {reason.rstrip('.')}. {RESUME}. {_make_console_url(options, job_id)} shows where it "
-        "failed"
-    )
+    return RunError(f"job {job_id} {reason.rstrip('.')}. {RESUME}. {console_url} shows where it failed")
 
 
 def _last_line(text: str) -> str:
@@ -192,12 +161,12 @@ def _last_line(text: str) -> str:
     return lines[-1].partition(" [while running ")[0].rstrip(".")
 
 
-def _format_location_options(options: dict[str, Any]) -> str:
+def _format_location(options: dict[str, Any]) -> str:
     return f"--region={options['region']} --project={options['project']}"
 
 
 def _format_cancel_command(options: dict[str, Any], job_id: str) -> str:
-    return f"gcloud dataflow jobs cancel {job_id} {_format_location_options(options)}"
+    return f"gcloud dataflow jobs cancel {job_id} {_format_location(options)}"
 
 
 def _make_console_url(options: dict[str, Any], job_id: str) -> str:

@@ -1,7 +1,6 @@
-"""A run on Google Cloud Dataflow: what it needs of the command line, and what is set where that says nothing.
+"""Beam's options of a run on Google Cloud Dataflow: what must be given, and what is set by default.
 
-Rules and numbers are from Dataflow's documentation (docs.cloud.google.com/dataflow/docs, read in November
-2026; pages are named where they are used) and Beam 2.77's client (runners/dataflow/internal/apiclient.py).
+Numbers are from Dataflow's documentation (docs.cloud.google.com/dataflow/docs, read in November 2026).
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import hashlib
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from bioshards import __version__
@@ -20,60 +18,18 @@ from bioshards.pipelines.context import JobSpec
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
-
-@dataclass(frozen=True, slots=True)
-class Defaults:
-    """What is set where the command line says nothing; named as the options of Beam that they are.
-
-    Attributes:
-        machine_type: 4 vCPUs with 16 GB. The work is bound by the CPU, and Beam has one Python process for
-            each vCPU (``use_multiple_sdk_containers``, which its client adds). A process of ours takes 0.6 to
-            1.5 GB, what else is on a machine 1 (guides/troubleshoot-oom). E2 is taken to be in every region
-            and to count against the quota of CPUs that every project has, as others do not.
-        disk_size_gb: text crosses no shuffle, and what waits here is a file for each process on its way to a
-            store; so it is what the system and the container need, the service's own size beside Dataflow
-            Shuffle (shuffle-for-batch). Said here, as without Shuffle it would be ten times as much.
-        number_of_worker_harness_threads: one bundle at a time in a process. What the service chooses is
-            several, for work that waits; ours computes, so that they would take the memory of several and
-            wait for one interpreter.
-        autoscaling_algorithm: as many workers as there is work for; the service's own for batches
-            (horizontal-autoscaling).
-        save_main_session: off. Beam sends all of ``__main__`` by default; workers have the package instead.
-    """
-
-    machine_type: str = "e2-standard-4"
-    disk_size_gb: int = 25
-    number_of_worker_harness_threads: int = 1
-    autoscaling_algorithm: str = "THROUGHPUT_BASED"
-    save_main_session: bool = False
-
-
-DEFAULTS: Final = Defaults()
-DEFAULT_VCPUS: Final = 4
-"""Of the default machine: so many items are done at a time on one."""
+MACHINE_TYPE: Final = "e2-standard-4"
+"""4 vCPUs with 16 GB: Beam runs one Python process for each vCPU, and one of ours takes 0.6 to 1.5 GB."""
+DISK_SIZE_GB: Final = 25
+"""The service's own size beside Dataflow Shuffle; without that it would be 250, and nothing spills."""
 MAX_WORKERS: Final = 25
-"""Machines at most if no other number is given, 100 vCPUs; the service's own is 2,000
-(horizontal-autoscaling).  A file of PubMed takes a process 3 to 5 seconds, so 1,600 take 100 processes about
-a minute.  To start a machine takes longer than that: more of them would be paid for starting."""
-
+"""Machines at most, where the service takes 2,000.  A file of PubMed takes a process 3 to 5 seconds, so 1,600
+take the 100 processes about a minute: more machines would be paid for starting."""
 _REQUIRED_OPTIONS: Final = {
     "project": "the project that runs the job and pays for it, as --project=my-lab",
     "region": "where the machines are, best where the buckets are, as --region=us-central1",
     "temp_location": "a folder for the job's own files, as --temp_location=gs://my-bucket/tmp",
 }
-_BUCKET_PATTERN: Final = r"[a-z0-9][-_a-z0-9.]{1,220}[a-z0-9]"
-_OPTION_PATTERNS: Final = {
-    "project": (r"[a-z][-a-z0-9:.]{4,}[a-z0-9]", "no project's ID; its number or title does not do"),
-    "region": (r"[a-z]+-[a-z]+[0-9]+", "no region; they look like us-central1, without a zone's letter"),
-    "temp_location": (rf"gs://{_BUCKET_PATTERN}/.*", "no folder like gs://BUCKET/tmp"),
-    "staging_location": (rf"gs://{_BUCKET_PATTERN}/.*", "no folder like gs://BUCKET/staging"),
-    "job_name": (
-        r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?",
-        "no job's name: lower case, digits and hyphens, 63 at most",
-    ),
-}
-"""What Beam's own validator asks for; but for a bucket that it does not like that one looks for another, for
-80 seconds where there is no network."""
 
 
 def is_dataflow_runner(beam_args: Sequence[str]) -> bool:
@@ -86,21 +42,12 @@ def is_dataflow_runner(beam_args: Sequence[str]) -> bool:
 def check_options(beam_options: PipelineOptions) -> None:
     """See that the command line has what a job needs, before anything is asked of a network.
 
+    Beam validates what is given, option by option: of all together, with a wrong folder, it would look for
+    another bucket, for 80 seconds where there is no network.
+
     Raises:
         UsageError: with what is missing or cannot be.
     """
-    options = beam_options.get_all_options()
-    if missing := [
-        f"--{name} ({description})" for name, description in _REQUIRED_OPTIONS.items() if not options[name]
-    ]:
-        raise UsageError(f"--runner=DataflowRunner needs {'; '.join(missing)}")
-    for name, (pattern, problem) in _OPTION_PATTERNS.items():
-        if options[name] and not re.fullmatch(pattern, options[name]):
-            raise UsageError(f"--{name} {options[name]} is {problem}")
-    if options["dry_run"]:
-        raise UsageError("--dry_run is Beam's and says nothing: give --dry-run, which makes the job as well")
-    if options["template_location"]:
-        raise UsageError("--template_location would only write the job: leave it out, and the job is started")
     try:
         import apache_beam.runners.dataflow.internal.apiclient  # noqa: F401
     except ImportError as error:
@@ -108,6 +55,25 @@ def check_options(beam_options: PipelineOptions) -> None:
             f"--runner=DataflowRunner needs a library that cannot be imported ({error}): "
             "pip install 'bioshards[cloud]'"
         ) from error
+    from apache_beam.options.pipeline_options import GoogleCloudOptions
+    from apache_beam.options.pipeline_options_validator import PipelineOptionsValidator
+
+    options = beam_options.get_all_options()
+    missing = [f"--{name} ({meaning})" for name, meaning in _REQUIRED_OPTIONS.items() if not options[name]]
+    if missing:
+        raise UsageError(f"--runner=DataflowRunner needs {'; '.join(missing)}")
+    if options["dry_run"]:
+        raise UsageError("--dry_run is Beam's and says nothing: give --dry-run")
+    if options["template_location"]:
+        raise UsageError("--template_location would only write the job: leave it out, and the job is started")
+    cloud_options = beam_options.view_as(GoogleCloudOptions)
+    validator = PipelineOptionsValidator(beam_options, None)
+    problems = validator.validate_cloud_options(cloud_options)
+    for name in ("temp_location", "staging_location"):
+        if options[name]:
+            problems += validator.validate_gcs_path(cloud_options, name)
+    if problems:
+        raise UsageError(" ".join(problems).rstrip("."))
 
 
 def list_job_folders(beam_options: PipelineOptions) -> list[str]:
@@ -125,19 +91,15 @@ def make_job_name(job_spec: JobSpec) -> str:
     return f"bioshards-{job_spec.pipeline.replace('_', '-')}-{digest}"
 
 
-def choose_max_workers(num_items: int, items_per_worker: int) -> int:
-    """How many machines a run has at most: no more than there are items for, so many at a time on each."""
-    return max(1, min(MAX_WORKERS, -(-num_items // items_per_worker)))
-
-
-def vcpus_from_machine_type(machine_type: str) -> int:
-    """How many vCPUs a type of machine has, by its name; of one that does not say so, one at least."""
+def choose_max_workers(num_items: int, machine_type: str) -> int:
+    """Return the number of machines of a run at most: a vCPU for each item, and no more than MAX_WORKERS."""
     match = re.match(r"\w+-(?:standard|highmem|highcpu)-(\d+)\b|(?:\w+-)?custom-(\d+)-", machine_type)
-    return int(match[1] or match[2]) if match else 1
+    vcpus = int(match[1] or match[2]) if match else 1  # at least, of a type whose name does not say it
+    return max(1, min(MAX_WORKERS, -(-num_items // vcpus)))
 
 
 def set_defaults(beam_options: PipelineOptions, job_spec: JobSpec) -> None:
-    """Set what the command line has not: the table's, and what follows from the run."""
+    """Set what the command line has not."""
     from apache_beam.options.pipeline_options import (
         DebugOptions,
         GoogleCloudOptions,
@@ -145,25 +107,22 @@ def set_defaults(beam_options: PipelineOptions, job_spec: JobSpec) -> None:
         WorkerOptions,
     )
 
-    all_options = beam_options.get_all_options()
-    max_workers = choose_max_workers(
-        job_spec.num_items, vcpus_from_machine_type(all_options["machine_type"] or DEFAULTS.machine_type)
-    )
-    defaults: dict[Any, dict[str, Any]] = {
-        DebugOptions: {"number_of_worker_harness_threads": DEFAULTS.number_of_worker_harness_threads},
-        GoogleCloudOptions: {
-            "job_name": make_job_name(job_spec),
-            "labels": [f"bioshards={__version__.replace('.', '-')}", f"pipeline={job_spec.pipeline}"],
-        },
-        SetupOptions: {"save_main_session": DEFAULTS.save_main_session},
-        WorkerOptions: {
-            "machine_type": DEFAULTS.machine_type,
-            "disk_size_gb": DEFAULTS.disk_size_gb,
-            "autoscaling_algorithm": DEFAULTS.autoscaling_algorithm,
-            "max_num_workers": max(max_workers, all_options["num_workers"] or 1),
-        },
-    }
-    for options_class, values in defaults.items():
-        for name, value in values.items():
-            if all_options[name] is None:
-                setattr(beam_options.view_as(options_class), name, value)
+    given = beam_options.get_all_options()
+    max_workers = choose_max_workers(job_spec.num_items, given["machine_type"] or MACHINE_TYPE)
+    defaults: list[tuple[Any, str, object]] = [
+        # One bundle at a time in a process: several would share an interpreter, and take more memory.
+        (DebugOptions, "number_of_worker_harness_threads", 1),
+        (GoogleCloudOptions, "job_name", make_job_name(job_spec)),
+        (
+            GoogleCloudOptions,
+            "labels",
+            [f"bioshards={__version__.replace('.', '-')}", f"pipeline={job_spec.pipeline}"],
+        ),
+        (SetupOptions, "save_main_session", False),  # workers have the package instead of __main__
+        (WorkerOptions, "machine_type", MACHINE_TYPE),
+        (WorkerOptions, "disk_size_gb", DISK_SIZE_GB),
+        (WorkerOptions, "max_num_workers", max(max_workers, given["num_workers"] or 1)),
+    ]
+    for options_class, name, value in defaults:
+        if given[name] is None:
+            setattr(beam_options.view_as(options_class), name, value)

@@ -7,97 +7,61 @@ libraries that are installed here: another version may write other bytes.
 
 from __future__ import annotations
 
-import contextlib
-import importlib.metadata
-import importlib.util
+import atexit
+import logging
 import os
+import re
+import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
 
 from bioshards import __version__
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.sentences.splitters import SCISPACY_MODEL
-from bioshards.pipelines.storage.object_store import AZURE_SCHEMES
+from bioshards.pipelines.context import JobSpec, RunContext
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
-LIBRARIES: Final = {
-    "": (
-        "apache-beam",
-        "filelock",
-        "isal",
-        "jinja2",
-        "lxml",
-        "numpy",
-        "pyarrow",
-        "requests",
-        "tqdm",
-        "urllib3",
-    ),
-    "vocab": ("sentencepiece", "tokenizers"),
-    "cloud": ("obstore",),
-    "aws": ("boto3",),
-}
-"""Libraries that the package, or an extra, imports by itself (pyproject.toml; ``aws`` is Beam's, and Beam's
-image has what Google's stores need).  What they need in turn, the installer finds."""
 
-
-def has_image(beam_options: PipelineOptions) -> bool:
-    """Return True if the options name an image for workers."""
-    options = beam_options.get_all_options()
-    return bool(options["sdk_container_image"] or options["worker_harness_container_image"])
-
-
-def check_worker_package(beam_options: PipelineOptions) -> None:
-    """Check that the options say how workers get this package.
+def provide_package(context: RunContext, job_spec: JobSpec) -> None:
+    """Let workers have this package and the versions of libraries that are installed here.
 
     Raises:
-        UsageError: they do not.
+        UsageError: the options do not say how, or not all that workers need can be given to them.
     """
-    options = beam_options.get_all_options()
-    package_names = [os.path.basename(path) for path in options["extra_packages"] or ()]
-    if (
-        has_image(beam_options)
-        or options["setup_file"]
-        or any(name.startswith("bioshards-") for name in package_names)
-    ):
+    options = context.get_all_beam_options()
+    if options["sdk_container_image"] or options["worker_harness_container_image"]:
         return
-    raise UsageError(
-        "Dataflow's workers need this package: give an image with --sdk_container_image (docker/README.md), "
-        f"or a wheel with --extra_package=dist/bioshards-{__version__}-py3-none-any.whl, built by make wheel"
-    )
+    packages = [os.path.basename(path) for path in options["extra_packages"] or ()]
+    if not options["setup_file"] and not any(name.startswith("bioshards-") for name in packages):
+        raise UsageError(
+            "Dataflow's workers need this package: give an image with --sdk_container_image "
+            "(docker/README.md), or a wheel, built by make wheel, with "
+            f"--extra_package=dist/bioshards-{__version__}-py3-none-any.whl"
+        )
+    check_store_credentials(options, context.paths)
+    versions = pin_versions(job_spec.extras, context.paths, job_spec.library_versions)
+    if not options["requirements_file"]:
+        write_requirements(context.beam_options, versions)
+    # It warns of any wheel.
+    logging.getLogger("apache_beam.runners.portability.stager").setLevel(logging.ERROR)
 
 
-@contextlib.contextmanager
-def pin_libraries(beam_options: PipelineOptions, pinned_versions: Mapping[str, str]) -> Iterator[None]:
-    """Inside, the options name these versions as the requirements of workers, unless they name others."""
-    from apache_beam.options.pipeline_options import SetupOptions
-
-    setup_options = beam_options.view_as(SetupOptions)
-    if setup_options.requirements_file:
-        yield
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        setup_options.requirements_file = os.path.join(folder, "requirements.txt")
-        setup_options.requirements_cache = "skip"  # workers download them; this machine has them
-        with open(setup_options.requirements_file, "w", encoding="utf-8") as file:
-            file.writelines(f"{name}=={pinned_versions[name]}\n" for name in sorted(pinned_versions))
-        yield
-
-
-def check_store_credentials(beam_options: PipelineOptions, paths: Iterable[str]) -> None:
+def check_store_credentials(options: Mapping[str, Any], paths: Iterable[str]) -> None:
     """See that workers, who have none of this machine's credentials, are given those of S3 and Azure.
 
     Raises:
         UsageError: they are not.
     """
-    options = beam_options.get_all_options()
-    option_names: dict[str, tuple[str, ...]] = {"s3": ("s3_access_key_id", "s3_secret_access_key")}
-    option_names |= dict.fromkeys(AZURE_SCHEMES, ("azure_connection_string",))
     for path in paths:
-        names = option_names.get(path.partition("://")[0], ())
+        scheme, separator, _ = path.partition("://")
+        if not separator or scheme == "gs":
+            continue
+        is_s3 = scheme == "s3"
+        names = ("s3_access_key_id", "s3_secret_access_key") if is_s3 else ("azure_connection_string",)
         if not all(options[name] for name in names):
             raise UsageError(
                 f"{path} cannot be used by Dataflow's workers without "
@@ -112,7 +76,10 @@ def pin_versions(
 ) -> dict[str, str]:
     """Return the libraries that workers need, with the installed versions.
 
+    They are the requirements of the package. What these need in turn, the installer finds.
+
     Args:
+        extras: extras of the package that the workers need.
         paths: what is read and written; those on object stores need another library.
         library_versions: further libraries, with the versions that are the run's configuration.
 
@@ -122,14 +89,29 @@ def pin_versions(
     if SCISPACY_MODEL in library_versions:
         raise UsageError(
             f"--splitter scispacy would use {SCISPACY_MODEL}, which no package index has, so that workers "
-            "cannot "
-            "install it: give an image that holds it with --sdk_container_image, or uninstall it here"
+            "cannot install it: give an image that holds it with --sdk_container_image, or uninstall it here"
         )
-    extra_names = ["", *extras]
-    extra_names += [
-        name for name, mark in (("cloud", "://"), ("aws", "s3://")) if any(mark in path for path in paths)
-    ]
-    names = {name for extra in extra_names for name in LIBRARIES[extra]}
-    if not importlib.util.find_spec("isal"):  # a platform without its wheels
-        names.remove("isal")
-    return {**{name: importlib.metadata.version(name) for name in sorted(names)}, **library_versions}
+    schemes = {path.partition("://")[0] for path in paths if "://" in path}
+    needed_extras = {"", *extras, *(["cloud"] if schemes else [])}
+    names = {"boto3"} if "s3" in schemes else set()  # Beam's image has what Google's stores need
+    for requirement in metadata.requires("bioshards") or ():
+        extra = re.search(r'extra == "(\w+)"', requirement)
+        if (extra[1] if extra else "") in needed_extras:
+            names.add(re.split(r"[\[<>=; ]", requirement)[0])
+    if not any(metadata.distributions(name="isal")):  # a platform without its wheels
+        names.discard("isal")
+    return {**{name: metadata.version(name) for name in sorted(names)}, **library_versions}
+
+
+def write_requirements(beam_options: PipelineOptions, versions: Mapping[str, str]) -> None:
+    """Let workers install these versions, from a file that is removed when this process ends."""
+    from apache_beam.options.pipeline_options import SetupOptions
+
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = os.path.join(folder, "requirements.txt")
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(f"{name}=={versions[name]}\n" for name in sorted(versions))
+    setup_options = beam_options.view_as(SetupOptions)
+    setup_options.requirements_file = path
+    setup_options.requirements_cache = "skip"  # workers download them; this machine has them

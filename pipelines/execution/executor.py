@@ -5,10 +5,9 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
-import logging
 import shutil
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from bioshards.corpus.errors import UsageError
@@ -48,10 +47,7 @@ def prepare_run(context: RunContext, job_spec: JobSpec) -> None:
     """
     if context.is_on_dataflow:
         settings.set_defaults(context.beam_options, job_spec)
-        worker_package.check_worker_package(context.beam_options)
-        if not worker_package.has_image(context.beam_options):
-            worker_package.pin_versions(job_spec.extras, context.paths, job_spec.library_versions)
-            worker_package.check_store_credentials(context.beam_options, context.paths)
+        worker_package.provide_package(context, job_spec)
         job_status.check_not_running(context, job_spec)
     elif context.has_runner:
         _check_job_service(context)
@@ -111,13 +107,12 @@ def execute(
             progress.update()
 
     def run_pipeline() -> None:
-        with _pin_libraries(context, job_spec):
-            pipeline = make_pipeline(runner, beam_options)
-            build(pipeline)
-            result = pipeline.run()
+        pipeline = make_pipeline(runner, beam_options)
+        build(pipeline)
+        result = pipeline.run()
         results.append(result)
         if context.is_on_dataflow:
-            print(job_status.format_submitted_message(beam_options, result), file=terminal, flush=True)
+            print(job_status.format_submitted_message(context, result), file=terminal, flush=True)
         state = result.wait_until_finish()
         if state in ("FAILED", "CANCELLED"):
             raise RuntimeError(f"the runner says the job {state.lower()}")
@@ -151,16 +146,3 @@ def make_pipeline(runner: Any, options: PipelineOptions) -> beam.Pipeline:
     pipeline = beam.Pipeline(runner=runner, options=options)
     shutil.rmtree(pipeline.local_tempdir, ignore_errors=True)
     return pipeline
-
-
-@contextlib.contextmanager
-def _pin_libraries(context: RunContext, job_spec: JobSpec) -> Iterator[None]:
-    """Inside, workers on Dataflow without an image install the versions of libraries that are here."""
-    if not context.is_on_dataflow or worker_package.has_image(context.beam_options):
-        yield
-        return
-    # It warns of any wheel.
-    logging.getLogger("apache_beam.runners.portability.stager").setLevel(logging.ERROR)
-    versions = worker_package.pin_versions(job_spec.extras, context.paths, job_spec.library_versions)
-    with worker_package.pin_libraries(context.beam_options, versions):
-        yield

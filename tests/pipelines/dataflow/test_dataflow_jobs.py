@@ -313,8 +313,8 @@ def test_job_of_every_pipeline_has_the_default_settings(
     assert cli.main(["run", pipeline, *arguments, *service.options]) == 1
     [job] = service.jobs.values()
     [pool] = job["environment"]["workerPools"]
-    assert pool["machineType"] == settings.DEFAULTS.machine_type
-    assert pool["diskSizeGb"] == settings.DEFAULTS.disk_size_gb
+    assert pool["machineType"] == settings.MACHINE_TYPE
+    assert pool["diskSizeGb"] == settings.DISK_SIZE_GB
     assert pool["numThreadsPerWorker"] == 1
     assert pool["autoscalingSettings"]["maxNumWorkers"] == workers
     assert pool["sdkHarnessContainerImages"][0]["containerImage"].endswith("_sdk:2.77.0")

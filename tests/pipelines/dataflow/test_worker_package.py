@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
+import subprocess
+import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -12,38 +14,36 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.sentences.splitters import SCISPACY_MODEL
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.pipelines.context import JobSpec, RunContext
 from bioshards.pipelines.dataflow import worker_package
 from tests.support.paths import REPOSITORY
 
-REPOSITORY_ROOT = REPOSITORY
+
+def provide_package(*options: str, paths: tuple[str, ...] = ()) -> PipelineOptions:
+    """Provide the package to workers of a job with these options, and return all of them."""
+    beam_options = PipelineOptions(list(options))
+    context = RunContext(True, True, beam_options, LocalStorage(), paths)
+    worker_package.provide_package(context, JobSpec("pubmed_to_shards", "gs://b/out", 1))
+    return beam_options
 
 
 def test_libraries_are_the_dependencies_of_the_project() -> None:
-    project = tomllib.loads((REPOSITORY_ROOT / "pyproject.toml").read_text())["project"]
-
-    def strip_versions(requirements: list[str]) -> set[str]:
-        return {re.split(r"[\[<>=;]", requirement)[0] for requirement in requirements}
-
-    assert set(worker_package.LIBRARIES[""]) == strip_versions(project["dependencies"])
-    assert set(worker_package.LIBRARIES["cloud"]) == strip_versions(
-        project["optional-dependencies"]["cloud"]
-    ) - {"apache-beam"}
-    assert set(worker_package.LIBRARIES["vocab"]) == strip_versions(project["optional-dependencies"]["vocab"])
-    beam_requirements = importlib.metadata.requires("apache-beam") or []
-    assert set(worker_package.LIBRARIES["aws"]) == strip_versions(
-        [need for need in beam_requirements if need.endswith('extra == "aws"')]
-    )
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    needs = [*project["dependencies"], *project["optional-dependencies"]["vocab"]]
+    names = {re.split(r"[\[<>=;]", need)[0] for need in needs}
+    pinned = worker_package.pin_versions(("vocab",), [], {})
+    assert {"apache-beam", "lxml", "numpy", "pyarrow", "sentencepiece", "tokenizers"} <= set(pinned) <= names
+    assert not {"obstore", "torch", "pytest"} & set(pinned)
 
 
 def test_libraries_are_pinned_to_installed_versions() -> None:
     pinned = worker_package.pin_versions((), [], {})
-    assert pinned == {name: importlib.metadata.version(name) for name in worker_package.LIBRARIES[""]}
+    assert pinned == {name: metadata.version(name) for name in pinned}
     on_gcs = worker_package.pin_versions((), ["gs://b/in", "gs://b/out"], {})
-    assert on_gcs == {**pinned, "obstore": importlib.metadata.version("obstore")}
-    assert {"tokenizers", "numpy"} <= worker_package.pin_versions(("vocab",), [], {}).keys()
-    assert worker_package.pin_versions((), ["gs://b/in", "s3://b/out"], {})[
-        "boto3"
-    ] == importlib.metadata.version("boto3")
+    assert on_gcs == {**pinned, "obstore": metadata.version("obstore")}
+    on_s3 = worker_package.pin_versions((), ["gs://b/in", "s3://b/out"], {})
+    assert on_s3 == {**on_gcs, "boto3": metadata.version("boto3")}
     tools = {"scispacy": "0.6.2", "spacy": "3.8.18", "pysbd": "0.3.4"}
     assert {**pinned, **tools} == worker_package.pin_versions((), [], tools)
 
@@ -63,7 +63,8 @@ def test_model_without_a_package_index_is_refused() -> None:
     ],
 )
 def test_options_may_provide_the_package(option: str) -> None:
-    worker_package.check_worker_package(PipelineOptions([option]))
+    requirements_file = provide_package(option).get_all_options()["requirements_file"]
+    assert bool(requirements_file) == ("image" not in option)
 
 
 @pytest.mark.parametrize(
@@ -71,29 +72,43 @@ def test_options_may_provide_the_package(option: str) -> None:
     ["--extra_package=there/other-0.1.0-py3-none-any.whl", "--requirements_file=x", "--region=x"],
 )
 def test_options_without_the_package_are_refused(option: str) -> None:
-    with pytest.raises(UsageError, match=r"--sdk_container_image.*--extra_package=dist/.*make wheel"):
-        worker_package.check_worker_package(PipelineOptions([option]))
+    with pytest.raises(UsageError, match=r"--sdk_container_image.*make wheel.*--extra_package=dist/"):
+        provide_package(option)
 
 
-def test_workers_install_the_given_versions_unless_requirements_are_given(tmp_path: Path) -> None:
-    options = PipelineOptions([])
-    with worker_package.pin_libraries(options, {"lxml": "6.1.3", "boto3": "1.44.5"}):
-        path = Path(options.get_all_options()["requirements_file"])
-        assert path.read_text() == "boto3==1.44.5\nlxml==6.1.3\n"
-        assert options.get_all_options()["requirements_cache"] == "skip"
-    assert not path.exists()
-    options = PipelineOptions(["--requirements_file=mine.txt"])
-    with worker_package.pin_libraries(options, {"lxml": "6.1.3"}):
-        assert options.get_all_options()["requirements_file"] == "mine.txt"
-        assert options.get_all_options()["requirements_cache"] is None
+def test_workers_install_the_installed_versions_unless_requirements_are_given() -> None:
+    options = provide_package("--setup_file=x").get_all_options()
+    lines = Path(options["requirements_file"]).read_text().splitlines()
+    assert f"lxml=={metadata.version('lxml')}" in lines
+    assert lines == sorted(lines)
+    assert options["requirements_cache"] == "skip"
+    options = provide_package("--setup_file=x", "--requirements_file=mine.txt").get_all_options()
+    assert options["requirements_file"] == "mine.txt"
+    assert options["requirements_cache"] is None
+
+
+def test_requirements_are_removed_when_the_process_ends() -> None:
+    script = (
+        "from apache_beam.options.pipeline_options import PipelineOptions\n"
+        "from bioshards.pipelines.dataflow.worker_package import write_requirements\n"
+        "options = PipelineOptions([])\n"
+        "write_requirements(options, {'lxml': '6.1.3', 'boto3': '1.44.5'})\n"
+        "path = options.get_all_options()['requirements_file']\n"
+        "print(path, open(path).read(), sep='\\n')"
+    )
+    completed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    path, *lines = completed.stdout.split()
+    assert lines == ["boto3==1.44.5", "lxml==6.1.3"]
+    assert not Path(path).parent.exists()
 
 
 def test_store_without_credentials_for_workers_is_refused() -> None:
-    check = worker_package.check_store_credentials
     with pytest.raises(UsageError, match=r"s3://b/out cannot be used.*--s3_access_key_id and --s3_secret_ac"):
-        check(PipelineOptions(["--s3_access_key_id=x"]), ["gs://b/in", "s3://b/out"])
+        provide_package("--setup_file=x", "--s3_access_key_id=x", paths=("gs://b/in", "s3://b/out"))
     with pytest.raises(UsageError, match=r"abfs://b/out cannot be used.*--azure_connection_string"):
-        check(PipelineOptions([]), ["abfs://b/out"])
-    check(PipelineOptions([]), ["gs://b/in"])
-    check(PipelineOptions(["--s3_access_key_id=x", "--s3_secret_access_key=y"]), ["s3://b/out"])
-    check(PipelineOptions(["--azure_connection_string=x"]), ["az://b/out"])
+        provide_package("--setup_file=x", paths=("abfs://b/out",))
+    provide_package("--setup_file=x", paths=("gs://b/in", "here"))
+    provide_package(
+        "--setup_file=x", "--s3_access_key_id=x", "--s3_secret_access_key=y", paths=("s3://b/out",)
+    )
+    provide_package("--setup_file=x", "--azure_connection_string=x", paths=("az://b/out",))
