@@ -1,14 +1,19 @@
-"""Inspect a finished directory: ``python -m bioshards.corpus export | show | stats | verify``."""
+"""Inspect a finished directory: ``python -m bioshards.corpus export | show | stats | verify``.
+
+What a command needs is imported by its function, so that ``--help`` does not wait for pyarrow.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from bioshards.corpus.errors import INTERRUPTED
+from bioshards.corpus.errors import FAILED, INTERRUPTED, OK, InvalidValueError
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.error_report import report_error
 from bioshards.corpus.ui.options import Argument, Option, OptionParser
 
@@ -58,7 +63,9 @@ class VerifyOptions:
     folder: Annotated[str, Argument(metavar="DIR")]
 
 
-COMMANDS: Final[dict[str, tuple[type[ExportOptions | ShowOptions | StatsOptions | VerifyOptions], str]]] = {
+Options = ExportOptions | ShowOptions | StatsOptions | VerifyOptions
+
+COMMANDS: Final[dict[str, tuple[type[Options], str]]] = {
     "export": (ExportOptions, "write documents as text, JSON lines or Parquet"),
     "show": (ShowOptions, "print one document"),
     "stats": (StatsOptions, "print statistics of documents or of a pretraining set"),
@@ -71,28 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = OptionParser(prog="python -m bioshards.corpus", description="Inspect a finished directory.")
     options = parser.parse_command(COMMANDS, list(sys.argv[1:] if arguments is None else arguments))
     try:
-        from bioshards.corpus import commands  # here, so that --help does not wait for pyarrow
-
-        if isinstance(options, StatsOptions):
-            commands.write_stats(options.folder, options.json, options.html)
-            return 0
-        if isinstance(options, ExportOptions):
-            commands.export(
-                options.folder, sys.stdout, options.exclude_overlap_with, options.format, options.output
-            )
-            sys.stdout.flush()
-            return 0
-        if isinstance(options, VerifyOptions):
-            return commands.print_check(options.folder)
-        document = commands.find_document(options.folder, options.id)
-        if document is None:
-            print(f"{options.folder} has no document {options.id}", file=sys.stderr)
-            return 1
-        print("\n".join(commands.format_document(document)), flush=True)
-        return 0
+        return _run_command(options)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return OK
     except KeyboardInterrupt:
         print("\nstopped: run the same command again", file=sys.stderr)
         return INTERRUPTED
@@ -100,6 +89,155 @@ def main(arguments: Sequence[str] | None = None) -> int:
         message, exit_code = report_error(error)
         print(message, file=sys.stderr)
         return exit_code
+
+
+def _run_command(options: Options) -> int:
+    match options:
+        case ExportOptions():
+            return export(options)
+        case ShowOptions():
+            return show(options)
+        case StatsOptions():
+            return write_stats(options)
+        case VerifyOptions():
+            return verify(options.folder)
+
+
+def export(options: ExportOptions) -> int:
+    """Write the documents of a directory in another format (shards/export.py).
+
+    Raises:
+        FileNotFoundError: a directory is not finished.
+        InvalidValueError: Parquet without a folder, or a folder that exists.
+        OverlapInputError: the directory of articles does not list its overlap with this one.
+    """
+    from bioshards.corpus.lifecycle import full_text_overlap
+    from bioshards.corpus.shards import arrow_io
+    from bioshards.corpus.shards.export import export_files, format_documents
+
+    storage, folder, is_text = LocalStorage(), options.folder, options.format == "text"
+    batches = arrow_io.read_directory(storage, folder, ["sentences"] if is_text else None)
+    if options.exclude_overlap_with is not None:
+        overlap = full_text_overlap.read(storage, options.exclude_overlap_with, folder)
+        batches = full_text_overlap.exclude_ids(arrow_io.read_directory(storage, folder), overlap["id"])
+    if options.output is not None:
+        if os.path.exists(options.output):
+            raise InvalidValueError(f"--output {options.output} exists: remove it, or name a new folder")
+        for path in export_files(storage, batches, options.output, options.format):
+            print(path)
+        return OK
+    if options.format == "parquet":
+        raise InvalidValueError("--format parquet is written to files: give a folder with --output")
+    separator = ""
+    for batch in batches:
+        text = format_documents(batch, options.format)
+        sys.stdout.write(separator + (text.removesuffix("\n") if is_text else text))
+        separator = "\n" if is_text else ""
+    sys.stdout.flush()
+    return OK
+
+
+def show(options: ShowOptions) -> int:
+    """Print one document."""
+    document = _find_document(options.folder, options.id)
+    if document is None:
+        print(f"{options.folder} has no document {options.id}", file=sys.stderr)
+        return FAILED
+    print("\n".join(_format_document(document)), flush=True)
+    return OK
+
+
+def _find_document(folder: str, document_id: str) -> dict[str, Any] | None:
+    """Return a document as plain data, or None if the directory does not contain it.
+
+    Args:
+        document_id: ``pubmed:12345678``, or a PMID, PMCID or DOI alone.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from bioshards.corpus.shards import arrow_io
+
+    column, value = "id", pa.scalar(document_id)
+    if re.fullmatch(r"\d{1,9}", document_id):
+        column, value = "pmid", pa.scalar(int(document_id), pa.int32())
+    elif re.fullmatch(r"PMC\d+", document_id):
+        column = "pmcid"
+    elif document_id.startswith("10."):
+        column = "doi"
+    for batch in arrow_io.read_directory(LocalStorage(), folder):
+        row = pc.index(batch[column], value).as_py()
+        if row >= 0:
+            document: dict[str, Any] = batch.slice(row, 1).to_pylist()[0]
+            return document
+    return None
+
+
+def _format_document(document: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines that show a document."""
+    for name, value in document.items():
+        if name not in ("sentences", "sections") and value is not None:
+            yield f"{name:20} {value}"
+    headings = {section["first_sentence"]: section["heading"] for section in document["sections"]}
+    for index, sentence in enumerate(document["sentences"]):
+        if index in headings:
+            yield f"  [{headings[index]}]"
+        yield f"  {index:3}  {sentence}"
+
+
+def write_stats(options: StatsOptions) -> int:
+    """Write the statistics of a directory as JSON, as HTML, or as text to standard output.
+
+    Raises:
+        FileNotFoundError: the directory is not finished.
+        StatsError: the directory cannot be summarised or is damaged, or a file cannot be written.
+    """
+    from bioshards.corpus.stats import directory_stats, report
+
+    result = directory_stats.compute_stats(LocalStorage(), options.folder)
+    if options.json is not None:
+        _write_text(options.json, directory_stats.to_json(result))
+    if options.html is not None:
+        name = os.path.basename(os.path.abspath(options.folder))
+        _write_text(options.html, report.render_stats_page(result, name))
+    if options.json is options.html is None:
+        _write_text("-", report.render_text(result))
+    return OK
+
+
+def _write_text(path: str, text: str) -> None:
+    from bioshards.corpus.stats.directory_stats import StatsError
+
+    data = text.encode("utf-8", "backslashreplace")
+    if path == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        with LocalStorage().write(path) as file:
+            file.write(data)
+    except OSError as error:
+        raise StatsError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def verify(folder: str) -> int:
+    """Compare a directory with its manifest; print the result and return the exit code."""
+    from bioshards.corpus.shards.input_dirs import check_directory
+    from bioshards.corpus.ui.progress import Progress
+
+    with Progress(sys.stderr).bar(f"verifying {folder}", is_transient=True):
+        check = check_directory(LocalStorage(), folder)
+    counts = f"{check.num_files:,} files, {check.num_rows:,} rows, {check.num_bytes:,} bytes"
+    if not check.problems:
+        print(f"{folder} is as its manifest lists it: {counts}")
+        return OK
+    print("\n".join(check.problems), file=sys.stderr)
+    print(
+        f"{folder} differs from its manifest in {len(check.problems):,} files (of {counts}): "
+        "make it again, or copy it again",
+        file=sys.stderr,
+    )
+    return FAILED
 
 
 if __name__ == "__main__":

@@ -17,17 +17,22 @@ import functools
 import html
 import html.entities
 import re
-from typing import Final
-
-from lxml import etree
+from typing import TYPE_CHECKING, Final
 
 from bioshards.corpus.errors import BadRecordError
+
+if TYPE_CHECKING:
+    from lxml import etree
 
 
 def text_content(element: etree._Element) -> str:
     """Return all text in an element as written, without its tail."""
     if not len(element):
         return element.text or ""
+    from lxml import (
+        etree,
+    )  # here, so that the help on options, which names cleaning rules, does not wait for it
+
     return etree.tostring(element, method="text", encoding="unicode", with_tail=False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import random
 import re
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus import commands
+from bioshards.corpus import __main__ as command
 from bioshards.corpus.lifecycle import full_text_overlap
 from bioshards.corpus.lifecycle.full_text_overlap import MATCH_KEY_SCHEMA, OVERLAP_SCHEMA, OverlapInputError
 from bioshards.corpus.manifest import OverlapFile
@@ -378,7 +379,8 @@ def test_unfinished_directory_is_refused(finished_dirs: tuple[str, str]) -> None
 def export_first_sentences(folder: str, without: str | None = None) -> list[str]:
     """Return the first sentence of each exported document."""
     out = io.StringIO()
-    commands.export(folder, out, without)
+    with contextlib.redirect_stdout(out):
+        command.export(command.ExportOptions(folder=folder, exclude_overlap_with=without))
     return [block.split("\n")[0] for block in out.getvalue().split("\n\n")]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import json
@@ -10,7 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from bioshards.corpus import commands
+from bioshards.corpus.__main__ import ExportOptions, export
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.export import ExportFormat, export_files
@@ -26,9 +27,11 @@ def folder(tmp_path: Path) -> str:
     return str(write_document_dir(tmp_path / "documents", {"one": documents}))
 
 
-def export_text(folder: str, export_format: ExportFormat) -> str:
+def export_text(folder: str, export_format: ExportFormat, output: str | None = None) -> str:
+    """Return what an export writes to standard output."""
     stream = io.StringIO()
-    commands.export(folder, stream, export_format=export_format)
+    with contextlib.redirect_stdout(stream):
+        export(ExportOptions(folder=folder, format=export_format, output=output))
     return stream.getvalue()
 
 
@@ -38,11 +41,11 @@ def test_json_lines_have_all_columns(folder: str) -> None:
 
 
 def test_files_have_what_standard_output_has(folder: str, tmp_path: Path) -> None:
-    commands.export(folder, io.StringIO(), export_format="jsonl", output=str(tmp_path / "jsonl"))
+    export_text(folder, "jsonl", str(tmp_path / "jsonl"))
     assert gzip.decompress((tmp_path / "jsonl/data-00000.jsonl.gz").read_bytes()).decode() == export_text(
         folder, "jsonl"
     )
-    commands.export(folder, io.StringIO(), export_format="parquet", output=str(tmp_path / "parquet"))
+    export_text(folder, "parquet", str(tmp_path / "parquet"))
     rows = [row for batch in arrow_io.read_directory(FILES, folder) for row in batch.to_pylist()]
     assert pq.read_table(tmp_path / "parquet/data-00000.parquet").to_pylist() == rows
 
@@ -58,4 +61,4 @@ def test_refused_outputs(folder: str) -> None:
     with pytest.raises(InvalidValueError, match="give a folder with --output"):
         export_text(folder, "parquet")
     with pytest.raises(InvalidValueError, match="exists: remove it"):
-        commands.export(folder, io.StringIO(), output=folder)
+        export_text(folder, "text", folder)
