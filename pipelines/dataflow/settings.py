@@ -58,6 +58,7 @@ def check_options(beam_options: PipelineOptions) -> None:
         ) from error
     from apache_beam.options.pipeline_options import GoogleCloudOptions
     from apache_beam.options.pipeline_options_validator import PipelineOptionsValidator
+    from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
 
     options = beam_options.get_all_options()
     missing = [f"--{name} ({meaning})" for name, meaning in _REQUIRED_OPTIONS.items() if not options[name]]
@@ -68,8 +69,8 @@ def check_options(beam_options: PipelineOptions) -> None:
     if options["template_location"]:
         raise UsageError("--template_location would only write the job: leave it out, and the job is started")
     cloud_options = beam_options.view_as(GoogleCloudOptions)
-    validator = PipelineOptionsValidator(beam_options, None)
-    problems = validator.validate_cloud_options(cloud_options)
+    validator = PipelineOptionsValidator(beam_options, DataflowRunner())
+    problems = validator.validate_cloud_options(cloud_options) if validator.is_service_runner() else []
     for name in ("temp_location", "staging_location"):
         if options[name]:
             problems += validator.validate_gcs_path(cloud_options, name)
