@@ -24,9 +24,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -74,10 +75,8 @@ _PROBLEM_COLUMN: Final = "problem"  # of earlier versions: rows of unreadable me
 
 _MD5_PATTERN: Final = re.compile(r"[0-9a-fA-F]{32}")
 _LICENCE_VERSION: Final = re.compile(r"-\d(\.\d)?(-IGO)?$")
-_DIGITS: Final = re.compile(r"\s*[0-9]{1,10}\s*")
-_PMCID: Final = re.compile(r"\s*(?:PMC)?([0-9]{1,8})\s*", re.ASCII | re.IGNORECASE)
-_FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
-"""Values of a flag, as texts in lower case."""
+_PMCID: Final = re.compile(r"(?:PMC)?([0-9]{1,8})", re.ASCII | re.IGNORECASE)
+_PositiveInt = Annotated[int, msgspec.Meta(gt=0, lt=1 << 31)]
 
 
 class ListedVersion(NamedTuple):
@@ -319,6 +318,21 @@ def _metadata_path(mirror: str, range_number: int) -> str:
 # Metadata objects
 
 
+class _MetadataObject(msgspec.Struct):
+    """The fields of a metadata object that are read."""
+
+    pmcid: str | int
+    version: _PositiveInt
+    license_code: str | None
+    is_pmc_openaccess: bool
+    is_manuscript: bool
+    is_historical_ocr: bool
+    is_retracted: bool
+    pmid: _PositiveInt | None = None
+    doi: str | None = None
+    xml_url: str | None = None
+
+
 def parse_metadata(body: bytes, listed: ListedVersion, etag: str, today: date) -> ArticleMetadata:
     """Parse a metadata object.
 
@@ -333,31 +347,31 @@ def parse_metadata(body: bytes, listed: ListedVersion, etag: str, today: date) -
             field.
     """
     try:
-        metadata = json.loads(body)
+        fields = json.loads(body)
+        if isinstance(fields, dict):
+            texts = {name: value.strip() or None for name, value in fields.items() if isinstance(value, str)}
+            fields |= texts
+        metadata = msgspec.convert(fields, _MetadataObject, strict=False)
+    except msgspec.ValidationError as error:
+        raise ArticleMetadataError(str(error)) from error
     except (ValueError, RecursionError) as error:
         raise ArticleMetadataError(f"not JSON: {error}") from error
-    if not isinstance(metadata, dict):
-        raise ArticleMetadataError("not a JSON object")
-    pmcid, version = listed.pmcid, listed.version
-    if not _is_pmcid(metadata.get("pmcid"), pmcid) or _parse_int(metadata, "version") != version:
-        raise ArticleMetadataError(
-            f"it is of {metadata.get('pmcid')!r:.100}, version {metadata.get('version')!r:.100}"
-        )
-    if "license_code" not in metadata:
-        raise ArticleMetadataError("it has no license_code")
+    match = _PMCID.fullmatch(str(metadata.pmcid))
+    if not match or (int(match[1]), metadata.version) != (listed.pmcid, listed.version):
+        raise ArticleMetadataError(f"it is of {metadata.pmcid!r:.100}, version {metadata.version}")
     return ArticleMetadata(
-        pmcid=pmcid,
-        version=version,
+        pmcid=listed.pmcid,
+        version=listed.version,
         etag=etag,
         inventory_etag=listed.etag,
-        pmid=_parse_int(metadata, "pmid"),
-        doi=_parse_doi(metadata),
-        licence=normalise_licence(_parse_text(metadata, "license_code")),
-        open_access=_parse_bool(metadata, "is_pmc_openaccess"),
-        manuscript=_parse_bool(metadata, "is_manuscript"),
-        ocr=_parse_bool(metadata, "is_historical_ocr"),
-        retracted=_parse_bool(metadata, "is_retracted"),
-        md5=_parse_xml_md5(_parse_text(metadata, "xml_url"), version_name(pmcid, version)),
+        pmid=metadata.pmid,
+        doi=_normalise_doi(metadata.doi),
+        licence=normalise_licence(metadata.license_code),
+        open_access=metadata.is_pmc_openaccess,
+        manuscript=metadata.is_manuscript,
+        ocr=metadata.is_historical_ocr,
+        retracted=metadata.is_retracted,
+        md5=_parse_xml_md5(metadata.xml_url, version_name(listed.pmcid, listed.version)),
         retrieved=today,
     )
 
@@ -369,50 +383,9 @@ def normalise_licence(code: str | None) -> str:
     return normalised if normalised in LICENCES else UNKNOWN_LICENCE
 
 
-def _is_pmcid(value: Any, pmcid: int) -> bool:
-    """Return True if the value is this id: ``"PMC12345"``, ``"12345"`` or ``12345``."""
-    match = _PMCID.fullmatch(str(value)) if type(value) in (str, int) else None
-    return match is not None and int(match[1]) == pmcid
-
-
-def _parse_int(metadata: dict[str, Any], name: str) -> int | None:
-    value = metadata.get(name)
-    if value is None or value == "":
-        return None
-    number = value
-    if (isinstance(value, str) and _DIGITS.fullmatch(value)) or (
-        isinstance(value, float) and value.is_integer()
-    ):
-        number = int(value)
-    if type(number) is int and 0 < number < 1 << 31:
-        return number
-    raise ArticleMetadataError(f"{name} is {value!r:.100}, not a whole number above 0")
-
-
-def _parse_text(metadata: dict[str, Any], name: str) -> str | None:
-    value = metadata.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, str) or len(value) > 2000 or not value.isprintable():
-        raise ArticleMetadataError(f"{name} is {value!r:.100}, not a line of text")
-    return value or None
-
-
-def _parse_doi(metadata: dict[str, Any]) -> str | None:
+def _normalise_doi(doi: str | None) -> str | None:
     """Return the DOI, or None if it has invalid characters: the article is kept without it."""
-    value = metadata.get("doi")
-    if value is not None and not isinstance(value, str):
-        raise ArticleMetadataError(f"doi is {value!r:.100}, not a line of text")
-    value = (value or "").strip()
-    return value if value and len(value) <= 2000 and value.isprintable() else None
-
-
-def _parse_bool(metadata: dict[str, Any], name: str) -> bool:
-    value = metadata.get(name)
-    flag = _FLAGS.get(str(value).strip().lower()) if type(value) in (bool, int, str) else None
-    if flag is not None:
-        return flag
-    raise ArticleMetadataError(f"{name} is {value!r:.100}, not true or false")
+    return doi if doi and len(doi) <= 2000 and doi.isprintable() else None
 
 
 def _parse_xml_md5(url: str | None, name: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 from datetime import date
@@ -138,33 +139,24 @@ def test_host_of_the_xml_url_is_ignored() -> None:
         ({"pmcid": "PMC123"}, "it is of 'PMC123', version 3"),
         ({"pmcid": 13}, "it is of 13"),
         ({"pmcid": "PMC12.3"}, "it is of 'PMC12.3'"),
-        ({"pmcid": 12.0}, "it is of 12.0"),
-        ({"pmcid": True}, "it is of True"),
-        ({"pmcid": None}, "it is of None"),
+        ({"pmcid": 12.5}, r"\$\.pmcid"),
+        ({"pmcid": True}, r"\$\.pmcid"),
+        ({"pmcid": None}, r"\$\.pmcid"),
         ({"version": 30}, "version 30"),
-        ({"version": "3rd"}, "version is '3rd'"),
-        ({"version": None}, "version None"),
-        ({"version": 3.5}, "version is 3.5"),
-        ({"pmid": "PMID 345"}, "pmid is 'PMID 345'"),
-        ({"pmid": "-345"}, "pmid is '-345'"),
-        ({"pmid": "0"}, "pmid is '0'"),
-        ({"pmid": [345]}, "pmid is \\[345\\]"),
-        ({"pmid": 1e300}, "pmid is 1e"),
-        ({"pmid": float("nan")}, "pmid is nan"),
-        ({"pmid": True}, "pmid is True"),
-        ({"pmid": 0}, "pmid is 0"),
-        ({"pmid": 1 << 31}, "pmid is 2147483648"),
-        ({"doi": 10.1}, "doi is 10.1"),
-        ({"doi": ["10.1000/1"]}, "doi is"),
-        ({"license_code": 4}, "license_code is 4"),
-        ({"is_pmc_openaccess": "yes"}, "is_pmc_openaccess is 'yes'"),
-        ({"is_pmc_openaccess": ""}, "is_pmc_openaccess is ''"),
-        ({"is_manuscript": 2}, "is_manuscript is 2"),
-        ({"is_manuscript": 0.0}, "is_manuscript is 0.0"),
-        ({"is_manuscript": [True]}, "is_manuscript is "),
-        ({"is_historical_ocr": None}, "is_historical_ocr is None"),
-        ({"is_retracted": None}, "is_retracted is None"),
-        ({"xml_url": {}}, "xml_url is"),
+        *(({"version": value}, r"\$\.version") for value in ("3rd", None, 3.5)),
+        *(
+            ({"pmid": value}, r"\$\.pmid")
+            for value in ("PMID 345", "-345", "0", [345], 1e300, float("nan"), True, 0, 1 << 31)
+        ),
+        ({"doi": 10.1}, r"\$\.doi"),
+        ({"doi": ["10.1000/1"]}, r"\$\.doi"),
+        ({"license_code": 4}, r"\$\.license_code"),
+        ({"is_pmc_openaccess": "yes"}, r"\$\.is_pmc_openaccess"),
+        ({"is_pmc_openaccess": ""}, r"\$\.is_pmc_openaccess"),
+        *(({"is_manuscript": value}, r"\$\.is_manuscript") for value in (2, 0.0, [True])),
+        ({"is_historical_ocr": None}, r"\$\.is_historical_ocr"),
+        ({"is_retracted": None}, r"\$\.is_retracted"),
+        ({"xml_url": {}}, r"\$\.xml_url"),
         ({"xml_url": f"s3://pmc-oa-opendata/PMC1.3/PMC1.3.xml?md5={MD5}"}, "xml_url is"),
         ({"xml_url": f"s3://pmc-oa-opendata/PMC12.3/../PMC12.3.xml?md5={MD5}"}, "xml_url is"),
         ({"xml_url": f"s3://pmc-oa-opendata/x/PMC12.3/PMC12.3.xml?md5={MD5}"}, "xml_url is"),
@@ -187,6 +179,8 @@ def test_values_that_are_none_of_their_field_are_an_error(values: dict[str, obje
         ({"pmcid": "12"}, "pmid", 345),
         ({"pmcid": 12}, "pmid", 345),
         ({"pmcid": "pmc12"}, "pmid", 345),
+        ({"pmcid": " PMC12 "}, "pmid", 345),
+        ({"pmcid": 12.0}, "pmid", 345),
         ({"version": "3"}, "pmid", 345),
         ({"version": 3.0}, "pmid", 345),
         ({"pmid": "345"}, "pmid", 345),
@@ -213,7 +207,7 @@ def test_missing_licence_or_flag_is_an_error() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null", b"\xff", b"[" * 100_000, b"1" * 10_000])
 def test_body_other_than_a_json_object_is_an_error(body: bytes) -> None:
-    with pytest.raises(ArticleMetadataError, match=r"not (JSON|a JSON object)"):
+    with pytest.raises(ArticleMetadataError, match=r"not JSON|Expected `object`"):
         parse(body)
 
 
@@ -402,7 +396,9 @@ def test_unreadable_metadata_is_a_failure_and_read_by_each_update(
         assert list_versions(result) == ["2.10", "5.1", "11.1"]
         [failure] = result.failures
         assert (failure.pmcid, failure.reason) == (1, "bad-metadata")
-        assert f"metadata/PMC1.1.json: {next(iter(values))} is" in failure.detail
+        assert re.search(
+            rf"metadata/PMC1\.1\.json: Expected .* at `\$\.{next(iter(values))}`", failure.detail
+        )
     bucket.put_article(FakeArticle(1))
     bucket.publish_inventory("2026-09-06")
     assert list_versions(update_metadata()) == ["1.1", "2.10", "5.1", "11.1"]
