@@ -31,10 +31,6 @@ from bioshards.corpus.download.listing import (
 )
 from bioshards.corpus.download.sources import SourceSpec
 
-MIRROR_FOLDERS: Final[tuple[str, ...]] = ("europepmc",)
-MAX_CONNECTIONS: Final = 4
-REQUESTS_PER_SECOND: Final = 8.0
-"""Rate limit of the server for all workers together; no limit is published, this is NCBI's."""
 STALE_AFTER_DAYS: Final = 45
 """If the newest of the weekly packages is older than this, a notice is shown."""
 

@@ -36,13 +36,8 @@ from bioshards.corpus.download.listing import (
 from bioshards.corpus.download.sources import FileSelection, SourceSpec
 from bioshards.corpus.errors import shorten_list
 
-MAX_CONNECTIONS: Final = 4
-REQUESTS_PER_SECOND: Final = 8.0
-"""Rate limit of NCBI's file server for all workers together.  According to measurements of users it serves 4
-connections well, and answers 503 to 48 connections or to more than about 20 requests a second."""
 BASELINE: Final = "baseline"
 UPDATES: Final = "updatefiles"
-MIRROR_FOLDERS: Final[tuple[str, ...]] = (f"pubmed/{BASELINE}", f"pubmed/{UPDATES}")
 
 _FILE_NAME = re.compile(r"(pubmed([0-9]{2})n([0-9]{4,6})\.xml\.gz)(\.md5)?")
 _README_RANGE = re.compile(

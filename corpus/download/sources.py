@@ -20,12 +20,16 @@ from __future__ import annotations
 import importlib
 import re
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal
 
 from bioshards.corpus.errors import InvalidValueError, find_nearest, suggest_nearest
+
+if TYPE_CHECKING:
+    from bioshards.corpus.download.http_client import Connection
+    from bioshards.corpus.download.listing import SelectedFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,43 +70,6 @@ class SourceSpec:
     text: str
 
 
-if TYPE_CHECKING:
-    from bioshards.corpus.download.http_client import Connection
-    from bioshards.corpus.download.listing import SelectedFiles
-
-
-class FileListing(Protocol):
-    """A module of this folder for a server with a listing of files.
-
-    Attributes:
-        MIRROR_FOLDERS: folders of its files in the mirror.
-        MAX_CONNECTIONS: connections of all workers together.
-        REQUESTS_PER_SECOND: requests of all workers together.
-    """
-
-    MIRROR_FOLDERS: tuple[str, ...]
-    MAX_CONNECTIONS: int
-    REQUESTS_PER_SECOND: float
-
-    def list_files(
-        self,
-        connection: Connection,
-        base_url: str,
-        spec: SourceSpec,
-        mirrored_paths: Collection[str],
-        allow_removals: bool,
-    ) -> SelectedFiles:
-        """Read the listing and select files.
-
-        Args:
-            connection: connection to the server.
-            base_url: URL of the server.
-            spec: what to select.
-            mirrored_paths: paths of the source's files in the mirror.
-            allow_removals: let files of another year replace those of the mirror in any case.
-        """
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """Entry of a source.
@@ -112,22 +79,19 @@ class Source:
             reads.
         url: base URL of the server; the option ``--NAME-url`` replaces it.
         examples: values of ``--input``, for help and messages.
-        listing_module: module of this folder that lists the files; None for PMC, which has objects in a
-            bucket instead.
+        requests_per_second: of all workers together.
+        max_connections: of all workers together; for PMC the default of an option.
+        folders: folders of its files in the mirror; none for PMC, which has objects in a bucket instead.
         subsets: names that may follow the colon.
     """
 
     content: Literal["citations", "articles"]
     url: str
     examples: tuple[str, ...]
-    listing_module: str | None
+    requests_per_second: float
+    max_connections: int
+    folders: tuple[str, ...] = ()
     subsets: tuple[str, ...] = ()
-
-    def load_listing(self) -> FileListing:
-        """Import and return the module that lists the files, late, because it waits for HTTP's libraries."""
-        assert self.listing_module
-        listing: FileListing = importlib.import_module(f".{self.listing_module}", __package__)
-        return listing
 
     @property
     def usage(self) -> str:
@@ -136,32 +100,65 @@ class Source:
 
 
 SOURCES: Final[Mapping[str, Source]] = {
+    # According to measurements of users NCBI's server serves 4 connections well, and answers 503 to 48
+    # connections or to more than about 20 requests a second.
     "pubmed": Source(
         content="citations",
         url="https://ftp.ncbi.nlm.nih.gov/pubmed/",
         examples=("pubmed:", "pubmed:baseline[1-10]", "pubmed:updates[-3:]", "pubmed:since=2026-08-01"),
-        listing_module="pubmed",
+        requests_per_second=8.0,
+        max_connections=4,
+        folders=("pubmed/baseline", "pubmed/updatefiles"),
         subsets=("baseline", "updates"),
     ),
+    # S3 serves several thousand requests a second.
     "pmc": Source(
         content="articles",
         url="https://pmc-oa-opendata.s3.amazonaws.com/",
         examples=("pmc:", "pmc:[11000000-11010000]"),
-        listing_module=None,
+        requests_per_second=1000.0,
+        max_connections=64,
     ),
+    # No limit is published; this is NCBI's.
     "europepmc": Source(
         content="articles",
         url="https://ftp.ebi.ac.uk/pub/databases/pmc/oa/",
         examples=("europepmc:", "europepmc:[1-20000]", "europepmc:[-3:]", "europepmc:since=2026-08-01"),
-        listing_module="europepmc",
+        requests_per_second=8.0,
+        max_connections=4,
+        folders=("europepmc",),
     ),
 }
-"""Sources by name."""
+"""Sources by name; of one with folders, ``list_files`` in the module of its name reads the listing."""
+
+SETS: Final = ("open-access", "manuscripts", "ocr")
+"""Data sets of PMC: the Open Access Subset, authors' manuscripts, and articles from scanned pages."""
+
+DEFAULT_SETS: Final = frozenset({"open-access", "manuscripts"})
+
+Versions = Literal["newest", "all"]
+"""Versions of an article to select."""
+
+ListFiles = Callable[["Connection", str, SourceSpec, Collection[str], bool], "SelectedFiles"]
+"""Reads the listing of a server and selects files.
+
+Its arguments are a connection, the base URL, what to select, the paths of the source's files in the mirror, and
+whether files of another year replace those of the mirror in any case.
+"""
+
+
+def load_list_files(source_name: str) -> ListFiles:
+    """Import and return ``list_files`` of a source, late, because it waits for HTTP's libraries."""
+    list_files: ListFiles = importlib.import_module(f".{source_name}", __package__).list_files
+    return list_files
 
 
 def list_source_names(content: Literal["citations", "articles"]) -> list[str]:
     """Return the names of the sources with this content."""
     return [name for name, source in SOURCES.items() if source.content == content]
+
+
+# Parsing
 
 
 _BARE_SINCE = re.compile(r"(?:([^\[\],:=]+)[,:])?(since=.*)")
@@ -176,6 +173,10 @@ class SourceSpecError(InvalidValueError):
     """An ``--input`` that begins with the name of a source, or a misspelt one, is invalid."""
 
 
+class _Problem(Exception):
+    """What is wrong with a specification."""
+
+
 def parse_source_spec(text: str) -> SourceSpec | None:
     """Parse an ``--input``; return None if it is a path.
 
@@ -188,92 +189,76 @@ def parse_source_spec(text: str) -> SourceSpec | None:
     source, colon, rest = text.partition(":")
     if not colon:
         return None
-    if source not in SOURCES:
-        _reject_misspelt(text, source, rest)
+    nearest = source if source in SOURCES else _find_misspelt(source, rest)
+    if not nearest:
         return None
+    try:
+        if nearest != source:
+            raise _Problem(f"no source is called {source} (did you mean {nearest}:{rest}?)")
+        subset, selection = _parse_rest(source, rest)
+    except _Problem as problem:
+        raise SourceSpecError(
+            f"--input {text}: {problem}. What would work: {', '.join(SOURCES[nearest].examples)}. "
+            f"(If a file or a folder has this name, write ./{text})"
+        ) from None
+    return SourceSpec(source, subset, selection, text)
+
+
+def _find_misspelt(prefix: str, rest: str) -> str:
+    """Return the source whose misspelt name this is; '' for a path."""
+    if not re.fullmatch(r"[\w-]{1,20}", prefix) or re.search(r"[/\\.*?]", rest):
+        return ""
+    return find_nearest(prefix, SOURCES, 0.8)
+
+
+def _parse_rest(source: str, rest: str) -> tuple[str, FileSelection]:
+    """Parse what follows the colon: the subset and the selection."""
     match = _BARE_SINCE.fullmatch(rest) or _IN_BRACKETS.fullmatch(rest)
     if not match:
-        raise _make_error(text, source, f"{rest!r} after {source}: cannot be read")
+        raise _Problem(f"{rest!r} after {source}: cannot be read")
     subset, selector = match[1] or "", match[2]
-    if subset and subset not in SOURCES[source].subsets:
-        raise _make_error(text, source, _describe_unknown_subset(source, subset))
-    return SourceSpec(
-        source,
-        subset,
-        _parse_selection(text, source, selector) if selector is not None else FileSelection(),
-        text,
-    )
+    subsets = SOURCES[source].subsets
+    if subset and not subsets:
+        raise _Problem(f"{source}: has no parts such as {subset!r}, only a selection in brackets may follow")
+    if subset and subset not in subsets:
+        hint = suggest_nearest(subset.strip(), subsets)
+        raise _Problem(
+            f"{source}: has no part {subset!r}{hint or ' (numbers and the like stand in brackets)'}"
+        )
+    return subset, FileSelection() if selector is None else _parse_selection(source, selector.strip())
 
 
-def _parse_selection(text: str, source: str, selector: str) -> FileSelection:
-    if not selector.strip():
-        raise _make_error(text, source, "the brackets are empty")
-    if since := _SINCE.fullmatch(selector.strip()):
-        if SOURCES[source].listing_module is None:
-            raise _make_error(
-                text, source, f"{source}: has no need of since=, as what the mirror has is not read again"
-            )
-        return FileSelection(since=_parse_date(text, source, since[1]))
-    if newest := _NEWEST.fullmatch(selector.strip()):
-        if SOURCES[source].listing_module is None:
-            raise _make_error(
-                text, source, f"{source}: has articles, no files, so that there are no newest ones to count"
-            )
+def _parse_selection(source: str, selector: str) -> FileSelection:
+    if not selector:
+        raise _Problem("the brackets are empty")
+    if since := _SINCE.fullmatch(selector):
+        return FileSelection(since=_parse_date(since[1]))
+    if newest := _NEWEST.fullmatch(selector):
+        if not SOURCES[source].folders:
+            raise _Problem(f"{source}: has articles, no files, so that there are no newest ones to count")
         if not int(newest[1]):
-            raise _make_error(text, source, f"[-{newest[1]}:] selects nothing")
+            raise _Problem(f"[-{newest[1]}:] selects nothing")
         return FileSelection(newest=int(newest[1]))
-    return FileSelection(tuple(_parse_range(text, source, item.strip()) for item in selector.split(",")))
+    return FileSelection(tuple(_parse_range(item.strip()) for item in selector.split(",")))
 
 
-def _parse_date(text: str, source: str, value: str) -> date:
+def _parse_date(value: str) -> date:
     try:
         if _DATE.fullmatch(value):
             return date.fromisoformat(value)
     except ValueError:
         pass  # a 13th month or a 31st of June
-    raise _make_error(text, source, f"{value!r} is not a date (year-month-day)")
+    raise _Problem(f"{value!r} is not a date (year-month-day)")
 
 
-def _parse_range(text: str, source: str, item: str) -> tuple[int, int | None]:
+def _parse_range(item: str) -> tuple[int, int | None]:
     match = _RANGE.fullmatch(item)
     if not match:
-        raise _make_error(
-            text, source, f"{item!r} is not a number or a range of numbers; a list has nothing else"
-        )
+        raise _Problem(f"{item!r} is not a number or a range of numbers; a list has nothing else")
     low = int(match[1])
     high = int(match[3]) if match[3] else None if match[2] else low
     if not low:
-        raise _make_error(text, source, f"{item!r} begins at 0, numbers begin at 1")
+        raise _Problem(f"{item!r} begins at 0, numbers begin at 1")
     if high is not None and high < low:
-        raise _make_error(text, source, f"the range {item} runs backwards")
+        raise _Problem(f"the range {item} runs backwards")
     return low, high
-
-
-def _describe_unknown_subset(source: str, subset: str) -> str:
-    if not SOURCES[source].subsets:
-        return f"{source}: has no parts such as {subset!r}, only a selection in brackets may follow"
-    hint = suggest_nearest(subset.strip(), SOURCES[source].subsets)
-    return f"{source}: has no part {subset!r}{hint or ' (numbers and the like stand in brackets)'}"
-
-
-def _reject_misspelt(text: str, prefix: str, rest: str) -> None:
-    """Raise an error for a misspelt name of a source, unless the rest looks like a path."""
-    nearest = find_nearest(prefix, SOURCES, 0.8) if re.fullmatch(r"[\w-]{1,20}", prefix) else ""
-    if nearest and not re.search(r"[/\\.*?]", rest):
-        raise _make_error(text, nearest, f"no source is called {prefix} (did you mean {nearest}:{rest}?)")
-
-
-def _make_error(text: str, source: str, problem: str) -> SourceSpecError:
-    return SourceSpecError(
-        f"--input {text}: {problem}. What would work: {', '.join(SOURCES[source].examples)}. "
-        f"(If a file or a folder has this name, write ./{text})"
-    )
-
-
-SETS: Final = ("open-access", "manuscripts", "ocr")
-"""Data sets of PMC: the Open Access Subset, authors' manuscripts, and articles from scanned pages."""
-
-DEFAULT_SETS: Final = frozenset({"open-access", "manuscripts"})
-
-Versions = Literal["newest", "all"]
-"""Versions of an article to select."""

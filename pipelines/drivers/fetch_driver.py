@@ -65,7 +65,7 @@ class FetchDriver(Driver[FetchOptions, FetchJob]):
         listings = {
             source: list_source(mirror, source, specs, self.options, context.is_local_run)
             for source, specs in sorted(self.specs_by_source.items())
-            if SOURCES[source].listing_module
+            if SOURCES[source].folders
         }
         return FetchJob(
             mirror=mirror,

@@ -10,7 +10,7 @@ from bioshards.corpus.download.mirror import Mirror, remove_temporaries
 from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, s3_bucket
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.bucket_inventory import Inventory
-from bioshards.corpus.download.sources import DEFAULT_SETS, SourceSpec
+from bioshards.corpus.download.sources import DEFAULT_SETS, SOURCES, SourceSpec
 from bioshards.corpus.jats import inputs
 from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.storage.storage_protocol import Storage
@@ -28,9 +28,6 @@ from bioshards.pipelines.inputs.run_inputs import (
     split_specs_and_paths,
 )
 from bioshards.pipelines.options.pipeline_options import DownloadOptions, ShardsOptions
-
-REQUESTS_PER_SECOND = 1000.0
-"""Requests to PMC's bucket at most; S3 serves several thousand a second."""
 
 
 def find_inputs(storage: Storage, options: ShardsOptions, output: str, is_local_run: bool) -> RunInputs:
@@ -78,7 +75,9 @@ def plan_articles(
     Raises:
         EmptySelectionError, ListingError, DownloadError: an input cannot be used.
     """
-    server = make_server(options.get_url("pmc"), options.contact, options.connections, REQUESTS_PER_SECOND)
+    server = make_server(
+        options.get_url("pmc"), options.contact, options.connections, SOURCES["pmc"].requests_per_second
+    )
     inventory = None
     notices: list[str] = []
     if not options.dry_run:

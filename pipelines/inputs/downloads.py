@@ -22,7 +22,7 @@ from bioshards.corpus.download.mirror import Mirror, MirroredFile
 from bioshards.corpus.download.pmc.removals import is_large_removal
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.download.rate_limit import RateLimiter
-from bioshards.corpus.download.sources import SOURCES, SourceSpec
+from bioshards.corpus.download.sources import SOURCES, SourceSpec, load_list_files
 from bioshards.corpus.errors import BadFileError, UsageError, escape_controls, shorten_list
 from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.storage.retry import INTERACTIVE_RETRY_POLICY, MAX_FAILED_FILES, retry
@@ -144,21 +144,21 @@ def list_source(
     Raises:
         ListingError, EmptySelectionError, DownloadError: the listing cannot be read, or nothing is selected.
     """
-    listing = SOURCES[source_name].load_listing()
-    url = options.get_url(source_name)
-    server = make_server(url, options.contact, listing.MAX_CONNECTIONS, listing.REQUESTS_PER_SECOND)
+    source = SOURCES[source_name]
+    list_files = load_list_files(source_name)
+    server = make_server(
+        options.get_url(source_name), options.contact, source.max_connections, source.requests_per_second
+    )
     mirrored_infos = {
         info.path.removeprefix(f"{mirror.folder}/"): info
-        for folder in listing.MIRROR_FOLDERS
+        for folder in source.folders
         for info in mirror.storage.walk(f"{mirror.folder}/{folder}")
         if not info.path.endswith(".md5")
     }
     with with_interactive_retry(server).connect() as connection:
         listed_at = utc_now()
         selected, notices, unlisted_paths = _merge_selections(
-            listing.list_files(
-                connection, server.base_url, spec, mirrored_infos.keys(), options.allow_removals
-            )
+            list_files(connection, server.base_url, spec, mirrored_infos.keys(), options.allow_removals)
             for spec in specs
         )
         mirrored = mirror.find_mirrored(connection, selected, is_read_only=options.dry_run)

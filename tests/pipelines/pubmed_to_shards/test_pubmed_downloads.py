@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 
 from bioshards.corpus.download import http_client
-from bioshards.corpus.download.pubmed import MAX_CONNECTIONS, REQUESTS_PER_SECOND
+from bioshards.corpus.download.sources import SOURCES
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.storage import retry
 from bioshards.corpus.storage.retry import RetryPolicy
@@ -145,8 +145,8 @@ def test_all_faults_together_leave_the_result_unchanged(
     assert run(*make_arguments(server, tmp_path / "out")) == 0
     assert len(server.pending_faults) <= 3, "a file that has come whole is not asked for again"
     assert digest_without_manifest(tmp_path / "out") == run_locally(server, tmp_path / "local")
-    assert server.max_open_connections <= MAX_CONNECTIONS
-    assert server.max_requests_per_second() <= REQUESTS_PER_SECOND + 1
+    assert server.max_open_connections <= SOURCES["pubmed"].max_connections
+    assert server.max_requests_per_second() <= SOURCES["pubmed"].requests_per_second + 1
 
 
 def publish_baseline(folder: Path, count: int, records: int = 30) -> None:
@@ -174,8 +174,8 @@ def test_connection_and_request_limits_hold_for_any_number_of_workers(tmp_path: 
             "run", "pubmed_to_shards", "--workers", 5, *make_arguments(server, tmp_path / "out")
         )
         assert completed.returncode == 0, completed.stderr
-        assert server.max_open_connections <= MAX_CONNECTIONS
-        assert server.max_requests_per_second() <= REQUESTS_PER_SECOND + 1
+        assert server.max_open_connections <= SOURCES["pubmed"].max_connections
+        assert server.max_requests_per_second() <= SOURCES["pubmed"].requests_per_second + 1
         # Connections are reused: 16 files and their checksums are 32 requests.
         assert len(server.requests_for("*.gz*")) == 32
         assert server.connections < 16
@@ -708,5 +708,5 @@ def test_real_files_through_every_fault_equal_a_local_run(tmp_path: Path, run: R
         assert run(*make_arguments(server, tmp_path / "out")) == 0
         assert digest_without_manifest(tmp_path / "out") == run_locally(server, tmp_path / "local")
         assert load_manifest(tmp_path / "out")["counts"]["deletions"] == 218
-        assert server.max_open_connections <= MAX_CONNECTIONS
-        assert server.max_requests_per_second() <= REQUESTS_PER_SECOND + 1
+        assert server.max_open_connections <= SOURCES["pubmed"].max_connections
+        assert server.max_requests_per_second() <= SOURCES["pubmed"].requests_per_second + 1
