@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Final
 
@@ -37,22 +36,13 @@ STALE_AFTER_DAYS: Final = 45
 _PACKAGE_NAME = re.compile(r"PMC([0-9]{1,9})_PMC([0-9]{1,9})\.xml\.gz")
 
 
-@dataclass(frozen=True, slots=True)
-class Package:
-    """A package and the range of PMC ids in its name."""
-
-    first_pmcid: int
-    last_pmcid: int
-    remote_file: RemoteFile
-
-
-def parse_listing(page: str, base_url: str) -> list[Package]:
+def parse_listing(page: str, base_url: str) -> list[RemoteFile]:
     """Parse the listing of ``base_url``: packages in the order of their ids, other links ignored.
 
     Raises:
         ListingError: the page lists no package.
     """
-    packages: dict[str, Package] = {}
+    packages: dict[str, RemoteFile] = {}
     for link in parse_links(page):
         if match := _PACKAGE_NAME.fullmatch(link.name):
             remote_file = RemoteFile(
@@ -63,18 +53,17 @@ def parse_listing(page: str, base_url: str) -> list[Package]:
                 listing_text=link.listing_text,
                 modified_at=link.modified_at,
                 size=link.size,
+                first=int(match[1]),
+                last=int(match[2]),
             )
-            packages.setdefault(link.name, Package(int(match[1]), int(match[2]), remote_file))
+            packages.setdefault(link.name, remote_file)
     if not packages:
         raise make_listing_error(base_url, page, "package (PMCn_PMCn.xml.gz)", "europepmc.py")
-    return sorted(
-        packages.values(),
-        key=lambda package: (package.first_pmcid, package.last_pmcid, package.remote_file.name),
-    )
+    return sorted(packages.values(), key=lambda package: (package.first, package.last, package.name))
 
 
 def select_files(
-    spec: SourceSpec, packages: Sequence[Package], today: date, mirrored_paths: Collection[str] = ()
+    spec: SourceSpec, packages: Sequence[RemoteFile], today: date, mirrored_paths: Collection[str] = ()
 ) -> SelectedFiles:
     """Select the packages to fetch for ``europepmc:``.
 
@@ -88,13 +77,8 @@ def select_files(
         EmptySelectionError: no package is selected.
         ListingError: ``since=`` is given, and a package has no date in the listing.
     """
-    selected = apply_spec(
-        spec, [(package.first_pmcid, package.last_pmcid, package.remote_file) for package in packages]
-    )
-    newest_modified = max(
-        (package.remote_file.modified_at for package in packages if package.remote_file.modified_at),
-        default=None,
-    )
+    selected = apply_spec(spec, packages)
+    newest_modified = max((package.modified_at for package in packages if package.modified_at), default=None)
     notices = []
     age_days = (today - newest_modified.date()).days if newest_modified else 0
     if newest_modified and age_days > STALE_AFTER_DAYS:
@@ -108,7 +92,7 @@ def select_files(
 
 
 def _find_unlisted(
-    spec: SourceSpec, packages: Sequence[Package], mirrored_paths: Collection[str]
+    spec: SourceSpec, packages: Sequence[RemoteFile], mirrored_paths: Collection[str]
 ) -> Iterator[str]:
     """Yield the selected packages of the mirror that the listing lacks.
 
@@ -120,9 +104,7 @@ def _find_unlisted(
     for path in sorted(mirrored_paths):
         if match := _PACKAGE_NAME.fullmatch(path.rpartition("/")[2]):
             first, last = int(match[1]), int(match[2])
-            is_listed = any(
-                first <= package.last_pmcid and package.first_pmcid <= last for package in packages
-            )
+            is_listed = any(first <= package.last and package.first <= last for package in packages)
             if spec.selection.overlaps(first, last) and not is_listed:
                 yield path
 

@@ -33,6 +33,8 @@ class RemoteFile:
         modified_at: time of modification in the listing, to the minute, in the time zone of the server.
         size: in bytes, rounded as in the listing; 0 if it is not listed.
         is_md5_listed: True if the listing has the file of its MD5, so that it must be there.
+        first, last: numbers in its name: of PubMed's files, or the first and last PMC id of a package.
+        year: last two digits of the year in its name; 0 without one.
     """
 
     url: str
@@ -43,6 +45,9 @@ class RemoteFile:
     modified_at: datetime | None = None
     size: int = 0
     is_md5_listed: bool = False
+    first: int = 0
+    last: int = 0
+    year: int = 0
 
     @property
     def name(self) -> str:
@@ -180,32 +185,22 @@ def _parse_date_and_size(row: str) -> tuple[datetime | None, int, str]:
     return modified_at, int(float(size) * _SIZE_UNITS[unit]), f"{date_text} {size}{unit}"
 
 
-def apply_spec(spec: SourceSpec, files: Sequence[tuple[int, int, RemoteFile]]) -> list[RemoteFile]:
-    """Select files, keeping their order.
-
-    Args:
-        spec: parsed ``--input``.
-        files: (first number, last number, file) of all listed files.
+def apply_spec(spec: SourceSpec, files: Sequence[RemoteFile]) -> list[RemoteFile]:
+    """Select listed files, keeping their order.
 
     Raises:
         EmptySelectionError: no file is selected; the message names the listed range.
         ListingError: ``since=`` is given, and the listing has no date for a file.
     """
     selection = spec.selection
-    selected = [remote_file for first, last, remote_file in files if selection.overlaps(first, last)]
+    selected = [file for file in files if selection.overlaps(file.first, file.last)]
     if selection.since:
-        selected = [
-            remote_file
-            for remote_file in selected
-            if _require_modified_at(spec, remote_file).date() >= selection.since
-        ]
+        since = selection.since
+        selected = [file for file in selected if _require_modified_at(spec, file).date() >= since]
     if selection.newest:
         selected = selected[-selection.newest :]
     if not selected:
-        raise EmptySelectionError(
-            f"--input {spec.text} selects no file. "
-            f"{_describe_extent([remote_file for _, _, remote_file in files])}"
-        )
+        raise EmptySelectionError(f"--input {spec.text} selects no file. {_describe_extent(files)}")
     return selected
 
 

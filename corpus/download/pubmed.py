@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from bioshards.corpus.download.http_client import Connection, DownloadError
@@ -43,22 +43,6 @@ _FILE_NAME = re.compile(r"(pubmed([0-9]{2})n([0-9]{4,6})\.xml\.gz)(\.md5)?")
 _README_RANGE = re.compile(
     r"pubmed([0-9]{2})n[0-9]{4,6}(?:\.xml)?(?:\.gz)?\s{1,9}through\s{1,9}pubmed\1n([0-9]{4,6})(?![0-9])"
 )
-"""Ranges or names listed in a notice; the others are counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class ListedFile:
-    """A listed file.
-
-    Attributes:
-        year: last two digits of the year.
-        number: number in the file name.
-        remote_file: the file.
-    """
-
-    year: int
-    number: int
-    remote_file: RemoteFile
 
 
 class Announcement(NamedTuple):
@@ -68,7 +52,7 @@ class Announcement(NamedTuple):
     last_number: int
 
 
-def parse_listing(page: str, base_url: str, folder: str) -> list[ListedFile]:
+def parse_listing(page: str, base_url: str, folder: str) -> list[RemoteFile]:
     """Parse a listing: files in NLM's order, other links ignored.
 
     Args:
@@ -94,26 +78,28 @@ def parse_listing(page: str, base_url: str, folder: str) -> list[ListedFile]:
     files = []
     for file_name, (year, number, link) in data_links.items():
         md5_link = md5_links.get(file_name)
-        remote_file = RemoteFile(
+        listing_texts = (link.listing_text, md5_link.listing_text if md5_link else "")
+        file = RemoteFile(
             url=f"{base_url}{folder}/{file_name}",
             path=f"pubmed/{folder}/{file_name}",
             root_name="PubmedArticleSet",
             has_md5_file=True,
-            listing_text="; ".join(
-                filter(None, (link.listing_text, md5_link.listing_text if md5_link else ""))
-            ),
+            listing_text="; ".join(filter(None, listing_texts)),
             modified_at=link.modified_at,
             size=link.size,
             is_md5_listed=md5_link is not None,
+            first=number,
+            last=number,
+            year=year,
         )
-        files.append(ListedFile(year, number, remote_file))
+        files.append(file)
     return sorted(files, key=_sort_key)
 
 
 def select_files(
     spec: SourceSpec,
-    baseline: Sequence[ListedFile],
-    updates: Sequence[ListedFile],
+    baseline: Sequence[RemoteFile],
+    updates: Sequence[RemoteFile],
     readme: str = "",
     mirrored_paths: Collection[str] = (),
     allow_removals: bool = False,
@@ -137,10 +123,10 @@ def select_files(
     year = max((file.year for file in (updates if spec.subset == "updates" else baseline)), default=0)
     baseline_files = [file for file in baseline if file.year == year]
     update_files = [file for file in updates if file.year == year]
-    last_number = max((file.number for file in baseline_files), default=0)
+    last_number = max((file.first for file in baseline_files), default=0)
     announcement = _parse_announcement(readme)
     announced = announcement.last_number if announcement and announcement.year == year else 0
-    is_confirmed = bool(announced or (update_files and update_files[0].number == last_number + 1))
+    is_confirmed = bool(announced or (update_files and update_files[0].first == last_number + 1))
     is_whole = spec.selection == FileSelection()
     folders = [
         folder
@@ -149,7 +135,7 @@ def select_files(
     ]
     mirrored_years = {folder: _count_years(folder, mirrored_paths) for folder in folders}
     unfinished_notices = _check_replacement(year, is_confirmed, mirrored_years)
-    files: list[ListedFile] = []
+    files: list[RemoteFile] = []
     notices: list[str] = []
     if spec.subset != "updates":
         files += baseline_files
@@ -160,7 +146,7 @@ def select_files(
     if spec.subset != "baseline":
         files += update_files
         notices += _check_other_years(UPDATES, updates, year)
-        previous_last = max(last_number, announced) or update_files[0].number - 1 if update_files else 0
+        previous_last = max(last_number, announced) or update_files[0].first - 1 if update_files else 0
         notices += _check_gaps(year, UPDATES, update_files, previous_last + 1)
     if unfinished_notices and is_whole and not allow_removals:
         raise ListingError(
@@ -169,16 +155,15 @@ def select_files(
         )
     notices += unfinished_notices
     files.sort(key=_sort_key)
-    selected = apply_spec(spec, [(file.number, file.number, file.remote_file) for file in files])
-    selected_paths = {remote_file.path for remote_file in selected}
-    notices += _check_md5_files(file for file in files if file.remote_file.path in selected_paths)
+    selected = apply_spec(spec, files)
+    notices += _check_md5_files(selected)
     unlisted = _find_unlisted(year, files, folders, mirrored_paths) if is_whole else ()
     return SelectedFiles(tuple(selected), tuple(notices), tuple(unlisted))
 
 
-def _sort_key(file: ListedFile) -> tuple[int, int, str]:
+def _sort_key(file: RemoteFile) -> tuple[int, int, str]:
     """Return the sort key of NLM's order: year, number, path."""
-    return file.year, file.number, file.remote_file.path
+    return file.year, file.first, file.path
 
 
 def _parse_announcement(readme: str) -> Announcement | None:
@@ -225,14 +210,14 @@ def _check_replacement(year: int, is_confirmed: bool, mirrored_years: dict[str, 
 
 
 def _check_unfinished(
-    year: int, baseline: Sequence[ListedFile], announcement: Announcement | None, is_confirmed: bool
+    year: int, baseline: Sequence[RemoteFile], announcement: Announcement | None, is_confirmed: bool
 ) -> list[str]:
     """Return a notice if the baseline is incomplete: not as announced, or shorter than that of another year.
 
     An incomplete baseline would replace a complete corpus.
     """
     counts = Counter(file.year for file in baseline)
-    last_number = max((file.number for file in baseline if file.year == year), default=0)
+    last_number = max((file.first for file in baseline if file.year == year), default=0)
     largest_other = max((count for other_year, count in counts.items() if other_year != year), default=0)
     if announcement and announcement.year == year and announcement.last_number > last_number:
         reason = f"its README.txt says that it goes to {_format_stem(*announcement)}"
@@ -248,7 +233,7 @@ def _check_unfinished(
     ]
 
 
-def _check_other_years(folder: str, files: Iterable[ListedFile], year: int) -> Iterator[str]:
+def _check_other_years(folder: str, files: Iterable[RemoteFile], year: int) -> Iterator[str]:
     """Yield a notice for each year but the selected one."""
     for other_year, count in sorted(Counter(file.year for file in files).items()):
         if other_year < year:
@@ -266,10 +251,10 @@ def _check_other_years(folder: str, files: Iterable[ListedFile], year: int) -> I
             )
 
 
-def _check_gaps(year: int, folder: str, files: Iterable[ListedFile], start: int) -> Iterator[str]:
+def _check_gaps(year: int, folder: str, files: Iterable[RemoteFile], start: int) -> Iterator[str]:
     """Yield a notice if numbers are missing between ``start`` and the last file."""
     gaps: list[tuple[int, int]] = []
-    for number in (file.number for file in files):
+    for number in (file.first for file in files):
         if number > start:
             gaps.append((start, number - 1))
         start = max(start, number + 1)
@@ -288,9 +273,9 @@ def _check_gaps(year: int, folder: str, files: Iterable[ListedFile], start: int)
         )
 
 
-def _check_md5_files(files: Iterable[ListedFile]) -> Iterator[str]:
+def _check_md5_files(files: Iterable[RemoteFile]) -> Iterator[str]:
     """Yield a notice if the ``.md5`` of a file is not listed."""
-    names = [file.remote_file.name for file in files if not file.remote_file.is_md5_listed]
+    names = [file.name for file in files if not file.is_md5_listed]
     if names:
         yield (
             f"No .md5 is listed for {shorten_list(names)}: NLM may be posting them just now. "
@@ -337,10 +322,10 @@ def _read_readme(connection: Connection, url: str) -> tuple[str, list[str]]:
         ]
 
 
-def _read_listing(connection: Connection, base_url: str, folder: str) -> list[ListedFile]:
+def _read_listing(connection: Connection, base_url: str, folder: str) -> list[RemoteFile]:
     """Read the listing of a folder.  Just after a new baseline there may be no updates."""
 
-    def parse(page: str) -> list[ListedFile]:
+    def parse(page: str) -> list[RemoteFile]:
         try:
             return parse_listing(page, base_url, folder)
         except ListingError:
@@ -366,13 +351,13 @@ def _check_replaced(year: int, mirrored_years: dict[str, Counter[int]]) -> list[
 
 
 def _find_unlisted(
-    year: int, listed: Iterable[ListedFile], folders: Iterable[str], mirrored_paths: Iterable[str]
+    year: int, listed: Iterable[RemoteFile], folders: Iterable[str], mirrored_paths: Iterable[str]
 ) -> list[str]:
     """Return the files of this year in the mirror that the listing lacks.
 
     Within a year NLM adds and replaces files and removes none, so that such a listing is incomplete.
     """
-    listed_paths = {file.remote_file.path for file in listed}
+    listed_paths = {file.path for file in listed}
     patterns = [re.compile(rf"pubmed/{folder}/pubmed{year:02d}n[0-9]{{4,6}}\.xml\.gz") for folder in folders]
     return sorted(
         path

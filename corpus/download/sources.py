@@ -142,8 +142,8 @@ Versions = Literal["newest", "all"]
 ListFiles = Callable[["Connection", str, SourceSpec, Collection[str], bool], "SelectedFiles"]
 """Reads the listing of a server and selects files.
 
-Its arguments are a connection, the base URL, what to select, the paths of the source's files in the mirror, and
-whether files of another year replace those of the mirror in any case.
+Its arguments are a connection, the base URL, what to select, the paths of the source's files in the mirror,
+and whether files of another year replace those of the mirror in any case.
 """
 
 
@@ -221,10 +221,8 @@ def _parse_rest(source: str, rest: str) -> tuple[str, FileSelection]:
     if subset and not subsets:
         raise _Problem(f"{source}: has no parts such as {subset!r}, only a selection in brackets may follow")
     if subset and subset not in subsets:
-        hint = suggest_nearest(subset.strip(), subsets)
-        raise _Problem(
-            f"{source}: has no part {subset!r}{hint or ' (numbers and the like stand in brackets)'}"
-        )
+        hint = suggest_nearest(subset.strip(), subsets) or " (numbers and the like stand in brackets)"
+        raise _Problem(f"{source}: has no part {subset!r}{hint}")
     return subset, FileSelection() if selector is None else _parse_selection(source, selector.strip())
 
 

@@ -13,6 +13,7 @@ from bioshards.corpus.download import europepmc, pubmed
 from bioshards.corpus.download.listing import (
     EmptySelectionError,
     ListingError,
+    RemoteFile,
     SelectedFiles,
     is_complete,
     parse_links,
@@ -54,7 +55,7 @@ def format_row(file_name: str, date_and_size: str = "2031-01-29 14:02   19M") ->
 
 def list_pubmed_files(
     year: int, *file_numbers: int, folder: str = pubmed.BASELINE, day: str = "2031-01-29"
-) -> list[pubmed.ListedFile]:
+) -> list[RemoteFile]:
     """Return listed files that have MD5 files."""
     names = [f"pubmed{year}n{number:04d}.xml.gz" for number in file_numbers]
     page = "".join(
@@ -81,26 +82,26 @@ def get_file_numbers(selection: SelectedFiles) -> list[str]:
 
 def test_pubmed_listing_is_parsed_in_order() -> None:
     first, second = pubmed.parse_listing(TEXT_PAGE, PUBMED_URL, pubmed.BASELINE)
-    assert (first.year, first.number, first.remote_file.is_md5_listed) == (31, 1, True)
-    assert first.remote_file.url == "https://ftp.ncbi.nlm.nih.gov/pubmed/baseline/pubmed31n0001.xml.gz"
-    assert first.remote_file.path == "pubmed/baseline/pubmed31n0001.xml.gz"
-    assert (first.remote_file.root_name, first.remote_file.has_md5_file) == ("PubmedArticleSet", True)
-    assert first.remote_file.modified_at == datetime(2031, 1, 29, 14, 2)
-    assert first.remote_file.size == 1.5 * 1024**2
-    assert first.remote_file.listing_text == "2031-01-29 14:02 1.5M; 2031-01-29 14:02 60"
-    assert second.number == 2
-    assert second.remote_file.size == 17 * 1024**2
-    assert second.remote_file.listing_text == "2031-01-29 14:03 17M; 2031-01-29 14:04 60"
+    assert (first.year, first.first, first.is_md5_listed) == (31, 1, True)
+    assert first.url == "https://ftp.ncbi.nlm.nih.gov/pubmed/baseline/pubmed31n0001.xml.gz"
+    assert first.path == "pubmed/baseline/pubmed31n0001.xml.gz"
+    assert (first.root_name, first.has_md5_file) == ("PubmedArticleSet", True)
+    assert first.modified_at == datetime(2031, 1, 29, 14, 2)
+    assert first.size == 1.5 * 1024**2
+    assert first.listing_text == "2031-01-29 14:02 1.5M; 2031-01-29 14:02 60"
+    assert second.first == 2
+    assert second.size == 17 * 1024**2
+    assert second.listing_text == "2031-01-29 14:03 17M; 2031-01-29 14:04 60"
 
 
 def test_europe_pmc_listing_is_parsed_in_order() -> None:
     packages = europepmc.parse_listing(TABLE_PAGE, EUROPEPMC_URL)
-    assert [(package.first_pmcid, package.last_pmcid) for package in packages] == [
+    assert [(package.first, package.last) for package in packages] == [
         (9001, 19990),
         (20001, 30000),
         (100007, 120000),
     ]
-    remote = packages[0].remote_file
+    remote = packages[0]
     assert remote.url == "https://ftp.ebi.ac.uk/pub/databases/pmc/oa/PMC9001_PMC19990.xml.gz"
     assert remote.path == "europepmc/PMC9001_PMC19990.xml.gz"
     assert (remote.root_name, remote.has_md5_file) == ("articles", False)
@@ -115,8 +116,8 @@ def test_urls_follow_the_base_url() -> None:
     [file] = pubmed.parse_listing(
         format_row("pubmed31n0001.xml.gz"), "http://127.0.0.1:8000/pubmed/", pubmed.UPDATES
     )
-    assert file.remote_file.url == "http://127.0.0.1:8000/pubmed/updatefiles/pubmed31n0001.xml.gz"
-    assert file.remote_file.path == "pubmed/updatefiles/pubmed31n0001.xml.gz"
+    assert file.url == "http://127.0.0.1:8000/pubmed/updatefiles/pubmed31n0001.xml.gz"
+    assert file.path == "pubmed/updatefiles/pubmed31n0001.xml.gz"
 
 
 @pytest.mark.parametrize(
@@ -187,7 +188,7 @@ def test_only_exact_file_names_are_accepted(address: str) -> None:
     parsed = pubmed.parse_listing(
         format_row(address) + format_row("pubmed31n0777.xml.gz"), PUBMED_URL, pubmed.BASELINE
     )
-    assert [file.number for file in parsed] == [777]
+    assert [file.first for file in parsed] == [777]
 
 
 @pytest.mark.parametrize(
@@ -211,15 +212,15 @@ def test_names_outside_links_are_ignored(template: str) -> None:
         + format_row("pubmed31n0778.xml.gz")
     )
     parsed = pubmed.parse_listing(page, PUBMED_URL, pubmed.BASELINE)
-    assert [file.number for file in parsed] == [777, 778]
+    assert [file.first for file in parsed] == [777, 778]
 
 
 def test_repeated_name_counts_once() -> None:
     page = format_row("pubmed31n0001.xml.gz") + format_row("pubmed31n0001.xml.gz", "2031-02-01 00:00 20M")
     [file] = pubmed.parse_listing(page, PUBMED_URL, pubmed.BASELINE)
-    assert file.remote_file.listing_text == "2031-01-29 14:02 19M"
+    assert file.listing_text == "2031-01-29 14:02 19M"
     [package] = europepmc.parse_listing(format_row("PMC1_PMC2.xml.gz") * 3, EUROPEPMC_URL)
-    assert package.last_pmcid == 2
+    assert package.last == 2
 
 
 def test_unclosed_tags_are_tolerated() -> None:
@@ -228,8 +229,8 @@ def test_unclosed_tags_are_tolerated() -> None:
         '<tr><a href="pubmed31n0002.xml.gz"'
     )
     first, second = pubmed.parse_listing(page, PUBMED_URL, pubmed.BASELINE)
-    assert first.remote_file.listing_text == "2031-01-29 14:02 19M"
-    assert second.remote_file.listing_text == ""
+    assert first.listing_text == "2031-01-29 14:02 19M"
+    assert second.listing_text == ""
 
 
 @pytest.mark.parametrize(
@@ -268,7 +269,7 @@ def test_urls_of_hostile_pages_are_those_of_the_source(page: str) -> None:
         parsed = pubmed.parse_listing(page, PUBMED_URL, pubmed.BASELINE)
     except ListingError:
         return
-    assert [file.remote_file.url for file in parsed] == [f"{PUBMED_URL}baseline/pubmed31n0001.xml.gz"]
+    assert [file.url for file in parsed] == [f"{PUBMED_URL}baseline/pubmed31n0001.xml.gz"]
 
 
 def measure_seconds(page: str) -> float:
@@ -444,7 +445,7 @@ def test_missing_md5_files_are_reported_for_selected_files() -> None:
     without_md5 = pubmed.parse_listing(
         page + format_row("pubmed31n0008.xml.gz.md5"), PUBMED_URL, pubmed.BASELINE
     )
-    assert all(file.remote_file.has_md5_file for file in without_md5)
+    assert all(file.has_md5_file for file in without_md5)
     [notice] = pubmed.select_files(parse_spec("pubmed:baseline"), without_md5, []).notices
     assert "No .md5 is listed for pubmed31n0001.xml.gz, " in notice
     assert "pubmed31n0005.xml.gz (and 2 more)" in notice
@@ -473,7 +474,7 @@ def test_since_needs_dates() -> None:
 
 def make_paths(year: int, *file_numbers: int, folder: str = pubmed.BASELINE) -> list[str]:
     """Return the paths of files in the mirror."""
-    return [file.remote_file.path for file in list_pubmed_files(year, *file_numbers, folder=folder)]
+    return [file.path for file in list_pubmed_files(year, *file_numbers, folder=folder)]
 
 
 UNANNOUNCED = pytest.mark.parametrize("readme", ["", "Files of 2030: pubmed30n0001 and others."])
