@@ -230,6 +230,8 @@ def _parse_selection(source: str, selector: str) -> FileSelection:
     if not selector:
         raise _Problem("the brackets are empty")
     if since := _SINCE.fullmatch(selector):
+        if not SOURCES[source].folders:
+            raise _Problem(f"{source}: has no need of since=, as what the mirror has is not read again")
         return FileSelection(since=_parse_date(since[1]))
     if newest := _NEWEST.fullmatch(selector):
         if not SOURCES[source].folders:
