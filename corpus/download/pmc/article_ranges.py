@@ -9,7 +9,7 @@ be read stays as the list has it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
@@ -22,7 +22,7 @@ from lxml import etree
 from bioshards.corpus.download.http_client import Connection, DownloadError
 from bioshards.corpus.download.mirror import remove_temporaries
 from bioshards.corpus.download.pmc import bucket_inventory, metadata_cache
-from bioshards.corpus.download.pmc.article_filter import ArticleFilter, SelectedArticles
+from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.bucket_inventory import make_version_keys
 from bioshards.corpus.download.pmc.metadata_cache import ArticleMetadata, MetadataUpdate, list_articles
 from bioshards.corpus.download.pmc.s3_bucket import (
@@ -125,81 +125,34 @@ def read_selected(storage: Storage, mirror: str, range_number: int) -> pa.Table:
 
 
 def fetch_range(update: RangeUpdate) -> RangeReport:
-    """Update the metadata of a range and fetch its selected articles.
+    """Update the metadata of a range, fetch its selected articles, and remove all others from the mirror.
+
+    Nothing is removed of an article with a failure: what the mirror has of it stays.
 
     Raises:
         OutageError: the bucket does not answer.
         OSError: the mirror cannot be written.
     """
     progress_notes.begin_item(range_label(update.number))
-    metadata, selected = select_articles(update)
-    return _sync_articles(update, selected, metadata.failures)
-
-
-def select_articles(update: RangeUpdate) -> tuple[MetadataUpdate, SelectedArticles]:
-    """Update the metadata of a range and select its articles.
-
-    Raises:
-        OutageError: the bucket does not answer.
-    """
-    metadata = metadata_cache.update_metadata(
-        update.storage,
-        update.mirror,
-        update.pool,
-        update.number,
-        update.today,
-        update.article_filter.versions,
-    )
+    metadata = update_metadata(update)
     selected = update.article_filter.select(metadata.table)
     if metadata.older_versions:
         selected.dropped["not-newest"] = metadata.older_versions
-    return metadata, selected
-
-
-def _sync_articles(
-    update: RangeUpdate, selected: SelectedArticles, metadata_failures: Sequence[ArticleFailure]
-) -> RangeReport:
-    """Fetch the selected articles that are missing in the mirror, and remove all others of the range.
-
-    Nothing is removed of an article with a failure: what the mirror has of it stays.
-
-    Args:
-        update: the range.
-        selected: rows of :data:`~.metadata_cache.METADATA_SCHEMA` with an ``md5``, all of this range.
-        metadata_failures: articles whose metadata could not be read.
-    """
-    storage, folder = update.storage, _get_range_folder(update.mirror, update.number)
-    sizes = {info.path.rpartition("/")[2]: info.size for info in storage.walk(folder)}
-    articles = {_make_file_name(article): article for article in list_articles(selected.table)}
-    missing = [name for name in articles if name not in sizes]
-
-    def fetch_article(connection: Connection, name: str) -> int:
-        body = _read_article(connection, update.base_url, articles[name])
-        with storage.write(f"{folder}/{name}") as file:
-            file.write(body)
-        return len(body)
-
-    fetched: dict[str, int] = {}
-    failures = list(metadata_failures)
-    for name, result in update.pool.map_unordered(fetch_article, missing):
-        progress_notes.add_units()
-        if isinstance(result, DownloadError):
-            failures.append(ArticleFailure.from_error(articles[name].pmcid, articles[name].version, result))
-        else:
-            fetched[name] = result
-    listed = _make_list(selected.table, list(articles), sizes | fetched)
+    articles = {make_file_name(article): article for article in list_articles(selected.table)}
+    folder = _get_range_folder(update.mirror, update.number)
+    sizes = {info.path.rpartition("/")[2]: info.size for info in update.storage.walk(folder)}
+    missing = {name: article for name, article in articles.items() if name not in sizes}
+    fetched, failures = _fetch_articles(update, missing)
+    failures += metadata.failures
     failed_ids = {failure.pmcid for failure in failures}
-    if failed_ids:
-        previous = read_selected(storage, update.mirror, update.number)
-        listed = update.article_filter.select(_add_failed_articles(listed, previous, failed_ids, sizes)).table
-    _write_selected(storage, update.mirror, update.number, listed)
+    _write_selected(update, selected.table, list(articles), sizes, fetched, failed_ids)
     surplus = [
         name
         for name in sizes
         if name not in articles and (match := _FILE_NAME.fullmatch(name)) and int(match[1]) not in failed_ids
     ]
-    parallel_for_each(storage, storage.remove, [f"{folder}/{name}" for name in surplus])
-    remove_temporaries(storage, folder)
+    parallel_for_each(update.storage, update.storage.remove, [f"{folder}/{name}" for name in surplus])
+    remove_temporaries(update.storage, folder)
     return RangeReport(
         range_number=update.number,
         selected=len(articles),
@@ -210,6 +163,45 @@ def _sync_articles(
         failures=tuple(sorted(failures)),
         dropped=dict(selected.dropped),
     )
+
+
+def update_metadata(update: RangeUpdate) -> MetadataUpdate:
+    """Update the metadata of a range.
+
+    Raises:
+        OutageError: the bucket does not answer.
+    """
+    return metadata_cache.update_metadata(
+        update.storage,
+        update.mirror,
+        update.pool,
+        update.number,
+        update.today,
+        update.article_filter.versions,
+    )
+
+
+def _fetch_articles(
+    update: RangeUpdate, articles: dict[str, ArticleMetadata]
+) -> tuple[dict[str, int], list[ArticleFailure]]:
+    """Fetch articles by their file names; return the sizes of the fetched ones and the failures."""
+    folder = _get_range_folder(update.mirror, update.number)
+
+    def fetch(connection: Connection, name: str) -> int:
+        body = _read_article(connection, update.pool.server.base_url, articles[name])
+        with update.storage.write(f"{folder}/{name}") as file:
+            file.write(body)
+        return len(body)
+
+    fetched: dict[str, int] = {}
+    failures: list[ArticleFailure] = []
+    for name, result in update.pool.map_unordered(fetch, articles):
+        progress_notes.add_units()
+        if isinstance(result, DownloadError):
+            failures.append(ArticleFailure.from_error(articles[name].pmcid, articles[name].version, result))
+        else:
+            fetched[name] = result
+    return fetched, failures
 
 
 def remove_damaged(storage: Storage, mirror: str, range_number: int) -> None:
@@ -258,40 +250,44 @@ def _parse_root_name(body: bytes) -> str:
     return ""
 
 
-def _make_list(metadata: pa.Table, names: list[str], sizes: dict[str, int]) -> pa.Table:
-    """Return the list of the articles of which the mirror has the file.
+def _write_selected(
+    update: RangeUpdate,
+    metadata: pa.Table,
+    names: list[str],
+    sizes: dict[str, int],
+    fetched: dict[str, int],
+    failed_ids: Collection[int],
+) -> None:
+    """Write the list of articles of a range, if it has changed: a new file makes its shards outdated.
 
     Args:
-        metadata: rows of :data:`~.metadata_cache.METADATA_SCHEMA`.
+        metadata: selected rows of :data:`~.metadata_cache.METADATA_SCHEMA`.
         names: file name of each row.
-        sizes: sizes of the files in the mirror, in bytes.
+        sizes: sizes of the files that were in the mirror, in bytes.
+        fetched: sizes of the fetched files.
+        failed_ids: PMC ids with a failure: of these the list has what it had before, if the files are there.
     """
-    columns = [pa.array(names, pa.string()), pa.array(map(sizes.get, names), pa.int64())]
-    table = metadata.append_column("file", columns[0]).append_column("bytes", columns[1])
-    return table.filter(pc.is_valid(table["bytes"])).combine_chunks().cast(ARTICLE_SCHEMA)
+    previous = read_selected(update.storage, update.mirror, update.number)
+    columns = [pa.array(names, pa.string()), pa.array(map((sizes | fetched).get, names), pa.int64())]
+    listed = metadata.append_column("file", columns[0]).append_column("bytes", columns[1])
+    listed = listed.filter(pc.is_valid(listed["bytes"])).combine_chunks().cast(ARTICLE_SCHEMA)
+    if failed_ids:
+        is_kept = pc.and_(
+            pc.is_in(previous["pmcid"], value_set=pa.array(sorted(failed_ids), pa.int32())),
+            pc.is_in(previous["file"], value_set=pa.array(sorted(sizes), pa.string())),
+        )
+        is_listed = pc.is_in(
+            make_version_keys(previous), value_set=make_version_keys(listed).combine_chunks()
+        )
+        kept = previous.filter(pc.and_not(is_kept, is_listed))
+        listed = update.article_filter.select(pa.concat_tables([listed, kept])).table
+    path = selected_path(update.mirror, update.number)
+    if previous != listed or not update.storage.exists(path):
+        with update.storage.write(path) as file:
+            pq.write_table(listed, file, compression="zstd")
 
 
-def _add_failed_articles(
-    listed: pa.Table, previous: pa.Table, failed_ids: Collection[int], file_names: Collection[str]
-) -> pa.Table:
-    """Add the rows that the previous list has of failed articles, if their files are in the mirror."""
-    is_kept = pc.and_(
-        pc.is_in(previous["pmcid"], value_set=pa.array(sorted(failed_ids), pa.int32())),
-        pc.is_in(previous["file"], value_set=pa.array(sorted(file_names), pa.string())),
-    )
-    is_listed = pc.is_in(make_version_keys(previous), value_set=make_version_keys(listed).combine_chunks())
-    return pa.concat_tables([listed, previous.filter(pc.and_not(is_kept, is_listed))])
-
-
-def _write_selected(storage: Storage, mirror: str, range_number: int, table: pa.Table) -> None:
-    """Write the list of articles of a range, if it has changed: a new file makes its shards outdated."""
-    path = selected_path(mirror, range_number)
-    if not storage.exists(path) or read_selected(storage, mirror, range_number) != table:
-        with storage.write(path) as file:
-            pq.write_table(table, file, compression="zstd")
-
-
-def _make_file_name(article: ArticleMetadata) -> str:
+def make_file_name(article: ArticleMetadata) -> str:
     """Return the file name of an article that has an XML."""
     assert article.md5
     return f"{version_name(article.pmcid, article.version)}-{article.md5[:8]}.xml"
@@ -343,7 +339,7 @@ def plan_ranges(
         rows = bucket_inventory.read_range(storage, mirror, range_number)
         metadata = metadata_cache.read_metadata(storage, mirror, range_number)
         difference = metadata_cache.compare_with_inventory(rows, metadata, article_filter.versions)
-        file_names = set(map(_make_file_name, list_articles(article_filter.select(difference.current).table)))
+        file_names = set(map(make_file_name, list_articles(article_filter.select(difference.current).table)))
         existing = set(
             filter(_FILE_NAME.fullmatch, storage.list_names(_get_range_folder(mirror, range_number)))
         )

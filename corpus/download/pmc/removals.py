@@ -57,7 +57,8 @@ def find_removals(update: RangeUpdate) -> RangeRemovals:
     Raises:
         OutageError: the bucket does not answer.
     """
-    metadata, selected = article_ranges.select_articles(update)
+    metadata = article_ranges.update_metadata(update)
+    selected = update.article_filter.select(metadata.table)
     failed_ids = {failure.pmcid for failure in metadata.failures}
     mirrored = article_ranges.read_selected(update.storage, update.mirror, update.number)
     return _compare_with_mirror(mirrored, selected.table, failed_ids, metadata.table, update.article_filter)
