@@ -47,7 +47,6 @@ ALL = FileSelection()
         ("europepmc:[1-20000]", "europepmc", "", FileSelection(((1, 20000),))),
         ("europepmc:since=2026-08-01", "europepmc", "", FileSelection(since=DAY)),
         ("pmc:[11000000-11010000]", "pmc", "", FileSelection(((11000000, 11010000),))),
-        ("pmc:since=2026-08-01", "pmc", "", FileSelection(since=DAY)),
     ],
 )
 def test_source_specs_are_parsed(text: str, source: str, part: str, selection: FileSelection) -> None:
@@ -96,6 +95,7 @@ def test_paths_with_a_colon_are_not_source_specs(text: str) -> None:
         ("pubmed:[1-3,9-8]", "the range 9-8 runs backwards"),
         ("pubmed:[-0:]", "selects nothing"),
         ("pmc:[-3:]", "no files"),
+        ("pmc:since=2026-08-01", "no need of since="),
         *(
             (f"pubmed:[{item}]", "is not a number or a range")
             for item in ("-3", "1:10", "a", "1-2-3", "1,,2")
