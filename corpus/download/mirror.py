@@ -79,6 +79,21 @@ class _Record:
     checked_at: str
     download_seconds: float
 
+    def has_same_listing(self, remote_file: RemoteFile) -> bool:
+        """Return True if the listing shows no change; one without a readable date shows none."""
+        return self.url == remote_file.url and remote_file.listing_text in ("", self.listing_text)
+
+    def is_unchanged(self, info: FileInfo, remote_file: RemoteFile) -> bool:
+        """Return True if the file and its listing have not changed since it was verified."""
+        return self.stamp == info.stamp and self.has_same_listing(remote_file)
+
+    def is_settled(self, remote_file: RemoteFile) -> bool:
+        """Return True if it was checked late enough for a replacement to show in the listing."""
+        if remote_file.modified_at is None:
+            return False
+        checked_at = datetime.fromisoformat(self.checked_at).replace(tzinfo=None)
+        return checked_at - remote_file.modified_at > _SETTLE_TIME
+
     def describe(self, info: FileInfo) -> MirroredFile:
         """Return the file that is recorded."""
         return MirroredFile(
@@ -117,14 +132,15 @@ class Mirror:
                 remove_temporaries(self.storage, f"{folder}/.records")
         infos_by_path = {item.path: item for folder in folders for item in self.storage.walk(folder)}
         existing = [remote_file for remote_file in remote_files if self.path(remote_file) in infos_by_path]
+        records = prefetch_map(
+            self.storage, lambda remote_file: _read_record(self.storage, self.path(remote_file)), existing
+        )
         mirrored = {}
-        for remote_file, record in zip(
-            existing, prefetch_map(self.storage, self._read_record, existing), strict=True
-        ):
+        for remote_file, record in zip(existing, records, strict=True):
             info = infos_by_path[self.path(remote_file)]
-            if record is None or not _is_unchanged(record, info, remote_file):
+            if record is None or not record.is_unchanged(info, remote_file):
                 continue
-            if remote_file.has_md5_file and not _is_settled(record, remote_file):
+            if remote_file.has_md5_file and not record.is_settled(remote_file):
                 try:
                     published_md5 = self._read_published_md5(connection, remote_file) if connection else None
                 except (BadFileError, RefusedError):  # an error page instead: `fetch` retries and reports it
@@ -185,18 +201,21 @@ class Mirror:
         info = next((item for item in self.storage.glob(path) if item.path == path), None)
         if info is None:
             return None
-        record = self._read_record(remote_file)
-        if record and _is_unchanged(record, info, remote_file) and published_md5 in (None, record.md5):
+        record = _read_record(self.storage, path)
+        if record and record.is_unchanged(info, remote_file) and published_md5 in (None, record.md5):
             is_published = published_md5 is not None or record.md5_published
             return self._save_record(
                 remote_file, replace(record.describe(info), is_md5_published=is_published)
             )
         # The file was copied or touched: compare its MD5.
-        expected_md5 = published_md5 or (
-            record.md5 if record and _has_same_listing(record, remote_file) else None
-        )
-        if expected_md5 is None or self._compute_md5(info.path) != expected_md5:
+        expected_md5 = published_md5
+        if expected_md5 is None and record and record.has_same_listing(remote_file):
+            expected_md5 = record.md5
+        if expected_md5 is None:
             return None
+        with self.storage.open(path) as file:
+            if checksums.md5_of_file(file) != expected_md5:
+                return None
         return self._save_record(
             remote_file, MirroredFile(info, expected_md5, published_md5 is not None, utc_now())
         )
@@ -228,7 +247,8 @@ class Mirror:
             except (BadFileError, NotFoundError):
                 resumable.discard()
                 raise
-            self._delete_record(remote_file)
+            self.storage.remove(_record_path(path))
+            self.storage.remove(f"{path}.md5")
             resumable.commit()
             [info] = self.storage.glob(path)
             seconds = round(time.monotonic() - started, 3)
@@ -237,13 +257,6 @@ class Mirror:
                 remote_file,
                 MirroredFile(info, actual_md5, published_md5 is not None, utc_now(), fetched_bytes, seconds),
             )
-
-    def _read_record(self, remote_file: RemoteFile) -> _Record | None:
-        return _read_record(self.storage, self.path(remote_file))
-
-    def _delete_record(self, remote_file: RemoteFile) -> None:
-        self.storage.remove(_record_path(self.path(remote_file)))
-        self.storage.remove(f"{self.path(remote_file)}.md5")
 
     def _save_record(self, remote_file: RemoteFile, mirrored_file: MirroredFile) -> MirroredFile:
         if mirrored_file.is_md5_published:
@@ -262,10 +275,6 @@ class Mirror:
         )
         _write_record(self.storage, self.path(remote_file), record)
         return mirrored_file
-
-    def _compute_md5(self, path: str) -> str:
-        with self.storage.open(path) as file:
-            return checksums.md5_of_file(file)
 
 
 def remove_temporaries(storage: Storage, folder: str) -> None:
@@ -306,24 +315,6 @@ def _read_record(storage: Storage, path: str) -> _Record | None:
 
 def _write_record(storage: Storage, path: str, record: _Record) -> None:
     storage.write_json(_record_path(path), msgspec.to_builtins(record))
-
-
-def _is_unchanged(record: _Record, info: FileInfo, remote_file: RemoteFile) -> bool:
-    """Return True if the file and its listing have not changed since it was verified."""
-    return record.stamp == info.stamp and _has_same_listing(record, remote_file)
-
-
-def _has_same_listing(record: _Record, remote_file: RemoteFile) -> bool:
-    """Return True if the listing shows no change; one without a readable date shows none."""
-    return record.url == remote_file.url and remote_file.listing_text in ("", record.listing_text)
-
-
-def _is_settled(record: _Record, remote_file: RemoteFile) -> bool:
-    """Return True if it was checked late enough for a replacement to show in the listing."""
-    if remote_file.modified_at is None:
-        return False
-    checked_at = datetime.fromisoformat(record.checked_at).replace(tzinfo=None)
-    return checked_at - remote_file.modified_at > _SETTLE_TIME
 
 
 def _replay_blocks(verifier: DownloadVerifier, resumable: ResumableFile) -> DownloadVerifier:
