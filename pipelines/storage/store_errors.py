@@ -64,10 +64,10 @@ def translate_errors(path: str, was_seen: bool = False) -> Iterator[None]:
         cause = re.search(r'message: "([^"]*)"|source: (TimedOut)', causes)
         if cause and not match:
             text += f" ({cause[1] or cause[2]})"
-        raise make_error(path, status, text, was_seen) from error
+        raise _make_error(path, status, text, was_seen) from error
 
 
-def make_error(path: str, status: int | None, text: str, was_seen: bool = False) -> OSError:
+def _make_error(path: str, status: int | None, text: str, was_seen: bool) -> OSError:
     """Return the exception for a failed call.
 
     Args:
