@@ -287,12 +287,6 @@ def _check_pax(content: bytes) -> None:
         content = content[size:]
 
 
-_ARCHIVE_REASON_BY_GZIP_REASON: Final = {
-    "truncated-gzip": "truncated-archive",
-    "corrupt-gzip": "corrupt-archive",
-}
-
-
 def _iter_decompressed_blocks(file: BinaryIO) -> Iterator[bytes]:
     """Yield the blocks of a file, decompressed if it has the gzip magic.
 
@@ -319,8 +313,7 @@ def _iter_decompressed_blocks(file: BinaryIO) -> Iterator[bytes]:
             block = file.read(BLOCK_BYTES)
         gunzip.finish()
     except BadFileError as error:
-        reason = _ARCHIVE_REASON_BY_GZIP_REASON.get(error.reason, error.reason)
-        raise BadFileError(reason, error.detail) from error
+        raise BadFileError(error.reason.replace("gzip", "archive"), error.detail) from error
 
 
 # zip
