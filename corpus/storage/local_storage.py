@@ -27,7 +27,6 @@ from bioshards.corpus.storage.storage_protocol import (
     OnRepeatedFolder,
     ResumableFile,
     Storage,
-    ignore_repeated_folder,
 )
 
 DISK_FULL_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT)
@@ -106,7 +105,7 @@ def _walk_folders(
     tops: list[str],
     with_hidden_folders: bool = False,
     with_hidden_files: bool = False,
-    on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder,
+    on_repeated_folder: OnRepeatedFolder | None = None,
 ) -> Iterator[FileInfo]:
     """Yield the files of folders at any depth, each folder once, in no order.
 
@@ -124,7 +123,8 @@ def _walk_folders(
             status = os.stat(folder)
             first_path = path_by_folder_id.setdefault((status.st_dev, status.st_ino), folder)
             if first_path != folder:
-                on_repeated_folder(folder, first_path)
+                if on_repeated_folder:
+                    on_repeated_folder(folder, first_path)
                 continue
             with os.scandir(folder) as scan:
                 entries = sorted(scan, key=lambda entry: entry.name)
@@ -153,8 +153,7 @@ def _glob_at_any_depth(pattern: str) -> Iterator[FileInfo]:
     depth = parts.index("**")
     is_hidden_wanted = any(part.startswith(".") for part in parts[depth:])
     top_pattern = "/".join([*parts[:depth], ""])
-    _check_globbed_folders(top_pattern)
-    tops = glob.glob(top_pattern) if top_pattern else ["./"]
+    tops = list(_list_matches(top_pattern)) if top_pattern else ["./"]
     tops.sort(key=lambda top: (os.path.islink(top.rstrip("/")), top))
     for info in _walk_folders(tops, is_hidden_wanted, is_hidden_wanted):
         path = info.path if top_pattern else info.path.removeprefix("./")
@@ -162,32 +161,24 @@ def _glob_at_any_depth(pattern: str) -> Iterator[FileInfo]:
             yield FileInfo(path, info.size, info.stamp)
 
 
-def _check_globbed_folders(pattern: str) -> None:
-    """Check that the folders that a pattern without ``**`` looks into can be listed: ``glob`` skips others.
+def _list_matches(pattern: str) -> Iterator[str]:
+    """Yield the paths that match a pattern without ``**``, as :mod:`glob` does where it may look.
 
     Raises:
-        OSError: one cannot.
+        OSError: it cannot be seen whether there are any: ``glob`` finds none then.
     """
-    parts = pattern.split("/")
-    for depth, part in enumerate(parts):
-        if not glob.has_magic(part):
+    folder, name = os.path.split(pattern)
+    for parent in _list_matches(folder) if glob.has_magic(folder) else [folder]:
+        if not glob.has_magic(name):
+            path = os.path.join(parent, name)
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                os.lstat(path)
+                yield path
             continue
-        for folder in glob.glob("/".join([*parts[:depth], ""])) if depth else ["."]:
-            os.scandir(folder).close()
-
-
-def _check_searchable(path: str) -> None:
-    """Check that it can be seen whether a path exists.
-
-    Raises:
-        PermissionError: a folder above it may not be searched.
-    """
-    try:
-        os.stat(path)
-    except PermissionError:
-        raise
-    except OSError:
-        return
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(parent or ".") as entries:
+            for entry in entries:
+                if matches_glob([entry.name], [name]):
+                    yield os.path.join(parent, entry.name)
 
 
 class LocalStorage(Storage):
@@ -255,16 +246,12 @@ class LocalStorage(Storage):
             return [_get_info(pattern)]
         if "**" in pattern.split("/"):
             return sorted(_glob_at_any_depth(pattern), key=lambda item: item.path)
-        if glob.has_magic(pattern):
-            _check_globbed_folders(pattern)
-        else:
-            _check_searchable(pattern)
-        return [_get_info(path) for path in sorted(glob.glob(pattern)) if not os.path.isdir(path)]
+        return [_get_info(path) for path in sorted(_list_matches(pattern)) if not os.path.isdir(path)]
 
     def walk(
         self,
         folder: str,
-        on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder,
+        on_repeated_folder: OnRepeatedFolder | None = None,
         with_hidden_files: bool = False,
     ) -> list[FileInfo]:
         infos = _walk_folders([folder], False, with_hidden_files, on_repeated_folder)

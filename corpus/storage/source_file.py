@@ -265,12 +265,7 @@ def open_source(storage: Storage, path: str) -> Iterator[BinaryIO]:
     except (DiskFullError, TransientStorageError):
         raise
     except OSError as error:
-        raise bad_file_from_os_error(error) from error
-
-
-def bad_file_from_os_error(error: OSError) -> BadFileError:
-    """Return the error for a file that cannot be read."""
-    return BadFileError("unreadable", f"cannot be read: {error.strerror or error}")
+        raise BadFileError("unreadable", f"cannot be read: {error.strerror or error}") from error
 
 
 def is_unchanged(storage: Storage, source: SourceFile) -> bool:

@@ -22,10 +22,6 @@ OnRepeatedFolder: TypeAlias = Callable[[str, str], None]
 """Is called with the path of a folder and the other path under which it is listed already."""
 
 
-def ignore_repeated_folder(path: str, first_path: str) -> None:
-    """Do nothing about a folder that is listed already."""
-
-
 @dataclass(frozen=True, slots=True)
 class FileInfo:
     """An existing file.
@@ -128,7 +124,7 @@ class Storage(Protocol):
     def walk(
         self,
         folder: str,
-        on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder,
+        on_repeated_folder: OnRepeatedFolder | None = None,
         with_hidden_files: bool = False,
     ) -> list[FileInfo]:
         """Return the files of a folder at any depth, without those of hidden folders, sorted by path.

@@ -11,7 +11,6 @@ from bioshards.corpus.storage.storage_protocol import (
     OnRepeatedFolder,
     ResumableFile,
     Storage,
-    ignore_repeated_folder,
 )
 
 
@@ -49,7 +48,7 @@ class ForwardingStorage(Storage, ABC):
     def walk(
         self,
         folder: str,
-        on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder,
+        on_repeated_folder: OnRepeatedFolder | None = None,
         with_hidden_files: bool = False,
     ) -> list[FileInfo]:
         return self._route(folder).walk(folder, on_repeated_folder, with_hidden_files)

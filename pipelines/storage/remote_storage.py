@@ -27,7 +27,6 @@ from bioshards.corpus.storage.storage_protocol import (
     FileInfo,
     OnRepeatedFolder,
     ResumableFile,
-    ignore_repeated_folder,
 )
 from bioshards.pipelines.storage import store_lock
 from bioshards.pipelines.storage.object_store import split_path
@@ -181,7 +180,7 @@ class RemoteStorage(LocalStorage):
     def walk(
         self,
         folder: str,
-        on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder,
+        on_repeated_folder: OnRepeatedFolder | None = None,
         with_hidden_files: bool = False,
     ) -> list[FileInfo]:
         if "://" not in folder:

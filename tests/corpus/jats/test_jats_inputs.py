@@ -20,7 +20,7 @@ from bioshards.corpus.lifecycle.input_digests import compute_input_md5
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile, is_unchanged
-from bioshards.corpus.storage.storage_protocol import FileInfo, OnRepeatedFolder, ignore_repeated_folder
+from bioshards.corpus.storage.storage_protocol import FileInfo, OnRepeatedFolder
 from tests.support.hypothesis_profiles import examples
 
 FILES = LocalStorage()
@@ -38,7 +38,7 @@ class NameOnlyStorage(LocalStorage):
     def walk(
         self,
         folder: str,
-        on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder,
+        on_repeated_folder: OnRepeatedFolder | None = None,
         with_hidden_files: bool = False,
     ) -> list[FileInfo]:
         return [FileInfo(path, 10, "1-1") for path in self.paths if path.startswith(f"{folder}/")]

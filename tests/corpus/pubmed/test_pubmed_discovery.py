@@ -16,7 +16,7 @@ from bioshards.corpus.errors import InputNotFoundError, InputUnreadableError
 from bioshards.corpus.pubmed.discovery import check_numbers, discover_sources, source_from_file
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
-from bioshards.corpus.storage.storage_protocol import FileInfo, OnRepeatedFolder, ignore_repeated_folder
+from bioshards.corpus.storage.storage_protocol import FileInfo, OnRepeatedFolder
 from tests.support.hypothesis_profiles import examples
 
 FILES = LocalStorage()
@@ -383,7 +383,7 @@ def test_unreadable_folder_is_an_error(tmp_path: Path) -> None:
         def walk(
             self,
             folder: str,
-            on_repeated_folder: OnRepeatedFolder = ignore_repeated_folder,
+            on_repeated_folder: OnRepeatedFolder | None = None,
             with_hidden_files: bool = False,
         ) -> list[FileInfo]:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), f"{folder}/locked")
