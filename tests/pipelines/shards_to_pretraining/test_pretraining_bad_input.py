@@ -210,13 +210,16 @@ def test_vocabulary_that_differs_from_its_manifest_is_refused(
     manifest, path = load_manifest(copy), copy / "manifest.json"
     unreadable = f"--vocab: {path} cannot be read: "
     foreign = f"--vocab: {copy} by its manifest.json is not of bioshards: "
-    damaged = f"--vocab: {path} is not as vocab writes it (outputs"
+    damaged = f"--vocab: {path} is not as vocab writes it: "
     for text, message in (
         ("{", unreadable),
         *((text, foreign) for text in ("[]", "{}", "null", '{"outputs": 3}')),
         ('{"outputs": [{"file": "tokenizer.json"}]}', foreign),
-        (json.dumps({**manifest, "outputs": 3}), damaged),
-        (json.dumps({**manifest, "outputs": [{"file": "tokenizer.json"}]}), damaged),
+        (json.dumps({**manifest, "outputs": 3}), f"{damaged}Expected `array`, got `int` - at `$.outputs`"),
+        (
+            json.dumps({**manifest, "outputs": [{"file": "tokenizer.json"}]}),
+            f"{damaged}Object missing required field `bytes` - at `$.outputs[0]`",
+        ),
     ):
         path.write_text(text)
         error = assert_refused("--input", abstracts, vocab=copy)

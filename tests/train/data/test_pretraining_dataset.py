@@ -260,9 +260,9 @@ def test_damaged_manifest_is_refused(text: str, pretraining_set: Path) -> None:
 @pytest.mark.parametrize("outputs", [None, 3, [3], [{}], [{"file": "train/x"}], [{"file": 3}]])
 def test_manifest_with_invalid_outputs_is_refused(outputs: object, pretraining_set: Path) -> None:
     edit_manifest(pretraining_set, lambda manifest: manifest.update(outputs=outputs))
-    assert "manifest.json is not as shards_to_pretraining writes it (outputs" in read_open_error(
-        pretraining_set
-    )
+    message = read_open_error(pretraining_set)
+    assert "manifest.json is not as shards_to_pretraining writes it: " in message
+    assert "- at `$.outputs" in message
 
 
 def test_unreadable_manifest_is_refused(pretraining_set: Path, monkeypatch: pytest.MonkeyPatch) -> None:
