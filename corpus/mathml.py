@@ -606,28 +606,27 @@ def _append_table(element: etree._Element, pieces: list[str], depth: int, tight:
 
 _LABELED_ROW_TAGS: Final = ("mlabeledtr", MATHML_NAMESPACE + "mlabeledtr")
 
-_Handler = Callable[[etree._Element, list[str], int, bool], None]
-_HANDLERS_BY_LOCAL_NAME: Final[dict[str, _Handler]] = {
-    **dict.fromkeys(("mi", "mn", "mo", "mtext", "ms"), _append_token_element),
-    **dict.fromkeys(("annotation", "annotation-xml", "mphantom", "maligngroup", "malignmark"), _skip),
-    **dict.fromkeys(("none", "mprescripts"), _skip),
-    "semantics": _append_first,
-    "maction": _append_selected,
-    "mspace": _append_space,
-    "mfenced": _append_fenced,
-    "mfrac": _append_fraction,
-    "msqrt": _append_square_root,
-    "mroot": _append_root,
-    "msub": _append_subscript,
-    "msup": _append_superscript,
-    "msubsup": _append_subscript_and_superscript,
-    "munderover": _append_subscript_and_superscript,
-    "mmultiscripts": _append_multiscripts,
-    "munder": _append_under,
-    "mover": _append_over,
-    "mtable": _append_table,
-}
-_HANDLERS: Final = _HANDLERS_BY_LOCAL_NAME | {
-    MATHML_NAMESPACE + name: handler for name, handler in _HANDLERS_BY_LOCAL_NAME.items()
+_HANDLERS: Final[dict[object, Callable[[etree._Element, list[str], int, bool], None]]] = {
+    namespace + name: handler
+    for handler, names in (
+        (_append_token_element, "mi mn mo mtext ms"),
+        (_skip, "annotation annotation-xml mphantom maligngroup malignmark none mprescripts"),
+        (_append_first, "semantics"),
+        (_append_selected, "maction"),
+        (_append_space, "mspace"),
+        (_append_fenced, "mfenced"),
+        (_append_fraction, "mfrac"),
+        (_append_square_root, "msqrt"),
+        (_append_root, "mroot"),
+        (_append_subscript, "msub"),
+        (_append_superscript, "msup"),
+        (_append_subscript_and_superscript, "msubsup munderover"),
+        (_append_multiscripts, "mmultiscripts"),
+        (_append_under, "munder"),
+        (_append_over, "mover"),
+        (_append_table, "mtable"),
+    )
+    for name in names.split()
+    for namespace in ("", MATHML_NAMESPACE)
 }
 """Handlers by element name. All other elements are rows: their children are concatenated."""

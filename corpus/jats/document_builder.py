@@ -110,7 +110,10 @@ class ArticleDocumentBuilder:
             (drop reason or None, document). The document is complete in both cases.
         """
         removed_characters: dict[str, int] = {}
-        title, blocks = self._extract_title(blocks, removed_characters)
+        title = ""
+        if blocks and blocks[0].part == "title":
+            title = collapse_whitespace(self._cleaner.clean_title(blocks[0].text, removed_characters))
+            blocks = blocks[1:]
         sentences: list[str] = []
         sections: list[tuple[str, int]] = []
         num_words = 0
@@ -160,14 +163,6 @@ class ArticleDocumentBuilder:
         )
         return find_text_drop_reason(document, self._config, num_words), document
 
-    def _extract_title(
-        self, blocks: list[TextBlock], removed_characters: dict[str, int]
-    ) -> tuple[str, list[TextBlock]]:
-        """Return the cleaned title and the other blocks."""
-        if not blocks or blocks[0].part != "title":
-            return "", blocks
-        return collapse_whitespace(self._cleaner.clean_title(blocks[0].text, removed_characters)), blocks[1:]
-
     def _split_and_format(
         self, text: str, removed_characters: dict[str, int], is_row: bool = False
     ) -> list[str]:
@@ -181,25 +176,17 @@ class ArticleDocumentBuilder:
         abstract_blocks = [block for block in blocks if block.part == "abstract"]
         if abstract_blocks and "abstract" in self._parts:
             yield from self._iter_abstract_texts(abstract_blocks, removed_characters)
-        heading_paths: dict[tuple[str, ...], tuple[str, str]] = {}
         cleaned_headings: dict[str, str] = {}  # each heading is cleaned and counted once
         for part, headings, text in blocks:
             if part not in self._parts:
                 removal_name = f"{DROPPED_PART_PREFIX}{part}"
                 removed_characters[removal_name] = removed_characters.get(removal_name, 0) + len(text)
-            elif part != "abstract":
-                text = self._clean_text(text, removed_characters)
-                if not text:
-                    continue
-                heading_path = heading_paths.get(headings)
-                if heading_path is None:
-                    for heading in headings:
-                        if heading not in cleaned_headings:
-                            cleaned_headings[heading] = self._clean_text(heading, removed_characters)
-                    path = [cleaned_headings[heading] for heading in headings if cleaned_headings[heading]]
-                    heading_path = HEADING_SEPARATOR.join(path), path[-1] if path else ""
-                    heading_paths[headings] = heading_path
-                yield *heading_path, text, part == "table"
+            elif part != "abstract" and (text := self._clean_text(text, removed_characters)):
+                for heading in headings:
+                    if heading not in cleaned_headings:
+                        cleaned_headings[heading] = self._clean_text(heading, removed_characters)
+                path = [cleaned_headings[heading] for heading in headings if cleaned_headings[heading]]
+                yield HEADING_SEPARATOR.join(path), path[-1] if path else "", text, part == "table"
 
     def _iter_abstract_texts(
         self, blocks: list[TextBlock], removed_characters: dict[str, int]

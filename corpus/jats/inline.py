@@ -121,6 +121,13 @@ def append_inline(element: etree._Element, pieces: TextPieces) -> None:
     _HANDLERS.get(element.tag, append_text)(element, pieces)
 
 
+def _join_marked_text(element: etree._Element) -> str:
+    """Return the text inside an element, with its marks."""
+    pieces: TextPieces = []
+    append_text(element, pieces)
+    return "".join(pieces)
+
+
 def mark_citations(article: etree._Element, *, author_year: bool, numeric: bool) -> None:
     """Rename citations of the tree that are not treated by default: numeric ones removed, others kept.
 
@@ -162,9 +169,7 @@ def _append_removal_mark(_: etree._Element, pieces: TextPieces) -> None:
 
 def _append_link(link: etree._Element, pieces: TextPieces) -> None:
     """Append the text of a link, or a mark if it has none."""
-    inner_pieces: TextPieces = []
-    append_text(link, inner_pieces)
-    pieces.append("".join(inner_pieces) or REMOVAL_MARK)
+    pieces.append(_join_marked_text(link) or REMOVAL_MARK)
 
 
 def _append_blank(_: etree._Element, pieces: TextPieces) -> None:
@@ -173,9 +178,7 @@ def _append_blank(_: etree._Element, pieces: TextPieces) -> None:
 
 def _append_xref(xref: etree._Element, pieces: TextPieces) -> None:
     ref_type = xref.get("ref-type")
-    inner_pieces: TextPieces = []
-    append_text(xref, inner_pieces)
-    text = "".join(inner_pieces).replace(NOTE_FRAME, "")
+    text = _join_marked_text(xref).replace(NOTE_FRAME, "")
     if ref_type in CITATION_XREF_TYPES or not ref_type:
         if in_text_marks.is_numeric_citation(text.replace(CITATION_MARK, "")):
             if ref_type or not (
@@ -198,30 +201,20 @@ def _append_xref(xref: etree._Element, pieces: TextPieces) -> None:
 
 
 def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
-    inner_pieces: TextPieces = []
-    append_text(element, inner_pieces)
-    text = "".join(inner_pieces)
+    text = _join_marked_text(element)
     if next(element.iterchildren(_KEPT_XREF_TAG), None) is not None:
         pieces.append(f" [{text.strip()}]")
         return
     if _may_start_note(element, text, pieces):
         pieces.append(f"{NOTE_FRAME}{text}{NOTE_FRAME}")
         return
-    if (
-        pieces
-        and in_text_marks.may_point_to_note(text, pieces[-1])
-        and next(element.iterancestors("table-wrap"), None) is not None
-    ):
-        return
-    if (
-        pieces
-        and element.tail == "."
-        and element.getnext() is None
-        and in_text_marks.may_end_caption(text, pieces[-1])
-        and next(element.iterancestors("table-wrap"), None) is not None
-    ):
-        pieces[-1] = pieces[-1].rstrip(" ")
-        return
+    if pieces and next(element.iterancestors("table-wrap"), None) is not None:
+        if in_text_marks.may_point_to_note(text, pieces[-1]):
+            return
+        is_at_end = element.tail == "." and element.getnext() is None
+        if is_at_end and in_text_marks.may_end_caption(text, pieces[-1]):
+            pieces[-1] = pieces[-1].rstrip(" ")
+            return
     is_isotope = text.isdigit() and (element.tail or "")[:1].isupper()
     if not is_isotope:  # the blank before <sup>14</sup>C is intended
         _strip_line_break(pieces)
@@ -243,11 +236,6 @@ def _may_start_note(element: etree._Element, text: str, pieces: TextPieces) -> b
     before = "".join(pieces[-_LOOKBACK_PIECES:]).rstrip()
     if before:
         return last_character != "" and before[-1] in in_text_marks.CLAUSE_ENDS
-    return _is_in_paragraph(element)
-
-
-def _is_in_paragraph(element: etree._Element) -> bool:
-    """Return True if only presentation is between an element and its paragraph."""
     parent = element.getparent()
     while parent is not None and parent.tag in PRESENTATION_ELEMENTS:
         parent = parent.getparent()
@@ -310,12 +298,7 @@ def _append_named_content(element: etree._Element, pieces: TextPieces) -> None:
 def _append_formula(element: etree._Element, pieces: TextPieces) -> None:
     """Append a formula from its MathML, or its text without LaTeX and graphics."""
     math = element.find(f".//{MATHML_NAMESPACE}math")
-    if math is None:
-        inner_pieces: TextPieces = []
-        append_text(element, inner_pieces)
-        text = "".join(inner_pieces)
-    else:
-        text = _format_math(math)
+    text = _join_marked_text(element) if math is None else _format_math(math)
     pieces.append(text if text.strip() else REMOVAL_MARK)
 
 

@@ -69,7 +69,8 @@ def discover(
     article_files = []
     sources = []
     for info in info_by_path.values():
-        if is_archive(info.path) or is_article_list(info.path) or _is_package(info.path):
+        is_package = _PACKAGE_NAME.fullmatch(_base_name(info.path)) is not None
+        if is_package or is_archive(info.path) or is_article_list(info.path):
             sources.append(source_from_file(info))
         elif not info.path.startswith(article_prefixes):
             article_files.append(info)
@@ -113,10 +114,6 @@ def is_article_list(path: str) -> bool:
     return _ARTICLE_LIST_PATH.fullmatch(path) is not None
 
 
-def _is_package(path: str) -> bool:
-    return _PACKAGE_NAME.fullmatch(_base_name(path)) is not None
-
-
 def _is_full_text(path: str) -> bool:
     """Return False for other Parquet files and for PubMed's XML."""
     if path.lower().endswith(ARTICLE_LIST_EXTENSION):
@@ -134,47 +131,36 @@ def _to_printable(path: str) -> str:
 
 
 def _group_articles(article_files: list[FileInfo]) -> Iterator[SourceFile]:
-    """Group files of single articles into sources."""
-    groups: dict[tuple[int, str], list[tuple[tuple[int, int, str, str], SourcePart]]] = (
-        collections.defaultdict(list)
-    )
-    files_without_pmcid = []
+    """Group files of single articles by ranges of PMCIDs, or by hashes of their names if they have none."""
+    groups: dict[tuple[int, str], list[tuple[int, int, SourcePart]]] = collections.defaultdict(list)
+    parts_without_pmcid = []
     for info in article_files:
-        short_path = "/".join(re.split(r"[/\\]", _to_printable(info.path))[-2:])
-        pmcids = _PMCID.findall(short_path)
+        name = "/".join(re.split(r"[/\\]", _to_printable(info.path))[-2:])
+        pmcids = _PMCID.findall(name)
+        if pmcids and _PMCID.search(_base_name(name)):
+            name = _base_name(name)
+        part = SourcePart(name, info.path, info.size, info.stamp)
         if pmcids:
             number, version = (int(digits or 0) for digits in pmcids[-1])
-            name = short_path if _PMCID.search(_base_name(short_path)) is None else _base_name(short_path)
-            group_number = number // _PMCIDS_PER_RANGE
-            part = SourcePart(name, info.path, info.size, info.stamp)
-            groups[group_number, f"PMC{group_number:04d}xxxx"].append(
-                ((number, version, name, info.path), part)
-            )
+            range_number = number // _PMCIDS_PER_RANGE
+            groups[range_number, f"PMC{range_number:04d}xxxx"].append((number, version, part))
         else:
-            files_without_pmcid.append((short_path, info))
+            parts_without_pmcid.append(part)
     num_groups = 1
-    while len(files_without_pmcid) > MEAN_FILES_PER_GROUP * num_groups:
+    while len(parts_without_pmcid) > MEAN_FILES_PER_GROUP * num_groups:
         num_groups *= 2
-    for short_path, info in files_without_pmcid:
-        digest = hashlib.md5(short_path.encode(), usedforsecurity=False).digest()
+    for part in parts_without_pmcid:
+        digest = hashlib.md5(part.name.encode(), usedforsecurity=False).digest()
         group_number = int.from_bytes(digest[:4]) % num_groups
-        part = SourcePart(short_path, info.path, info.size, info.stamp)
-        groups[0, f"articles-{group_number:03d}-of-{num_groups:03d}"].append(
-            ((0, 0, short_path, info.path), part)
-        )
-    for (number, name), group_members in sorted(groups.items()):
-        parts = tuple(part for _, part in sorted(group_members))
-        stamp_lines = "\n".join(f"{_to_printable(part.path)} {part.stamp}" for part in parts)
-        stamp = hashlib.md5(stamp_lines.encode(), usedforsecurity=False).hexdigest()
-        size = sum(part.size for part in parts)
-        folder = re.split(r"[/\\][^/\\]*$", _to_printable(parts[0].path))[0]
-        yield SourceFile(
-            0,
-            number * _PMCIDS_PER_RANGE,
-            name,
-            f"{folder}/{name}",
-            size,
-            stamp,
-            parts=parts,
-            num_files=len(parts),
-        )
+        groups[0, f"articles-{group_number:03d}-of-{num_groups:03d}"].append((0, 0, part))
+    for (number, name), members in sorted(groups.items()):
+        yield _make_group(number * _PMCIDS_PER_RANGE, name, tuple(part for _, _, part in sorted(members)))
+
+
+def _make_group(number: int, name: str, parts: tuple[SourcePart, ...]) -> SourceFile:
+    """Create the source of several files, which changes with each of them."""
+    stamp_lines = "\n".join(f"{_to_printable(part.path)} {part.stamp}" for part in parts)
+    stamp = hashlib.md5(stamp_lines.encode(), usedforsecurity=False).hexdigest()
+    folder = re.split(r"[/\\][^/\\]*$", _to_printable(parts[0].path))[0]
+    size = sum(part.size for part in parts)
+    return SourceFile(0, number, name, f"{folder}/{name}", size, stamp, parts=parts, num_files=len(parts))

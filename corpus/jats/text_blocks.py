@@ -17,6 +17,7 @@ from lxml import etree
 
 from bioshards.corpus.jats import in_text_marks, inline, tables, text_rules
 from bioshards.corpus.jats.filters import CITATION_MASK, PmcConfig
+from bioshards.corpus.jats.in_text_marks import GAP_MARK
 from bioshards.corpus.jats.inline import (
     PRESENTATION_ELEMENTS,
     WORD_GAP,
@@ -54,19 +55,13 @@ def extract_blocks(article: etree._Element, config: PmcConfig) -> list[TextBlock
     walker = _ArticleWalker(config.has_tables)
     walker.walk_article(article)
     mask = CITATION_MASK if config.citations == "mask" else ""
-    blocks = [
-        _split_heading(block) if ". " in block.text[: text_rules.MAX_RUN_IN_HEADING] else block
-        for block in _join_headings(_drop_notes(walker.blocks))
-    ]
-    return [_fill_gaps(block, mask) if _has_gap(block) else block for block in blocks]
+    blocks = _join_headings(_drop_notes(walker.blocks))
+    return [_fill_gaps(_split_heading(block), mask) for block in blocks]
 
 
 def _join_headings(blocks: list[TextBlock]) -> list[TextBlock]:
     """Make a paragraph that is only a heading the heading of those after it in its section."""
-    if not any(
-        len(block.text) <= text_rules.MAX_PARAGRAPH_HEADING and text_rules.is_heading(block.text)
-        for block in blocks
-    ):
+    if not any(text_rules.is_heading(block.text) for block in blocks):
         return blocks
     joined = []
     heading: TextBlock | None = None
@@ -87,18 +82,17 @@ def _is_beside(block: TextBlock, other: TextBlock) -> bool:
 
 def _split_heading(block: TextBlock) -> TextBlock:
     """Make the first sentence of a paragraph a heading if it is one ("Funding.")."""
-    heading, text = ("", "") if block.part == "table" else text_rules.split_run_in_heading(block.text)
-    if not heading:
+    heading, text = text_rules.split_run_in_heading(block.text)
+    if not heading or block.part == "table":
         return block
     headings = block.headings if block.headings[-1:] == (heading,) else (*block.headings, heading)
     return block._replace(headings=headings, text=text)
 
 
-def _has_gap(block: TextBlock) -> bool:
-    return in_text_marks.GAP_MARK in block.text or in_text_marks.GAP_MARK in "".join(block.headings)
-
-
 def _fill_gaps(block: TextBlock, mask: str) -> TextBlock:
+    """Write the mask, which may be empty, in place of citations that were nouns."""
+    if not (GAP_MARK in block.text or GAP_MARK in "".join(block.headings)):
+        return block
     headings = tuple(in_text_marks.fill_gaps(heading, mask) for heading in block.headings)
     return block._replace(headings=headings, text=in_text_marks.fill_gaps(block.text, mask))
 

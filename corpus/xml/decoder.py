@@ -14,17 +14,15 @@ from __future__ import annotations
 import codecs
 import itertools
 import re
-import string
-import zlib
 from collections.abc import Iterator, Mapping
 from typing import Final, Protocol, cast
 
 from bioshards.corpus.errors import BadFileError
 
 try:  # twice as fast as zlib
-    from isal import isal_zlib
+    from isal import isal_zlib as gzip_library
 except ImportError:  # a platform without its wheels
-    isal_zlib = None  # type: ignore[assignment]
+    import zlib as gzip_library  # type: ignore[no-redef]
 
 BLOCK_BYTES: Final = 1 << 18
 """Bytes decompressed at a time: fits into a core's cache from decompression to parsing."""
@@ -92,34 +90,16 @@ def _decompress(file: ByteStream) -> Iterator[bytes]:
         gunzip.finish()
 
 
-class _Decompressor(Protocol):
-    """What the objects of zlib and isal share."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    @property
-    def unconsumed_tail(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
-
-
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_WINDOW_BITS: Final = 31
-_GzipError = cast(type[Exception], isal_zlib.error) if isal_zlib else zlib.error
-
-
-def _make_decompressor() -> _Decompressor:
-    if isal_zlib:
-        return isal_zlib.decompressobj(_GZIP_WINDOW_BITS)
-    return zlib.decompressobj(_GZIP_WINDOW_BITS)
+_GzipError = cast(type[Exception], gzip_library.error)
 
 
 class BoundedGunzip:
     """Streaming gunzip with bounded output: each chunk has at most :data:`BLOCK_BYTES`."""
 
     def __init__(self) -> None:
-        self._decompressor = _make_decompressor()
+        self._decompressor = gzip_library.decompressobj(_GZIP_WINDOW_BITS)
 
     def decompress(self, data: bytes) -> Iterator[bytes]:
         """Yield the decompressed chunks of the next compressed bytes.
@@ -134,7 +114,7 @@ class BoundedGunzip:
                     return
                 if not _GZIP_MAGIC.startswith(data[:2]):  # isal would wait for a whole header
                     raise BadFileError("corrupt-gzip", f"no gzip data after its end mark: {data[:8]!r}")
-                self._decompressor = _make_decompressor()
+                self._decompressor = gzip_library.decompressobj(_GZIP_WINDOW_BITS)
             try:
                 chunk = self._decompressor.decompress(data, BLOCK_BYTES)
             except _GzipError as error:
@@ -244,10 +224,6 @@ def _find_markup_end(block: bytes, start: int) -> int:
     return end + len(ending) if end >= 0 else -1
 
 
-def _escape_cdata(cdata: bytes) -> bytes:
-    return cdata.replace(b"&", b"&amp;").replace(b"<", b"&lt;").replace(b">", b"&gt;")
-
-
 def _strip_markup(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """Remove comments and processing instructions, and replace CDATA by escaped text.
 
@@ -275,7 +251,8 @@ def _split_markup(block: bytes) -> tuple[bytes, bytes]:
         if end >= 0:
             parts.append(block[position:start])
             if start == declaration and block.startswith(_CDATA, start):
-                parts.append(_escape_cdata(block[start + len(_CDATA) : end - 3]))
+                text = block[start + len(_CDATA) : end - 3]
+                parts.append(text.replace(b"&", b"&amp;").replace(b"<", b"&lt;").replace(b">", b"&gt;"))
             position = scanned = end
         elif block.startswith((b"<!-", b"<![", b"<?"), start):
             return b"".join([*parts, block[position:start]]), block[start:]
@@ -285,7 +262,8 @@ def _split_markup(block: bytes) -> tuple[bytes, bytes]:
             declaration = _find_opening(block, b"!", scanned)
         if instruction < scanned:
             instruction = _find_opening(block, b"?", scanned)
-    end = len(block) - _count_trailing_opening_bytes(block)
+    num_opening_bytes = 2 if block.endswith(b"<!") else 1 if block.endswith(b"<") else 0
+    end = len(block) - num_opening_bytes
     return b"".join([*parts, block[position:end]]) if parts else block[:end], block[end:]
 
 
@@ -304,11 +282,6 @@ def _find_opening(block: bytes, second_byte: bytes, start: int) -> int:
             return position - 1
         position = block.find(second_byte, position + 1)
     return len(block)
-
-
-def _count_trailing_opening_bytes(block: bytes) -> int:
-    """Return how many bytes at the end may start a comment, instruction or CDATA section."""
-    return 2 if block.endswith(b"<!") else 1 if block.endswith(b"<") else 0
 
 
 # The DOCTYPE
@@ -337,7 +310,7 @@ _PASSED_OVER = re.compile(
     % {b"space": _SPACE, b"name": _NAME, b"literal": _LITERAL}
 )
 """A declaration that changes no text. Of entities only the unparsed, as figures: text cannot name them."""
-_PREDEFINED: Final[Mapping[str, str]] = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
+_PREDEFINED: Final = (b"lt", b"gt", b"amp", b"quot", b"apos")
 """Entities of XML itself. A declaration of one must agree with XML, and is passed over."""
 
 
@@ -372,17 +345,8 @@ def resolve_doctype(blocks: Iterator[bytes]) -> Iterator[bytes]:
             raise _declaration_error(f"they are longer than {MAX_DOCTYPE_BYTES:,} bytes")
         raise BadFileError("truncated-xml", f"ends within its DOCTYPE: {head[-60:]!r}")
     references = _parse_declarations(subset[1])
-    head = head[subset.end() :]
-    if references:
-        yield from _resolve_references(_prepend(head, blocks), references)
-    else:
-        yield head
-        yield from blocks
-
-
-def _prepend(head: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
-    yield head
-    yield from blocks
+    blocks = itertools.chain((head[subset.end() :],), blocks)
+    yield from _resolve_references(blocks, references) if references else blocks
 
 
 def _declaration_error(problem: str) -> BadFileError:
@@ -403,8 +367,8 @@ def _parse_declarations(subset: bytes) -> dict[bytes, bytes]:
     position, end = 0, len(subset.rstrip())
     while position < end:
         match = _CHARACTER_ENTITY.match(subset, position)
-        if match and match[1].decode("ascii", "replace") not in _PREDEFINED:
-            text = _read_entity_text(match[2][1:-1])
+        if match and match[1] not in _PREDEFINED:
+            text = _read_entity_text(match[1], match[2])
             if text is None or len(text) > MAX_ENTITY_CHARACTERS:
                 raise _declaration_error(
                     f"entity {match[1][:40]!r} is more than a few characters, or has markup or entities in it"
@@ -417,45 +381,23 @@ def _parse_declarations(subset: bytes) -> dict[bytes, bytes]:
     return references
 
 
-_CHARACTER_REFERENCE = re.compile(r"&#(?:([0-9]{1,7})|x([0-9A-Fa-f]{1,6}));")
-_REFERENCE = re.compile(rf"{_CHARACTER_REFERENCE.pattern}|&(lt|gt|amp|quot|apos);|&")
+def _read_entity_text(name: bytes, literal: bytes) -> str | None:
+    """Return the text that an entity stands for; None if it has markup or other entities in it."""
+    from lxml import etree  # here, as few files declare entities
 
-
-def _read_entity_text(value: bytes) -> str | None:
-    """Return the text that an entity with this value stands for; None if it has markup or entities in it.
-
-    A character reference is resolved in the declaration, and one that this makes (``&#38;#60;``) in the text
-    (https://www.w3.org/TR/xml/#sec-predefined-ent).
-    """
+    parser = etree.XMLParser(no_network=True, strip_cdata=False)
+    document = b"<!DOCTYPE a [<!ENTITY %b %b>]><a>&%b;</a>" % (name, literal, name)
     try:
-        content = _CHARACTER_REFERENCE.sub(_resolve_reference, value.decode())
-        if b"%" in value or "<" in content:
-            return None
-        return _REFERENCE.sub(_resolve_reference, content)
-    except (UnicodeDecodeError, ValueError, OverflowError, LookupError):
+        root = etree.fromstring(document, parser)
+    except etree.XMLSyntaxError:
         return None
-
-
-def _resolve_reference(reference: re.Match[str]) -> str:
-    """Return the character of a reference.
-
-    Raises:
-        LookupError: it is no reference to a character.
-        ValueError, OverflowError: there is no such character.
-    """
-    decimal, hexadecimal, *names = reference.groups()
-    if decimal or hexadecimal:
-        return chr(int(decimal) if decimal else int(hexadecimal, 16))
-    return _PREDEFINED[names[0]]
-
-
-_PLAIN_CHARACTERS: Final = frozenset(string.ascii_letters + string.digits + " ")
+    has_markup = len(root) > 0 or b"<![CDATA[" in etree.tostring(root)
+    return None if has_markup else root.text or ""
 
 
 def _to_references(text: str) -> bytes:
-    return "".join(
-        character if character in _PLAIN_CHARACTERS else f"&#{ord(character)};" for character in text
-    ).encode()
+    """Write all characters but letters, digits and blanks of ASCII as references."""
+    return re.sub("[^A-Za-z0-9 ]", lambda character: f"&#{ord(character[0])};", text).encode()
 
 
 _MAX_REFERENCE_BYTES: Final = 256

@@ -502,7 +502,7 @@ def test_records_before_the_damage_are_yielded() -> None:
 def gzip_library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Decompress with this library."""
     if request.param == "zlib":
-        monkeypatch.setattr(decoder, "isal_zlib", None)
+        monkeypatch.setattr(decoder, "gzip_library", zlib)
         monkeypatch.setattr(decoder, "_GzipError", zlib.error)
 
 
