@@ -29,9 +29,7 @@ def text_content(element: etree._Element) -> str:
     """Return all text in an element as written, without its tail."""
     if not len(element):
         return element.text or ""
-    from lxml import (
-        etree,
-    )  # here, so that the help on options, which names cleaning rules, does not wait for it
+    from lxml import etree  # here, as --help imports the rules on exponents
 
     return etree.tostring(element, method="text", encoding="unicode", with_tail=False)
 
