@@ -222,18 +222,21 @@ def _write_text(path: str, text: str) -> None:
 
 def verify(folder: str) -> int:
     """Compare a directory with its manifest; print the result and return the exit code."""
+    from bioshards.corpus.manifest import Shard
     from bioshards.corpus.shards.input_dirs import check_directory
     from bioshards.corpus.ui.progress import Progress
 
     with Progress(sys.stderr).bar(f"verifying {folder}", is_transient=True):
-        check = check_directory(LocalStorage(), folder)
-    counts = f"{check.num_files:,} files, {check.num_rows:,} rows, {check.num_bytes:,} bytes"
-    if not check.problems:
+        entries, problems = check_directory(LocalStorage(), folder)
+    num_rows = sum(entry.rows for entry in entries if isinstance(entry, Shard))
+    num_bytes = sum(entry.bytes for entry in entries)
+    counts = f"{len(entries):,} files, {num_rows:,} rows, {num_bytes:,} bytes"
+    if not problems:
         print(f"{folder} is as its manifest lists it: {counts}")
         return OK
-    print("\n".join(check.problems), file=sys.stderr)
+    print("\n".join(problems), file=sys.stderr)
     print(
-        f"{folder} differs from its manifest in {len(check.problems):,} files (of {counts}): "
+        f"{folder} differs from its manifest in {len(problems):,} files (of {counts}): "
         "make it again, or copy it again",
         file=sys.stderr,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -157,23 +157,11 @@ def _load_documents_input(storage: Storage, folder: str, accepted_pipelines: Seq
 _SHARD_NAME: Final = re.compile(r"(.+/)?data-[^/]*\.arrow")
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryCheck:
-    """What a check found.
+def check_directory(storage: Storage, folder: str) -> tuple[list[Listed], list[str]]:
+    """Read every file that a manifest lists.
 
-    Attributes:
-        num_files, num_bytes, num_rows: totals of the listed files, as the manifest has them.
-        problems: a line for each file that differs; empty if the directory is as it was made.
-    """
-
-    num_files: int
-    num_bytes: int
-    num_rows: int
-    problems: tuple[str, ...]
-
-
-def check_directory(storage: Storage, folder: str) -> DirectoryCheck:
-    """Read every file that a manifest lists, and name those that differ.
+    Returns:
+        The listed files, and a line for each file that differs or is a shard and not listed.
 
     Raises:
         ManifestNotFoundError: the directory is not finished.
@@ -184,23 +172,17 @@ def check_directory(storage: Storage, folder: str) -> DirectoryCheck:
     if isinstance(manifest, MirrorManifest):
         raise InvalidValueError(f"{folder} is a mirror: beam run fetch compares its files with the server's")
     entries = list(listed_files(manifest))
-    listed_names = {entry.file for entry in entries}
     problems = [
         f"{folder}/{entry.file}: {problem}"
         for entry in entries
         if (problem := _find_problem(storage, f"{folder}/{entry.file}", entry))
     ]
-    problems += [
-        f"{folder}/{name}: the manifest does not list it"
-        for name in sorted(_iter_shard_names(storage, folder))
-        if name not in listed_names
-    ]
-    return DirectoryCheck(
-        len(entries),
-        sum(entry.bytes for entry in entries),
-        sum(entry.rows for entry in entries if isinstance(entry, Shard)),
-        tuple(problems),
-    )
+    listed_names = {entry.file for entry in entries}
+    for file in storage.walk(folder):  # without hidden folders: these are work folders
+        name = file.path.removeprefix(f"{folder}/")
+        if _SHARD_NAME.fullmatch(name) and name not in listed_names:
+            problems.append(f"{folder}/{name}: the manifest does not list it")
+    return entries, problems
 
 
 def _find_problem(storage: Storage, path: str, entry: Listed) -> str | None:
@@ -214,11 +196,3 @@ def _find_problem(storage: Storage, path: str, entry: Listed) -> str | None:
         if rows != entry.rows:
             return f"it has {rows:,} rows, and its manifest lists {entry.rows:,}"
     return None
-
-
-def _iter_shard_names(storage: Storage, folder: str) -> Iterator[str]:
-    """Yield the paths of shards within the directory; hidden folders are work folders."""
-    for file in storage.walk(folder):
-        name = file.path.removeprefix(f"{folder}/")
-        if _SHARD_NAME.fullmatch(name):
-            yield name
