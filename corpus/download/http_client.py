@@ -191,39 +191,36 @@ class Connection:
 
     @contextlib.contextmanager
     def _request(self, attempts: _Attempts, offset: int) -> Iterator[requests.Response]:
-        """Begin an attempt and follow redirects on the same host; the status is one of success, or 416."""
+        """Begin an attempt and follow redirects on the same host; the status is one of success, or 416.
+
+        Every error of the network inside the block is a retryable one.
+        """
         attempts.begin()
         url = attempts.url
-        for _ in range(_MAX_REDIRECTS + 1):
-            self._server.rate_limiter.wait_for_turn()
-            with self._send(attempts, url, offset) as response:
-                if not response.is_redirect:
-                    self._raise_for_status(attempts.url, response)
-                    yield response
-                    return
-                url = resolve_redirect(url, response.headers["Location"])
-        raise RefusedError(f"{attempts.url} is redirected too often")
-
-    @contextlib.contextmanager
-    def _send(self, attempts: _Attempts, url: str, offset: int) -> Iterator[requests.Response]:
-        """Send a request; every error of the network inside the block is a retryable one."""
         policy = self._server.retry_policy
         try:
-            with attempts.waiting():
-                response = self._session.get(
-                    url,
-                    headers={"Range": f"bytes={offset}-"} if offset else {},
-                    stream=True,
-                    allow_redirects=False,
-                    timeout=(policy.connect_timeout, policy.read_timeout),
-                )
-            with response:
-                yield response
+            for _ in range(_MAX_REDIRECTS + 1):
+                self._server.rate_limiter.wait_for_turn()
+                with attempts.waiting():
+                    response = self._session.get(
+                        url,
+                        headers={"Range": f"bytes={offset}-"} if offset else {},
+                        stream=True,
+                        allow_redirects=False,
+                        timeout=(policy.connect_timeout, policy.read_timeout),
+                    )
+                with response:
+                    if not response.is_redirect:
+                        self._raise_for_status(attempts.url, response)
+                        yield response
+                        return
+                    url = resolve_redirect(url, response.headers["Location"])
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
             reason = _find_innermost_reason(error)
             if isinstance(error, requests.exceptions.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
                 raise RefusedError(f"{url}: the server's certificate cannot be trusted: {reason}") from error
             raise _RetryableError(reason) from error
+        raise RefusedError(f"{attempts.url} is redirected too often")
 
     def _raise_for_status(self, url: str, response: requests.Response) -> None:
         """Raise an error unless the status is one of success, or 416."""

@@ -62,9 +62,16 @@ def build_manifest(
         notice=NOTICE,
         config=config,
         files=tuple(
-            _make_file_entry(fetched_file.remote_file, fetched_file.mirrored_file)
+            MirrorFile(
+                file=fetched_file.remote_file.path,
+                url=fetched_file.remote_file.url,
+                bytes=mirrored.info.size,
+                md5=mirrored.md5,
+                md5_published=mirrored.is_md5_published,
+                retrieved_at=mirrored.retrieved_at,
+            )
             for fetched_file in sorted_files
-            if fetched_file.mirrored_file
+            if (mirrored := fetched_file.mirrored_file)
         ),
         newest_file=_find_newest_file(sorted_files),
         not_fetched=tuple(
@@ -72,12 +79,12 @@ def build_manifest(
             for fetched_file in sorted_files
             if fetched_file.problem
         ),
-        articles=summarise_articles(range_reports),
+        articles=_summarise_articles(range_reports),
         run=run,
     )
 
 
-def summarise_articles(range_reports: Iterable[RangeReport]) -> MirrorArticles | None:
+def _summarise_articles(range_reports: Iterable[RangeReport]) -> MirrorArticles | None:
     """Sum up the results of PMC's ranges; None if no article was requested."""
     sorted_reports = sorted(range_reports, key=lambda report: report.range_number)
     if not sorted_reports:
@@ -130,17 +137,6 @@ def publish_mirror(storage: Storage, path: str, manifest: MirrorManifest, max_re
     if problem is None:
         write_manifest(storage, path, manifest)
     return problem
-
-
-def _make_file_entry(remote: RemoteFile, mirrored: MirroredFile) -> MirrorFile:
-    return MirrorFile(
-        file=remote.path,
-        url=remote.url,
-        bytes=mirrored.info.size,
-        md5=mirrored.md5,
-        md5_published=mirrored.is_md5_published,
-        retrieved_at=mirrored.retrieved_at,
-    )
 
 
 def _find_newest_file(fetched_files: list[FetchedFile]) -> str | None:
