@@ -290,7 +290,7 @@ def test_articles_whose_metadata_cannot_be_read_stay_and_are_named(
         assert run_pipeline("pmc:", options=options) == exit_code
         stderr = capsys.readouterr().err
         assert "3 articles" in stderr
-        assert "metadata/PMC1200001.1.json: is_retracted is None, not true or false" in stderr
+        assert "metadata/PMC1200001.1.json: Expected `bool`, got `null` - at `$.is_retracted`" in stderr
         assert sorted((tmp_path / "mirror/pmc/xml").rglob("*.xml")) == mirrored
     assert list(load_documents(tmp_path / "out")) == KEPT_IDS
 
