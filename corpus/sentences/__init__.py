@@ -11,8 +11,12 @@ import itertools
 import re
 from typing import Final
 
-from bioshards.corpus.sentences.boundary_model import CAPITALS, CERTAIN_CLASSES, is_boundary
-from bioshards.corpus.sentences.word_classes import CLASS_BEFORE_STOP
+from bioshards.corpus.sentences.boundary_model import (
+    CAPITALS,
+    CERTAIN_CLASSES,
+    CLASS_BEFORE_STOP,
+    is_boundary,
+)
 
 _CLOSING_MARKS: Final = r"""
     (?: (?=\ [^\[])                                           # most of them, in two thirds of the time

@@ -1,23 +1,211 @@
 """Classifier of boundary candidates: logistic regression on the classes of the surrounding words.
 
-The weights in boundary_weights.tsv (a few hundred) are fitted by tests/bench/fit_sentences.py on articles and
-abstracts with annotated sentences.
+A word is classified by the tables of known words (words_before_stop.txt, words_after_stop.txt), or else by
+the patterns of its shape. The meaning of a class for a boundary is learned: the weights in
+boundary_weights.tsv (a few hundred) are fitted by tests/bench/fit_sentences.py on articles and abstracts with
+annotated sentences. To teach the splitter a word, add it to its family and refit.
 """
 
 from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable
 from importlib import resources
 from typing import Final
 
-from bioshards.corpus.sentences.word_classes import (
-    CLASS_AFTER_STOP,
-    CLASS_BEFORE_STOP,
-    CLASS_OF_SECOND_WORD_AFTER,
-    CLASS_OF_SECOND_WORD_BEFORE,
-    MAX_CACHED,
+# Classes of words
+
+
+def _read_words(name: str) -> dict[str, list[str]]:
+    """Return the words of a table by class; a blank line ends a class."""
+    table = (resources.files(__package__) / name).read_text(encoding="utf-8")
+    words_by_class = {}
+    for entry in table.split("\n\n"):
+        lines = [line for line in entry.splitlines() if not line.startswith("#")]
+        word_class, *words = " ".join(lines).split()
+        words_by_class[word_class.removesuffix(":")] = words
+    return words_by_class
+
+
+WORD_FAMILIES: Final = _read_words("words_before_stop.txt")
+"""Words before a full stop, without it, by family."""
+_WORDS_AFTER_STOP: Final = _read_words("words_after_stop.txt")
+_COMMON_WORDS: Final = frozenset(_WORDS_AFTER_STOP["common"])
+
+_PATTERNS_BEFORE_STOP: Final = {
+    "initials": r"(?:[A-Z][a-z]?\.?[-–]?){1,4}[.–-][A-Z][a-z]?",  # J.M  A.-K.H  J.-I
+    "capital": r"[A-Z]",  # an initial, a vitamin, a panel, the genus of a species
+    "letter": r"[a-z]",
+    # of a list or a legend: 1  2)  (a)  ii  A,B  (C-E)
+    "item": r"\d{1,2}|\(?(?:\d{1,2}|[A-Za-z]|[ivx]{2,4})\)|[ivx]{2,4}|\(?[A-Za-z](?:[,–-][A-Za-z])+\)?",
+    "number": r"[<>=~≥≤±+−-]*[\d.,·–-]*\d%?",
+    "dotted": r"[A-Za-z](?:\.[A-Za-z])+",
+    "short": r"[a-z]{2,3}",
+    "word": r"[a-z][a-z'’-]{3,}",
+    "Short": r"[A-Z][a-z]{1,3}",
+    "Word": r"[A-Z][a-z'’-]{4,}",
+    "ACRONYM": r"[A-Z]{2,}s?",
+    "capital at end": r".*[-–—/][A-Z]",
+    "closed": r".*[)\]}]",
+    "quoted": r".*[\"'”’]",
+    "blank": r"",  # of text cut into tokens: was seen .
+    "dots": r"\.+",
+    "genus": rf".*[-–—](?:{'|'.join(WORD_FAMILIES['genus'])})",  # wheat-Th
+    "reference": r".*[–—](?:Eq|Fig|Tab)s?",  # Information—Fig
+    "inner dot": r".*\..*",
+}
+"""Classes of words before a full stop outside the families: the first pattern that matches the whole word."""
+
+_PATTERNS_AFTER_STOP: Final = {
+    "in citation": r"doi(?::.*)?|Vol\.?",  # Gulls of islands. Birds 2018. Vol 3. doi: 10.5555/3
+    "dash": r"[–—-]",
+    "Dr": r"(?:Dr|Mr|Prof)\.",
+    "Drs": r"(?:Drs|Mrs|Ms)\.",
+    "dots": r"[.…!?]+",
+    "initials": r"[A-Z](?:\.[-–]?[A-Z])*\.(?:[-–][A-Z]\.?)?[,;]?",
+    "capital": r"[A-Z]",
+    "panel": r"\(?[A-Za-z](?:[-–,&][A-Za-z]?)*\)[.:,;]?|[a-z](?:[-–,][a-z])?[:.]|\([a-zA-Z],",
+    "item": r"\(?\d{1,2}[).]|\(?[ivx]{1,4}\)",
+    "number": r"[\d.,:–-]+[;:),]*",
+    "amount": r"\d.*",
+    "Name,": r"[A-Z][\w'’-]*[,;]",
+    "Word": r"[A-Z][a-z]*(?:[st]ion|ment|ing|[^aeiou]ed|[sl]is|ness|[ae]nce|ity|[ai]ry|logy|gen|ase|in|ic|al"
+    r"|ous|ive|ly|s)s?[.)]?",  # no surname, by its ending
+    "Name": r"[A-Z][a-z'’]+(?:[-–][A-Z][a-z]+)*[.)]?",
+    "ACRONYM": r"[A-Z]{2,}s?",
+    "Mixed": r"[A-Z].*",
+    "greek": r"(?:alpha|beta|gamma|delta|epsilon|zeta|theta|kappa|lambda|sigma|omega|[α-ω])(?:[^a-z].*)?",
+    "gene": r"[a-z]{1,6}-?[A-Z0-9].*",  # p53  mRNA  cDNA  iPSC  miR-21
+    "prefixed": r"[a-z]{1,2}-.*",  # c-jun  m-calpain  n-3
+    "letter": r"[a-z]",
+    "code": r"[a-z]{2,4}[,:=]",  # of a key: ac, anterior crista; lc, lateral crista
+    "small": r"[^\W\d_].*",
+    "(Word": r"[(\[{][A-Z].*",
+    "(small": r"[(\[{][a-z].*",
+    "citation": r"\[\d[\d,–-]*\]?[.,;:]?",
+    "[number": r"\[\d.*",
+    "(": r"[(\[{].*",
+    "“Word": r"[\"'“‘«][A-Z].*",
+    "“": r"[\"'“‘«].*",
+    "genotype": r"[+−–-]+/.*",
+    "mark": r"[*†‡§¶•●■]+.*",
+    "sign": r"[#±×÷<>=~≈≤≥%‰°/+–−-].*",
+}
+"""Classes of words after a full stop outside the tables."""
+
+_OPENING_MARKS: Final = "([{\"'“‘«"
+_NON_ASCII_LETTER: Final = re.compile(r"[^\W\d_a-zA-Zα-ω]")
+_MAX_WORD_LENGTH: Final = 40
+"""Characters of a word that are used: the last before a full stop, the first after it."""
+MAX_CACHED: Final = 1 << 16
+"""Entries of a cache of words or contexts: more than a file has, at most 10 MB."""
+
+
+class WordClasses(dict[str, str]):
+    """Cache from word to class, computed on demand."""
+
+    def __init__(self, table: dict[str, str], patterns: dict[str, str], opening_marks: str = "") -> None:
+        self._table, self._class_names, self._opening_marks = table, list(patterns), opening_marks
+        self._match = re.compile(
+            "|".join(rf"({pattern})\Z" for pattern in patterns.values()), re.DOTALL
+        ).match
+
+    def __missing__(self, word: str) -> str:
+        if len(word) > _MAX_WORD_LENGTH:
+            return self[word[-_MAX_WORD_LENGTH:]]
+        if len(self) >= MAX_CACHED:
+            self.clear()
+        stripped = word if word.endswith((")", "]")) else word.lstrip(self._opening_marks)
+        word_class = self._table.get(stripped)
+        if word_class is None:
+            match = self._match(
+                stripped if stripped.isascii() else _NON_ASCII_LETTER.sub(_as_ascii, stripped)
+            )
+            word_class = self._class_names[match.lastindex - 1] if match and match.lastindex else "other"
+        self[word] = word_class
+        return word_class
+
+
+def _as_ascii(letter: re.Match[str]) -> str:
+    """Return an ASCII letter of the same case: only case matters for accented and Cyrillic words."""
+    return "A" if letter[0].isupper() else "a" if letter[0].islower() else letter[0]
+
+
+CLASS_BEFORE_STOP: Final = WordClasses(
+    {word: family for family, words in WORD_FAMILIES.items() for word in words},
+    _PATTERNS_BEFORE_STOP,
+    _OPENING_MARKS,
 )
+"""Class of a word before a full stop, given without it; opening brackets and quotes are ignored."""
+
+CLASS_AFTER_STOP: Final = WordClasses(
+    {
+        **{word + mark: f"Opener{mark}" for word in _WORDS_AFTER_STOP["Opener"] for mark in ("", ",")},
+        **{word + mark: "common" for word in _COMMON_WORDS for mark in ("", ",")},
+        **dict.fromkeys(_WORDS_AFTER_STOP["Figure"], "Figure"),
+        **{word + mark: "author" for word in WORD_FAMILIES["author"] for mark in ("", ".", ",", ".,")},
+    },
+    _PATTERNS_AFTER_STOP,
+)
+"""Class of a word after a full stop."""
+
+
+class SecondWordClasses(dict[str, str]):
+    """Cache from the second word before or after a full stop to its class."""
+
+    def __init__(self, classify: Callable[[str], str]) -> None:
+        self._classify = classify
+
+    def __missing__(self, word: str) -> str:
+        word_class = self._classify(word)
+        if len(word) <= _MAX_WORD_LENGTH:
+            if len(self) >= MAX_CACHED:
+                self.clear()
+            self[word] = word_class
+        return word_class
+
+
+_SUPPLEMENT_NUMBER: Final = re.compile(r"S\d")
+"""Number of a supplement before its kind: S4 Fig."""
+
+
+def _classify_second_word_before(word: str) -> str:
+    if not word:
+        return "none"
+    if word in (".", "...", "…"):
+        return "dots"
+    if word[-1] in ",;:." and len(word) > 1:
+        return "Name" + word[-1] if word[0].isupper() else word[-1]
+    if word in ("and", "&"):
+        return "and"
+    if word in _COMMON_WORDS:
+        return "common"
+    if _SUPPLEMENT_NUMBER.match(word):
+        return "supplement"
+    if word[0] in _OPENING_MARKS:
+        return "("
+    if word.islower():
+        return "small"
+    return "Name" if word.istitle() and word.isalpha() else "other"
+
+
+def _classify_second_word_after(word: str) -> str:
+    if not word:
+        return "none"
+    if word[0].isupper():
+        return "initial" if word[1:2] == "." else "Name," if word[-1] in ",;" else "Name"
+    return "small" if word[0].islower() else "number" if word[0].isdigit() else "other"
+
+
+CLASS_OF_SECOND_WORD_BEFORE: Final = SecondWordClasses(_classify_second_word_before)
+"""Class of the second word before a full stop: what an initial or a number belongs to."""
+
+CLASS_OF_SECOND_WORD_AFTER: Final = SecondWordClasses(_classify_second_word_after)
+"""Class of the second word after a full stop."""
+
+
+# Contexts of boundary candidates
 
 CERTAIN_CLASSES: Final = frozenset({"word", "closed", "ACRONYM", "other"})
 CAPITALS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -32,8 +220,6 @@ _PANELS: Final = re.compile(r"(?:\(?[A-Za-z](?:[,–-][A-Za-z])*\)?,? (?:and |& 
 _MAX_PANELS_LENGTH: Final = 30
 _PANEL_IN_BRACKETS: Final = re.compile(r"[A-Za-z](?:[,–-][A-Za-z])*\)")
 """Panel before a closing bracket, which may have no opening one: A). Cells were grown."""
-_MAX_WORD_LENGTH: Final = 40
-"""Characters of a word after the mark that are used."""
 _BRACKET_LOOKBACK: Final = 200
 """Characters before the mark that are searched for an open bracket."""
 
@@ -149,21 +335,14 @@ def _read_weights() -> dict[str, float]:
 _WEIGHTS: Final = _read_weights()
 
 
-class _BoundaryModel(dict[BoundaryContext, bool]):
-    """Cache from context to decision: True for a boundary."""
-
-    def __missing__(self, context: BoundaryContext) -> bool:
-        if len(self) >= MAX_CACHED:
-            self.clear()
-        decision = _decide_by_rule(context)
-        if decision is None:
-            scores = [_WEIGHTS.get(name, 0.0) for name in extract_features(context)]
-            decision = _WEIGHTS["always"] + sum(scores) > 0
-        self[context] = decision
-        return decision
-
-
-IS_BOUNDARY: Final = _BoundaryModel()
+@functools.lru_cache(maxsize=MAX_CACHED)
+def decide(context: BoundaryContext) -> bool:
+    """Return True if a candidate in this context is a boundary."""
+    decision = _decide_by_rule(context)
+    if decision is None:
+        scores = [_WEIGHTS.get(name, 0.0) for name in extract_features(context)]
+        decision = _WEIGHTS["always"] + sum(scores) > 0
+    return decision
 
 
 # Candidates that two words decide
@@ -173,25 +352,23 @@ _ROUNDING: Final = 1e-6
 """More than the error of a sum of weights."""
 
 
-class _NeighbourModel(dict[tuple[str, str], bool | None]):
-    """Cache from the classes of the words before and after a full stop to the decision of the model.
+@functools.cache
+def decide_by_neighbours(class_before: str, class_after: str) -> bool | None:
+    """Return the decision between words of these classes, with a full stop; None if other words matter.
 
-    It is None if the rest of the context matters; three in four candidates need no more than these words.
+    Three in four candidates need no more than these words.
     """
-
-    def __missing__(self, classes: tuple[str, str]) -> bool | None:
-        class_before, class_after = classes
-        decisions = {
-            _decide_by_rule((previous, class_before, ".", class_after, beyond, position))
-            for previous in ("supplement", "")  # what a rule names, and what none names
-            for beyond in ("small", "")
-            for position in ("first", "")
-        }
-        if None in decisions:
-            decisions |= _bound_decisions(*(_SCORED_AS.get(name, name) for name in classes))
-            decisions.remove(None)
-        self[classes] = decisions.pop() if len(decisions) == 1 else None
-        return self[classes]
+    decisions = {
+        _decide_by_rule((previous, class_before, ".", class_after, beyond, position))
+        for previous in ("supplement", "")  # what a rule names, and what none names
+        for beyond in ("small", "")
+        for position in ("first", "")
+    }
+    if None in decisions:
+        scored_before, scored_after = (_SCORED_AS.get(name, name) for name in (class_before, class_after))
+        decisions |= _bound_decisions(scored_before, scored_after)
+        decisions.remove(None)
+    return decisions.pop() if len(decisions) == 1 else None
 
 
 def _bound_decisions(before: str, after: str) -> set[bool | None]:
@@ -219,9 +396,6 @@ def _list_weights(start: str = "", end: str = "") -> list[float]:
     ]
 
 
-DECISION_BY_NEIGHBOURS: Final = _NeighbourModel()
-
-
 def is_boundary(text: str, start: int, stop: int, after: int, class_before: str) -> bool:
     """Return True if a boundary candidate is a boundary.
 
@@ -235,7 +409,7 @@ def is_boundary(text: str, start: int, stop: int, after: int, class_before: str)
     if after == stop + 2 and text[stop] == "." and text[stop - 1] != " ":
         word_end = text.find(" ", after, after + _MAX_WORD_LENGTH)
         word = text[after : word_end if word_end > 0 else after + _MAX_WORD_LENGTH]
-        decision = DECISION_BY_NEIGHBOURS[class_before, CLASS_AFTER_STOP[word]]
+        decision = decide_by_neighbours(class_before, CLASS_AFTER_STOP[word])
         if decision is not None:
             return decision
-    return IS_BOUNDARY[extract_context(text, start, stop, after)]
+    return decide(extract_context(text, start, stop, after))

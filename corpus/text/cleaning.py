@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from bioshards.corpus.errors import InvalidValueError, suggest_nearest
-from bioshards.corpus.sentences.word_classes import CLASS_BEFORE_STOP
+from bioshards.corpus.sentences.boundary_model import CLASS_BEFORE_STOP
 from bioshards.corpus.text import labels, notices
 from bioshards.corpus.xml import element_text
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from bioshards.corpus.sentences.word_classes import CLASS_BEFORE_STOP, WORD_FAMILIES
+from bioshards.corpus.sentences.boundary_model import CLASS_BEFORE_STOP, WORD_FAMILIES
 from bioshards.corpus.text.labels import BLANKS_AND_PUNCTUATION, LABEL_AT_END
 
 # Copyright
@@ -268,7 +268,7 @@ _ABBREVIATION_CLASSES: Final = frozenset(
     {"capital", "genus", "initials", "journal", "latin", "letter", "others", "reference", "title"}
 )
 _MAX_WORD_LENGTH: Final = 40
-_JOURNAL_WORDS: Final = frozenset({"J", "Laryngoscope", *WORD_FAMILIES["journal"].split()})
+_JOURNAL_WORDS: Final = frozenset({"J", "Laryngoscope", *WORD_FAMILIES["journal"]})
 
 
 def find_citation_end(text: str) -> int:
