@@ -13,7 +13,7 @@ from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.licences import LICENCES
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.text_config import TextConfig
-from bioshards.corpus.text_files.filters import TextFilesConfig
+from bioshards.corpus.text_files import TextFilesConfig
 
 PUBMED_PRESETS: Final[dict[str, PubMedConfig]] = {
     # Bio-ELECTRA (Ozyurt 2020, "Pre-training data"; README of its repository): 19.2 M abstracts with

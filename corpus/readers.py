@@ -6,8 +6,8 @@ from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.source_record import RecordReader
 from bioshards.corpus.text_config import TextConfig
-from bioshards.corpus.text_files.filters import TextFilesConfig
-from bioshards.corpus.text_files.reader import TextFileReader
+from bioshards.corpus.text_files import TextFilesConfig
+from bioshards.corpus.text_files.documents import TextFileReader
 
 
 def make_reader(document_config: TextConfig, keep_dropped: bool) -> RecordReader:

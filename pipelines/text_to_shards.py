@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
 from bioshards.corpus.document_presets import TEXT_PRESETS
-from bioshards.corpus.text_files.filters import TextFilesConfig
+from bioshards.corpus.text_files import TextFilesConfig
 from bioshards.corpus.ui.options import Option, Overrides
 from bioshards.pipelines.options.parser import Parser
 from bioshards.pipelines.options.pipeline_options import (

@@ -27,7 +27,7 @@ from bioshards.corpus.shards.arrow_io import read_documents_manifest
 from bioshards.corpus.stats import report
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text_config import TextConfig
-from bioshards.corpus.text_files.discovery import discover_sources
+from bioshards.corpus.text_files.records import discover_sources
 from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines import pmc_to_shards, pubmed_to_shards, text_to_shards
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext

@@ -18,9 +18,9 @@ import pytest
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadFileError, InputNotFoundError, InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.text_files import discovery, raw_records
-from bioshards.corpus.text_files.filters import TextFilesConfig
-from bioshards.corpus.text_files.reader import TextFileReader
+from bioshards.corpus.text_files import TextFilesConfig
+from bioshards.corpus.text_files.documents import TextFileReader
+from bioshards.corpus.text_files.records import discover_sources
 
 TEXT = "The heart was examined. It was large.\r\n \r\nThe liver\twas\x00not.\n"
 SENTENCES = ["The heart was examined.", "It was large.", "The liver was not."]
@@ -41,7 +41,7 @@ CORRUPT = {".gz": "corrupt-gzip", ".bz2": "corrupt-bzip2", ".xz": "corrupt-xz", 
 
 def read(path: Path, **settings: str) -> tuple[list[Document], list[tuple[str, str]]]:
     """Return the documents of a file, and reason and detail of its rejected records."""
-    [source] = discovery.discover_sources(LocalStorage(), [str(path)])
+    [source] = discover_sources(LocalStorage(), [str(path)])
     config = dataclasses.replace(TextFilesConfig(), **settings)  # type: ignore[arg-type]
     records = list(TextFileReader(config).read_records(LocalStorage(), source))
     assert [record.position for record in records] == list(range(len(records)))
@@ -136,7 +136,7 @@ def test_parquet_is_read_by_columns(tmp_path: Path) -> None:
 def test_a_bad_line_is_rejected_with_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: bytes, reason: str, detail: str
 ) -> None:
-    monkeypatch.setattr(raw_records, "MAX_RECORD_BYTES", 150_000)
+    monkeypatch.setattr("bioshards.corpus.text_files.records.MAX_RECORD_BYTES", 150_000)
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"text": "One.", "id": "seven"}\n' + line + b'\n{"text": "Three."}')
     documents, [error] = read(path)
@@ -148,13 +148,13 @@ def test_a_bad_line_is_rejected_with_its_reason(
 def test_records_over_the_limit_are_passed_over_in_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(raw_records, "MAX_RECORD_BYTES", 2_000)
+    monkeypatch.setattr("bioshards.corpus.text_files.records.MAX_RECORD_BYTES", 2_000)
     path = tmp_path / "a.txt"
     path.write_text("First.\n\n" + "a lot of text\n" * 200 + "\nThird.\n\n" + "x" * 9_000)
     documents, errors = read(path)
     assert [document.id for document in documents] == ["text:a.txt#1", "text:a.txt#3"]
     assert [detail.split(":")[0] for _, detail in errors] == ["line 3", "line 206"]
-    monkeypatch.setattr(raw_records, "MAX_ROW_GROUP_BYTES", 100)
+    monkeypatch.setattr("bioshards.corpus.text_files.records.MAX_ROW_GROUP_BYTES", 100)
     pq.write_table(pa.table({"text": ["a" * 200]}), tmp_path / "a.parquet")
     with pytest.raises(BadFileError, match="too-large: its row group 1 "):
         read(tmp_path / "a.parquet")
@@ -162,7 +162,7 @@ def test_records_over_the_limit_are_passed_over_in_pieces(
 
 def test_text_that_is_empty_is_dropped_not_rejected(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.jsonl", {"text": " \n\n\t"}, {"text": None, "title": "A title"})
-    [source] = discovery.discover_sources(LocalStorage(), [str(path)])
+    [source] = discover_sources(LocalStorage(), [str(path)])
     records = TextFileReader(TextFilesConfig()).read_records(LocalStorage(), source)
     assert [record.keys[0].drop_reason for record in records] == ["no-text", "no-text"]
 
@@ -183,8 +183,8 @@ def test_files_are_named_below_the_folder_of_the_input(tmp_path: Path) -> None:
 
     def discover(*inputs: str) -> list[str]:
         inputs = tuple(str(tmp_path / name) for name in inputs)
-        names = [source.name for source in discovery.discover_sources(LocalStorage(), inputs, notices.append)]
-        assert names == [s.name for s in discovery.discover_sources(LocalStorage(), inputs[::-1])]
+        names = [source.name for source in discover_sources(LocalStorage(), inputs, notices.append)]
+        assert names == [s.name for s in discover_sources(LocalStorage(), inputs[::-1])]
         return names
 
     notices: list[str] = []

@@ -1,4 +1,4 @@
-"""Build a document from a record of a text file: clean, split into sentences, count.
+"""Read a text file: its records, and the documents built from them.
 
 A paragraph's end ends a sentence. Text is cleaned by the character rules, as an article's body: the rules on
 publishers' notes are made for abstracts.
@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadRecordError, quote, shorten_list
 from bioshards.corpus.sentences import PARAGRAPH_BREAK, collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
+from bioshards.corpus.source_record import SourceRecord, VersionKey
+from bioshards.corpus.storage.source_file import SourceFile, open_source
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text.cleaning import Cleaner
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
-from bioshards.corpus.text_files.filters import DEFAULT_ID_FIELD, TextFilesConfig, find_drop_reason
+from bioshards.corpus.text_files import DEFAULT_ID_FIELD, TextFilesConfig
+from bioshards.corpus.text_files.records import iter_raw_records
+from bioshards.corpus.xml.decoder import DecodingReport
 
 _MAX_ID_CHARACTERS: Final = 300
 _CONTROLS: Final = re.compile("[\x00-\x08\x0e-\x1b]")
 """Control characters that XML forbids, so that no cleaning rule has them; the others are white space."""
 
 
-class TextDocumentBuilder:
-    """Builder of documents with a fixed config; create one per process.
+class TextFileReader:
+    """Reader of text files with a fixed config.
 
     Raises:
         MissingExtraError: the config needs a library that is not installed.
@@ -36,19 +41,40 @@ class TextDocumentBuilder:
         self._cleaner = Cleaner(config.cleaning)
         self._split = load_splitter(config.splitter)
         self._line_formatter = config.make_line_formatter()
+        self.decoding_report = DecodingReport()
 
-    def build_document(
-        self, fields: Mapping[str, object], file: str, position: int
-    ) -> tuple[str | None, Document]:
-        """Build the document of a record and apply the filters.
+    def read_records(self, storage: Storage, source: SourceFile) -> Iterator[SourceRecord]:
+        """Yield the records of the file, in order.
+
+        Raises:
+            BadFileError: the file as a whole is unusable.
+        """
+        known_ids: set[int] = set()
+        with open_source(storage, source.path) as file:
+            raw_records = iter_raw_records(file, source.name, self._config)
+            for position, (raw, place, fields) in enumerate(raw_records):
+                try:
+                    if isinstance(fields, BadRecordError):
+                        raise fields
+                    document = self._build_document(fields, source.name, position)
+                    number = _hash_id(document.id)
+                    if number in known_ids:
+                        raise BadRecordError("duplicate-id", f"the file has {document.id} before")
+                except BadRecordError as error:
+                    rejection = BadRecordError(error.reason, f"{place}: {error.detail}")
+                    yield SourceRecord(position, source.name, raw, [], error=rejection)
+                else:
+                    known_ids.add(number)
+                    key = VersionKey(number, 1, False, None if document.sections else "no-text")
+                    yield SourceRecord(position, source.name, raw, [key], document)
+
+    def _build_document(self, fields: Mapping[str, object], file: str, position: int) -> Document:
+        """Build the document of a record.
 
         Args:
             fields: fields of the record by name.
             file: name of the source file.
             position: 0-based index of the record in the file.
-
-        Returns:
-            (drop reason or None, document). The document is complete in both cases.
 
         Raises:
             BadRecordError: a field is missing, or has another type than text.
@@ -62,7 +88,6 @@ class TextDocumentBuilder:
         removed_characters: dict[str, int] = {}
         title = self._clean_text(_get_text(fields, self._config.title_field), removed_characters)
         sentences = self._split_and_format(title, removed_characters) if self._config.titles else []
-        num_words = count_line_words(title) if self._config.titles else 0
         first_sentence = len(sentences)
         paragraphs = [
             paragraph
@@ -70,9 +95,8 @@ class TextDocumentBuilder:
             if (paragraph := self._clean_text(text, removed_characters))
         ]
         for paragraph in paragraphs:
-            num_words += count_line_words(paragraph)
             sentences += self._split_and_format(paragraph, removed_characters)
-        document = Document(
+        return Document(
             id=f"text:{self._find_id(fields, file, position)}",
             source="text",
             pmid=None,
@@ -91,11 +115,10 @@ class TextDocumentBuilder:
             sections=[("", first_sentence)] if len(sentences) > first_sentence else [],
             file=file,
             position=position,
-            num_words=sum(map(count_line_words, sentences)) if self._line_formatter else num_words,
+            num_words=sum(map(count_line_words, sentences)),
             num_characters=sum(map(len, sentences)),
             removed_characters=removed_characters,
         )
-        return find_drop_reason(document), document
 
     def _find_id(self, fields: Mapping[str, object], file: str, position: int) -> str:
         """Return the id of a record: its field, or file and number of a record without."""
@@ -123,7 +146,7 @@ class TextDocumentBuilder:
         return self._line_formatter(sentences, removed_characters) if self._line_formatter else sentences
 
 
-def hash_id(document_id: str) -> int:
+def _hash_id(document_id: str) -> int:
     """Return the number of a document in version keys: 63 bits of a hash of its id."""
     return int.from_bytes(hashlib.blake2b(document_id.encode(), digest_size=8).digest()) >> 1
 

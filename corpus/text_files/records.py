@@ -1,4 +1,4 @@
-"""Records of JSON Lines, Parquet and plain text, read as a stream of bounded pieces.
+"""Find text files, and read their records as a stream of bounded pieces.
 
 To add a format: a function that yields :class:`RawRecord`, and its entry in :data:`FORMATS`.
 """
@@ -12,8 +12,10 @@ import io
 import itertools
 import json
 import lzma
+import os
+import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import BinaryIO, Final, NamedTuple, cast
 
 import pyarrow as pa
@@ -22,11 +24,21 @@ import pyarrow.parquet as pq
 from bioshards.corpus.errors import (
     BadFileError,
     BadRecordError,
+    InputNotFoundError,
     TransientStorageError,
     quote,
     shorten_list,
 )
-from bioshards.corpus.text_files.filters import DEFAULT_ID_FIELD, TextFilesConfig
+from bioshards.corpus.storage.source_file import (
+    UNORDERED_YEAR,
+    InputListing,
+    OnNotice,
+    SourceFile,
+    ignore_notice,
+    list_input_files,
+)
+from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.text_files import DEFAULT_ID_FIELD, TextFilesConfig
 
 MAX_RECORD_BYTES: Final = 32 << 20
 """Largest record: a line of JSON, a document of plain text.  A larger one is passed over in pieces."""
@@ -35,6 +47,57 @@ MAX_ROW_GROUP_BYTES: Final = 4 << 30
 _REJECTED_BYTES: Final = 1000
 """Bytes of a record over the limit that are kept."""
 _PARQUET_BATCH_ROWS: Final = 256
+_WANTED: Final = ".jsonl, .json, .ndjson and .txt, also with .gz, .bz2, .xz or .zst, and .parquet"
+
+
+def discover_sources(
+    storage: Storage, inputs: Iterable[str], on_notice: OnNotice = ignore_notice
+) -> list[SourceFile]:
+    """Find all text files that the inputs match, each once, ordered by name.
+
+    The name of a file, which ids may contain, is its path below the input's folder, so that files of one
+    name in different folders stay apart and a moved folder keeps its ids.
+
+    Args:
+        storage: where the files are.
+        inputs: folders, globs and files.
+        on_notice: is told of files that are not read.
+
+    Raises:
+        InputNotFoundError: an input matches no text file.
+        InputUnreadableError: a folder cannot be listed, or a file's name is not in UTF-8.
+    """
+    sources_by_path: dict[str, SourceFile] = {}
+    for input_path in inputs:
+        listing = list_input_files(storage, input_path, _EXTENSIONS, on_notice)
+        listing.check_names()
+        files = [info for info in listing.files if info.path.lower().endswith(_EXTENSIONS)]
+        is_folder = storage.is_folder(input_path)
+        if not files:
+            raise InputNotFoundError(
+                f"--input {input_path} {'has' if is_folder else 'names'} no text file. Give a folder, a file "
+                f"or a quoted glob of {_WANTED}."
+            )
+        others = [info.path for info in listing.files if not info.path.lower().endswith(_EXTENSIONS)]
+        if notice := InputListing(input_path, files, [*listing.others, *others]).describe_others(_WANTED):
+            on_notice(notice)
+        root = input_path if is_folder else re.split(r"[*?\[]", input_path)[0].rpartition("/")[0]
+        root = root.rstrip("/") if "://" in root else os.path.abspath(root)
+        for info in files:
+            is_below = info.path.startswith(f"{root}/")
+            name = info.path.removeprefix(f"{root}/") if is_below else os.path.basename(info.path)
+            source = SourceFile(
+                UNORDERED_YEAR,
+                0,
+                name.encode(errors="replace").decode(),
+                info.path,
+                info.size,
+                info.stamp,
+            )
+            former = sources_by_path.get(info.path, source)
+            # Of two inputs that contain the file, the upper one names it, whatever their order.
+            sources_by_path[info.path] = max(source, former, key=lambda item: len(item.name))
+    return sorted(sources_by_path.values())
 
 
 class RawRecord(NamedTuple):
@@ -63,27 +126,44 @@ def iter_raw_records(file: BinaryIO, name: str, config: TextFilesConfig) -> Iter
         BadFileError: the file as a whole is unusable.
     """
     read_format = FORMATS[next(extension for extension in FORMATS if name.lower().endswith(extension))]
-    magic = file.read(max(map(len, _COMPRESSION_BY_MAGIC)))
-    if not magic:
+    start = file.read(max(map(len, _COMPRESSION_BY_MAGIC)))
+    if not start:
         raise BadFileError("empty-file", "the file has no bytes")
     file.seek(0)
     compression = next(
-        (_COMPRESSION_BY_MAGIC[start] for start in _COMPRESSION_BY_MAGIC if magic.startswith(start)), None
+        (_COMPRESSION_BY_MAGIC[magic] for magic in _COMPRESSION_BY_MAGIC if start.startswith(magic)), None
     )
-    if not compression:
+    if compression is None:
         yield from read_format(file, config)
         return
     try:
-        with compression.open(file) as content:
+        with _open_compressed(file, compression) as content:
             yield from read_format(content, config)
+    except TransientStorageError:
+        raise
     except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
-        if isinstance(error, OSError) and (error.errno or isinstance(error, TransientStorageError)):
+        if isinstance(error, OSError) and error.errno:
             raise  # the file cannot be read
         if isinstance(error, EOFError) or "Truncated" in str(error):
-            detail = f"the {compression.name} data ends before its end mark"
-            raise BadFileError(f"truncated-{compression.name}", detail) from error
-        detail = f"{compression.name} data is damaged: {error}"
-        raise BadFileError(f"corrupt-{compression.name}", detail) from error
+            detail = f"the {compression} data ends before its end mark"
+            raise BadFileError(f"truncated-{compression}", detail) from error
+        raise BadFileError(f"corrupt-{compression}", f"{compression} data is damaged: {error}") from error
+
+
+_COMPRESSION_BY_MAGIC: Final = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\0": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+}
+
+
+def _open_compressed(file: BinaryIO, compression: str) -> BinaryIO:
+    if compression == "zstd":
+        stream = pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")
+        return cast(BinaryIO, io.BufferedReader(stream))
+    open_content = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}[compression]
+    return cast(BinaryIO, open_content(file))
 
 
 def _iter_json_lines(file: BinaryIO, config: TextFilesConfig) -> Iterator[RawRecord]:
@@ -128,48 +208,14 @@ def _iter_parquet(file: BinaryIO, config: TextFilesConfig) -> Iterator[RawRecord
                 for cells in zip(*batch.columns, strict=True):
                     number += 1
                     yield _make_row_record(number, dict(zip(batch.schema.names, cells, strict=True)))
+    except TransientStorageError:
+        raise
     except (pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and (error.errno or isinstance(error, TransientStorageError)):
+        if isinstance(error, OSError) and error.errno:
             raise  # the file cannot be read
         raise BadFileError(
             "corrupt-parquet", f"after row {number:,} it is damaged: {quote(str(error))}"
         ) from error
-
-
-FORMATS: Final[Mapping[str, Callable[[BinaryIO, TextFilesConfig], Iterator[RawRecord]]]] = {
-    **{
-        f"{extension}{compressed}": read_format
-        for extension, read_format in (
-            (".jsonl", _iter_json_lines),
-            (".ndjson", _iter_json_lines),
-            (".json", _iter_json_lines),
-            (".txt", _iter_plain_text),
-        )
-        for compressed in ("", ".gz", ".bz2", ".xz", ".zst")
-    },
-    ".parquet": _iter_parquet,
-}
-"""What reads a file, by the end of its name."""
-
-
-_Opener = Callable[[BinaryIO], BinaryIO]
-
-
-class _Compression(NamedTuple):
-    name: str
-    open: _Opener
-
-
-def _open_zstd(file: BinaryIO) -> BinaryIO:
-    return cast(BinaryIO, io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")))
-
-
-_COMPRESSION_BY_MAGIC: Final = {
-    b"\x1f\x8b": _Compression("gzip", cast(_Opener, gzip.open)),
-    b"BZh": _Compression("bzip2", cast(_Opener, bz2.open)),
-    b"\xfd7zXZ\0": _Compression("xz", cast(_Opener, lzma.open)),
-    b"\x28\xb5\x2f\xfd": _Compression("zstd", _open_zstd),
-}
 
 
 def _iter_lines(file: BinaryIO) -> Iterator[tuple[int, bytes, bool]]:
@@ -249,3 +295,21 @@ def _make_row_record(number: int, cells: Mapping[str, pa.Scalar]) -> RawRecord:
             error = _make_utf8_error(decode_error)
     raw = json.dumps(fields, ensure_ascii=False, default=repr).encode()
     return RawRecord(raw, f"row {number}", error or fields)
+
+
+_READ_FORMAT_BY_EXTENSION: Final = {
+    ".jsonl": _iter_json_lines,
+    ".ndjson": _iter_json_lines,
+    ".json": _iter_json_lines,
+    ".txt": _iter_plain_text,
+}
+FORMATS: Final[Mapping[str, Callable[[BinaryIO, TextFilesConfig], Iterator[RawRecord]]]] = {
+    **{
+        f"{extension}{compressed}": read_format
+        for extension, read_format in _READ_FORMAT_BY_EXTENSION.items()
+        for compressed in ("", ".gz", ".bz2", ".xz", ".zst")
+    },
+    ".parquet": _iter_parquet,
+}
+"""What reads a file, by the end of its name."""
+_EXTENSIONS: Final = tuple(FORMATS)
