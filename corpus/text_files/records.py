@@ -159,11 +159,15 @@ _COMPRESSION_BY_MAGIC: Final = {
 
 
 def _open_compressed(file: BinaryIO, compression: str) -> BinaryIO:
-    if compression == "zstd":
-        stream = pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")
-        return cast(BinaryIO, io.BufferedReader(stream))
-    open_content = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}[compression]
-    return cast(BinaryIO, open_content(file))
+    match compression:
+        case "gzip":
+            return cast(BinaryIO, gzip.open(file))
+        case "bzip2":
+            return cast(BinaryIO, bz2.open(file))
+        case "xz":
+            return cast(BinaryIO, lzma.open(file))
+    stream = pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")
+    return cast(BinaryIO, io.BufferedReader(stream))
 
 
 def _iter_json_lines(file: BinaryIO, config: TextFilesConfig) -> Iterator[RawRecord]:
@@ -297,18 +301,16 @@ def _make_row_record(number: int, cells: Mapping[str, pa.Scalar]) -> RawRecord:
     return RawRecord(raw, f"row {number}", error or fields)
 
 
-_READ_FORMAT_BY_EXTENSION: Final = {
+_ReadFormat = Callable[[BinaryIO, TextFilesConfig], Iterator[RawRecord]]
+_LINE_FORMATS: Final[Mapping[str, _ReadFormat]] = {
     ".jsonl": _iter_json_lines,
     ".ndjson": _iter_json_lines,
     ".json": _iter_json_lines,
     ".txt": _iter_plain_text,
 }
-FORMATS: Final[Mapping[str, Callable[[BinaryIO, TextFilesConfig], Iterator[RawRecord]]]] = {
-    **{
-        f"{extension}{compressed}": read_format
-        for extension, read_format in _READ_FORMAT_BY_EXTENSION.items()
-        for compressed in ("", ".gz", ".bz2", ".xz", ".zst")
-    },
+_COMPRESSED: Final = ("", ".gz", ".bz2", ".xz", ".zst")
+FORMATS: Final[Mapping[str, _ReadFormat]] = {
+    **{name + end: read_format for name, read_format in _LINE_FORMATS.items() for end in _COMPRESSED},
     ".parquet": _iter_parquet,
 }
 """What reads a file, by the end of its name."""
