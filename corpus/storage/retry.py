@@ -1,8 +1,8 @@
 """Retry policy: how often, and after which pauses, a failed request, read or step is repeated.
 
-Every constant of retrying is in this file.  A :class:`RetryPolicy` is obeyed by http_client.py, which resumes
-requests, and by :func:`retry`, for the reading of damaged content and for the steps of a pipeline.
-pipelines/storage/ configures the clients of object stores.
+A :class:`RetryPolicy` is obeyed by http_client.py, which resumes requests, and by :func:`retry`, for the
+reading of damaged content and for the steps of a pipeline.  The clients of object stores have their own
+(pipelines/storage/store_options.py).
 """
 
 from __future__ import annotations
@@ -70,27 +70,6 @@ MAX_FAILED_FILES: Final = 8
 
 MAX_FAILED_OBJECTS: Final = 100
 """The same for the objects of PMC's bucket."""
-
-STORE_CONNECT_TIMEOUT_SECONDS: Final = 10
-"""Seconds that the client of an object store waits for a connection."""
-
-STORE_READ_TIMEOUT_SECONDS: Final = 60
-"""Seconds that the client of an object store waits for the next byte."""
-
-STORE_UPLOAD_TIMEOUT_SECONDS: Final = 300
-"""Seconds in which 5 MB must be sent, by each of the files that a slow line uploads at the same time."""
-
-STORE_REQUEST_TIMEOUT_SECONDS: Final = 600
-"""Seconds for a request of an object store as a whole, which reads or writes a few megabytes."""
-
-STORE_MAX_RETRIES: Final = 4
-"""Retries of the client of an object store, with exponential backoff, before :func:`retry` sees the error."""
-
-STORE_INITIAL_BACKOFF_SECONDS: Final = 0.1
-"""Seconds before the first of them; it is doubled for every further one."""
-
-STORE_RETRY_SECONDS: Final = 240
-"""Seconds after which no further retry begins: the client does not renew credentials between retries."""
 
 
 def retry(

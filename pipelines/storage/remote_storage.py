@@ -23,14 +23,15 @@ from bioshards.corpus.storage.local_storage import (
     locate_full_disk,
     matches_glob,
 )
+from bioshards.corpus.storage.retry import retry
 from bioshards.corpus.storage.storage_protocol import (
     FileInfo,
     OnRepeatedFolder,
     ResumableFile,
 )
-from bioshards.pipelines.storage import store_lock
 from bioshards.pipelines.storage.object_store import split_path
 from bioshards.pipelines.storage.store_errors import repeat, translate_errors
+from bioshards.pipelines.storage.store_lock import StoreLock
 from bioshards.pipelines.storage.store_options import ObjectStore, StoreOptions, open_store
 
 if TYPE_CHECKING:
@@ -67,8 +68,7 @@ class RemoteStorage(LocalStorage):
 
     def __init__(self, options: StoreOptions, checks_locks: bool = True) -> None:
         self._options, self._checks_locks = options, checks_locks
-        self._held_locks: dict[str, tuple[str, str]] = {}
-        """Folder and token of each lock, by its URL.  Workers have them with their copy of the storage."""
+        self._held_locks: list[StoreLock] = []
 
     def _locate(self, path: str) -> tuple[ObjectStore, str, str]:
         """Return the client of a path's bucket, the bucket's URL and the object's name."""
@@ -204,21 +204,19 @@ class RemoteStorage(LocalStorage):
             with super().lock(path, folder, is_forced):
                 yield
             return
-        path += ".json"
-        store = self._locate(path)[0]
-        token = store_lock.take_lock(store, path, folder, is_forced)
-        if self._checks_locks:
-            self._held_locks[path] = (folder, token)
+        lock, store = StoreLock(f"{path}.json", folder), self._locate(path)[0]
+        retry(lambda: lock.take(store, is_forced))
+        self._held_locks.append(lock)
         try:
             yield
         finally:
-            self._held_locks.pop(path, None)
+            self._held_locks.remove(lock)
             with contextlib.suppress(OSError):  # the next run says how to go on
-                store_lock.release_lock(store, path, token)
+                lock.release(store)
 
     def check_locks(self) -> None:
-        for path, (folder, token) in self._held_locks.items():
-            store_lock.check_lock(self._locate(path)[0], path, folder, token)
+        for lock in self._held_locks if self._checks_locks else ():
+            lock.check(self._locate(lock.path)[0])
 
     def _list_folder(self, folder: str) -> tuple[list[FileInfo], list[str]]:
         """Return the objects and the subfolders of a folder; URLs of folders end with a slash.

@@ -11,8 +11,8 @@ from typing import Final, TypeVar
 from obstore.exceptions import BaseError
 
 from bioshards.corpus.errors import CredentialsError, TransientStorageError
-from bioshards.corpus.storage.retry import STORE_INITIAL_BACKOFF_SECONDS, STORE_MAX_RETRIES
 from bioshards.pipelines.storage.object_store import CREDENTIALS_HINTS, split_path
+from bioshards.pipelines.storage.store_options import STORE_INITIAL_BACKOFF_SECONDS, STORE_MAX_RETRIES
 
 Result = TypeVar("Result")
 

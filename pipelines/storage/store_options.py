@@ -14,15 +14,6 @@ import requests
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from bioshards.corpus.errors import CredentialsError
-from bioshards.corpus.storage.retry import (
-    STORE_CONNECT_TIMEOUT_SECONDS,
-    STORE_INITIAL_BACKOFF_SECONDS,
-    STORE_MAX_RETRIES,
-    STORE_READ_TIMEOUT_SECONDS,
-    STORE_REQUEST_TIMEOUT_SECONDS,
-    STORE_RETRY_SECONDS,
-    STORE_UPLOAD_TIMEOUT_SECONDS,
-)
 from bioshards.pipelines.storage.object_store import CREDENTIALS_HINTS
 
 if TYPE_CHECKING:
@@ -30,6 +21,27 @@ if TYPE_CHECKING:
     from obstore.auth.boto3 import Boto3CredentialProvider
     from obstore.auth.google import GoogleCredentialProvider
     from obstore.store import AzureConfig, ClientConfig, GCSConfig, RetryConfig, S3Config
+
+STORE_CONNECT_TIMEOUT_SECONDS: Final = 10
+"""Seconds that the client of an object store waits for a connection."""
+
+STORE_READ_TIMEOUT_SECONDS: Final = 60
+"""Seconds that the client of an object store waits for the next byte."""
+
+STORE_UPLOAD_TIMEOUT_SECONDS: Final = 300
+"""Seconds in which 5 MB must be sent, by each of the files that a slow line uploads at the same time."""
+
+STORE_REQUEST_TIMEOUT_SECONDS: Final = 600
+"""Seconds for a request of an object store as a whole, which reads or writes a few megabytes."""
+
+STORE_MAX_RETRIES: Final = 4
+"""Retries of the client of an object store, with exponential backoff, before ``retry`` sees the error."""
+
+STORE_INITIAL_BACKOFF_SECONDS: Final = 0.1
+"""Seconds before the first of them; it is doubled for every further one."""
+
+STORE_RETRY_SECONDS: Final = 240
+"""Seconds after which no further retry begins: the client does not renew credentials between retries."""
 
 ObjectStore: TypeAlias = GCSStore | S3Store | AzureStore
 Use: TypeAlias = Literal["probe", "read", "upload"]
