@@ -124,14 +124,12 @@ class MetadataDifference:
         missing: rows of the inventory whose metadata must be read.
         outdated: cached rows of :data:`METADATA_SCHEMA` for rows of ``missing``.
         older_versions: number of versions in the inventory that are not the newest of their article.
-        removed: number of cached versions that are not in the inventory.
     """
 
     current: pa.Table
     missing: pa.Table
     outdated: pa.Table
     older_versions: int
-    removed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,17 +138,11 @@ class MetadataUpdate:
 
     Attributes:
         table: rows of :data:`METADATA_SCHEMA`, by pmcid and version.
-        fetched: number of metadata objects that were read.
-        changed: number of those with cached metadata.
-        removed: number of cached versions that are no longer in the bucket.
         older_versions: number of skipped versions that are not the newest of their article.
         failures: versions that could not be read; the next update retries them.
     """
 
     table: pa.Table
-    fetched: int
-    changed: int
-    removed: int
     older_versions: int
     failures: tuple[ArticleFailure, ...]
 
@@ -186,9 +178,6 @@ def compare_with_inventory(
     )
     is_unchanged = pc.fill_null(is_unchanged, False)
     is_changed = pc.and_(pc.invert(is_unchanged), pc.is_valid(previous["pmcid"]))
-    is_removed = pc.invert(
-        pc.is_in(make_version_keys(metadata), value_set=make_version_keys(inventory_rows).combine_chunks())
-    )
     etag_index = METADATA_SCHEMA.get_field_index("inventory_etag")
     return MetadataDifference(
         current=previous.set_column(etag_index, METADATA_SCHEMA.field(etag_index), selected["etag"]).filter(
@@ -197,7 +186,6 @@ def compare_with_inventory(
         missing=selected.filter(pc.invert(is_unchanged)),
         outdated=previous.filter(is_changed),
         older_versions=inventory_rows.num_rows - selected.num_rows,
-        removed=pc.sum(is_removed).as_py() or 0,
     )
 
 
@@ -223,7 +211,6 @@ def update_metadata(
     previous = read_metadata(storage, mirror, range_number)
     difference = compare_with_inventory(read_range(storage, mirror, range_number), previous, versions)
     articles = {(article.pmcid, article.version): article for article in list_articles(difference.outdated)}
-    num_fetched = num_changed = num_gone = 0
     failures: list[ArticleFailure] = []
 
     def read(connection: Connection, listed: ListedVersion) -> ArticleMetadata:
@@ -244,25 +231,15 @@ def update_metadata(
             key = listed.pmcid, listed.version
             if isinstance(result, NotFoundError):
                 articles.pop(key, None)
-                num_gone += 1
             elif isinstance(result, DownloadError):
                 failures.append(ArticleFailure.from_error(*key, result))
             else:
-                num_fetched += 1
-                num_changed += key in articles
                 articles[key] = result
             if num_done % _SAVE_INTERVAL == 0:
                 save()
     finally:
         table = save()
-    return MetadataUpdate(
-        table,
-        num_fetched,
-        num_changed,
-        difference.removed + num_gone,
-        difference.older_versions,
-        tuple(sorted(failures)),
-    )
+    return MetadataUpdate(table, difference.older_versions, tuple(sorted(failures)))
 
 
 def _read_object(

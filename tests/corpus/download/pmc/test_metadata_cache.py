@@ -263,9 +263,9 @@ def list_versions(update: MetadataUpdate) -> list[str]:
     return [f"{row['pmcid']}.{row['version']}" for row in update.table.to_pylist()]
 
 
-def get_counts(update: MetadataUpdate) -> tuple[int, int, int, int]:
-    """Return the numbers of fetched, changed, removed and failed articles."""
-    return update.fetched, update.changed, update.removed, len(update.failures)
+def list_requests(connection: FolderConnection) -> list[str]:
+    """Return the versions whose metadata objects were requested."""
+    return sorted(key.removeprefix("metadata/PMC").removesuffix(".json") for key in connection.requests)
 
 
 def test_only_newest_versions_are_fetched(
@@ -276,7 +276,7 @@ def test_only_newest_versions_are_fetched(
     assert sorted(connection.requests) == [
         f"metadata/PMC{name}.json" for name in ("1.1", "11.1", "2.10", "5.1")
     ]
-    assert (get_counts(result), result.older_versions) == ((4, 0, 0, 0), 2)
+    assert (result.older_versions, result.failures) == (2, ())
     assert [row["licence"] for row in result.table.to_pylist()] == ["CC-BY", "CC-BY", "CC-BY", "unknown"]
     assert [row["md5"] is None for row in result.table.to_pylist()] == [False, False, True, False]
 
@@ -309,7 +309,7 @@ def test_changed_metadata_is_fetched_and_missing_metadata_removed(
     result = update_metadata(today=date(2026, 9, 6))
     assert sorted(connection.requests) == [f"metadata/PMC{name}.json" for name in ("1.1", "2.11", "3.1")]
     assert list_versions(result) == ["1.1", "2.11", "3.1", "5.1"]
-    assert get_counts(result) == (3, 1, 1, 0)
+    assert result.failures == ()
     assert result.table["licence"].to_pylist()[0] == "CC-BY-NC"
     assert result.table["retrieved"].to_pylist() == [date(2026, 9, 6)] * 3 + [TODAY]
 
@@ -329,7 +329,8 @@ def test_object_newer_than_the_inventory_is_accepted_once(
     assert connection.requests == []
     bucket.put_article(FakeArticle(1))
     bucket.publish_inventory("2026-09-06")
-    assert get_counts(update_metadata()) == (1, 1, 0, 0)
+    assert update_metadata().failures == ()
+    assert list_requests(connection) == ["1.1"]
 
 
 def test_object_missing_since_the_inventory_is_left_out(
@@ -338,7 +339,7 @@ def test_object_missing_since_the_inventory_is_left_out(
     bucket.remove(1)
     result = update_metadata()
     assert list_versions(result) == ["2.10", "5.1", "11.1"]
-    assert get_counts(result) == (3, 0, 1, 0)
+    assert result.failures == ()
 
 
 def test_etags_other_than_md5s_are_compared_as_text(
@@ -347,11 +348,13 @@ def test_etags_other_than_md5s_are_compared_as_text(
     key = "metadata/PMC1.1.json"
     bucket.publish_inventory("2026-09-05", etags={key: "0123-2"})
     connection.faults[key] = [lambda response: response._replace(etag="0123-2")]
-    assert get_counts(update_metadata()) == (4, 0, 0, 0)
+    assert update_metadata().failures == ()
+    assert list_requests(connection) == ["1.1", "11.1", "2.10", "5.1"]
     assert update_metadata().table["etag"].to_pylist()[0] == "0123-2"
     assert connection.requests == []
     bucket.publish_inventory("2026-09-06", etags={key: "4567-2"})
-    assert get_counts(update_metadata()) == (1, 1, 0, 0)
+    assert update_metadata().failures == ()
+    assert list_requests(connection) == ["1.1"]
 
 
 def test_valid_response_without_etag_is_accepted(
@@ -360,7 +363,7 @@ def test_valid_response_without_etag_is_accepted(
     bucket.put_article(FakeArticle(1, retracted=True))
     connection.faults["metadata/PMC1.1.json"] = [HTML_RESPONSE, lambda response: response._replace(etag="")]
     result = update_metadata()
-    assert get_counts(result) == (4, 0, 0, 0)
+    assert (result.table.num_rows, result.failures) == (4, ())
     assert result.table["retracted"].to_pylist()[0]
 
 
@@ -443,13 +446,13 @@ def test_failure_is_reported_and_retried_by_the_next_update(
 ) -> None:
     connection.faults["metadata/PMC1.1.json"] = faults
     result = update_metadata()
-    assert get_counts(result) == (3, 0, 0, 1)
+    assert len(result.failures) == 1
     assert (result.failures[0].pmcid, result.failures[0].version, result.failures[0].reason) == (1, 1, reason)
     assert "metadata/PMC1.1.json" in result.failures[0].detail
     assert list_versions(result) == ["2.10", "5.1", "11.1"]
     second = update_metadata()
     assert connection.requests == ["metadata/PMC1.1.json"]
-    assert get_counts(second) == (1, 0, 0, 0)
+    assert (second.table.num_rows, second.failures) == (4, ())
 
 
 def test_object_over_the_size_limit_is_refused(
@@ -547,7 +550,4 @@ def test_comparison_with_inventory_equals_that_of_dictionaries(
     assert get_keys(difference.outdated) == {
         key for key in newest_keys if key in known and known[key] != listed[key]
     }
-    assert (difference.older_versions, difference.removed) == (
-        len(listed) - len(newest_keys),
-        len(known.keys() - listed.keys()),
-    )
+    assert difference.older_versions == len(listed) - len(newest_keys)
