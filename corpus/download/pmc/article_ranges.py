@@ -17,10 +17,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from lxml import etree
 
 from bioshards.corpus.download.http_client import Connection, DownloadError
-from bioshards.corpus.download.mirror import remove_temporaries
+from bioshards.corpus.download.mirror import parse_root_name, remove_temporaries
 from bioshards.corpus.download.pmc import bucket_inventory, metadata_cache
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.bucket_inventory import make_version_keys
@@ -50,7 +49,6 @@ ARTICLE_SCHEMA: Final = pa.schema(
 
 _MAX_ARTICLE_BYTES: Final = 64 << 20  # bytes of an article's XML; 190 kB is usual, and each thread holds one
 _FILE_NAME: Final = re.compile(r"PMC(\d{1,8})\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
-_ROOT_SEARCH_BYTES: Final = 1 << 16  # bytes in which the root element must begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,24 +228,9 @@ def _read_article(connection: Connection, base_url: str, article: ArticleMetadat
     url = f"{base_url}{name}/{name}.xml"
     assert article.md5
     body = read_verified(connection, url, _MAX_ARTICLE_BYTES, article.md5)
-    if _parse_root_name(body) != "article":
+    if parse_root_name(body) != "article":
         raise ChecksumError(f"{url}: its MD5 is right, but its root element is not <article>: {body[:100]!r}")
     return body
-
-
-def _parse_root_name(body: bytes) -> str:
-    """Return the local name of the root element, or ''."""
-    parser = etree.XMLPullParser(
-        events=("start",), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
-    )
-    try:
-        parser.feed(body[:_ROOT_SEARCH_BYTES])
-        for _, element in parser.read_events():
-            if isinstance(element, etree._Element):
-                return etree.QName(element).localname
-    except etree.XMLSyntaxError:
-        pass
-    return ""
 
 
 def _write_selected(
