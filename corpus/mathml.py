@@ -411,16 +411,7 @@ def _append_selected(element: etree._Element, pieces: list[str], depth: int, tig
 
 
 _LENGTH = re.compile(r"\s*(-?(?:[0-9]{1,4}\.?[0-9]{0,20}|\.[0-9]{1,20}))\s*(em|ex|pt|px|mm|cm|in|pc)\s*")
-_EMS_BY_UNIT: Final = {
-    "em": 1,
-    "ex": 0.43,
-    "pt": 0.1,
-    "px": 0.075,
-    "mm": 0.28,
-    "cm": 2.8,
-    "in": 7.2,
-    "pc": 1.2,
-}
+_UNITS: Final = {"em": 1, "ex": 0.43, "pt": 0.1, "px": 0.075, "mm": 0.28, "cm": 2.8, "in": 7.2, "pc": 1.2}
 """Ems in a unit, for type of 10 points."""
 _WIDE_SPACE_NAME = re.compile(r"\s*(?:thin|medium|(?:very){0,2}thick)mathspace\s*")
 
@@ -429,9 +420,7 @@ def _append_space(element: etree._Element, pieces: list[str], depth: int, tight:
     """Append a blank if the space is at least as wide as a thin space, 1/6 em."""
     width = element.get("width", "")
     length = _LENGTH.fullmatch(width)
-    is_wide = (
-        float(length[1]) * _EMS_BY_UNIT[length[2]] > 0.166 if length else _WIDE_SPACE_NAME.fullmatch(width)
-    )
+    is_wide = float(length[1]) * _UNITS[length[2]] > 0.166 if length else _WIDE_SPACE_NAME.fullmatch(width)
     if is_wide or element.get("linebreak") == "newline":
         pieces.append(" ")
 

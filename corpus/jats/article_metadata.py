@@ -121,6 +121,7 @@ def parse_metadata(
     properties = _parse_properties(children)
     article_type = (article.get("article-type") or "").strip().lower() or None
     notice = NOTICE_TYPES.get((article_type or "").replace(" ", "-"))
+    language = to_marc_code(article.get(XML_LANG) or "")
     ids = _group_ids(children.get("article-id", []))
     pmcid, version = _parse_pmcid(ids)
     journal_meta = _find_child(front, "journal-meta")
@@ -133,7 +134,7 @@ def parse_metadata(
         year=year,
         journal=_parse_journal(journal_meta),
         article_type=article_type,
-        language=_parse_language(article),
+        language=None if language in ("", "und") else language,  # MARC's undetermined
         licence=_find_licence(children, properties),
         retracted=notice is None and _is_retracted(children),
         notice=notice,
@@ -157,12 +158,6 @@ def update_metadata(metadata: ArticleMetadata, listed: ListedMetadata) -> Articl
         manuscript=metadata.manuscript or bool(listed.manuscript),
         ocr=metadata.ocr or bool(listed.ocr),
     )
-
-
-def _parse_language(article: etree._Element) -> str | None:
-    """Return the MARC code of the declared language, None for none and for ``und``, MARC's undetermined."""
-    code = to_marc_code(article.get(XML_LANG) or "")
-    return None if code in ("", "und") else code
 
 
 # Ids
@@ -260,30 +255,21 @@ _YEAR: Final = re.compile(r"(?<![0-9])(1[6-9][0-9]{2}|20[0-9]{2})(?![0-9])")
 
 def _find_publication_date(dates: list[etree._Element]) -> tuple[int | None, str | None]:
     """Return year and date of publication, as precise as it is known."""
-    ranked_dates = [
-        (rank, year, date)
-        for date in dates
-        if (rank := _rank_date(date)) is not None and (year := _parse_year(date))
-    ]
+    ranked_dates = []
+    for date in dates:
+        date_type = date.get("pub-type") or date.get("date-type") or ""  # the first in NLM and JATS 1.0
+        if date_type in ("pub", "publication", ""):
+            date_type = date.get("publication-format") or date_type
+        rank = _RANK_BY_DATE_TYPE.get(date_type.lower())
+        year = _YEAR.search(_leading_text(_find_child(date, "year")) or date.get("iso-8601-date", ""))
+        year = year or _YEAR.search(_one_line_text(_find_child(date, "string-date")))
+        if year and rank is not None:
+            ranked_dates.append((rank, year[1], date))
     if not ranked_dates:
         return None, None
-    _, year, date = min(ranked_dates, key=lambda ranked: ranked[0])
+    _, first_year, date = min(ranked_dates, key=lambda ranked: ranked[0])
     month, day = (_leading_text(_find_child(date, name)) for name in ("month", "day"))
-    return year, format_partial_date(str(year), month, day)
-
-
-def _rank_date(date: etree._Element) -> int | None:
-    """Return the precedence of a date: by ``pub-type`` (NLM, JATS 1.0) or its successors."""
-    date_type = date.get("pub-type") or date.get("date-type") or ""
-    if date_type in ("pub", "publication", ""):
-        date_type = date.get("publication-format") or date_type
-    return _RANK_BY_DATE_TYPE.get(date_type.lower())
-
-
-def _parse_year(date: etree._Element) -> int | None:
-    match = _YEAR.search(_leading_text(_find_child(date, "year")) or date.get("iso-8601-date", ""))
-    match = match or _YEAR.search(_one_line_text(_find_child(date, "string-date")))
-    return int(match[1]) if match else None
+    return int(first_year), format_partial_date(first_year, month, day)
 
 
 # Journal, retraction, scanned pages
