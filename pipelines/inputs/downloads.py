@@ -166,8 +166,7 @@ def list_source(
     if not options.allow_removals:
         _check_sizes(server.base_url, to_fetch, mirrored_infos)
     unlisted = [mirrored_infos[path] for path in unlisted_paths]
-    notices += _describe_unlisted(source_name, unlisted_paths)
-    notices += _describe_undated(mirrored)
+    notices += _describe_mirror(source_name, unlisted_paths, mirrored)
     notices += check_free_space(mirror.folder, sum(remote_file.size for remote_file in to_fetch))
     download_plan = make_download_plan(mirror, server, options.workers, is_local_run)
     return SourceListing(selected, mirrored, to_fetch, download_plan, notices, listed_at, unlisted)
@@ -196,15 +195,22 @@ def _check_sizes(
         )
 
 
-def _describe_unlisted(source_name: str, paths: Sequence[str]) -> list[str]:
-    """Return a notice on the files that the mirror has and the listing lacks."""
-    if not paths:
-        return []
-    names = shorten_list([path.rpartition("/")[2] for path in paths])
-    return [
-        f"The listing has no {names}, which the mirror holds: {len(paths):,} files are used as they "
-        f"are. If {source_name} has withdrawn them, delete them from the mirror"
-    ]
+def _describe_mirror(
+    source_name: str, unlisted_paths: Sequence[str], mirrored: Iterable[RemoteFile]
+) -> Iterator[str]:
+    """Yield notices on files of the mirror that are not listed, and on files that may not be current."""
+    if unlisted_paths:
+        names = shorten_list([path.rpartition("/")[2] for path in unlisted_paths])
+        yield (
+            f"The listing has no {names}, which the mirror holds: {len(unlisted_paths):,} files are used as "
+            f"they are. If {source_name} has withdrawn them, delete them from the mirror"
+        )
+    if undated := [file for file in mirrored if not file.listing_text and not file.has_md5_file]:
+        yield (
+            f"The listing has no date that can be read for {undated[0].name} and {len(undated) - 1:,} other "
+            "files of the mirror: they are used without looking for newer ones. If the page shows dates, "
+            "update corpus/download/listing.py"
+        )
 
 
 def with_interactive_retry(server: Server) -> Server:
@@ -274,22 +280,6 @@ def make_server(base_url: str, contact: str | None, connections: int, requests_p
     return Server(
         base_url, user_agent, RateLimiter(urlsplit(base_url).netloc, connections, requests_per_second)
     )
-
-
-def _describe_undated(mirrored: Iterable[RemoteFile]) -> list[str]:
-    """Return a notice on the files of the mirror of which nothing shows whether they are current."""
-    undated = [
-        remote_file
-        for remote_file in mirrored
-        if not remote_file.listing_text and not remote_file.has_md5_file
-    ]
-    if not undated:
-        return []
-    return [
-        f"The listing has no date that can be read for {undated[0].name} and {len(undated) - 1:,} other "
-        "files of the mirror: they are used without looking for newer ones. If the page shows dates, update "
-        "corpus/download/listing.py"
-    ]
 
 
 def _merge_selections(
