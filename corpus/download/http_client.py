@@ -147,11 +147,12 @@ class Connection:
             try:
                 with self._request(attempts, 0) as response:
                     body = bytearray()
-                    for block in self._read_blocks(attempts, response, 0):
+                    for block in _check_page(url, self._read_blocks(attempts, response, 0)):
                         body += block
                         if len(body) > max_bytes:
                             raise RefusedError(f"{url} has more than {max_bytes:,} bytes, the limit")
-                    return HttpResponse(bytes(body), _get_etag(response))
+                    etag = response.headers.get("ETag", "").removeprefix("W/").strip('"')
+                    return HttpResponse(bytes(body), etag)
             except _RetryableError as error:
                 attempts.pause_after(error)
 
@@ -178,7 +179,8 @@ class Connection:
                         offset = 0
                     else:
                         num_empty_ranges += 1
-                    for block in self._read_blocks(attempts, response, offset):
+                    blocks = self._read_blocks(attempts, response, offset)
+                    for block in blocks if offset else _check_page(url, blocks):
                         yield offset, block
                         offset += len(block)
                         num_empty_ranges = 0
@@ -240,39 +242,30 @@ class Connection:
         raise RefusedError(f"{url} is refused: {message}")
 
     def _read_blocks(self, attempts: _Attempts, response: requests.Response, offset: int) -> Iterator[bytes]:
-        """Yield the blocks of a body that begins at ``offset``; a range must reach the end of the file.
+        """Yield the blocks of a body that begins at ``offset`` and must reach the end of the file.
 
-        Raises:
-            OutageError: it is the page with which a server blocks a network.
-        """
-        file_size = _parse_file_size(response, offset)
-        blocks = self._read_at_least(attempts, response)
-        for block in blocks if offset else _check_page(attempts.url, blocks):
-            yield block
-            offset += len(block)
-        if file_size is not None and offset != file_size:
-            raise _RetryableError(f"the connection ended at byte {offset:,} of {file_size:,}")
-
-    def _read_at_least(self, attempts: _Attempts, response: requests.Response) -> Iterator[bytes]:
-        """Yield the blocks of a body that arrives at ``min_bytes_per_second`` at least.
-
-        The socket's time-out bounds the wait for the next byte only; a byte a minute would keep a request for
-        days.  Time in which the caller does something else does not count.
+        It must arrive at ``min_bytes_per_second`` at least: the socket's time-out bounds the wait for the
+        next byte only, and a byte a minute would keep a request for days.  Time in which the caller does
+        something else does not count.
         """
         policy = self._server.retry_policy
+        file_size = _parse_file_size(response, offset)
         started_at, num_bytes = attempts.seconds, 0
         while True:
             with attempts.waiting():
                 block = response.raw.read1(_BLOCK_BYTES, decode_content=False)
             if not block:
-                return
+                break
             yield block
+            offset += len(block)
             num_bytes += len(block)
             seconds = attempts.seconds - started_at
             if seconds > policy.read_timeout:
                 if num_bytes < policy.min_bytes_per_second * seconds:
                     raise _RetryableError(f"it sends only {num_bytes / seconds:.0f} bytes a second")
                 started_at, num_bytes = attempts.seconds, 0
+        if file_size is not None and offset != file_size:
+            raise _RetryableError(f"the connection ended at byte {offset:,} of {file_size:,}")
 
 
 class _Attempts:
@@ -393,10 +386,6 @@ def _parse_file_size(response: requests.Response, offset: int) -> int | None:
     if not match or int(match[1]) != offset:
         raise _RetryableError(f"the server answers with another range: {quote(content_range)}")
     return int(match[2]) if match[2] else None
-
-
-def _get_etag(response: requests.Response) -> str:
-    return response.headers.get("ETag", "").removeprefix("W/").strip('"')
 
 
 def _parse_retry_after(retry_after: str) -> float | None:

@@ -195,22 +195,19 @@ def apply_spec(spec: SourceSpec, files: Sequence[RemoteFile]) -> list[RemoteFile
     selection = spec.selection
     selected = [file for file in files if selection.overlaps(file.first, file.last)]
     if selection.since:
+        undated = next((file for file in selected if file.modified_at is None), None)
+        if undated:
+            raise ListingError(
+                f"--input {spec.text} needs dates, but the listing has no date for {undated.url}. Select by "
+                "numbers, or take all; if the page shows dates, update corpus/download/listing.py."
+            )
         since = selection.since
-        selected = [file for file in selected if _require_modified_at(spec, file).date() >= since]
+        selected = [file for file in selected if file.modified_at and file.modified_at.date() >= since]
     if selection.newest:
         selected = selected[-selection.newest :]
     if not selected:
         raise EmptySelectionError(f"--input {spec.text} selects no file. {_describe_extent(files)}")
     return selected
-
-
-def _require_modified_at(spec: SourceSpec, remote_file: RemoteFile) -> datetime:
-    if remote_file.modified_at is None:
-        raise ListingError(
-            f"--input {spec.text} needs dates, but the listing has no date for {remote_file.url}. Select by "
-            "numbers, or take all; if the page shows dates, update corpus/download/listing.py."
-        )
-    return remote_file.modified_at
 
 
 def _describe_extent(files: Sequence[RemoteFile]) -> str:

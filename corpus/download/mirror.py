@@ -70,13 +70,12 @@ class _Record:
         url, listing_text: of the file on the server when it was fetched.
         stamp: of the copy; '' if a reader found it damaged.
         checked_at: UTC time at which it was last compared with the server.
-        md5, md5_published, bytes, retrieved_at, download_seconds: as in :class:`MirroredFile`.
+        md5, md5_published, retrieved_at: as in :class:`MirroredFile`.
     """
 
     url: str
     md5: str
     md5_published: bool
-    bytes: int
     stamp: str
     listing_text: str
     retrieved_at: str
@@ -270,7 +269,6 @@ class Mirror:
             url=remote_file.url,
             md5=mirrored_file.md5,
             md5_published=mirrored_file.is_md5_published,
-            bytes=mirrored_file.info.size,
             stamp=mirrored_file.info.stamp,
             listing_text=remote_file.listing_text,
             retrieved_at=mirrored_file.retrieved_at,

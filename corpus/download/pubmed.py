@@ -124,7 +124,8 @@ def select_files(
     baseline_files = [file for file in baseline if file.year == year]
     update_files = [file for file in updates if file.year == year]
     last_number = max((file.first for file in baseline_files), default=0)
-    announcement = _parse_announcement(readme)
+    match = _README_RANGE.search(readme)
+    announcement = Announcement(int(match[1]), int(match[2])) if match else None
     announced = announcement.last_number if announcement and announcement.year == year else 0
     is_confirmed = bool(announced or (update_files and update_files[0].first == last_number + 1))
     is_whole = spec.selection == FileSelection()
@@ -164,12 +165,6 @@ def select_files(
 def _sort_key(file: RemoteFile) -> tuple[int, int, str]:
     """Return the sort key of NLM's order: year, number, path."""
     return file.year, file.first, file.path
-
-
-def _parse_announcement(readme: str) -> Announcement | None:
-    """Parse README.txt; None if it announces no baseline."""
-    match = _README_RANGE.search(readme)
-    return Announcement(int(match[1]), int(match[2])) if match else None
 
 
 def _count_years(folder: str, mirrored_paths: Iterable[str]) -> Counter[int]:
